@@ -5,6 +5,8 @@
 #[path = "../tests/shell.rs"]
 #[expect(dead_code, reason = "the stories use more of it")]
 mod shell;
+#[path = "tools/confined.rs"]
+mod confined; // the sandbox and the gate
 #[path = "../tests/wait.rs"]
 #[expect(dead_code, reason = "the stories use more of it")]
 mod wait;
@@ -21,6 +23,8 @@ const RUNS: usize = 15;
 
 #[expect(clippy::print_stdout, reason = "a table for whoever runs it")]
 fn main() {
+    confined::commands();
+    confined::judgements();
     let tree = tree();
     let shell = Shell::new(&[]);
     println!("{}\n", tree.display());

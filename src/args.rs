@@ -90,7 +90,10 @@ pub(crate) struct RunOptions {
     /// Rule for this run: what it names runs without asking, such as 'bash(cargo test *)'; repeatable
     #[arg(long, global = true, value_name = "RULE")]
     pub(crate) allow: Vec<String>,
-    /// Trust this workspace for this run: its skills are in force
+    /// Setting for this run, such as limits.max_rounds=20; repeatable, stronger than environment and files
+    #[arg(long = "config", global = true, value_name = "KEY=VALUE")]
+    pub(crate) overrides: Vec<String>,
+    /// Trust this workspace for this run: its configuration and skills are in force
     #[arg(long, global = true)]
     pub(crate) trust_workspace: bool,
     /// Tools to offer the model: typed, run or both

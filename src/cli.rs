@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pixir_core::event::{Mode, Rule, SessionId, Toolset};
 use pixir_core::input::SettingsChange;
+use pixir_core::layers::Settings;
 use pixir_core::provider::{ProviderSelection, Providers, demo};
 use pixir_core::store::{Place, Store};
 use pixir_core::{
@@ -19,6 +20,7 @@ use crate::output::Output;
 mod diagnostics; // the log file of the program itself
 mod environment; // the only place that reads the environment
 mod runtime; // async work and signals
+mod settings; // files, environment and flags
 
 pub(crate) use runtime::{Signals, block_on};
 
@@ -68,19 +70,6 @@ impl Cli {
     }
 
     // ─── settings ───
-
-    /// The user's configuration file, whether or not it exists.
-    pub(crate) fn config_path(&self) -> Option<PathBuf> {
-        self.environment.user_folder.as_ref().map(|folder| folder.join("config.toml"))
-    }
-
-    pub(crate) fn config(&self) -> Result<Config> {
-        let mut config = self.config_path().map_or_else(|| Ok(Config::default()), |path| Config::load(&path))?;
-        if let Some(patience) = self.options.patience {
-            config.requests.patience = Some(f64::from(patience));
-        }
-        Ok(config)
-    }
 
     /// The folder with the user's own themes.
     pub(crate) fn themes_folder(&self) -> Option<PathBuf> {
@@ -132,7 +121,7 @@ impl Cli {
     fn selection(&self) -> ProviderSelection {
         ProviderSelection {
             provider: self.options.provider.clone(),
-            model: self.options.model.clone(),
+            model: self.options.model.clone().or_else(|| self.override_of("model")),
             dialect: self.options.dialect.clone(),
             base_url: self.options.base_url.clone(),
         }
@@ -167,16 +156,16 @@ impl Cli {
             }
         };
         self.record(&mut providers)?;
-        self.assemble(workspace, attendance, &self.config()?, providers)
+        self.assemble(workspace, attendance, &self.settings()?, providers)
     }
 
     /// A Harness for commands that ask no model: lists, single tools, files.
     pub(crate) fn offline_harness(&self) -> Result<Harness> {
         let providers = Providers::only("demo", demo::MODEL, Arc::new(demo::Unconnected));
         // A configuration that cannot be read must not keep the user from looking at sessions.
-        let Config { sandbox, environment, .. } = self.config().unwrap_or_default();
-        let config = Config { sandbox, environment, ..Config::default() };
-        self.assemble(&self.workspace()?, Attendance::Unattended, &config, providers)
+        let Config { sandbox, environment, .. } = self.own_config().unwrap_or_default();
+        let settings = Settings::only(Config { sandbox, environment, ..Config::default() });
+        self.assemble(&self.workspace()?, Attendance::Unattended, &settings, providers)
     }
 
     /// A Harness with the given Providers.
@@ -184,17 +173,18 @@ impl Cli {
         &self,
         workspace: &Path,
         attendance: Attendance,
-        config: &Config,
+        settings: &Settings,
         providers: Providers,
     ) -> Result<Harness> {
         self.check_home()?;
+        let config = &settings.config;
         let Cli { options, environment, .. } = self;
         let session_options = Options {
             limits: Limits {
-                max_rounds: options.max_rounds,
-                deadline: options.deadline.map(Duration::from_secs),
-                max_tokens: options.max_tokens,
-                max_cost_usd: options.max_cost,
+                max_rounds: options.max_rounds.or(config.limits.max_rounds),
+                deadline: options.deadline.or(config.limits.deadline).map(Duration::from_secs),
+                max_tokens: options.max_tokens.or(config.limits.max_tokens),
+                max_cost_usd: options.max_cost.or(config.limits.max_cost),
             },
             dry_run: options.dry_run,
             can_ask: attendance == Attendance::Attended && !options.no_input,
@@ -206,11 +196,11 @@ impl Cli {
             },
         };
         let defaults = SessionDefaults {
-            mode: self.mode(config, attendance)?,
+            mode: self.mode(settings, attendance)?,
             toolset: self.toolset(config)?.unwrap_or_default(),
             effort: self.effort()?.or_else(|| config.effort.clone()),
             allowed: self.allowed()?,
-            resumed: self.resumed(config, attendance, &providers)?,
+            resumed: self.resumed(settings, attendance, &providers)?,
         };
         let around = Environment { passed_on: config.environment.clone(), ..environment.clone() };
         Harness::new(workspace, &around, Arc::new(providers), session_options, defaults)
@@ -269,19 +259,23 @@ impl Cli {
 
     // ─── settings of a Session ───
 
-    /// Without a setting: ask where a user can answer, else only read.
-    fn mode(&self, config: &Config, attendance: Attendance) -> Result<Mode> {
-        match (self.options.write, self.options.mode.as_deref().or(config.mode.as_deref()), attendance) {
-            (true, _, _) => Ok(Mode::Auto),
-            (false, Some(name), _) => Mode::parse(name),
-            (false, None, Attendance::Attended) => Ok(Mode::Ask),
-            (false, None, Attendance::Unattended) => Ok(Mode::ReadOnly),
-        }
+    /// Without a setting: ask where a user can answer, else only read. A project can make it stricter.
+    fn mode(&self, settings: &Settings, attendance: Attendance) -> Result<Mode> {
+        let own = match (self.options.write, self.options.mode.as_deref(), settings.config.mode.as_deref(), attendance)
+        {
+            (true, ..) => return Ok(Mode::Auto),
+            (false, Some(name), ..) => return Mode::parse(name),
+            (false, None, Some(name), _) => Mode::parse(name)?,
+            (false, None, None, Attendance::Attended) => Mode::Ask,
+            (false, None, None, Attendance::Unattended) => Mode::ReadOnly,
+        };
+        let most = settings.widest_mode.unwrap_or(own);
+        Ok(Mode::ALL.into_iter().find(|mode| *mode == own || *mode == most).unwrap_or(own))
     }
 
     /// The mode of a Session whose user can answer.
     pub(crate) fn session_mode(&self) -> Result<Mode> {
-        self.mode(&self.config()?, Attendance::Attended)
+        self.mode(&self.settings()?, Attendance::Attended)
     }
 
     /// The rules of this run.
@@ -305,7 +299,7 @@ impl Cli {
 
     /// A resumed Session keeps its settings, except for those on this command line. The mode of an unattended one is
     /// set anew: a Session that ended in `auto` must not change files in a script that did not request it.
-    fn resumed(&self, config: &Config, attendance: Attendance, providers: &Providers) -> Result<SettingsChange> {
+    fn resumed(&self, settings: &Settings, attendance: Attendance, providers: &Providers) -> Result<SettingsChange> {
         let options = &self.options;
         let selects_model = options.model.is_some() || options.provider.is_some() || options.base_url.is_some();
         let sets_mode = options.write || options.mode.is_some() || attendance == Attendance::Unattended;
@@ -313,7 +307,7 @@ impl Cli {
             provider: selects_model.then(|| providers.provider.clone()),
             model: selects_model.then(|| providers.model.clone()),
             effort: self.effort()?,
-            mode: if sets_mode { Some(self.mode(config, attendance)?) } else { None },
+            mode: if sets_mode { Some(self.mode(settings, attendance)?) } else { None },
             toolset: self.toolset(&Config::default())?,
             name: None,
             workspace: None,

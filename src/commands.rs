@@ -6,6 +6,7 @@ use pixir_core::Result;
 use crate::cli::Cli;
 
 mod auth; // stored keys
+mod config; // settings, and where each comes from
 pub(crate) mod demo; // the embedded task in a temporary workspace
 mod diagnose; // problems of a Session, and their fixes
 mod doctor; // checks of this machine
@@ -25,7 +26,7 @@ mod sessions; // Sessions that are not open
 mod themes; // colours and their contrast
 mod tools; // the tools of models, without a model
 mod tree; // turns and branches
-mod trust; // workspaces whose configuration and skills are in force
+mod trust; // what the user trusts of workspaces
 mod tui; // the terminal interface without a terminal
 
 #[derive(Debug, Subcommand)]
@@ -96,9 +97,17 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: permissions::PermissionsCommand,
     },
-    /// Trust this workspace: its skills are in force; untrusted, they are only listed
-    #[command(after_help = "Examples:\n  pixir trust\n  pixir trust --revoke\n  pixir trust --list --json")]
+    /// Trust what this workspace brings along: its configuration and skills are in force as they are now
+    #[command(
+        after_help = "Examples:\n  pixir trust --dry-run\n  pixir trust\n  pixir trust --revoke\n  pixir trust --list --json"
+    )]
     Trust(trust::TrustArgs),
+    /// Show settings and where each comes from; get one, set one in your own file
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Config {
+        #[command(subcommand)]
+        command: config::ConfigCommand,
+    },
     /// List the available models with their windows, prices and efforts
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Models {
@@ -151,6 +160,7 @@ pub(crate) fn run(command: Option<Command>, prompt: Option<String>, cli: &Cli) -
         Some(Command::Tools { command }) => tools::run(cli, command),
         Some(Command::Permissions { command }) => permissions::run(cli, command),
         Some(Command::Trust(args)) => trust::run(cli, &args),
+        Some(Command::Config { command }) => config::run(cli, command),
         Some(Command::Models { command }) => models::run(cli, command),
         Some(Command::Tui(args)) => tui::run(cli, &args),
         Some(Command::Themes { command }) => themes::run(cli, command),

@@ -184,6 +184,7 @@ impl<'a> TurnReport<'a> {
                     | Live::ApprovalRequested(_)
                     | Live::FormOpened(_)
                     | Live::RulesListed { .. }
+                    | Live::TrustAsked(_)
                     | Live::JobsChanged { .. }
                     | Live::QueueChanged { .. }
                     | Live::CompactionPreviewed(_)

@@ -159,6 +159,7 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         | Code::WriteFailed
         | Code::FileChanged
         | Code::CommandFailed
+        | Code::SandboxFailed
         | Code::OrphanToolCall
         | Code::SkippedForSteer
         | Code::Detached

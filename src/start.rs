@@ -27,8 +27,13 @@ extern "C" fn note_stdout() {
 #[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".init_array"))]
 static BEFORE_MAIN: extern "C" fn() = note_stdout;
 
-/// Prepares the process for the limits of its user. Call it first, while there is one thread.
+/// Closes the process to others of its user, and prepares it for the limits of its user. Call it first, while there is
+/// one thread.
 pub(crate) fn prepare() {
+    // Memory and environment hold keys. Other processes of the user, such as programs without a sandbox, can neither read
+    // them nor attach to this process. Without Linux's `/proc` there is nothing to close.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
     // While this signal is caught, a write beyond the limit on the size of files fails with an error instead. A command
     // that pixir starts gets the default back. Without the handler that error is a signal, as in every program.
     let _ = signal_hook::flag::register(Signal::XFSZ.as_raw(), Arc::default());

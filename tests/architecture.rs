@@ -232,7 +232,7 @@ fn the_core_never_prints_and_never_reads_the_environment() {
 /// opens files itself opens no path of the workspace, for the reason beside it.
 #[test]
 fn files_of_the_workspace_are_opened_through_its_path_layer() {
-    const OPENS_OTHER_FILES: [(&str, &str); 24] = [
+    const OPENS_OTHER_FILES: [(&str, &str); 25] = [
         ("call/present.rs", "saved outputs, in the state folder"),
         ("config.rs", "the user's configuration"),
         ("config/credentials.rs", "the user's keys"),
@@ -253,6 +253,7 @@ fn files_of_the_workspace_are_opened_through_its_path_layer() {
         ("provider/demo.rs", "the sample project of the demo"),
         ("provider/record.rs", "the file that the user names with --record"),
         ("run.rs", "which file on PATH is a program"),
+        ("sandbox/enter.rs", "a file in memory of its own"),
         ("sandbox/enter/landlock.rs", "paths that it confines"),
         ("sandbox/enter/namespaces.rs", "mounts and /proc"),
         ("sandbox/probe.rs", "a folder of its own"),
@@ -271,9 +272,37 @@ fn files_of_the_workspace_are_opened_through_its_path_layer() {
             assert!(listed, "{name} opens files: use files::workspace, or say here which other files they are");
         }
     }
-    let skills = fs::read_to_string(core.join("context/skills.rs")).expect("there");
-    let door = skills.split("fn load_of").nth(1).and_then(|it| it.split("\n}\n").next()).expect("the door");
-    assert!(door.contains("workspace.open_file") && !door.contains("fs::"), "{door}");
+}
+
+/// What a repository brings along is read through the path layer, also in files that open others by themselves.
+#[test]
+fn every_reader_of_what_a_workspace_brings_along_goes_through_the_path_layer() {
+    let core = root().join("core/src");
+    let readers = [
+        ("context/skills.rs", "fn of_workspace", "workspace.list_raw"),
+        ("context/skills.rs", "fn load_of", "workspace.open_file"),
+        ("context/skills.rs", "fn digest_of", "workspace.list"),
+        ("context/skills.rs", "fn bounded", "workspace.open_file"),
+        ("context/prompt.rs", "let found = CONTEXT_FILES", "workspace.read"),
+        ("context/contributions.rs", "fn content", "workspace.read_plain"),
+    ];
+    for (file, reader, door) in readers {
+        let text = fs::read_to_string(core.join(file)).expect("there");
+        let rest = text.split(reader).nth(1).unwrap_or_else(|| panic!("{file} has no `{reader}`"));
+        let body = rest.split("\n}\n").next().expect("an end");
+        assert!(body.contains(door) && !body.contains("fs::"), "{file}, {reader}: {body}");
+    }
+    // The binary knows the path of the project's file to show it, and opens it nowhere.
+    for (path, text) in sources(&root().join("src")) {
+        let text = shipped(&text);
+        let reads = ["fs::read", "File::open", "read_to_string("].iter().any(|it| text.contains(it));
+        let opens_users = path.ends_with("commands/config.rs") && text.matches("fs::read").count() == 1;
+        assert!(
+            !reads || opens_users || !(text.contains("project_path") || text.contains("project_config")),
+            "{} reads files beside the project's path",
+            path.display()
+        );
+    }
 }
 
 #[test]

@@ -46,13 +46,16 @@ mod stories {
 
     // Tools.
     mod ask_user; // questions of the model
+    mod escapes; // ways out of the sandbox, each tried
     mod files; // reading, searching and editing, odd files too
     mod images; // mentioned, pasted, read by a tool, sent
     mod jobs; // shell commands in the background
     mod processes; // no process outlives its command
     mod recall; // memories across Sessions
+    mod protected; // protected files that a command wrote
     mod run_language; // the output of a line of commands
     mod run_limits; // the limits of a line of commands
+    mod sandbox; // the launcher, the tiers, kernels without any
     mod tools; // the contract of every tool and command
     mod user_commands; // `!` and `!!`
 
@@ -84,7 +87,9 @@ mod stories {
     mod keymap; // keys, hints, the palette
     mod large_answers; // long, wide and strange answers
     mod layout; // no region covers another
-    mod rules; // rules of the user, trust, protected restores
+    mod rules; // rules of the user, protected restores
+    mod settings; // files, environment and flags: which value holds, and how one is set
+    mod trust; // what a workspace brings along, in force only with the user's trust
     mod selection; // selecting and copying
     mod sizes; // screens of every size
     mod themes; // listed, checked, reloaded, chosen

@@ -19,6 +19,7 @@ pub(crate) mod command; // a program that a call starts, and what it changed
 pub(crate) mod context; // what a call may use
 pub(crate) mod gate; // mode, rules, the user: allowed or refused
 pub(crate) mod output; // what a tool returned
+mod protection; // protected files that a command wrote
 pub(crate) mod present; // bytes → what the model reads
 mod read_set; // files as the model last saw them
 pub(crate) mod registry; // tools by name
@@ -151,8 +152,11 @@ pub async fn carry_out_prepared(
     };
     let preview = prepared.preview.clone();
     let began = Instant::now();
-    let first = run(prepared, Context { policy, ..ctx.clone() }).await;
+    let mut first = run(prepared, Context { policy, ..ctx.clone() }).await;
     let took = began.elapsed();
+    if let Ok(output) = &mut first {
+        protection::settle(call, output, &ctx, authority).await?;
+    }
     let blocked = first.as_ref().ok().and_then(|output| output.blocked.clone());
     let (blocked, mut first) = match (blocked, first) {
         (Some(blocked), Ok(first)) => (blocked, first),
@@ -163,9 +167,12 @@ pub async fn carry_out_prepared(
         return Ok(Done::of(call, Ok(first), took));
     };
     let began = Instant::now();
-    let second = match prepare(registry, call, &ctx).await {
-        Ok(again) => run(again, Context { policy: wider, ..ctx }).await,
+    let mut second = match prepare(registry, call, &ctx).await {
+        Ok(again) => run(again, Context { policy: wider, ..ctx.clone() }).await,
         Err(error) => Err(error),
     };
+    if let Ok(output) = &mut second {
+        protection::settle(call, output, &ctx, authority).await?;
+    }
     Ok(Done::of(call, second.map(|second| second.after(first)), took + began.elapsed()))
 }

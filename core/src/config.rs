@@ -14,8 +14,11 @@ use crate::protocol::remedy::Remedy;
 use crate::protocol::sandbox::Tier;
 
 pub mod credentials; // keys and tokens: found, stored, renewed, never printed
+pub mod edit; // one setting of a file set, with its comments kept
+pub mod layers; // files, environment and flags, merged
 mod patience; // how long a request may take, and how long it is tried again
 mod price; // what a model's tokens cost
+pub(crate) mod project; // what a project may set
 
 pub use patience::Patience;
 pub(crate) use price::Price;
@@ -65,6 +68,8 @@ pub struct Config {
     pub providers: BTreeMap<String, ProviderConfig>,
     /// Windows, prices and abilities of models, by `provider/model`.
     pub models: BTreeMap<String, ModelConfig>,
+    /// Limits of each Turn.
+    pub limits: LimitsConfig,
     /// Time limits of requests, and how long failed ones are tried again.
     pub requests: RequestsConfig,
     /// How conversations are compacted.
@@ -248,7 +253,35 @@ impl RequestsConfig {
     }
 }
 
-const KEYS: [&str; 14] = [
+/// Limits of each Turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct LimitsConfig {
+    /// The most rounds.
+    pub max_rounds: Option<u32>,
+    /// The most tokens of all requests, input and output.
+    pub max_tokens: Option<u64>,
+    /// The most US dollars for all requests, as far as their price is known.
+    pub max_cost: Option<f64>,
+    /// The time limit, seconds.
+    pub deadline: Option<u64>,
+}
+
+impl LimitsConfig {
+    /// Rejects limits that leave nothing to a Turn.
+    fn check(&self) -> Result<()> {
+        let key = match self {
+            LimitsConfig { max_rounds: Some(0), .. } => "max_rounds",
+            LimitsConfig { max_tokens: Some(0), .. } => "max_tokens",
+            LimitsConfig { deadline: Some(0), .. } => "deadline",
+            LimitsConfig { max_cost: Some(usd), .. } if !(usd.is_finite() && *usd > 0.0) => "max_cost",
+            LimitsConfig { .. } => return Ok(()),
+        };
+        Err(Error::new(Code::ConfigInvalid, format!("`limits.{key}` is not a valid limit"), "a number above 0"))
+    }
+}
+
+const KEYS: [&str; 15] = [
     "model",
     "fallback",
     "effort",
@@ -259,6 +292,7 @@ const KEYS: [&str; 14] = [
     "theme",
     "providers",
     "models",
+    "limits",
     "requests",
     "compaction",
     "screen",
@@ -270,6 +304,7 @@ const PROVIDER_KEYS: [&str; 9] =
 const MODEL_KEYS: [&str; 5] = ["window", "max_output", "vision", "efforts", "price"];
 const PRICE_KEYS: [&str; 4] = ["input", "cached", "cache_written", "output"];
 const COMPACTION_KEYS: [&str; 2] = ["summary", "threshold"];
+const LIMIT_KEYS: [&str; 4] = ["max_rounds", "max_tokens", "max_cost", "deadline"];
 const REQUEST_KEYS: [&str; 6] = ["patience", "attempts", "first_wait", "head", "idle", "progress"];
 
 impl Config {
@@ -277,10 +312,10 @@ impl Config {
     ///
     /// # Errors
     /// `CONFIG_INVALID`, with the line or key and, where possible, the probable correction.
-    pub fn load(path: &Path) -> Result<Config> {
+    pub fn load(path: &Path) -> Result<toml::Table> {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Config::default()),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(toml::Table::new()),
             Err(e) => {
                 return Err(Error::new(
                     Code::ConfigInvalid,
@@ -289,10 +324,7 @@ impl Config {
                 ));
             }
         };
-        Config::parse(&text).map_err(|mut e| {
-            e.message = format!("{}: {}", path.display(), e.message);
-            e
-        })
+        table(&text).map_err(|e| Error { message: format!("{}: {}", path.display(), e.message), ..e })
     }
 
     /// Parses the text of a configuration file.
@@ -300,10 +332,14 @@ impl Config {
     /// # Errors
     /// As [`Config::load`].
     pub fn parse(text: &str) -> Result<Config> {
-        let invalid = |e: toml::de::Error| {
-            Error::new(Code::ConfigInvalid, e.to_string().trim().replace('\n', " "), "fix the file")
-        };
-        let table: toml::Table = text.parse().map_err(invalid)?;
+        Config::checked(table(text)?)
+    }
+
+    /// Checks the keys and values of a table.
+    ///
+    /// # Errors
+    /// As [`Config::load`].
+    pub(crate) fn checked(table: toml::Table) -> Result<Config> {
         check_keys(&table, &KEYS, "")?;
         for (section, known) in [("providers", PROVIDER_KEYS.as_slice()), ("models", MODEL_KEYS.as_slice())] {
             for (name, value) in table.get(section).and_then(toml::Value::as_table).into_iter().flatten() {
@@ -318,6 +354,9 @@ impl Config {
         if let Some(compaction) = table.get("compaction").and_then(toml::Value::as_table) {
             check_keys(compaction, &COMPACTION_KEYS, "compaction.")?;
         }
+        if let Some(limits) = table.get("limits").and_then(toml::Value::as_table) {
+            check_keys(limits, &LIMIT_KEYS, "limits.")?;
+        }
         if let Some(screen) = table.get("screen").and_then(toml::Value::as_table) {
             check_keys(screen, &SCREEN_KEYS, "screen.")?;
         }
@@ -329,6 +368,7 @@ impl Config {
         let config: Config = table.try_into().map_err(invalid)?;
         config.requests.check()?;
         config.compaction.check()?;
+        config.limits.check()?;
         config.effort.as_deref().map(|it| effort("effort", it)).transpose()?;
         config.providers.iter().try_for_each(|(name, it)| it.check(name))?;
         config.models.iter().try_for_each(|(name, it)| it.check(name))?;
@@ -346,6 +386,14 @@ impl Config {
         };
         self.keys.iter().map(|(name, keys)| (name.clone(), list(keys))).collect()
     }
+}
+
+fn table(text: &str) -> Result<toml::Table> {
+    text.parse().map_err(invalid)
+}
+
+fn invalid(e: toml::de::Error) -> Error {
+    Error::new(Code::ConfigInvalid, e.to_string().trim().replace('\n', " "), "fix the file")
 }
 
 fn effort(key: &str, name: &str) -> Result<()> {

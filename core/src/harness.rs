@@ -19,6 +19,7 @@ use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Attachment, Entry, Mode, Rule, SessionId, SessionStarted, SettingsChanged, Toolset};
 use crate::protocol::input::SettingsChange;
 use crate::protocol::remedy::{ModelNeed, Remedy};
+use crate::protocol::trust::Contributions;
 use crate::provider::choose::Providers;
 use crate::sandbox::{Places, Sandbox};
 use crate::session::{Handle, LogAccess, Options, Services, Session};
@@ -352,6 +353,11 @@ impl Harness {
     /// Skills of the workspace and the user.
     pub fn skills(&self) -> Vec<Skill> {
         self.services.skills()
+    }
+
+    /// What the workspace brings along that is in force only with the user's trust.
+    pub fn contributions(&self) -> Contributions {
+        self.services.library.contributions()
     }
 
     /// The same workspace, with its Logs on another disk.

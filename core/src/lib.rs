@@ -40,20 +40,24 @@ pub use protocol::event::{Entry, Event, Fact, Live};
 pub use protocol::input::{Accepted, Decision, Input};
 pub use protocol::remedy::Remedy;
 pub use protocol::sandbox::Tier;
-pub use protocol::{call_info, error, event, input, now, remedy, rule, tool_spec};
+pub use protocol::{call_info, error, event, input, now, remedy, rule, tool_spec, trust};
 
 // Sessions that run.
-pub use config::{CompactionConfig, Config, Environment, Patience, RequestsConfig, SummaryAuthor, credentials};
+pub use config::{
+    CompactionConfig, Config, Environment, LimitsConfig, Patience, RequestsConfig, SummaryAuthor, credentials, edit,
+    layers, project::PROJECT_KEYS,
+};
 pub use harness::{Harness, SessionDefaults, builtin_tools};
 pub use session::watch::Watch;
 pub use session::{Budget, CompactionOptions, Handle, Limits, Options};
 
 // Sessions at rest.
 pub use maintenance::{archive, diagnose, inspect};
-pub use storage::{blobs::Blobs, log, rules as saved_rules, store, trust};
+pub use storage::{blobs::Blobs, log, rules as saved_rules, store, trust::TrustDecision};
 
 // What a Log means.
 pub use context::{
+    contributions::{NotRead, ProjectFile, project_config},
     prompt,
     skills::{Origin, Skill},
 };

@@ -6,7 +6,8 @@ pub mod error; // what can go wrong, and what to do instead
 pub mod event; // Entries and live events
 pub mod input; // requests of a Presenter, and their answers
 pub mod now; // the state of a Session when a watch begins
-pub mod remedy;
-pub mod rule; // rules that the user made // what to do about an error, as data
+pub mod remedy; // what to do about an error, as data
+pub mod rule; // rules that the user made
 pub(crate) mod sandbox; // the means by which programs are confined
 pub mod tool_spec; // how a tool is offered to a model
+pub mod trust; // what a workspace brings along, and the user's answer about it

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::call::Context;
+use crate::files::guard::Taken;
 use crate::permissions::{Touch, prove, shell};
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::{Attachment, Fact, FileChange, Preview};
@@ -162,6 +163,8 @@ pub(crate) fn unknown(name: &str) -> Error {
 pub struct Effects {
     /// Files that the line changed.
     pub changes: Vec<FileChange>,
+    /// Protected files that programs wrote, and that were taken back.
+    pub(crate) taken: Vec<Taken>,
     /// Facts that are recorded with the call's result.
     pub facts: Vec<Fact>,
     /// Images that the line read for the model.

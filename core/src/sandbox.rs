@@ -5,13 +5,17 @@
 //! [`Policy`] says what the program may see and change.
 
 use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{ExitCode, ExitStatus};
 use std::sync::{Arc, OnceLock};
 
+use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use tokio::process::Command;
 
+use crate::protocol::error::{Code, Error};
+use crate::protocol::remedy::Remedy;
 use crate::protocol::sandbox::Tier;
 
 #[cfg(target_os = "linux")]
@@ -27,6 +31,11 @@ const LAUNCHER: &str = "pixir-sandbox";
 
 /// Said on stderr when processes outlived the program.
 pub(crate) const LEFT_BEHIND: &str = "processes that the command left running were stopped\n";
+
+/// The start of what the launcher says on stderr when it could not start the program.
+const NOT_SET_UP: &str = "the sandbox could not be set up";
+/// The signal by which the launcher ends itself then.
+const STARTS_NOTHING: Signal = Signal::SYS;
 
 /// The executable that takes the launcher's part, once one is known.
 static EXECUTABLE: OnceLock<PathBuf> = OnceLock::new();
@@ -110,6 +119,22 @@ impl Sandbox {
     /// Whether the kernel confines programs here, so that some may run unasked.
     pub(crate) fn confines(&self) -> bool {
         self.tier() != Tier::None
+    }
+
+    /// The error of a program that never ran, because the sandbox could not be set up; `None` for every other end. Of what
+    /// was printed then, every byte is the launcher's.
+    ///
+    /// What is known about this machine is forgotten, so that the next look finds what works now.
+    pub(crate) fn fault(&self, ended: ExitStatus, stderr: &[u8]) -> Option<Error> {
+        if EXECUTABLE.get().is_none() || ended.signal() != Some(STARTS_NOTHING.as_raw()) {
+            return None;
+        }
+        probe::forget(&self.places.home);
+        let said = String::from_utf8_lossy(stderr);
+        let why = said.lines().find_map(|line| line.strip_prefix(NOT_SET_UP)).unwrap_or_default();
+        let remedy = Remedy::steps([Remedy::CheckSetup, Remedy::NewSession]);
+        let error = Error::new(Code::SandboxFailed, format!("{NOT_SET_UP}{why}; the command did not run"), remedy);
+        Some(error.with("sandbox", self.tier().name()))
     }
 
     /// The command that runs a program in this folder, in a session of its own and without pixir's terminal.

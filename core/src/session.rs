@@ -27,6 +27,7 @@ mod queue; // messages that wait for the running Turn
 mod record; // what is recorded and published
 mod running; // the running Turn: its reports, its end
 mod travel; // undo, redo, forks and moves of the head
+mod trust; // what the workspace brings along, and the user's answer
 pub(crate) mod watch; // past, present and events
 mod work; // what runs beside the actor
 
@@ -39,6 +40,7 @@ pub use handle::Handle;
 use handle::{Command, Reply};
 use queue::Waiting;
 use travel::{Travel, Trip};
+use trust::Looked;
 use work::{Job, Work, next_report};
 
 /// How the Session may use its Log.
@@ -79,6 +81,10 @@ pub(crate) struct Session {
     held: VecDeque<(Input, Option<Reply>)>,
     /// Jobs that are being stopped on request.
     stopping_jobs: JoinSet<StoppedJob>,
+    /// What the workspace brings along is being read.
+    looking: JoinSet<Looked>,
+    /// A watcher was asked whether it trusts what the workspace brings along, if there is something to ask.
+    was_asked: bool,
     /// Callers of [`Handle::settle`].
     settling: Vec<oneshot::Sender<()>>,
 }
@@ -126,14 +132,6 @@ impl Session {
                 Some(Remedy::ShowRules),
             ));
         }
-        // The user is asked until there is a decision; without a user there is nothing to ask.
-        let inert = if services.options.can_ask { services.library.undecided_skills() } else { 0 };
-        if inert > 0 {
-            let skills = if inert == 1 { "a skill, which is" } else { "skills, which are" };
-            let text = format!("this workspace brings {skills} only listed until you trust it");
-            let remedy = Some(Remedy::TrustWorkspace);
-            opening_notices.push((Severity::Info, NoticeCode::WorkspaceUntrusted.name(), text, remedy));
-        }
         let session = Session {
             id: id.clone(),
             log,
@@ -155,6 +153,8 @@ impl Session {
             effort_explained: false,
             held: VecDeque::new(),
             stopping_jobs: JoinSet::new(),
+            looking: JoinSet::new(),
+            was_asked: false,
             settling: Vec::new(),
         };
         tokio::spawn(session.run(inbox, job_news));
@@ -180,6 +180,7 @@ impl Session {
                 report = next_report(&mut self.work) => self.on_report(report).await,
                 Some(()) = job_news.recv() => self.publish_jobs(),
                 Some(stopped) = self.stopping_jobs.join_next() => self.on_stopped_job(stopped),
+                Some(Ok(looked)) = self.looking.join_next() => self.on_looked(looked),
             }
             while !self.is_travelling()
                 && let Some((input, reply)) = self.held.pop_front()
@@ -187,7 +188,7 @@ impl Session {
                 self.take(input, reply).await;
             }
             // Every Input so far was taken in, and nothing that has to end first still runs.
-            if !self.is_travelling() && self.stopping_jobs.is_empty() {
+            if !self.is_travelling() && self.stopping_jobs.is_empty() && self.looking.is_empty() {
                 for caller in self.settling.drain(..) {
                     let _ = caller.send(());
                 }
@@ -242,6 +243,11 @@ impl Session {
             outbox.push(Event::Live(self.live_event(live)));
         }
         let _ = reply.send(watch);
+        // Without a user there is nothing to ask.
+        let may_ask = self.services.options.can_ask && matches!(self.log, LogAccess::Writes(_));
+        if may_ask && !std::mem::replace(&mut self.was_asked, true) {
+            self.look(false);
+        }
     }
 
     fn now(&self) -> Now {
@@ -250,6 +256,10 @@ impl Session {
             status: self.status,
             turn: running.map(|turn| turn.number),
             read_only: matches!(self.log, LogAccess::ReadOnly(_)),
+            sandbox: match self.log {
+                LogAccess::ReadOnly(_) => None,
+                LogAccess::Writes(_) => Some(self.services.sandbox.tier()),
+            },
             approvals: running.map_or(Vec::new(), |turn| turn.approvals.iter().map(|it| it.approval.clone()).collect()),
             forms: running.map_or(Vec::new(), |turn| turn.forms.iter().map(|it| it.form.clone()).collect()),
             queue: self.queue(),
@@ -275,7 +285,11 @@ impl Session {
             Input::StopJob { job } => return self.stop_job(job, reply),
             Input::ListRules => Ok(self.list_rules()),
             Input::RevokeRule { id } => self.services.store.rules().revoke(&id).map(|()| self.list_rules()),
-            Input::TrustWorkspace { trusted } => self.trust_workspace(trusted),
+            Input::ShowTrust => {
+                self.look(true);
+                Ok(Accepted::default())
+            }
+            Input::AnswerTrust { answer, seen } => self.answer_trust(answer, &seen),
             Input::Prompt(message) | Input::FollowUp(message) if self.work.is_some() => {
                 Ok(self.wait_in_line(Waiting::Say(message)))
             }
@@ -455,17 +469,6 @@ impl Session {
         let rules = loaded.in_force(Some(&self.id), self.services.workspace.root(), jiff::Timestamp::now());
         self.publish(Live::RulesListed { rules, warning: loaded.warning() });
         Accepted::default()
-    }
-
-    fn trust_workspace(&mut self, trusted: bool) -> Result<Accepted> {
-        self.services.store.trust().decide(self.services.workspace.root(), trusted)?;
-        let text = if trusted {
-            "this workspace is trusted: its skills are in force"
-        } else {
-            "this workspace is not trusted: its skills are only listed"
-        };
-        self.notice(Severity::Info, NoticeCode::TrustChanged.name(), text.to_owned());
-        Ok(Accepted::default())
     }
 
     fn publish_jobs(&mut self) {

@@ -7,4 +7,4 @@ pub(crate) mod regular; // files that are safe to open
 pub mod rules; // rules that the user made
 pub(crate) mod running; // what a killed pixir leaves behind
 pub mod store; // Sessions at rest: index, moves, cleaning up
-pub mod trust; // workspaces that the user trusts
+pub(crate) mod trust; // what the user trusts of workspaces

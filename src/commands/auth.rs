@@ -59,7 +59,7 @@ pub(crate) struct LoginArgs {
 }
 
 pub(super) fn run(cli: &Cli, command: AuthCommand) -> Result<u8> {
-    let config = cli.config()?;
+    let config = cli.own_config()?;
     match command {
         AuthCommand::Login(args) => block_on(login(cli, &config, args)),
         AuthCommand::Status { provider } => status(cli, &config, provider),

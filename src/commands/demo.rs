@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pixir_core::layers::Settings;
 use pixir_core::provider::script::{Script, Scripted};
 use pixir_core::provider::{Providers, demo};
-use pixir_core::{Code, Config, Environment, Error, Harness, Result};
+use pixir_core::{Code, Environment, Error, Harness, Result};
 use tempfile::TempDir;
 
 use crate::args::RunOptions;
@@ -85,5 +86,5 @@ pub(crate) fn harness(cli: &Cli, workspace: &Path, script: Script) -> Result<Har
     // Without --mode the demo allows every call, so there is nothing to answer.
     let attended = cli.options.mode.is_some() && !cli.options.headless;
     let attendance = if attended { Attendance::Attended } else { Attendance::Unattended };
-    cli.assemble(workspace, attendance, &Config::default(), providers)
+    cli.assemble(workspace, attendance, &Settings::default(), providers)
 }

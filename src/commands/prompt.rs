@@ -53,6 +53,7 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
         return Err(no_prompt());
     }
     let workspace = cli.workspace()?;
+    cli.note_changed_project();
     block_on(async {
         // Signals are caught before the first await, so that even a slow start ends with a result.
         let signals = Signals::listen()?;

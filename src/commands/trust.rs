@@ -1,7 +1,8 @@
-//! `pixir trust`: workspaces whose skills are in force.
+//! `pixir trust`: what of workspaces is in force.
 
 use clap::Args;
-use pixir_core::Result;
+use pixir_core::trust::{Contribution, Contributions, Standing, TrustAnswer};
+use pixir_core::{Result, TrustDecision};
 use serde_json::json;
 
 use crate::cli::Cli;
@@ -9,8 +10,11 @@ use crate::cli::Cli;
 #[derive(Debug, Args)]
 pub(crate) struct TrustArgs {
     /// Stop trusting this workspace
-    #[arg(long, conflicts_with = "list")]
+    #[arg(long, conflicts_with_all = ["list", "never"])]
     revoke: bool,
+    /// Trust nothing of this workspace, and never ask about it again
+    #[arg(long, conflicts_with = "list")]
+    never: bool,
     /// List the workspaces that the user decided about
     #[arg(long)]
     list: bool,
@@ -20,37 +24,65 @@ pub(super) fn run(cli: &Cli, args: &TrustArgs) -> Result<u8> {
     let trust = cli.store().trust();
     if args.list {
         let all = trust.decisions();
-        let line = |it: &pixir_core::trust::TrustDecision| {
-            format!("{}  {}", if it.trusted { "trusted    " } else { "not trusted" }, it.workspace)
-        };
-        let lines: Vec<String> = all.iter().map(line).collect();
+        let lines: Vec<String> = all.iter().map(|it| format!("{:<11}  {}", state(it), it.workspace)).collect();
         let text = if lines.is_empty() { "no workspace is trusted".to_owned() } else { lines.join("\n") };
         cli.output.either(json!({ "ok": true, "workspaces": all }), &text);
         return Ok(0);
     }
     let harness = cli.offline_harness()?;
-    let workspace = harness.workspace();
-    let trusted = !args.revoke;
+    let seen = harness.contributions();
+    let answer = match (args.revoke, args.never) {
+        (true, _) => TrustAnswer::Revoke,
+        (false, true) => TrustAnswer::Never,
+        (false, false) => TrustAnswer::Trust,
+    };
     if !cli.options.dry_run {
-        trust.decide(workspace, trusted)?;
+        trust.decide(harness.workspace(), answer, &seen.seen())?;
     }
-    let skills: Vec<String> = harness
-        .skills()
-        .into_iter()
-        .filter(|it| it.origin == pixir_core::Origin::Workspace)
-        .map(|it| it.name)
-        .collect();
     let document = json!({
         "ok": true,
         "dry_run": cli.options.dry_run,
-        "workspace": workspace.display().to_string(),
-        "trusted": trusted,
-        "skills": skills,
+        "workspace": seen.workspace,
+        "answer": answer,
+        "trusted": answer == TrustAnswer::Trust,
+        "contributions": seen.all,
     });
-    let would = if cli.options.dry_run { "would be " } else { "" };
-    let state = if trusted { "trusted" } else { "not trusted" };
-    let skills =
-        if skills.is_empty() { "it has no skills".to_owned() } else { format!("its skills: {}", skills.join(", ")) };
-    cli.output.either(document, &format!("{would}{state}: {}; {skills}", workspace.display()));
+    cli.output.either(document, &text(cli, answer, &seen));
     Ok(0)
+}
+
+fn state(it: &TrustDecision) -> &'static str {
+    match (it.trusted.is_empty(), it.never) {
+        (false, _) => "trusted",
+        (true, true) => "never",
+        (true, false) => "not trusted",
+    }
+}
+
+fn text(cli: &Cli, answer: TrustAnswer, seen: &Contributions) -> String {
+    let would = if cli.options.dry_run { "would be " } else { "" };
+    let state = match answer {
+        TrustAnswer::Trust => "trusted",
+        TrustAnswer::NotNow | TrustAnswer::Revoke => "not trusted",
+        TrustAnswer::Never => "not trusted, and not asked about again",
+    };
+    let mut lines = vec![format!("{would}{state}: {}", seen.workspace)];
+    lines.extend(seen.all.iter().map(line));
+    if seen.all.is_empty() {
+        lines.push("  it brings nothing along that needs trust".to_owned());
+    }
+    lines.join("\n")
+}
+
+/// One contribution, with how it stood before the answer.
+fn line(it: &Contribution) -> String {
+    let before = match &it.standing {
+        Standing::InForce => "in force".to_owned(),
+        Standing::Inert => "not in force".to_owned(),
+        Standing::New => "new".to_owned(),
+        Standing::Changed => "changed".to_owned(),
+        Standing::Unusable { why } => format!("unusable: {why}"),
+    };
+    let about = if it.about.is_empty() { String::new() } else { format!(": {}", it.about) };
+    format!("  {}  {}{about}  ({before})", it.path, it.kind.name())
 }

@@ -111,6 +111,7 @@ pub(crate) fn live(news: &Live) -> Option<String> {
         | Live::ApprovalRequested(_)
         | Live::FormOpened(_)
         | Live::RulesListed { .. }
+        | Live::TrustAsked(_)
         | Live::JobsChanged { .. }
         | Live::QueueChanged { .. }
         | Live::CompactionPreviewed(_)

@@ -128,6 +128,7 @@ fn the_schema_is_the_contract() {
             "tools",
             "permissions",
             "trust",
+            "config",
             "models",
             "tui",
             "themes",

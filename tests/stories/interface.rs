@@ -33,9 +33,11 @@ async fn a_skill_is_listed_and_activated_by_name() {
     let skill = "---\nname: review\ndescription: Reads a diff hard\n---\nLook for what is missing.\n";
     let step = pixir_core::provider::script::Step { when: Some("the last commit".into()), ..says("Reviewed.") };
     let mut pixir = Pixir::new(vec![step], &[(".pixir/skills/review/SKILL.md", skill)]);
+    pixir.does("<Esc>").await;
     let screen = pixir.does("/skill review x<Enter>").await;
-    assert!(screen.contains("brings a skill") && screen.contains("which is not trusted"), "{screen}");
+    assert!(screen.contains("you do not trust it") && screen.contains("fix: /trust shows it"), "{screen}");
     pixir.does("/trust<Enter>").await;
+    pixir.does("<Down><Enter>").await;
     let screen = pixir.does("/skill<Enter>").await;
     assert!(screen.contains("review") && screen.contains("workspace · Reads a diff hard"), "{screen}");
     pixir.does("<Enter>").await;

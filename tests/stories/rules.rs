@@ -5,6 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use pixir_core::event::{DecidedBy, FileChange, PermissionDecision, Rule, Scope, ToolCall, ToolResult, Verdict};
 use pixir_core::provider::script::Script;
+use pixir_core::rule::Reach;
 use pixir_core::store::Store;
 use serde_json::json;
 
@@ -102,6 +103,65 @@ async fn a_rule_is_chosen_with_its_scope_after_what_it_would_have_allowed() {
     let mut pixir = pixir.anew(vec![call("touch c"), says("Again.")]).await;
     let screen = pixir.does("on<Enter>").await;
     assert!(screen.contains("Again."), "the rule of the project holds in the next session:\n{screen}");
+}
+
+#[tokio::test]
+async fn a_rule_can_hold_everywhere() {
+    let steps = vec![calls("bash", json!({ "command": "touch a b" })), says("Made.")];
+    let mut pixir = Pixir::new(steps, &[]);
+    pixir.does("go<Enter>").await;
+    pixir.does("<A-s>").await;
+    pixir.does("<Down><Down><Down><Down><Enter>").await;
+    let saved = Store::new(&pixir.path("../home")).rules().load().saved;
+    assert_eq!(saved.iter().map(|it| &it.holds).collect::<Vec<_>>(), [&Reach::User]);
+}
+
+/// Broken build: a gate that looks at the deny only where it allows the network, or only before it asks for it.
+#[tokio::test]
+async fn a_deny_of_the_network_binds_in_every_mode_and_leaves_no_way_around() {
+    for blocked in ["connect: Network is unreachable", "open /var/x: Read-only file system"] {
+        for (mode, keys) in [("ask", "<A-y>"), ("auto", "")] {
+            let command = json!({ "command": format!("echo '{blocked}' >&2; touch seen; exit 6") });
+            let run = || vec![calls("bash", command.clone()), says("It failed.")];
+            let mut pixir = Pixir::new(run(), &[]);
+            pixir.does(&format!("/mode {mode}<Enter>")).await;
+            pixir.does("go<Enter>").await;
+            let screen = pixir.does(keys).await;
+            assert!(screen.contains("to run it again"), "without the deny it is a question:\n{screen}");
+            let mut pixir = Pixir::new(run(), &[]);
+            let rules = Store::new(&pixir.path("../home")).rules();
+            rules.add(Rule::Deny(Scope::Network), Reach::User, None).expect("saved");
+            rules.add(Rule::Allow(Scope::Network), Reach::User, None).expect("saved");
+            pixir.does(&format!("/mode {mode}<Enter>")).await;
+            pixir.does("go<Enter>").await;
+            let screen = pixir.does(keys).await;
+            assert!(screen.contains("It failed.") && !screen.contains("to run it again"), "{mode}:\n{screen}");
+        }
+    }
+}
+
+#[test]
+fn rules_of_a_project_and_of_a_session_do_not_follow_a_session_that_is_moved() {
+    let shell = Shell::new(&[]);
+    let first = turn(&shell, "ls", &[]).document();
+    let id = first["session_id"].as_str().expect("an id").to_owned();
+    let workspace = shell.workspace().canonicalize().expect("there").display().to_string();
+    let rules = Store::new(&shell.home()).rules();
+    let allow = || Rule::Allow(Scope::Command("touch a && ls".into()));
+    rules.add(allow(), Reach::Session { session: id.clone(), workspace: workspace.clone() }, None).expect("saved");
+    let denials = |flags: &[&str]| {
+        let ran = turn(&shell, "touch a && ls", &[&["resume", &id], flags].concat());
+        ran.document()["denials"].as_array().map(Vec::len)
+    };
+    assert_eq!(denials(&[]), Some(0), "here the rule of the session holds");
+    rules.add(allow(), Reach::Project { workspace }, None).expect("saved");
+    let other = shell.workspace().with_file_name("other");
+    fs::create_dir(&other).expect("mkdir");
+    let there = ["--workspace", other.to_str().expect("text")];
+    let moved = shell.run(["sessions", "move", &id].iter().chain(&there));
+    assert_eq!(moved.code, 0, "{moved:?}");
+    assert_eq!(denials(&there), Some(1), "and there neither holds");
+    assert!(!other.join("a").exists());
 }
 
 #[tokio::test]

@@ -36,6 +36,7 @@ pub(crate) mod permissions; // mode, rules, decisions
 pub(crate) mod picker; // sessions, models, skills, settings
 pub(crate) mod restore; // the preview of a restore
 pub(crate) mod tree; // turns and branches
+pub(crate) mod trust; // what the workspace brings along
 
 use always::AlwaysView;
 use approval::ApprovalView;
@@ -50,6 +51,7 @@ use permissions::PermissionsView;
 use picker::Picker;
 use restore::RestoreView;
 use tree::{PendingMove, TreeView};
+use trust::TrustView;
 
 /// A layer over the transcript.
 #[derive(Debug)]
@@ -67,6 +69,7 @@ pub(crate) enum Overlay {
     Picker(Picker),
     Restore(RestoreView),
     Tree(TreeView),
+    Trust(TrustView),
 }
 
 /// The result of a key in an overlay.
@@ -178,6 +181,7 @@ macro_rules! each {
             Overlay::Picker($it) => $call,
             Overlay::Restore($it) => $call,
             Overlay::Tree($it) => $call,
+            Overlay::Trust($it) => $call,
         }
     };
 }
@@ -199,6 +203,7 @@ impl Overlay {
             Overlay::Picker(picker) => picker.kind().title(),
             Overlay::Restore(_) => "Files to restore",
             Overlay::Tree(_) => "Tree",
+            Overlay::Trust(_) => "What this workspace brings along",
         }
     }
 
@@ -231,7 +236,8 @@ impl Overlay {
             | Overlay::Help(_)
             | Overlay::Outline(_)
             | Overlay::Palette(_)
-            | Overlay::Restore(_) => {}
+            | Overlay::Restore(_)
+            | Overlay::Trust(_) => {}
         }
     }
 
@@ -250,7 +256,8 @@ impl Overlay {
             | Overlay::Permissions(_)
             | Overlay::Picker(_)
             | Overlay::Restore(_)
-            | Overlay::Tree(_) => None,
+            | Overlay::Tree(_)
+            | Overlay::Trust(_) => None,
         }
     }
 
@@ -276,6 +283,7 @@ impl Overlay {
             Overlay::Form(form) => Some(form.leave()),
             Overlay::Picker(picker) => picker.leave(),
             Overlay::Restore(_) => Some(Request::Stay),
+            Overlay::Trust(card) => card.leave(),
             Overlay::Always(_)
             | Overlay::Approval(_)
             | Overlay::Compaction(_)
@@ -293,7 +301,7 @@ impl Overlay {
     /// first.
     pub(crate) fn is_guarded(&self) -> bool {
         match self {
-            Overlay::Always(_) | Overlay::Compaction(_) | Overlay::Restore(_) => true,
+            Overlay::Always(_) | Overlay::Compaction(_) | Overlay::Restore(_) | Overlay::Trust(_) => true,
             Overlay::Form(form) => form.is_guarded(),
             Overlay::Approval(_)
             | Overlay::Diff(_)

@@ -45,7 +45,7 @@ impl Remedies {
             Remedy::Redo => "/redo".into(),
             Remedy::AllowProtected => "preview it again; Enter there agrees to the files that are marked".into(),
             Remedy::ShowRules => "/permissions".into(),
-            Remedy::TrustWorkspace => "look at it, then /trust".into(),
+            Remedy::TrustWorkspace => "/trust shows it".into(),
             Remedy::ResolveConflicts => "preview it again, then merge or overwrite each file there".into(),
             Remedy::SetToolset { toolset } => {
                 format!("/toolset {}, which takes less room", toolset.name())

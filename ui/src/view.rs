@@ -1,5 +1,6 @@
 //! Draws the State as one frame.
 
+use pixir_core::Tier;
 use pixir_core::event::Mode;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Color, Style};
@@ -216,8 +217,11 @@ fn draw_header(state: &State, canvas: &mut Canvas, area: Rect) {
     };
     let mode = settings.mode.name();
     let columns = usize::from(area.width);
-    let right_width = width(&right).min(columns / 2);
     let tail = 3 + mode.len() + 1;
+    let sandbox = sandbox_name(state, columns.saturating_sub(7 + LEFT + width(&right) + tail));
+    let sandbox_width = sandbox.map_or(0, |(text, _)| 3 + text.len());
+    let right_width = width(&right).min(columns / 2).min(columns.saturating_sub(7 + sandbox_width + tail));
+    let tail = sandbox_width + tail;
     let name = settings.name.as_ref().map_or(String::new(), |name| format!(" · {name}"));
     let folder = state
         .session
@@ -227,15 +231,35 @@ fn draw_header(state: &State, canvas: &mut Canvas, area: Rect) {
     let branch = state.session.branch.as_ref().map_or(String::new(), |b| format!(" · {b}"));
     let left = fit(&visible(&format!("{folder}{branch}{name}")), columns.saturating_sub(right_width + tail + 10));
     let gap = columns.saturating_sub(7 + width(&left) + right_width + tail);
-    let line = Line::from(vec![
+    let mut line = Line::from(vec![
         Span::styled(" pixir ", theme.fg(theme.accent).bold()),
         Span::styled(left, theme.dim()),
         Span::raw(" ".repeat(gap)),
         Span::styled(fit(&visible(&right), right_width), theme.dim()),
-        Span::styled(" · ", theme.fg(theme.border)),
-        Span::styled(mode, theme.fg(mode_colour(theme, settings.mode))),
     ]);
+    let mut add = |text: &'static str, style: Style| {
+        line.push_span(Span::styled(" · ", theme.fg(theme.border)));
+        line.push_span(Span::styled(text, style));
+    };
+    if let Some((text, style)) = sandbox {
+        add(text, style);
+    }
+    add(mode, theme.fg(mode_colour(theme, settings.mode)));
     canvas.line(line, area);
+}
+
+/// Columns of the header that the folder, the branch and the name get before the sandbox is abbreviated.
+const LEFT: usize = 24;
+
+/// The sandbox for the header, as long as there is room for it; that there is none is said in full.
+fn sandbox_name(state: &State, room: usize) -> Option<(&'static str, Style)> {
+    let theme = &state.look.theme;
+    let (long, short) = match state.session.sandbox? {
+        Tier::Namespaces => ("sandbox ns", "ns"),
+        Tier::Landlock => ("sandbox ll", "ll"),
+        Tier::None => return Some(("no sandbox", theme.fg(theme.warning))),
+    };
+    Some((if room >= 3 + long.len() { long } else { short }, theme.dim()))
 }
 
 fn mode_colour(theme: &Theme, mode: Mode) -> Color {
@@ -330,8 +354,16 @@ fn draw_composer(state: &mut State, canvas: &mut Canvas, area: Rect) {
         } else {
             format!("{}/{}", settings.provider, settings.model)
         };
-        let facts = fit(&format!(" {model} · {} ", settings.mode.name()), usize::from(area.width / 2));
-        block = block.title_top(Line::styled(facts, state.look.theme.dim()));
+        let half = usize::from(area.width / 2);
+        let mode = format!(" · {} ", settings.mode.name());
+        let sandbox = sandbox_name(state, half.saturating_sub(1 + width(&model) + width(&mode)));
+        let sandbox = sandbox.map(|(text, style)| (format!(" · {text}"), style));
+        let taken = 1 + width(&mode) + sandbox.as_ref().map_or(0, |(text, _)| width(text));
+        let dim = state.look.theme.dim();
+        let mut facts = Line::styled(format!(" {}", fit(&visible(&model), half.saturating_sub(taken))), dim);
+        facts.extend(sandbox.map(|(text, style)| Span::styled(text, style)));
+        facts.push_span(Span::styled(mode, dim));
+        block = block.title_top(facts);
     }
     let inner = block.inner(area);
     canvas.render_widget(block, area);

@@ -57,6 +57,11 @@ impl Tail {
         }
     }
 
+    /// What is kept of it.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// What the sandbox refused, as far as the program says so. The program is one that failed in this context.
     pub(crate) fn blocked(&self, ctx: &Context) -> Option<Blocked> {
         if !ctx.sandbox.confines() || ctx.policy == Policy::Outside {

@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
-use super::Context;
+use super::protection::Watched;
+use super::{Context, off_loop};
+use crate::files::guard::Taken;
 use crate::permissions::repository::Repository;
+use crate::protocol::error::Result;
 use crate::protocol::event::{FileChange, Printed};
 use crate::sandbox::{Own, Policy};
 use crate::storage::store::make_private;
@@ -34,11 +37,7 @@ impl Line {
         // A repository that is not shown is not found by git either.
         let repository = Repository::find(root).ok().flatten().filter(|it| it.may_be_shown(root));
         let (git, beside) = repository.as_ref().map(|it| it.beside(root)).unwrap_or_default();
-        let mut protected = if runs_unasked { Vec::new() } else { ctx.workspace.protected() };
-        if !runs_unasked {
-            let names = ["config", "hooks", "info", "modules", "config.worktree", "commondir", "gitdir"];
-            protected.extend(git.iter().flat_map(|git| names.map(|name| git.join(name))).filter(|path| path.exists()));
-        }
+        let protected = if runs_unasked { Vec::new() } else { kept(ctx, &git) };
         let own = Own {
             workspace: root.to_owned(),
             outputs: ctx.outputs.clone(),
@@ -106,19 +105,49 @@ fn unasked(
     all
 }
 
-/// Takes a snapshot of the workspace before a command, to find the command's changes afterwards.
-pub(crate) async fn look_before(ctx: &Context) {
-    let ctx = ctx.clone();
-    let look = move || ctx.snapshot.before(&ctx.call_id, &ctx.workspace, &ctx.blobs, &ctx.cancel);
-    let _ = tokio::task::spawn_blocking(look).await;
+/// Protected paths that exist, in the workspace and in its repository's folders elsewhere. Programs only read them, as far
+/// as the kernel can keep them.
+pub(super) fn kept(ctx: &Context, git: &[PathBuf]) -> Vec<PathBuf> {
+    let mut kept = ctx.workspace.protected();
+    let names = ["config", "hooks", "info", "modules", "config.worktree", "commondir", "gitdir"];
+    kept.extend(git.iter().flat_map(|git| names.map(|name| git.join(name))).filter(|path| path.exists()));
+    kept
 }
 
-/// The changes since [`look_before`], and remarks about them for the model.
-pub(crate) async fn look_after(ctx: &Context) -> (Vec<FileChange>, String) {
+/// Looks at the workspace before a command, to find the command's changes afterwards.
+///
+/// # Errors
+/// The look panicked; the command must not run.
+pub(crate) async fn look_before(ctx: &Context) -> Result<Watched> {
     let ctx = ctx.clone();
-    let find = move || ctx.snapshot.after(&ctx.call_id, &ctx.workspace, &ctx.blobs);
-    let found = tokio::task::spawn_blocking(find).await.unwrap_or_default();
-    (found.changes, found.notes.iter().map(|note| format!("note: {note}\n")).collect())
+    let look = move || {
+        ctx.snapshot.before(&ctx.call_id, &ctx.workspace, &ctx.blobs, &ctx.cancel);
+        Ok(Watched::new(&ctx))
+    };
+    off_loop(look).await
+}
+
+/// What a command changed.
+#[derive(Default)]
+pub(crate) struct Effect {
+    pub(crate) changes: Vec<FileChange>,
+    /// Protected files that were taken back.
+    pub(crate) taken: Vec<Taken>,
+    /// Remarks for the model.
+    pub(crate) notes: String,
+}
+
+/// The changes since [`look_before`], without those of protected files, which are taken back.
+pub(crate) async fn look_after(ctx: &Context, watched: Watched) -> Effect {
+    let ctx = ctx.clone();
+    let find = move || {
+        // What is at the top is taken back first, so that it is no change.
+        let top = watched.take_back_top();
+        let found = ctx.snapshot.after(&ctx.call_id, &ctx.workspace, &ctx.blobs);
+        let (changes, taken) = top.take_back_below(found.changes);
+        Effect { changes, taken, notes: found.notes.iter().map(|note| format!("note: {note}\n")).collect() }
+    };
+    tokio::task::spawn_blocking(find).await.unwrap_or_default()
 }
 
 /// The message when a command exceeds its time limit.

@@ -155,7 +155,8 @@ pub(super) async fn widen(
         Blocked::Network => (Policy::Network, Some(Rule::Allow(Scope::Network))),
         Blocked::File(_) => (Policy::Outside, None),
     };
-    if policy == Policy::Network && authority.permissions().await?.rules.contains(&NO_NETWORK) {
+    // Outside of the sandbox there is a network too.
+    if authority.permissions().await?.rules.contains(&NO_NETWORK) {
         return Ok(None);
     }
     let more = if policy == Policy::Network { "with the network" } else { "without the sandbox" };
@@ -166,6 +167,21 @@ pub(super) async fn widen(
         authority.record(decision).await?;
     }
     Ok(if refusal.is_none() { Some(policy) } else { None })
+}
+
+/// Asks the user whether what a command wrote to protected files, as this preview shows it, is kept.
+///
+/// # Errors
+/// [`Gone`] when the Session no longer waits for the call.
+pub(super) async fn keep(call: &Call, preview: &Preview, authority: &impl Authority) -> Result<bool, Gone> {
+    let them = if preview.paths.len() == 1 { "it" } else { "them" };
+    let reason = format!("the command wrote {}, which can run code or give orders; to keep {them}", preview.target);
+    let (decisions, refusal) = ask(call, preview, vec![(reason, None)], authority).await?;
+    // Where no user can be asked, the files stay as they were; that is not a refusal of the call.
+    for decision in decisions.into_iter().filter(|it| it.by != DecidedBy::NoAsker) {
+        authority.record(decision).await?;
+    }
+    Ok(refusal.is_none())
 }
 
 async fn ask(

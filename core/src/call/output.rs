@@ -3,6 +3,7 @@
 use super::Context;
 use super::blocked::Blocked;
 use super::present::{Budget, Capture, Overflow};
+use crate::files::guard::Taken;
 use crate::protocol::error::Error;
 use crate::protocol::event::{Attachment, ChangeKind, Fact, FileChange};
 
@@ -29,6 +30,8 @@ pub struct Output {
     pub(crate) blocked: Option<Blocked>,
     /// What the model reads if there is no output: `no match in 41 files`.
     pub nothing: String,
+    /// Protected files that the tool's programs wrote, and that were taken back.
+    pub(crate) taken: Vec<Taken>,
     /// If the output is a file's content: the command that read the file, unless the tool itself did.
     pub reader: Option<&'static str>,
 }
@@ -48,6 +51,7 @@ impl Output {
             errors: Vec::new(),
             blocked: None,
             nothing: "no output".into(),
+            taken: Vec::new(),
             reader: None,
         }
     }

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::context::contributions;
 use crate::context::skills::{self, Skill};
 use crate::files::workspace::Workspace;
 use crate::protocol::error::Result;
 use crate::protocol::event::{Entry, Fact, SessionId, SkillActivation};
+use crate::protocol::trust::Contributions;
 use crate::storage::log;
 use crate::storage::store::{Place, Summary, summaries};
-use crate::storage::trust::Trust;
+use crate::storage::trust::{Trust, TrustDecision, Trusted};
 
 /// The most text around a match, characters.
 const AROUND: usize = 160;
@@ -61,7 +63,7 @@ pub(crate) struct Remembered {
 impl Library {
     /// Returns the skills of the workspace and of the user.
     pub(crate) fn skills(&self) -> Vec<Skill> {
-        skills::find(self.workspace.as_deref(), self.trusts_workspace(), self.user_folder.as_deref())
+        skills::find(self.workspace.as_deref(), &self.trusted(), self.user_folder.as_deref())
     }
 
     /// Reads a skill.
@@ -69,20 +71,26 @@ impl Library {
     /// # Errors
     /// As [`skills::activate`].
     pub(crate) fn activate(&self, name: &str, args: &str) -> Result<SkillActivation> {
-        skills::activate(&self.skills(), self.workspace.as_deref(), name, args)
+        skills::activate(&self.skills(), self.workspace.as_deref(), &self.trusted(), name, args)
     }
 
-    /// How many skills the workspace has, where the user has not decided about it.
-    pub(crate) fn undecided_skills(&self) -> usize {
-        let decided =
-            self.trust.as_ref().zip(self.workspace.as_ref()).and_then(|(trust, it)| trust.decision(it.root()));
-        if decided.is_some() { 0 } else { self.skills().iter().filter(|it| !it.is_active).count() }
+    /// What the workspace brings along, and how it stands.
+    pub(crate) fn contributions(&self) -> Contributions {
+        let Some(workspace) = &self.workspace else { return Contributions::default() };
+        Contributions {
+            workspace: workspace.root().display().to_string(),
+            all: contributions::find(workspace, &self.trusted()),
+            trusted_for_run: self.is_trusted,
+        }
     }
 
-    /// Whether what the workspace brings along is in force.
-    fn trusts_workspace(&self) -> bool {
-        let decided = self.trust.as_ref().zip(self.workspace.as_ref());
-        self.is_trusted || decided.is_some_and(|(trust, it)| trust.decision(it.root()) == Some(true))
+    /// Which of what the workspace brings along is in force.
+    fn trusted(&self) -> Trusted {
+        match (&self.trust, &self.workspace) {
+            (Some(trust), Some(it)) if !self.is_trusted => trust.of(it.root()),
+            (None, Some(_)) if !self.is_trusted => Trusted::By(TrustDecision::default()),
+            (_, _) => Trusted::Everything,
+        }
     }
 
     /// Returns the Sessions of the workspace that have a conversation, newest first.

@@ -6,13 +6,20 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::files::workspace::Workspace;
+use crate::files::workspace::{Inside, Workspace};
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::SkillActivation;
 use crate::protocol::remedy::Remedy;
+use crate::protocol::trust::Standing;
+use crate::storage::trust::Trusted;
 
 /// The most bytes of a `SKILL.md`.
 const MAX_SKILL: u64 = 256 << 10;
+/// The most bytes and files of a skill's folder. One that has more cannot be trusted by its content.
+const MAX_FOLDER: u64 = 16 << 20;
+const MAX_FILES: usize = 500;
+/// The most skills of one folder of a workspace.
+const MAX_SKILLS: usize = 256;
 /// Folders of a workspace that may hold skills. The first folder with a name wins.
 const WORKSPACE_ROOTS: [&str; 3] = [".pixir/skills", ".agents/skills", ".claude/skills"];
 
@@ -46,10 +53,19 @@ pub struct Skill {
     pub origin: Origin,
     /// The path of its `SKILL.md`.
     pub path: PathBuf,
-    /// Whether it can be used: one of a workspace that the user does not trust is only listed.
-    pub is_active: bool,
+    /// Whether it can be used: one of a workspace is only listed until the user trusts it as it is.
+    pub standing: Standing,
+    /// The hash of its folder's content, for one of a workspace.
+    pub(crate) digest: Option<String>,
     /// Problems in the file that do not prevent its use.
     pub warnings: Vec<String>,
+}
+
+impl Skill {
+    /// Whether it can be used.
+    pub fn is_active(&self) -> bool {
+        self.standing == Standing::InForce
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -60,25 +76,31 @@ struct FrontMatter {
 
 /// Finds all skills, sorted by name. A skill of the user hides one of the workspace with the same name. Skills of the
 /// workspace are read through its path layer, so that no symlink of a repository leads to a file outside.
-pub(crate) fn find(workspace: Option<&Workspace>, is_trusted: bool, user_folder: Option<&Path>) -> Vec<Skill> {
+pub(crate) fn find(workspace: Option<&Workspace>, trusted: &Trusted, user_folder: Option<&Path>) -> Vec<Skill> {
     let mut skills: Vec<Skill> = Vec::new();
-    let mut take = |skill: Result<(Skill, String)>| {
-        if let Ok((skill, _)) = skill
-            && skills.iter().all(|known| known.name != skill.name)
-        {
+    let users = user_folder.into_iter().flat_map(of_user).filter_map(|path| Some(load_users(&path).ok()?.0));
+    let brought = workspace.into_iter().flat_map(|workspace| of_workspace(workspace, trusted));
+    for skill in users.chain(brought) {
+        if skills.iter().all(|known| known.name != skill.name) {
             skills.push(skill);
-        }
-    };
-    for path in user_folder.into_iter().flat_map(of_user) {
-        take(load_users(&path));
-    }
-    for (workspace, root) in workspace.into_iter().flat_map(|it| WORKSPACE_ROOTS.map(|root| (it, root))) {
-        let names = workspace.locate(root).and_then(|at| workspace.list_raw(&at)).unwrap_or_default();
-        for (name, _) in names {
-            take(load_of(workspace, &format!("{root}/{name}/SKILL.md"), is_trusted));
         }
     }
     skills.sort_by(|a, b| a.name.cmp(&b.name));
+    skills
+}
+
+/// The skills that a workspace brings along, in the order of their folders.
+pub(crate) fn of_workspace(workspace: &Workspace, trusted: &Trusted) -> Vec<Skill> {
+    let mut skills = Vec::new();
+    for root in WORKSPACE_ROOTS {
+        let mut names = workspace.locate(root).and_then(|at| workspace.list_raw(&at)).unwrap_or_default();
+        names.sort();
+        names.truncate(MAX_SKILLS);
+        skills.extend(names.into_iter().filter_map(|(name, _)| {
+            let folder = format!("{root}/{name}");
+            Some(load_of(workspace, &folder, trusted).ok()?.0)
+        }));
+    }
     skills
 }
 
@@ -89,6 +111,7 @@ pub(crate) fn find(workspace: Option<&Workspace>, is_trusted: bool, user_folder:
 pub(crate) fn activate(
     skills: &[Skill],
     workspace: Option<&Workspace>,
+    trusted: &Trusted,
     name: &str,
     args: &str,
 ) -> Result<SkillActivation> {
@@ -100,14 +123,24 @@ pub(crate) fn activate(
         };
         Error::new(Code::SkillNotFound, format!("there is no skill `{}`", name.escape_debug()), fix).with("input", name)
     })?;
-    if !skill.is_active {
-        let message = format!("the skill `{name}` comes with this workspace, which is not trusted");
+    let (again, body) = match (skill.origin, workspace) {
+        (Origin::User, _) | (Origin::Workspace, None) => load_users(&skill.path)?,
+        (Origin::Workspace, Some(workspace)) => {
+            let folder = skill.path.parent().unwrap_or(&skill.path);
+            load_of(workspace, &folder.to_string_lossy(), trusted)?
+        }
+    };
+    // The text that is used is the text that was judged.
+    let why = match again.standing {
+        Standing::InForce => None,
+        Standing::New | Standing::Inert => Some("you do not trust it".to_owned()),
+        Standing::Changed => Some("it changed since you were asked about it".to_owned()),
+        Standing::Unusable { why } => Some(why),
+    };
+    if let Some(why) = why {
+        let message = format!("the skill `{name}` comes with this workspace, and {why}");
         return Err(Error::new(Code::PermissionDenied, message, Remedy::TrustWorkspace).with("input", name));
     }
-    let (_, body) = match (skill.origin, workspace) {
-        (Origin::User, _) | (Origin::Workspace, None) => load_users(&skill.path)?,
-        (Origin::Workspace, Some(workspace)) => load_of(workspace, &skill.path.to_string_lossy(), true)?,
-    };
     Ok(SkillActivation {
         name: skill.name.clone(),
         path: skill.path.display().to_string(),
@@ -133,23 +166,80 @@ fn load_users(path: &Path) -> Result<(Skill, String)> {
     if !metadata.is_file() || metadata.len() > MAX_SKILL {
         return Err(failed(path, TOO_LARGE));
     }
-    read(path, Origin::User, true, std::fs::File::open(path).map_err(|e| failed(path, &e.to_string()))?)
+    let text = read(path, std::fs::File::open(path).map_err(|e| failed(path, &e.to_string()))?)?;
+    Ok(parse(path, Origin::User, &text))
 }
 
-fn load_of(workspace: &Workspace, path: &str, is_active: bool) -> Result<(Skill, String)> {
-    let at = workspace.locate(path)?;
+/// Reads the skill in this folder of the workspace.
+fn load_of(workspace: &Workspace, folder: &str, trusted: &Trusted) -> Result<(Skill, String)> {
+    let folder = workspace.locate(folder)?;
+    let at = workspace.locate(&format!("{}/SKILL.md", folder.display()))?;
     let (file, len, _) = workspace.open_file(&at)?;
     let path = workspace.path_of(&at);
     if len > MAX_SKILL {
         return Err(failed(&path, TOO_LARGE));
     }
-    read(&path, Origin::Workspace, is_active, file)
+    let text = read(&path, file)?;
+    let (skill, body) = parse(&path, Origin::Workspace, &text);
+    let (standing, digest) = match digest_of(workspace, &folder, &text) {
+        Ok(digest) => (trusted.standing(&folder.display(), &digest), Some(digest)),
+        Err(e) => (Standing::Unusable { why: e.message }, None),
+    };
+    Ok((Skill { standing, digest, ..skill }, body))
 }
 
-fn read(path: &Path, origin: Origin, is_active: bool, file: std::fs::File) -> Result<(Skill, String)> {
+/// The hash of everything in a skill's folder: its text may have the model run the files beside it. A symlink counts by
+/// its name, as its target is not a part of the skill.
+fn digest_of(workspace: &Workspace, folder: &Inside, text: &str) -> Result<String> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+    let (mut bytes, mut files) = (0, 0);
+    let mut folders = vec![folder.display()];
+    while let Some(folder) = folders.pop() {
+        for (name, _) in workspace.list(&workspace.locate(&folder)?)? {
+            let path = format!("{folder}/{name}");
+            hasher.update(&(path.len() as u64).to_le_bytes()).update(path.as_bytes());
+            files += 1;
+            if let Some(below) = path.strip_suffix('/') {
+                folders.push(below.to_owned());
+            } else {
+                let content = match bounded(workspace, &workspace.locate(&path)?, MAX_FOLDER - bytes) {
+                    // `@` marks a symlink, but a file may have such a name too.
+                    Err(e) if e.code == Code::NotFound && path.ends_with('@') => Vec::new(),
+                    content => content?,
+                };
+                bytes += content.len() as u64;
+                hasher.update(&(content.len() as u64).to_le_bytes()).update(&content);
+            }
+            if files > MAX_FILES {
+                let message = format!("its folder holds more than {MAX_FILES} files");
+                return Err(Error::new(Code::ReadFailed, message, "a smaller folder"));
+            }
+        }
+    }
+    Ok(hasher.finalize().to_hex()[..32].to_owned())
+}
+
+/// Reads a file of a skill, whose folder may be a symlink inside the workspace.
+fn bounded(workspace: &Workspace, at: &Inside, most: u64) -> Result<Vec<u8>> {
+    let (file, len, _) = workspace.open_file(at)?;
+    let failed = |why: String| Error::new(Code::ReadFailed, why, "a smaller folder");
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes).map_err(|e| failed(format!("read {}: {e}", at.display())))?;
+    if len > most || bytes.len() as u64 > most {
+        return Err(failed(format!("its folder is larger than {} MB", MAX_FOLDER >> 20)));
+    }
+    Ok(bytes)
+}
+
+fn read(path: &Path, file: std::fs::File) -> Result<String> {
     let mut text = String::new();
     file.take(MAX_SKILL).read_to_string(&mut text).map_err(|e| failed(path, &e.to_string()))?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text).replace("\r\n", "\n");
+    Ok(text)
+}
+
+fn parse(path: &Path, origin: Origin, text: &str) -> (Skill, String) {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let (front, body) = split(&text);
     let mut warnings = Vec::new();
     let front = match front {
@@ -165,17 +255,16 @@ fn read(path: &Path, origin: Origin, is_active: bool, file: std::fs::File) -> Re
     let folder = path.parent().and_then(Path::file_name).map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let name = front.name.filter(|n| !n.trim().is_empty()).unwrap_or(folder);
     let description = front.description.unwrap_or_default();
-    Ok((
-        Skill {
-            name: name.trim().to_owned(),
-            description: description.trim().to_owned(),
-            origin,
-            path: path.to_owned(),
-            is_active,
-            warnings,
-        },
-        body.to_owned(),
-    ))
+    let skill = Skill {
+        name: name.trim().to_owned(),
+        description: description.trim().to_owned(),
+        origin,
+        path: path.to_owned(),
+        standing: Standing::InForce,
+        digest: None,
+        warnings,
+    };
+    (skill, body.to_owned())
 }
 
 /// Splits a file into the YAML between its `---` lines and the rest.
@@ -221,12 +310,15 @@ mod tests {
         put("odd", "---\r\nname: odd\r\ndescription: Use when: asked\r\n---\r\nBody\r\n");
         put("bare", "Just text.\n");
         let workspace = Workspace::open(home.path()).expect("a workspace");
-        let skills = find(Some(&workspace), true, None);
+        let skills = find(Some(&workspace), &Trusted::Everything, None);
         let seen: Vec<_> = skills.iter().map(|s| (s.name.as_str(), s.description.as_str(), s.warnings.len())).collect();
         assert_eq!(seen, [("bare", "", 1), ("odd", "Use when: asked", 1), ("review", "Reads a diff.", 0)]);
-        assert_eq!(activate(&skills, Some(&workspace), "review", "x").expect("there").body, "Look hard.\n");
         assert_eq!(
-            activate(&skills, Some(&workspace), "reviw", "").expect_err("not there").remedy,
+            activate(&skills, Some(&workspace), &Trusted::Everything, "review", "x").expect("there").body,
+            "Look hard.\n"
+        );
+        assert_eq!(
+            activate(&skills, Some(&workspace), &Trusted::Everything, "reviw", "").expect_err("not there").remedy,
             Remedy::UseSkill { name: "review".into() }
         );
     }

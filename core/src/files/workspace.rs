@@ -1,12 +1,15 @@
 //! The workspace root: every file that a tool touches is opened beneath it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _, PermissionsExt as _};
+use parking_lot::Mutex;
 
+use super::protected;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::Remedy;
 use crate::storage::outputs::OUTPUTS;
@@ -32,6 +35,8 @@ pub struct Workspace {
     overflow: Option<PathBuf>,
     /// Where temporary files are noted, so that a later pixir can remove those of a killed one.
     notes: Running,
+    /// The protected files that pixir itself wrote or removed, in order.
+    own_writes: Mutex<Vec<PathBuf>>,
 }
 
 impl fmt::Debug for Workspace {
@@ -60,50 +65,6 @@ impl Inside {
     pub fn as_path(&self) -> &Path {
         if self.path.as_os_str().is_empty() { Path::new(".") } else { &self.path }
     }
-}
-
-/// Folders whose files run code by themselves, or instruct pixir and other agents, at any depth.
-const PROTECTED_FOLDERS: [&str; 8] = [".git", ".pixir", ".agents", ".claude", ".husky", ".vscode", ".ssh", ".gnupg"];
-/// Such files, at any depth.
-const PROTECTED_FILES: [&str; 20] = [
-    ".gitmodules",
-    ".gitattributes",
-    ".gitconfig",
-    ".envrc",
-    ".npmrc",
-    ".mcp.json",
-    "agents.md",
-    "claude.md",
-    ".bashrc",
-    ".bash_profile",
-    ".bash_login",
-    ".bash_logout",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".zlogin",
-    ".inputrc",
-    ".pythonrc",
-    ".vimrc",
-];
-/// Such files and folders by their last names, at any depth.
-const PROTECTED_PLACES: [&str; 6] =
-    [".cargo/config.toml", ".cargo/config", ".github/workflows", ".config/pixir", ".config/git", ".local/state/pixir"];
-/// The parts of a repository that run code or lead elsewhere; commits change the rest.
-const PROTECTED_IN_GIT: [&str; 4] = [".git/hooks", ".git/config", ".git/config.worktree", ".git/info/attributes"];
-
-/// Whether a file with such a name can run code or widen pixir's permissions. Case is ignored, as some file systems
-/// ignore it.
-fn is_protected_name(path: &Path) -> bool {
-    let names: Vec<String> = path.components().map(|c| c.as_os_str().to_string_lossy().to_lowercase()).collect();
-    let is_in = |place: &str| {
-        let place: Vec<&str> = place.split('/').collect();
-        names.windows(place.len()).any(|part| part.iter().zip(&place).all(|(name, it)| name == it))
-    };
-    names.iter().any(|name| PROTECTED_FOLDERS.contains(&name.as_str()))
-        || names.last().is_some_and(|last| PROTECTED_FILES.contains(&last.as_str()))
-        || PROTECTED_PLACES.into_iter().any(is_in)
 }
 
 /// Removes the temporary files that a killed pixir has left in a workspace: files that it has noted before it made them,
@@ -154,7 +115,7 @@ impl Workspace {
             Error::new(Code::NotFound, format!("open the workspace {}: {e}", root.display()), Remedy::SetWorkspace)
                 .with("input", root.display().to_string())
         })?;
-        Ok(Workspace { root, dir, overflow: None, notes: Running::default() })
+        Ok(Workspace { root, dir, overflow: None, notes: Running::default(), own_writes: Mutex::default() })
     }
 
     /// Returns the same root with a folder of saved outputs, readable as [`OUTPUTS`].
@@ -262,21 +223,40 @@ impl Workspace {
             Some(there.join(parent.strip_prefix(folder).ok()?))
         });
         let name = at.path.file_name().map(Path::new).unwrap_or(Path::new(""));
-        is_protected_name(&at.path) || real.is_none_or(|real| is_protected_name(&real.join(name)))
+        protected::is_protected(&at.path) || real.is_none_or(|real| protected::is_protected(&real.join(name)))
     }
 
     /// The protected files and folders directly in the workspace that exist, as absolute paths without symlinks. Programs
     /// in the sandbox only read them.
     pub(crate) fn protected(&self) -> Vec<PathBuf> {
-        let folders = PROTECTED_FOLDERS.iter().filter(|name| **name != ".git");
-        let files = PROTECTED_FILES.iter().map(|name| match *name {
-            "agents.md" => "AGENTS.md",
-            "claude.md" => "CLAUDE.md",
-            name => name,
-        });
-        let names = folders.copied().chain(files).chain(PROTECTED_PLACES).chain(PROTECTED_IN_GIT);
-        let paths = names.map(|name| self.root.join(name));
-        paths.filter(|path| path.canonicalize().is_ok_and(|real| real == *path)).collect()
+        protected::existing(&self.root)
+    }
+
+    /// How many protected files pixir itself has written or removed.
+    pub(super) fn own_writes(&self) -> usize {
+        self.own_writes.lock().len()
+    }
+
+    /// Those since the count was this.
+    pub(super) fn own_writes_since(&self, count: usize) -> BTreeSet<PathBuf> {
+        self.own_writes.lock().iter().skip(count).cloned().collect()
+    }
+
+    /// Notes a write before it is made, so that no guard takes it for a command's.
+    fn note_own_write(&self, at: &Inside) {
+        if !at.overflow && self.is_protected(at) {
+            self.own_writes.lock().push(at.path.clone());
+        }
+    }
+
+    /// Whether a command that wrote this path has to be taken back, and no [`super::guard::Guard`] looks there.
+    pub(crate) fn is_protected_below(&self, at: &Inside) -> bool {
+        self.is_protected(at) && !protected::is_at_the_top(&at.path)
+    }
+
+    /// The root, opened once more.
+    pub(super) fn handle(&self) -> io::Result<Dir> {
+        self.dir.try_clone()
     }
 
     /// Reads a whole regular file.
@@ -325,6 +305,27 @@ impl Workspace {
         Ok((file.into_std(), metadata.len(), metadata.mode() & 0o777))
     }
 
+    /// Reads a regular file of at most so many bytes, without following any symlink below the root.
+    ///
+    /// # Errors
+    /// As [`Workspace::read`]; `NOT_REGULAR_FILE` for a symlink, or a path through one, too; `READ_FAILED` for a longer
+    /// file.
+    pub(crate) fn read_plain(&self, at: &Inside, most: u64) -> Result<Vec<u8>> {
+        let before = self.dir.symlink_metadata(at.as_path()).map_err(|e| self.io("read", at, &e))?;
+        if before.is_symlink() || self.is_behind_symlink(at) {
+            let message = format!("`{}` is a symlink, or lies behind one", at.display());
+            return Err(Error::new(Code::NotRegularFile, message, "a regular file").with("input", at.display()));
+        }
+        let (file, ..) = self.open_file(at)?;
+        let mut bytes = Vec::new();
+        file.take(most + 1).read_to_end(&mut bytes).map_err(|e| self.io("read", at, &e))?;
+        if bytes.len() as u64 > most {
+            let message = format!("`{}` is larger than {} KB", at.display(), most >> 10);
+            return Err(Error::new(Code::ReadFailed, message, "a smaller file").with("input", at.display()));
+        }
+        Ok(bytes)
+    }
+
     /// Reads a file that may not exist.
     ///
     /// # Errors
@@ -343,6 +344,7 @@ impl Workspace {
     /// `WRITE_FAILED` when the target is a symlink, is not a regular file or the disk refuses; `OUTSIDE_WORKSPACE`.
     pub fn replace(&self, at: &Inside, bytes: &[u8], mode: Option<u32>) -> Result<Replaced> {
         self.check_writable(at)?;
+        self.note_own_write(at);
         let new_folders = self.missing_folders(at);
         let failed = |e: &io::Error| self.io("write", at, e);
         let parent = at.path.parent().unwrap_or(Path::new(""));
@@ -398,6 +400,7 @@ impl Workspace {
     /// As [`Workspace::replace`].
     pub fn remove(&self, at: &Inside, folders: u32) -> Result<()> {
         self.check_writable(at)?;
+        self.note_own_write(at);
         self.dir.remove_file(at.as_path()).map_err(|e| self.io("write", at, &e))?;
         let above = at.path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
         for folder in above.take(folders as usize) {

@@ -234,6 +234,11 @@ const KEYS: [&str; 21] = [
     "push.default",
 ];
 
+/// Whether git runs and reads nothing because of a repository's configuration.
+pub(crate) fn is_plain(text: &str) -> bool {
+    keys(text).all(|key| KEYS.contains(&key.as_str()))
+}
+
 /// Every `section.key` of a configuration, without the section's name in quotes.
 fn keys(text: &str) -> impl Iterator<Item = String> {
     let mut section = String::new();

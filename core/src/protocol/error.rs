@@ -117,6 +117,7 @@ codes! {
     WriteFailed = "WRITE_FAILED", WriteFailed;
     FileChanged = "FILE_CHANGED", WriteFailed;
     CommandFailed = "COMMAND_FAILED", CommandFailed;
+    SandboxFailed = "SANDBOX_FAILED", CommandFailed;
     OrphanToolCall = "ORPHAN_TOOL_CALL", CommandFailed;
     SkippedForSteer = "SKIPPED_FOR_STEER", CommandFailed;
     Timeout = "TIMEOUT", Timeout;
@@ -222,10 +223,8 @@ notices! {
     NotCompacted = "NOT_COMPACTED",
     /// An interrupted restore left files as they were.
     RestoreInterrupted = "RESTORE_INTERRUPTED",
-    /// The user trusts the workspace now, or no longer.
+    /// The user has answered whether the workspace is trusted.
     TrustChanged = "TRUST_CHANGED",
-    /// The workspace has skills, and the user has not decided whether it is trusted.
-    WorkspaceUntrusted = "WORKSPACE_UNTRUSTED",
     /// A saved rule cannot be read by this build.
     RuleUnreadable = "RULE_UNREADABLE",
     /// A restore left a file as it was.

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error, ErrorBody, Result};
 use crate::protocol::remedy::{Remedy, Sessions};
+use crate::protocol::trust::Contributions;
 
 mod fact; // the payloads of Entries, one struct per type
 mod open; // reads lines of newer builds
@@ -187,6 +188,8 @@ pub enum Live {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         warning: Option<String>,
     },
+    /// The user is asked whether what the workspace brings along is to be in force, or wants to see it.
+    TrustAsked(Contributions),
     /// A call waits for the user's decision.
     ApprovalRequested(Approval),
     /// A form with the model's questions waits for the user's answers.
@@ -265,6 +268,8 @@ impl Live {
         "tool_output_delta",
         "status",
         "call_prepared",
+        "rules_listed",
+        "trust_asked",
         "approval_requested",
         "question_asked",
         "jobs_changed",

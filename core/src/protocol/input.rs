@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Attachment, Delivery, Mode, Rule, SettingsChanged, Toolset};
+use crate::protocol::trust::TrustAnswer;
 
 /// One request of a Presenter to a Session. Events report its effects.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,10 +53,16 @@ pub enum Input {
         /// The rule's id.
         id: String,
     },
-    /// Trust the workspace, or stop trusting it: its skills are in force only while it is trusted.
-    TrustWorkspace {
-        /// Whether it is trusted from now on.
-        trusted: bool,
+    /// Publish what the workspace brings along, as
+    /// [`Live::TrustAsked`](crate::protocol::event::Live::TrustAsked).
+    ShowTrust,
+    /// Record the user's answer about what the workspace brings along.
+    AnswerTrust {
+        /// The answer.
+        answer: TrustAnswer,
+        /// The content that the user saw, by path: [`Contributions::seen`](crate::protocol::trust::Contributions::seen).
+        #[serde(default)]
+        seen: BTreeMap<String, String>,
     },
     /// Stop a background job.
     StopJob {
@@ -180,7 +187,8 @@ impl Input {
             Input::Answer { .. } => "answer",
             Input::ListRules => "list_rules",
             Input::RevokeRule { .. } => "revoke_rule",
-            Input::TrustWorkspace { .. } => "trust_workspace",
+            Input::ShowTrust => "show_trust",
+            Input::AnswerTrust { .. } => "answer_trust",
             Input::StopJob { .. } => "stop_job",
             Input::Compact { .. } => "compact",
             Input::MoveHead { .. } => "move_head",

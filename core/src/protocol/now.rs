@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::event::{Approval, Form, JobState, Live, Printed, Status};
+use crate::protocol::sandbox::Tier;
 
 /// The state of a Session at the moment when a watch begins. The live events that follow repeat none of it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -15,6 +16,9 @@ pub struct Now {
     pub turn: Option<u32>,
     /// The Session is read-only in this process: nothing can be recorded.
     pub read_only: bool,
+    /// What confines the programs that the Session starts in this process; `None` for one that is read-only here.
+    #[serde(default)]
+    pub sandbox: Option<Tier>,
     /// Calls that wait for the user's decision, oldest first.
     pub approvals: Vec<Approval>,
     /// Forms that wait for the user's answers, oldest first.

@@ -17,13 +17,13 @@ use super::commands::{Fault, Io};
 use super::parse::{Command, Stderr};
 use super::{After, Bound, CANNOT, Kind, Shared, Step, is_on_path, only_reads, unknown};
 use crate::call::Context;
-use crate::call::command::{Line, look_after, look_before};
+use crate::call::command::{Effect, Line, look_after, look_before};
 use crate::call::result::in_run_exit;
 use crate::permissions::Touch;
 use crate::process::{self, Group};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::Preview;
-use crate::sandbox::LEFT_BEHIND;
+use crate::sandbox::{LEFT_BEHIND, Sandbox};
 
 /// How many bytes of a command's stderr are retained from its start, and at least as many from its end.
 const MAX_STDERR: usize = 64 << 10;
@@ -124,6 +124,7 @@ enum Stage {
     Program {
         child: Box<tokio::process::Child>,
         group: Arc<Group>,
+        sandbox: Sandbox,
     },
     /// It has ended, or a dry run skips it.
     Over(i32),
@@ -177,13 +178,12 @@ impl Run<'_> {
         let runs_programs = steps.iter().any(|step| matches!(step.kind, Kind::Program { runs_unasked: false }));
         let changes_files = self.how == How::Really && runs_programs;
         let before = self.effects.lock().changes.len();
-        if changes_files {
-            look_before(self.ctx).await;
-        }
+        let watched = if changes_files { Some(look_before(self.ctx).await?) } else { None };
         let in_time = self.stages(steps, stdin, take).await?;
-        if changes_files {
-            let (found, notes) = look_after(self.ctx).await;
+        if let Some(watched) = watched {
+            let Effect { changes: found, taken, notes } = look_after(self.ctx, watched).await;
             let mut effects = self.effects.lock();
+            effects.taken.extend(taken);
             // Built-in commands report their own changes, so the snapshot's finding of the same file is dropped.
             let own: Vec<String> = effects.changes[before..].iter().map(|change| change.path.clone()).collect();
             let found: Vec<_> = found.into_iter().filter(|change| !own.contains(&change.path)).collect();
@@ -306,7 +306,8 @@ impl Run<'_> {
         ready.stdout(Stdio::from(out));
         let (child, group) = Group::start(ready, &self.ctx.stopping).map_err(failed)?;
         // `ready` is dropped here, so only the child holds the pipe ends. A second holder would prevent end of file.
-        Ok(Stage::Program { child: Box::new(child), group: Arc::new(group) })
+        let sandbox = self.ctx.sandbox.clone();
+        Ok(Stage::Program { child: Box::new(child), group: Arc::new(group), sandbox })
     }
 
     /// Waits for every command and passes the last one's output to `take`; returns false when the time limit expires.
@@ -409,7 +410,7 @@ async fn over(stage: Stage) -> StageEnded {
         Stage::Builtin(done) => {
             done.await.unwrap_or_else(|_| StageEnded { exit: 126, error: None, stderr: Vec::new() })
         }
-        Stage::Program { mut child, group } => {
+        Stage::Program { mut child, group, sandbox } => {
             let (mut stderr, mut last, mut left_out) = (Vec::new(), Vec::new(), 0);
             let ended = process::drain(&mut child, &group, None, |_, bytes| {
                 let room = MAX_STDERR.saturating_sub(stderr.len()).min(bytes.len());
@@ -426,6 +427,11 @@ async fn over(stage: Stage) -> StageEnded {
                 stderr.extend_from_slice(format!("\n…[{left_out} bytes left out]\n").as_bytes());
             }
             stderr.append(&mut last);
+            if let Ok(process::Ended::Exited(status)) = ended
+                && let Some(error) = sandbox.fault(status, &stderr)
+            {
+                return StageEnded { exit: in_run_exit(&error), error: Some(error), stderr: Vec::new() };
+            }
             if group.is_alive() {
                 stderr.extend_from_slice(LEFT_BEHIND.as_bytes());
                 // A remaining process would hold the pipe open, and the next command would wait for its end.

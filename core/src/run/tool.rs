@@ -111,6 +111,7 @@ async fn present(call: PreparedLine, ctx: Context) -> Result<Output> {
     }
     output.pipestatus = if ended.pipestatus.len() > 1 { ended.pipestatus } else { Vec::new() };
     output.changes = effects.changes;
+    output.taken = effects.taken;
     output.facts = effects.facts;
     output.attachments = effects.attachments;
     output.errors = ended.errors;

@@ -3,10 +3,14 @@
 //! It has one thread, as the kernel demands of a process that enters namespaces. Under [`Tier::Namespaces`] it starts itself
 //! once more as the first process of the new process namespace: when that one ends, the kernel ends all others in it. The
 //! outer launcher waits for it, and kills it when pixir has ended, for whatever reason.
+//!
+//! Every exit code belongs to the program. A launcher that could not start the program says why on stderr and ends itself by
+//! a signal that no program can send it: it blocks all signals but that of its own hand.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,14 +18,17 @@ use std::time::Duration;
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal as NixSignal, kill, pthread_sigmask};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{
-    Pid, PidfdFlags, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getpid, getppid, getrlimit, kill_process,
-    pidfd_open, set_child_subreaper, set_parent_process_death_signal, setrlimit, setsid, wait,
+    DumpableBehavior, Pid, PidfdFlags, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getpid, getppid, getrlimit,
+    kill_process, pidfd_open, set_child_subreaper, set_dumpable_behavior, set_parent_process_death_signal, setrlimit,
+    setsid, wait,
 };
 
-use super::{LAUNCHER, Plan};
+use super::{LAUNCHER, NOT_SET_UP, Plan, STARTS_NOTHING};
 use crate::protocol::sandbox::Tier;
 
+mod capabilities; // what root may do
 mod landlock; // files by Landlock
 mod namespaces; // a file system, processes and a network of its own
 mod syscalls; // system calls that no program needs
@@ -56,17 +63,21 @@ pub(super) fn launch(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     let mut run = || {
         let first = args.next().unwrap_or_default();
         let is_inside = first == INSIDE;
+        let start = if is_inside { Some(Start::at(&args.next().unwrap_or_default())?) } else { None };
         let text = if is_inside { args.next().unwrap_or_default() } else { first };
         let plan: Plan = serde_json::from_slice(text.as_encoded_bytes()).doing("read the plan")?;
         let program: Vec<OsString> = args.by_ref().collect();
         if program.is_empty() {
             return Err("no program is named".to_owned());
         }
-        if is_inside { first_process(&plan, &program) } else { outer(&plan, &text, &program) }
+        match start {
+            Some(start) => first_process(&plan, &program, &start),
+            None => outer(&plan, &text, &program),
+        }
     };
     run().map_or_else(
         |why| {
-            say(&format!("the sandbox could not be set up: {why}\n"));
+            say(&format!("{NOT_SET_UP}: {why}\n"));
             end_without_program();
             ExitCode::FAILURE
         },
@@ -74,10 +85,37 @@ pub(super) fn launch(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     )
 }
 
-/// Ends this process by a signal that means: the program never ran. Every exit code belongs to the program.
+/// Ends this process by the signal that means: the program never ran. The first process of a namespace cannot do so, and
+/// need not: it has not said that it starts the program.
 fn end_without_program() {
     let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None);
-    let _ = kill_process(getpid(), Signal::SYS);
+    let _ = kill_process(getpid(), STARTS_NOTHING);
+}
+
+/// A file in memory in which the first process says that it starts the program. The program cannot reach it.
+struct Start(File);
+
+impl Start {
+    fn new() -> Result<Start> {
+        memfd_create("start", MemfdFlags::CLOEXEC).map(|it| Start(it.into())).doing("note the start")
+    }
+
+    /// Where another process of the launcher finds it.
+    fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", getpid(), self.0.as_raw_fd())
+    }
+
+    fn at(path: &OsStr) -> Result<Start> {
+        File::options().write(true).open(path).map(Start).doing("note the start")
+    }
+
+    fn say(&self) -> Result<()> {
+        (&self.0).write_all(b"!").doing("note the start")
+    }
+
+    fn is_said(&self) -> bool {
+        self.0.metadata().is_ok_and(|it| it.len() > 0)
+    }
 }
 
 fn say(text: &str) {
@@ -98,15 +136,17 @@ fn outer(plan: &Plan, text: &OsStr, program: &[OsString]) -> Result<u8> {
     match plan.tier {
         Tier::Namespaces if !plan.outside => {
             namespaces::leave(plan.network)?;
+            capabilities::hand_on()?;
+            let start = Start::new()?;
             let mut inner = Command::new("/proc/self/exe");
-            inner.arg0(LAUNCHER).arg(INSIDE).arg(text).args(program);
+            inner.arg0(LAUNCHER).arg(INSIDE).arg(start.path()).arg(text).args(program);
             let inner = pid(inner.spawn().doing("start the first process")?.id())?;
             let inner_handle = pidfd_open(inner, PidfdFlags::empty()).doing("watch the first process")?;
             if !ends_before(&inner_handle, &owner_handle) {
                 let _ = kill_process(inner, Signal::KILL);
             }
             let (_, status) = wait(WaitOptions::empty()).doing("wait for the first process")?.ok_or("no process")?;
-            if status.terminating_signal() == Some(Signal::SYS.as_raw()) {
+            if !start.is_said() {
                 // It has printed the reason.
                 end_without_program();
             }
@@ -117,25 +157,27 @@ fn outer(plan: &Plan, text: &OsStr, program: &[OsString]) -> Result<u8> {
             if !plan.outside {
                 limit(false);
                 landlock::confine(plan)?;
+                // Landlock takes nothing from root that is no file: devices, the clock, the name of the machine.
+                capabilities::give_up()?;
                 syscalls::refuse(plan)?;
             }
-            let child = start(plan, program)?;
+            let child = start(plan, program, None)?;
             std::thread::spawn(move || {
                 let _ = poll(&mut [PollFd::new(&owner_handle, PollFlags::IN)], None);
                 end_descendants(Signal::KILL);
                 std::process::exit(1);
             });
-            let status = reap_until(child)?;
+            let status = reap_until(child);
             if end_descendants(Signal::TERM) {
                 say(super::LEFT_BEHIND);
             }
-            Ok(code(status))
+            Ok(status.map_or(u8::MAX, code))
         }
     }
 }
 
 /// The first process of the process namespace: builds the file system, runs the program, and reaps every process there.
-fn first_process(plan: &Plan, program: &[OsString]) -> Result<u8> {
+fn first_process(plan: &Plan, program: &[OsString], start_note: &Start) -> Result<u8> {
     // With the outer launcher this process ends, and with it the namespace.
     set_parent_process_death_signal(Some(Signal::KILL)).doing("end with pixir")?;
     // The parent lives outside the namespace and has no id here; an id means that it is gone and was replaced.
@@ -144,20 +186,23 @@ fn first_process(plan: &Plan, program: &[OsString]) -> Result<u8> {
     }
     namespaces::build(plan)?;
     limit(true);
-    namespaces::give_up_capabilities()?;
+    capabilities::give_up()?;
     syscalls::refuse(plan)?;
-    let child = start(plan, program)?;
-    let status = reap_until(child)?;
+    let child = start(plan, program, Some(start_note))?;
+    let status = reap_until(child);
     if end_all_others() {
         say(super::LEFT_BEHIND);
     }
-    Ok(code(status))
+    Ok(status.map_or(u8::MAX, code))
 }
 
 /// Starts the program, with no signal blocked.
-fn start(plan: &Plan, program: &[OsString]) -> Result<Pid> {
+fn start(plan: &Plan, program: &[OsString], note: Option<&Start>) -> Result<Pid> {
     let set = |signals: SigSet| pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&signals), None);
     set(SigSet::empty()).doing("unblock signals")?;
+    // No other process of the user attaches to this one: it knows how the program ended, and says so to pixir.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).doing("close this process to others")?;
+    note.map_or(Ok(()), Start::say)?;
     if program[0].is_empty() {
         // The question was only whether this tier works.
         std::process::exit(0);
@@ -189,13 +234,13 @@ fn ends_before(first: &OwnedFd, second: &OwnedFd) -> bool {
     both[1].revents().is_empty()
 }
 
-/// Reaps every child that ends, until this one does.
-fn reap_until(child: Pid) -> Result<WaitStatus> {
+/// Reaps every child that ends, until this one does. `None` where the system does not tell how.
+fn reap_until(child: Pid) -> Option<WaitStatus> {
     loop {
         match wait(WaitOptions::empty()) {
-            Ok(Some((ended, status))) if ended == child => return Ok(status),
+            Ok(Some((ended, status))) if ended == child => return Some(status),
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(e) => return Err(format!("wait for the program: {e}")),
+            Err(_) => return None,
         }
     }
 }

@@ -3,16 +3,27 @@
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::{EXECUTABLE, LAUNCHER, Plan, View};
 use crate::protocol::sandbox::Tier;
 use crate::storage::regular;
 
+/// The file in the state folder that holds what was found.
+fn note(home: &Path) -> PathBuf {
+    home.join("sandbox")
+}
+
+/// Forgets what was found.
+pub(super) fn forget(home: &Path) {
+    // Where there is none, there is nothing to forget.
+    let _ = fs::remove_file(note(home));
+}
+
 /// The strongest tier that works here, at most `wish`. What was found is kept in the state folder.
 pub(super) fn tier(wish: Option<Tier>, home: &Path) -> Tier {
-    let file = home.join("sandbox");
+    let file = note(home);
     let key = world();
     let known = regular::read_to_string(&file).ok().and_then(|text| {
         let (tier, of) = text.split_once('\n')?;

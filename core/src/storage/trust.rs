@@ -1,5 +1,6 @@
-//! The workspaces that the user trusts, in one file of the state folder.
+//! The user's answers about what workspaces bring along, in one file of the state folder.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::Remedy;
+use crate::protocol::trust::{Standing, TrustAnswer};
 use crate::storage::regular;
 use crate::storage::rules::lock;
 use crate::storage::store::write_whole;
@@ -18,16 +20,66 @@ pub struct Trust {
     home: PathBuf,
 }
 
-/// What the user decided about a workspace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What the user decided about a workspace. Content is named by its path and its hash, so what changes is not trusted any
+/// more, and another workspace at the same path is trusted only where its content is the same.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrustDecision {
     /// The root of the workspace, without symlinks.
     pub workspace: String,
-    /// Whether its configuration and skills are in force.
-    pub trusted: bool,
+    /// The content that is in force: hashes by path.
+    pub trusted: BTreeMap<String, String>,
+    /// The content that the user saw and did not trust.
+    pub declined: BTreeMap<String, String>,
+    /// The user does not want to be asked about this workspace.
+    pub never: bool,
     /// When the user decided.
     pub made: Timestamp,
+}
+
+impl TrustDecision {
+    /// The decision that follows an answer to this one. `seen` is the content that the user saw.
+    fn after(self, answer: TrustAnswer, seen: &BTreeMap<String, String>) -> TrustDecision {
+        let before = self.declined.into_iter().chain(self.trusted.clone()).collect();
+        let (trusted, never) = match answer {
+            TrustAnswer::Trust => (seen.clone(), false),
+            // What was trusted before and has not changed stays in force.
+            TrustAnswer::NotNow => (self.trusted, false),
+            TrustAnswer::Never => (BTreeMap::new(), true),
+            TrustAnswer::Revoke => (BTreeMap::new(), false),
+        };
+        // What was known before is new to nobody.
+        let mut declined: BTreeMap<String, String> = before;
+        declined.extend(seen.clone());
+        declined.retain(|path, digest| trusted.get(path) != Some(digest));
+        TrustDecision { workspace: self.workspace, trusted, declined, never, made: Timestamp::now() }
+    }
+}
+
+/// Which contributions of a workspace are in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Trusted {
+    /// All of them, for this run.
+    Everything,
+    /// Those of this decision.
+    By(TrustDecision),
+}
+
+impl Trusted {
+    /// How this content of this path stands.
+    pub(crate) fn standing(&self, path: &str, digest: &str) -> Standing {
+        let Trusted::By(it) = self else { return Standing::InForce };
+        let is_in = |known: &BTreeMap<String, String>| known.get(path).is_some_and(|known| known == digest);
+        if is_in(&it.trusted) {
+            Standing::InForce
+        } else if it.never || is_in(&it.declined) {
+            Standing::Inert
+        } else if it.trusted.contains_key(path) || it.declined.contains_key(path) {
+            Standing::Changed
+        } else {
+            Standing::New
+        }
+    }
 }
 
 impl Trust {
@@ -59,21 +111,27 @@ impl Trust {
         all
     }
 
-    /// What the user decided about this workspace; `None` where the user was not asked.
-    pub fn decision(&self, workspace: &Path) -> Option<bool> {
-        let all = self.decisions();
-        all.iter().find(|it| Path::new(&it.workspace) == workspace).map(|it| it.trusted)
+    /// What the user decided about this workspace; `None` where the user has not answered yet.
+    pub fn decision(&self, workspace: &Path) -> Option<TrustDecision> {
+        self.decisions().into_iter().find(|it| Path::new(&it.workspace) == workspace)
     }
 
-    /// Records a decision.
+    /// What is in force in this workspace.
+    pub(crate) fn of(&self, workspace: &Path) -> Trusted {
+        let none = || TrustDecision { workspace: workspace.display().to_string(), ..TrustDecision::default() };
+        Trusted::By(self.decision(workspace).unwrap_or_else(none))
+    }
+
+    /// Records an answer about this content.
     ///
     /// # Errors
     /// `WRITE_FAILED`.
-    pub fn decide(&self, workspace: &Path, trusted: bool) -> Result<()> {
+    pub fn decide(&self, workspace: &Path, answer: TrustAnswer, seen: &BTreeMap<String, String>) -> Result<()> {
         let failed =
             |e: io::Error| Error::new(Code::WriteFailed, format!("save the trust: {e}"), Remedy::CheckStateFolder);
         let _alone = lock(&self.home, "trust.lock").map_err(failed)?;
-        let it = TrustDecision { workspace: workspace.display().to_string(), trusted, made: Timestamp::now() };
+        let before = self.decision(workspace).unwrap_or_default();
+        let it = TrustDecision { workspace: workspace.display().to_string(), ..before }.after(answer, seen);
         let line = serde_json::to_string(&it).map_err(|e| failed(e.into()))?;
         let mut text = self.text().map_err(failed)?;
         if !text.is_empty() && !text.ends_with('\n') {

@@ -109,11 +109,12 @@ impl Tool for Bash {
                 run(line, limit, &ctx, &mut output).await?;
                 return Ok(output);
             }
-            look_before(&ctx).await;
+            let watched = look_before(&ctx).await?;
             run(line, limit, &ctx, &mut output).await?;
-            let (changes, notes) = look_after(&ctx).await;
-            output.changes = changes;
-            output.stdout.push(notes.as_bytes());
+            let found = look_after(&ctx, watched).await;
+            output.changes = found.changes;
+            output.taken = found.taken;
+            output.stdout.push(found.notes.as_bytes());
             Ok(output)
         }))
     }
@@ -145,6 +146,11 @@ async fn run(line: Line, limit: Duration, ctx: &Context, output: &mut Output) ->
     })
     .await
     .map_err(|e| Error::new(Code::CommandFailed, format!("wait for the command: {e}"), "run it again"))?;
+    if let Ended::Exited(status) = ended
+        && let Some(error) = ctx.sandbox.fault(status, tail.bytes())
+    {
+        return Err(error);
+    }
     if ended == Ended::TimedOut {
         group.stop().await;
         output.stderr.push(timed_out(limit).as_bytes());

@@ -39,7 +39,7 @@ impl Tool for SkillsList {
 
 /// One line for each skill.
 pub(crate) fn listed(ctx: &Context) -> String {
-    let line = |it: &Skill| match it.is_active {
+    let line = |it: &Skill| match it.is_active() {
         true => format!("{}  {}\n", it.name, it.description),
         // The words of a repository that the user does not trust are no instructions.
         false => format!("{}  (of this workspace, which the user does not trust: it cannot be used)\n", it.name),

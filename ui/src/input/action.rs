@@ -239,7 +239,7 @@ actions! {
     OpenDiff: ("diff", &["alt+d"], "what this turn and this session changed").slash("diff", "", "opens the diff");
     OpenJobs: ("jobs", &[], "background jobs; x stops one").live().slash("jobs", "", "StopJob{job}");
     OpenPermissions: ("permissions", &[], "mode, sandbox, rules and the last decisions; x revokes a rule").live().slash("permissions", "", "ListRules, RevokeRule{id}");
-    TrustWorkspace: ("trust", &[], "trust this workspace: its skills are in force").live().slash("trust", "[revoke]", "TrustWorkspace{trusted}");
+    TrustWorkspace: ("trust", &[], "what this workspace brings along, and whether you trust it").live().slash("trust", "[revoke]", "ShowTrust, AnswerTrust{answer, seen}");
     ToggleHud: ("hud", &["f12"], "show what drawing costs");
 
     // The session.

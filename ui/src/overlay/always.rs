@@ -35,7 +35,7 @@ impl AlwaysView {
             Rule::Allow(_) | Rule::Deny(_) => None,
         };
         let kinds = [Some(offered), pattern];
-        let choices = [RuleReach::Session, RuleReach::Project]
+        let choices = [RuleReach::Session, RuleReach::Project, RuleReach::User]
             .into_iter()
             .flat_map(|reach| kinds.iter().flatten().map(move |rule| (rule.clone(), reach)))
             .collect();

@@ -86,7 +86,8 @@ impl Effect {
             | Overlay::Palette(_)
             | Overlay::Permissions(_)
             | Overlay::Restore(_)
-            | Overlay::Tree(_) => Vec::new(),
+            | Overlay::Tree(_)
+            | Overlay::Trust(_) => Vec::new(),
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use pixir_core::Error;
 use pixir_core::event::{JobState, SessionId, Status};
+use pixir_core::{Error, Tier};
 
 /// The Session on the screen, and where it runs.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub(crate) struct SessionFacts {
     pub(crate) can_send: bool,
     /// The Session can only be read here: another process writes it, or its Log is damaged.
     pub(crate) read_only: bool,
+    /// What confines the programs of the Session, once it is open.
+    pub(crate) sandbox: Option<Tier>,
     pub(crate) status: Status,
     pub(crate) queue: Queue,
     pub(crate) jobs: Vec<JobState>,
@@ -37,6 +39,7 @@ impl SessionFacts {
             id: None,
             can_send: true,
             read_only: false,
+            sandbox: None,
             status: Status::Idle,
             queue: Queue::default(),
             jobs: Vec::new(),
@@ -49,6 +52,7 @@ impl SessionFacts {
     pub(super) fn clear(&mut self) {
         self.id = None;
         self.read_only = false;
+        self.sandbox = None;
         self.status = Status::Idle;
         self.queue = Queue::default();
         self.jobs.clear();

@@ -9,13 +9,14 @@ use pixir_core::history::History;
 use pixir_core::now::Now;
 use pixir_core::store::Summary;
 use pixir_core::text::human::next_attempt;
-use pixir_core::{Entry, Event, Fact, Live, Skill};
+use pixir_core::{Entry, Event, Fact, Live, Remedy, Skill};
 
 use super::read;
 use super::settings::open_session;
 use super::travel;
 use crate::overlay::compaction::CompactionView;
 use crate::overlay::form::{self, FormView, Keys};
+use crate::overlay::trust::TrustView;
 use crate::overlay::{Notification, Overlay};
 use crate::state::{Effect, PendingApproval, Queue, Retry, RetryLimit, State};
 use crate::transcript::reading::find::Matches;
@@ -45,6 +46,7 @@ pub(crate) fn on_opened(state: &mut State, past: History) {
 
 /// Shows the state of the Session at the moment of opening: a running Turn, open approvals, the queue.
 pub(crate) fn on_present(state: &mut State, now: &Now) -> Vec<Effect> {
+    state.session.sandbox = now.sandbox;
     now.as_live().into_iter().flat_map(|live| on_live(state, live)).collect()
 }
 
@@ -205,6 +207,15 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
         }
         Live::RulesListed { rules, warning } => {
             notify(state, Notification::Rules { rules: &rules, warning: warning.as_deref() });
+        }
+        Live::TrustAsked(contributions) => {
+            // A card must not take the keys of a user who is writing.
+            if state.composer.is_empty() {
+                return state.open(Overlay::Trust(TrustView::new(contributions)));
+            }
+            let fix = state.look.more.remedies.word(&Remedy::TrustWorkspace);
+            let text = format!("{}; {fix}", TrustView::sentence(&contributions));
+            state.transcript.push(Cell::Notice(Severity::Info, text.into()));
         }
         Live::QueueChanged { steer, follow_up } => state.session.queue = Queue { steer, follow_up },
         Live::RetryScheduled { attempt, of, wait_ms, left_ms, reason } => {

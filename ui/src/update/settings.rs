@@ -1,7 +1,10 @@
 //! Settings of the Session: model, mode, toolset, effort, name; and the theme.
 
+use std::collections::BTreeMap;
+
 use pixir_core::event::{Mode, SessionId, Severity, Toolset};
 use pixir_core::input::SettingsChange;
+use pixir_core::trust::TrustAnswer;
 use pixir_core::usage::{Sums, Total, sums};
 use pixir_core::{Effort, Input};
 
@@ -190,13 +193,13 @@ fn usage_text(sums: &Sums) -> String {
     lines.join("\n")
 }
 
-/// Trusts the workspace, or with `revoke` stops that.
+/// Shows what the workspace brings along, or with `revoke` stops trusting it.
 pub(super) fn trust(state: &mut State, args: &str) -> Vec<Effect> {
     match args.trim() {
-        "" => vec![Effect::Send(Input::TrustWorkspace { trusted: true })],
-        "revoke" => vec![Effect::Send(Input::TrustWorkspace { trusted: false })],
+        "" => vec![Effect::Send(Input::ShowTrust)],
+        "revoke" => vec![Effect::Send(Input::AnswerTrust { answer: TrustAnswer::Revoke, seen: BTreeMap::new() })],
         _ => {
-            state.say("/trust trusts this workspace, /trust revoke stops that");
+            state.say("/trust shows what this workspace brings along, /trust revoke stops trusting it");
             Vec::new()
         }
     }

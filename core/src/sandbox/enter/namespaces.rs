@@ -13,9 +13,6 @@ use rustix::mount::{
 };
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 use rustix::process::{getgid, getuid, pivot_root};
-use rustix::thread::{
-    CapabilitySet, CapabilitySets, remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
-};
 
 use super::{Doing as _, Plan, Result};
 
@@ -264,21 +261,6 @@ fn processes() -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Makes sure that neither this process nor any that it starts can change the namespaces or become another user.
-pub(super) fn give_up_capabilities() -> Result<()> {
-    for capability in CapabilitySet::all().iter() {
-        // One that this kernel does not know cannot be had.
-        let _ = remove_capability_from_bounding_set(capability);
-    }
-    let none = CapabilitySets {
-        effective: CapabilitySet::empty(),
-        permitted: CapabilitySet::empty(),
-        inheritable: CapabilitySet::empty(),
-    };
-    set_capabilities(None, none).doing("give up capabilities")?;
-    set_no_new_privs(true).doing("give up new privileges")
 }
 
 /// The mount points of the machine.

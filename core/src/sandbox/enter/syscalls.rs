@@ -42,10 +42,9 @@ pub(super) fn refuse(plan: &Plan) -> Result<()> {
         each.and_then(SeccompRule::new)
     };
     let sockets = match (plan.tier, plan.network) {
-        // The network namespace has only its own loopback. The host of a virtual machine is in no namespace.
-        (Tier::Namespaces, _) => {
-            Some(family_is(libc::AF_VSOCK, SeccompCmpOp::Eq).and_then(|it| SeccompRule::new(vec![it])))
-        }
+        // The network namespace has only its own loopback. Other families are in no namespace, such as the host of a virtual
+        // machine, or are doors into the kernel that no build needs.
+        (Tier::Namespaces, _) => Some(not_any_of(&[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK])),
         // Sockets of services, such as the user's containers, are files that Landlock does not guard.
         (_, true) => Some(not_any_of(&[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK])),
         (_, false) => None,
@@ -61,10 +60,72 @@ pub(super) fn refuse(plan: &Plan) -> Result<()> {
         let pairs = not_any_of(&[libc::AF_UNIX]).doing("filter socket pairs")?;
         rules.insert(libc::SYS_socketpair, vec![pairs]);
     }
+    if plan.tier != Tier::Namespaces {
+        refuse_what_landlock_leaves(plan, &mut rules)?;
+    }
     let arch = std::env::consts::ARCH.try_into().doing("filter system calls")?;
     let refuse = SeccompAction::Errno(libc::EPERM.unsigned_abs());
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch).doing("filter system calls")?;
     let program: BpfProgram = filter.try_into().doing("filter system calls")?;
     rustix::thread::set_no_new_privs(true).doing("give up new privileges")?;
     apply_filter(&program).doing("filter system calls")
+}
+
+/// Changes of files that Landlock does not know: modes, owners, times, attributes. A program that only looks makes none; one
+/// that works needs them, in the workspace.
+const CHANGES: [i64; 16] = [
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    FCHMODAT2,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_utimensat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    // Objects of the user's processes that are no files.
+    libc::SYS_shmget,
+    libc::SYS_semget,
+    libc::SYS_msgget,
+    libc::SYS_mq_open,
+];
+/// How many of them also refuse programs that work: the last ones.
+const ALWAYS: usize = 4;
+/// The same number on every machine; too new for the table.
+const FCHMODAT2: i64 = 452;
+/// The older spellings, where the machine has them.
+#[cfg(target_arch = "x86_64")]
+const OLD_CHANGES: [i64; 6] =
+    [libc::SYS_chmod, libc::SYS_chown, libc::SYS_lchown, libc::SYS_utime, libc::SYS_utimes, libc::SYS_futimesat];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_CHANGES: [i64; 0] = [];
+/// Calls that change another process of the user if the argument with this number is not zero.
+const OF_OTHERS: [(i64, u8); 7] = [
+    (libc::SYS_prlimit64, 0),
+    (libc::SYS_setpriority, 1),
+    (libc::SYS_ioprio_set, 1),
+    (libc::SYS_sched_setscheduler, 0),
+    (libc::SYS_sched_setparam, 0),
+    (libc::SYS_sched_setattr, 0),
+    (libc::SYS_sched_setaffinity, 0),
+];
+
+/// Refuses what the namespaces would keep apart, and Landlock does not.
+fn refuse_what_landlock_leaves(plan: &Plan, rules: &mut BTreeMap<i64, Vec<SeccompRule>>) -> Result<()> {
+    let only_looks = plan.view.change.is_empty();
+    let changes = if only_looks { &CHANGES[..] } else { &CHANGES[CHANGES.len() - ALWAYS..] };
+    rules.extend(changes.iter().map(|call| (*call, Vec::new())));
+    if only_looks {
+        rules.extend(OLD_CHANGES.into_iter().map(|call| (call, Vec::new())));
+    }
+    for (call, argument) in OF_OTHERS {
+        let names_one = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)
+            .and_then(|it| SeccompRule::new(vec![it]))
+            .doing("filter calls about other processes")?;
+        rules.insert(call, vec![names_one]);
+    }
+    Ok(())
 }

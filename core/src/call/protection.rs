@@ -1,0 +1,174 @@
+//! Protected files that a command wrote: they are taken back, and the user may keep them.
+
+use std::sync::Arc;
+
+use super::{Call, Context, Gone, Output, off_loop};
+use crate::call::gate::{self, Authority};
+use crate::files::changes;
+use crate::files::guard::{Did, Guard, Taken};
+use crate::permissions::repository::{Repository, is_plain};
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{ChangeKind, FileChange, Preview};
+use crate::protocol::remedy::Remedy;
+use crate::protocol::sandbox::Tier;
+use crate::sandbox::Policy;
+
+/// The most files that the text of a result or an approval names.
+const NAMED: usize = 5;
+
+/// A look at the protected files before a command, if it may write to the workspace. A command that is interrupted is taken
+/// back too, once its processes have ended.
+pub(crate) struct Watched {
+    ctx: Context,
+    guard: Option<Guard>,
+}
+
+impl Watched {
+    /// Looks at them. Blocks.
+    pub(super) fn new(ctx: &Context) -> Watched {
+        let guard = match ctx.policy {
+            Policy::Work | Policy::Network => Some(look(ctx)),
+            // It changes nothing, or the user allowed it to change anything.
+            Policy::Look | Policy::Outside => None,
+        };
+        Watched { ctx: ctx.clone(), guard }
+    }
+
+    /// Takes back what the command did to those directly in the workspace. Blocks.
+    pub(super) fn take_back_top(mut self) -> Top {
+        let guard = self.guard.take();
+        let taken = guard.as_ref().map(|it| it.take_back(&self.ctx.workspace, &self.ctx.blobs, is_plain));
+        Top { ctx: self.ctx.clone(), guard, taken: taken.unwrap_or_default() }
+    }
+}
+
+/// What was taken back directly in the workspace.
+pub(super) struct Top {
+    ctx: Context,
+    guard: Option<Guard>,
+    taken: Vec<Taken>,
+}
+
+impl Top {
+    /// Takes back, from the changes of a command, those of protected files in the workspace's folders. Blocks.
+    pub(super) fn take_back_below(self, changes: Vec<FileChange>) -> (Vec<FileChange>, Vec<Taken>) {
+        let Top { ctx, guard: Some(guard), mut taken } = self else { return (changes, Vec::new()) };
+        let is_below = |change: &FileChange| {
+            let at = ctx.workspace.locate(&change.path);
+            at.is_ok_and(|at| ctx.workspace.is_protected_below(&at) && !guard.is_own(&ctx.workspace, at.as_path()))
+        };
+        let (below, changes): (Vec<_>, Vec<_>) = changes.into_iter().partition(is_below);
+        taken.extend(below.iter().map(|change| take_back_one(&ctx, change)));
+        (changes, taken)
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let (Some(guard), Ok(runtime)) = (self.guard.take(), tokio::runtime::Handle::try_current()) else { return };
+        let ctx = self.ctx.clone();
+        runtime.spawn(async move {
+            ctx.stopping.finished().await;
+            let take = move || {
+                for it in guard.take_back(&ctx.workspace, &ctx.blobs, is_plain) {
+                    tracing::warn!("after an interrupt: {}", it.told());
+                }
+            };
+            let _ = tokio::task::spawn_blocking(take).await;
+        });
+    }
+}
+
+fn look(ctx: &Context) -> Guard {
+    let root = ctx.workspace.root();
+    let repository = Repository::find(root).ok().flatten().filter(|it| it.may_be_shown(root));
+    let git = repository.map(|it| it.beside(root).0).unwrap_or_default();
+    let kept = if ctx.sandbox.tier() == Tier::Namespaces { super::command::kept(ctx, &git) } else { Vec::new() };
+    Guard::before(&ctx.workspace, &git, &kept)
+}
+
+/// Takes back a change in a folder of the workspace.
+fn take_back_one(ctx: &Context, change: &FileChange) -> Taken {
+    let blob = |name: &Option<String>| name.as_ref().and_then(|name| ctx.blobs.get(name).ok());
+    let revert = || -> Result<()> {
+        let at = ctx.workspace.locate(&change.path)?;
+        let _writing = ctx.snapshot.write(&change.path, &ctx.workspace, &ctx.blobs);
+        match (change.kind, blob(&change.before_blob)) {
+            (ChangeKind::Created, _) => ctx.workspace.remove(&at, change.new_folders),
+            (_, Some(bytes)) => ctx.workspace.replace(&at, &bytes, change.before_mode).map(drop),
+            (_, None) => Err(Error::new(Code::WriteFailed, "its bytes were not captured", Remedy::text(""))),
+        }
+    };
+    let did = match change.kind {
+        ChangeKind::Created => Did::Wrote,
+        ChangeKind::Deleted => Did::Removed,
+        ChangeKind::Modified => Did::Changed,
+    };
+    let written = blob(&change.after_blob).map(|bytes| (bytes.into(), change.after_mode.unwrap_or(0o644)));
+    Taken { path: change.path.clone(), did, is_back: revert().is_ok(), written }
+}
+
+/// Tells about protected files that were taken back, and keeps what the command wrote if the user wants that.
+///
+/// # Errors
+/// [`Gone`] when the Session no longer waits for the call.
+pub(super) async fn settle(
+    call: &Call,
+    output: &mut Output,
+    ctx: &Context,
+    authority: &impl Authority,
+) -> std::result::Result<(), Gone> {
+    let taken = std::mem::take(&mut output.taken);
+    if taken.is_empty() {
+        return Ok(());
+    }
+    let mut say = |text: String| drop(output.stderr.push(format!("pixir: {text}\n").as_bytes()));
+    for it in taken.iter().take(NAMED) {
+        say(it.told());
+    }
+    if taken.len() > NAMED {
+        say(format!("and so with {} more protected files", taken.len() - NAMED));
+    }
+    let offered: Vec<Taken> = taken.into_iter().filter(|it| it.is_back && it.written.is_some()).collect();
+    if offered.is_empty() || !gate::keep(call, &preview(&offered, ctx), authority).await? {
+        return Ok(());
+    }
+    for it in offered {
+        let path = it.path.clone();
+        let own = ctx.clone();
+        match off_loop(move || write(&own, &it)).await {
+            Ok(change) => {
+                output.changes.push(change);
+                drop(output.stderr.push(format!("pixir: the user kept {path}\n").as_bytes()));
+            }
+            Err(e) => drop(output.stderr.push(format!("pixir: {path} was not kept: {e}\n").as_bytes())),
+        }
+    }
+    Ok(())
+}
+
+/// What the user is asked to keep.
+fn preview(taken: &[Taken], ctx: &Context) -> Preview {
+    let paths: Vec<String> = taken.iter().map(|it| it.path.clone()).collect();
+    let diff = taken.iter().map(|it| {
+        let before = ctx.workspace.locate(&it.path).and_then(|at| ctx.workspace.read_if_there(&at)).ok().flatten();
+        let after = it.written.as_ref().map(|(bytes, _)| &**bytes);
+        changes::unified(&it.path, before.as_ref().map(|it| it.bytes.as_slice()), after).0
+    });
+    Preview { would: "keep".into(), target: paths.join(", "), diff: Some(diff.collect()), paths, ..Preview::default() }
+}
+
+/// Gives a file what the command had written to it.
+fn write(ctx: &Context, taken: &Taken) -> Result<FileChange> {
+    let (bytes, mode): (Arc<[u8]>, u32) = taken.written.clone().unwrap_or_default();
+    let at = ctx.workspace.locate(&taken.path)?;
+    let writing = ctx.snapshot.write(&taken.path, &ctx.workspace, &ctx.blobs);
+    let before = ctx.workspace.read_if_there(&at)?;
+    let old = before.as_ref().map(|it| (it.bytes.as_slice(), it.mode));
+    let mut change = changes::record(&ctx.blobs, &taken.path, old, Some((&bytes, mode)))
+        .map_err(|e| Error::new(Code::WriteFailed, format!("store its versions: {e}"), Remedy::CheckStateFolder))?;
+    let replaced = ctx.workspace.replace(&at, &bytes, Some(mode))?;
+    (change.after_mode, change.new_folders) = (Some(replaced.mode), replaced.new_folders);
+    writing.made(&ctx.call_id, change.clone());
+    Ok(change)
+}

@@ -1,0 +1,189 @@
+//! One setting of a configuration file set, with its comments and its order kept.
+
+use super::layers::dotted;
+use super::{Config, invalid};
+use crate::protocol::error::{Code, Error, Result};
+
+/// Reads `KEY` and a value from the command line. The value is TOML where that fits, else text.
+///
+/// # Errors
+/// `CONFIG_INVALID` for an unknown key, or a value that the key does not take.
+pub fn setting(key: &str, value: &str) -> Result<toml::Table> {
+    let path = path(key)?;
+    let made = |value: toml::Value| {
+        let mut table = toml::Table::new();
+        insert(&mut table, &path, value);
+        Config::checked(table.clone()).map(|_| table)
+    };
+    let parsed = format!("v = {value}").parse::<toml::Table>().ok().filter(|it| it.len() == 1);
+    match parsed.and_then(|mut it| it.remove("v")).map(made) {
+        Some(Ok(table)) => Ok(table),
+        Some(Err(e)) => made(value.into()).map_err(|_| e),
+        None => made(value.into()),
+    }
+}
+
+/// Sets one key in the text of a configuration file, and leaves every other line as it is.
+///
+/// # Errors
+/// `CONFIG_INVALID` as [`setting`], or where the text cannot be changed line by line.
+pub fn set(text: &str, key: &str, value: &str) -> Result<String> {
+    let path = path(key)?;
+    let table = setting(key, value)?;
+    let value = get(&table, &path).cloned().unwrap_or(toml::Value::Boolean(false));
+    let mut wanted: toml::Table = text.parse().map_err(invalid)?;
+    insert(&mut wanted, &path, value.clone());
+    let changed = replaced(text, &path, &value).unwrap_or_else(|| added(text, &path, &value));
+    // The lines were changed without a parser, so a parser has the last word.
+    if changed.parse::<toml::Table>().ok().as_ref() != Some(&wanted) {
+        let message = format!("`{key}` is written in a way that pixir does not change");
+        return Err(Error::new(Code::ConfigInvalid, message, "change it in the file yourself").with("input", key));
+    }
+    Config::parse(&changed).map(|_| changed)
+}
+
+/// The parts of a dotted key.
+fn path(key: &str) -> Result<Vec<String>> {
+    let unknown = || {
+        let message = format!("`{}` is not a key", key.escape_debug());
+        Error::new(Code::ConfigInvalid, message, "a name such as effort or limits.max_rounds").with("input", key)
+    };
+    let table: toml::Table = format!("{key} = false").parse().map_err(|_| unknown())?;
+    let path = only_path(&table);
+    // Anything else than a key would have made another table.
+    let mut same = toml::Table::new();
+    insert(&mut same, &path, false.into());
+    if same == table && !key.contains('\n') { Ok(path) } else { Err(unknown()) }
+}
+
+/// The keys down to the one value of a table.
+fn only_path(table: &toml::Table) -> Vec<String> {
+    match table.iter().next() {
+        Some((name, toml::Value::Table(below))) => [vec![name.clone()], only_path(below)].concat(),
+        Some((name, _)) => vec![name.clone()],
+        None => Vec::new(),
+    }
+}
+
+/// The value at this path.
+fn get<'a>(table: &'a toml::Table, path: &[String]) -> Option<&'a toml::Value> {
+    let (first, rest) = path.split_first()?;
+    let value = table.get(first)?;
+    if rest.is_empty() { Some(value) } else { get(value.as_table()?, rest) }
+}
+
+/// Sets the value at this path.
+pub(super) fn insert(table: &mut toml::Table, path: &[String], value: toml::Value) {
+    match path {
+        [] => {}
+        [name] => drop(table.insert(name.clone(), value)),
+        [name, rest @ ..] => {
+            let below = table.entry(name.clone()).or_insert_with(|| toml::Table::new().into());
+            if !below.is_table() {
+                *below = toml::Table::new().into();
+            }
+            if let Some(below) = below.as_table_mut() {
+                insert(below, rest, value);
+            }
+        }
+    }
+}
+
+/// The section that a line opens.
+fn section(line: &str) -> Option<Vec<String>> {
+    let is_header = line.trim_start().starts_with('[') && !line.trim_start().starts_with("[[");
+    let table = is_header.then(|| line.parse::<toml::Table>().ok()).flatten()?;
+    Some(only_path(&table))
+}
+
+/// The text with the value replaced in the line that has it.
+fn replaced(text: &str, path: &[String], value: &toml::Value) -> Option<String> {
+    let mut open: Vec<String> = Vec::new();
+    for (at, line) in text.split_inclusive('\n').enumerate() {
+        if let Some(section) = section(line) {
+            open = section;
+            continue;
+        }
+        let Ok(table) = line.parse::<toml::Table>() else { continue };
+        if table.is_empty() || [open.clone(), only_path(&table)].concat() != path {
+            continue;
+        }
+        let (key, rest) = line.split_once('=')?;
+        // The comment is what follows the shortest part of the line that means the same.
+        let ends = rest.match_indices('#').map(|(at, _)| at);
+        let same =
+            |end: &usize| format!("{key}={}", &rest[..*end]).parse::<toml::Table>().ok().as_ref() == Some(&table);
+        let comment = ends.into_iter().find(same).map_or("", |end| rest[end..].trim_end());
+        let gap = if comment.is_empty() { "" } else { "  " };
+        let line = format!("{}= {value}{gap}{comment}\n", with_blank(key));
+        let lines = text.split_inclusive('\n').enumerate();
+        return Some(lines.map(|(n, old)| if n == at { line.as_str() } else { old }).collect());
+    }
+    None
+}
+
+fn with_blank(key: &str) -> String {
+    if key.ends_with(char::is_whitespace) { key.to_owned() } else { format!("{key} ") }
+}
+
+/// The text with a new line for the value, in its section.
+fn added(text: &str, path: &[String], value: &toml::Value) -> String {
+    let Some((name, folder)) = path.split_last() else { return text.to_owned() };
+    let line = format!("{} = {value}\n", dotted(std::slice::from_ref(name)));
+    let mut lines: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
+    if let Some(last) = lines.last_mut().filter(|it| !it.ends_with('\n')) {
+        last.push('\n');
+    }
+    let starts: Vec<usize> =
+        lines.iter().enumerate().filter(|(_, it)| it.trim_start().starts_with('[')).map(|(at, _)| at).collect();
+    let own = if folder.is_empty() {
+        Some(0)
+    } else {
+        starts.iter().find(|at| section(&lines[**at]).as_deref() == Some(folder)).map(|at| at + 1)
+    };
+    let Some(own) = own else {
+        let gap = if lines.is_empty() { "" } else { "\n" };
+        lines.push(format!("{gap}[{}]\n{line}", dotted(folder)));
+        return lines.concat();
+    };
+    let end = starts.iter().copied().find(|at| *at >= own).unwrap_or(lines.len());
+    let is_last = end == lines.len();
+    let mut at = end;
+    // The comment above the next section belongs to that section.
+    while !is_last && at > own && lines[at - 1].trim_start().starts_with('#') {
+        at -= 1;
+    }
+    while at > own && lines[at - 1].trim().is_empty() {
+        at -= 1;
+    }
+    let gap = if !is_last && !lines[at].trim().is_empty() { "\n" } else { "" };
+    lines.insert(at, format!("{line}{gap}"));
+    lines.concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_set_and_everything_else_stays() {
+        let text =
+            "# mine\nmodel = \"a/b\"  # the usual one\n\n[screen]\nvim = true\n\n# keys\n[keys]\ntree = [\"f5\"]\n";
+        let set = |text: &str, key: &str, value: &str| set(text, key, value).expect(key);
+        assert_eq!(set(text, "model", "c/d#e"), text.replace("\"a/b\"", "\"c/d#e\""));
+        assert_eq!(set(text, "effort", "high"), text.replace("one\n", "one\neffort = \"high\"\n"));
+        assert_eq!(set(text, "screen.mouse", "false"), text.replace("true\n", "true\nmouse = false\n"));
+        assert_eq!(set(text, "limits.max_rounds", "7"), format!("{text}\n[limits]\nmax_rounds = 7\n"));
+        assert_eq!(set("", "theme", "dark"), "theme = \"dark\"\n");
+        assert_eq!(set("model = 'a/b'", "theme", "dark"), "model = 'a/b'\ntheme = \"dark\"\n");
+        assert_eq!(set("limits.max_rounds = 3\n", "limits.max_rounds", "4"), "limits.max_rounds = 4\n");
+    }
+
+    #[test]
+    fn a_value_that_does_not_fit_and_a_line_that_cannot_be_changed_are_refused() {
+        assert_eq!(set("", "effrt", "high").expect_err("unknown").remedy, "did you mean `effort`?".into());
+        assert!(set("", "limits.max_rounds", "many").is_err());
+        assert!(set("", "effort = \"low\" #", "high").is_err());
+        assert!(set("environment = [\n  \"A\",\n]\n", "environment", "[\"B\"]").is_err());
+    }
+}

@@ -1,0 +1,228 @@
+//! The layers of settings, and where each value comes from.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{Config, KEYS, Patience};
+use crate::protocol::error::{Error, Result};
+use crate::protocol::event::Mode;
+
+/// Where a setting comes from, from the weakest to the strongest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// Nothing sets it.
+    Default,
+    /// The user's file.
+    User,
+    /// The project's file, in a workspace that the user trusts.
+    Project,
+    /// A variable of the environment.
+    Environment,
+    /// `--config`, on the command line.
+    Override,
+    /// A flag of its own, on the command line.
+    Flag,
+}
+
+impl Source {
+    /// The name that lists show.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Source::Default => "default",
+            Source::User => "user",
+            Source::Project => "project",
+            Source::Environment => "environment",
+            Source::Override | Source::Flag => "flag",
+        }
+    }
+}
+
+/// The settings of one source.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Layer {
+    /// The kind of source.
+    pub source: Source,
+    /// The source itself: a path, a variable, a flag.
+    pub from: String,
+    /// Its settings.
+    pub table: toml::Table,
+}
+
+/// One setting.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setting {
+    /// The key, with dots between its parts.
+    pub key: String,
+    /// The value; `None` where nothing sets it.
+    pub value: Option<toml::Value>,
+    /// The kind of source.
+    pub source: Source,
+    /// The source itself; empty for a default.
+    pub from: String,
+}
+
+/// All layers, merged.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Settings {
+    /// The values.
+    pub config: Config,
+    /// The most permissive mode that the project leaves to the user's own files and defaults.
+    pub widest_mode: Option<Mode>,
+    set: BTreeMap<Vec<String>, Setting>,
+}
+
+impl Settings {
+    /// Merges layers, the weakest first. A project only makes mode and limits stricter.
+    ///
+    /// # Errors
+    /// `CONFIG_INVALID`, with the source.
+    pub fn merge(layers: &[Layer]) -> Result<Settings> {
+        let mut set: BTreeMap<Vec<String>, Setting> = BTreeMap::new();
+        let mut widest_mode = None;
+        for Layer { source, from, table } in layers {
+            let named = |e: Error| Error { message: format!("{from}: {}", e.message), ..e };
+            Config::checked(table.clone()).map_err(named)?;
+            for (path, value) in leaves(table) {
+                let key = dotted(&path);
+                let is_of_project = *source == Source::Project;
+                if is_of_project && key == "mode" {
+                    widest_mode = value.as_str().map(Mode::parse).transpose().map_err(named)?;
+                }
+                let is_wider = |there: &Setting| there.value.as_ref().is_some_and(|it| is_wider(&key, &value, it));
+                if is_of_project && set.get(&path).is_some_and(is_wider) {
+                    continue;
+                }
+                set.insert(path, Setting { key, value: Some(value), source: *source, from: from.clone() });
+            }
+        }
+        // The mode of a project is no setting of the user's: it bounds the others.
+        let own_mode = set.get(&vec!["mode".to_owned()]).filter(|it| it.source != Source::Project);
+        let mode = own_mode.and_then(|it| it.value.as_ref()?.as_str()).map(str::to_owned);
+        if own_mode.is_some_and(|it| it.source > Source::Project) {
+            widest_mode = None;
+        }
+        let mut whole = toml::Table::new();
+        for (path, it) in &set {
+            if let Some(value) = &it.value {
+                super::edit::insert(&mut whole, path, value.clone());
+            }
+        }
+        let config = Config { mode, ..Config::checked(whole)? };
+        Ok(Settings { config, widest_mode, set })
+    }
+
+    /// Values without a source.
+    pub fn only(config: Config) -> Settings {
+        Settings { config, ..Settings::default() }
+    }
+
+    /// Every setting that has a default, and every other that is set, by key.
+    pub fn all(&self) -> Vec<Setting> {
+        let default = |(key, value): (&str, Option<toml::Value>)| {
+            let plain = Setting { key: key.to_owned(), value, source: Source::Default, from: String::new() };
+            self.set.values().find(|it| it.key == key).cloned().unwrap_or(plain)
+        };
+        let mut all: Vec<Setting> = defaults().into_iter().map(default).collect();
+        let others = self.set.values().filter(|it| !all.iter().any(|other| other.key == it.key));
+        let others: Vec<Setting> = others.cloned().collect();
+        all.extend(others);
+        all.sort_by_key(|it| (KEYS.iter().position(|key| it.key.split('.').next() == Some(key)), it.key.clone()));
+        all
+    }
+}
+
+/// Whether a project's value allows more than the one that it would replace.
+fn is_wider(key: &str, its: &toml::Value, there: &toml::Value) -> bool {
+    let number = |it: &toml::Value| it.as_float().or_else(|| it.as_integer().map(|n| n as f64));
+    if key == "mode" {
+        let rank = |it: &toml::Value| Mode::ALL.iter().position(|mode| Some(mode.name()) == it.as_str());
+        return rank(its) > rank(there);
+    }
+    key.starts_with("limits.") && number(its) > number(there)
+}
+
+/// The values of a table by their paths. An empty table is a value too: a section without keys means something.
+pub(super) fn leaves(table: &toml::Table) -> Vec<(Vec<String>, toml::Value)> {
+    let mut found = Vec::new();
+    for (name, value) in table {
+        match value {
+            toml::Value::Table(below) if !below.is_empty() => {
+                let below = leaves(below).into_iter();
+                found.extend(below.map(|(path, value)| ([vec![name.clone()], path].concat(), value)));
+            }
+            value => found.push((vec![name.clone()], value.clone())),
+        }
+    }
+    found
+}
+
+/// A path as one key.
+pub(super) fn dotted(path: &[String]) -> String {
+    path.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(".")
+}
+
+fn quoted(name: &str) -> String {
+    let is_bare = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
+    if is_bare { name.to_owned() } else { toml::Value::from(name).to_string() }
+}
+
+/// The settings that are listed even where nothing sets them.
+fn defaults() -> Vec<(&'static str, Option<toml::Value>)> {
+    let patience = Patience::default();
+    let seconds = |it: Duration| Some(toml::Value::Float(it.as_secs_f64()));
+    vec![
+        ("model", None),
+        ("fallback", Some(toml::Value::Array(Vec::new()))),
+        ("effort", None),
+        ("mode", Some(Mode::Ask.name().into())),
+        ("toolset", Some("typed".into())),
+        ("sandbox", None),
+        ("environment", Some(toml::Value::Array(Vec::new()))),
+        ("theme", Some("auto".into())),
+        ("limits.max_rounds", None),
+        ("limits.max_tokens", None),
+        ("limits.max_cost", None),
+        ("limits.deadline", None),
+        ("requests.patience", seconds(patience.total)),
+        ("requests.attempts", None),
+        ("requests.first_wait", seconds(patience.first_wait)),
+        ("requests.head", seconds(patience.head)),
+        ("requests.idle", seconds(patience.idle)),
+        ("requests.progress", seconds(patience.progress)),
+        ("screen.mouse", Some(true.into())),
+        ("screen.inline", Some(false.into())),
+        ("screen.motion", Some(true.into())),
+        ("screen.reader", Some(false.into())),
+        ("screen.vim", Some(false.into())),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layer(source: Source, text: &str) -> Layer {
+        Layer { source, from: source.name().to_owned(), table: text.parse().expect("TOML") }
+    }
+
+    #[test]
+    fn the_strongest_layer_wins_and_a_project_only_makes_stricter() {
+        let user = "model = 'a/m'\neffort = 'low'\nmode = 'ask'\n[limits]\nmax_rounds = 5\n[providers.ollama]\n[models.\"a/m#=.1\"]\nwindow = 9000\n";
+        let project = "effort = 'high'\nmode = 'read-only'\n[limits]\nmax_rounds = 9\nmax_cost = 0.5\n";
+        let layers = [layer(Source::User, user), layer(Source::Project, project)];
+        let settings = Settings::merge(&layers).expect("valid");
+        let config = &settings.config;
+        assert_eq!((config.model.as_deref(), config.effort.as_deref()), (Some("a/m"), Some("high")));
+        assert_eq!((config.limits.max_rounds, config.limits.max_cost), (Some(5), Some(0.5)));
+        assert_eq!((config.mode.as_deref(), settings.widest_mode), (None, Some(Mode::ReadOnly)));
+        assert!(config.providers.contains_key("ollama"), "an empty section means something");
+        assert!(config.models.contains_key("a/m#=.1"), "a name may hold anything");
+        let source = |key: &str| settings.all().into_iter().find(|it| it.key == key).map(|it| it.source.name());
+        assert_eq!((source("effort"), source("limits.max_rounds")), (Some("project"), Some("user")));
+        let [user, project] = layers;
+        let flag = layer(Source::Override, "mode = 'auto'\neffort = 'max'");
+        let settings = Settings::merge(&[user, project, flag]).expect("valid");
+        assert_eq!((settings.config.mode.as_deref(), settings.widest_mode), (Some("auto"), None));
+        assert_eq!(settings.config.effort.as_deref(), Some("max"));
+    }
+}

@@ -1,0 +1,414 @@
+//! Protected files around a command: what the command did to them is found, and taken back.
+//!
+//! In namespaces the kernel keeps the ones that exist; nothing keeps those that a command creates, and Landlock keeps none.
+//! A guard looks at them before the command and after all of its processes have ended.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, DirBuilder, Metadata, MetadataExt as _, OpenOptions, OpenOptionsExt as _, PermissionsExt as _};
+
+use super::protected::{FILES, FOLDERS, PLACES};
+use super::workspace::Workspace;
+use crate::storage::blobs::Blobs;
+
+/// The most protected files and folders that are looked at.
+const MOST: usize = 2_000;
+/// The largest file whose bytes are kept, and the most bytes of all.
+const LARGEST: u64 = 1 << 20;
+const MOST_BYTES: u64 = 16 << 20;
+/// How deep the folders of submodules may lie in `.git/modules`.
+const DEEPEST: usize = 4;
+
+/// What stood there before a command.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    places: Vec<Place>,
+    /// How many protected files pixir itself had written by then.
+    own_writes: usize,
+}
+
+/// A folder and the protected files in it: the workspace, or a folder of its repository elsewhere.
+#[derive(Debug)]
+struct Place {
+    dir: Dir,
+    /// Its path, for a folder outside the workspace.
+    outside: Option<PathBuf>,
+    /// What the kernel keeps from the command here.
+    kept: Vec<PathBuf>,
+    before: Listed,
+}
+
+#[derive(Debug, Default)]
+struct Listed {
+    items: BTreeMap<PathBuf, Item>,
+    /// Folders of repositories.
+    repositories: BTreeSet<PathBuf>,
+    /// There are more than are looked at.
+    cut: bool,
+}
+
+#[derive(Debug, Clone)]
+struct Item {
+    kind: Kind,
+    mode: u32,
+    /// Inode, size, times: while they are equal, the file is unchanged.
+    stamp: [i64; 6],
+    /// The bytes of a file that is not too large.
+    bytes: Option<Arc<[u8]>>,
+    /// A folder on the way to protected files, which is not protected itself.
+    on_the_way: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    Folder,
+    File,
+    Link(PathBuf),
+    Other,
+}
+
+/// What a command did to a protected file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Did {
+    Wrote,
+    Changed,
+    Removed,
+}
+
+/// A protected file that a command wrote or removed.
+#[derive(Debug, Clone)]
+pub(crate) struct Taken {
+    /// Relative to the workspace; absolute outside it.
+    pub(crate) path: String,
+    pub(crate) did: Did,
+    /// It is again as it was.
+    pub(crate) is_back: bool,
+    /// The bytes and permission bits that the command gave it, if it is a file of the workspace.
+    pub(crate) written: Option<(Arc<[u8]>, u32)>,
+}
+
+impl Taken {
+    /// What happened, as a clause.
+    pub(crate) fn told(&self) -> String {
+        let (verb, end) = match (self.did, self.is_back) {
+            (Did::Wrote, true) => ("wrote", "was removed"),
+            (Did::Wrote, false) => ("wrote", "could not be removed"),
+            (Did::Changed, true) => ("changed", "was put back"),
+            (Did::Changed, false) => ("changed", "could not be put back"),
+            (Did::Removed, true) => ("removed", "was put back"),
+            (Did::Removed, false) => ("removed", "could not be put back"),
+        };
+        format!("the command {verb} {}, which is protected; it {end}", self.path)
+    }
+}
+
+impl Guard {
+    /// Looks at the protected files of a workspace and of its repository's folders elsewhere. `kept` are the paths that the
+    /// kernel keeps from the command.
+    pub(crate) fn before(workspace: &Workspace, git: &[PathBuf], kept: &[PathBuf]) -> Guard {
+        let place = |dir: io::Result<Dir>, outside: Option<&PathBuf>| {
+            let dir = dir.ok()?;
+            let below = outside.map_or(workspace.root(), PathBuf::as_path);
+            let kept = kept.iter().filter_map(|path| Some(path.strip_prefix(below).ok()?.to_owned())).collect();
+            let before = Listed::read(&dir, outside.is_some(), None);
+            Some(Place { dir, outside: outside.cloned(), kept, before })
+        };
+        let own_writes = workspace.own_writes();
+        let elsewhere =
+            git.iter().filter_map(|path| place(Dir::open_ambient_dir(path, ambient_authority()), Some(path)));
+        Guard { places: place(workspace.handle(), None).into_iter().chain(elsewhere).collect(), own_writes }
+    }
+
+    /// Takes back what the command did to protected files. A new repository may have the files that git gives it:
+    /// `is_plain` tells whether its configuration runs and reads nothing else.
+    /// What it takes back is stored.
+    pub(crate) fn take_back(&self, workspace: &Workspace, blobs: &Blobs, is_plain: fn(&str) -> bool) -> Vec<Taken> {
+        let own = workspace.own_writes_since(self.own_writes);
+        self.places.iter().flat_map(|place| place.take_back(&own, blobs, is_plain)).collect()
+    }
+
+    /// Whether pixir itself has written this path of the workspace since.
+    pub(crate) fn is_own(&self, workspace: &Workspace, path: &Path) -> bool {
+        workspace.own_writes_since(self.own_writes).contains(path)
+    }
+}
+
+impl Place {
+    fn take_back(&self, own: &BTreeSet<PathBuf>, blobs: &Blobs, is_plain: fn(&str) -> bool) -> Vec<Taken> {
+        let after = Listed::read(&self.dir, self.outside.is_some(), Some(&self.before));
+        let before = &self.before;
+        let is_exempt = |path: &Path| {
+            path.ancestors().any(|it| self.outside.is_none() && own.contains(it)) || self.is_kept(path, &after)
+        };
+        let mut taken: BTreeMap<&Path, Did> = BTreeMap::new();
+        for (path, now) in &after.items {
+            let did = match before.items.get(path) {
+                None if now.on_the_way && now.kind == Kind::Folder => continue,
+                None if before.cut || after.is_plain(path, now, before, is_plain) => continue,
+                None => Did::Wrote,
+                Some(old) if old.is_same(now) => continue,
+                Some(_) => Did::Changed,
+            };
+            if !is_exempt(path) {
+                taken.insert(path, did);
+            }
+        }
+        for (path, old) in before.items.iter().filter(|(path, _)| !after.items.contains_key(*path)) {
+            let is_way = old.on_the_way && old.kind == Kind::Folder;
+            if !is_way && !after.cut && !is_exempt(path) {
+                taken.insert(path, Did::Removed);
+            }
+        }
+        // A new folder is no file; it goes if it is empty once its files are gone.
+        let is_new_folder = |path: &Path, did: Did| {
+            did == Did::Wrote && after.items.get(path).is_some_and(|it| it.kind == Kind::Folder)
+        };
+        let files: Vec<&Path> =
+            taken.iter().filter(|(path, did)| !is_new_folder(path, **did)).map(|it| *it.0).collect();
+        for (path, did) in taken.iter().rev() {
+            let now = after.items.get(*path);
+            if let Some(bytes) = now.and_then(|it| it.bytes.as_ref()) {
+                // A store that is full or broken does not let a command keep what it wrote.
+                let _ = blobs.put(bytes);
+            }
+            // Of a file that was too large to be kept, the new bytes are better than none.
+            if before.items.get(*path).is_some_and(|old| old.kind == Kind::File && old.bytes.is_none()) {
+                continue;
+            }
+            match now.map(|it| &it.kind) {
+                Some(Kind::Folder) if *did == Did::Wrote && !files.iter().any(|file| file.starts_with(path)) => {}
+                Some(Kind::Folder) => drop(self.dir.remove_dir(path)),
+                Some(Kind::File | Kind::Link(_) | Kind::Other) => drop(self.dir.remove_file(path)),
+                None => {}
+            }
+        }
+        for path in taken.keys() {
+            if let Some(old) = before.items.get(*path) {
+                // A failure is seen below.
+                let _ = self.put_back(path, old);
+            }
+        }
+        let told = files.into_iter().map(|path| {
+            let now = after.items.get(path).filter(|it| it.kind == Kind::File && self.outside.is_none());
+            Taken {
+                path: self.outside.as_ref().map_or(path.to_owned(), |it| it.join(path)).display().to_string(),
+                did: taken[path],
+                is_back: self.is_as_before(path),
+                written: now.and_then(|it| Some((it.bytes.clone()?, it.mode))),
+            }
+        });
+        told.collect()
+    }
+
+    /// Whether the kernel has kept this path from the command: it stands below a kept one, and no folder above that has been
+    /// exchanged.
+    fn is_kept(&self, path: &Path, after: &Listed) -> bool {
+        self.kept.iter().filter(|kept| path.starts_with(kept)).any(|kept| {
+            let inode = |listed: &Listed, path: &Path| listed.items.get(path).map(|it| it.stamp[0]);
+            let mut above = kept.ancestors().skip(1).filter(|it| !it.as_os_str().is_empty());
+            above.all(|it| inode(&self.before, it) == inode(after, it))
+        })
+    }
+
+    fn is_as_before(&self, path: &Path) -> bool {
+        let now = Listed::read_one(&self.dir, path);
+        match (self.before.items.get(path), now) {
+            (None, now) => now.is_none(),
+            (Some(old), Some(now)) => old.is_same(&now),
+            (Some(_), None) => false,
+        }
+    }
+
+    fn put_back(&self, path: &Path, old: &Item) -> io::Result<()> {
+        let parent = path.parent().unwrap_or(Path::new(""));
+        if !parent.as_os_str().is_empty() {
+            self.dir.create_dir_all(parent)?;
+        }
+        match &old.kind {
+            Kind::Folder => self.dir.create_dir_with(path, &DirBuilder::new()),
+            Kind::Link(target) => self.dir.symlink_contents(target, path),
+            Kind::Other => Ok(()),
+            Kind::File => {
+                let Some(bytes) = &old.bytes else { return Ok(()) };
+                let mut options = OpenOptions::new();
+                let mut file = self.dir.open_with(path, options.write(true).create_new(true).mode(old.mode))?;
+                file.write_all(bytes)?;
+                file.set_permissions(cap_std::fs::Permissions::from_mode(old.mode))
+            }
+        }
+    }
+}
+
+impl Item {
+    fn is_same(&self, now: &Item) -> bool {
+        if self.kind != now.kind {
+            return false;
+        }
+        let is_file = self.kind == Kind::File;
+        !is_file
+            || self.stamp == now.stamp
+            || (self.mode == now.mode && self.bytes.is_some() && self.bytes == now.bytes)
+    }
+}
+
+impl Listed {
+    fn read(dir: &Dir, is_git: bool, old: Option<&Listed>) -> Listed {
+        let mut look = Look { dir, old, bytes: 0, listed: Listed::default() };
+        if is_git {
+            look.inside_git(Path::new(""), DEEPEST);
+        } else {
+            look.workspace();
+        }
+        look.listed
+    }
+
+    fn read_one(dir: &Dir, path: &Path) -> Option<Item> {
+        let mut look = Look { dir, old: None, bytes: 0, listed: Listed::default() };
+        look.item(path, false);
+        look.listed.items.remove(path)
+    }
+
+    /// Whether git gives such a file to each new repository.
+    fn is_plain(&self, path: &Path, item: &Item, before: &Listed, is_plain: fn(&str) -> bool) -> bool {
+        let of = path.ancestors().find(|it| self.repositories.contains(*it));
+        let Some(repository) = of.filter(|it| !before.items.contains_key(*it)) else { return false };
+        let name = path.strip_prefix(repository).unwrap_or(path).to_string_lossy().into_owned();
+        match (&item.kind, name.as_str()) {
+            (Kind::Folder, "" | "hooks") => true,
+            (Kind::File, "config") => {
+                item.bytes.as_ref().is_some_and(|bytes| std::str::from_utf8(bytes).is_ok_and(is_plain))
+            }
+            (Kind::File, name) => name.starts_with("hooks/") && name.ends_with(".sample"),
+            (Kind::Folder | Kind::Link(_) | Kind::Other, _) => false,
+        }
+    }
+}
+
+/// A look at the protected files of a folder.
+struct Look<'a> {
+    dir: &'a Dir,
+    /// An earlier one, so that unchanged files are not read again.
+    old: Option<&'a Listed>,
+    /// Bytes that were kept.
+    bytes: u64,
+    listed: Listed,
+}
+
+impl Look<'_> {
+    fn workspace(&mut self) {
+        for name in self.names(Path::new(".")) {
+            let lower = name.to_string_lossy().to_lowercase();
+            let path = Path::new(&name);
+            if lower == ".git" {
+                self.git(path, DEEPEST);
+            } else if FOLDERS.contains(&lower.as_str()) || FILES.contains(&lower.as_str()) {
+                self.whole(path);
+            }
+        }
+        for place in PLACES.map(Path::new) {
+            let above: Vec<&Path> = place.ancestors().skip(1).filter(|it| !it.as_os_str().is_empty()).collect();
+            // A symlink on the way would be a protected folder under another name.
+            if above.iter().rev().all(|path| self.item(path, true) == Some(Kind::Folder)) {
+                self.whole(place);
+            }
+        }
+    }
+
+    /// The folder of a repository.
+    fn git(&mut self, at: &Path, deepest: usize) {
+        self.listed.repositories.insert(at.to_owned());
+        if self.item(at, false) == Some(Kind::Folder) {
+            self.inside_git(at, deepest);
+        }
+    }
+
+    fn inside_git(&mut self, at: &Path, deepest: usize) {
+        for name in ["config", "config.worktree", "commondir", "hooks"] {
+            self.whole(&at.join(name));
+        }
+        if self.item(&at.join("info"), true) == Some(Kind::Folder) {
+            self.item(&at.join("info/attributes"), false);
+        }
+        if self.item(&at.join("modules"), true) == Some(Kind::Folder) {
+            self.modules(&at.join("modules"), deepest);
+        }
+    }
+
+    /// The repositories of submodules.
+    fn modules(&mut self, folder: &Path, deepest: usize) {
+        for name in self.names(folder) {
+            let path = folder.join(name);
+            if self.dir.symlink_metadata(path.join("HEAD")).is_ok() {
+                self.git(&path, deepest.saturating_sub(1));
+            } else if deepest > 0 && self.item(&path, true) == Some(Kind::Folder) {
+                self.modules(&path, deepest - 1);
+            }
+        }
+    }
+
+    /// A file, or a folder with everything in it.
+    fn whole(&mut self, path: &Path) {
+        if self.item(path, false) == Some(Kind::Folder) {
+            for name in self.names(path) {
+                self.whole(&path.join(name));
+            }
+        }
+    }
+
+    fn names(&mut self, folder: &Path) -> Vec<std::ffi::OsString> {
+        let mut names: Vec<_> =
+            self.dir.read_dir(folder).into_iter().flatten().flatten().map(|it| it.file_name()).collect();
+        names.sort();
+        names
+    }
+
+    fn item(&mut self, path: &Path, on_the_way: bool) -> Option<Kind> {
+        let metadata = self.dir.symlink_metadata(path).ok()?;
+        if self.listed.items.len() >= MOST {
+            self.listed.cut = true;
+            return None;
+        }
+        let kind = if metadata.is_dir() {
+            Kind::Folder
+        } else if metadata.is_file() {
+            Kind::File
+        } else if metadata.is_symlink() {
+            Kind::Link(self.dir.read_link_contents(path).unwrap_or_default())
+        } else {
+            Kind::Other
+        };
+        let stamp = stamp(&metadata);
+        let known = self.old.and_then(|old| old.items.get(path)).filter(|old| old.stamp == stamp);
+        let bytes = match known {
+            Some(old) => old.bytes.clone(),
+            None if kind == Kind::File => self.bytes_of(path, metadata.len()),
+            None => None,
+        };
+        let mode = metadata.mode() & 0o7777;
+        self.listed.items.insert(path.to_owned(), Item { kind: kind.clone(), mode, stamp, bytes, on_the_way });
+        Some(kind)
+    }
+
+    fn bytes_of(&mut self, path: &Path, len: u64) -> Option<Arc<[u8]>> {
+        if len > LARGEST || self.bytes + len > MOST_BYTES {
+            return None;
+        }
+        self.bytes += len;
+        let mut options = OpenOptions::new();
+        // It may have become a FIFO.
+        let flags = (rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW).bits();
+        let file = self.dir.open_with(path, options.read(true).custom_flags(i32::try_from(flags).ok()?)).ok()?;
+        let mut bytes = Vec::new();
+        file.take(LARGEST).read_to_end(&mut bytes).ok()?;
+        Some(bytes.into())
+    }
+}
+
+fn stamp(it: &Metadata) -> [i64; 6] {
+    let number = |it: u64| i64::try_from(it).unwrap_or(i64::MAX);
+    [number(it.ino()), number(it.len()), it.mtime(), it.mtime_nsec(), it.ctime(), it.ctime_nsec()]
+}

@@ -1,0 +1,68 @@
+//! The names of protected files: they run code by themselves, or instruct pixir and other agents.
+
+use std::path::{Path, PathBuf};
+
+/// Folders of such files, at any depth.
+pub(super) const FOLDERS: [&str; 8] = [".git", ".pixir", ".agents", ".claude", ".husky", ".vscode", ".ssh", ".gnupg"];
+/// Such files, at any depth, in lower case.
+pub(super) const FILES: [&str; 20] = [
+    ".gitmodules",
+    ".gitattributes",
+    ".gitconfig",
+    ".envrc",
+    ".npmrc",
+    ".mcp.json",
+    "agents.md",
+    "claude.md",
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_logout",
+    ".profile",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".zlogin",
+    ".inputrc",
+    ".pythonrc",
+    ".vimrc",
+];
+/// Such files and folders by their last names, at any depth.
+pub(super) const PLACES: [&str; 6] =
+    [".cargo/config.toml", ".cargo/config", ".github/workflows", ".config/pixir", ".config/git", ".local/state/pixir"];
+/// The parts of a repository that run code or lead elsewhere; commits change the rest.
+const IN_GIT: [&str; 4] = [".git/hooks", ".git/config", ".git/config.worktree", ".git/info/attributes"];
+
+/// Whether a file with such a name can run code or widen pixir's permissions. Case is ignored, as some file systems
+/// ignore it.
+pub(super) fn is_protected(path: &Path) -> bool {
+    let names: Vec<String> = path.components().map(|c| c.as_os_str().to_string_lossy().to_lowercase()).collect();
+    let is_in = |place: &str| {
+        let place: Vec<&str> = place.split('/').collect();
+        names.windows(place.len()).any(|part| part.iter().zip(&place).all(|(name, it)| name == it))
+    };
+    names.iter().any(|name| FOLDERS.contains(&name.as_str()))
+        || names.last().is_some_and(|last| FILES.contains(&last.as_str()))
+        || PLACES.into_iter().any(is_in)
+}
+
+/// Whether a path has such a name directly in the workspace, where a [`super::guard::Guard`] looks for itself.
+pub(super) fn is_at_the_top(path: &Path) -> bool {
+    let first = path.components().next().map(|it| it.as_os_str().to_string_lossy().to_lowercase()).unwrap_or_default();
+    FOLDERS.contains(&first.as_str())
+        || FILES.contains(&first.as_str())
+        || PLACES.iter().any(|place| path.starts_with(place))
+}
+
+/// The protected files and folders directly in a workspace that exist, as absolute paths without symlinks.
+pub(super) fn existing(root: &Path) -> Vec<PathBuf> {
+    let folders = FOLDERS.iter().filter(|name| **name != ".git");
+    let files = FILES.iter().map(|name| match *name {
+        "agents.md" => "AGENTS.md",
+        "claude.md" => "CLAUDE.md",
+        name => name,
+    });
+    let names = folders.copied().chain(files).chain(PLACES).chain(IN_GIT);
+    let paths = names.map(|name| root.join(name));
+    paths.filter(|path| path.canonicalize().is_ok_and(|real| real == *path)).collect()
+}

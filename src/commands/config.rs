@@ -1,0 +1,198 @@
+//! `pixir config`: settings, and where each comes from.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use pixir_core::layers::{Setting, Source};
+use pixir_core::{Code, Config, Error, ProjectFile, Result, edit, error};
+use serde_json::{Value, json};
+
+use crate::cli::Cli;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Show every setting, its value and where it comes from
+    #[command(after_help = "Examples:\n  pixir config show\n  pixir config show --json --mode auto")]
+    Show,
+    /// Show one setting
+    #[command(after_help = "Examples:\n  pixir config get model\n  pixir config get limits.max_rounds --json")]
+    Get(GetArgs),
+    /// Set one setting in your own file; comments stay
+    #[command(
+        after_help = "Examples:\n  pixir config set effort high\n  pixir config set limits.max_cost 0.50 --dry-run"
+    )]
+    Set(SetArgs),
+    /// Print the paths of the configuration files
+    #[command(after_help = "Examples:\n  pixir config path\n  pixir config path --json")]
+    Path,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GetArgs {
+    /// The setting, such as model or screen.vim
+    #[arg(value_name = "KEY")]
+    key: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SetArgs {
+    /// The setting, such as model or screen.vim
+    #[arg(value_name = "KEY")]
+    key: String,
+    /// Its value, as text or as TOML
+    #[arg(value_name = "VALUE")]
+    value: String,
+}
+
+pub(super) fn run(cli: &Cli, command: ConfigCommand) -> Result<u8> {
+    match command {
+        ConfigCommand::Show => show(cli),
+        ConfigCommand::Get(args) => get(cli, &args),
+        ConfigCommand::Set(args) => set(cli, &args),
+        ConfigCommand::Path => path(cli),
+    }
+}
+
+/// Why the project's file is not in force; `None` where it is, or where there is none.
+fn not_read(cli: &Cli) -> Result<Option<String>> {
+    Ok(match cli.project_file()? {
+        ProjectFile::NotRead(why) => Some(why.to_string()),
+        ProjectFile::Read(_) | ProjectFile::Absent => None,
+    })
+}
+
+/// The files, each with whether it is there and in force.
+fn files(cli: &Cli) -> Result<Vec<(&'static str, PathBuf, String)>> {
+    let mut files = Vec::new();
+    if let Some(path) = cli.config_path() {
+        let state = if path.exists() { "read" } else { "does not exist" };
+        files.push(("user", path, state.to_owned()));
+    }
+    if let Some(path) = cli.project_path() {
+        // Only whether the name is there: nothing of the workspace is opened without trust.
+        let is_there = path.symlink_metadata().is_ok();
+        let state = match not_read(cli)? {
+            _ if !is_there => "does not exist".to_owned(),
+            Some(why) => format!("not read: {why}"),
+            None => "read".to_owned(),
+        };
+        files.push(("project", path, state));
+    }
+    Ok(files)
+}
+
+/// Headers may hold secrets although they must not.
+fn is_hidden(it: &Setting) -> bool {
+    it.key.starts_with("providers.") && it.key.contains(".headers")
+}
+
+fn shown(it: &Setting) -> String {
+    match &it.value {
+        Some(_) if is_hidden(it) => "(hidden)".to_owned(),
+        Some(value) => value.to_string(),
+        None => "-".to_owned(),
+    }
+}
+
+fn origin(it: &Setting) -> String {
+    match it.source {
+        Source::Default => "default".to_owned(),
+        Source::User | Source::Project => it.source.name().to_owned(),
+        Source::Environment | Source::Override | Source::Flag => it.from.clone(),
+    }
+}
+
+fn document(it: &Setting) -> Value {
+    let value = if is_hidden(it) { Some(json!("(hidden)")) } else { it.value.as_ref().map(|it| json!(it)) };
+    let from = Some(&it.from).filter(|from| !from.is_empty());
+    json!({ "key": it.key, "value": value, "source": it.source.name(), "from": from })
+}
+
+fn show(cli: &Cli) -> Result<u8> {
+    let all = cli.all_settings()?.all();
+    let files = files(cli)?;
+    let wide = all.iter().map(|it| it.key.len()).max().unwrap_or(0);
+    let values_wide = all.iter().map(|it| shown(it).chars().count()).max().unwrap_or(0).min(32);
+    let line = |it: &Setting| format!("{:<wide$}  {:<values_wide$}  {}", it.key, shown(it), origin(it));
+    let mut lines: Vec<String> = all.iter().map(line).collect();
+    lines.push(String::new());
+    lines.extend(files.iter().map(|(name, path, state)| format!("{name:<7}  {}  ({state})", path.display())));
+    let values: Vec<Value> = all.iter().map(document).collect();
+    let files: Vec<Value> = files
+        .iter()
+        .map(|(source, path, state)| json!({ "source": source, "path": path.display().to_string(), "state": state }))
+        .collect();
+    let document = json!({ "schema": "pixir.config.show/1", "ok": true, "settings": values, "files": files });
+    cli.output.either(document, &lines.join("\n"));
+    Ok(0)
+}
+
+fn get(cli: &Cli, args: &GetArgs) -> Result<u8> {
+    let all = cli.all_settings()?.all();
+    let Some(it) = all.iter().find(|it| it.key == args.key) else {
+        let fix = match error::nearest(&args.key, all.iter().map(|it| it.key.as_str())) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "pixir config show lists all settings".to_owned(),
+        };
+        let message = format!("there is no setting `{}`", args.key.escape_debug());
+        return Err(Error::new(Code::NotFound, message, fix).with("input", args.key.clone()));
+    };
+    let mut result = document(it);
+    result["ok"] = true.into();
+    let text = it.value.as_ref().and_then(|it| it.as_str().map(str::to_owned)).unwrap_or_else(|| shown(it));
+    cli.output.either(result, if is_hidden(it) { "(hidden)" } else { &text });
+    Ok(0)
+}
+
+fn set(cli: &Cli, args: &SetArgs) -> Result<u8> {
+    let Some(path) = cli.config_path() else {
+        let message = "there is no home folder, so there is no config.toml";
+        return Err(Error::new(Code::ConfigInvalid, message, "set HOME or PIXIR_CONFIG_HOME"));
+    };
+    let failed = |e: std::io::Error| {
+        let message = format!("write {}: {e}", path.display());
+        Error::new(Code::WriteFailed, message, "make the file and its folder writable")
+    };
+    Config::load(&path)?;
+    let before = match std::fs::read_to_string(&path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
+        text => text.map_err(failed)?,
+    };
+    let after = edit::set(&before, &args.key, &args.value)
+        .map_err(|e| Error { message: format!("{}: {}", path.display(), e.message), ..e })?;
+    if !cli.options.dry_run && after != before {
+        write(&path, &after).map_err(failed)?;
+    }
+    let would = if cli.options.dry_run { "would set " } else { "" };
+    let file = path.display().to_string();
+    let document = json!({ "ok": true, "dry_run": cli.options.dry_run, "key": args.key, "file": file });
+    cli.output.either(document, &format!("{would}{} in {file}", args.key));
+    Ok(0)
+}
+
+/// Replaces a file as a whole. Where it is a symlink, as with files that are kept in a repository, its target is replaced.
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    if let Ok(old) = std::fs::metadata(&path) {
+        file.as_file().set_permissions(old.permissions())?;
+    }
+    file.as_file().sync_all()?;
+    file.persist(&path).map(drop).map_err(|e| e.error)
+}
+
+fn path(cli: &Cli) -> Result<u8> {
+    let files = files(cli)?;
+    let lines: Vec<String> =
+        files.iter().map(|(name, path, state)| format!("{name:<7}  {}  ({state})", path.display())).collect();
+    let documents: Vec<Value> = files
+        .iter()
+        .map(|(source, path, state)| json!({ "source": source, "path": path.display().to_string(), "state": state }))
+        .collect();
+    cli.output.either(json!({ "ok": true, "files": documents }), &lines.join("\n"));
+    Ok(0)
+}

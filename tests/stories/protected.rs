@@ -1,0 +1,173 @@
+//! Protected files that a command wrote: taken back, told, and kept if the user wants that.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::driver::{Pixir, calls, says};
+use crate::shell::{Shell, entries};
+use crate::wait;
+
+/// Runs commands in `auto` as calls of one Session; returns the output of each.
+fn runs(shell: &Shell, tier: &str, commands: &[&str], flags: &[&str]) -> Vec<String> {
+    let calls = commands.iter().map(|it| json!({ "name": "bash", "args": { "command": it } })).collect::<Vec<_>>();
+    let script = json!({ "steps": [{ "calls": calls }, { "text": "done" }] }).to_string();
+    let provider = format!("script:{}", shell.aside("script.json", &script).display());
+    let before = shell.logs();
+    let args = ["--provider", &provider, "--headless", "--mode", "auto", "--sandbox", tier];
+    let ran = shell.run(args.iter().chain(flags).chain(&["go"]));
+    let log = shell.logs().into_iter().find(|it| !before.contains(it)).unwrap_or_else(|| panic!("{}", ran.stderr));
+    let results = entries(&log).into_iter().filter(|it| it["type"] == "tool_result");
+    results.map(|it: Value| it["data"]["output"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+fn git(folder: &Path, args: &[&str]) {
+    let mut git = Command::new("git");
+    git.args(["-c", "user.name=a", "-c", "user.email=a@a", "-c", "init.defaultBranch=main"]).args(args);
+    let ran = git.current_dir(folder).env("GIT_CONFIG_GLOBAL", "/dev/null").output().expect("git");
+    assert!(ran.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&ran.stderr));
+}
+
+/// Each command, and the path that must be as before: absent, or with this text.
+const WRITES: [(&str, &str, Option<&str>); 15] = [
+    ("echo x > .git/hooks/post-commit", ".git/hooks/post-commit", None),
+    ("echo x > .envrc", ".envrc", None),
+    ("mkdir -p .vscode && echo x > .vscode/tasks.json", ".vscode/tasks.json", None),
+    ("mkdir -p .github/workflows && echo x > .github/workflows/ci.yml", ".github/workflows/ci.yml", None),
+    ("mkdir -p .claude/skills/a && echo x > .claude/skills/a/SKILL.md", ".claude", None),
+    ("mkdir -p sub && echo x > sub/CLAUDE.md", "sub/CLAUDE.md", None),
+    ("mkdir -p deep/.cargo && echo x > deep/.cargo/config.toml", "deep/.cargo/config.toml", None),
+    ("ln -s src .husky", ".husky", None),
+    ("ln -s src .github", ".github", None),
+    ("echo x > Agents.md", "Agents.md", None),
+    ("echo x > .git/commondir", ".git/commondir", None),
+    ("echo x >> AGENTS.md", "AGENTS.md", Some("be brief\n")),
+    ("rm -f AGENTS.md", "AGENTS.md", Some("be brief\n")),
+    ("printf '[alias]\\nx = !touch y\\n' >> .git/config", ".git/config", None),
+    (
+        "mv .git gone; mkdir -p .git/hooks; echo x > .git/hooks/pre-push; cp gone/config .git",
+        ".git/hooks/pre-push",
+        None,
+    ),
+];
+
+/// Broken build: `Watched::new` looks at nothing, or `take_back` removes nothing.
+#[test]
+fn what_a_command_wrote_to_protected_files_is_taken_back() {
+    for tier in ["ns", "ll"] {
+        for (command, path, text) in WRITES {
+            let shell = Shell::new(&[("AGENTS.md", "be brief\n"), ("src/a", "a")]);
+            let root = shell.workspace();
+            git(&root, &["init", "-q", "."]);
+            let config = shell.read(".git/config");
+            let outputs = runs(&shell, tier, &[command], &[]);
+            let now = fs::read_to_string(root.join(path)).ok();
+            let wanted = if path == ".git/config" { Some(config.as_str()) } else { text };
+            assert_eq!(now.as_deref(), wanted, "{tier}: {command}: {outputs:?}");
+            assert!(wanted.is_some() || fs::symlink_metadata(root.join(path)).is_err(), "{tier}: {command}");
+            // What the kernel refuses, the program says itself.
+            let is_refused = outputs[0].contains("Read-only file system") || outputs[0].contains("busy");
+            let is_told = outputs[0].contains("which is protected; it was");
+            assert!(is_told || (tier == "ns" && is_refused), "{tier}: {command}: {outputs:?}");
+            assert_eq!(shell.read("src/a"), "a");
+        }
+    }
+}
+
+/// Broken build: `Place::take_back` does not ask `is_plain`, or asks it of repositories that were there.
+#[test]
+fn repositories_are_made_and_commits_too() {
+    for tier in ["ns", "ll"] {
+        let shell = Shell::new(&[]);
+        let git = "git -c user.name=a -c user.email=a@a";
+        let commit = format!("echo b > b; {git} add -A; {git} commit -qm first && git log --oneline");
+        let outputs = runs(&shell, tier, &["git init -q .", &commit, "echo x > .git/hooks/pre-commit; true"], &[]);
+        assert!(outputs.iter().take(2).all(|it| !it.contains("protected")), "{tier}: {outputs:?}");
+        assert!(outputs[1].contains("first"), "{tier}: {outputs:?}");
+        let samples = fs::read_dir(shell.workspace().join(".git/hooks")).map_or(0, Iterator::count);
+        assert!(shell.read(".git/config").contains("[core]") && samples > 0, "{tier}: git's own files stay");
+        assert!(!shell.workspace().join(".git/hooks/pre-commit").exists());
+
+        // A new repository with a configuration that runs something is not git's own.
+        let shell = Shell::new(&[]);
+        let evil = "git init -q . && git config core.fsmonitor ./evil; echo evil > .git/hooks/post-checkout";
+        let outputs = runs(&shell, tier, &[evil], &[]);
+        assert!(
+            outputs[0].contains("the command wrote .git/config, which is protected; it was removed"),
+            "{outputs:?}"
+        );
+        assert!(!shell.workspace().join(".git/hooks/post-checkout").exists());
+
+        let shell = Shell::new(&[]);
+        let made =
+            "npm init -y; cargo init --vcs git --name x; mkdir -p node_modules/x && echo x > node_modules/x/.npmrc";
+        fs::write(shell.workspace().join(".gitignore"), "node_modules\n").expect("write");
+        let outputs = runs(&shell, tier, &[made], &[]);
+        assert!(!outputs[0].contains("protected"), "{tier}: {outputs:?}");
+    }
+}
+
+/// The folders of a repository lie outside a workspace that is a folder of it, or a linked work tree. Landlock lets a
+/// command write there.
+#[test]
+fn hooks_of_a_repository_elsewhere_are_taken_back_too() {
+    for tier in ["ns", "ll"] {
+        let shell = Shell::new(&[("in", "a")]);
+        let top = shell.workspace().parent().expect("a parent").join("repository");
+        fs::create_dir_all(top.join("part")).expect("mkdir");
+        fs::write(top.join("part/a"), "a").expect("write");
+        git(&top, &["init", "-q", "."]);
+        git(&top, &["add", "-A"]);
+        git(&top, &["commit", "-qm", "first"]);
+        git(&top, &["worktree", "add", "-q", "../linked"]);
+        let config = fs::read_to_string(top.join(".git/config")).expect("there");
+        for workspace in [top.join("part"), top.parent().expect("a parent").join("linked")] {
+            let at = top.join(".git").display().to_string();
+            let command = format!(
+                "echo x > {at}/hooks/pre-commit; echo '[alias] x = !y' >> {at}/config; \
+                 echo n > new; git add new; git -c user.name=a -c user.email=a@a commit -qm second; git log --oneline"
+            );
+            let flags = ["--workspace", workspace.to_str().expect("text")];
+            let outputs = runs(&shell, tier, &[&command], &flags);
+            assert!(outputs[0].contains("second"), "{tier}: commits work: {outputs:?}");
+            assert!(!top.join(".git/hooks/pre-commit").exists(), "{tier}: {outputs:?}");
+            assert_eq!(fs::read_to_string(top.join(".git/config")).expect("there"), config, "{tier}");
+        }
+    }
+}
+
+/// Broken build: `Watched` has no `Drop`.
+#[test]
+fn an_interrupted_command_is_taken_back() {
+    for tier in ["ns", "ll"] {
+        let shell = Shell::new(&[]);
+        runs(&shell, tier, &["echo x > .envrc; touch wrote; sleep 60"], &["--deadline", "2"]);
+        assert!(shell.workspace().join("wrote").exists());
+        wait::until("it is gone", || !shell.workspace().join(".envrc").exists());
+    }
+}
+
+/// Broken build: `settle` asks nobody, or keeps what was refused.
+#[tokio::test]
+async fn the_user_may_keep_it() {
+    let write = || calls("bash", json!({ "command": "echo 'echo hi' > .envrc; chmod 755 .envrc; echo done" }));
+    let mut pixir = Pixir::new(vec![write(), says("Done."), write(), says("Kept.")], &[]);
+    pixir.does("go<Enter>").await;
+    let screen = pixir.does("<A-y>").await;
+    assert!(screen.contains(".envrc") && screen.contains("+ echo hi"), "the file is shown:\n{screen}");
+    assert!(!pixir.path(".envrc").exists(), "it is gone while the user decides");
+    pixir.does("<A-n>").await;
+    assert!(!pixir.path(".envrc").exists());
+    pixir.does("again<Enter>").await;
+    pixir.does("<A-y>").await;
+    pixir.does("<A-y>").await;
+    assert_eq!(pixir.file(".envrc"), "echo hi\n");
+    assert_eq!(fs::metadata(pixir.path(".envrc")).expect("there").permissions().mode() & 0o777, 0o755);
+    let log = pixir.log();
+    let results: Vec<&Value> = log.iter().filter(|it| it["type"] == "tool_result").collect();
+    assert_eq!(results[0]["data"]["changes"].as_array().map_or(0, Vec::len), 0, "nothing was changed: {results:?}");
+    assert_eq!(results[1]["data"]["changes"][0]["path"], ".envrc", "it can be undone");
+}
