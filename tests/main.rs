@@ -74,7 +74,8 @@ mod stories {
     mod undo; // undo, redo and restore of files
 
     // The interface.
-    mod readers; // commands that run unasked, and hostile repositories
+    mod builds; // builds and tests in auto, in projects of several languages
+    mod readers; // commands that run unasked
     mod approvals; // the card, the keys that decide, the scope of a decision
     mod composer; // editing the prompt, completion, vim
     mod drafts; // saved, restored, set aside

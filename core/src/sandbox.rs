@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use tokio::process::Command;
 
 use crate::protocol::sandbox::Tier;
+use crate::storage::store::SCRATCH;
 
 #[cfg(target_os = "linux")]
 mod enter; // the launcher: confines itself and runs the program
@@ -110,6 +111,11 @@ impl Sandbox {
     /// Whether the kernel confines programs here, so that some may run unasked.
     pub(crate) fn confines(&self) -> bool {
         self.tier() != Tier::None
+    }
+
+    /// The folder for temporary files of calls outside a Session, where a program cannot have one of its own.
+    pub(crate) fn shared_scratch(&self) -> Option<PathBuf> {
+        (self.tier() == Tier::Landlock).then(|| self.places.home.join(SCRATCH))
     }
 
     /// The command that runs a program in this folder, in a session of its own and without pixir's terminal.
