@@ -75,7 +75,9 @@ mod stories {
 
     // The interface.
     mod builds; // builds and tests in auto, in projects of several languages
+    mod ordinary_work; // an hour of work in ask mode, and its questions
     mod readers; // commands that run unasked
+    mod repositories; // hostile repositories: nothing of them runs
     mod approvals; // the card, the keys that decide, the scope of a decision
     mod composer; // editing the prompt, completion, vim
     mod drafts; // saved, restored, set aside
