@@ -88,6 +88,7 @@ mod stories {
     mod keymap; // keys, hints, the palette
     mod large_answers; // long, wide and strange answers
     mod layout; // no region covers another
+    mod secrets; // secrets of the user, in no place that pixir writes
     mod rules; // rules of the user, trust, protected restores
     mod selection; // selecting and copying
     mod sizes; // screens of every size
