@@ -79,6 +79,7 @@ mod stories {
     mod ordinary_work; // an hour of work in ask mode, and its questions
     mod readers; // commands that run unasked
     mod repositories; // hostile repositories: nothing of them runs
+    mod approval_text; // what the user approves is visible and is what runs
     mod approvals; // the card, the keys that decide, the scope of a decision
     mod composer; // editing the prompt, completion, vim
     mod drafts; // saved, restored, set aside
