@@ -89,6 +89,7 @@ mod stories {
     mod keymap; // keys, hints, the palette
     mod large_answers; // long, wide and strange answers
     mod layout; // no region covers another
+    mod self_protection; // programs and tools that turn against pixir
     mod secrets; // secrets of the user, in no place that pixir writes
     mod rules; // rules of the user, trust, protected restores
     mod selection; // selecting and copying

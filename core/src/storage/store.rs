@@ -127,6 +127,11 @@ impl Store {
         Store { home: home.to_owned() }
     }
 
+    /// The state folder.
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
+    }
+
     /// The prompt history over all Sessions, oldest first.
     pub fn prompts(&self) -> Vec<String> {
         prompts::read(&self.home)
