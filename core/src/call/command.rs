@@ -54,12 +54,25 @@ impl Line {
             .env_clear()
             .envs(environment.map(|(name, value)| (name, value)))
             .envs(temporary.iter().flat_map(|folder| ["TMPDIR", "TMP", "TEMP"].map(|name| (name, folder))))
+            .envs(
+                temporary
+                    .iter()
+                    .filter(|_| lacks_go_cache(&ctx.environment))
+                    .map(|it| ("GOCACHE", it.join("go-build"))),
+            )
             .envs(if runs_unasked { unasked(root, &ctx.environment, repository.as_ref()) } else { Vec::new() })
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         command
     }
+}
+
+/// Whether the user's Go has no cache yet. It builds nothing without one, and under Landlock no program can create it in the
+/// home folder.
+fn lacks_go_cache(environment: &[(String, String)]) -> bool {
+    let of = |wanted: &str| environment.iter().find(|(name, _)| name == wanted).map(|(_, value)| Path::new(value));
+    of("GOCACHE").is_none() && of("HOME").is_some_and(|home| !home.join(".cache/go-build").is_dir())
 }
 
 /// Extra environment for a command that runs without an approval.
