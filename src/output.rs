@@ -52,7 +52,7 @@ impl Output {
     /// Prints a document that has its `schemaVersion` already, piece by piece.
     pub(crate) fn stream(&self, document: &impl Serialize) {
         self.write(|out| {
-            let mut out = BufWriter::new(out);
+            let mut out = CleanJson(BufWriter::new(out));
             serde_json::to_writer_pretty(&mut out, document)?;
             out.write_all(b"\n")?;
             out.flush()
@@ -125,6 +125,21 @@ impl Output {
             (false, _) => plain(error),
         };
         chatter(&text);
+    }
+}
+
+/// Passes JSON on as [`clean_json`] makes it. Each write holds whole characters, as serde writes them.
+struct CleanJson<W>(W);
+
+impl<W: Write> Write for CleanJson<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = str::from_utf8(bytes).map_err(|e| io::Error::new(ErrorKind::InvalidData, e))?;
+        self.0.write_all(clean_json(text).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 

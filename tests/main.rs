@@ -77,7 +77,12 @@ mod stories {
     mod undo; // undo, redo and restore of files
 
     // The interface.
-    mod readers; // commands that run unasked, and hostile repositories
+    mod builds; // builds and tests in auto, in projects of several languages
+    mod races; // paths that are exchanged while pixir uses them
+    mod ordinary_work; // an hour of work in ask mode, and its questions
+    mod readers; // commands that run unasked
+    mod repositories; // hostile repositories: nothing of them runs
+    mod approval_text; // what the user approves is visible and is what runs
     mod approvals; // the card, the keys that decide, the scope of a decision
     mod composer; // editing the prompt, completion, vim
     mod drafts; // saved, restored, set aside
@@ -88,6 +93,8 @@ mod stories {
     mod large_answers; // long, wide and strange answers
     mod layout; // no region covers another
     mod rules; // rules of the user, protected restores
+    mod secrets; // secrets of the user, in no place that pixir writes
+    mod self_protection; // programs and tools that turn against pixir
     mod settings; // files, environment and flags: which value holds, and how one is set
     mod trust; // what a workspace brings along, in force only with the user's trust
     mod selection; // selecting and copying

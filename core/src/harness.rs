@@ -80,7 +80,8 @@ impl Harness {
         let left = store.running().left();
         process::sweep(&left);
         remove_left(&left);
-        let workspace = Arc::new(workspace.noting(store.running()));
+        let own = [Some(around.home.as_path()), around.user_folder.as_deref()];
+        let workspace = Arc::new(workspace.noting(store.running()).guarding(own.into_iter().flatten()));
         let logs = store.folder_of(workspace.root());
         let library = Library {
             logs: logs.clone(),
@@ -286,7 +287,9 @@ impl Harness {
         let (jobs, job_news) = Jobs::new(outputs.clone(), stopping.clone());
         // Outputs that were too long to show may be read again by the tools of the Session that made them.
         let workspace = Workspace::open(self.services.workspace.root())?;
+        let own = [Some(self.store.home()), self.services.user_folder.as_deref()];
         let workspace = workspace.with_overflow(outputs.clone()).noting(self.store.running());
+        let workspace = workspace.guarding(own.into_iter().flatten());
         let workspace = Arc::new(workspace);
         let library = Library {
             session: Some(id.clone()),

@@ -40,10 +40,14 @@ pub enum Touch {
 /// The outcome of judging a call.
 #[derive(Debug, Clone)]
 pub(crate) enum Ruling {
+    /// Run it: it needs no permission.
+    Free,
+    /// Run it with [`crate::sandbox::Policy::Look`], because it is proven to only read.
+    Look,
     /// Run it.
     Allow {
-        /// Who allowed it; `None` for a call that needs no permission.
-        by: Option<DecidedBy>,
+        /// Who allowed it.
+        by: DecidedBy,
         /// The rule that allowed it.
         rule: Option<Rule>,
         /// The reason, for the user.
@@ -87,21 +91,21 @@ pub(crate) fn judge(mode: Mode, touch: &Touch, rules: &[Rule], workspace: &Path,
     }
     let (reason, rule) = match touch {
         Touch::Read | Touch::Note => {
-            return Ruling::Allow { by: None, rule: None, reason: "it only reads".into() };
+            return Ruling::Free;
         }
         Touch::Files { protected: Some(path), .. } => {
             (format!("{path} is a protected path: it can run code or widen permissions"), None)
         }
         Touch::Files { protected: None, .. } => ("it changes files".to_owned(), Some(Rule::Allow(Scope::FileChanges))),
         Touch::Command(command) => match prove_read_only(command, workspace) {
-            Ok(()) if confines => return only_reads(),
+            Ok(()) if confines => return Ruling::Look,
             Ok(()) => (NOTHING_CONFINES.to_owned(), Some(Rule::Allow(Scope::Command(command.clone())))),
             Err(why) => (why, Some(Rule::Allow(Scope::Command(command.clone())))),
         },
         Touch::Program(words) => {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             match prove(&words, workspace) {
-                Ok(()) if confines => return only_reads(),
+                Ok(()) if confines => return Ruling::Look,
                 Ok(()) => (NOTHING_CONFINES.to_owned(), Some(Rule::Allow(Scope::Command(shell::quoted(words))))),
                 Err(why) => (why, Some(Rule::Allow(Scope::Command(shell::quoted(words))))),
             }
@@ -114,18 +118,18 @@ pub(crate) fn judge(mode: Mode, touch: &Touch, rules: &[Rule], workspace: &Path,
             Ruling::Ask { reason: format!("{reason}, and {}", may_be_denied.unwrap_or_default()), rule: None }
         }
         Mode::Ask => match rules::allowing(rules, touch, workspace) {
-            Some(it) => Ruling::Allow { by: Some(DecidedBy::Rule), rule: Some(it), reason },
+            Some(it) => Ruling::Allow { by: DecidedBy::Rule, rule: Some(it), reason },
             None => Ruling::Ask { reason, rule },
         },
         // A call without a possible rule touches a protected path, which needs an approval even in `auto`.
         Mode::Auto if rule.is_none() => Ruling::Ask { reason, rule },
         Mode::Auto if !confines && matches!(touch, Touch::Command(_) | Touch::Program(_)) => {
             match rules::allowing(rules, touch, workspace) {
-                Some(it) => Ruling::Allow { by: Some(DecidedBy::Rule), rule: Some(it), reason },
+                Some(it) => Ruling::Allow { by: DecidedBy::Rule, rule: Some(it), reason },
                 None => Ruling::Ask { reason: format!("{NOTHING_CONFINES}; {reason}"), rule },
             }
         }
-        Mode::Auto => Ruling::Allow { by: Some(DecidedBy::Mode), rule: None, reason },
+        Mode::Auto => Ruling::Allow { by: DecidedBy::Mode, rule: None, reason },
     }
 }
 
@@ -145,6 +149,7 @@ pub struct Explained {
 /// Judges a command line as [`judge`] does, and shows how.
 pub(crate) fn explain(mode: Mode, command: &str, rules: &[Rule], workspace: &Path, confines: bool) -> Explained {
     let (verdict, reason, rule) = match judge(mode, &Touch::Command(command.to_owned()), rules, workspace, confines) {
+        Ruling::Free | Ruling::Look => ("runs", ONLY_READS.to_owned(), None),
         Ruling::Allow { reason, rule, .. } => ("runs", reason, rule),
         Ruling::Ask { reason, .. } => ("asks", reason, None),
         Ruling::Deny { error, rule, .. } => ("refused", error.message, rule),
@@ -152,6 +157,8 @@ pub(crate) fn explain(mode: Mode, command: &str, rules: &[Rule], workspace: &Pat
     Explained { parse: parse(command, workspace), verdict, reason, rule }
 }
 
+/// The reason of [`Ruling::Look`], for the user.
+pub(crate) const ONLY_READS: &str = "the command only reads";
 /// The reason to ask where there is no sandbox.
 const NOTHING_CONFINES: &str = "no sandbox works on this machine";
 
@@ -161,10 +168,6 @@ fn forbidden() -> Error {
         "a deny rule of the user forbids this call",
         "respect that: try another way, or ask the user",
     )
-}
-
-fn only_reads() -> Ruling {
-    Ruling::Allow { by: Some(DecidedBy::Mode), rule: None, reason: "the command only reads".into() }
 }
 
 fn blocked(reason: &str) -> Error {
@@ -185,7 +188,7 @@ mod tests {
         let file = Touch::Files { path: None, protected: None };
         let hook = Touch::Files { path: None, protected: Some(".git/hooks/x".into()) };
         let said = |mode, touch: &Touch, rules: &[Rule]| match judge(mode, touch, rules, root, true) {
-            Ruling::Allow { .. } => "allow",
+            Ruling::Free | Ruling::Look | Ruling::Allow { .. } => "allow",
             Ruling::Ask { .. } => "ask",
             Ruling::Deny { .. } => "deny",
         };

@@ -17,6 +17,7 @@ use tokio::process::Command;
 use crate::protocol::error::{Code, Error};
 use crate::protocol::remedy::Remedy;
 use crate::protocol::sandbox::Tier;
+use crate::storage::store::SCRATCH;
 
 #[cfg(target_os = "linux")]
 mod enter; // the launcher: confines itself and runs the program
@@ -135,6 +136,11 @@ impl Sandbox {
         let remedy = Remedy::steps([Remedy::CheckSetup, Remedy::NewSession]);
         let error = Error::new(Code::SandboxFailed, format!("{NOT_SET_UP}{why}; the command did not run"), remedy);
         Some(error.with("sandbox", self.tier().name()))
+    }
+
+    /// The folder for temporary files of calls outside a Session, where a program cannot have one of its own.
+    pub(crate) fn shared_scratch(&self) -> Option<PathBuf> {
+        (self.tier() == Tier::Landlock).then(|| self.places.home.join(SCRATCH))
     }
 
     /// The command that runs a program in this folder, in a session of its own and without pixir's terminal.

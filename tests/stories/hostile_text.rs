@@ -119,3 +119,107 @@ fn model_and_tool_text_adds_no_sequences() {
         assert!(!String::from_utf8_lossy(&left.bytes).contains(&sequence), "{said}");
     }
 }
+
+/// A character that changes what a terminal or a reader sees, and shows nothing itself.
+fn is_harmful(c: char) -> bool {
+    let hidden = [0xad, 0x61c, 0x180e, 0xfeff];
+    let ranges = [0x200b..=0x200f, 0x2028..=0x202e, 0x2060..=0x2069, 0x1d173..=0x1d17a, 0xe0000..=0xe0fff];
+    let code = u32::from(c);
+    (c.is_control() && c != '\n' && c != '\t') || hidden.contains(&code) || ranges.iter().any(|it| it.contains(&code))
+}
+
+/// Every command, over a Session whose texts, names and files all hold such characters.
+///
+/// Broken builds: one command prints a name without `clean`; JSON is printed as serde writes it.
+#[test]
+fn no_command_prints_a_character_that_hides_something() {
+    let hostile = "a\u{1b}]0;t\u{7}b\u{1b}[2Jc\u{9b}31md\u{202e}e\u{200b}f\u{8}g\r\u{e0041}h\u{feff}i\u{2028}j\u{ad}";
+    let name = format!("n{hostile}.txt");
+    let shell = Shell::new(&[("a.txt", hostile), (&name, hostile), ("themes/x.toml", hostile)]);
+    shell.write("AGENTS.md", hostile);
+    shell.write(
+        ".claude/skills/x/SKILL.md",
+        &format!("---\nname: x{hostile}\ndescription: {hostile}\n---\n{hostile}\n"),
+    );
+    let call = |name: &str, args: serde_json::Value| json!({ "name": name, "args": args });
+    let calls = json!([
+        call("read", json!({ "path": name })),
+        call(
+            "bash",
+            json!({ "command": format!("cat a.txt; ls; printf '%s' '{}'; exit 3", hostile.replace('\u{0}', "")) })
+        ),
+        call("write", json!({ "path": format!("m{hostile}"), "content": hostile })),
+        call("edit", json!({ "path": "a.txt", "old_text": "a\u{1b}", "new_text": format!("z{hostile}") })),
+        call(hostile, json!({ hostile: hostile })),
+        call("update_plan", json!({ "plan": [{ "step": hostile, "status": "pending" }] })),
+        call("grep", json!({ "pattern": "b" })),
+    ]);
+    let script = json!({ "steps": [
+        { "text": hostile, "reasoning": hostile, "calls": calls }, { "text": format!("# {hostile}\n\n`{hostile}`") },
+    ] });
+    let script = shell.aside("hostile.json", &script.to_string());
+    let provider = format!("script:{}", script.display());
+    let own = ["--provider", provider.as_str(), "--headless", "--write"];
+    let (mut tried, mut wrong) = (0, Vec::new());
+    let mut check = |line: &str, args: &[&str]| {
+        let ran = shell.run(args);
+        for (stream, text) in [("stdout", &ran.stdout), ("stderr", &ran.stderr)] {
+            tried += 1;
+            if let Some(at) = text.chars().position(is_harmful) {
+                let near: String = text.chars().skip(at.saturating_sub(40)).take(60).collect();
+                wrong.push(format!("{line} ({stream}): {near:?}"));
+            }
+        }
+        ran
+    };
+    for format in [&[][..], &["--json"], &["--format", "jsonl"]] {
+        check(&format!("prompt {format:?}"), &[&own[..], format, &[hostile]].concat());
+    }
+    let listed = shell.run(["sessions", "list", "--json"]).document();
+    let id = listed["sessions"][0]["session_id"]
+        .as_str()
+        .or(listed["sessions"][0]["id"].as_str())
+        .expect("an id")
+        .to_owned();
+    check("rename", &["sessions", "rename", &id, hostile]);
+    for odd in [hostile, "no such thing\u{202e}"] {
+        for args in [
+            &["sessions", "show", odd][..],
+            &["tools", "show", odd],
+            &["run", odd],
+            &["permissions", "why", odd],
+            &["permissions", "add", odd],
+            &[odd, odd],
+            &["themes", "show", odd],
+            &["--model", odd, "--headless", "x"],
+        ] {
+            check(&format!("{args:?}"), args);
+            check(&format!("{args:?} --json"), &[args, &["--json"]].concat());
+        }
+    }
+    let undone = id.clone();
+    let keys = shell.aside("keys.txt", "idle\nframe start\n");
+    let exported = shell.run(["sessions", "export", &id, "--to", "json"]).stdout;
+    let exported = shell.aside("exported.json", &exported);
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let script = script.display().to_string();
+    for (round, line) in super::pipes::PRINTING.iter().enumerate() {
+        let word = |word: &str| match word {
+            "ID" => id.clone(),
+            "UNDONE" => undone.clone(),
+            "NEW" => shell.workspace().join(format!("export-{round}.md")).display().to_string(),
+            "EXPORTED" => exported.display().to_string(),
+            "ELSEWHERE" => elsewhere.path().display().to_string(),
+            "KEYS" => keys.display().to_string(),
+            word => word.replace("SCRIPT", &script),
+        };
+        // The document that can be imported holds the Log's lines byte for byte, because their chains are over those bytes.
+        if *line == "sessions export ID --to json" {
+            continue;
+        }
+        let words: Vec<String> = line.split(' ').map(word).collect();
+        check(line, &words.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+    figures(&format!("hidden characters: {tried} outputs of commands tried, {} with one", wrong.len()));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

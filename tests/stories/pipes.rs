@@ -78,7 +78,7 @@ fn a_closed_stdout_of_replay_is_no_error() {
 }
 
 /// Every command that prints a result, in its formats. `ID` stands for a Session.
-const PRINTING: &[&str] = &[
+pub(super) const PRINTING: &[&str] = &[
     "--help",
     "--version",
     "sessions list --help",

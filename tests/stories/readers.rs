@@ -1,4 +1,4 @@
-//! Commands that run unasked: what only looks, and nothing else, also in hostile repositories.
+//! Commands that run unasked: what only looks, and nothing else.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,9 +13,9 @@ use crate::shell::{Shell, entries};
 const EVERYDAY: &str = include_str!("../commands/everyday.txt");
 const ADVERSARIAL: &str = include_str!("../commands/adversarial.txt");
 /// The text of a file outside the workspace.
-const OUTSIDE: &str = "canary-OUTSIDE";
+pub(super) const OUTSIDE: &str = "canary-OUTSIDE";
 
-fn git(folder: &Path, args: &[&str]) {
+pub(super) fn git(folder: &Path, args: &[&str]) {
     let ran = Command::new("git")
         .args([
             "-c",
@@ -36,7 +36,7 @@ fn git(folder: &Path, args: &[&str]) {
 }
 
 /// A repository with two commits.
-fn repository(folder: &Path) {
+pub(super) fn repository(folder: &Path) {
     fs::create_dir_all(folder).expect("mkdir");
     git(folder, &["init", "-q", "."]);
     fs::write(folder.join("in"), "one\n").expect("write");
@@ -47,7 +47,7 @@ fn repository(folder: &Path) {
 }
 
 /// The project of the tables, with something outside to read and something that runs when it is asked to.
-fn project() -> Shell {
+pub(super) fn project() -> Shell {
     let shell = Shell::new(&[
         ("README.md", "# TODO\n"),
         ("Cargo.toml", "[package]\n"),
@@ -81,7 +81,7 @@ fn project() -> Shell {
 }
 
 /// Every file below, but for pixir's own.
-fn files(folder: &Path) -> BTreeMap<PathBuf, (u32, u64, Vec<u8>)> {
+pub(super) fn files(folder: &Path) -> BTreeMap<PathBuf, (u32, u64, Vec<u8>)> {
     let mut all = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(at) = folders.pop() {
@@ -101,30 +101,47 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, (u32, u64, Vec<u8>)> {
 }
 
 /// Runs commands as calls of `bash` in one Session; returns each with its verdict and its output.
-fn judged(shell: &Shell, commands: &[Value], args: &[&str]) -> Vec<(String, String)> {
-    let mut steps: Vec<Value> = commands
-        .chunks(100)
-        .map(|chunk| json!({ "calls": chunk.iter().map(|args| json!({ "name": "bash", "args": args })).collect::<Vec<_>>() }))
-        .collect();
+pub(super) fn judged(shell: &Shell, commands: &[Value], args: &[&str]) -> Vec<(String, String)> {
+    let calls: Vec<(&str, Value)> = commands.iter().map(|args| ("bash", args.clone())).collect();
+    called(shell, &calls, args, &[])
+}
+
+/// Runs calls of tools in one Session; returns each with its verdict and its output.
+pub(super) fn called(
+    shell: &Shell,
+    commands: &[(&str, Value)],
+    args: &[&str],
+    environment: &[(&str, String)],
+) -> Vec<(String, String)> {
+    let call = |(name, args): &(&str, Value)| json!({ "name": name, "args": args });
+    let mut steps: Vec<Value> =
+        commands.chunks(100).map(|chunk| json!({ "calls": chunk.iter().map(call).collect::<Vec<_>>() })).collect();
     steps.push(json!({ "text": "done" }));
     let script = shell.aside("script.json", &json!({ "steps": steps }).to_string());
     let provider = format!("script:{}", script.display());
     let before: Vec<PathBuf> = shell.logs();
-    let ran =
-        shell.run(["--provider", &provider, "--headless", "--max-rounds", "100"].iter().chain(args).chain(&["go"]));
+    let fixed = ["--provider", &provider, "--headless", "--max-rounds", "100"];
+    let mut command = shell.command(fixed.iter().chain(args).chain(&["go"]));
+    command.envs(environment.iter().map(|(name, value)| (name, value)));
+    let ran = crate::shell::ran(command.output().expect("the binary starts"));
     let log =
         shell.logs().into_iter().find(|log| !before.contains(log)).unwrap_or_else(|| panic!("no Log: {}", ran.stderr));
     let log = entries(&log);
-    let of = |kind: &str, id: &Value| log.iter().find(|it| it["type"] == kind && it["data"]["call_id"] == *id).cloned();
     let calls: Vec<&Value> = log.iter().filter(|it| it["type"] == "tool_call").collect();
     assert_eq!(calls.len(), commands.len(), "{}", ran.stderr);
+    let by_id = |kind: &str| -> BTreeMap<String, &Value> {
+        let of_kind = log.iter().rev().filter(|it| it["type"] == kind);
+        of_kind.map(|it| (it["data"]["call_id"].as_str().unwrap_or_default().to_owned(), it)).collect()
+    };
+    let (decisions, results) = (by_id("permission_decision"), by_id("tool_result"));
     calls
         .iter()
         .map(|call| {
-            let id = &call["data"]["call_id"];
-            let verdict = of("permission_decision", id)
+            let id = call["data"]["call_id"].as_str().unwrap_or_default();
+            let verdict = decisions
+                .get(id)
                 .map_or("none".to_owned(), |it| it["data"]["verdict"].as_str().unwrap_or("?").to_owned());
-            let result = of("tool_result", id).unwrap_or_default();
+            let result = results.get(id).map(|it| (*it).clone()).unwrap_or_default();
             (
                 verdict,
                 format!(
@@ -137,7 +154,7 @@ fn judged(shell: &Shell, commands: &[Value], args: &[&str]) -> Vec<(String, Stri
         .collect()
 }
 
-fn commands<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<Value> {
+pub(super) fn commands<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<Value> {
     lines.into_iter().map(|line| json!({ "command": line })).collect()
 }
 
@@ -222,191 +239,13 @@ fn nothing_adversarial_has_an_effect_unasked() {
 }
 
 /// A figure of a table, for whoever runs it with `--nocapture`.
-fn shown(figure: std::fmt::Arguments<'_>) {
+pub(super) fn shown(figure: std::fmt::Arguments<'_>) {
     use std::io::Write as _;
     let _ = writeln!(std::io::stderr(), "{figure}");
 }
 
-fn is_root_user() -> bool {
+pub(super) fn is_root_user() -> bool {
     fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0)
-}
-
-/// A repository that something was done to, and what `MARKER` stands for there.
-type Hostile = (&'static str, fn(&Path, &str, &Path));
-
-const HOSTILE: &[Hostile] = &[
-    ("core.fsmonitor", |at, run, _| config(at, "core.fsmonitor", run)),
-    ("core.hooksPath", |at, _, _| config(at, "core.hooksPath", "hooks")),
-    ("core.pager", |at, run, _| config(at, "core.pager", run)),
-    ("core.sshCommand", |at, run, _| config(at, "core.sshCommand", run)),
-    ("core.editor", |at, run, _| config(at, "core.editor", run)),
-    ("core.worktree", |at, _, outside| config(at, "core.worktree", &outside.display().to_string())),
-    ("core.attributesFile", |at, _, outside| {
-        config(at, "core.attributesFile", &outside.join("secret").display().to_string())
-    }),
-    ("core.excludesFile", |at, _, outside| {
-        config(at, "core.excludesFile", &outside.join("secret").display().to_string())
-    }),
-    ("core.gitProxy", |at, run, _| config(at, "core.gitProxy", run)),
-    ("diff.external", |at, run, _| config(at, "diff.external", run)),
-    ("diff.x.textconv", |at, run, _| attribute(at, "diff=x", "diff.x.textconv", run)),
-    ("diff.x.command", |at, run, _| attribute(at, "diff=x", "diff.x.command", run)),
-    ("filter.x.clean", |at, run, _| attribute(at, "filter=x", "filter.x.clean", run)),
-    ("filter.x.smudge", |at, run, _| attribute(at, "filter=x", "filter.x.smudge", run)),
-    ("filter.x.process", |at, run, _| attribute(at, "filter=x", "filter.x.process", run)),
-    ("merge.x.driver", |at, run, _| attribute(at, "merge=x", "merge.x.driver", run)),
-    ("alias.status", |at, run, _| config(at, "alias.st", &format!("!{run}"))),
-    ("gpg.program", |at, run, _| config(at, "gpg.program", run)),
-    ("log.showSignature", |at, _, _| config(at, "log.showSignature", "true")),
-    ("credential.helper", |at, run, _| config(at, "credential.helper", &format!("!{run}"))),
-    ("pager.status", |at, run, _| config(at, "pager.status", run)),
-    ("interactive.diffFilter", |at, run, _| config(at, "interactive.diffFilter", run)),
-    ("include.path", |at, run, _| {
-        fs::write(at.join(".git/more"), format!("[core]\n\tfsmonitor = {run}\n")).expect("write");
-        config(at, "include.path", "more");
-    }),
-    ("extensions.worktreeConfig", |at, run, _| {
-        config(at, "extensions.worktreeConfig", "true");
-        fs::write(at.join(".git/config.worktree"), format!("[core]\n\tfsmonitor = {run}\n")).expect("write");
-    }),
-    ("extensions.partialClone", |at, _, _| config(at, "extensions.partialClone", "origin")),
-    (".git is a symlink", |at, _, outside| {
-        fs::remove_dir_all(at.join(".git")).expect("rm");
-        symlink(outside.join("repo/.git"), at.join(".git")).expect("a symlink");
-    }),
-    (".git names another repository", |at, _, outside| {
-        fs::remove_dir_all(at.join(".git")).expect("rm");
-        fs::write(at.join(".git"), format!("gitdir: {}\n", outside.join("repo/.git").display())).expect("write");
-    }),
-    (".git names a forged work tree", |at, _, outside| {
-        fs::remove_dir_all(at.join(".git")).expect("rm");
-        let forged = at.join("f/worktrees/w");
-        fs::create_dir_all(&forged).expect("mkdir");
-        fs::write(at.join(".git"), format!("gitdir: {}\n", forged.display())).expect("write");
-        fs::write(forged.join("gitdir"), format!("{}\n", at.join(".git").display())).expect("write");
-        fs::write(forged.join("commondir"), format!("{}\n", outside.join("repo/.git").display())).expect("write");
-        fs::write(forged.join("HEAD"), "ref: refs/heads/main\n").expect("write");
-    }),
-    ("commondir", |at, _, outside| {
-        fs::write(at.join(".git/commondir"), outside.join("repo/.git").display().to_string()).expect("write");
-    }),
-    ("objects and refs are symlinks", |at, _, outside| {
-        for name in ["objects", "refs"] {
-            fs::remove_dir_all(at.join(".git").join(name)).expect("rm");
-            symlink(outside.join("repo/.git").join(name), at.join(".git").join(name)).expect("a symlink");
-        }
-    }),
-    ("alternates", |at, _, outside| {
-        fs::write(
-            at.join(".git/objects/info/alternates"),
-            format!("{}\n", outside.join("repo/.git/objects").display()),
-        )
-        .expect("write");
-        fs::copy(outside.join("repo/.git/refs/heads/main"), at.join(".git/refs/heads/main")).expect("copy");
-    }),
-    ("HEAD is a symlink", |at, _, outside| replaced(&at.join(".git/HEAD"), &outside.join("repo/.git/HEAD"))),
-    ("config is a symlink", |at, _, outside| replaced(&at.join(".git/config"), &outside.join("repo/.git/config"))),
-    ("index is a symlink", |at, _, outside| replaced(&at.join(".git/index"), &outside.join("repo/.git/index"))),
-    ("config is a FIFO", |at, _, _| fifo(&at.join(".git/config"))),
-    ("index is a FIFO", |at, _, _| fifo(&at.join(".git/index"))),
-    ("HEAD is a FIFO", |at, _, _| fifo(&at.join(".git/HEAD"))),
-    (".git is a FIFO", |at, _, _| {
-        fs::remove_dir_all(at.join(".git")).expect("rm");
-        Command::new("mkfifo").arg(at.join(".git")).status().expect("mkfifo");
-    }),
-    ("a gitlink and .gitmodules only in the index", |at, run, _| {
-        let sub = at.join("mod");
-        repository(&sub);
-        fs::write(sub.join(".gitattributes"), "* filter=x\n").expect("write");
-        git(&sub, &["add", "-A"]);
-        git(&sub, &["commit", "-qm", "i"]);
-        fs::write(at.join(".gitmodules"), "[submodule \"mod\"]\n\tpath = mod\n\turl = ./mod\n\tignore = none\n")
-            .expect("write");
-        git(at, &["-c", "advice.addEmbeddedRepo=false", "add", "-A"]);
-        fs::remove_file(at.join(".gitmodules")).expect("rm");
-        config(&sub, "filter.x.clean", &format!("{run};cat"));
-        fs::write(sub.join("in"), "ONE\ntwo\n").expect("write");
-    }),
-    ("a gitlink in the index", |at, run, _| {
-        let sub = at.join("mod");
-        repository(&sub);
-        git(at, &["-c", "advice.addEmbeddedRepo=false", "add", "-A"]);
-        config(&sub, "core.fsmonitor", run);
-    }),
-    (".gitmodules in the work tree", |at, _, _| {
-        fs::write(at.join(".gitmodules"), "[submodule \"s\"]\n\tpath = s\n").expect("write")
-    }),
-    ("hooks", |at, run, _| {
-        for name in ["post-index-change", "pre-commit", "reference-transaction", "fsmonitor-watchman", "post-checkout"]
-        {
-            let path = at.join(".git/hooks").join(name);
-            fs::write(&path, format!("#!/bin/sh\n{run}\n")).expect("write");
-            Command::new("chmod").arg("755").arg(path).status().expect("chmod");
-        }
-    }),
-];
-
-fn config(at: &Path, key: &str, value: &str) {
-    git(at, &["config", key, value]);
-}
-
-fn attribute(at: &Path, attribute: &str, key: &str, value: &str) {
-    fs::write(at.join(".gitattributes"), format!("* {attribute}\n")).expect("write");
-    config(at, key, value);
-}
-
-fn replaced(path: &Path, by: &Path) {
-    fs::remove_file(path).expect("rm");
-    symlink(by, path).expect("a symlink");
-}
-
-fn fifo(path: &Path) {
-    fs::remove_file(path).expect("rm");
-    Command::new("mkfifo").arg(path).status().expect("mkfifo");
-}
-
-#[test]
-fn no_repository_runs_anything_or_leads_out() {
-    assert!(HOSTILE.len() >= 30);
-    let lines = [
-        "git status",
-        "git diff",
-        "git log -p --all",
-        "git show HEAD",
-        "git show HEAD:t",
-        "git blame in",
-        "git ls-files",
-        "git stash list",
-        "git branch -v",
-        "git grep o",
-        "cd sub && git status",
-        "git -C mod status",
-    ];
-    let (mut ran_unasked, mut ran_anything) = (0, Vec::new());
-    for (name, spoil) in HOSTILE {
-        let shell = project();
-        let (root, outside) = (shell.workspace(), shell.workspace().parent().expect("a parent").join("outside"));
-        let marker = root.join("MARKER");
-        fs::write(root.join("in"), "changed\n").expect("write");
-        spoil(&root, &format!("touch {}", marker.display()), &outside);
-        let ran = judged(&shell, &commands(lines), &["--mode", "read-only", "--sandbox", "ll"]);
-        let unasked: Vec<&str> =
-            lines.iter().zip(&ran).filter(|(_, ran)| ran.0 == "allow").map(|(line, _)| *line).collect();
-        ran_unasked += unasked.len();
-        if marker.exists() || ran.iter().any(|(_, output)| output.contains(OUTSIDE)) {
-            ran_anything.push((name, unasked.clone()));
-        }
-        // Hooks alone are no reason to ask: they do not run.
-        let is_harmless = *name == "hooks";
-        assert!(is_harmless || unasked.is_empty(), "{name}: {unasked:?}");
-    }
-    shown(format_args!(
-        "{} hostile repositories, {ran_unasked} commands ran unasked, {} effects",
-        HOSTILE.len(),
-        ran_anything.len()
-    ));
-    assert!(ran_anything.is_empty(), "{ran_anything:?}");
-    assert!(ran_unasked > 0, "a repository with hooks is an ordinary one");
 }
 
 #[test]

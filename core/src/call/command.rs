@@ -12,6 +12,7 @@ use crate::files::guard::Taken;
 use crate::permissions::repository::Repository;
 use crate::protocol::error::Result;
 use crate::protocol::event::{FileChange, Printed};
+use crate::protocol::sandbox::Tier;
 use crate::sandbox::{Own, Policy};
 use crate::storage::store::make_private;
 
@@ -33,31 +34,44 @@ impl Line {
     /// The program in its sandbox, with its environment and folder set, stdin empty, stdout and stderr piped.
     pub(crate) fn ready(self, ctx: &Context) -> Command {
         let Line { program, args, folder, runs_unasked } = self;
+        let runs_unasked = runs_unasked || ctx.policy == Policy::Look;
         let root = ctx.workspace.root();
         // A repository that is not shown is not found by git either.
         let repository = Repository::find(root).ok().flatten().filter(|it| it.may_be_shown(root));
         let (git, beside) = repository.as_ref().map(|it| it.beside(root)).unwrap_or_default();
         let protected = if runs_unasked { Vec::new() } else { kept(ctx, &git) };
-        let own = Own {
-            workspace: root.to_owned(),
-            outputs: ctx.outputs.clone(),
-            scratch: ctx.scratch.clone().filter(|folder| make_private(folder).is_ok()),
-            protected,
-            git,
-            beside,
-        };
         let policy = if runs_unasked { Policy::Look } else { ctx.policy };
+        let scratch = ctx.scratch.clone().or_else(|| ctx.sandbox.shared_scratch());
+        let scratch = scratch.filter(|folder| make_private(folder).is_ok());
+        // Under this tier a program sees the machine's `/tmp`, and may not use it.
+        let is_elsewhere = ctx.sandbox.tier() == Tier::Landlock && matches!(policy, Policy::Work | Policy::Network);
+        let temporary = scratch.clone().filter(|_| is_elsewhere);
+        let own = Own { workspace: root.to_owned(), outputs: ctx.outputs.clone(), scratch, protected, git, beside };
         let mut command = ctx.sandbox.command(policy, &program, &args, &folder, &own);
         let environment = ctx.environment.iter().filter(|(name, _)| !runs_unasked || !name.starts_with("GIT_"));
         command
             .env_clear()
             .envs(environment.map(|(name, value)| (name, value)))
+            .envs(temporary.iter().flat_map(|folder| ["TMPDIR", "TMP", "TEMP"].map(|name| (name, folder))))
+            .envs(
+                temporary
+                    .iter()
+                    .filter(|_| lacks_go_cache(&ctx.environment))
+                    .map(|it| ("GOCACHE", it.join("go-build"))),
+            )
             .envs(if runs_unasked { unasked(root, &ctx.environment, repository.as_ref()) } else { Vec::new() })
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         command
     }
+}
+
+/// Whether the user's Go has no cache yet. It builds nothing without one, and under Landlock no program can create it in the
+/// home folder.
+fn lacks_go_cache(environment: &[(String, String)]) -> bool {
+    let of = |wanted: &str| environment.iter().find(|(name, _)| name == wanted).map(|(_, value)| Path::new(value));
+    of("GOCACHE").is_none() && of("HOME").is_some_and(|home| !home.join(".cache/go-build").is_dir())
 }
 
 /// Extra environment for a command that runs without an approval.

@@ -4,7 +4,7 @@ use std::future::Future;
 
 use super::blocked::Blocked;
 use super::{Call, Caller, Context};
-use crate::permissions::{self, Explained, Ruling, Touch, judge};
+use crate::permissions::{self, Explained, ONLY_READS, Ruling, Touch, judge};
 use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{Approval, DecidedBy, Mode, PermissionDecision, Preview, Rule, Scope, Verdict};
@@ -95,14 +95,21 @@ pub async fn gate(
     let mut decisions = Vec::new();
     let mut needs_approval: Vec<(String, Option<Rule>)> = Vec::new();
     let mut refusal = None;
+    let mut only_looks = false;
+    let mut changes = false;
     for touch in touches {
         let Permissions { mode, rules } = authority.permissions().await?;
         if policy == Policy::Work && rules.contains(&Rule::Allow(Scope::Network)) && !rules.contains(&NO_NETWORK) {
             policy = Policy::Network;
         }
         match judge(mode, touch, &rules, ctx.workspace.root(), ctx.sandbox.confines()) {
-            Ruling::Allow { by: None, .. } => {}
-            Ruling::Allow { by: Some(by), rule, reason } => {
+            Ruling::Free => {}
+            Ruling::Look => {
+                only_looks = true;
+                decisions.push(decision(call, Verdict::Allow, DecidedBy::Mode, ONLY_READS.into(), None));
+            }
+            Ruling::Allow { by, rule, reason } => {
+                changes = true;
                 decisions.push(decision(call, Verdict::Allow, by, reason, rule));
             }
             Ruling::Deny { by, rule, error } => {
@@ -116,10 +123,18 @@ pub async fn gate(
                 refusal = Some(error);
             }
             Ruling::Ask { .. } if call.caller == Caller::User => {
+                changes = true;
                 decisions.push(decision(call, Verdict::Allow, DecidedBy::User, "the user typed it".into(), None));
             }
-            Ruling::Ask { reason, rule } => needs_approval.push((reason, rule)),
+            Ruling::Ask { reason, rule } => {
+                changes = true;
+                needs_approval.push((reason, rule));
+            }
         }
+    }
+    // The files may have changed since the call was prepared, so only this verdict counts.
+    if only_looks && !changes {
+        policy = Policy::Look;
     }
     if refusal.is_none() && !needs_approval.is_empty() {
         let (made, refused) = ask(call, preview, needs_approval, authority).await?;

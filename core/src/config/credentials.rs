@@ -256,24 +256,18 @@ impl Credential {
 
     /// Removes the secret from a text. Very short secrets are ignored, because they would match everywhere.
     pub(crate) fn redact(&self, text: &str) -> String {
-        const SHORTEST: usize = 8;
         let secret = self.secret();
         let refresh = if let Secret::Token(token) = &secret { token.refresh.as_ref() } else { None };
         let secrets = [Some(secret.reveal()), refresh].into_iter().flatten().map(|it| it.expose_secret());
-        let long = secrets.filter(|it| it.len() >= SHORTEST);
-        long.fold(text.to_owned(), |text, it| text.replace(it, "[redacted]"))
-    }
-
-    /// Removes the secret from every string in a JSON value.
-    pub(crate) fn redact_value(&self, value: &mut Value) {
-        match value {
-            Value::String(text) => *text = self.redact(text),
-            Value::Array(items) => items.iter_mut().for_each(|it| self.redact_value(it)),
-            Value::Object(fields) => fields.values_mut().for_each(|it| self.redact_value(it)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
+        let long = secrets.filter(|it| it.len() >= SHORTEST_SECRET);
+        long.fold(text.to_owned(), |text, it| text.replace(it, REDACTED))
     }
 }
+
+/// Shorter secrets are not removed from texts, bytes.
+pub(crate) const SHORTEST_SECRET: usize = 8;
+/// Stands where a secret was.
+pub(crate) const REDACTED: &str = "[redacted]";
 
 /// The store of credentials.
 #[derive(Debug, Clone)]

@@ -317,6 +317,7 @@ impl Seen {
         for (path, mut file) in now.files {
             match before.remove(&path) {
                 Some(old) if old.stamp == file.stamp && !old.fresh && old.kept.is_some() => file = old,
+                None if !is_inside(workspace, &path) => continue,
                 old => {
                     self.forget(old);
                     file.kept = self.keep(workspace, blobs, &path, &file);
@@ -363,6 +364,7 @@ impl Seen {
             Some(old) => old.stamp != file.stamp || old.fresh,
             None => in_sight(path),
         });
+        let touched = touched.filter(|(path, _)| self.files.contains_key(*path) || is_inside(workspace, path));
         let touched: Vec<(PathBuf, SeenFile)> = touched.map(|(path, file)| (path.clone(), *file)).collect();
         // A path missing from the list may also be newly ignored or beyond the file limit. Only a missing file is
         // deleted.
@@ -508,6 +510,12 @@ fn is_gone(root: &Path, path: &Path) -> bool {
         Ok(metadata) => !metadata.is_file() || above.into_iter().any(is_link),
         Err(e) => matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
     }
+}
+
+/// Whether a path that a walk found lies in the workspace: a folder on the way may have been exchanged for a symlink
+/// during the walk. A name that is no text is only counted.
+fn is_inside(workspace: &Workspace, path: &Path) -> bool {
+    path.to_str().is_none_or(|path| workspace.locate(path).is_ok_and(|at| workspace.is_there(&at)))
 }
 
 /// Reads the metadata of one file.

@@ -37,6 +37,8 @@ pub struct Workspace {
     notes: Running,
     /// The protected files that pixir itself wrote or removed, in order.
     own_writes: Mutex<Vec<PathBuf>>,
+    /// pixir's own folders in the workspace, relative to the root.
+    own: Vec<PathBuf>,
 }
 
 impl fmt::Debug for Workspace {
@@ -115,7 +117,8 @@ impl Workspace {
             Error::new(Code::NotFound, format!("open the workspace {}: {e}", root.display()), Remedy::SetWorkspace)
                 .with("input", root.display().to_string())
         })?;
-        Ok(Workspace { root, dir, overflow: None, notes: Running::default(), own_writes: Mutex::default() })
+        let (notes, own_writes) = (Running::default(), Mutex::default());
+        Ok(Workspace { root, dir, overflow: None, notes, own_writes, own: Vec::new() })
     }
 
     /// Returns the same root with a folder of saved outputs, readable as [`OUTPUTS`].
@@ -129,6 +132,16 @@ impl Workspace {
     #[must_use]
     pub(crate) fn noting(mut self, notes: Running) -> Workspace {
         self.notes = notes;
+        self
+    }
+
+    /// Returns the same root without pixir's own folders, where they lie in it: no tool reads their files, and writing one
+    /// always needs an approval.
+    #[must_use]
+    pub(crate) fn guarding<'a>(mut self, own: impl IntoIterator<Item = &'a Path>) -> Workspace {
+        // A folder may not exist yet.
+        let real = own.into_iter().map(|folder| folder.canonicalize().unwrap_or_else(|_| folder.to_owned()));
+        self.own = real.filter_map(|folder| Some(folder.strip_prefix(&self.root).ok()?.to_owned())).collect();
         self
     }
 
@@ -215,15 +228,40 @@ impl Workspace {
     /// Whether writing the path always needs an approval: by its name or its real folder, it can run code or widen
     /// pixir's permissions.
     pub fn is_protected(&self, at: &Inside) -> bool {
+        let is_protected =
+            |path: &Path| protected::is_protected(path) || self.own.iter().any(|own| path.starts_with(own));
+        is_protected(&at.path) || self.behind_links(at).is_none_or(|real| is_protected(&real))
+    }
+
+    /// The path with the symlinks of its folders resolved.
+    fn behind_links(&self, at: &Inside) -> Option<PathBuf> {
         let parent = at.path.parent().unwrap_or(Path::new(""));
         // Folders that do not exist yet cannot be symlinks, so the nearest existing ancestor decides.
         let real = parent.ancestors().find_map(|folder| {
             let there =
                 if folder.as_os_str().is_empty() { PathBuf::new() } else { self.dir.canonicalize(folder).ok()? };
             Some(there.join(parent.strip_prefix(folder).ok()?))
-        });
-        let name = at.path.file_name().map(Path::new).unwrap_or(Path::new(""));
-        protected::is_protected(&at.path) || real.is_none_or(|real| protected::is_protected(&real.join(name)))
+        })?;
+        Some(real.join(at.path.file_name().map(Path::new).unwrap_or(Path::new(""))))
+    }
+
+    /// Refuses to read pixir's own files: keys, rules, settings and Logs.
+    fn check_not_own(&self, at: &Inside) -> Result<()> {
+        if at.overflow || self.own.is_empty() {
+            return Ok(());
+        }
+        // A symlink to a file of pixir leads there too.
+        let real = self.dir.canonicalize(at.as_path()).ok().or_else(|| self.behind_links(at));
+        let is_own = real.is_none_or(|real| self.own.iter().any(|own| real.starts_with(own)));
+        if !is_own {
+            return Ok(());
+        }
+        Err(Error::new(
+            Code::OutsideWorkspace,
+            format!("{} belongs to pixir itself", at.display()),
+            "use another file: no tool reads pixir's keys, rules, settings and logs",
+        )
+        .with("input", at.display()))
     }
 
     /// The protected files and folders directly in the workspace that exist, as absolute paths without symlinks. Programs
@@ -294,6 +332,7 @@ impl Workspace {
         // been swapped.
         let at = &self.followed(at);
         let before = dir.metadata(at.as_path()).map_err(|e| self.io("read", at, &e))?;
+        self.check_not_own(at)?;
         if !before.is_file() {
             return Err(not_regular(at, before.is_dir()));
         }

@@ -1,5 +1,6 @@
 //! Which commands are proven to only read. An allow-list: known grammar, known programs, known flags; the rest asks.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use super::effects;
@@ -69,40 +70,35 @@ pub(crate) fn prove_read_only(line: &str, workspace: &Path) -> Result<(), String
     parse(line, workspace).verdict()
 }
 
-/// Proves the same, or that every command of the line is either proven or one for whose words `is_allowed` is true. The
-/// words are what the program gets: a line with any part that only a running shell knows is not proven.
+/// Proves the same, or that every program of the line is either proven or one for whose words `is_allowed` is true. Those
+/// words are exactly what the program gets: one with a part that only a running shell knows is not allowed. What stands
+/// around the programs is judged as always: a redirection into a file is a write of its own.
 ///
 /// # Errors
 /// As [`prove_read_only`].
-pub(super) fn prove_or_allowed(
-    line: &str,
-    workspace: &Path,
-    is_allowed: &dyn Fn(&[&str]) -> bool,
-) -> Result<(), String> {
-    let Err(why) = prove_read_only(line, workspace) else { return Ok(()) };
-    let script = Script::parse(line, LineEnd::Newline);
-    let plain = |token: &Token<'_>| -> Option<Option<String>> {
-        match &token.kind {
-            TokenKind::Word(word) if word.brace.is_none() => {
-                word.parts.iter().map(Part::text).collect::<Option<String>>().map(Some)
-            }
-            TokenKind::Operator(Operator::Pipe | Operator::And | Operator::Or | Operator::Semicolon) => Some(None),
-            _ => None,
-        }
+pub(super) fn prove_or_allowed(line: &str, workspace: &Path, is_allowed: &IsAllowed<'_>) -> Result<(), String> {
+    walk(line, workspace, Some(is_allowed)).verdict()
+}
+
+/// Whether the user allows a program with these words.
+type IsAllowed<'a> = dyn Fn(&[&str]) -> bool + 'a;
+
+/// The words of the programs that are not proven, where they are known and all that stands in the way of the line is them.
+pub(super) fn unproven(line: &str, workspace: &Path) -> Option<Vec<Vec<String>>> {
+    let found = RefCell::new(Vec::new());
+    let note = |words: &[&str]| {
+        found.borrow_mut().push(words.iter().map(|&word| word.to_owned()).collect());
+        true
     };
-    let words: Option<Vec<Option<String>>> = script.tokens.iter().map(plain).collect();
-    let list = script.list();
-    let (Some(words), Ok(()), None) = (words, check_between(line, &script), list.fault) else { return Err(why) };
-    let mut commands = list.pipelines.into_iter().flat_map(|pipeline| pipeline.commands);
-    let holds = commands.all(|command| {
-        let words: Vec<&str> = words[command.tokens].iter().flatten().map(String::as_str).collect();
-        is_allowed(&words) || prove(&words, workspace).is_ok()
-    });
-    if holds { Ok(()) } else { Err(why) }
+    walk(line, workspace, Some(&note)).verdict().ok().map(|()| found.take())
 }
 
 /// Judges a line of bash program by program. The judged text is the text that runs.
 pub(super) fn parse(line: &str, workspace: &Path) -> Parse {
+    walk(line, workspace, None)
+}
+
+fn walk(line: &str, workspace: &Path, is_allowed: Option<&IsAllowed<'_>>) -> Parse {
     if line.len() > MAX_COMMAND {
         return Parse { fault: Some(TOO_LONG.into()), ..Parse::default() };
     }
@@ -110,6 +106,7 @@ pub(super) fn parse(line: &str, workspace: &Path) -> Parse {
     let ground = Ground::new(workspace);
     let mut walk = Walk {
         ground: &ground,
+        is_allowed,
         parse: Parse::default(),
         loops: Vec::new(),
         now: vec![workspace.to_owned()],
@@ -175,6 +172,8 @@ fn check_between(line: &str, script: &Script<'_>) -> Result<(), String> {
 /// Goes through a line in order.
 struct Walk<'a> {
     ground: &'a Ground<'a>,
+    /// Programs that need no proof.
+    is_allowed: Option<&'a IsAllowed<'a>>,
     parse: Parse,
     loops: Loops,
     /// The folders in one of which the next program runs.
@@ -378,6 +377,10 @@ impl<'a> Walk<'a> {
         }
         let words = match self.words(&plain) {
             Ok(words) => words,
+            Err(_) if self.allows(&plain) => {
+                self.parse.programs.push(Judged { words: self.words_as_they_stand(&plain), verdict: Ok(()) });
+                return Ok(Vec::new());
+            }
             Err(why) => {
                 let shown = self.words_as_they_stand(&plain);
                 // What the program would do matters more than how it is written.
@@ -391,13 +394,36 @@ impl<'a> Walk<'a> {
             Some(program) if program.text == "cd" && !program.is_quoted => self.change_folder(&words[1..], operator),
             Some(_) => {
                 let folders: Vec<&Path> = self.now.iter().map(PathBuf::as_path).collect();
-                judge_program(&words, &folders, fed_by, self.ground)
+                let verdict = judge_program(&words, &folders, fed_by, self.ground);
+                if verdict.is_err() && self.allows(&plain) { Ok(()) } else { verdict }
             }
             None => Err("it sets a variable, which is not judged".into()),
         };
         let texts = words.iter().map(|word| word.text.clone()).collect();
         self.parse.programs.push(Judged { words: texts, verdict });
         Ok(words)
+    }
+
+    /// Whether the user allows the program with these words, behind wrappers that only limit its time.
+    fn allows(&self, tokens: &[Token<'_>]) -> bool {
+        let text = |token: &Token<'_>| match &token.kind {
+            TokenKind::Word(word) if word.brace.is_none() => {
+                word.parts.iter().map(Part::text).collect::<Option<String>>()
+            }
+            TokenKind::Word(_)
+            | TokenKind::Redirection(_)
+            | TokenKind::Operator(_)
+            | TokenKind::Parenthesis
+            | TokenKind::HereDocument => None,
+        };
+        let words: Option<Vec<String>> = tokens.iter().map(text).collect();
+        let (Some(is_allowed), Some(words)) = (self.is_allowed, words) else { return false };
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words.as_slice() {
+            [] => false,
+            ["timeout", limit, rest @ ..] if !rest.is_empty() && is_duration(limit) => is_allowed(rest),
+            words => is_allowed(words),
+        }
     }
 
     /// `cd FOLDER`: the programs behind it run there, or where they would have run if it fails.
@@ -516,6 +542,12 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// `30`, `1.5s` or `10m`, as `timeout` takes it.
+fn is_duration(text: &str) -> bool {
+    let number = text.trim_end_matches(['s', 'm']);
+    !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit() || b == b'.')
+}
+
 /// The reserved word of the shell that a command begins with, and what stands behind it.
 fn keyword<'t, 'a>(tokens: &'t [Token<'a>]) -> Option<(&'a str, &'t [Token<'a>])> {
     const KEYWORDS: [&str; 21] = [
@@ -527,10 +559,24 @@ fn keyword<'t, 'a>(tokens: &'t [Token<'a>]) -> Option<(&'a str, &'t [Token<'a>])
     KEYWORDS.contains(&first.span.source).then_some((first.span.source, rest))
 }
 
+/// Variables that only change what programs print.
+const HARMLESS_SETTINGS: [&str; 10] = [
+    "LANG",
+    "NO_COLOR",
+    "CLICOLOR",
+    "FORCE_COLOR",
+    "COLUMNS",
+    "CI",
+    "RUST_BACKTRACE",
+    "RUST_LOG",
+    "CARGO_TERM_COLOR",
+    "PYTHONUNBUFFERED",
+];
+
 /// `LC_ALL=C` and its like before a program.
 fn is_setting(source: &str) -> bool {
     source.split_once('=').is_some_and(|(name, value)| {
-        (["LANG", "NO_COLOR", "CLICOLOR", "COLUMNS"].contains(&name)
+        (HARMLESS_SETTINGS.contains(&name)
             || (name.starts_with("LC_") && name[3..].chars().all(|c| c.is_ascii_uppercase())))
             && value.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
     })

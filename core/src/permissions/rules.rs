@@ -3,7 +3,7 @@
 use globset::GlobBuilder;
 
 use super::Touch;
-use super::readers::prove_or_allowed;
+use super::readers::{prove_or_allowed, unproven};
 use super::shell::{LineEnd, PartKind, Script, Token, TokenKind, Word, quoted};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Rule, Scope};
@@ -60,28 +60,55 @@ pub fn shown(scope: &Scope) -> String {
     }
 }
 
-/// The pattern of a command's program and subcommand, with any arguments; `None` where a line is more than one command.
-pub fn pattern_of(line: &str) -> Option<String> {
-    let script = Script::parse(line.trim(), LineEnd::Newline);
-    let words: Option<Vec<String>> = script.tokens.iter().map(|token| word(token).and_then(text_of)).collect();
-    let words = words.filter(|words| !words.is_empty() && !words[0].contains(['=', '*', '?']))?;
-    let program = base(&words[0]);
-    let takes_commands = STARTS_OTHERS.contains(&program);
-    // `git -C x status` would become `git *`, which covers `git push`.
-    let hides_subcommand = HAS_SUBCOMMANDS.contains(&program) && words.get(1).is_none_or(|word| word.starts_with('-'));
-    if takes_commands || hides_subcommand {
-        return None;
+/// The pattern of a line's program and subcommand, with any arguments; `None` where more than one program of the line needs
+/// a rule. What is proven to only read needs none: `cargo test 2>&1 | tail -20` becomes `cargo test *`.
+pub fn pattern_of(line: &str, workspace: &Path) -> Option<String> {
+    let programs = unproven(line.trim(), workspace)?;
+    let mut patterns = programs.iter().map(|words| pattern_of_program(words)).collect::<Option<Vec<String>>>()?;
+    patterns.dedup();
+    if patterns.len() == 1 { patterns.pop() } else { None }
+}
+
+fn pattern_of_program(words: &[String]) -> Option<String> {
+    let (first, args) = words.split_first()?;
+    let program = base(first);
+    let is_plain = |word: &String| word.chars().all(|c| c.is_ascii_alphanumeric() || "-_:.".contains(c));
+    let sub = args.first().filter(|word| !word.starts_with('-') && is_plain(word));
+    match (program, args) {
+        _ if first.starts_with('-') || first.contains(['=', '*', '?']) => None,
+        ("python" | "python3", [flag, module, ..]) if flag == "-m" && is_plain(module) => {
+            Some(format!("{} *", quoted([first.as_str(), flag, module])))
+        }
+        _ if STARTS_OTHERS.contains(&program) => None,
+        (_, [sub, rest @ ..]) if RUNS_OTHERS.contains(&(program, sub.as_str())) => {
+            // `uv run *` would cover any program.
+            Some(format!("{} {}", quoted([first.as_str(), sub.as_str()]), pattern_of_program(rest)?))
+        }
+        // `git -C x status` would become `git *`, which covers `git push`.
+        _ if HAS_SUBCOMMANDS.contains(&program) && sub.is_none() => None,
+        _ => Some(format!("{} *", quoted(std::iter::once(first.as_str()).chain(sub.map(String::as_str))))),
     }
-    let names_subcommand = |word: &&String| word.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == ':');
-    let sub = words.get(1).filter(names_subcommand).filter(|word| !word.starts_with('-') && words.len() > 1);
-    let head: Vec<&str> = std::iter::once(words[0].as_str()).chain(sub.map(String::as_str)).collect();
-    Some(format!("{} *", quoted(head)))
 }
 
 /// Programs whose arguments are other commands or code: a pattern of them is a rule for everything.
-const STARTS_OTHERS: [&str; 26] = [
+const STARTS_OTHERS: [&str; 28] = [
     "bash", "sh", "zsh", "fish", "dash", "ksh", "eval", "exec", "source", "env", "sudo", "su", "doas", "xargs", "nice",
-    "nohup", "timeout", "time", "ssh", "find", "python", "python3", "node", "perl", "ruby", "php",
+    "nohup", "timeout", "time", "ssh", "find", "python", "python3", "node", "perl", "ruby", "php", "npx", "bunx",
+];
+/// Programs and their subcommands that start the program that is named behind them.
+const RUNS_OTHERS: [(&str, &str); 12] = [
+    ("uv", "run"),
+    ("poetry", "run"),
+    ("pipenv", "run"),
+    ("pdm", "run"),
+    ("hatch", "run"),
+    ("rye", "run"),
+    ("bundle", "exec"),
+    ("npm", "exec"),
+    ("pnpm", "exec"),
+    ("yarn", "exec"),
+    ("mise", "exec"),
+    ("direnv", "exec"),
 ];
 /// Programs whose first word says what they do.
 const HAS_SUBCOMMANDS: [&str; 12] =
@@ -152,7 +179,8 @@ pub fn overlap(scope: &Scope, line: &str) -> Option<bool> {
     let script = Script::parse(line.trim(), LineEnd::Newline);
     let (mut any, mut all) = (false, true);
     for command in script.tokens.split(|token| matches!(token.kind, TokenKind::Operator(_))) {
-        let words: Option<Vec<String>> = command.iter().map(|token| word(token).and_then(text_of)).collect();
+        let words = command.iter().filter(|token| !matches!(token.kind, TokenKind::Redirection(_)));
+        let words: Option<Vec<String>> = words.map(|token| word(token).and_then(text_of)).collect();
         let words = words.unwrap_or_default();
         let is_covered = pattern.matches(&words.iter().map(String::as_str).collect::<Vec<_>>());
         any |= is_covered;
@@ -448,7 +476,22 @@ mod tests {
         {
             assert!(covered(line), "{line}");
         }
-        assert!(covered("cargo test | wc -l"), "beside a command that is proven to only read");
+        for line in [
+            "cargo test | wc -l",
+            "cargo test 2>&1 | tail -20",
+            "cargo test >/dev/null 2>&1; echo $?",
+            "cargo test 2>/dev/null | grep -c ok",
+            "cd src && cargo test",
+            "time cargo test",
+            "timeout 60 cargo test 2>&1 | tail -5",
+            "RUST_BACKTRACE=1 cargo test",
+            "if cargo test; then echo ok; else echo no; fi",
+            "for i in 1 2 3; do cargo test || true; done",
+            "cargo test && ls | head -3 || npm run build",
+            "cargo test # all of them",
+        ] {
+            assert!(covered(line), "beside what is proven to only read: {line}");
+        }
         for line in [
             "cargo build",
             "cargo",
@@ -469,8 +512,23 @@ mod tests {
             "make ab",
             "cargo test <(touch P)",
             "cargo\u{a0}test",
-            "if cargo test",
             "touch P # cargo test",
+            "cargo test 2>&1 | tee P",
+            "cargo test 2>P | tail -20",
+            "cargo test > P 2>&1",
+            "cargo test >> P",
+            "cargo test &> P",
+            "cargo test 3>&1",
+            "cargo test 2>&1 | tail -20 > P",
+            "cd .. && cargo test",
+            "timeout -s KILL 60 cargo test",
+            "timeout 60 touch P",
+            "RUSTC_WRAPPER=x cargo test",
+            "cargo test | xargs touch",
+            "for i in a; do cargo test; touch P; done",
+            "cargo test *",
+            "cargo test $X",
+            "cargo test |& tail",
         ] {
             assert!(!covered(line), "{line}");
         }
@@ -549,10 +607,33 @@ mod tests {
         for line in ["cargo test", "git status", "rm x", "git reset x"] {
             assert_eq!(danger(line), None, "{line}");
         }
-        assert_eq!(pattern_of("cargo test -p core").as_deref(), Some("cargo test *"));
-        assert_eq!(pattern_of("make -j2").as_deref(), Some("make *"));
-        for line in ["cargo test && ls", "git -C x status", "bash -c ls", "sudo ls", "python3 x.py", "A=1 make"] {
-            assert_eq!(pattern_of(line), None, "{line}");
+        let root = Path::new("/");
+        for (line, pattern) in [
+            ("cargo test -p core", "cargo test *"),
+            ("cargo test && ls", "cargo test *"),
+            ("cargo test 2>&1 | tail -20", "cargo test *"),
+            ("cd usr && timeout 60 cargo test --workspace", "cargo test *"),
+            ("make -j2", "make *"),
+            ("python3 -m pytest -q 2>&1 | tail", "python3 -m pytest *"),
+            ("uv run python -m pytest", "uv run python -m pytest *"),
+            ("uv run ruff check .", "uv run ruff check *"),
+            ("npm run build", "npm run *"),
+        ] {
+            assert_eq!(pattern_of(line, root).as_deref(), Some(pattern), "{line}");
+        }
+        for line in [
+            "ls",
+            "cargo test && cargo build",
+            "cargo test > P",
+            "git -C x push",
+            "bash -c ls",
+            "sudo ls",
+            "python3 x.py",
+            "A=1 make",
+            "uv run --with x y",
+            "npx x",
+        ] {
+            assert_eq!(pattern_of(line, root), None, "{line}");
         }
         let of = |text: &str| danger_of(&parse(text).expect(text)).is_some();
         assert!(["bash(rm *)", "bash(git reset *)", "bash(git push *)", "bash(mkfs *)"].into_iter().all(of));

@@ -485,8 +485,8 @@ impl Providers {
     /// # Errors
     /// `WRITE_FAILED`, also when the file exists already.
     pub fn record(&mut self, path: &std::path::Path) -> Result<()> {
-        let secrets = self.known.values().filter_map(|it| it.endpoint.as_ref()?.credential().cloned()).collect();
-        let recorder = Arc::new(Recorder::create(path, secrets)?);
+        let endpoints = self.known.values().filter_map(|it| it.endpoint.clone()).collect();
+        let recorder = Arc::new(Recorder::create(path, endpoints)?);
         for definition in self.known.values_mut().chain(self.usual.values_mut()) {
             let provider = Arc::clone(&definition.provider);
             definition.provider = Arc::new(Recording::new(provider, Arc::clone(&recorder)));

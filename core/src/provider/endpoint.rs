@@ -17,7 +17,7 @@ use super::refusal::{no_stream, told_with_status, unreached};
 use super::retry::Patience;
 use super::wait::{retry_after, wait_in};
 use super::{Failure, device_login, invalid, preset};
-use crate::config::credentials::{Credential, Source};
+use crate::config::credentials::{Credential, REDACTED, SHORTEST_SECRET, Source};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::Remedy;
 
@@ -38,6 +38,8 @@ pub struct Endpoint {
     /// The header of the key, if it is not the dialect's.
     key_header: Option<HeaderName>,
     headers: HeaderMap,
+    /// Values of the user's headers and of the query, which may be keys too.
+    values: Vec<SecretString>,
     credential: Option<Credential>,
     /// The environment variable that may hold the key.
     key_variable: Option<String>,
@@ -115,17 +117,24 @@ impl Endpoint {
             headers.insert(name, value);
         }
         let host = url.host_str().unwrap_or_default().to_owned();
+        let query = query.split('#').next().unwrap_or_default();
+        // The version of an interface is no secret, and errors are about it.
+        let in_query = query.split('&').filter(|pair| !pair.starts_with("api-version="));
+        let in_query = in_query.filter_map(|pair| pair.split_once('=').map(|(_, value)| value));
+        let values = address.headers.values().map(String::as_str).chain(in_query);
+        let values = values.filter(|it| it.len() >= SHORTEST_SECRET).map(SecretString::from).collect();
         Ok(Endpoint {
             provider: address.provider.to_owned(),
             dialect,
             base_url,
-            query: query.split('#').next().unwrap_or_default().to_owned(),
+            query: query.to_owned(),
             is_local: is_loopback(&host),
             is_own: !preset::is_public(&host),
             key_header: address.key_header.map(HeaderName::from_static),
             place: url.port().map_or_else(|| host.clone(), |port| format!("{host}:{port}")),
             host,
             headers,
+            values,
             credential,
             key_variable: address.key_variable.map(str::to_owned),
             check_path: address.check_path,
@@ -316,18 +325,32 @@ impl Endpoint {
         )
     }
 
-    /// Removes the key from an error, because some servers repeat it.
+    /// Removes the key, and what else the user sends with each request, from a text: some servers repeat it.
+    pub(super) fn without_secrets(&self, text: &str) -> String {
+        let text = self.credential.as_ref().map_or_else(|| text.to_owned(), |it| it.redact(text));
+        self.values.iter().fold(text, |text, value| text.replace(value.expose_secret(), REDACTED))
+    }
+
+    /// Removes the same from an error.
     pub(super) fn redact(&self, mut error: Error) -> Error {
-        if let Some(credential) = &self.credential {
-            error.message = credential.redact(&error.message);
-            error.remedy = error.remedy.map_text(&|text| credential.redact(text));
-            for value in error.details.values_mut() {
-                if let Value::String(text) = value {
-                    *text = credential.redact(text);
-                }
-            }
+        error.message = self.without_secrets(&error.message);
+        error.remedy = error.remedy.map_text(&|text| self.without_secrets(text));
+        let mut details = Value::Object(std::mem::take(&mut error.details));
+        self.redact_value(&mut details);
+        if let Value::Object(details) = details {
+            error.details = details;
         }
         error
+    }
+
+    /// Removes the same from every string in a JSON value.
+    pub(super) fn redact_value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.without_secrets(text),
+            Value::Array(items) => items.iter_mut().for_each(|it| self.redact_value(it)),
+            Value::Object(fields) => fields.values_mut().for_each(|it| self.redact_value(it)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
     }
 
     /// Asks an address beside the API, which the user's own servers have. Without a body it is a GET.

@@ -11,11 +11,11 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::endpoint::Endpoint;
 use super::models::ModelInfo;
 use super::retry::Patience;
 use super::script::{Recorded, RecordedChunk, RecordedFailure};
 use super::{Answer, Chunk, Failure, Provider, Request, RequestBody};
-use crate::config::credentials::Credential;
 use crate::protocol::error::{Code, Error, Result};
 use futures_util::future::BoxFuture;
 
@@ -27,8 +27,8 @@ const END: &str = "\n]}\n";
 pub(crate) struct Recorder {
     path: PathBuf,
     state: Mutex<State>,
-    /// Secrets to remove from the file.
-    secrets: Vec<Credential>,
+    /// Their secrets are removed from the file.
+    endpoints: Vec<Endpoint>,
 }
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Recorder {
     ///
     /// # Errors
     /// `WRITE_FAILED`, also when the file exists already.
-    pub(crate) fn create(path: &Path, secrets: Vec<Credential>) -> Result<Recorder> {
+    pub(crate) fn create(path: &Path, endpoints: Vec<Endpoint>) -> Result<Recorder> {
         let failed = |e: std::io::Error| {
             let message = format!("record into {}: {e}", path.display());
             Error::new(Code::WriteFailed, message, "name a new file in a folder that exists")
@@ -52,14 +52,14 @@ impl Recorder {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
         write!(file, "{{\"steps\": [{END}").map_err(failed)?;
         let state = State { file, is_empty: true, before: Vec::new() };
-        Ok(Recorder { path: path.to_owned(), state: Mutex::new(state), secrets })
+        Ok(Recorder { path: path.to_owned(), state: Mutex::new(state), endpoints })
     }
 
     fn write(&self, body: Value, mut recorded: Recorded) {
         let mut state = self.state.lock();
         recorded.sent = news(body, &mut state.before);
         let mut step = json!({ "recorded": recorded });
-        self.secrets.iter().for_each(|secret| secret.redact_value(&mut step));
+        self.endpoints.iter().for_each(|endpoint| endpoint.redact_value(&mut step));
 
         let comma = if state.is_empty { "\n" } else { ",\n" };
         let end = i64::try_from(END.len()).unwrap_or(0);

@@ -25,6 +25,10 @@ pub(crate) use gc::blobs_named;
 pub use index::Summary;
 pub use moves::Trashed;
 
+/// The name of folders for temporary files of programs: a Session's, and that of the state folder for calls outside
+/// Sessions.
+pub(crate) const SCRATCH: &str = "tmp";
+
 /// Everything that pixir stores under its home folder.
 #[derive(Debug, Clone)]
 pub struct Store {
@@ -62,7 +66,7 @@ impl Place {
 
     /// The folder of temporary files, which programs of the Session see as `/tmp`.
     pub fn scratch(&self) -> PathBuf {
-        self.own_folder().join("tmp")
+        self.own_folder().join(SCRATCH)
     }
 
     fn presenter_file(&self) -> PathBuf {
@@ -121,6 +125,11 @@ impl Store {
     /// The store under this home folder. Nothing is created before it is needed.
     pub fn new(home: &Path) -> Store {
         Store { home: home.to_owned() }
+    }
+
+    /// The state folder.
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
     }
 
     /// The prompt history over all Sessions, oldest first.

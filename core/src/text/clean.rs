@@ -29,6 +29,36 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
+/// Longer runs of blanks could push the rest of a command out of sight.
+const MOST_BLANKS: usize = 32;
+
+/// A command as [`visible`] shows it, with variants of characters and blanks of other kinds than space and tab as escapes,
+/// and with long runs of spaces counted.
+pub fn visible_command(command: &str) -> String {
+    let mut shown = String::with_capacity(command.len());
+    let mut blanks = 0;
+    // The end of the text ends a run as well.
+    for c in command.chars().map(Some).chain([None]) {
+        if c == Some(' ') {
+            blanks += 1;
+            continue;
+        }
+        match blanks {
+            0..=MOST_BLANKS => shown.extend(std::iter::repeat_n(' ', blanks)),
+            more => shown.push_str(&format!(" [{more} blanks] ")),
+        }
+        blanks = 0;
+        match c {
+            Some(c) if is_variant(c) || (c.is_whitespace() && !is_control(c) && !c.is_ascii()) => {
+                shown.extend(c.escape_unicode());
+            }
+            Some(c) => shown.push_str(&visible(c.encode_utf8(&mut [0; 4]))),
+            None => {}
+        }
+    }
+    shown
+}
+
 /// JSON text in which no such character stands as itself. It means the same.
 pub fn clean_json(json: &str) -> Cow<'_, str> {
     if !json.chars().any(|c| is_deceptive(c) || ('\u{7f}'..='\u{9f}').contains(&c)) {
@@ -64,21 +94,26 @@ fn is_control(c: char) -> bool {
 }
 
 /// Whether a character is invisible or changes the order of others.
-fn is_deceptive(c: char) -> bool {
+pub fn is_deceptive(c: char) -> bool {
     matches!(
         c,
-        '\u{200b}'
+        '\u{00ad}'
+            | '\u{034f}'
+            | '\u{061c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'
             | '\u{200e}'
             | '\u{200f}'
-            | '\u{202a}'..='\u{202e}'
-            | '\u{2060}'..='\u{2069}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
             | '\u{feff}'
-            | '\u{00ad}'
-            | '\u{061c}'
-            | '\u{180e}'
-            | '\u{2028}'
-            | '\u{2029}'
+            | '\u{ffa0}'
             | '\u{fff9}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
             | '\u{e0000}'..='\u{e007f}'
     )
 }
@@ -86,6 +121,11 @@ fn is_deceptive(c: char) -> bool {
 /// Joins letters of Persian and Indic scripts, and the parts of an emoji.
 fn is_joiner(c: char) -> bool {
     matches!(c, '\u{200c}' | '\u{200d}')
+}
+
+/// Chooses another form of the character before it.
+fn is_variant(c: char) -> bool {
+    matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
 }
 
 #[cfg(test)]
@@ -101,6 +141,9 @@ mod tests {
             assert!(matches!(clean(text), Cow::Borrowed(it) if it == text), "{text}");
         }
         assert_eq!(visible("rm \u{202e}x\u{200d}\x1b[2K"), "rm \\u{202e}x\\u{200d}\\u{1b}[2K");
+        assert_eq!(visible_command("a\u{a0}b\u{2003}\n\tc"), "a\\u{a0}b\\u{2003}\n\tc");
+        assert_eq!(visible_command(&format!("ls  -l{};rm", " ".repeat(300))), "ls  -l [300 blanks] ;rm");
+        assert_eq!(visible_command("ls "), "ls ");
         let json = "{\"a\":\"\u{202e}\u{e0041}\u{9b}中\"}";
         assert_eq!(clean_json(json), "{\"a\":\"\\u202e\\udb40\\udc41\\u009b中\"}");
         let same: serde_json::Value = serde_json::from_str(&clean_json(json)).expect("JSON");

@@ -75,14 +75,16 @@ impl Tool for Find {
             walk_files(&root, &ctx.cancel, &|| {
                 Box::new(|entry| {
                     let path = entry.path();
-                    let name = ctx.workspace.below(&at, path).display();
+                    let inside = ctx.workspace.below(&at, path);
+                    let name = inside.display();
                     let matches = if whole_path {
                         let below = path.strip_prefix(&root).unwrap_or(path);
                         glob.is_match(&name) || glob.is_match(below)
                     } else {
                         path.file_name().is_some_and(|n| glob.is_match(n))
                     };
-                    if matches {
+                    // A folder on the way may have been exchanged for a symlink during the walk.
+                    if matches && ctx.workspace.is_there(&inside) {
                         let mut found = found.lock();
                         found.0.insert(name);
                         found.1 += 1;

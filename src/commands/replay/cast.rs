@@ -5,6 +5,7 @@ use std::io::{BufWriter, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
+use pixir_core::text::clean::clean_json;
 use pixir_core::{Code, Error, Result};
 use pixir_ui::ReplayOptions;
 use pixir_ui::script::{self, Driver};
@@ -39,7 +40,7 @@ pub(super) async fn write(cli: &Cli, id: &str, options: ReplayOptions, size: &st
     };
     let mut write = |line: Value| match &mut file {
         None => {
-            cli.output.raw_line(&line.to_string());
+            cli.output.raw_line(&clean_json(&line.to_string()));
             Ok(())
         }
         Some(file) => writeln!(file, "{line}").map_err(failed),

@@ -1,5 +1,7 @@
 //! The choice of a rule for "always": what it covers, where it holds, and what it would have allowed in this Session.
 
+use std::path::Path;
+
 use pixir_core::Decision;
 use pixir_core::event::{Approval, Fact, Rule, Scope};
 use pixir_core::history::History;
@@ -30,8 +32,11 @@ impl AlwaysView {
     /// `None` where the approval offers no rule.
     pub(crate) fn new(approval: &Approval, history: &History) -> Option<AlwaysView> {
         let offered = approval.rule.clone()?;
+        let workspace = Path::new(&history.started.workspace);
         let pattern = match &offered {
-            Rule::Allow(Scope::Command(line)) => rules::pattern_of(line).map(|it| Rule::Allow(Scope::Pattern(it))),
+            Rule::Allow(Scope::Command(line)) => {
+                rules::pattern_of(line, workspace).map(|it| Rule::Allow(Scope::Pattern(it)))
+            }
             Rule::Allow(_) | Rule::Deny(_) => None,
         };
         let kinds = [Some(offered), pattern];

@@ -1,6 +1,7 @@
 //! The preview of a call as lines.
 
 use pixir_core::event::Preview;
+use pixir_core::text::clean::visible_command;
 use pixir_core::text::human::human_size;
 use ratatui::text::{Line, Span};
 
@@ -10,7 +11,8 @@ use crate::theme::Theme;
 
 /// The lines of a preview: the target in full, then the diff; for several steps also their list.
 pub(crate) fn lines(preview: &Preview, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let mut lines = wrap_lines(&[Span::styled(visible(&preview.target), theme.fg(theme.code))], columns, &[], &[]);
+    let mut lines =
+        wrap_lines(&[Span::styled(visible_command(&preview.target), theme.fg(theme.code))], columns, &[], &[]);
     if let Some(text) = &preview.diff {
         lines.extend(diff::lines(text, columns, theme));
     }
@@ -21,7 +23,8 @@ pub(crate) fn lines(preview: &Preview, columns: usize, theme: &Theme) -> Vec<Lin
             (None, Some(after)) => format!("  new, {}", human_size(after)),
             (_, None) => String::new(),
         };
-        let target = [Span::styled(visible(&step.target), theme.fg(theme.text)), Span::styled(size, theme.dim())];
+        let target =
+            [Span::styled(visible_command(&step.target), theme.fg(theme.text)), Span::styled(size, theme.dim())];
         wrap_lines(&target, columns, &first, &[Span::raw("  ")])
     };
     // The list of steps comes before their diffs, because these may be long.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use pixir_core::text::clean::is_deceptive;
 use pixir_core::text::strip::Stripper;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -20,7 +21,7 @@ const OPENING: &str = "（［｛〔〈《「『【‘“([{";
 
 /// The text of a model or a tool, safe for the screen: without control characters but tabs and line ends.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(|c| (c.is_control() && c != '\n' && c != '\t') || is_invisible(c)) {
+    if !text.chars().any(|c| (c.is_control() && c != '\n' && c != '\t') || is_deceptive(c)) {
         return Cow::Borrowed(text);
     }
     // A terminal sequence is removed as a whole, and not only its first character.
@@ -29,15 +30,11 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     for c in text.chars() {
         match c {
             '\n' | '\t' => shown.push(c),
-            c if c.is_control() || is_invisible(c) => {}
+            c if c.is_control() || is_deceptive(c) => {}
             c => shown.push(c),
         }
     }
     Cow::Owned(shown)
-}
-
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}' | '\u{feff}')
 }
 
 /// The start of a text that fits, with an ellipsis after a cut.

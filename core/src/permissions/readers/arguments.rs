@@ -41,10 +41,7 @@ pub(super) fn prove(words: &[Argument], folder: &Path, fed_by: Option<&[Argument
         }
         "nice" => inner(args, folder, fed_by, ground).map_err(|why| why.unwrap_or_else(unknown)),
         "timeout" => match args {
-            [limit, rest @ ..]
-                if !limit.text.is_empty()
-                    && limit.text.trim_end_matches(['s', 'm']).bytes().all(|b| b.is_ascii_digit() || b == b'.') =>
-            {
+            [limit, rest @ ..] if super::is_duration(&limit.text) => {
                 inner(rest, folder, fed_by, ground).map_err(|why| why.unwrap_or_else(unknown))
             }
             [..] => Err(unknown()),

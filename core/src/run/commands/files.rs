@@ -296,7 +296,10 @@ fn find(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
                 Test::Path(glob) => glob.is_match(&name),
                 Test::Kind(it) => *it == kind,
             };
-            if (least..=most).contains(&entry.depth()) && tests.iter().all(|(test, wanted)| holds(test) == *wanted) {
+            let is_wanted =
+                (least..=most).contains(&entry.depth()) && tests.iter().all(|(test, wanted)| holds(test) == *wanted);
+            // A folder on the way may have been exchanged for a symlink during the walk.
+            if is_wanted && io.ctx.workspace.is_there(&io.ctx.workspace.below(&at, entry.path())) {
                 writeln!(io.out, "{}", on_one_line(&name))?;
             }
         }

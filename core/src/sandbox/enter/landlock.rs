@@ -43,7 +43,9 @@ pub(super) fn confine(plan: &Plan) -> Result<()> {
         .and_then(|it| {
             it.add_rules(path_beneath_rules(DEVICES, AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev))
         })
-        .and_then(|it| it.add_rules(path_beneath_rules(changed.iter().chain(&view.scratch), all)))
+        .and_then(|it| it.add_rules(path_beneath_rules(&changed, all)))
+        // A program that only looks may read what others have left there.
+        .and_then(|it| it.add_rules(path_beneath_rules(&view.scratch, if changed.is_empty() { read } else { all })))
         .doing("add the rules")?
         .restrict_self()
         .doing("restrict this process")?;

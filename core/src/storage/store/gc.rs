@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
-use super::{Store, failed};
+use super::{SCRATCH, Store, failed};
 use crate::protocol::error::{Code, Error, Result};
 use crate::storage::outputs::outputs_named;
 use crate::storage::regular;
@@ -83,6 +83,8 @@ impl Store {
                 }
             }
         }
+        // Temporary files of programs that ran outside a Session.
+        it.leftovers.extend(names_in(&self.home.join(SCRATCH))?.into_iter().filter(|path| is_old(path, YOUNG, now)));
         for place in self.places() {
             // The draft names images that are about to be sent.
             names.read_line(place.id.as_str(), place.presenter_state().unwrap_or_default().as_bytes());
