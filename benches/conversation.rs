@@ -82,11 +82,7 @@ pub(crate) fn write_compacted(folder: &Path, workspace: &Path, entries: usize) {
         summary: "It looked at many parts and fixed them.".into(),
         kept_from_seq: contents.entries.len() as u64 - 9,
         entries_dropped: entries as u64,
-        tokens_before: 0,
-        tokens_after: 0,
-        files_read: Vec::new(),
-        files_modified: Vec::new(),
-        pinned: Vec::new(),
+        ..HistoryCompaction::default()
     };
     log.append(None, summary.into()).expect("append");
     log.sync().expect("sync");

@@ -10,8 +10,8 @@ use pixir_core::layers::Settings;
 use pixir_core::provider::{ProviderSelection, Providers, demo};
 use pixir_core::store::{Place, Store};
 use pixir_core::{
-    Code, Config, Effort, Entry, Environment, Error, Harness, Limits, Options, Result, SessionDefaults, Tier, log,
-    rules,
+    Code, CompactionOptions, Config, Effort, Entry, Environment, Error, Harness, Limits, Options, Result,
+    SessionDefaults, Tier, log, rules,
 };
 
 use crate::args::RunOptions;
@@ -190,6 +190,10 @@ impl Cli {
             can_ask: attendance == Attendance::Attended && !options.no_input,
             trust_workspace: options.trust_workspace,
             sandbox: self.sandbox(config)?,
+            compaction: CompactionOptions {
+                author: config.compaction.summary,
+                threshold: config.compaction.threshold.unwrap_or(CompactionOptions::default().threshold),
+            },
         };
         let defaults = SessionDefaults {
             mode: self.mode(settings, attendance)?,

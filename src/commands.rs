@@ -10,6 +10,7 @@ mod config; // settings, and where each comes from
 pub(crate) mod demo; // the embedded task in a temporary workspace
 mod diagnose; // problems of a Session, and their fixes
 mod doctor; // checks of this machine
+mod compact; // the older part of a conversation replaced by a summary
 mod fork; // a new Session from an entry of another
 mod gc; // deletion of unreferenced data
 mod inspect; // the exact request
@@ -52,6 +53,11 @@ pub(crate) enum Command {
         after_help = "Examples:\n  pixir fork last --at 12\n  pixir fork 20261121T203012-0a1b2c --at 12 --dry-run"
     )]
     Fork(fork::ForkArgs),
+    /// Replace the older part of a session's conversation by a summary; nothing is deleted
+    #[command(
+        after_help = "Examples:\n  pixir compact --dry-run\n  pixir compact last --focus \"the failing tests\"\n  pixir --config compaction.summary=pixir compact last"
+    )]
+    Compact(compact::CompactArgs),
     /// Undo the file changes of a turn
     #[command(
         after_help = "Examples:\n  pixir undo --dry-run\n  pixir undo last --turn 3\n  pixir undo --changed-since merge"
@@ -143,6 +149,7 @@ pub(crate) fn run(command: Option<Command>, prompt: Option<String>, cli: &Cli) -
         Some(Command::Sessions { command }) => sessions::run(cli, command),
         Some(Command::Tree(args)) => tree::run(cli, &args),
         Some(Command::Fork(args)) => fork::run(cli, &args),
+        Some(Command::Compact(args)) => compact::run(cli, &args),
         Some(Command::Undo(args)) => restore::undo(cli, &args),
         Some(Command::Redo(args)) => restore::redo(cli, &args),
         Some(Command::Inspect(args)) => inspect::run(cli, &args),

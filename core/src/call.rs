@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error, Result};
 
+mod aliases; // names that models know from other programs
 pub(crate) mod arguments; // arguments against a tool's schema
 pub(crate) mod blocked; // what the sandbox refused to a program
 pub(crate) mod command; // a program that a call starts, and what it changed
@@ -64,7 +65,7 @@ pub enum Caller {
 pub fn describe(registry: &Registry, call: &Call, ctx: &Context) -> CallInfo {
     match registry.find(&call.tool, ctx.toolset) {
         Ok(Registered { spec, tool }) => {
-            let info = tool.describe(&call.args, ctx);
+            let info = tool.describe(&aliases::arguments(spec, &call.args), ctx);
             CallInfo { reads_only: info.reads_only || spec.reads_only, ..info }
         }
         Err(_) => CallInfo::unknown(&call.tool, &call.args),
@@ -87,9 +88,10 @@ pub async fn prepare(registry: &Registry, call: &Call, ctx: &Context) -> Result<
             let fix = "send one complete JSON object without text around it";
             return Err(Error::new(Code::InvalidArgs, "the arguments are not a JSON object", fix));
         }
-        arguments::check(spec, &call.args)?;
+        let args = aliases::arguments(spec, &call.args);
+        arguments::check(spec, &args)?;
         let info = describe(&registry, &call, &ctx);
-        let prepared = tool.prepare(call.args, &ctx).map_err(|error| match error.code {
+        let prepared = tool.prepare(args.into_owned(), &ctx).map_err(|error| match error.code {
             Code::InvalidArgs if error.remedy.is_empty() => Error { remedy: arguments::usage(spec).into(), ..error },
             _ => error,
         })?;

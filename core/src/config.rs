@@ -72,6 +72,8 @@ pub struct Config {
     pub limits: LimitsConfig,
     /// Time limits of requests, and how long failed ones are tried again.
     pub requests: RequestsConfig,
+    /// How conversations are compacted.
+    pub compaction: CompactionConfig,
     /// Settings of the terminal interface.
     pub screen: ScreenConfig,
     /// Keys of the interface, by action; `none` unbinds an action.
@@ -155,6 +157,44 @@ pub struct PriceConfig {
     pub cache_written: Option<f64>,
     /// Output tokens.
     pub output: f64,
+}
+
+/// How conversations are compacted.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct CompactionConfig {
+    /// Who writes the summary.
+    pub summary: SummaryAuthor,
+    /// The used part of the window at which a compaction begins by itself.
+    pub threshold: Option<f64>,
+}
+
+/// Who writes the summary of a compaction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SummaryAuthor {
+    /// The model where a server answers, else pixir.
+    #[default]
+    Auto,
+    /// The model.
+    Model,
+    /// pixir, from the Log, without a request.
+    Pixir,
+}
+
+impl CompactionConfig {
+    /// Rejects a threshold that is out of range.
+    fn check(&self) -> Result<()> {
+        match self.threshold {
+            Some(part) if !(0.3..=0.95).contains(&part) => Err(Error::new(
+                Code::ConfigInvalid,
+                format!("`compaction.threshold` is {part}"),
+                "a number from 0.3 to 0.95: the used part of the window at which pixir compacts",
+            )
+            .with("input", part)),
+            Some(_) | None => Ok(()),
+        }
+    }
 }
 
 /// Time limits of requests, seconds, and how long failed ones are tried again.
@@ -241,7 +281,7 @@ impl LimitsConfig {
     }
 }
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "model",
     "fallback",
     "effort",
@@ -254,6 +294,7 @@ const KEYS: [&str; 14] = [
     "models",
     "limits",
     "requests",
+    "compaction",
     "screen",
     "keys",
 ];
@@ -262,6 +303,7 @@ const PROVIDER_KEYS: [&str; 9] =
     ["preset", "dialect", "base_url", "api_key_env", "headers", "insecure", "issuer", "client_id", "scope"];
 const MODEL_KEYS: [&str; 5] = ["window", "max_output", "vision", "efforts", "price"];
 const PRICE_KEYS: [&str; 4] = ["input", "cached", "cache_written", "output"];
+const COMPACTION_KEYS: [&str; 2] = ["summary", "threshold"];
 const LIMIT_KEYS: [&str; 4] = ["max_rounds", "max_tokens", "max_cost", "deadline"];
 const REQUEST_KEYS: [&str; 6] = ["patience", "attempts", "first_wait", "head", "idle", "progress"];
 
@@ -309,6 +351,9 @@ impl Config {
         if let Some(requests) = table.get("requests").and_then(toml::Value::as_table) {
             check_keys(requests, &REQUEST_KEYS, "requests.")?;
         }
+        if let Some(compaction) = table.get("compaction").and_then(toml::Value::as_table) {
+            check_keys(compaction, &COMPACTION_KEYS, "compaction.")?;
+        }
         if let Some(limits) = table.get("limits").and_then(toml::Value::as_table) {
             check_keys(limits, &LIMIT_KEYS, "limits.")?;
         }
@@ -322,6 +367,7 @@ impl Config {
         }
         let config: Config = table.try_into().map_err(invalid)?;
         config.requests.check()?;
+        config.compaction.check()?;
         config.limits.check()?;
         config.effort.as_deref().map(|it| effort("effort", it)).transpose()?;
         config.providers.iter().try_for_each(|(name, it)| it.check(name))?;

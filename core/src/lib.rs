@@ -44,11 +44,12 @@ pub use protocol::{call_info, error, event, input, now, remedy, rule, tool_spec,
 
 // Sessions that run.
 pub use config::{
-    Config, Environment, LimitsConfig, Patience, RequestsConfig, credentials, edit, layers, project::PROJECT_KEYS,
+    CompactionConfig, Config, Environment, LimitsConfig, Patience, RequestsConfig, SummaryAuthor, credentials, edit,
+    layers, project::PROJECT_KEYS,
 };
 pub use harness::{Harness, SessionDefaults, builtin_tools};
 pub use session::watch::Watch;
-pub use session::{Budget, Handle, Limits, Options};
+pub use session::{Budget, CompactionOptions, Handle, Limits, Options};
 
 // Sessions at rest.
 pub use maintenance::{archive, diagnose, inspect};

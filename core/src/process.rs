@@ -9,6 +9,6 @@ mod sweep; // processes that a killed pixir has left
 pub use ending::EndSignals;
 pub(crate) use environment::environment;
 pub(crate) use group::children;
-pub(crate) use group::{Ended, Group, Stopping, Stream, drain, program};
+pub(crate) use group::{Ended, Group, Stopping, Stream, drain, joined, program};
 pub use group::{OfThePerson, adopt_orphans};
 pub(crate) use sweep::sweep;

@@ -258,6 +258,11 @@ pub trait Provider: Send + Sync {
         Patience::default()
     }
 
+    /// Whether the model can summarize a conversation. A script only says what it contains.
+    fn writes_summaries(&self) -> bool {
+        true
+    }
+
     /// Returns the body that would be sent. A Provider without a server describes the request instead.
     fn body(&self, request: Request) -> RequestBody {
         RequestBody::described(request)

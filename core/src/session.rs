@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use crate::call::Answers;
-use crate::context::compaction::{self, Room};
+use crate::context::compaction;
 use crate::conversation::history::{History, Settings};
 use crate::protocol::effort::Effort;
 use crate::protocol::error::{Code, Error, NoticeCode, Result};
@@ -35,7 +35,7 @@ mod work; // what runs beside the actor
 mod slow_disk; // Sessions whose disks do not answer
 
 pub(crate) use crate::turn::Services;
-pub use crate::turn::{Budget, Limits, Options};
+pub use crate::turn::{Budget, CompactionOptions, Limits, Options};
 pub use handle::Handle;
 use handle::{Command, Reply};
 use queue::Waiting;
@@ -212,7 +212,7 @@ impl Session {
     /// A restore, a fork or a move of the head is under way. One that waits for the model is like a Turn: Inputs queue.
     fn is_travelling(&self) -> bool {
         let is_travel = |work: &Work| matches!(work.job, Job::Travel(_));
-        self.work.as_ref().is_some_and(is_travel) && self.status != Status::Thinking
+        self.work.as_ref().is_some_and(is_travel) && !matches!(self.status, Status::Thinking | Status::Compacting)
     }
 
     /// One step of the actor: past, present and the first event that follows them belong together.
@@ -315,12 +315,12 @@ impl Session {
                 Err(Error::new(Code::InvalidArgs, "that is not possible while a turn is running", Remedy::Interrupt))
             }
             Input::Compact { instructions, dry_run: true } => self.preview_compaction(instructions.as_deref()),
-            Input::Compact { instructions, dry_run: false } => {
-                let room = self.room();
-                let compacted = self.compact(Trigger::Manual, instructions.as_deref(), room).await;
-                compacted.map(|()| Accepted::default())
-            }
             // These may take long: they run beside the actor, which hears an interrupt meanwhile and answers in the end.
+            Input::Compact { instructions, dry_run: false } => match self.compact(instructions.as_deref()).await {
+                Ok(Some(trip)) => return self.set_out(name, reply, trip),
+                Ok(None) => Ok(Accepted::default()),
+                Err(error) => Err(error),
+            },
             Input::MoveHead { to_seq, summarize, files } => {
                 return self.set_out(name, reply, Trip::MoveHead { to_seq, summarize, files });
             }
@@ -382,18 +382,17 @@ impl Session {
 
     fn preview_compaction(&mut self, instructions: Option<&str>) -> Result<Accepted> {
         let plan = compaction::plan(&self.history, Trigger::Manual, instructions, self.room())?;
-        self.publish(Live::CompactionPreviewed(plan));
+        self.publish(Live::CompactionPreviewed(plan.compaction));
         Ok(Accepted::default())
     }
 
-    async fn compact(
-        &mut self,
-        trigger: Trigger,
-        instructions: Option<&str>,
-        room: impl Into<Option<Room>>,
-    ) -> Result<()> {
-        let plan = compaction::plan(&self.history, trigger, instructions, room.into())?;
-        self.record(None, plan.into()).await
+    /// Compacts at once, or returns the trip on which a model writes the summary.
+    async fn compact(&mut self, instructions: Option<&str>) -> Result<Option<Trip>> {
+        let plan = compaction::plan(&self.history, Trigger::Manual, instructions, self.room())?;
+        match self.summary_request(plan, instructions) {
+            Ok((provider, request)) => Ok(Some(Trip::Compact { provider, request: Box::new(request) })),
+            Err(compaction) => self.record(None, compaction.into()).await.map(|()| None),
+        }
     }
 
     async fn activate_skill(

@@ -29,14 +29,16 @@ mod ending; // outcomes of a Turn
 mod relay; // parts of an answer, at most once per frame
 mod reports; // reports of a Turn to its Session
 mod services; // services and options of a Session
+mod summary; // the request for the summary of a compaction
 
 pub use budget::Budget;
 pub(crate) use ending::Outcome;
 use ending::{LoopGuard, MAX_CIRCLES, cut_short, empty_answer, too_large};
 use relay::DeltaCoalescer;
-pub(crate) use reports::{Halt, Report, Reports, Step};
+pub(crate) use reports::{Halt, Next, Report, Reports, Step};
 pub(crate) use services::Services;
-pub use services::{Limits, Options};
+pub use services::{CompactionOptions, Limits, Options};
+pub(crate) use summary::summarize;
 
 /// The most read-only calls of one answer that run at the same time.
 const AT_ONCE: usize = 16;
@@ -376,7 +378,16 @@ impl Turn {
     // ─── The Session ───
 
     async fn next_step(&self) -> Result<Step, Gone> {
-        self.ask_session(Report::NextStep).await
+        loop {
+            match self.ask_session(Report::NextStep).await? {
+                Next::Request(step) => return Ok(*step),
+                Next::Summarize { provider, request } => {
+                    if let Some(it) = summarize(&self.reports, &*provider, *request).await? {
+                        self.budget.spend(it.usage, it.cost);
+                    }
+                }
+            }
+        }
     }
 
     async fn compact(&self, step: &Step, attempt: u32) -> Result<Result<(), Error>, Gone> {

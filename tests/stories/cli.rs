@@ -117,6 +117,7 @@ fn the_schema_is_the_contract() {
             "sessions",
             "tree",
             "fork",
+            "compact",
             "undo",
             "redo",
             "inspect",

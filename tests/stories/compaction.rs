@@ -4,7 +4,8 @@ use serde_json::json;
 
 use super::turns::{assert_balanced, run};
 use crate::driver::{Pixir, says};
-use crate::server::{Dialect, Reply, Server, call, event, raw, text};
+use crate::pty::Terminal;
+use crate::server::{Act, Dialect, Gate, Reply, Server, call, event, raw, text};
 use crate::shell::{Shell, entries};
 
 /// A window that the user believes to be large; only the server's refusal shows that it is not.
@@ -126,4 +127,169 @@ fn a_compaction_of_the_run_toolset_keeps_the_files_read_and_the_commands() {
     assert!(commands.contains("exit 127"), "{summary}");
     let sent = server.bodies().pop().expect("a request").to_string();
     assert!(sent.contains("src/lib.rs") && sent.contains("missing-program test"), "the model reads it");
+}
+
+/// The notes that a model writes.
+fn notes() -> String {
+    json!({
+        "goal": "Rename the parser.", "state": "Half of the files are renamed.",
+        "findings": ["The port is 8421."], "open_tasks": ["rename src/lex.rs"], "next_step": "rename src/lex.rs",
+    })
+    .to_string()
+}
+
+/// A conversation of two Turns, the second of which is long.
+fn long_talk(shell: &Shell, server: &Server, dialect: Dialect) {
+    run(shell, server, dialect, &["--headless", "--json", "first request"]);
+    again(shell, server, dialect, "second request");
+}
+
+fn again(shell: &Shell, server: &Server, dialect: Dialect, prompt: &str) -> crate::shell::Ran {
+    let mut args = vec!["resume".to_owned(), "--last".into(), prompt.into(), "--headless".into(), "--json".into()];
+    args.extend(server.flags(dialect));
+    shell.run(args)
+}
+
+/// Half of a window of 32,768 tokens is filled by 17,000 words, and the model can still read them at once.
+const SMALL: &str = "[compaction]\nthreshold = 0.5\n[models.\"custom/m\"]\nwindow = 32768\n";
+
+/// Broken build: one that makes every summary from the Log, or forgets what the model's request cost.
+#[test]
+fn the_model_writes_the_summary_when_the_window_fills() {
+    for dialect in Dialect::ALL {
+        let shell = Shell::new(&[]);
+        shell.configure(SMALL);
+        let server = Server::start(vec![
+            text("A short answer."),
+            text(&format!("{} The port is 8421.", "word ".repeat(14_000))),
+            text(&format!("Here are my notes:\n```json\n{}\n```", notes())),
+            text("It fits."),
+        ]);
+        long_talk(&shell, &server, dialect);
+        let ran = again(&shell, &server, dialect, "third request");
+        assert_eq!((ran.code, ran.document()["output"].as_str()), (0, Some("It fits.")), "{}", ran.stderr);
+        let log = entries(&shell.logs()[0]);
+        let compaction = &log.iter().find(|e| e["type"] == "history_compaction").expect("it was compacted")["data"];
+        assert_eq!((&compaction["strategy"], &compaction["model"]), (&json!("model"), &json!("m")));
+        assert_eq!(compaction["trigger"], "threshold");
+        assert_eq!(compaction["notes"]["findings"], json!(["The port is 8421."]));
+        // What the request for the summary used counts in its Turn.
+        let usage = log.iter().filter(|e| e["type"] == "provider_usage").count();
+        assert_eq!(usage, 4, "one for each request");
+        let bodies = server.bodies();
+        assert!(bodies[2].to_string().contains("Answer with one JSON object"), "the third request asks for the notes");
+        let sent = bodies[3].to_string();
+        assert!(sent.contains("Half of the files are renamed.") && sent.contains("third request"), "{sent}");
+        assert!(sent.len() < bodies[2].to_string().len() / 2);
+        assert_balanced(dialect, &bodies[2]);
+        assert_balanced(dialect, &bodies[3]);
+    }
+}
+
+/// Broken build: one whose Turn fails with its summary, or that says nothing of it.
+#[test]
+fn a_summary_that_the_model_cannot_write_is_made_from_the_log() {
+    let down = Reply::Refuse { status: 500, headers: String::new(), body: "{\"error\":{\"message\":\"down\"}}".into() };
+    for (answer, why) in [(text("Sure, go on!"), "not as asked"), (down, "down")] {
+        let shell = Shell::new(&[]);
+        shell.configure(SMALL);
+        let server = Server::start(vec![
+            text("A short answer."),
+            text(&format!("{} The port is 8421.", "word ".repeat(14_000))),
+            answer,
+            text("It fits."),
+        ]);
+        long_talk(&shell, &server, Dialect::Chat);
+        let ran = again(&shell, &server, Dialect::Chat, "third request");
+        assert_eq!((ran.code, ran.document()["output"].as_str()), (0, Some("It fits.")), "{}", ran.stderr);
+        let log = entries(&shell.logs()[0]);
+        let compaction = &log.iter().find(|e| e["type"] == "history_compaction").expect("it was compacted")["data"];
+        assert_eq!(compaction["strategy"], "deterministic");
+        assert!(compaction["limitations"][0].as_str().expect("said").contains(why), "{compaction}");
+        let summary = compaction["summary"].as_str().expect("text");
+        assert!(summary.contains("first request") && summary.contains("The port is 8421."), "{summary}");
+    }
+}
+
+/// Broken build: one that records something, or waits for the model.
+#[test]
+fn escape_interrupts_a_summary_and_the_conversation_stays() {
+    let shell = Shell::new(&[]);
+    let gate = Gate::default();
+    let server = Server::start(vec![
+        text(&format!("{} the end of it", "word ".repeat(8_000))),
+        text("short"),
+        Reply::Raw(vec![Act::Until(gate.clone())]),
+        text("Still here."),
+    ]);
+    let mut flags = server.flags(Dialect::Chat);
+    flags.extend(["--config".into(), "models.\"custom/m\".window=32768".into()]);
+    let mut terminal = Terminal::start(&shell, &flags.iter().map(String::as_str).collect::<Vec<_>>(), 100, 30);
+    terminal.wait_for("Ask pixir");
+    terminal.send("first request\r");
+    terminal.wait_for("the end of it");
+    terminal.wait_for("/ commands");
+    terminal.send("second request\r");
+    terminal.wait_for("short");
+    terminal.wait_for("/ commands");
+    terminal.send("/compact\r");
+    terminal.wait_for("Enter apply");
+    // A card does not take an Enter that was pressed before it could be read.
+    terminal.press_until("\r", "the model is asked", || server.bodies().len() == 3);
+    terminal.wait_for("summarizing");
+    terminal.send("\x1b");
+    terminal.wait_for("the conversation stays as it was");
+    gate.open();
+    let log = entries(&shell.logs()[0]);
+    assert!(!log.iter().any(|e| e["type"] == "history_compaction"), "nothing was compacted");
+    terminal.send("third request\r");
+    terminal.wait_for("Still here.");
+    terminal.send("\x04");
+    terminal.end().assert_sane();
+}
+
+/// Broken build: one that writes on a dry run, or needs a terminal.
+#[test]
+fn pixir_compact_shows_what_it_would_do_and_does_it() {
+    let shell = Shell::new(&[]);
+    shell.configure(SMALL);
+    let server = Server::start(vec![text(&"word ".repeat(10_000)), text("short"), text(&notes())]);
+    long_talk(&shell, &server, Dialect::Chat);
+    let before = std::fs::read(&shell.logs()[0]).expect("the log");
+    let dry = shell.run(["compact", "last", "--dry-run", "--json"]);
+    assert_eq!(dry.code, 0, "{}", dry.stderr);
+    let preview = &dry.document()["compaction"];
+    assert_eq!(preview["strategy"], "deterministic");
+    assert!(preview["tokens_after"].as_u64() < preview["tokens_before"].as_u64());
+    assert_eq!(std::fs::read(&shell.logs()[0]).expect("the log"), before, "a dry run writes nothing");
+    assert_eq!(server.bodies().len(), 2, "and asks no model");
+    let mut args = vec!["compact".to_owned(), "last".into(), "--focus".into(), "the port".into()];
+    args.extend(server.flags(Dialect::Chat));
+    let ran = shell.run(args);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stdout.contains("Half of the files are renamed."), "{}", ran.stdout);
+    assert!(server.bodies()[2].to_string().contains("mind this in the notes: the port"));
+    let nothing = shell.run(["compact", "last", "--dry-run", "--json"]);
+    assert_eq!(nothing.error()["code"], "NOTHING_TO_DO", "{}", nothing.stderr);
+}
+
+/// Broken build: one whose `recall` leaves out the Session that it runs in.
+#[test]
+fn recall_finds_what_a_compaction_has_replaced() {
+    let shell = Shell::new(&[]);
+    shell.configure(&SMALL.replace("[compaction]", "[compaction]\nsummary = \"pixir\""));
+    let server = Server::start(vec![
+        text(&format!("The secret colour is turquoise. {}", "more ".repeat(1_000))),
+        text(&"word ".repeat(14_000)),
+        call("c1", "recall", json!({ "query": "secret colour" })),
+        text("It is turquoise."),
+    ]);
+    long_talk(&shell, &server, Dialect::Chat);
+    let ran = again(&shell, &server, Dialect::Chat, "which colour was it?");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let log = entries(&shell.logs()[0]);
+    let summary = log.iter().find(|e| e["type"] == "history_compaction").expect("compacted")["data"]["summary"].clone();
+    assert!(!summary.as_str().expect("text").contains("turquoise"), "only recall can find it");
+    let result = log.iter().find(|e| e["type"] == "tool_result").expect("a result");
+    assert!(result["data"]["output"].as_str().expect("text").contains("turquoise"), "{result}");
 }

@@ -8,6 +8,8 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use super::sessions::session;
+use serde_json::json;
+
 use crate::pty::Terminal;
 use crate::server::{Dialect, Server, text};
 use crate::shell::{Shell, figures, ran};
@@ -109,6 +111,7 @@ pub(super) const PRINTING: &[&str] = &[
     "tree ID",
     "tree ID --json",
     "fork ID --at 1 --dry-run",
+    "compact LONG --dry-run",
     "undo ID --dry-run --json",
     "redo UNDONE --dry-run --json",
     "inspect ID",
@@ -154,6 +157,16 @@ pub(super) const PRINTING: &[&str] = &[
 /// Commands that have nothing to print: they need a terminal, or an answer of the user.
 const SILENT: &[&str] = &["auth"];
 
+/// A Session whose first Turn is too long to stay as it is.
+fn long_session(shell: &Shell) -> String {
+    let steps = json!({ "steps": [{ "text": "word ".repeat(12_000) }] }).to_string();
+    let provider = format!("script:{}", shell.aside("long.json", &steps).display());
+    let first = shell.run(["--headless", "--json", "--provider", &provider, "go"]).document();
+    let id = first["session_id"].as_str().expect("an id").to_owned();
+    assert_eq!(shell.run(["resume", &id, "go on", "--headless", "--provider", &provider]).code, 0);
+    id
+}
+
 /// A command whose result is lost says so: on `/dev/full`, which takes no byte, and on a stdout that is closed before pixir
 /// begins. A reader that has enough is no error, and neither is a closed stderr.
 ///
@@ -165,6 +178,7 @@ fn every_command_reports_an_output_that_cannot_be_written() {
     let undone = session(&shell);
     assert_eq!(shell.run(["undo", &undone]).code, 0);
     let id = session(&shell);
+    let long = long_session(&shell);
     let script = shell.aside("greeting.json", r#"{ "steps": [ { "text": "Hello." }, { "text": "Hello." } ] }"#);
     let keys = shell.aside("keys.txt", "idle\nframe start\n");
     let exported = shell.run(["sessions", "export", &id, "--to", "json"]).stdout;
@@ -174,6 +188,7 @@ fn every_command_reports_an_output_that_cannot_be_written() {
         let word = |word: &str| match word {
             "ID" => id.clone(),
             "UNDONE" => undone.clone(),
+            "LONG" => long.clone(),
             "NEW" => shell.workspace().join(format!("export-{round}.md")).display().to_string(),
             "EXPORTED" => exported.display().to_string(),
             "ELSEWHERE" => elsewhere.path().display().to_string(),

@@ -406,6 +406,13 @@ fn no_hostile_repository_starts_or_reaches_anything_in_the_interface() {
         let path = format!("{}:.:{}", root.display(), std::env::var("PATH").unwrap_or_default());
         let mut terminal = Terminal::of(&shell, "strace".as_ref(), &args, &[("PATH", &path)], 100, 30);
         terminal.wait_for("Ask pixir");
+        // What the repository brings along is read, hashed and shown; the user does not trust it.
+        let brings = shell.run(["trust", "--dry-run", "--json"]).document()["contributions"].clone();
+        if brings.as_array().is_some_and(|all| !all.is_empty()) {
+            terminal.wait_for("What this workspace brings along");
+            terminal.send("\x1b");
+            terminal.wait_that("the card is closed", |screen| !screen.contains("What this workspace brings along"));
+        }
         terminal.send("go\r");
         terminal.wait_for("Hello.");
         terminal.send("\x04");

@@ -113,7 +113,7 @@ fn a_turn_with_parallel_calls_a_failure_and_an_edit() {
             (results[2]["ok"].as_bool(), results[2]["exit_code"].as_i64(), results[2].get("error")),
             (Some(false), Some(3), None)
         );
-        assert!(results[2]["output"].as_str().expect("text").starts_with("out\n[stderr] why\n[exit:3 | "));
+        assert!(results[2]["output"].as_str().expect("text").starts_with("out\nwhy\n[exit:3 | "));
         assert!(log.iter().any(|e| e["type"] == "assistant_message" && e["data"]["text"] == "Let me look — 見る. "));
 
         let bodies = server.bodies();
@@ -316,4 +316,32 @@ fn a_turn_that_has_spent_the_tokens_that_it_was_given_ends_incomplete() {
         assert_eq!(ran.code, 2, "{}", ran.stderr);
         assert!(ran.stderr.contains("use an amount above 0, like 0.50"), "{}", ran.stderr);
     }
+}
+
+/// Broken build: one that tells stderr only after a failure, or after all of stdout.
+#[test]
+fn the_model_reads_both_outputs_of_a_command_in_their_order() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![
+        call("c1", "bash", json!({ "command": "echo out1; echo err1 >&2; echo out2; no-such-runner; echo done" })),
+        call(
+            "c2",
+            "bash",
+            json!({ "command": "for i in $(seq 1 9000); do echo \"test $i ok\"; done; echo '9000 passed'" }),
+        ),
+        call("c3", "grep", json!({ "pattern": "nowhere" })),
+        text("Done."),
+    ]);
+    let ran = run(&shell, &server, Dialect::Chat, &["--headless", "--json", "--write", "look"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let log = entries(&shell.logs()[0]);
+    let outputs: Vec<&str> = log
+        .iter()
+        .filter(|e| e["type"] == "tool_result")
+        .map(|e| e["data"]["output"].as_str().expect("text"))
+        .collect();
+    assert!(outputs[0].starts_with("out1\nerr1\nout2\n"), "{}", outputs[0]);
+    assert!(outputs[0].contains("no-such-runner: command not found\ndone\n[exit:0 | "), "{}", outputs[0]);
+    assert!(outputs[1].starts_with("test 1 ok\n") && outputs[1].contains("\n9000 passed\n"), "{}", outputs[1]);
+    assert!(outputs[2].starts_with("no match in 0 files\n[exit:1 | "), "{}", outputs[2]);
 }

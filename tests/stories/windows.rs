@@ -98,7 +98,7 @@ fn task(source: Source, window: usize, words: Words, toolset: &str, tokens: usiz
         Source::Learnt | Source::Unknown => String::new(),
     };
     shell.configure(&format!(
-        "model = \"own/m\"\n[providers.own]\ndialect = \"chat\"\nbase_url = \"{}\"\n{told}",
+        "model = \"own/m\"\n[compaction]\nsummary = \"pixir\"\n[providers.own]\ndialect = \"chat\"\nbase_url = \"{}\"\n{told}",
         server.url
     ));
     let ran = shell.run(["--headless", "--json", "--write", "--toolset", toolset, "do it"]);

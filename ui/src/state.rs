@@ -194,7 +194,7 @@ impl State {
 
     /// A part of the screen changes without an event: the spinner, or a selection that scrolls at an edge.
     pub(crate) fn is_animated(&self) -> bool {
-        let is_working = matches!(self.session.status, Status::Thinking | Status::Working);
+        let is_working = self.session.status.is_busy();
         is_working && !self.look.screen_reader || self.mouse.edge != 0
     }
 

@@ -62,11 +62,6 @@ impl Tail {
         &self.0
     }
 
-    /// Whether it ends with this text.
-    pub(crate) fn ends_with(&self, text: &str) -> bool {
-        self.0.ends_with(text.as_bytes())
-    }
-
     /// What the sandbox refused, as far as the program says so. The program is one that failed in this context.
     pub(crate) fn blocked(&self, ctx: &Context) -> Option<Blocked> {
         if !ctx.sandbox.confines() || ctx.policy == Policy::Outside {

@@ -28,10 +28,10 @@ pub struct Output {
     pub errors: Vec<(String, Error)>,
     /// What the sandbox refused, if the tool failed because of that.
     pub(crate) blocked: Option<Blocked>,
+    /// What the model reads if there is no output: `no match in 41 files`.
+    pub nothing: String,
     /// Protected files that the tool's programs wrote, and that were taken back.
     pub(crate) taken: Vec<Taken>,
-    /// Whether the model reads stderr even if the exit code is 0.
-    pub tell_stderr: bool,
     /// If the output is a file's content: the command that read the file, unless the tool itself did.
     pub reader: Option<&'static str>,
 }
@@ -50,8 +50,8 @@ impl Output {
             attachments: Vec::new(),
             errors: Vec::new(),
             blocked: None,
+            nothing: "no output".into(),
             taken: Vec::new(),
-            tell_stderr: false,
             reader: None,
         }
     }

@@ -25,7 +25,8 @@ pub struct Budget {
     pub bytes: usize,
     /// The most lines.
     pub lines: u64,
-    /// After a failure, how many tenths of the budget go to the start of the output; the rest goes to its end.
+    /// How many tenths of the budget go to the start of a program's output; the rest goes to its end, where the outcome
+    /// of a test run is. Text from files has its start only, because the model can read on.
     start_tenths: u64,
     explore: Explore,
 }
@@ -39,9 +40,9 @@ enum Explore {
 
 impl Budget {
     /// The budget of a typed tool.
-    pub const TYPED: Budget = Budget { bytes: 16_000, lines: u64::MAX, start_tenths: 4, explore: Explore::Typed };
+    pub const TYPED: Budget = Budget { bytes: 16_000, lines: u64::MAX, start_tenths: 2, explore: Explore::Typed };
     /// The budget of `run`.
-    pub const RUN: Budget = Budget { bytes: 51_200, lines: 200, start_tenths: 8, explore: Explore::Run };
+    pub const RUN: Budget = Budget { bytes: 51_200, lines: 200, start_tenths: 2, explore: Explore::Run };
 
     /// The budget of stderr, mostly for its end, which usually holds the reason of a failure.
     pub const fn stderr(self) -> Budget {
@@ -245,8 +246,8 @@ impl Capture {
         }
     }
 
-    /// Finishes the stream for the model. After a failure the text includes the end of the stream as well as its start.
-    pub fn finish(mut self, ok: bool) -> Presented {
+    /// Finishes the stream for the model. The text of a long stream is its start and its end; of files, its start.
+    pub fn finish(mut self) -> Presented {
         if self.guard.is_binary(self.raw) {
             return self.finish_binary();
         }
@@ -261,7 +262,7 @@ impl Capture {
             return Presented { text, colours, bytes: self.raw, ..Presented::default() };
         }
         self.save();
-        self.finish_cut(ok)
+        self.finish_cut()
     }
 
     fn finish_binary(mut self) -> Presented {
@@ -302,13 +303,13 @@ impl Capture {
         }
     }
 
-    fn finish_cut(self, ok: bool) -> Presented {
-        let tenths = if ok { 10 } else { self.budget.start_tenths };
+    fn finish_cut(self) -> Presented {
+        let tenths = if self.is_of_files { 10 } else { self.budget.start_tenths };
         let (head_bytes, head_lines) = self.budget.share(tenths);
         let (tail_bytes, tail_lines) = self.budget.share(10 - tenths);
         let head = String::from_utf8_lossy(first_of(&self.head, head_bytes, head_lines)).into_owned();
         let rest = [&self.head[head.len().min(self.head.len())..], self.tail.as_slice()].concat();
-        let tail = if ok { &[] } else { last_of(&rest, tail_bytes, tail_lines) };
+        let tail = if self.is_of_files { &[] } else { last_of(&rest, tail_bytes, tail_lines) };
         let tail = String::from_utf8_lossy(tail).into_owned();
         let lines_total = self.lines().max(1);
         // A line that is shown only in part counts as omitted.
@@ -331,6 +332,18 @@ impl Capture {
         }
         self.told_of_controls(&mut text);
         text.push_str(&format!("--- output truncated ({lines_total} lines, {}) ---\n", human_size(self.raw)));
+        if let Some(Source { path }) = &self.source {
+            let (from, to) = (kept_lines + 1, (kept_lines + 200).min(lines_total));
+            text.push_str(&format!("Next: sed -n '{from},{to}p' {path}\n"));
+            let overflow_path = self.saved_path();
+            return Presented {
+                text,
+                truncated: Some(truncated),
+                overflow_path,
+                bytes: self.raw,
+                ..Presented::default()
+            };
+        }
         if self.overflow.is_none() {
             text.push_str("Not saved: outside of a session nothing is. Ask for less: grep, head, tail\n");
         }
@@ -399,17 +412,20 @@ fn end_line(text: &mut String) {
     }
 }
 
-/// The text of a finished call for the model: output, errors, stderr where it helps, footer.
-pub(crate) fn compose(stdout: &str, errors: &str, stderr: &str, tells: bool, exit: i32, took: Duration) -> String {
+/// The text of a finished call for the model: output, errors, stderr, footer. `nothing` says what it means that there is
+/// no output.
+pub(crate) fn compose(stdout: &str, errors: &str, stderr: &str, nothing: &str, exit: i32, took: Duration) -> String {
     let mut text = stdout.to_owned();
     end_line(&mut text);
     text.push_str(errors);
     end_line(&mut text);
-    // The model reads stderr after a failure, and after a success that printed nothing else.
-    if !stderr.trim().is_empty() && (tells || text.trim().is_empty()) {
+    if !stderr.trim().is_empty() {
         text.push_str("[stderr] ");
         text.push_str(stderr);
         end_line(&mut text);
+    }
+    if text.trim().is_empty() {
+        text = format!("{nothing}\n");
     }
     text.push_str(&footer(exit, took));
     text
@@ -424,14 +440,14 @@ pub(crate) fn footer(exit: i32, took: Duration) -> String {
 mod tests {
     use super::*;
 
-    fn captured(bytes: &[u8], ok: bool, budget: Budget) -> (Presented, String) {
+    fn captured(bytes: &[u8], budget: Budget) -> (Presented, String) {
         let folder = tempfile::tempdir().expect("a folder");
         let out = folder.path().join("out");
         let mut capture = Capture::new(budget, Some(Overflow { folder: out.clone(), name: "cmd-1".into() }));
         for chunk in bytes.chunks(7) {
             capture.push(chunk);
         }
-        let it = capture.finish(ok);
+        let it = capture.finish();
         let name = it.overflow_path.as_deref().and_then(|path| path.rsplit('/').next().map(str::to_owned));
         let saved = name.map_or(String::new(), |name| {
             String::from_utf8_lossy(&fs::read(out.join(name)).expect("it was saved")).into_owned()
@@ -439,8 +455,8 @@ mod tests {
         (it, saved)
     }
 
-    fn shown(bytes: &[u8], ok: bool) -> Presented {
-        captured(bytes, ok, Budget::TYPED).0
+    fn shown(bytes: &[u8]) -> Presented {
+        captured(bytes, Budget::TYPED).0
     }
 
     fn numbers(to: u32) -> String {
@@ -449,9 +465,9 @@ mod tests {
 
     #[test]
     fn colours_go_and_text_in_any_language_stays() {
-        assert_eq!(shown("\x1b[31mrot\x1b[0m\x1b]0;title\x07 \u{4f60}\u{597d}\n".as_bytes(), true).text, "rot 你好\n");
+        assert_eq!(shown("\x1b[31mrot\x1b[0m\x1b]0;title\x07 \u{4f60}\u{597d}\n".as_bytes()).text, "rot 你好\n");
         let chinese = "漢字".repeat(2000);
-        assert_eq!(shown(chinese.as_bytes(), true).text, chinese);
+        assert_eq!(shown(chinese.as_bytes()).text, chinese);
     }
 
     #[test]
@@ -470,36 +486,36 @@ mod tests {
 
     #[test]
     fn a_progress_bar_is_shown_in_its_last_state() {
-        let it = shown(b"\x1b[31mred\x1b[0m\n\x1b[33m10%\r\x1b[32m99%\x1b[0m done\r\nend\n", true);
+        let it = shown(b"\x1b[31mred\x1b[0m\n\x1b[33m10%\r\x1b[32m99%\x1b[0m done\r\nend\n");
         let at: Vec<(u64, &str)> = it.colours.iter().map(|it| (it.at, it.sgr.as_str())).collect();
         assert_eq!(it.text, "red\n99% done\nend\n");
         assert_eq!(at, [(0, "31"), (3, "0"), (4, "33"), (4, "32"), (7, "0")], "its colours are where they are seen");
-        assert_eq!(shown(b"10%\r50%\r100%\ndone\r\n", true).text, "100%\ndone\n");
+        assert_eq!(shown(b"10%\r50%\r100%\ndone\r\n").text, "100%\ndone\n");
     }
 
     #[test]
     fn bytes_that_are_no_text_are_named_not_shown() {
         for bytes in [&b"PNG\0\x01\x02"[..], b"\xff\xfe\xfd", b"\x01\x02\x03abc"] {
-            let it = shown(bytes, true);
+            let it = shown(bytes);
             assert!(it.text.starts_with("[error] binary output ("), "{}", it.text);
         }
     }
 
     #[test]
     fn a_last_character_that_is_not_whole_hides_nothing() {
-        assert_eq!(shown(b"cut \xe4\xbd", true).text, "cut \u{fffd}");
+        assert_eq!(shown(b"cut \xe4\xbd").text, "cut \u{fffd}");
     }
 
     #[test]
     fn a_long_output_says_how_much_is_missing_and_where_it_is() {
         let long: String = (0..5000).map(|i| format!("line {i}\n")).collect();
-        let (it, saved) = captured(long.as_bytes(), true, Budget::TYPED);
+        let (it, saved) = captured(long.as_bytes(), Budget::TYPED);
         let cut = it.truncated.expect("it was cut");
         assert_eq!((cut.lines_total, cut.bytes_total), (5000, long.len() as u64));
         assert_eq!(it.text.lines().filter(|l| l.starts_with("line ")).count() as u64, 5000 - cut.lines_omitted);
+        assert!(it.text.contains(&format!("…[truncated {} of 5000 lines]\n", cut.lines_omitted)), "{}", it.text);
         let told = format!(
-            "…[truncated {} of 5000 lines]\n--- output truncated (5000 lines, 47.7KB) ---\nFull output: .pixir/out/cmd-1.txt\nExplore: grep pattern=<pattern> path=.pixir/out/cmd-1.txt\n         read path=.pixir/out/cmd-1.txt offset=4901 limit=100\n",
-            cut.lines_omitted
+            "line 4999\n--- output truncated (5000 lines, 47.7KB) ---\nFull output: .pixir/out/cmd-1.txt\nExplore: grep pattern=<pattern> path=.pixir/out/cmd-1.txt\n         read path=.pixir/out/cmd-1.txt offset=4901 limit=100\n"
         );
         assert!(it.text.ends_with(&told), "{}", &it.text[it.text.len() - 400..]);
         assert!(it.text.len() < Budget::TYPED.bytes + 500);
@@ -508,26 +524,26 @@ mod tests {
 
     #[test]
     fn two_hundred_lines_pass_and_one_more_is_cut_in_these_words() {
-        let (it, saved) = captured(numbers(200).as_bytes(), true, Budget::RUN);
+        let (it, saved) = captured(numbers(200).as_bytes(), Budget::RUN);
         assert_eq!((it.text, it.truncated, saved), (numbers(200), None, String::new()));
-        let (it, saved) = captured(numbers(201).as_bytes(), true, Budget::RUN);
-        let expected = "…[truncated 1 of 201 lines]
---- output truncated (201 lines, 696B) ---
+        let (it, saved) = captured(numbers(201).as_bytes(), Budget::RUN);
+        let expected = "--- output truncated (201 lines, 696B) ---
 Full output: .pixir/out/cmd-1.txt
 Explore: cat .pixir/out/cmd-1.txt | grep <pattern>
          cat .pixir/out/cmd-1.txt | tail 100
 ";
-        assert_eq!((it.text, saved), (numbers(200) + expected, numbers(201)));
+        let end: String = (42..=201).map(|n| format!("{n}\n")).collect();
+        assert_eq!((it.text, saved), (numbers(40) + "…[truncated 1 of 201 lines]\n" + &end + expected, numbers(201)));
         // A last line without a newline counts.
-        let (it, _) = captured(format!("{}x", numbers(200)).as_bytes(), true, Budget::RUN);
+        let (it, _) = captured(format!("{}x", numbers(200)).as_bytes(), Budget::RUN);
         assert_eq!(it.truncated.map(|cut| (cut.lines_total, cut.lines_omitted)), Some((201, 1)));
     }
 
     #[test]
-    fn a_failure_keeps_160_lines_of_its_start_and_40_of_its_end() {
-        let (it, _) = captured(numbers(9000).as_bytes(), false, Budget::RUN);
+    fn a_long_output_keeps_40_lines_of_its_start_and_160_of_its_end() {
+        let (it, _) = captured(numbers(9000).as_bytes(), Budget::RUN);
         let told: Vec<&str> = it.text.lines().collect();
-        assert_eq!((told[159], told[160], told[161]), ("160", "…[truncated 8800 of 9000 lines]", "8961"));
+        assert_eq!((told[39], told[40], told[41]), ("40", "…[truncated 8800 of 9000 lines]", "8841"));
         assert_eq!((told[200], told[201]), ("9000", "--- output truncated (9000 lines, 42.9KB) ---"));
     }
 
@@ -535,26 +551,24 @@ Explore: cat .pixir/out/cmd-1.txt | grep <pattern>
     fn a_line_too_long_for_any_budget_is_cut_after_a_whole_character_and_counted_in_bytes() {
         let family = "\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467}";
         let long = family.repeat(60_000 / family.len());
-        let (it, saved) = captured(long.as_bytes(), true, Budget::RUN);
-        let (shown, told) = it.text.split_once('\n').expect("a line");
-        assert_eq!(shown.len() % family.len(), 0, "no family is torn");
-        assert!(shown.len() > 51_000);
-        let expected = format!("…[truncated {} of {} bytes]", long.len() - shown.len(), long.len());
-        assert_eq!((told.lines().next(), saved), (Some(expected.as_str()), long));
+        let (it, saved) = captured(long.as_bytes(), Budget::RUN);
+        let lines: Vec<&str> = it.text.lines().collect();
+        let (start, told, end) = (lines[0], lines[1], lines[2]);
+        assert_eq!((start.len() % family.len(), end.len() % family.len()), (0, 0), "no family is torn");
+        assert!(start.len() > 10_000 && end.len() > 40_000, "{} and {}", start.len(), end.len());
+        let expected = format!("…[truncated {} of {} bytes]", long.len() - start.len() - end.len(), long.len());
+        assert_eq!((told, saved), (expected.as_str(), long));
     }
 
     #[test]
     fn a_tenth_of_control_characters_is_text_and_more_is_not_and_colours_do_not_count() {
         let with = |n: usize| [vec![1; n], vec![b'x'; 100 - n]].concat();
-        assert!(!shown(&with(9), true).text.starts_with("[error]"));
-        assert!(!shown(&with(10), true).text.starts_with("[error]"));
-        assert!(shown(&with(11), true).text.starts_with("[error] binary output (100B)"));
-        assert_eq!(
-            shown("\x1b[32mok\x1b[0m \x1b[31mFAIL\x1b[0m\n".repeat(20).as_bytes(), true).text,
-            "ok FAIL\n".repeat(20)
-        );
-        assert_eq!(shown(b"a|\x08/\x08-\x08\\\x08b\n", true).text, "a|/-\\b\n");
-        let (it, saved) = captured(b"PK\0\x01", true, Budget::RUN);
+        assert!(!shown(&with(9)).text.starts_with("[error]"));
+        assert!(!shown(&with(10)).text.starts_with("[error]"));
+        assert!(shown(&with(11)).text.starts_with("[error] binary output (100B)"));
+        assert_eq!(shown("\x1b[32mok\x1b[0m \x1b[31mFAIL\x1b[0m\n".repeat(20).as_bytes()).text, "ok FAIL\n".repeat(20));
+        assert_eq!(shown(b"a|\x08/\x08-\x08\\\x08b\n").text, "a|/-\\b\n");
+        let (it, saved) = captured(b"PK\0\x01", Budget::RUN);
         assert_eq!(it.text, "[error] binary output (4B). Use: cat -b .pixir/out/cmd-1.bin\n");
         assert_eq!(saved.as_bytes(), b"PK\0\x01");
     }
@@ -562,13 +576,13 @@ Explore: cat .pixir/out/cmd-1.txt | grep <pattern>
     #[test]
     fn a_long_failure_keeps_its_last_words() {
         let long: String = (0..5000).map(|i| format!("line {i}\n")).collect::<String>() + "FATAL: the reason\n";
-        let it = shown(long.as_bytes(), false);
+        let it = shown(long.as_bytes());
         assert!(it.text.starts_with("line 0\n") && it.text.contains("FATAL: the reason\n"));
     }
 
     #[test]
     fn one_endless_line_is_cut_after_a_whole_character() {
-        let it = shown("ä".repeat(20_000).as_bytes(), true);
+        let it = shown("ä".repeat(20_000).as_bytes());
         assert!(it.text.starts_with('ä') && !it.text.contains('\u{fffd}'));
     }
 
@@ -579,9 +593,18 @@ Explore: cat .pixir/out/cmd-1.txt | grep <pattern>
         assert_eq!([182, 186_368, 1_258_291].map(human_size), ["182B", "182KB", "1.2MB"]);
     }
 
+    /// Broken build: one that tells stderr only after a failure, so that `npm test; echo done` hides a missing runner.
+    #[test]
+    fn stderr_is_told_after_a_success_too_and_nothing_says_so() {
+        let text = compose("done\n", "", "sh: tap: not found\n", "no output", 0, Duration::from_millis(3));
+        assert_eq!(text, "done\n[stderr] sh: tap: not found\n[exit:0 | 3ms]");
+        let text = compose("", "", "", "no match in 41 files", 1, Duration::from_millis(3));
+        assert_eq!(text, "no match in 41 files\n[exit:1 | 3ms]");
+    }
+
     #[test]
     fn a_failure_always_says_why() {
-        let text = compose("half\n", "", "no such file", true, 1, Duration::from_millis(3));
+        let text = compose("half\n", "", "no such file", "no output", 1, Duration::from_millis(3));
         assert_eq!(text, "half\n[stderr] no such file\n[exit:1 | 3ms]");
     }
 }

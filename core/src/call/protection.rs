@@ -122,7 +122,6 @@ pub(super) async fn settle(
     if taken.is_empty() {
         return Ok(());
     }
-    output.tell_stderr = true;
     let mut say = |text: String| drop(output.stderr.push(format!("pixir: {text}\n").as_bytes()));
     for it in taken.iter().take(NAMED) {
         say(it.told());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::Tool;
+use super::{Tool, aliases};
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::Toolset;
 use crate::protocol::tool_spec::ToolSpec;
@@ -65,7 +65,8 @@ impl Registry {
     /// # Errors
     /// `UNKNOWN_TOOL`, with the nearest name and all names.
     pub fn find(&self, name: &str, toolset: Toolset) -> Result<&Registered> {
-        let named = self.tools.binary_search_by(|it| (*it.spec.name).cmp(name)).ok().map(|at| &self.tools[at]);
+        let of = |name: &str| self.tools.binary_search_by(|it| (*it.spec.name).cmp(name)).ok();
+        let named = of(name).or_else(|| of(aliases::tool(name)?)).map(|at| &self.tools[at]);
         if let Some(it) = named.filter(|it| it.is_offered_in(toolset)) {
             return Ok(it);
         }

@@ -131,9 +131,17 @@ impl Replacement {
         (change.after_mode, change.new_folders) = (Some(replaced.mode), replaced.new_folders);
         writing.made(&ctx.call_id, change.clone());
         ctx.read_set.note(&ctx.workspace, &at, blake3::hash(&after));
-        let verb = if before.is_some() { "Replaced" } else { "Created" };
-        let size = human_size(after.len() as u64);
-        let told = format!("{verb} {shown} ({size}, +{} −{} lines)\n", change.added, change.removed);
+        let (added, removed) = (change.added, change.removed);
+        let told = match &before {
+            Some(before) => format!("Edited {shown}:{} (+{added} −{removed})\n", first_change(&before.bytes, &after)),
+            None => format!("Created {shown} ({}, +{added} −0)\n", human_size(after.len() as u64)),
+        };
         Ok((change, told))
     }
+}
+
+/// The first line that differs, from 1.
+fn first_change(before: &[u8], after: &[u8]) -> usize {
+    let same = before.iter().zip(after).take_while(|(old, new)| old == new).count();
+    memchr::memchr_iter(b'\n', &after[..same]).count() + 1
 }

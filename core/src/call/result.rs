@@ -53,14 +53,13 @@ impl Done {
 
 fn presented(call: &Call, output: Output, took: Duration) -> Done {
     let ok = output.exit == 0;
-    let stdout = output.stdout.finish(ok);
-    let stderr = output.stderr.finish(false);
+    let stdout = output.stdout.finish();
+    let stderr = output.stderr.finish();
     let errors: String = output.errors.iter().map(|(name, error)| error.for_model(name) + "\n").collect();
-    let shows_stderr = !ok || output.tell_stderr;
     let result = ToolResult {
         call_id: call.id.clone(),
         ok,
-        output: present::compose(&stdout.text, &errors, &stderr.text, shows_stderr, output.exit, took),
+        output: present::compose(&stdout.text, &errors, &stderr.text, &output.nothing, output.exit, took),
         exit_code: Some(output.exit),
         duration_ms: millis(took),
         colours: stdout.colours,

@@ -104,7 +104,8 @@ impl Library {
         place.and_then(|place| log::read(&place.log())).map(|contents| contents.entries).unwrap_or_default()
     }
 
-    /// Finds up to `most` texts that hold all of these words, in any order and case, newest Session first.
+    /// Finds up to `most` texts that hold all of these words, in any order and case, newest Session first. Of the own
+    /// Session, only what a compaction has replaced.
     pub(crate) fn search(&self, words: &str, most: usize, is_cancelled: &dyn Fn() -> bool) -> Vec<Found> {
         let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
         let mut found = Vec::new();
@@ -113,11 +114,13 @@ impl Library {
                 break;
             }
             let is_own = self.session.as_ref().is_some_and(|own| own.as_str() == summary.id);
-            if is_own || !self.mentions(&summary.id, &words) {
+            if !self.mentions(&summary.id, &words) {
                 continue;
             }
             let entries = self.entries(&summary.id);
-            let hits = entries.iter().rev().filter_map(|entry| {
+            // The model still sees the rest of its own conversation.
+            let until = if is_own { replaced_until(&entries) } else { u64::MAX };
+            let hits = entries.iter().rev().filter(|entry| entry.seq < until).filter_map(|entry| {
                 let (who, text) = said(&entry.fact)?;
                 let folded = text.to_lowercase();
                 let at = words.iter().map(|word| folded.find(word)).collect::<Option<Vec<_>>>()?.into_iter().min()?;
@@ -169,6 +172,15 @@ impl Library {
         left.sort_by_key(|(ts, _)| *ts);
         left.into_iter().map(|(_, it)| it).collect()
     }
+}
+
+/// The first entry that the last compaction keeps; 0 if there was none.
+fn replaced_until(entries: &[std::sync::Arc<Entry>]) -> u64 {
+    let last = entries.iter().rev().find_map(|entry| match &entry.fact {
+        Fact::HistoryCompaction(it) => Some(it.kept_from_seq),
+        _ => None,
+    });
+    last.unwrap_or(0)
 }
 
 fn minute(entry: &Entry) -> String {

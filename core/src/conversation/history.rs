@@ -562,7 +562,7 @@ const NOT_RUN: &str =
     "[error] the call was cut off before its result was recorded. Use: check what it did before running it again";
 
 fn not_run(id: String) -> Piece<'static> {
-    Piece::Result { id: id.into(), output: NOT_RUN.into(), images: (&[]).into() }
+    Piece::Result { id: id.into(), output: NOT_RUN.into(), images: (&[]).into(), is_error: true }
 }
 
 fn summary_text(it: &HistoryCompaction) -> String {
@@ -655,12 +655,7 @@ mod tests {
                 // The last two Turns stay.
                 kept_from_seq: (n * 4).saturating_sub(4),
                 summary: "before".into(),
-                files_read: Vec::new(),
-                files_modified: Vec::new(),
-                tokens_before: 0,
-                tokens_after: 0,
-                entries_dropped: 0,
-                pinned: Vec::new(),
+                ..HistoryCompaction::default()
             };
             let call = format!("call {n}");
             let result = ToolResult { call_id: call.clone(), ..ToolResult::default() };

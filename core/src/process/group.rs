@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::ExitStatus;
@@ -16,7 +17,7 @@ use rustix::process::{
     waitpid,
 };
 use tokio::io::AsyncReadExt as _;
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdout, Command};
 use tokio::sync::watch;
 
 use crate::storage::running::{Note, Running, Subject, start_of};
@@ -79,6 +80,18 @@ impl Drop for OfThePerson {
 
 fn of_the_person() -> MutexGuard<'static, BTreeSet<i32>> {
     OF_THE_PERSON.lock()
+}
+
+/// Makes both outputs of a command one pipe, so that they are read in the order in which they were written. Returns the end
+/// to read from, which the child gets as its stdout.
+///
+/// # Errors
+/// The system gives no pipe.
+pub(crate) fn joined(mut command: Command) -> io::Result<(Command, ChildStdout)> {
+    let (reader, writer) = io::pipe()?;
+    command.stdout(writer.try_clone()?).stderr(writer);
+    let printed = ChildStdout::from_std(std::process::ChildStdout::from(OwnedFd::from(reader)))?;
+    Ok((command, printed))
 }
 
 /// The groups of one Session that are being stopped after their calls were dropped.

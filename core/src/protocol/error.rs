@@ -219,6 +219,8 @@ notices! {
     EffortMapped = "EFFORT_MAPPED",
     /// An interrupted move left the head where it was.
     NotMoved = "NOT_MOVED",
+    /// An interrupted compaction left the conversation as it was.
+    NotCompacted = "NOT_COMPACTED",
     /// An interrupted restore left files as they were.
     RestoreInterrupted = "RESTORE_INTERRUPTED",
     /// The user has answered whether the workspace is trusted.

@@ -292,10 +292,19 @@ pub enum Status {
     Idle,
     /// The Session waits for the model, or receives its answer.
     Thinking,
+    /// The model writes the summary of a compaction.
+    Compacting,
     /// Tools run, or files are restored.
     Working,
     /// The Session waits for the user's decision or answers.
     Asking,
+}
+
+impl Status {
+    /// Something runs that needs nothing from the user.
+    pub fn is_busy(self) -> bool {
+        matches!(self, Status::Thinking | Status::Compacting | Status::Working)
+    }
 }
 
 /// The importance of a notice.

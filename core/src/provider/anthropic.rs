@@ -69,6 +69,8 @@ enum Block<'a> {
     ToolResult {
         tool_use_id: Cow<'a, str>,
         content: Output<'a>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<CacheControl>,
     },
@@ -209,13 +211,13 @@ fn messages<'a>(request: &'a Request, facts: &ModelInfo) -> Vec<Message<'a>> {
             Piece::Call { id, name, args } => {
                 (Role::Assistant, Block::ToolUse { id: plain(id), name: plain(name), input: args })
             }
-            Piece::Result { id, output, images } => {
+            Piece::Result { id, output, images, is_error } => {
                 let content = if images.is_empty() {
                     Output::Text(output)
                 } else {
                     Output::Blocks(blocks(output, &images, request, facts))
                 };
-                (Role::User, Block::ToolResult { tool_use_id: plain(id), content, cache_control: None })
+                (Role::User, Block::ToolResult { tool_use_id: plain(id), content, is_error, cache_control: None })
             }
         };
         add(&mut messages, role, block);

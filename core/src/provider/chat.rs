@@ -275,7 +275,7 @@ fn messages<'a>(request: &'a Request, facts: &ModelInfo, quirks: &Quirks) -> Vec
                 }
                 message.tool_calls.push(Call { id: plain(id), r#type: "function", function });
             }
-            Piece::Result { id, output, images: looked_at } => {
+            Piece::Result { id, output, images: looked_at, .. } => {
                 messages.push(Message::Tool { tool_call_id: plain(id), content: Content::text(output) });
                 images.extend(looked_at.iter().flat_map(|image| seen(image, request, facts)));
             }

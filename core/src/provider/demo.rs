@@ -47,6 +47,10 @@ pub fn script() -> Script {
 pub struct Unconnected;
 
 impl Provider for Unconnected {
+    fn writes_summaries(&self) -> bool {
+        false
+    }
+
     fn answer<'a>(
         &'a self,
         request: &'a Request,

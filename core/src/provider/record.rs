@@ -107,6 +107,10 @@ impl Provider for Recording {
         self.provider.patience()
     }
 
+    fn writes_summaries(&self) -> bool {
+        self.provider.writes_summaries()
+    }
+
     fn body(&self, request: Request) -> RequestBody {
         self.provider.body(request)
     }

@@ -128,7 +128,7 @@ fn item<'a>(piece: Piece<'a>, request: &Request, facts: &ModelInfo) -> Option<In
         Piece::Call { id, name, args } => {
             Input::FunctionCall { call_id: plain(id), name: plain(name), arguments: AsText(args) }
         }
-        Piece::Result { id, output, images } => {
+        Piece::Result { id, output, images, .. } => {
             let output = if images.is_empty() {
                 Output::Text(output)
             } else {

@@ -323,6 +323,10 @@ fn fill_value(value: &mut Value, fill: &impl Fn(&str) -> String) {
 }
 
 impl Provider for Scripted {
+    fn writes_summaries(&self) -> bool {
+        false
+    }
+
     fn answer<'a>(
         &'a self,
         request: &'a Request,

@@ -48,14 +48,12 @@ pub struct Ended {
     pub exit: i32,
     /// The exit code of each command of the last pipeline that ran.
     pub pipestatus: Vec<i32>,
-    /// The stderr of the commands; each line is prefixed with the name of its command.
+    /// The stderr of the commands.
     pub stderr: Vec<u8>,
     /// The errors of the commands, each with the name of its command.
     pub errors: Vec<(String, Error)>,
     /// The stderr of commands with `2>/dev/null`. The model reads it only if the line fails.
     unwanted: Vec<u8>,
-    /// Whether any pipeline failed, even if a later one succeeded.
-    pub(crate) had_failure: bool,
     /// Whether the dry run skipped a program or a question and assumed that it succeeds.
     pub(crate) assumed: bool,
     /// Whether the time limit stopped the line.
@@ -363,7 +361,6 @@ impl Run<'_> {
     fn tell(&mut self, steps: &[Step], over: Vec<StageEnded>) {
         self.ended.pipestatus = over.iter().map(|it| it.exit).collect();
         self.ended.exit = status(&over, steps);
-        self.ended.had_failure |= self.ended.exit != 0;
         for (i, (step, it)) in steps.iter().zip(over).enumerate() {
             let name = &step.command.words[0].text;
             if let Some(error) = it.error {
@@ -383,10 +380,7 @@ impl Run<'_> {
                 Stderr::Unwanted => &mut self.ended.unwanted,
                 Stderr::Apart | Stderr::Joined => &mut self.ended.stderr,
             };
-            for line in it.stderr.split_inclusive(|b| *b == b'\n') {
-                told.extend_from_slice(format!("{name}: ").as_bytes());
-                told.extend_from_slice(line.strip_prefix(format!("{name}: ").as_bytes()).unwrap_or(line));
-            }
+            told.extend_from_slice(&it.stderr);
             if !told.is_empty() && !told.ends_with(b"\n") {
                 told.push(b'\n');
             }

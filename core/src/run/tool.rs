@@ -115,7 +115,6 @@ async fn present(call: PreparedLine, ctx: Context) -> Result<Output> {
     output.facts = effects.facts;
     output.attachments = effects.attachments;
     output.errors = ended.errors;
-    output.tell_stderr = ended.had_failure;
     Ok(output)
 }
 

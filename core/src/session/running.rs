@@ -8,19 +8,19 @@ use serde_json::Map;
 use super::work::{Job, OpenApproval, OpenForm, RunningTurn, Work};
 use super::{Session, Travel};
 use crate::call::Permissions;
-use crate::context::compaction::Room;
+use crate::config::SummaryAuthor;
+use crate::context::compaction::{self, Plan, Room, SummaryRequest};
 use crate::context::prompt;
 use crate::conversation::history::{History, Settings};
 use crate::protocol::error::{Code, Error, ErrorBody, NoticeCode, Result};
 use crate::protocol::event::{
-    AssistantMessage, Attachment, Delivery, Fact, Live, SettingsChanged, Severity, Status, ToolResult, Trigger,
-    TurnEnded, TurnStatus, UserCommand, UserMessage,
+    AssistantMessage, Attachment, Delivery, Fact, HistoryCompaction, Live, SettingsChanged, Severity, Status,
+    ToolResult, Trigger, TurnEnded, TurnStatus, UserCommand, UserMessage,
 };
 use crate::protocol::input::{Accepted, Message, SettingsChange};
-use crate::turn::{Outcome, Report, Reports, Step, Turn, smaller};
+use crate::provider::Provider;
+use crate::turn::{Next, Outcome, Report, Reports, Step, Turn, smaller};
 
-/// A compaction begins by itself when this part of the model's window is used.
-const PRESSURE: f64 = 0.85;
 /// How often History is compacted before one request; each compaction leaves half as much as the one before.
 const MAX_SHRINKS: u32 = 4;
 /// The least window that a compaction is made for, tokens.
@@ -104,7 +104,7 @@ impl Session {
     pub(super) async fn on_report(&mut self, report: Option<Report>) {
         match report {
             Some(Report::NextStep(reply)) => match self.next_step().await {
-                Ok(step) => drop(reply.send(step)),
+                Ok(next) => drop(reply.send(next)),
                 Err(error) => self.end_turn(Outcome::failed(error)).await,
             },
             Some(Report::Record { fact, reply }) => match self.record_report(*fact).await {
@@ -172,7 +172,7 @@ impl Session {
     }
 
     /// Between two requests every call has its result, so steers may join the conversation.
-    async fn next_step(&mut self) -> Result<Step> {
+    async fn next_step(&mut self) -> Result<Next> {
         let turn = self.work.as_ref().and_then(Work::turn).map(|turn| turn.number);
         while let Some(Message { text, attachments }) = self.steer.pop_front() {
             self.warn_of_images(&attachments);
@@ -180,7 +180,10 @@ impl Session {
             self.publish_queue();
         }
         self.mark_steered();
-        self.relieve_pressure().await?;
+        if let Some((provider, request)) = self.relieve_pressure().await? {
+            self.set_status(Status::Compacting);
+            return Ok(Next::Summarize { provider, request: Box::new(request) });
+        }
         self.draft = Default::default();
         self.set_status(Status::Thinking);
         let settings = &self.history.settings;
@@ -191,31 +194,40 @@ impl Session {
         // A fork begins as its family did, so a prefix that the Provider has cached for one serves all.
         let family = self.history.family.as_deref().unwrap_or(self.id.as_str());
         let request = prompt::request(&self.history, services.registry.specs(toolset), &services.blobs, family);
-        Ok(Step { provider, facts, toolset, request })
+        Ok(Next::Request(Box::new(Step { provider, facts, toolset, request })))
     }
 
     // ─── The window ───
 
-    /// Compacts until the next request uses less than [`PRESSURE`] of the window.
-    async fn relieve_pressure(&mut self) -> Result<()> {
+    /// Compacts until the next request uses less of the window than [`CompactionOptions::threshold`]. If a model is to write
+    /// the summary, returns what asks it.
+    ///
+    /// [`CompactionOptions::threshold`]: crate::CompactionOptions::threshold
+    async fn relieve_pressure(&mut self) -> Result<Option<(Arc<dyn Provider>, SummaryRequest)>> {
         let Settings { provider, model, .. } = self.history.settings.clone();
         let facts = self.services.providers.facts(&provider, &model);
-        let Some(window) = facts.working_window() else { return Ok(()) };
+        let Some(window) = facts.working_window() else { return Ok(None) };
         let fixed = self.fixed_tokens();
-        let is_full = |tokens: u64| tokens as f64 >= window as f64 * PRESSURE;
+        let threshold = self.services.options.compaction.threshold;
+        let is_full = |tokens: u64| tokens as f64 >= window as f64 * threshold;
         // The conversation needs at least a quarter of the window.
         if facts.window.is_some_and(|window| fixed > window / 4 * 3) {
             return Err(self.cannot_fit(fixed, window, "its instructions and tools"));
         }
         for shrink in 0..MAX_SHRINKS {
             if !is_full(self.history.expected_tokens(fixed)) {
-                return Ok(());
+                return Ok(None);
             }
-            match self.compact(Trigger::Threshold, None, Room { window, fixed, shrink }).await {
-                Ok(()) => {}
+            let room = Room { window, fixed, shrink };
+            let plan = match compaction::plan(&self.history, Trigger::Threshold, None, Some(room)) {
+                Ok(plan) => plan,
                 // All of it is recent; the Provider will say if it is too much.
                 Err(error) if error.code == Code::NothingToDo => break,
                 Err(error) => return Err(error),
+            };
+            match self.summary_request(plan, None) {
+                Ok(asked) => return Ok(Some(asked)),
+                Err(compaction) => self.record(None, compaction.into()).await?,
             }
         }
         // An estimate may be a tenth too high.
@@ -223,7 +235,38 @@ impl Session {
         if facts.window.is_some_and(|window| needed / 10 * 9 > window) {
             return Err(self.cannot_fit(needed, window, "what may not be compacted"));
         }
-        Ok(())
+        Ok(None)
+    }
+
+    /// Returns what asks the model for the summary, or the compaction without a model where none is to write it.
+    pub(super) fn summary_request(
+        &self,
+        mut plan: Plan,
+        instructions: Option<&str>,
+    ) -> std::result::Result<(Arc<dyn Provider>, SummaryRequest), HistoryCompaction> {
+        let Settings { provider, model, toolset, .. } = &self.history.settings;
+        let author = self.services.options.compaction.author;
+        // The model has just written a summary, and it was too long.
+        let is_again = self.history.path().last().is_some_and(|it| matches!(it.fact, Fact::HistoryCompaction(_)));
+        if author == SummaryAuthor::Pixir || is_again {
+            return Err(plan.compaction);
+        }
+        let connected = match self.services.providers.connect(provider) {
+            Ok(connected) => connected,
+            Err(error) => {
+                plan.compaction.limitations.push(format!("no model could be asked: {}", error.message));
+                return Err(plan.compaction);
+            }
+        };
+        if author == SummaryAuthor::Auto && !connected.writes_summaries() {
+            return Err(plan.compaction);
+        }
+        let window = connected.facts(model).window;
+        let tools = self.services.registry.specs(*toolset);
+        let family = self.history.family.as_deref().unwrap_or(self.id.as_str());
+        let request =
+            SummaryRequest::new(plan, &self.history, instructions, window, tools, &self.services.blobs, family);
+        request.map(|request| (connected, request))
     }
 
     /// Makes room after the Provider rejected a request as too long. Each attempt leaves half as much as the one before.
@@ -233,14 +276,16 @@ impl Session {
         // The server named its window. The request may only have asked for too long an answer.
         let has_learnt = facts.window != window_before;
         if let Some(window) = facts.window.filter(|_| has_learnt)
-            && (tokens as f64) < window as f64 * PRESSURE
+            && (tokens as f64) < window as f64 * self.services.options.compaction.threshold
         {
             return Ok(());
         }
         // Without any window, the rejected request is the only measure.
         let window = facts.working_window().unwrap_or(tokens).min(tokens.max(MIN_WINDOW));
         let room = Room { window, fixed: self.fixed_tokens(), shrink: attempt - 1 };
-        self.compact(Trigger::Overflow, None, room).await
+        // The server has just refused a request of this length, so it is not asked to summarize it.
+        let plan = compaction::plan(&self.history, Trigger::Overflow, None, Some(room))?;
+        self.record(None, plan.compaction.into()).await
     }
 
     fn fixed_tokens(&self) -> u64 {

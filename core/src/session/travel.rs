@@ -11,6 +11,7 @@ use super::handle::Reply;
 use super::work::{Job, RunningTravel, Work};
 use super::{LogAccess, Services, Session, on_entry};
 use crate::call::Gone;
+use crate::context::compaction::SummaryRequest;
 use crate::context::{compaction, prompt};
 use crate::conversation::history::{History, Settings};
 use crate::files::restore::{self, INTERRUPTED, RestoreTarget};
@@ -24,7 +25,7 @@ use crate::protocol::remedy::Remedy;
 use crate::provider::{Failure, Provider};
 use crate::storage::log::Log;
 use crate::storage::outputs::outputs_named;
-use crate::turn::{Halt, Report, Reports};
+use crate::turn::{Halt, Report, Reports, summarize};
 
 impl Session {
     /// Sets out. The caller is answered when it is over.
@@ -57,7 +58,11 @@ impl Session {
             Ok(accepted) => self.answer_input(input, travel.reply, Ok(accepted)),
             Err(Halt::Failed(error)) => self.answer_input(input, travel.reply, Err(error)),
             Err(Halt::Interrupted { left }) => {
-                let code = if input == "move_head" { NoticeCode::NotMoved } else { NoticeCode::RestoreInterrupted };
+                let code = match input {
+                    "move_head" => NoticeCode::NotMoved,
+                    "compact" => NoticeCode::NotCompacted,
+                    _ => NoticeCode::RestoreInterrupted,
+                };
                 self.notice(Severity::Info, code.name(), left.clone());
                 let error = Error::new(Code::CommandFailed, left, "do it again to continue");
                 if let Some(reply) = travel.reply {
@@ -80,10 +85,26 @@ impl Session {
 
 /// What the user asked for.
 pub(super) enum Trip {
-    Undo { turn: Option<u32>, options: RestoreOptions },
-    Redo { options: RestoreOptions },
-    MoveHead { to_seq: Option<u64>, summarize: Summarize, files: Option<RestoreOptions> },
-    Fork { seq: u64 },
+    Undo {
+        turn: Option<u32>,
+        options: RestoreOptions,
+    },
+    Redo {
+        options: RestoreOptions,
+    },
+    MoveHead {
+        to_seq: Option<u64>,
+        summarize: Summarize,
+        files: Option<RestoreOptions>,
+    },
+    Fork {
+        seq: u64,
+    },
+    /// A model writes the summary of a compaction.
+    Compact {
+        provider: Arc<dyn Provider>,
+        request: Box<SummaryRequest>,
+    },
 }
 
 impl Trip {
@@ -96,6 +117,7 @@ impl Trip {
                 Status::Idle
             }
             Trip::MoveHead { summarize: Summarize::Model, .. } => Status::Thinking,
+            Trip::Compact { .. } => Status::Compacting,
             Trip::Undo { .. } | Trip::Redo { .. } | Trip::MoveHead { .. } | Trip::Fork { .. } => Status::Working,
         }
     }
@@ -153,6 +175,7 @@ impl Travel {
             Trip::Redo { options } => self.redo(&options).await,
             Trip::MoveHead { to_seq, summarize, files } => self.move_head(to_seq, summarize, files).await,
             Trip::Fork { seq } => self.fork(seq).await,
+            Trip::Compact { provider, request } => self.compact(&*provider, *request).await,
         };
         let arrived = match outcome {
             Ok(accepted) => Ok(accepted),
@@ -164,6 +187,21 @@ impl Travel {
 
     fn writable(&self) -> Result<()> {
         self.read_only.clone().map_or(Ok(()), Err)
+    }
+
+    // ─── The window ───
+
+    /// Records the compaction with the model's summary, or the one without a model if the model fails.
+    async fn compact(&self, provider: &dyn Provider, request: SummaryRequest) -> std::result::Result<Accepted, Stop> {
+        self.writable()?;
+        let mut interrupted = self.interrupted.clone();
+        tokio::select! {
+            compacted = summarize(&self.reports, provider, request) => drop(compacted?),
+            _ = interrupted.wait_for(|it| *it) => {
+                return Err(Stop::interrupted("the compaction was interrupted; the conversation stays as it was"));
+            }
+        }
+        Ok(Accepted::default())
     }
 
     // ─── The head ───
@@ -460,8 +498,8 @@ impl Travel {
             let changed: &[&str] = match &mut fact {
                 Fact::HistoryCompaction(it) => {
                     it.kept_from_seq = new(it.kept_from_seq);
-                    it.pinned.iter_mut().for_each(|seq| *seq = new(*seq));
-                    &["kept_from_seq", "pinned"]
+                    it.pinned.iter_mut().chain(&mut it.skills).for_each(|seq| *seq = new(*seq));
+                    &["kept_from_seq", "pinned", "skills"]
                 }
                 // The branch that it tells of is not in the fork.
                 Fact::BranchSummary(it) => {

@@ -126,7 +126,12 @@ impl Tool for Bash {
 
 async fn run(line: Line, limit: Duration, ctx: &Context, output: &mut Output) -> Result<()> {
     // Dropping the group stops every process of the command, also after an interrupt or a panic.
-    let (mut child, group) = Group::start(line.ready(ctx), &ctx.stopping).map_err(|e| {
+    let started = process::joined(line.ready(ctx)).and_then(|(command, printed)| {
+        let (mut child, group) = Group::start(command, &ctx.stopping)?;
+        child.stdout = Some(printed);
+        Ok((child, group))
+    });
+    let (mut child, group) = started.map_err(|e| {
         Error::new(
             Code::CommandFailed,
             format!("start bash: {e}"),
@@ -152,9 +157,7 @@ async fn run(line: Line, limit: Duration, ctx: &Context, output: &mut Output) ->
     } else if group.is_alive() {
         group.stop().await;
         output.stderr.push(LEFT_BEHIND.as_bytes());
-        output.tell_stderr = true;
     }
-    output.tell_stderr |= tail.ends_with(LEFT_BEHIND);
     output.exit = ended.code();
     if let Ended::Exited(_) = ended
         && output.exit != 0

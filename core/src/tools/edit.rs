@@ -107,14 +107,24 @@ pub(crate) fn previewed(ctx: &Context, at: Inside, edits: &[Change]) -> Result<R
         let fix = "a program that supports its encoding, such as iconv";
         Error::new(Code::BinaryFile, format!("`{shown}` is not UTF-8 text"), fix).with("input", shown)
     })?;
+    let on_disk = text.clone();
+    let mut faults = Vec::new();
     for (i, edit) in edits.iter().enumerate() {
-        text = replace(&text, &edit.old_text, &edit.new_text, edit.replace_all).map_err(|mut error| {
-            if edits.len() > 1 {
-                error.message = format!("edit {} of {}: {}; nothing was changed", i + 1, edits.len(), error.message);
-                error.details.insert("edit".into(), (i + 1).into());
-            }
-            error
-        })?;
+        match replace(&text, &edit.old_text, &edit.new_text, edit.replace_all) {
+            Ok(edited) => text = edited,
+            // The model knows the file as it is on disk, not as the edits before this one would leave it.
+            Err(error) => match replace(&on_disk, &edit.old_text, &edit.new_text, edit.replace_all) {
+                Err(error) => faults.push((i + 1, error)),
+                Ok(_) if error.code == Code::NoMatch => {
+                    let message = "an earlier edit of this call changes the text that old_text names";
+                    faults.push((i + 1, Error::new(Code::NoMatch, message, "join the two edits into one")));
+                }
+                Ok(_) => faults.push((i + 1, error)),
+            },
+        }
+    }
+    if !faults.is_empty() {
+        return Err(all_of(faults, edits.len()));
     }
     Replacement::of("edit", ctx, at, Some(before), text.into_bytes())
 }
@@ -205,6 +215,24 @@ impl Folded {
     }
 }
 
+/// One error for all edits of a call that do not fit the file.
+fn all_of(mut faults: Vec<(usize, Error)>, of: usize) -> Error {
+    if of == 1 {
+        return faults.remove(0).1;
+    }
+    let told: Vec<String> = faults
+        .iter()
+        .map(|(number, error)| format!("edit {number} of {of}: {}. Use: {}", error.message, error.remedy.plain()))
+        .collect();
+    let numbers: Vec<usize> = faults.iter().map(|(number, _)| *number).collect();
+    let (_, first) = faults.remove(0);
+    let details = first.details;
+    let mut error =
+        Error::new(first.code, format!("{}\nnothing was changed", told.join("\n")), "send the call again, corrected");
+    error.details = details;
+    error.with("edit", numbers[0]).with("edits", numbers)
+}
+
 fn not_unique(text: &str, places: &[usize]) -> Error {
     let lines: Vec<usize> = places.iter().map(|at| line_of(text, *at)).collect();
     let listed = lines.iter().take(20).map(usize::to_string).collect::<Vec<_>>().join(", ");
@@ -225,9 +253,12 @@ fn no_match(text: &str, old: &str) -> Error {
     let missing =
         |what: String, fix: String, line: usize| Error::new(Code::NoMatch, what, fix).with("closest_line", line);
     if let Some(at) = same_but_for_blanks(text, old) {
-        let what = format!("old_text does not occur in the file; the text from line {at} differs only in whitespace");
-        let end = at + old.lines().count().saturating_sub(1);
-        return missing(what, format!("copy the whitespace exactly: read lines {at} to {end} again"), at);
+        let end = at + old.trim_matches('\n').lines().count().saturating_sub(1);
+        let what = format!(
+            "old_text does not occur in the file; lines {at} to {end} differ from it only in whitespace. They are:\n{}",
+            lines_as_they_are(text, at, end)
+        );
+        return missing(what, "copy the whitespace exactly".into(), at);
     }
     let wanted: String =
         old.lines().find(|line| !line.trim().is_empty()).unwrap_or(old).trim().chars().take(MAX_HINT).collect();
@@ -253,6 +284,14 @@ fn no_match(text: &str, old: &str) -> Error {
             "read the file first",
         ),
     }
+}
+
+/// These lines of a file, from 1, without numbers, so that they can be copied.
+fn lines_as_they_are(text: &str, from: usize, to: usize) -> String {
+    let most = 40;
+    let lines: Vec<&str> = text.lines().skip(from - 1).take((to + 1 - from).min(most)).collect();
+    let more = if to + 1 - from > most { "\n…" } else { "" };
+    format!("{}{more}", lines.join("\n"))
 }
 
 /// The number of the line, from 1, where the text occurs if differences in whitespace are ignored.

@@ -101,7 +101,8 @@ impl Tool for Find {
             if more > 0 {
                 text.push_str(&format!("…[{more} more; narrow the pattern or raise limit]\n"));
             }
-            Ok(Output { exit: i32::from(matches == 0), ..Output::text(ctx, &text) })
+            let nothing = "no file matches".into();
+            Ok(Output { exit: i32::from(matches == 0), nothing, ..Output::text(ctx, &text) })
         }))
     }
 

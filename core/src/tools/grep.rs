@@ -117,9 +117,11 @@ impl Tool for Grep {
                 let (opened, ..) = ctx.workspace.open_file(&at)?;
                 results.add(at.as_path(), hunt.search(&mut hunt.searcher(), &at.display(), &opened));
             }
-            let (text, matches) = results.told();
+            let (text, matches, searched) = results.told();
+            let nothing =
+                if searched == 1 { "no match in 1 file".into() } else { format!("no match in {searched} files") };
             // As in grep, exit code 1 means that no line matches.
-            Ok(Output { exit: i32::from(matches == 0), ..Output::of_files(ctx, &text) })
+            Ok(Output { exit: i32::from(matches == 0), nothing, ..Output::of_files(ctx, &text) })
         }))
     }
 
@@ -177,6 +179,8 @@ struct Kept {
     /// Matching lines of the retained files; `matches` counts those of all files.
     lines: usize,
     matches: usize,
+    /// Files that were searched.
+    searched: usize,
 }
 
 impl Results {
@@ -185,10 +189,11 @@ impl Results {
     }
 
     fn add(&self, path: &Path, found: Matches) {
+        let mut kept = self.kept.lock();
+        kept.searched += 1;
         if found.text.is_empty() {
             return;
         }
-        let mut kept = self.kept.lock();
         kept.matches += found.matches;
         kept.lines += found.matches;
         kept.files.insert(path.to_owned(), found);
@@ -203,8 +208,8 @@ impl Results {
         }
     }
 
-    /// The result's text, and the number of matching lines in all files.
-    fn told(self) -> (String, usize) {
+    /// The result's text, the number of matching lines in all files, and the number of files that were searched.
+    fn told(self) -> (String, usize, usize) {
         let kept = self.kept.into_inner();
         let mut text = String::new();
         let mut shown = 0;
@@ -219,7 +224,7 @@ impl Results {
                 kept.matches - shown
             ));
         }
-        (text, kept.matches)
+        (text, kept.matches, kept.searched)
     }
 }
 

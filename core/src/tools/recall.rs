@@ -1,4 +1,4 @@
-//! The tool `recall`: it searches the messages of past Sessions.
+//! The tool `recall`: it searches the messages of past Sessions, and those that a compaction has replaced.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ impl Tool for Recall {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "recall".into(),
-            description: "Search earlier sessions of this workspace for messages that contain all the words.".into(),
+            description: "Search earlier sessions of this workspace, and what was compacted in this one, for messages that contain all the words.".into(),
             parameters: object(
                 json!({
                     "query": { "type": "string", "description": "Words, in any order" },
@@ -45,7 +45,8 @@ impl Tool for Recall {
         let Args { query, limit } = arguments::parse(args)?;
         Ok(Prepared::reading("recall", query.clone(), move |ctx| {
             let text = found(ctx, &query, limit.unwrap_or(LIMIT));
-            Ok(Output { exit: i32::from(text.is_empty()), ..Output::text(ctx, &text) })
+            let nothing = "no message has all these words".into();
+            Ok(Output { exit: i32::from(text.is_empty()), nothing, ..Output::text(ctx, &text) })
         }))
     }
 

@@ -6,6 +6,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::call::{Answers, Gone, Permissions};
+use crate::context::compaction::SummaryRequest;
 use crate::protocol::error::Error;
 use crate::protocol::event::{Approval, Fact, Form, Live, Toolset};
 use crate::protocol::input::{Accepted, Decision};
@@ -20,7 +21,7 @@ const WAITING: usize = 64;
 /// One report. If it has a reply channel, the sender waits for the reply.
 pub(crate) enum Report {
     /// The Turn wants to send the next request.
-    NextStep(oneshot::Sender<Step>),
+    NextStep(oneshot::Sender<Next>),
     /// A fact to record.
     Record { fact: Box<Fact>, reply: oneshot::Sender<()> },
     /// A live event for the watchers.
@@ -54,6 +55,14 @@ pub(crate) enum Halt {
     Interrupted {
         left: String,
     },
+}
+
+/// What a Turn does next.
+pub(crate) enum Next {
+    /// It sends a request.
+    Request(Box<Step>),
+    /// The window is nearly full, so a model first summarizes the older part of the conversation.
+    Summarize { provider: Arc<dyn Provider>, request: Box<SummaryRequest> },
 }
 
 /// Everything that the next request needs.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::call::{Context, ReadSet, Registry};
+use crate::config::SummaryAuthor;
 use crate::context::library::Library;
 use crate::context::skills::Skill;
 use crate::files::snapshot::SessionSnapshot;
@@ -49,6 +50,23 @@ pub struct Options {
     pub trust_workspace: bool,
     /// The strongest means by which programs are confined; `None` takes the strongest that works here.
     pub sandbox: Option<Tier>,
+    /// How conversations are compacted.
+    pub compaction: CompactionOptions,
+}
+
+/// How conversations are compacted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CompactionOptions {
+    /// Who writes the summary.
+    pub author: SummaryAuthor,
+    /// The used part of the window at which a compaction begins by itself, from 0.3 to 0.95.
+    pub threshold: f64,
+}
+
+impl Default for CompactionOptions {
+    fn default() -> CompactionOptions {
+        CompactionOptions { author: SummaryAuthor::default(), threshold: 0.85 }
+    }
 }
 
 /// The services that the Harness gives to each Session.

@@ -64,7 +64,7 @@ impl Presence {
             let _ = write!(bytes, "\x1b]2;{title}\x1b\\");
             self.title = title;
         }
-        let is_busy = matches!(state.session.status, Status::Thinking | Status::Working);
+        let is_busy = state.session.status.is_busy();
         if is_busy != self.is_busy && (shows_progress(terminal) || self.shows_progress) {
             self.shows_progress = is_busy;
             bytes.push_str(if is_busy { "\x1b]9;4;3;0\x1b\\" } else { "\x1b]9;4;0;0\x1b\\" });
@@ -106,7 +106,7 @@ fn subject(state: &State) -> String {
 fn title(state: &State) -> String {
     let mark = match state.session.status {
         Status::Asking => "? ",
-        Status::Thinking | Status::Working => "● ",
+        Status::Thinking | Status::Compacting | Status::Working => "● ",
         Status::Idle => "",
     };
     format!("{mark}pixir · {}", subject(state))

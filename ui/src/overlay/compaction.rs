@@ -51,7 +51,7 @@ impl CompactionView {
         let inner = panel(canvas, centred(area, 100, 60), &title, keys, theme);
         let preview = &self.preview;
         let text = format!(
-            "{} entries leave the model's context; the newest part of the conversation stays. Nothing is deleted: /tree goes back to before the compaction. The model will read this summary instead:",
+            "{} entries leave the model's context; the newest part of the conversation stays. Nothing is deleted: /tree goes back to before the compaction. Where a model is connected, it writes the summary when you apply this; else, or if it fails, this one is used:",
             preview.entries_dropped
         );
         self.page.draw(canvas, inner, paint, |columns| {

@@ -227,12 +227,17 @@ fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> 
             vec![marked("◆ ", &format!("skill {} is active", it.name), theme.fg(theme.tool), context)]
         }
         Fact::HistoryCompaction(it) => {
+            let author = it.model.as_deref().map_or_else(|| "from the log".to_owned(), |model| format!("by {model}"));
             let head = format!(
-                "compacted: {} → {} tokens, {} entries replaced by a summary",
+                "compacted: {} → {} tokens, {} entries replaced by a summary {author}",
                 it.tokens_before, it.tokens_after, it.entries_dropped
             );
             let mut rows = vec![marked("◆ ", &head, theme.fg(theme.warning), context)];
             if in_full {
+                let notes = it.limitations.iter().map(|text| format!("{text}. ")).collect::<String>();
+                if !notes.is_empty() {
+                    rows.extend(indent(markdown::rows(notes.trim_end(), &context.inset(INDENT))));
+                }
                 rows.extend(indent(markdown::rows(&it.summary, &context.inset(INDENT))));
             }
             rows

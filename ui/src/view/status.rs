@@ -59,7 +59,7 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
             Span::styled(format!(" {}", visible(text)), theme.fg(theme.accent))
         }
         // No clock here: a screen reader would read it again and again.
-        (PendingConfirm::Nothing, None, Status::Thinking | Status::Working) if state.look.screen_reader => {
+        (PendingConfirm::Nothing, None, status) if status.is_busy() && state.look.screen_reader => {
             // The line is not written again where it moves down, because the screen reader would read it again.
             if state
                 .printing
@@ -88,6 +88,9 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
                 None => (doing, format!("{clock} · no data for {}", human_duration(whole(silence)))),
             };
             Span::styled(format!(" {spinner} {doing}{clock}{stop}"), theme.fg(theme.accent))
+        }
+        (PendingConfirm::Nothing, None, Status::Compacting) => {
+            Span::styled(format!(" {spinner} summarizing{clock}{stop}"), theme.fg(theme.accent))
         }
         (PendingConfirm::Nothing, None, Status::Working) => {
             Span::styled(format!(" {spinner} working{clock}{stop}"), theme.fg(theme.accent))

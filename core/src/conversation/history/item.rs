@@ -65,6 +65,8 @@ pub enum Piece<'a> {
         output: Cow<'a, str>,
         /// Images that the model sees.
         images: Cow<'a, [Attachment]>,
+        /// The call could not run or was refused. A command that ran and failed is no error.
+        is_error: bool,
     },
 }
 
@@ -122,9 +124,12 @@ impl<'a> Piece<'a> {
             Piece::Call { id, name, args } => {
                 Piece::Call { id: Cow::Borrowed(id), name: Cow::Borrowed(name), args: Cow::Borrowed(args) }
             }
-            Piece::Result { id, output, images } => {
-                Piece::Result { id: Cow::Borrowed(id), output: Cow::Borrowed(output), images: Cow::Borrowed(images) }
-            }
+            Piece::Result { id, output, images, is_error } => Piece::Result {
+                id: Cow::Borrowed(id),
+                output: Cow::Borrowed(output),
+                images: Cow::Borrowed(images),
+                is_error: *is_error,
+            },
         }
     }
 
@@ -135,7 +140,7 @@ impl<'a> Piece<'a> {
             Piece::Assistant { text, .. } => text.len(),
             Piece::Reasoning { item, .. } => json_len(item),
             Piece::Call { id, name, args } => id.len() + name.len() + json_len(args),
-            Piece::Result { id, output, images } => id.len() + output.len() + images.len() * IMAGE,
+            Piece::Result { id, output, images, .. } => id.len() + output.len() + images.len() * IMAGE,
         }
     }
 }
@@ -191,11 +196,12 @@ pub(super) fn piece_of(fact: &Fact) -> Option<Piece<'_>> {
             id: Cow::Borrowed(&it.call_id),
             output: Cow::Borrowed(&it.output),
             images: Cow::Borrowed(&it.attachments),
+            is_error: it.error.is_some(),
         },
         // A call whose result this build cannot read still has a result; a second one would contradict it.
         Fact::Unknown { .. } => {
             let (id, output) = result_of(fact)?;
-            Piece::Result { id, output, images: (&[]).into() }
+            Piece::Result { id, output, images: (&[]).into(), is_error: false }
         }
         Fact::AssistantMessage(_)
         | Fact::SessionStarted(_)

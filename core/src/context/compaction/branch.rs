@@ -1,0 +1,47 @@
+//! The summary of a branch that a move of the Head leaves.
+
+use std::sync::Arc;
+
+use super::DETERMINISTIC;
+use super::digest::{Digest, end, start};
+use super::summary::section;
+use crate::conversation::history::History;
+use crate::protocol::event::{BranchSummary, Entry};
+
+/// The most of one request, characters.
+const MAX_REQUEST: usize = 400;
+/// The most of the last answer, characters.
+const MAX_ANSWER: usize = 2_000;
+
+/// Returns the entries that a move of the head leaves behind, and the last entry that both branches share.
+pub(crate) fn left_behind(history: &History, to_seq: Option<u64>) -> (Vec<Arc<Entry>>, Option<u64>) {
+    let there: Vec<u64> = to_seq.map_or_else(Vec::new, |seq| history.path_of(seq).iter().map(|e| e.seq).collect());
+    let shared = history.path().zip(&there).take_while(|(entry, seq)| entry.seq == **seq).count();
+    (history.path().skip(shared).cloned().collect(), shared.checked_sub(1).map(|at| there[at]))
+}
+
+/// Summarizes the branch that a move of the head leaves, without a model. `None` when there is nothing to summarize.
+pub(crate) fn branch(history: &History, to_seq: Option<u64>) -> Option<BranchSummary> {
+    let (left, common_seq) = left_behind(history, to_seq);
+    let from_seq = left.last()?.seq;
+    let mut it = Digest::default();
+    left.iter().filter(|entry| !history.is_untold(&entry.fact)).for_each(|entry| it.take(entry));
+    let mut text = String::from(
+        "The user went back to before this and goes another way. Made from the session log, without a model.\n",
+    );
+    let bullets = |lines: &[String]| lines.iter().map(|line| format!("- {line}")).collect::<Vec<_>>();
+    let requests = it.turns.iter().filter(|turn| !turn.request.is_empty());
+    section(&mut text, "Tried there", requests.map(|turn| format!("- {}", start(&turn.request, MAX_REQUEST))));
+    section(&mut text, "Files changed there", bullets(&it.changed));
+    section(&mut text, "Commands run there", bullets(&it.commands));
+    let last = it.turns.iter().rev().find(|turn| !turn.answer.is_empty());
+    section(&mut text, "The end of your last answer there", last.map(|turn| end(&turn.answer, MAX_ANSWER)));
+    Some(BranchSummary {
+        strategy: DETERMINISTIC.into(),
+        from_seq,
+        common_seq,
+        summary: text,
+        files_modified: it.changed,
+        model: None,
+    })
+}

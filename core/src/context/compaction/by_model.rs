@@ -1,0 +1,182 @@
+//! Asks a model for the summary of a compaction.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::{BY_MODEL, Plan};
+use crate::context::prompt;
+use crate::conversation::history::{History, Item};
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{HistoryCompaction, Notes, ProviderUsage};
+use crate::protocol::tool_spec::ToolSpec;
+use crate::provider::{Failure, Provider, Request};
+use crate::storage::blobs::Blobs;
+
+/// What a request adds for the summary, and an answer may need, tokens.
+const ASIDE: u64 = 2_500;
+/// The most of one note, characters.
+const MAX_NOTE: usize = 4_000;
+/// The most notes of each kind.
+const MAX_NOTES: usize = 60;
+
+/// The request names the tools, because some servers require this when the conversation contains calls; pixir runs no
+/// call of the answer.
+const ASK: &str = "\
+The conversation above is about to be replaced by notes, because it is too long. Write the notes that you need to \
+continue the work without it. Answer with one JSON object and nothing else, and call no tools:
+{\"goal\": \"what the user wants, in full\",
+ \"state\": \"how far the work is: what is done, what was answered\",
+ \"decisions\": [\"each with its reason\"],
+ \"findings\": [\"each fact that was found out or told and may be needed again, with names, numbers and paths as they are\"],
+ \"files\": [\"path: what matters about it\"],
+ \"commands\": [\"commands that matter, and what they showed\"],
+ \"open_tasks\": [\"what is left to do\"],
+ \"next_step\": \"the next thing to do; empty if nothing is left\",
+ \"pitfalls\": [\"what did not work, and what is easily done wrong\"]}
+`goal` and `state` are texts, `next_step` is a text, the others are lists of texts and may be empty. \
+At most 1,200 words. What the user said and what you said stay apart.";
+
+/// A compaction that waits for the model's summary.
+#[derive(Debug)]
+pub(crate) struct SummaryRequest {
+    plan: Plan,
+    request: Request,
+}
+
+impl SummaryRequest {
+    /// # Errors
+    /// The compaction without a model, if the part that it replaces does not fit into one request.
+    pub(crate) fn new(
+        mut plan: Plan,
+        history: &History,
+        instructions: Option<&str>,
+        window: Option<u64>,
+        tools: Arc<[ToolSpec]>,
+        blobs: &Blobs,
+        cache_key: &str,
+    ) -> std::result::Result<SummaryRequest, HistoryCompaction> {
+        let mut items = History::fold(plan.dropped.iter().cloned()).items();
+        let ask = match instructions {
+            Some(focus) => format!("{ASK}\nThe user asks you to mind this in the notes: {focus}"),
+            None => ASK.to_owned(),
+        };
+        items.push(Item::user(ask));
+        let request = Request { items, ..prompt::request(history, tools, blobs, cache_key) };
+        if window.is_some_and(|window| request.estimated_tokens() + ASIDE > window) {
+            plan.compaction.limitations.push("the replaced part is too long for the model to read at once".into());
+            return Err(plan.compaction);
+        }
+        Ok(SummaryRequest { plan, request })
+    }
+
+    /// Asks the model. Returns the compaction with its summary, and what the request used. The error is the Provider's,
+    /// or `INVALID_RESPONSE` for an answer that is not as asked.
+    pub(crate) async fn ask(&self, provider: &dyn Provider) -> (Result<HistoryCompaction>, Option<ProviderUsage>) {
+        let answer = match provider.answer(&self.request, &mut |_| {}).await {
+            Ok(answer) => answer,
+            Err(Failure { error, .. }) => return (Err(error), None),
+        };
+        let usage = answer.usage.map(|usage| ProviderUsage {
+            provider: self.request.provider.clone(),
+            model: self.request.model.clone(),
+            usage,
+            estimated: answer.usage_estimated,
+            cost: provider.facts(&self.request.model).cost(&usage, answer.usd),
+        });
+        (parse(&answer.text()).map(|notes| self.with(notes)), usage)
+    }
+
+    fn with(&self, notes: Notes) -> HistoryCompaction {
+        let Plan { compaction, digest, most, kept, .. } = &self.plan;
+        let made = digest.with_notes(&notes, *most);
+        HistoryCompaction {
+            strategy: BY_MODEL.into(),
+            tokens_after: kept + made.text.len() as u64 / 4,
+            summary: made.text,
+            turns: made.turns,
+            turns_left_out: made.left_out,
+            limitations: made.limitations,
+            notes: Some(Box::new(notes)),
+            model: Some(self.request.model.clone()),
+            ..compaction.clone()
+        }
+    }
+
+    /// The compaction without the model, which could not write the summary.
+    pub(crate) fn without_model(self, error: &Error) -> HistoryCompaction {
+        let mut compaction = self.plan.compaction;
+        compaction.limitations.insert(0, format!("the model could not write the summary: {}", error.message));
+        compaction
+    }
+}
+
+/// Reads the object in an answer, which may have text or a code fence around it.
+fn parse(answer: &str) -> Result<Notes> {
+    let invalid = |why: &str| {
+        Error::new(Code::InvalidResponse, format!("the model's summary is not as asked: {why}"), "try again")
+    };
+    let object = answer.find('{').zip(answer.rfind('}')).filter(|(from, to)| from < to);
+    let (from, to) = object.ok_or_else(|| invalid("it has no JSON object"))?;
+    let fields: Map<String, Value> =
+        serde_json::from_str(&answer[from..=to]).map_err(|e| invalid(&format!("not a JSON object: {e}")))?;
+    let list = |name: &str| match fields.get(name) {
+        Some(Value::Array(all)) => all.iter().filter_map(note).take(MAX_NOTES).collect(),
+        Some(one) => note(one).into_iter().collect(),
+        None => Vec::new(),
+    };
+    let text = |name: &str| list(name).join("\n");
+    let notes = Notes {
+        goal: text("goal"),
+        state: text("state"),
+        decisions: list("decisions"),
+        findings: list("findings"),
+        files: list("files"),
+        commands: list("commands"),
+        open_tasks: list("open_tasks"),
+        next_step: text("next_step"),
+        pitfalls: list("pitfalls"),
+    };
+    if notes.goal.is_empty() || notes.state.is_empty() {
+        return Err(invalid("`goal` or `state` is missing"));
+    }
+    Ok(notes)
+}
+
+/// One note as text. Models write objects where a text is asked for, as `{"path": …, "what": …}`.
+fn note(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::Null => return None,
+        Value::String(text) => text.trim().to_owned(),
+        Value::Object(fields) => fields.values().filter_map(note).collect::<Vec<_>>().join(": "),
+        Value::Array(all) => all.iter().filter_map(note).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    };
+    (!text.is_empty()).then(|| text.chars().take(MAX_NOTE).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_read_with_a_fence_or_objects_around_its_texts() {
+        let notes = parse(
+            "Here:\n```json\n{\"goal\": \"fix it\", \"state\": [\"half\", \"done\"], \"files\": [{\"path\": \"a.rs\", \
+             \"what\": \"the parser\"}], \"findings\": \"port 81\", \"next_step\": null, \"other\": 1}\n```",
+        )
+        .expect("it is as asked");
+        assert_eq!((notes.goal.as_str(), notes.state.as_str()), ("fix it", "half\ndone"));
+        assert_eq!(notes.files, ["a.rs: the parser"]);
+        assert_eq!(notes.findings, ["port 81"]);
+        assert!(notes.next_step.is_empty());
+    }
+
+    #[test]
+    fn an_answer_without_a_goal_or_an_object_is_refused() {
+        for answer in ["", "Sure!", "{\"goal\": \"x\"}", "{\"goal\": \"\", \"state\": \"y\"}", "} {", "[1]"] {
+            let error = parse(answer).expect_err(answer);
+            assert_eq!(error.code, Code::InvalidResponse, "{answer}");
+        }
+    }
+}
