@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use crate::call::Answers;
-use crate::context::compaction;
+use crate::context::compaction::{self, Summary};
 use crate::conversation::history::{History, Settings};
 use crate::protocol::effort::Effort;
 use crate::protocol::error::{Code, Error, NoticeCode, Result};
@@ -382,16 +382,16 @@ impl Session {
 
     fn preview_compaction(&mut self, instructions: Option<&str>) -> Result<Accepted> {
         let plan = compaction::plan(&self.history, Trigger::Manual, instructions, self.room())?;
-        self.publish(Live::CompactionPreviewed(plan.compaction));
+        self.publish(Live::CompactionPreviewed(Box::new(plan.compaction)));
         Ok(Accepted::default())
     }
 
     /// Compacts at once, or returns the trip on which a model writes the summary.
     async fn compact(&mut self, instructions: Option<&str>) -> Result<Option<Trip>> {
         let plan = compaction::plan(&self.history, Trigger::Manual, instructions, self.room())?;
-        match self.summary_request(plan, instructions) {
-            Ok((provider, request)) => Ok(Some(Trip::Compact { provider, request: Box::new(request) })),
-            Err(compaction) => self.record(None, compaction.into()).await.map(|()| None),
+        match self.summary(plan, instructions) {
+            Summary::Asked(request) => Ok(Some(Trip::Compact(request))),
+            Summary::Made(compaction) => self.record(None, (*compaction).into()).await.map(|()| None),
         }
     }
 

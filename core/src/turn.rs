@@ -381,8 +381,8 @@ impl Turn {
         loop {
             match self.ask_session(Report::NextStep).await? {
                 Next::Request(step) => return Ok(*step),
-                Next::Summarize { provider, request } => {
-                    if let Some(it) = summarize(&self.reports, &*provider, *request).await? {
+                Next::Summarize(request) => {
+                    if let Some(it) = summarize(&self.reports, *request).await? {
                         self.budget.spend(it.usage, it.cost);
                     }
                 }

@@ -42,7 +42,7 @@ pub(super) fn run(cli: &Cli, args: &CompactArgs) -> Result<u8> {
     for event in events {
         match event {
             Event::Live(event) => match event.live {
-                Live::CompactionPreviewed(preview) => made = Some(preview),
+                Live::CompactionPreviewed(preview) => made = Some(*preview),
                 Live::Notice { message, .. } => output.aside(&message),
                 _ => {}
             },

@@ -514,10 +514,8 @@ mod tests {
         assert_eq!((cut.lines_total, cut.bytes_total), (5000, long.len() as u64));
         assert_eq!(it.text.lines().filter(|l| l.starts_with("line ")).count() as u64, 5000 - cut.lines_omitted);
         assert!(it.text.contains(&format!("…[truncated {} of 5000 lines]\n", cut.lines_omitted)), "{}", it.text);
-        let told = format!(
-            "line 4999\n--- output truncated (5000 lines, 47.7KB) ---\nFull output: .pixir/out/cmd-1.txt\nExplore: grep pattern=<pattern> path=.pixir/out/cmd-1.txt\n         read path=.pixir/out/cmd-1.txt offset=4901 limit=100\n"
-        );
-        assert!(it.text.ends_with(&told), "{}", &it.text[it.text.len() - 400..]);
+        let told = "line 4999\n--- output truncated (5000 lines, 47.7KB) ---\nFull output: .pixir/out/cmd-1.txt\nExplore: grep pattern=<pattern> path=.pixir/out/cmd-1.txt\n         read path=.pixir/out/cmd-1.txt offset=4901 limit=100\n";
+        assert!(it.text.ends_with(told), "{}", &it.text[it.text.len() - 400..]);
         assert!(it.text.len() < Budget::TYPED.bytes + 500);
         assert_eq!(saved, long);
     }

@@ -10,7 +10,7 @@ mod tests;
 use std::sync::Arc;
 
 pub(crate) use branch::{branch, left_behind};
-pub(crate) use by_model::SummaryRequest;
+pub(crate) use by_model::{Summary, SummaryRequest};
 use digest::Digest;
 
 use crate::conversation::history::{History, length_of, starts_turn};

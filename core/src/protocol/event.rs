@@ -224,7 +224,7 @@ pub enum Live {
     },
     /// The preview of a compaction; nothing was written.
     #[serde(rename = "compaction_planned")]
-    CompactionPreviewed(HistoryCompaction),
+    CompactionPreviewed(Box<HistoryCompaction>),
     /// The preview of a restore; no file was touched.
     #[serde(rename = "restore_planned")]
     RestorePreviewed(RestorePreview),

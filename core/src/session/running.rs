@@ -9,16 +9,15 @@ use super::work::{Job, OpenApproval, OpenForm, RunningTurn, Work};
 use super::{Session, Travel};
 use crate::call::Permissions;
 use crate::config::SummaryAuthor;
-use crate::context::compaction::{self, Plan, Room, SummaryRequest};
+use crate::context::compaction::{self, Plan, Room, Summary, SummaryRequest};
 use crate::context::prompt;
 use crate::conversation::history::{History, Settings};
 use crate::protocol::error::{Code, Error, ErrorBody, NoticeCode, Result};
 use crate::protocol::event::{
-    AssistantMessage, Attachment, Delivery, Fact, HistoryCompaction, Live, SettingsChanged, Severity, Status,
-    ToolResult, Trigger, TurnEnded, TurnStatus, UserCommand, UserMessage,
+    AssistantMessage, Attachment, Delivery, Fact, Live, SettingsChanged, Severity, Status, ToolResult, Trigger,
+    TurnEnded, TurnStatus, UserCommand, UserMessage,
 };
 use crate::protocol::input::{Accepted, Message, SettingsChange};
-use crate::provider::Provider;
 use crate::turn::{Next, Outcome, Report, Reports, Step, Turn, smaller};
 
 /// How often History is compacted before one request; each compaction leaves half as much as the one before.
@@ -180,9 +179,9 @@ impl Session {
             self.publish_queue();
         }
         self.mark_steered();
-        if let Some((provider, request)) = self.relieve_pressure().await? {
+        if let Some(request) = self.relieve_pressure().await? {
             self.set_status(Status::Compacting);
-            return Ok(Next::Summarize { provider, request: Box::new(request) });
+            return Ok(Next::Summarize(request));
         }
         self.draft = Default::default();
         self.set_status(Status::Thinking);
@@ -203,7 +202,7 @@ impl Session {
     /// the summary, returns what asks it.
     ///
     /// [`CompactionOptions::threshold`]: crate::CompactionOptions::threshold
-    async fn relieve_pressure(&mut self) -> Result<Option<(Arc<dyn Provider>, SummaryRequest)>> {
+    async fn relieve_pressure(&mut self) -> Result<Option<Box<SummaryRequest>>> {
         let Settings { provider, model, .. } = self.history.settings.clone();
         let facts = self.services.providers.facts(&provider, &model);
         let Some(window) = facts.working_window() else { return Ok(None) };
@@ -225,9 +224,9 @@ impl Session {
                 Err(error) if error.code == Code::NothingToDo => break,
                 Err(error) => return Err(error),
             };
-            match self.summary_request(plan, None) {
-                Ok(asked) => return Ok(Some(asked)),
-                Err(compaction) => self.record(None, compaction.into()).await?,
+            match self.summary(plan, None) {
+                Summary::Asked(request) => return Ok(Some(request)),
+                Summary::Made(compaction) => self.record(None, (*compaction).into()).await?,
             }
         }
         // An estimate may be a tenth too high.
@@ -238,35 +237,28 @@ impl Session {
         Ok(None)
     }
 
-    /// Returns what asks the model for the summary, or the compaction without a model where none is to write it.
-    pub(super) fn summary_request(
-        &self,
-        mut plan: Plan,
-        instructions: Option<&str>,
-    ) -> std::result::Result<(Arc<dyn Provider>, SummaryRequest), HistoryCompaction> {
-        let Settings { provider, model, toolset, .. } = &self.history.settings;
+    /// The summary of this compaction, or what asks the model for it.
+    pub(super) fn summary(&self, mut plan: Plan, instructions: Option<&str>) -> Summary {
+        let Settings { provider, toolset, .. } = &self.history.settings;
         let author = self.services.options.compaction.author;
         // The model has just written a summary, and it was too long.
         let is_again = self.history.path().last().is_some_and(|it| matches!(it.fact, Fact::HistoryCompaction(_)));
         if author == SummaryAuthor::Pixir || is_again {
-            return Err(plan.compaction);
+            return Summary::Made(Box::new(plan.compaction));
         }
         let connected = match self.services.providers.connect(provider) {
             Ok(connected) => connected,
             Err(error) => {
                 plan.compaction.limitations.push(format!("no model could be asked: {}", error.message));
-                return Err(plan.compaction);
+                return Summary::Made(Box::new(plan.compaction));
             }
         };
         if author == SummaryAuthor::Auto && !connected.writes_summaries() {
-            return Err(plan.compaction);
+            return Summary::Made(Box::new(plan.compaction));
         }
-        let window = connected.facts(model).window;
         let tools = self.services.registry.specs(*toolset);
         let family = self.history.family.as_deref().unwrap_or(self.id.as_str());
-        let request =
-            SummaryRequest::new(plan, &self.history, instructions, window, tools, &self.services.blobs, family);
-        request.map(|request| (connected, request))
+        SummaryRequest::of(connected, plan, &self.history, instructions, tools, &self.services.blobs, family)
     }
 
     /// Makes room after the Provider rejected a request as too long. Each attempt leaves half as much as the one before.

@@ -101,10 +101,7 @@ pub(super) enum Trip {
         seq: u64,
     },
     /// A model writes the summary of a compaction.
-    Compact {
-        provider: Arc<dyn Provider>,
-        request: Box<SummaryRequest>,
-    },
+    Compact(Box<SummaryRequest>),
 }
 
 impl Trip {
@@ -117,7 +114,7 @@ impl Trip {
                 Status::Idle
             }
             Trip::MoveHead { summarize: Summarize::Model, .. } => Status::Thinking,
-            Trip::Compact { .. } => Status::Compacting,
+            Trip::Compact(_) => Status::Compacting,
             Trip::Undo { .. } | Trip::Redo { .. } | Trip::MoveHead { .. } | Trip::Fork { .. } => Status::Working,
         }
     }
@@ -175,7 +172,7 @@ impl Travel {
             Trip::Redo { options } => self.redo(&options).await,
             Trip::MoveHead { to_seq, summarize, files } => self.move_head(to_seq, summarize, files).await,
             Trip::Fork { seq } => self.fork(seq).await,
-            Trip::Compact { provider, request } => self.compact(&*provider, *request).await,
+            Trip::Compact(request) => self.compact(*request).await,
         };
         let arrived = match outcome {
             Ok(accepted) => Ok(accepted),
@@ -192,11 +189,11 @@ impl Travel {
     // ─── The window ───
 
     /// Records the compaction with the model's summary, or the one without a model if the model fails.
-    async fn compact(&self, provider: &dyn Provider, request: SummaryRequest) -> std::result::Result<Accepted, Stop> {
+    async fn compact(&self, request: SummaryRequest) -> std::result::Result<Accepted, Stop> {
         self.writable()?;
         let mut interrupted = self.interrupted.clone();
         tokio::select! {
-            compacted = summarize(&self.reports, provider, request) => drop(compacted?),
+            compacted = summarize(&self.reports, request) => drop(compacted?),
             _ = interrupted.wait_for(|it| *it) => {
                 return Err(Stop::interrupted("the compaction was interrupted; the conversation stays as it was"));
             }

@@ -62,7 +62,7 @@ pub(crate) enum Next {
     /// It sends a request.
     Request(Box<Step>),
     /// The window is nearly full, so a model first summarizes the older part of the conversation.
-    Summarize { provider: Arc<dyn Provider>, request: Box<SummaryRequest> },
+    Summarize(Box<SummaryRequest>),
 }
 
 /// Everything that the next request needs.

@@ -4,16 +4,11 @@ use super::Reports;
 use crate::call::Gone;
 use crate::context::compaction::SummaryRequest;
 use crate::protocol::event::{Live, ProviderUsage, Severity};
-use crate::provider::Provider;
 
 /// Asks the model once, and records the compaction: with the model's summary, or without it if the model fails. Returns
 /// what the request used.
-pub(crate) async fn summarize(
-    reports: &Reports,
-    provider: &dyn Provider,
-    request: SummaryRequest,
-) -> Result<Option<ProviderUsage>, Gone> {
-    let (made, usage) = request.ask(provider).await;
+pub(crate) async fn summarize(reports: &Reports, request: SummaryRequest) -> Result<Option<ProviderUsage>, Gone> {
+    let (made, usage) = request.ask().await;
     if let Some(usage) = &usage {
         reports.record(usage.clone()).await?;
     }

@@ -232,7 +232,7 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
         Live::RestorePreviewed(preview) => return travel::on_preview(state, preview),
         Live::CompactionPreviewed(preview) => {
             let instructions = state.pending.compact_instructions.clone();
-            return state.open(Overlay::Compaction(CompactionView::new(preview, instructions)));
+            return state.open(Overlay::Compaction(CompactionView::new(*preview, instructions)));
         }
         Live::SessionForked { session_id } => {
             let effects = open_session(state, &session_id);

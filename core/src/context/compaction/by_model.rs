@@ -37,25 +37,33 @@ continue the work without it. Answer with one JSON object and nothing else, and 
 `goal` and `state` are texts, `next_step` is a text, the others are lists of texts and may be empty. \
 At most 1,200 words. What the user said and what you said stay apart.";
 
+/// Who writes the summary of a compaction.
+pub(crate) enum Summary {
+    /// pixir has written it.
+    Made(Box<HistoryCompaction>),
+    /// The model is to be asked.
+    Asked(Box<SummaryRequest>),
+}
+
 /// A compaction that waits for the model's summary.
-#[derive(Debug)]
 pub(crate) struct SummaryRequest {
+    provider: Arc<dyn Provider>,
     plan: Plan,
     request: Request,
 }
 
 impl SummaryRequest {
-    /// # Errors
-    /// The compaction without a model, if the part that it replaces does not fit into one request.
-    pub(crate) fn new(
+    /// The request for this plan, or the compaction without a model if the part that it replaces does not fit into one
+    /// request.
+    pub(crate) fn of(
+        provider: Arc<dyn Provider>,
         mut plan: Plan,
         history: &History,
         instructions: Option<&str>,
-        window: Option<u64>,
         tools: Arc<[ToolSpec]>,
         blobs: &Blobs,
         cache_key: &str,
-    ) -> std::result::Result<SummaryRequest, HistoryCompaction> {
+    ) -> Summary {
         let mut items = History::fold(plan.dropped.iter().cloned()).items();
         let ask = match instructions {
             Some(focus) => format!("{ASK}\nThe user asks you to mind this in the notes: {focus}"),
@@ -63,17 +71,18 @@ impl SummaryRequest {
         };
         items.push(Item::user(ask));
         let request = Request { items, ..prompt::request(history, tools, blobs, cache_key) };
+        let window = provider.facts(&request.model).window;
         if window.is_some_and(|window| request.estimated_tokens() + ASIDE > window) {
             plan.compaction.limitations.push("the replaced part is too long for the model to read at once".into());
-            return Err(plan.compaction);
+            return Summary::Made(Box::new(plan.compaction));
         }
-        Ok(SummaryRequest { plan, request })
+        Summary::Asked(Box::new(SummaryRequest { provider, plan, request }))
     }
 
     /// Asks the model. Returns the compaction with its summary, and what the request used. The error is the Provider's,
     /// or `INVALID_RESPONSE` for an answer that is not as asked.
-    pub(crate) async fn ask(&self, provider: &dyn Provider) -> (Result<HistoryCompaction>, Option<ProviderUsage>) {
-        let answer = match provider.answer(&self.request, &mut |_| {}).await {
+    pub(crate) async fn ask(&self) -> (Result<HistoryCompaction>, Option<ProviderUsage>) {
+        let answer = match self.provider.answer(&self.request, &mut |_| {}).await {
             Ok(answer) => answer,
             Err(Failure { error, .. }) => return (Err(error), None),
         };
@@ -82,7 +91,7 @@ impl SummaryRequest {
             model: self.request.model.clone(),
             usage,
             estimated: answer.usage_estimated,
-            cost: provider.facts(&self.request.model).cost(&usage, answer.usd),
+            cost: self.provider.facts(&self.request.model).cost(&usage, answer.usd),
         });
         (parse(&answer.text()).map(|notes| self.with(notes)), usage)
     }
