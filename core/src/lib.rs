@@ -66,4 +66,4 @@ pub use files::changes;
 
 // Processes and signals of the program around it, and its part as the sandbox's launcher.
 pub use process::{EndSignals, OfThePerson, adopt_orphans};
-pub use sandbox::{Policy, launch_through, run_as_launcher, working_tier};
+pub use sandbox::{LAUNCHER, Policy, launch_through, run_as_launcher, working_tier};

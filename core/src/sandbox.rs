@@ -1,14 +1,17 @@
 //! The kernel's confinement of every program that a call starts.
 //!
-//! A program starts through the *launcher*: pixir's own executable under another name ([`LAUNCHER`]). The launcher reads a
-//! [`Plan`], confines itself, and runs the program. The [`Tier`] is the kernel mechanism that this machine has for it; the
-//! [`Policy`] says what the program may see and change.
+//! A program starts through the *launcher*: a small executable beside pixir's, or else pixir's own under that name
+//! ([`LAUNCHER`]). The launcher reads a [`Plan`], confines itself, and runs the program. The [`Tier`] is the kernel
+//! mechanism that this machine has for it; the [`Policy`] says what the program may see and change.
 
 use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
@@ -27,8 +30,8 @@ mod view; // what a policy shows and lets change
 pub(crate) use view::{Own, Places};
 use view::{View, Views};
 
-/// The name (argument 0) under which pixir's executable is the launcher.
-const LAUNCHER: &str = "pixir-sandbox";
+/// The name (argument 0) under which pixir's executable is the launcher, and of the launcher's own executable.
+pub const LAUNCHER: &str = "pixir-sandbox";
 
 /// Said on stderr when processes outlived the program.
 pub(crate) const LEFT_BEHIND: &str = "processes that the command left running were stopped\n";
@@ -38,14 +41,17 @@ const NOT_SET_UP: &str = "the sandbox could not be set up";
 /// The signal by which the launcher ends itself then.
 const STARTS_NOTHING: Signal = Signal::SYS;
 
+/// How far apart pixir and the launcher beside it may have been built or installed.
+const BUILT_TOGETHER: Duration = Duration::from_secs(15 * 60);
+
 /// The executable that takes the launcher's part, once one is known.
 static EXECUTABLE: OnceLock<PathBuf> = OnceLock::new();
 
 /// Takes the launcher's part if this process was started for that, which the arguments of the process tell. Call it first
 /// in `main`: without this call, or one of [`launch_through`], nothing confines programs, and pixir asks before it runs any.
 pub fn run_as_launcher(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
-    launch_through(Path::new("/proc/self/exe"));
     if args.next().is_none_or(|name| name != LAUNCHER) {
+        launch_through(Path::new("/proc/self/exe"));
         return None;
     }
     #[cfg(target_os = "linux")]
@@ -54,9 +60,20 @@ pub fn run_as_launcher(mut args: impl Iterator<Item = OsString>) -> Option<ExitC
     Some(ExitCode::FAILURE)
 }
 
-/// Lets this executable, whose `main` begins with [`run_as_launcher`], take the launcher's part. The first call counts.
+/// Lets this executable, whose `main` begins with [`run_as_launcher`], take the launcher's part, or the launcher of the
+/// same build beside it, which starts faster. The first call counts.
 pub fn launch_through(executable: &Path) {
-    let _ = EXECUTABLE.set(executable.to_owned());
+    let _ = EXECUTABLE.set(launcher_beside(executable).unwrap_or_else(|| executable.to_owned()));
+}
+
+/// The launcher beside an executable, if it was built with it.
+fn launcher_beside(executable: &Path) -> Option<PathBuf> {
+    let own = fs::canonicalize(executable).ok()?;
+    let beside = own.with_file_name(LAUNCHER);
+    let (own, found) = (fs::metadata(own).ok()?, fs::symlink_metadata(&beside).ok()?);
+    // Another user's file could do anything, and one that was built long before may not understand this build.
+    let apart = own.modified().ok()?.duration_since(found.modified().ok()?).unwrap_or_else(|before| before.duration());
+    (found.is_file() && found.uid() == own.uid() && apart < BUILT_TOGETHER).then_some(beside)
 }
 
 /// The strongest tier that works on this machine, at most `wish`. What was found is kept in the state folder `home`.
