@@ -115,3 +115,26 @@ fn a_long_conversation_leaves_no_descriptor_and_no_thread_behind() {
     terminal.send("\x04");
     terminal.end().assert_sane();
 }
+
+/// Broken build: a summary that grows with each compaction. In a window of 4,096 tokens, of which the tools need half, the
+/// conversation then ends after about 34 Turns.
+#[test]
+fn a_conversation_goes_on_in_a_window_that_the_tools_half_fill() {
+    let shell = Shell::new(&[("notes.md", "one\ntwo\nthree\n")]);
+    let turns = 80;
+    let replies = (0..turns).flat_map(|n| {
+        [call("call_1", "read", json!({ "path": "notes.md" })), text(&format!("Answer {n}: **three** lines.\n"))]
+    });
+    let server = Server::counting(replies.collect(), 4_096);
+    let flags = ["--config", "compaction.summary=pixir", "--base-url", &server.url, "--dialect", "chat"];
+    let flags = [flags.as_slice(), &["--model", "other"]].concat();
+    let mut terminal = Terminal::start(&shell, &flags, 120, 40);
+    terminal.wait_for("Ask pixir");
+    for turn in 0..turns {
+        terminal.send(&format!("look {turn}\r"));
+        terminal.wait_for(&format!("Answer {turn}:"));
+        terminal.wait_for("/ commands");
+    }
+    terminal.send("\x04");
+    terminal.end().assert_sane();
+}
