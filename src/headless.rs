@@ -1,6 +1,7 @@
 //! The plain Presenter: one Turn as text, as one JSON document, or as lines of events.
 
 use std::io::IsTerminal as _;
+use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -204,6 +205,8 @@ impl<'a> TurnReport<'a> {
     fn record(&mut self, fact: &Fact) {
         match fact {
             Fact::AssistantMessage(AssistantMessage { text, partial, .. }) => {
+                // The message has it, and may be megabytes long.
+                self.streamed = String::new();
                 if self.answering {
                     self.answer = format!("{}\n\n{text}", self.answer);
                 } else {
@@ -276,18 +279,19 @@ impl<'a> TurnReport<'a> {
         }
     }
 
-    fn conclude(self, began: Instant) -> u8 {
+    fn conclude(mut self, began: Instant) -> u8 {
         let error = self.error();
         let files = changes::between(self.results.iter(), &self.blobs);
         let exit = self.exit(error.as_ref());
         let status = self.end.as_ref().map_or("failed", |end| end.status.name());
         // The demo deletes its workspace and its Session when it ends.
         let resume = (self.narrate == Narrate::OnStderr).then(|| format!("pixir resume {}", self.session));
+        let output = mem::take(if self.answer.is_empty() { &mut self.streamed } else { &mut self.answer });
         let mut result = json!({
             "ok": exit == 0,
             "status": status,
             "session_id": self.session,
-            "output": if self.answer.is_empty() { &self.streamed } else { &self.answer },
+            "output": "",
             "usage": self.usage,
             "cost": self.cost,
             "tool_calls": self.tool_calls,
@@ -297,6 +301,7 @@ impl<'a> TurnReport<'a> {
             "exit_code": exit,
             "duration_ms": u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
         });
+        result["output"] = Value::String(output);
         let mut next = Vec::new();
         if let Some(error) = &error {
             result["error"] = json!({ "kind": error.kind(), "message": error.message, "details": error.details });

@@ -232,7 +232,7 @@ fn the_core_never_prints_and_never_reads_the_environment() {
 /// opens files itself opens no path of the workspace, for the reason beside it.
 #[test]
 fn files_of_the_workspace_are_opened_through_its_path_layer() {
-    const OPENS_OTHER_FILES: [(&str, &str); 25] = [
+    const OPENS_OTHER_FILES: [(&str, &str); 26] = [
         ("call/present.rs", "saved outputs, in the state folder"),
         ("config.rs", "the user's configuration"),
         ("config/credentials.rs", "the user's keys"),
@@ -253,6 +253,7 @@ fn files_of_the_workspace_are_opened_through_its_path_layer() {
         ("provider/demo.rs", "the sample project of the demo"),
         ("provider/record.rs", "the file that the user names with --record"),
         ("run.rs", "which file on PATH is a program"),
+        ("sandbox.rs", "which executable is the launcher; it reads none"),
         ("sandbox/enter.rs", "a file in memory of its own"),
         ("sandbox/enter/landlock.rs", "paths that it confines"),
         ("sandbox/enter/namespaces.rs", "mounts and /proc"),

@@ -345,3 +345,14 @@ fn the_model_reads_both_outputs_of_a_command_in_their_order() {
     assert!(outputs[1].starts_with("test 1 ok\n") && outputs[1].contains("\n9000 passed\n"), "{}", outputs[1]);
     assert!(outputs[2].starts_with("no match in 0 files\n[exit:1 | "), "{}", outputs[2]);
 }
+
+/// Broken build: one that takes more than the first line of `.git/HEAD`, whose text the repository chooses.
+#[test]
+fn the_model_is_told_the_branch_and_what_usually_tests_the_project() {
+    let shell =
+        Shell::new(&[("Cargo.toml", ""), ("Makefile", "test:\n"), (".git/HEAD", "ref: refs/heads/fix\nmore\n")]);
+    let server = Server::start(vec![text("Done.")]);
+    assert_eq!(run(&shell, &server, Dialect::Chat, &["--headless", "--json", "look"]).code, 0);
+    let sent = server.bodies()[0].to_string();
+    assert!(sent.contains(r"git branch: fix\nusual tests: cargo test, make test (judged by file names)\n"), "{sent}");
+}

@@ -21,12 +21,14 @@ Work:
 - Make the smallest change that does the whole job. Use edit for existing files, write for new ones.
 - Verify: run the project's own tests or build when there is one, and read what they print.
 - When something fails, say so plainly and give the reason. Never claim what you did not see.
+- Go on until the work is done or you need the user. Leave unrelated changes alone, and commit only if asked.
 
 Tools:
 ",
             $tools,
             "\
 - Every result ends with a footer: [exit:0 | 12ms]. A non-zero exit is information, not an accident.
+- Long outputs are cut in the middle; the result names a file with the whole. The user can undo the changes of a turn.
 - The user or the mode may refuse a call. Respect that, and ask or try another way.
 
 Answers:
@@ -128,7 +130,12 @@ pub(crate) fn collect_context(
     variables: &[(String, String)],
 ) -> Vec<ContextDocument> {
     let root = workspace.root().display();
-    let environment = format!("workspace: {root}\nplatform: {}\ndate: {}", std::env::consts::OS, today(variables));
+    let mut environment = format!("workspace: {root}\nplatform: {}\ndate: {}", std::env::consts::OS, today(variables));
+    for (name, value) in [("git branch", branch(workspace)), ("usual tests", usual_tests(workspace))] {
+        if let Some(value) = value {
+            environment.push_str(&format!("\n{name}: {value}"));
+        }
+    }
     let mut documents = vec![ContextDocument { source: "environment".into(), text: environment }];
     if let Some(folder) = user_folder {
         let path = folder.join("AGENTS.md");
@@ -143,6 +150,29 @@ pub(crate) fn collect_context(
     });
     documents.extend(found);
     documents
+}
+
+/// The branch of the repository in the workspace, or the commit if it is on none.
+fn branch(workspace: &Workspace) -> Option<String> {
+    let head = workspace.read(&workspace.locate(".git/HEAD").ok()?).ok()?.bytes;
+    let head = visible(String::from_utf8_lossy(&head[..head.len().min(200)]).lines().next()?.trim());
+    Some(head.strip_prefix("ref: refs/heads/").map_or_else(|| head.chars().take(12).collect(), str::to_owned))
+}
+
+/// What tests a project with these files, as far as their names tell.
+fn usual_tests(workspace: &Workspace) -> Option<String> {
+    let known = [
+        ("Cargo.toml", "cargo test"),
+        ("go.mod", "go test ./..."),
+        ("package.json", "npm test"),
+        ("pyproject.toml", "pytest"),
+        ("pytest.ini", "pytest"),
+        ("Makefile", "make test"),
+    ];
+    let there = |file: &str| workspace.locate(file).is_ok_and(|at| workspace.is_file(&at));
+    let mut commands: Vec<&str> = known.into_iter().filter(|(file, _)| there(file)).map(|(_, test)| test).collect();
+    commands.dedup();
+    (!commands.is_empty()).then(|| format!("{} (judged by file names)", commands.join(", ")))
 }
 
 /// The date here. Where no variable names a time zone, the rules of this machine's own are in one file; to learn their

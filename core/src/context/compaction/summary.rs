@@ -133,14 +133,14 @@ fn line(turn: &TurnDigest) -> String {
         request => format!("- Turn {}: {request}", turn.turn),
     };
     match turn.answer.as_str() {
-        "" => text.push_str("\n  You gave no answer."),
-        answer => text.push_str(&format!("\n  You answered: {answer}")),
+        "" => text.push_str("\n  - You gave no answer."),
+        answer => text.push_str(&format!("\n  - You answered: {answer}")),
     }
     if !turn.changed.is_empty() {
-        text.push_str(&format!("\n  Changed: {}", turn.changed.join(", ")));
+        text.push_str(&format!("\n  - Changed: {}", turn.changed.join(", ")));
     }
     if !turn.failed.is_empty() {
-        text.push_str(&format!("\n  Failed: {}", turn.failed.join(", ")));
+        text.push_str(&format!("\n  - Failed: {}", turn.failed.join(", ")));
     }
     text
 }
@@ -148,9 +148,9 @@ fn line(turn: &TurnDigest) -> String {
 /// The notes as Markdown.
 fn rendered(notes: &Notes) -> String {
     let mut text = String::new();
-    let one = |title: &str, text: &str| (!text.is_empty()).then(|| format!("{title}: {text}"));
+    let one = |title: &str, text: &str| (!text.is_empty()).then(|| format!("**{title}:** {text}"));
     let lines = [one("Goal", &notes.goal), one("State", &notes.state), one("Next step", &notes.next_step)];
-    text.push_str(&lines.into_iter().flatten().collect::<Vec<_>>().join("\n"));
+    text.push_str(&lines.into_iter().flatten().collect::<Vec<_>>().join("\n\n"));
     let lists = [
         ("Open tasks", &notes.open_tasks),
         ("Decisions", &notes.decisions),
@@ -160,10 +160,8 @@ fn rendered(notes: &Notes) -> String {
         ("Commands", &notes.commands),
     ];
     for (title, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
-        text.push_str(&format!(
-            "\n{title}:\n{}",
-            list.iter().map(|it| format!("- {it}\n")).collect::<String>().trim_end()
-        ));
+        let bullets: String = list.iter().map(|it| format!("- {it}\n")).collect();
+        text.push_str(&format!("\n\n**{title}:**\n\n{}", bullets.trim_end()));
     }
     text
 }

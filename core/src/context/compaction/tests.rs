@@ -191,7 +191,7 @@ fn an_answered_request_is_not_called_open_and_each_side_keeps_its_words() {
     let room = Some(Room { window: 16_000, fixed: 2_000, shrink: 0 });
     let compaction = plan(&talk.history, Trigger::Manual, None, room).expect("there is something").compaction;
     let summary = &compaction.summary;
-    assert!(summary.contains("- Turn 1: first question\n  You answered: …"), "{summary}");
+    assert!(summary.contains("- Turn 1: first question\n  - You answered: …"), "{summary}");
     assert!(summary.contains("ends with FORTY-TWO.") && summary.contains("ends with BLUE."), "{summary}");
     assert!(!summary.contains("continue, word for word"), "no request is open: {summary}");
     assert_eq!(compaction.limitations.len(), 1, "{:?}", compaction.limitations);
