@@ -7,6 +7,7 @@ use pixir_core::{EndSignals, Result};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{App, ExitSummary, Launch, next_event, replay_due};
+use crate::app::editor::Editing;
 use crate::app::presence::Presence;
 use crate::state::{FrameStats, Now};
 use crate::terminal::{Keyboard, Screen, TerminalEvent, can_suspend};
@@ -21,6 +22,8 @@ const QUIET_FRAME: Duration = Duration::from_millis(8);
 const QUIET: Duration = Duration::from_millis(2);
 /// How long a signal that was meant for the editor may take to arrive after the editor has ended.
 const LATE_SIGNAL: Duration = Duration::from_millis(20);
+/// How often pixir looks whether the editor has stopped, beside the signal that says so.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// How long after a change the draft is saved.
 const SAVE_AFTER: Duration = Duration::from_millis(200);
 
@@ -205,15 +208,19 @@ async fn edit(app: &mut App, signals: &mut Signals) -> Option<u8> {
                     return Some(number);
                 }
             },
-            _ = of_child.recv() => {
-                // The editor has stopped itself, so pixir stops as well. `fg` continues both.
-                if editing.is_stopped() && can_suspend() {
-                    let _ = rustix::process::kill_current_process_group(rustix::process::Signal::STOP);
-                }
-            }
+            _ = of_child.recv() => stop_with(&editing),
+            // One signal can stand for several, and the state may follow it.
+            () = tokio::time::sleep(LOOK_AGAIN) => stop_with(&editing),
             // Events are handled meanwhile, but no frame is drawn.
             () = app.listen() => {}
         }
+    }
+}
+
+/// Stops pixir if the editor has stopped itself. `fg` continues both.
+fn stop_with(editing: &Editing) {
+    if editing.is_stopped() && can_suspend() {
+        let _ = rustix::process::kill_current_process_group(rustix::process::Signal::STOP);
     }
 }
 
