@@ -65,5 +65,5 @@ pub use conversation::{history, tree, usage};
 pub use files::changes;
 
 // Processes and signals of the program around it, and its part as the sandbox's launcher.
-pub use process::{EndSignals, OfThePerson, adopt_orphans};
+pub use process::{EndSignals, OfThePerson, adopt_orphans, between_starts};
 pub use sandbox::{LAUNCHER, Policy, launch_through, run_as_launcher, working_tier};

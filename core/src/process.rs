@@ -10,5 +10,5 @@ pub use ending::EndSignals;
 pub(crate) use environment::environment;
 pub(crate) use group::children;
 pub(crate) use group::{Ended, Group, Stopping, Stream, drain, joined, program};
-pub use group::{OfThePerson, adopt_orphans};
+pub use group::{OfThePerson, adopt_orphans, between_starts};
 pub(crate) use sweep::sweep;

@@ -425,7 +425,8 @@ impl Screen {
     pub(crate) fn suspend(&mut self) -> io::Result<()> {
         self.pause();
         // pixir catches SIGTSTP itself, so it stops the group with SIGSTOP, which no process can catch.
-        let _ = rustix::process::kill_current_process_group(rustix::process::Signal::STOP);
+        let _ =
+            pixir_core::between_starts(|| rustix::process::kill_current_process_group(rustix::process::Signal::STOP));
         self.resume()
     }
 }

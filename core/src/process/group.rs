@@ -399,6 +399,13 @@ async fn read_some(stream: &mut Option<impl tokio::io::AsyncRead + Unpin>, buffe
     }
 }
 
+/// Runs this while pixir starts no process. A start that is stopped half way keeps its thread waiting, and with it all of
+/// pixir from stopping.
+pub fn between_starts<T>(work: impl FnOnce() -> T) -> T {
+    let _leaders = leaders();
+    work()
+}
+
 fn leaders() -> MutexGuard<'static, BTreeSet<i32>> {
     LEADERS.lock()
 }

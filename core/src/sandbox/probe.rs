@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::{EXECUTABLE, LAUNCHER, Plan, View};
+use crate::process::between_starts;
 use crate::protocol::sandbox::Tier;
 use crate::storage::regular;
 
@@ -58,7 +59,8 @@ pub(super) fn works(tier: Tier) -> bool {
     let mut command = Command::new(executable);
     let command = std::os::unix::process::CommandExt::arg0(&mut command, LAUNCHER).arg(plan).arg("");
     let quiet = command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    quiet.status().is_ok_and(|status| status.success())
+    let child = between_starts(|| quiet.spawn());
+    child.and_then(|mut child| child.wait()).is_ok_and(|status| status.success())
 }
 
 /// What the answer depends on: this start of the machine, the namespaces and the user, and this build.

@@ -3,7 +3,8 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use pixir_core::{EndSignals, Result};
+use pixir_core::{EndSignals, Result, between_starts};
+use rustix::process::kill_current_process_group;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{App, ExitSummary, Launch, next_event, replay_due};
@@ -220,7 +221,7 @@ async fn edit(app: &mut App, signals: &mut Signals) -> Option<u8> {
 /// Stops pixir if the editor has stopped itself. `fg` continues both.
 fn stop_with(editing: &Editing) {
     if editing.is_stopped() && can_suspend() {
-        let _ = rustix::process::kill_current_process_group(rustix::process::Signal::STOP);
+        let _ = between_starts(|| kill_current_process_group(rustix::process::Signal::STOP));
     }
 }
 
