@@ -189,6 +189,8 @@ fn defaults() -> Vec<(&'static str, Option<toml::Value>)> {
         ("requests.head", seconds(patience.head)),
         ("requests.idle", seconds(patience.idle)),
         ("requests.progress", seconds(patience.progress)),
+        ("compaction.summary", Some("auto".into())),
+        ("compaction.threshold", Some(0.85.into())),
         ("screen.mouse", Some(true.into())),
         ("screen.inline", Some(false.into())),
         ("screen.motion", Some(true.into())),
