@@ -424,9 +424,7 @@ impl Screen {
     /// An error of the terminal when it is taken again.
     pub(crate) fn suspend(&mut self) -> io::Result<()> {
         self.pause();
-        // pixir catches SIGTSTP itself, so it stops the group with SIGSTOP, which no process can catch.
-        let _ =
-            pixir_core::between_starts(|| rustix::process::kill_current_process_group(rustix::process::Signal::STOP));
+        stop_group();
         self.resume()
     }
 }
@@ -459,6 +457,12 @@ impl Drop for Screen {
 fn erasing() -> Erasing {
     let is_screen = std::env::var("TERM").is_ok_and(|it| it.starts_with("screen"));
     if !is_screen || std::env::var_os("TMUX").is_some() { Erasing::PenColour } else { Erasing::DefaultColour }
+}
+
+/// Stops pixir and the other processes of its group, as Ctrl+Z does in a shell. Returns when they continue.
+pub(crate) fn stop_group() {
+    // pixir catches SIGTSTP itself, so it stops the group with SIGSTOP, which no process can catch.
+    let _ = pixir_core::between_starts(|| rustix::process::kill_current_process_group(rustix::process::Signal::STOP));
 }
 
 /// A shell can continue this process after it has stopped.

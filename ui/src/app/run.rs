@@ -3,15 +3,14 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use pixir_core::{EndSignals, Result, between_starts};
-use rustix::process::kill_current_process_group;
+use pixir_core::{EndSignals, Result};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{App, ExitSummary, Launch, next_event, replay_due};
 use crate::app::editor::Editing;
 use crate::app::presence::Presence;
 use crate::state::{FrameStats, Now};
-use crate::terminal::{Keyboard, Screen, TerminalEvent, can_suspend};
+use crate::terminal::{Keyboard, Screen, TerminalEvent, can_suspend, stop_group};
 use crate::update;
 
 /// The shortest time between two frames that no key has asked for: 30 frames a second are enough to read text as it
@@ -221,7 +220,7 @@ async fn edit(app: &mut App, signals: &mut Signals) -> Option<u8> {
 /// Stops pixir if the editor has stopped itself. `fg` continues both.
 fn stop_with(editing: &Editing) {
     if editing.is_stopped() && can_suspend() {
-        let _ = between_starts(|| kill_current_process_group(rustix::process::Signal::STOP));
+        stop_group();
     }
 }
 
