@@ -51,7 +51,7 @@ fn run(entries: usize, what: &str, frames: usize) -> (f64, usize) {
     })
 }
 
-#[expect(clippy::print_stdout, reason = "a table for whoever runs it")]
+#[expect(clippy::print_stdout, reason = "a bench prints its table")]
 fn report() {
     println!("| frame | entries | ms | bytes | instructions | budget |");
     println!("| --- | --- | --- | --- | --- | --- |");

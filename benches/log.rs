@@ -41,7 +41,7 @@ fn best<T>(mut work: impl FnMut() -> T) -> f64 {
     (0..RUNS).map(|_| once(&mut work)).fold(f64::INFINITY, f64::min)
 }
 
-#[expect(clippy::print_stdout, reason = "a table for whoever runs it")]
+#[expect(clippy::print_stdout, reason = "a bench prints its table")]
 fn main() {
     println!(
         "| entries | Log, MB | append, k/s | open+verify, MB/s | – ms | fold, M/s | request, ms | tree, ms | list, cold ms | list, warm ms | resume: history on screen, ms | memory, MB |"

@@ -43,7 +43,7 @@ fn read(dialect: Dialect, size: usize) {
     assert!(chunks >= size / 64 && answer.calls().next().is_some_and(|call| call.args.to_string().len() + 64 > size));
 }
 
-#[expect(clippy::print_stdout, reason = "a table for whoever runs it")]
+#[expect(clippy::print_stdout, reason = "a bench prints its table")]
 fn report() {
     println!("A text and a tool argument of so many bytes each, in deltas of 64 bytes, in pieces of {PIECE}.\n");
     println!("| dialect | bytes | stream | instructions | for each byte of the stream | ms |");

@@ -21,7 +21,7 @@ use shell::Shell;
 
 const RUNS: usize = 15;
 
-#[expect(clippy::print_stdout, reason = "a table for whoever runs it")]
+#[expect(clippy::print_stdout, reason = "a bench prints its table")]
 fn main() {
     confined::commands();
     confined::judgements();
@@ -47,7 +47,7 @@ fn main() {
 }
 
 /// A line of commands beside the same line in a shell.
-#[expect(clippy::print_stdout, reason = "a table for whoever runs it")]
+#[expect(clippy::print_stdout, reason = "a bench prints its table")]
 fn chains(shell: &Shell) {
     let text: String = (0..1_000_000).map(|n| format!("{n} {}\n", if n % 7 == 0 { "ERROR" } else { "fine" })).collect();
     shell.write("big.txt", &text);
@@ -89,7 +89,7 @@ fn search(shell: &Shell, tree: &std::path::Path, tool: &str, args: &Value) {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
 }
 
-#[expect(clippy::print_stdout, reason = "a table for whoever runs it")]
+#[expect(clippy::print_stdout, reason = "a bench prints its table")]
 fn compare(
     shell: &Shell,
     tree: &std::path::Path,

@@ -27,7 +27,7 @@ use shell::Shell;
 
 const RUNS: usize = 40;
 
-#[expect(clippy::print_stdout, reason = "a table for whoever runs it")]
+#[expect(clippy::print_stdout, reason = "a bench prints its table")]
 fn main() {
     println!("| what | median | best | floor | budget |");
     println!("| --- | --- | --- | --- | --- |");
@@ -42,7 +42,7 @@ fn main() {
     screen();
 }
 
-#[expect(clippy::print_stdout, reason = "a table for whoever runs it")]
+#[expect(clippy::print_stdout, reason = "a bench prints its table")]
 fn headless() {
     let mut times = Vec::new();
     for _ in 0..RUNS {
@@ -96,7 +96,7 @@ fn tool_loop() {
     row("tool call in a loop of 20, ms each", &times, &format!("{bash:.2} (bash -c)"), "≤ 3");
 }
 
-#[expect(clippy::print_stdout, reason = "a table for whoever runs it")]
+#[expect(clippy::print_stdout, reason = "a bench prints its table")]
 fn screen() {
     let repository = || {
         let shell = Shell::new(&[]);
@@ -172,7 +172,7 @@ fn median(runs: usize, work: impl FnMut() -> f64) -> f64 {
     times[times.len() / 2]
 }
 
-#[expect(clippy::print_stdout, reason = "a table for whoever runs it")]
+#[expect(clippy::print_stdout, reason = "a bench prints its table")]
 fn row(what: &str, times: &[f64], floor: &str, budget: &str) {
     println!("| {what} | {:.2} | {:.2} | {floor} | {budget} |", times[times.len() / 2], times[0]);
 }

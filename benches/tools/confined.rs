@@ -19,7 +19,7 @@ const EVERYDAY: &str = include_str!("../../tests/commands/everyday.txt");
 const RUNS: usize = 300;
 
 /// A bare `bash -c true` beside the same through the launcher, under the plans that pixir makes here.
-#[expect(clippy::print_stdout, reason = "a table for whoever runs it")]
+#[expect(clippy::print_stdout, reason = "a bench prints its table")]
 pub(crate) fn commands() {
     println!("\n| `bash -c true`, {RUNS} times | median, ms | p99, ms | over bare, ms |");
     println!("| --- | --- | --- | --- |");
@@ -97,7 +97,7 @@ fn times(command: impl Fn() -> Command) -> Vec<f64> {
 }
 
 /// How long the gate takes to judge each of the everyday commands.
-#[expect(clippy::print_stdout, reason = "a table for whoever runs it")]
+#[expect(clippy::print_stdout, reason = "a bench prints its table")]
 pub(crate) fn judgements() {
     let shell = Shell::new(&[("src/main.rs", "fn main() {}\n"), ("Cargo.toml", "")]);
     Command::new("git").args(["init", "-q"]).current_dir(shell.workspace()).status().expect("git");

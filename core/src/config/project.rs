@@ -1,5 +1,5 @@
-//! What the configuration of a project may set. Whoever writes a repository writes this file, so it can choose what suits
-//! the project and make things stricter, and never reach the user's keys, servers or permissions.
+//! What the configuration of a project may set. The file comes with a repository, so its author may be anybody: it can
+//! choose what suits the project and make limits stricter, and never reach the user's keys, servers or permissions.
 
 use super::layers::{dotted, leaves};
 use super::{Config, KEYS};

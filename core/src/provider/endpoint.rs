@@ -203,7 +203,7 @@ impl Endpoint {
         &self.patience
     }
 
-    /// Returns the HTTP client. While it is being made, whoever else needs it waits.
+    /// Returns the HTTP client. A second caller waits while the first one makes it.
     fn client(&self) -> Result<&Client> {
         self.client.get_or_init(|| client(&self.base_url)).as_ref().map_err(Clone::clone)
     }

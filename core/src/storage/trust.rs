@@ -48,7 +48,7 @@ impl TrustDecision {
             TrustAnswer::Never => (BTreeMap::new(), true),
             TrustAnswer::Revoke => (BTreeMap::new(), false),
         };
-        // What was known before is new to nobody.
+        // The user has answered about everything that was known until now, so none of it counts as new.
         let mut declined: BTreeMap<String, String> = before;
         declined.extend(seen.clone());
         declined.retain(|path, digest| trusted.get(path) != Some(digest));

@@ -34,7 +34,7 @@ pub(super) fn without_model(digest: &Digest, most: usize) -> Made {
     if let Some(instructions) = &digest.instructions {
         section(&mut text, "The user asked to keep in mind", [instructions.clone()]);
     }
-    // Half of the room is for what was said, an eighth for each list.
+    // Half of these bytes are for the model's earlier notes and the Turns; `lists` gives an eighth to each of its lists.
     let mut room = shared / 2;
     if let Some(notes) = &digest.notes {
         let told = cut(&rendered(notes), room / 2);
