@@ -122,7 +122,7 @@ fn race(calls: &[(&str, Value)], count: usize, args: &[&str]) -> (usize, u64, Ve
     (made, swaps, wrong)
 }
 
-/// The long tier is `PIXIR_PATH_RACES=100000 cargo test --test pixir -- races --nocapture`.
+/// The long tier is `PIXIR_PATH_RACES=100000 cargo test --test pixir -- races`.
 ///
 /// Broken build: the file tools look at a path first and open it by its name later.
 #[test]

@@ -1,10 +1,13 @@
 //! Where a word that names a file leads.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, FileType};
 
 /// The most file system calls of one judgement: this bounds its time.
 const MOST_CALLS: usize = 20_000;
@@ -18,6 +21,10 @@ pub(super) struct Ground<'a> {
     /// Absolute and without symlinks.
     pub(super) workspace: &'a Path,
     calls: Cell<usize>,
+    /// The workspace, opened for its lists of names.
+    dir: OnceCell<Option<Dir>>,
+    /// Names that were found for a pattern, with the pattern.
+    found: RefCell<Vec<(String, String)>>,
 }
 
 /// What stands at a path.
@@ -30,7 +37,27 @@ pub(super) enum Found {
 
 impl<'a> Ground<'a> {
     pub(super) fn new(workspace: &'a Path) -> Ground<'a> {
-        Ground { workspace, calls: Cell::new(MOST_CALLS) }
+        Ground { workspace, calls: Cell::new(MOST_CALLS), dir: OnceCell::new(), found: RefCell::default() }
+    }
+
+    /// What the command has for this path. A name that was found may lie outside by now, and is not told.
+    fn as_written(&self, text: &str) -> String {
+        let found = self.found.borrow();
+        found.iter().find(|(name, _)| name == text).map_or(text, |(_, pattern)| pattern).to_owned()
+    }
+
+    /// The names in a folder, which are those of a folder in the workspace whatever another program puts at its path.
+    fn names(&self, folder: &Path) -> Result<Vec<(OsString, FileType)>, String> {
+        let unread = || "a folder cannot be read here".to_owned();
+        let dir = self.dir.get_or_init(|| Dir::open_ambient_dir(self.workspace, ambient_authority()).ok());
+        let (Some(dir), Ok(path)) = (dir, folder.strip_prefix(self.workspace)) else { return Err(unread()) };
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let mut all = Vec::new();
+        for entry in dir.read_dir(path).map_err(|_| unread())?.flatten() {
+            self.spend()?;
+            all.push((entry.file_name(), entry.file_type().map_err(|_| unread())?));
+        }
+        Ok(all)
     }
 
     /// Counts one file system call.
@@ -45,7 +72,7 @@ impl<'a> Ground<'a> {
     /// # Errors
     /// It leads out of the workspace, to a special file, or where pixir cannot look.
     pub(super) fn locate(&self, text: &str, folder: &Path) -> Result<Found, String> {
-        let outside = || format!("`{text}` may lie outside the workspace");
+        let outside = || format!("`{}` may lie outside the workspace", self.as_written(text));
         if text.len() > LONGEST || text.contains('\0') {
             return Err(outside());
         }
@@ -98,7 +125,7 @@ impl<'a> Ground<'a> {
         }
         match kind {
             None => Ok(Found::Folder(at)),
-            Some(metadata) => what(&metadata, at, text),
+            Some(metadata) => what(&metadata, at, &self.as_written(text)),
         }
     }
 
@@ -113,9 +140,7 @@ impl<'a> Ground<'a> {
     pub(super) fn check_names(&self, folder: &Path, words: bool) -> Result<(), String> {
         let mut folders = vec![folder.to_owned()];
         while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(&folder).map_err(|_| "a folder cannot be read here".to_owned())?.flatten() {
-                self.spend()?;
-                let name = entry.file_name();
+            for (name, kind) in self.names(&folder)? {
                 let shown = || format!("`{}`", name.to_string_lossy().escape_debug());
                 let is_word = |name: &str| {
                     !name.starts_with('-')
@@ -124,9 +149,8 @@ impl<'a> Ground<'a> {
                 if words && !name.to_str().is_some_and(is_word) {
                     return Err(format!("the name {} is not one plain word", shown()));
                 }
-                let kind = entry.file_type().map_err(|_| "a folder cannot be read here".to_owned())?;
                 if kind.is_dir() {
-                    folders.push(entry.path());
+                    folders.push(folder.join(&name));
                 } else if kind.is_symlink() {
                     self.locate(
                         name.to_str().ok_or_else(|| format!("{} may lead outside the workspace", shown()))?,
@@ -174,9 +198,7 @@ impl<'a> Ground<'a> {
                 if level.first() == Some(&Piece::Char('.')) && matches(level, "..") {
                     return Err(format!("`{text}` may stand for the folder above"));
                 }
-                for entry in fs::read_dir(&real).map_err(|_| "a folder cannot be read here".to_owned())?.flatten() {
-                    self.spend()?;
-                    let name = entry.file_name();
+                for (name, _) in self.names(&real)? {
                     let Some(name) = name.to_str() else { return Err("a name is not text".into()) };
                     if matches(level, name) && (!name.starts_with('.') || level.first() == Some(&Piece::Char('.'))) {
                         next.push(join(before, name));
@@ -186,6 +208,7 @@ impl<'a> Ground<'a> {
             next.sort();
             found = next;
         }
+        self.found.borrow_mut().extend(found.iter().map(|name| (name.clone(), text.clone())));
         found.retain(|name| !matches!(self.locate(name, folder), Ok(Found::Missing)));
         // The shell then passes on what is written, which is judged like any other word.
         if found.is_empty() {
