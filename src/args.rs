@@ -60,6 +60,9 @@ pub(crate) struct RunOptions {
     /// Run one turn without the terminal interface, then exit; the prompt may come from stdin
     #[arg(long, global = true)]
     pub(crate) headless: bool,
+    /// What a headless run reads from stdin: one prompt as text, or Inputs of a program, one JSON object per line
+    #[arg(long, global = true, value_enum, default_value = "text")]
+    pub(crate) input: InputFormat,
     /// Model to use, as NAME or PROVIDER/NAME
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) model: Option<String>,
@@ -153,6 +156,14 @@ impl OutputOptions {
     pub(crate) fn format(&self) -> Format {
         if self.json { Format::Json } else { self.format.unwrap_or_default() }
     }
+
+    /// A program that sends its Inputs as lines gets lines.
+    pub(crate) fn answering(self, input: InputFormat) -> OutputOptions {
+        match (input, self.json, self.format) {
+            (InputFormat::Jsonl, false, None) => OutputOptions { format: Some(Format::Jsonl), ..self },
+            (InputFormat::Text | InputFormat::Jsonl, ..) => self,
+        }
+    }
 }
 
 /// Formats of a result.
@@ -167,6 +178,16 @@ pub(crate) enum Format {
     Jsonl,
     /// Tab-separated lines, for lists
     Tsv,
+}
+
+/// What a headless run reads from stdin.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InputFormat {
+    /// One prompt
+    #[default]
+    Text,
+    /// Inputs, one JSON object per line; answers and events are printed as --format jsonl does
+    Jsonl,
 }
 
 /// Formats of a JSON error.

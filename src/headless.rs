@@ -1,31 +1,22 @@
-//! The plain Presenter: one Turn as text, as one JSON document, or as lines of events.
+//! The plain Presenter: a Turn, a command or a host's Inputs, as text, as one JSON document, or as lines of events.
 
-use std::io::IsTerminal as _;
-use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
-use pixir_core::changes::FileDiff;
-use pixir_core::event::{AssistantMessage, Cost, DecidedBy, TurnEnded, TurnStatus, Usage, Verdict, encode_live};
-use pixir_core::text::human::human_duration;
-use pixir_core::{Accepted, Blobs, Code, Entry, Error, Event, Fact, Handle, Input, Live, Result, Watch, changes};
-use serde_json::{Value, json};
+use pixir_core::{Accepted, Blobs, Code, Error, Event, Handle, Input, Result, Watch};
 
-use crate::args::Format;
 use crate::cli::Signals;
-use crate::output::{Output, chatter, exit_code, versioned};
-use crate::remedies;
+use crate::output::Output;
 
+pub(crate) mod host; // a program drives the Session by lines
 pub(crate) mod narration; // events as lines of text
+mod report; // the result of a run
+pub(crate) mod slash; // slash commands without a screen
 
-use narration::Narrator;
+use report::Report;
 
-/// The most characters of one file's diff in a result.
-const MOST_DIFF: usize = 20_000;
-
-/// One headless Turn: its input and output.
+/// One headless run: its input and output.
 pub(crate) struct Job<'a> {
-    pub(crate) prompt: String,
     pub(crate) skill: Option<String>,
     /// Whether the Session has earlier entries.
     pub(crate) resumed: bool,
@@ -44,32 +35,72 @@ pub(crate) enum Narrate {
     OnStdout,
 }
 
-/// Runs one Turn to its end and returns the exit code. It always prints a result, even if the Turn fails.
-pub(crate) async fn run(handle: &Handle, job: Job<'_>, mut signals: Signals) -> u8 {
+/// Carries out an Input, to the end of its Turn if it begins one, and returns the exit code. It always prints a result,
+/// even if the Turn fails.
+pub(crate) async fn run(handle: &Handle, input: Input, job: Job<'_>, mut signals: Signals) -> u8 {
     let began = Instant::now();
+    let Some((mut watch, mut report)) = open(handle, &job).await else { return 1 };
+    report.expects_turn = begins_turn(&input);
+    report.is_command = !report.expects_turn;
+    if report.refused.is_none() {
+        let answer = handle.submit(input).await;
+        match report.wait_for(handle, &mut watch, &mut signals, answer).await {
+            Some(Ok(_)) if report.expects_turn => report.follow(handle, &mut watch, &mut signals).await,
+            Some(Err(error)) => report.refused = Some(error),
+            Some(Ok(_)) | None => {}
+        }
+    }
+    handle.close().await;
+    report.conclude(began)
+}
+
+/// Whether a Session at rest begins a Turn with this Input.
+fn begins_turn(input: &Input) -> bool {
+    match input {
+        Input::Prompt(_) | Input::Steer(_) | Input::FollowUp(_) | Input::RunUserCommand { .. } => true,
+        Input::ActivateSkill { args, .. } => !args.is_empty(),
+        Input::Dequeue
+        | Input::Interrupt
+        | Input::Decide { .. }
+        | Input::Answer { .. }
+        | Input::StopAsking
+        | Input::ListRules
+        | Input::RevokeRule { .. }
+        | Input::ShowTrust
+        | Input::AnswerTrust { .. }
+        | Input::StopJob { .. }
+        | Input::Compact { .. }
+        | Input::MoveHead { .. }
+        | Input::Undo { .. }
+        | Input::Redo { .. }
+        | Input::Fork { .. }
+        | Input::Label { .. }
+        | Input::Pin { .. }
+        | Input::Set(_) => false,
+    }
+}
+
+/// Watches the Session, begins the report, and activates the skill that `--skill` names. None if the Session has closed,
+/// after an error.
+async fn open<'a>(handle: &Handle, job: &Job<'a>) -> Option<(Watch, Report<'a>)> {
     let Some(mut watch) = handle.watch().await else {
         job.output.error(&Error::new(Code::SessionStartFailed, "the session closed before it began", "try again"));
-        return 1;
+        return None;
     };
-    let mut turn = TurnReport::new(handle, &job);
+    let mut report = Report::new(handle, job);
     // The stream begins with the first line of a new Session; earlier entries of a resumed one stay in its Log.
     let past = std::mem::take(&mut watch.past);
     for entry in past.entries().iter().filter(|e| e.seq == 0 && !job.resumed) {
-        turn.handle_event(&Event::Recorded(Arc::clone(entry)));
+        report.handle_event(&Event::Recorded(Arc::clone(entry)));
     }
     if let Some(name) = job.skill.clone() {
         let asked = handle.request(Input::ActivateSkill { name, args: String::new(), attachments: Vec::new() }).await;
-        turn.refused = asked.err();
+        report.refused = asked.err();
         while let Some(event) = watch.try_next() {
-            turn.handle_event(&event);
+            report.handle_event(&event);
         }
     }
-    if turn.refused.is_none() {
-        turn.refused = handle.request(Input::Prompt(job.prompt.clone().into())).await.err();
-        turn.follow(handle, &mut watch, &mut signals).await;
-    }
-    handle.close().await;
-    turn.conclude(began)
+    Some((watch, report))
 }
 
 /// Sends one Input to an open Session; returns the answer and the events that it led to.
@@ -78,307 +109,4 @@ pub(crate) async fn request(handle: &Handle, input: Input) -> Result<(Accepted, 
     let mut watch = handle.watch().await.ok_or_else(closed)?;
     let accepted = handle.request(input).await?;
     Ok((accepted, std::iter::from_fn(|| watch.try_next()).collect()))
-}
-
-/// The result of the Turn, collected from its events.
-struct TurnReport<'a> {
-    output: &'a Output,
-    narrate: Narrate,
-    narrator: Narrator,
-    session: String,
-    /// The model's text since the last tool call.
-    answer: String,
-    answering: bool,
-    /// Narration that is printed when another entry follows it.
-    held: Option<String>,
-    streamed: String,
-    usage: Usage,
-    cost: Cost,
-    tool_calls: u64,
-    blobs: Blobs,
-    results: Vec<Arc<Entry>>,
-    denials: Vec<Value>,
-    denied: Option<Code>,
-    end: Option<TurnEnded>,
-    refused: Option<Error>,
-    /// The exit code of the signal that asked pixir to stop.
-    stopped: Option<u8>,
-}
-
-impl<'a> TurnReport<'a> {
-    fn new(handle: &Handle, job: &Job<'a>) -> TurnReport<'a> {
-        TurnReport {
-            output: job.output,
-            narrate: job.narrate,
-            narrator: Narrator::default(),
-            session: handle.id().to_string(),
-            answer: String::new(),
-            answering: false,
-            held: None,
-            streamed: String::new(),
-            usage: Usage::default(),
-            cost: Cost::default(),
-            tool_calls: 0,
-            blobs: job.blobs.clone(),
-            results: Vec::new(),
-            denials: Vec::new(),
-            denied: None,
-            end: None,
-            refused: None,
-            stopped: None,
-        }
-    }
-
-    async fn follow(&mut self, handle: &Handle, watch: &mut Watch, signals: &mut Signals) {
-        while let Some(event) = watch.try_next() {
-            self.handle_event(&event);
-        }
-        while self.end.is_none() && self.refused.is_none() {
-            let stop = tokio::select! {
-                event = watch.next() => {
-                    let Some(event) = event else { return };
-                    self.handle_event(&event);
-                    if self.output.is_closed() {
-                        handle.send(Input::Interrupt).await;
-                    }
-                    None
-                }
-                code = signals.next() => Some(code),
-            };
-            if let Some(code) = stop {
-                if self.stopped.is_some() {
-                    // After a second signal the run waits for nothing more, and prints its result.
-                    return;
-                }
-                self.stopped = Some(code);
-                handle.send(Input::Interrupt).await;
-            }
-        }
-    }
-
-    fn handle_event(&mut self, event: &Event) {
-        match event {
-            Event::Recorded(entry) => {
-                self.record(&entry.fact);
-                if matches!(entry.fact, Fact::ToolResult(_)) {
-                    self.results.push(Arc::clone(entry));
-                }
-                self.print_line(|| entry.encode());
-                if let Some(text) = self.narrator.entry(&entry.fact) {
-                    self.narrate_entry(&entry.fact, text);
-                }
-            }
-            Event::Live(event) => {
-                match &event.live {
-                    Live::TextDelta { text } => self.streamed.push_str(text),
-                    // A Session can refuse a prompt that it has accepted, if it cannot record the Turn.
-                    Live::Refused(refusal) if refusal.input == "prompt" => {
-                        self.refused.get_or_insert_with(|| refusal.error.clone().into());
-                    }
-                    // The next attempt begins at the start of the answer.
-                    Live::RetryScheduled { .. } => self.streamed.clear(),
-                    Live::ReasoningDelta { .. }
-                    | Live::ToolCallDelta { .. }
-                    | Live::ToolOutputDelta { .. }
-                    | Live::Status { .. }
-                    | Live::CallPrepared { .. }
-                    | Live::ApprovalRequested(_)
-                    | Live::FormOpened(_)
-                    | Live::RulesListed { .. }
-                    | Live::TrustAsked(_)
-                    | Live::JobsChanged { .. }
-                    | Live::QueueChanged { .. }
-                    | Live::CompactionPreviewed(_)
-                    | Live::RestorePreviewed(_)
-                    | Live::SessionForked { .. }
-                    | Live::Refused(_)
-                    | Live::Notice { .. } => {}
-                }
-                self.print_line(|| encode_live(event));
-                if let Some(text) = narration::live(&event.live) {
-                    self.narrate(&text);
-                }
-            }
-        }
-    }
-
-    fn record(&mut self, fact: &Fact) {
-        match fact {
-            Fact::AssistantMessage(AssistantMessage { text, partial, .. }) => {
-                // The message has it, and may be megabytes long.
-                self.streamed = String::new();
-                if self.answering {
-                    self.answer = format!("{}\n\n{text}", self.answer);
-                } else {
-                    self.answer.clone_from(text);
-                }
-                // A partial text is the output only if no other follows.
-                self.answering = !partial;
-            }
-            Fact::ToolResult(_) | Fact::UserMessage(_) => self.answering = false,
-            Fact::ProviderUsage(it) => {
-                self.usage += it.usage;
-                self.cost += it.cost;
-            }
-            Fact::ToolCall(_) => self.tool_calls += 1,
-            Fact::PermissionDecision(it) if it.verdict == Verdict::Deny => {
-                self.denials.push(json!({ "call_id": it.call_id, "by": it.by, "reason": it.reason }));
-                let code = match it.by {
-                    DecidedBy::Mode => Code::MutationBlocked,
-                    DecidedBy::Rule => Code::PermissionDenied,
-                    DecidedBy::User | DecidedBy::NoAsker | DecidedBy::Unknown => Code::InputRequired,
-                };
-                self.denied.get_or_insert(code);
-            }
-            Fact::TurnEnded(it) => self.end = Some(it.clone()),
-            Fact::SessionStarted(_)
-            | Fact::SettingsChanged(_)
-            | Fact::UserCommand(_)
-            | Fact::Reasoning(_)
-            | Fact::PermissionDecision(_)
-            | Fact::SkillActivation(_)
-            | Fact::PlanUpdated(_)
-            | Fact::HistoryCompaction(_)
-            | Fact::SessionFork(_)
-            | Fact::HeadMoved(_)
-            | Fact::BranchSummary(_)
-            | Fact::FilesRestored(_)
-            | Fact::Label(_)
-            | Fact::MemoryFact(_)
-            | Fact::LogRepaired(_)
-            | Fact::Unknown { .. } => {}
-        }
-    }
-
-    fn print_line(&self, line: impl FnOnce() -> Result<String>) {
-        if self.output.format == Format::Jsonl
-            && let Ok(line) = line()
-        {
-            self.output.line(&line);
-        }
-    }
-
-    /// Holds back the answer if stdout shows it on the same terminal.
-    fn narrate_entry(&mut self, fact: &Fact, text: String) {
-        if let Some(held) = self.held.take() {
-            self.narrate(&held);
-        }
-        let is_answer = matches!(fact, Fact::AssistantMessage(it) if !it.partial);
-        if is_answer && self.narrate == Narrate::OnStderr && std::io::stdout().is_terminal() {
-            self.held = Some(text);
-        } else {
-            self.narrate(&text);
-        }
-    }
-
-    fn narrate(&self, text: &str) {
-        match (self.output.format, self.narrate) {
-            (Format::Plain, Narrate::OnStdout) => self.output.line(text),
-            (Format::Plain | Format::Tsv, _) => chatter(text),
-            (Format::Json | Format::Jsonl, _) => {}
-        }
-    }
-
-    fn conclude(mut self, began: Instant) -> u8 {
-        let error = self.error();
-        let files = changes::between(self.results.iter(), &self.blobs);
-        let exit = self.exit(error.as_ref());
-        let status = self.end.as_ref().map_or("failed", |end| end.status.name());
-        // The demo deletes its workspace and its Session when it ends.
-        let resume = (self.narrate == Narrate::OnStderr).then(|| format!("pixir resume {}", self.session));
-        let output = mem::take(if self.answer.is_empty() { &mut self.streamed } else { &mut self.answer });
-        let mut result = json!({
-            "ok": exit == 0,
-            "status": status,
-            "session_id": self.session,
-            "output": "",
-            "usage": self.usage,
-            "cost": self.cost,
-            "tool_calls": self.tool_calls,
-            "files_changed": files.iter().map(file_json).collect::<Vec<_>>(),
-            "denials": self.denials,
-            "resume_command": &resume,
-            "exit_code": exit,
-            "duration_ms": u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
-        });
-        result["output"] = Value::String(output);
-        let mut next = Vec::new();
-        if let Some(error) = &error {
-            result["error"] = json!({ "kind": error.kind(), "message": error.message, "details": error.details });
-            result["code"] = json!(error.code.name());
-            let fix = remedies::word(&error.remedy);
-            result["remediation"] = json!(fix);
-            next.push(fix);
-        }
-        next.extend(resume);
-        result["next_actions"] = json!(next);
-        match self.output.format {
-            Format::Json => self.output.document(result),
-            Format::Jsonl => {
-                result["type"] = json!("result");
-                self.output.line(&versioned(result).to_string());
-            }
-            Format::Plain | Format::Tsv => {
-                if self.narrate == Narrate::OnStdout {
-                    files.iter().for_each(|file| self.output.line(file.text.trim_end()));
-                } else {
-                    self.output.line(result["output"].as_str().unwrap_or_default().trim_end());
-                }
-                let cost = Some(self.cost.to_string())
-                    .filter(|it| !it.is_empty())
-                    .map_or(String::new(), |it| format!(" · {it}"));
-                chatter(&format!(
-                    "{} · {} · {} in, {} out{cost}",
-                    self.session,
-                    human_duration(began.elapsed()),
-                    self.usage.input,
-                    self.usage.output
-                ));
-            }
-        }
-        if let Some(error) = &error {
-            self.output.error(error);
-        }
-        exit
-    }
-
-    /// Why the exit code is not 0.
-    fn error(&self) -> Option<Error> {
-        if let Some(refused) = &self.refused {
-            return Some(refused.clone());
-        }
-        let failed = match &self.end {
-            Some(TurnEnded { status: TurnStatus::Completed, .. }) => None,
-            Some(TurnEnded { error: Some(body), .. }) => Some(body.clone().into()),
-            Some(_) | None => {
-                Some(Error::new(Code::CommandFailed, "the turn did not end", format!("pixir resume {}", self.session)))
-            }
-        };
-        failed.or_else(|| {
-            let code = self.denied?;
-            let fix = if code == Code::MutationBlocked {
-                "run it again with --write, or with --dry-run to preview the changes"
-            } else {
-                "run it in the terminal, where you can answer"
-            };
-            Some(Error::new(code, format!("{} of the model's calls were refused", self.denials.len()), fix))
-        })
-    }
-
-    fn exit(&self, error: Option<&Error>) -> u8 {
-        if let Some(code) = self.stopped {
-            return code;
-        }
-        match (&self.end, error) {
-            (Some(TurnEnded { status: TurnStatus::Incomplete, .. }), _) => 14,
-            (Some(TurnEnded { status: TurnStatus::TimedOut, .. }), _) => 8,
-            (_, Some(error)) => exit_code(error.code),
-            (_, None) => 0,
-        }
-    }
-}
-
-fn file_json(it: &FileDiff) -> Value {
-    let most = it.text.char_indices().nth(MOST_DIFF).map_or(it.text.len(), |(at, _)| at);
-    json!({ "path": it.path, "kind": it.kind, "added": it.added, "removed": it.removed, "diff": &it.text[..most], "diff_truncated": most < it.text.len() })
 }

@@ -28,7 +28,7 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(e) => return ExitCode::from(args::reject(&e)),
     };
-    let output = Arc::new(Output::new(&args.output));
+    let output = Arc::new(Output::new(&args.output.answering(args.run.input)));
     let run = || {
         let cli = Cli::new(args.run, Arc::clone(&output));
         cli.note_panics();

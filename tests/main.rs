@@ -24,6 +24,7 @@ mod stories {
     // The model.
     mod compaction; // on demand, at the threshold, after a refusal
     mod dialects; // one task through three dialects
+    mod host; // a program drives a Session by lines
     mod interrupts; // Esc, signals and deadlines, at any moment
     mod queue; // steers, follow-ups, messages taken back
     mod reasoning; // sent back, shown, left out

@@ -283,6 +283,7 @@ impl Session {
             Input::Decide { call_id, decision } => self.decide(&call_id, decision),
             Input::Answer { call_id, answers } => self.answer(&call_id, answers),
             Input::StopJob { job } => return self.stop_job(job, reply),
+            Input::StopAsking => Ok(self.stop_asking()),
             Input::ListRules => Ok(self.list_rules()),
             Input::RevokeRule { id } => self.services.store.rules().revoke(&id).map(|()| self.list_rules()),
             Input::ShowTrust => {
@@ -417,7 +418,7 @@ impl Session {
             Some((turn.number, turn.approvals.remove(at)))
         });
         let (number, open) = open.ok_or_else(|| not_open("approval", call_id, Remedy::AnswerOpenApproval))?;
-        let _ = open.reply.send(decision);
+        let _ = open.reply.send(Some(decision));
         self.set_status_answered();
         Ok(Accepted { turn: Some(number), ..Accepted::default() })
     }
@@ -432,6 +433,19 @@ impl Session {
         let _ = open.reply.send(answers);
         self.set_status_answered();
         Ok(Accepted { turn: Some(number), ..Accepted::default() })
+    }
+
+    /// Refuses what waits for the user, in the name of nobody.
+    fn stop_asking(&mut self) -> Accepted {
+        self.services.options.can_ask = false;
+        if let Some(turn) = self.work.as_mut().and_then(Work::turn_mut) {
+            turn.approvals.drain(..).for_each(|open| drop(open.reply.send(None)));
+            turn.forms.drain(..).for_each(|open| drop(open.reply.send(None)));
+            if self.status == Status::Asking {
+                self.set_status(Status::Working);
+            }
+        }
+        Accepted::default()
     }
 
     /// One question less is open.

@@ -455,7 +455,7 @@ impl Authority for Turn {
         if !self.services.options.can_ask {
             return Ok(None);
         }
-        self.ask_session(|reply| Report::RequestApproval { approval, reply }).await.map(Some)
+        self.ask_session(|reply| Report::RequestApproval { approval, reply }).await
     }
 
     async fn record(&self, decision: PermissionDecision) -> Result<(), Gone> {

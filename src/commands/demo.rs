@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pixir_core::layers::Settings;
 use pixir_core::provider::script::{Script, Scripted};
 use pixir_core::provider::{Providers, demo};
-use pixir_core::{Code, Environment, Error, Harness, Result};
+use pixir_core::{Code, Environment, Error, Harness, Input, Result};
 use tempfile::TempDir;
 
 use crate::args::RunOptions;
@@ -63,15 +63,15 @@ pub(super) fn run(cli: &Cli) -> Result<u8> {
     let harness = harness(cli, workspace, script)?;
     block_on(async {
         let handle = harness.start()?;
+        let prompt = Input::Prompt(demo::PROMPT.into());
         let job = Job {
-            prompt: demo::PROMPT.into(),
             skill: None,
             resumed: false,
             output: &cli.output,
             blobs: harness.blobs().clone(),
             narrate: Narrate::OnStdout,
         };
-        let exit = headless::run(&handle, job, Signals::listen()?).await;
+        let exit = headless::run(&handle, prompt, job, Signals::listen()?).await;
         if !cli.output.is_json() {
             chatter("this was the demo; `pixir doctor` shows how to connect a model");
         }

@@ -10,9 +10,9 @@ use pixir_core::error::nearest;
 use pixir_core::{Code, Error, Harness, Result};
 use tokio::time::timeout;
 
-use crate::args::Args;
+use crate::args::{Args, Format, InputFormat};
 use crate::cli::{Attendance, Cli, Signals, block_on};
-use crate::headless::{self, Job, Narrate};
+use crate::headless::{self, Job, Narrate, host, slash};
 use crate::start;
 use crate::terminal::{self, Open};
 
@@ -29,12 +29,62 @@ pub(super) fn run(cli: &Cli, prompt: Option<String>) -> Result<u8> {
 
 /// Opens a Session in the Presenter that the options and the terminal ask for.
 pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<u8> {
+    let hosted = cli.options.input == InputFormat::Jsonl;
+    if hosted && cli.output.format != Format::Jsonl {
+        let fix = "leave out --json and --format; the answers are lines of JSON";
+        return Err(Error::new(Code::Usage, "--input jsonl prints jsonl", fix));
+    }
     let headless = cli.options.headless || cli.output.is_json();
     if !headless && terminal::is_possible(cli) {
         return terminal::run(cli, open, prompt);
     }
+    let first = match first_prompt(cli, prompt, headless, hosted)? {
+        Some(prompt) => Some(slash::input(prompt, cli.options.dry_run)?),
+        None => None,
+    };
+    let workspace = cli.workspace()?;
+    cli.note_changed_project();
+    block_on(async {
+        // Signals are caught before the first await, so that even a slow start ends with a result.
+        let signals = Signals::listen()?;
+        let attendance = if hosted { Attendance::Attended } else { Attendance::Unattended };
+        let harness = connected(cli, &workspace, attendance).await?;
+        if !open.is_resumed() && harness.providers().provider == "demo" && cli.options.provider.is_none() {
+            // A script that calls pixir would take the demo's text for an answer.
+            let fix = "pixir auth login anthropic, export ANTHROPIC_API_KEY=…, or --base-url URL (pixir doctor shows what pixir found)";
+            let message = format!("no model is connected: {}", harness.providers().why);
+            return Err(Error::new(Code::AuthRequired, message, fix));
+        }
+        let handle = open.open(&harness)?;
+        let job = Job {
+            skill: cli.options.skill.clone(),
+            resumed: open.is_resumed(),
+            output: &cli.output,
+            blobs: harness.blobs().clone(),
+            narrate: Narrate::OnStderr,
+        };
+        Ok(match first {
+            Some(input) if !hosted => headless::run(&handle, input, job, signals).await,
+            first => host::run(&handle, first, job, signals).await,
+        })
+    })
+}
+
+/// A Harness; the user is told when a server on this machine lets pixir wait.
+async fn connected(cli: &Cli, workspace: &Path, attendance: Attendance) -> Result<Harness> {
+    let mut connecting = pin!(cli.harness(workspace, attendance));
+    if let Ok(harness) = timeout(SLOW, &mut connecting).await {
+        return harness;
+    }
+    cli.output.aside("waiting for a model's server on this machine");
+    connecting.await
+}
+
+/// What the run begins with. Only a host need not begin with anything: its prompts follow on stdin.
+fn first_prompt(cli: &Cli, prompt: Option<String>, headless: bool, hosted: bool) -> Result<Option<String>> {
     let prompt = match prompt {
         Some(prompt) => prompt,
+        None if hosted => return Ok(None),
         None if !headless && start::stdout_was_closed() => {
             let fix = "leave out `>&-`, or use --headless with a file as stdout";
             return Err(Error::new(Code::WriteFailed, "stdout is closed, and the terminal interface draws there", fix));
@@ -49,42 +99,7 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
         }
         None => return Err(no_prompt()),
     };
-    if prompt.trim().is_empty() {
-        return Err(no_prompt());
-    }
-    let workspace = cli.workspace()?;
-    cli.note_changed_project();
-    block_on(async {
-        // Signals are caught before the first await, so that even a slow start ends with a result.
-        let signals = Signals::listen()?;
-        let harness = connected(cli, &workspace).await?;
-        if !open.is_resumed() && harness.providers().provider == "demo" && cli.options.provider.is_none() {
-            // A script that calls pixir would take the demo's text for an answer.
-            let fix = "pixir auth login anthropic, export ANTHROPIC_API_KEY=…, or --base-url URL (pixir doctor shows what pixir found)";
-            let message = format!("no model is connected: {}", harness.providers().why);
-            return Err(Error::new(Code::AuthRequired, message, fix));
-        }
-        let handle = open.open(&harness)?;
-        let job = Job {
-            prompt,
-            skill: cli.options.skill.clone(),
-            resumed: open.is_resumed(),
-            output: &cli.output,
-            blobs: harness.blobs().clone(),
-            narrate: Narrate::OnStderr,
-        };
-        Ok(headless::run(&handle, job, signals).await)
-    })
-}
-
-/// A Harness; the user is told when a server on this machine lets pixir wait.
-async fn connected(cli: &Cli, workspace: &Path) -> Result<Harness> {
-    let mut connecting = pin!(cli.harness(workspace, Attendance::Unattended));
-    if let Ok(harness) = timeout(SLOW, &mut connecting).await {
-        return harness;
-    }
-    cli.output.aside("waiting for a model's server on this machine");
-    connecting.await
+    if prompt.trim().is_empty() { Err(no_prompt()) } else { Ok(Some(prompt)) }
 }
 
 fn no_prompt() -> Error {

@@ -5,7 +5,7 @@ use pixir_core::error::NoticeCode;
 use pixir_core::event::Toolset;
 use pixir_core::provider::script;
 use pixir_core::run::{BUILTINS, Builtin, Stdin};
-use pixir_core::{Code, ErrorKind, Fact, Live, Result};
+use pixir_core::{Code, ErrorKind, Fact, Input, Live, Result};
 use serde_json::{Value, json};
 
 use super::tools::spec_json;
@@ -21,6 +21,9 @@ pub(crate) struct SchemaArgs {
     /// Print the JSON Schema of script files instead
     #[arg(long)]
     script: bool,
+    /// Print the JSON Schema of every Input instead, for programs that use --input jsonl
+    #[arg(long, conflicts_with_all = ["script", "events"])]
+    inputs: bool,
 }
 
 /// Every exit code: number, name, meaning, retryable, side effects.
@@ -64,10 +67,11 @@ fn builtin(it: &Builtin) -> Value {
 }
 
 pub(super) fn run(cli: &Cli, args: &SchemaArgs) -> Result<u8> {
-    match (args.events, args.script) {
-        (true, _) => cli.output.document(events()),
-        (false, true) => cli.output.json(&script::schema()),
-        (false, false) => cli.output.document(contract(cli.listed_toolset()?)),
+    match (args.events, args.script, args.inputs) {
+        (true, ..) => cli.output.document(events()),
+        (_, true, _) => cli.output.json(&script::schema()),
+        (.., true) => cli.output.json(&Input::schema()),
+        (false, false, false) => cli.output.document(contract(cli.listed_toolset()?)),
     }
     Ok(0)
 }

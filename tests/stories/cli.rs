@@ -219,6 +219,7 @@ fn the_reference_equals_the_help_of_the_program() {
         ("schema.json", &["schema"][..]),
         ("events.json", &["schema", "--events"]),
         ("script.json", &["schema", "--script"]),
+        ("inputs.json", &["schema", "--inputs"]),
         ("tools.json", &["tools", "list", "--json"]),
     ] {
         let said = shell.run(args).stdout;

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Attachment, Delivery, Mode, Rule, SettingsChanged, Toolset};
 use crate::protocol::trust::TrustAnswer;
 
 /// One request of a Presenter to a Session. Events report its effects.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Input {
     /// Start a Turn with this message. While a Turn runs, the message waits like a follow-up.
@@ -46,6 +48,9 @@ pub enum Input {
         #[serde(default)]
         answers: Option<Vec<Vec<String>>>,
     },
+    /// Nobody answers from now on. What waits for a decision or an answer is refused, and so is every later call that needs
+    /// one, as in a run without a user.
+    StopAsking,
     /// Publish the rules in force, as [`Live::RulesListed`](crate::protocol::event::Live::RulesListed).
     ListRules,
     /// Remove a rule, and publish those that are left.
@@ -140,7 +145,7 @@ pub enum Input {
 
 /// A change of settings that a Presenter requests; only the changed settings are present. It is recorded as
 /// [`SettingsChanged`].
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SettingsChange {
     /// The Provider's name in the configuration; always together with `model`.
@@ -174,6 +179,18 @@ impl From<SettingsChange> for SettingsChanged {
 }
 
 impl Input {
+    /// The JSON Schema of every Input.
+    pub fn schema() -> Value {
+        schemars::schema_for!(Input).to_value()
+    }
+
+    /// The names of all Inputs, as in their `type` fields.
+    pub fn names() -> Vec<String> {
+        let schema = Input::schema();
+        let kinds = schema["oneOf"].as_array().into_iter().flatten();
+        kinds.filter_map(|it| Some(it["properties"]["type"]["const"].as_str()?.to_owned())).collect()
+    }
+
     /// Returns the name of the request, as in its `type` field. A refusal refers to its Input by this name.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -185,6 +202,7 @@ impl Input {
             Input::Interrupt => "interrupt",
             Input::Decide { .. } => "decide",
             Input::Answer { .. } => "answer",
+            Input::StopAsking => "stop_asking",
             Input::ListRules => "list_rules",
             Input::RevokeRule { .. } => "revoke_rule",
             Input::ShowTrust => "show_trust",
@@ -227,7 +245,7 @@ pub struct Queued {
 }
 
 /// A message of the user.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
     /// The text.
     pub text: String,
@@ -243,7 +261,7 @@ impl<T: Into<String>> From<T> for Message {
 }
 
 /// How a branch that the Head leaves is summarised.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Summarize {
     /// No summary.
@@ -256,7 +274,7 @@ pub enum Summarize {
 }
 
 /// The user's decision on a call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Decision {
     /// Run the call once.
@@ -279,7 +297,7 @@ pub enum Decision {
 }
 
 /// Where a rule of the user holds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleReach {
     /// In this Session.
@@ -292,7 +310,7 @@ pub enum RuleReach {
 }
 
 /// What a restore does with a file that changed since.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnConflict {
     /// Leave the file as it is.
@@ -324,7 +342,7 @@ impl OnConflict {
 }
 
 /// How files are restored.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RestoreOptions {
     /// Publish the preview and touch nothing.
     #[serde(default)]

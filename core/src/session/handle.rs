@@ -38,10 +38,20 @@ impl Handle {
     /// # Errors
     /// Why the Input was refused; `SESSION_START_FAILED` when the Session has closed.
     pub async fn request(&self, input: Input) -> Result<Accepted> {
+        self.submit(input).await.await
+    }
+
+    /// Sends an Input; the future that is returned waits for its answer, as [`Handle::request`] does. Whoever sends several
+    /// Inputs keeps their order, and need not wait for one answer before sending the next.
+    pub async fn submit(&self, input: Input) -> impl Future<Output = Result<Accepted>> + Send + use<> {
         let (reply, answer) = oneshot::channel();
-        let closed = || Error::new(Code::SessionStartFailed, "the session closed before it could answer", "try again");
-        self.commands.send(Command::Input { input, reply: Some(reply) }).await.map_err(|_| closed())?;
-        answer.await.unwrap_or_else(|_| Err(closed()))
+        // If the Session has closed, `reply` is dropped here.
+        let _ = self.commands.send(Command::Input { input, reply: Some(reply) }).await;
+        async move {
+            let closed =
+                || Error::new(Code::SessionStartFailed, "the session closed before it could answer", "try again");
+            answer.await.unwrap_or_else(|_| Err(closed()))
+        }
     }
 
     /// Sends an Input without waiting for its answer. A Session that has closed ignores it.

@@ -119,6 +119,9 @@ impl Session {
             Some(Report::Permissions(reply)) => {
                 let _ = reply.send(Permissions { mode: self.history.settings.mode, rules: self.history.rules.clone() });
             }
+            // The Turn that asks began when somebody could answer.
+            Some(Report::RequestApproval { reply, .. }) if !self.services.options.can_ask => drop(reply.send(None)),
+            Some(Report::OpenForm { reply, .. }) if !self.services.options.can_ask => drop(reply.send(None)),
             Some(Report::RequestApproval { approval, reply }) => {
                 if let Some(turn) = self.work.as_mut().and_then(Work::turn_mut) {
                     turn.approvals.push(OpenApproval { approval: approval.clone(), reply });

@@ -44,7 +44,7 @@ pub(super) struct RunningTurn {
 
 pub(super) struct OpenApproval {
     pub(super) approval: Approval,
-    pub(super) reply: oneshot::Sender<Decision>,
+    pub(super) reply: oneshot::Sender<Option<Decision>>,
 }
 
 pub(super) struct OpenForm {

@@ -28,8 +28,8 @@ pub(crate) enum Report {
     Live(Live),
     /// A request for the current mode and rules.
     Permissions(oneshot::Sender<Permissions>),
-    /// A call waits for the user's decision.
-    RequestApproval { approval: Approval, reply: oneshot::Sender<Decision> },
+    /// A call waits for the user's decision. The reply is None if nobody decides.
+    RequestApproval { approval: Approval, reply: oneshot::Sender<Option<Decision>> },
     /// A call waits for the user's answers.
     OpenForm { form: Form, reply: oneshot::Sender<Option<Answers>> },
     /// The Provider rejected the request as too long, so the Session compacts its History.

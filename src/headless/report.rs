@@ -1,0 +1,406 @@
+//! The result of a headless run, collected from the Events of its Session.
+
+use std::io::IsTerminal as _;
+use std::mem;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use pixir_core::changes::FileDiff;
+use pixir_core::event::{AssistantMessage, Cost, DecidedBy, TurnEnded, TurnStatus, Usage, Verdict, encode_live};
+use pixir_core::text::human::human_duration;
+use pixir_core::{Blobs, Code, Entry, Error, Event, Fact, Handle, Input, Live, Result, Watch, changes};
+use serde_json::{Value, json};
+
+use super::narration::{self, Narrator};
+use super::{Job, Narrate};
+use crate::args::Format;
+use crate::cli::Signals;
+use crate::output::{Output, chatter, exit_code, versioned};
+use crate::remedies;
+
+/// The most characters of one file's diff in a result.
+const MOST_DIFF: usize = 20_000;
+
+/// What a headless run waits for besides its own work.
+pub(super) enum Heard {
+    Event(Event),
+    /// A signal asks pixir to stop, with this exit code.
+    Signal(u8),
+    /// The Session has closed.
+    Closed,
+}
+
+impl Heard {
+    pub(super) async fn next(watch: &mut Watch, signals: &mut Signals) -> Heard {
+        tokio::select! {
+            event = watch.next() => event.map_or(Heard::Closed, Heard::Event),
+            code = signals.next() => Heard::Signal(code),
+        }
+    }
+}
+
+/// The result of a run, collected from its events.
+pub(super) struct Report<'a> {
+    output: &'a Output,
+    narrate: Narrate,
+    narrator: Narrator,
+    session: String,
+    /// The model's text since the last tool call.
+    answer: String,
+    answering: bool,
+    /// Narration that is printed when another entry follows it.
+    held: Option<String>,
+    streamed: String,
+    usage: Usage,
+    cost: Cost,
+    tool_calls: u64,
+    blobs: Blobs,
+    results: Vec<Arc<Entry>>,
+    denials: Vec<Value>,
+    denied: Option<Code>,
+    end: Option<TurnEnded>,
+    /// A Turn belongs to the run, and must have ended.
+    pub(super) expects_turn: bool,
+    /// What happens is the output of the run, as no model answers.
+    pub(super) is_command: bool,
+    pub(super) refused: Option<Error>,
+    /// The exit code of the signal that asked pixir to stop.
+    pub(super) stopped: Option<u8>,
+}
+
+impl<'a> Report<'a> {
+    pub(super) fn new(handle: &Handle, job: &Job<'a>) -> Report<'a> {
+        Report {
+            output: job.output,
+            narrate: job.narrate,
+            narrator: Narrator::default(),
+            session: handle.id().to_string(),
+            answer: String::new(),
+            answering: false,
+            held: None,
+            streamed: String::new(),
+            usage: Usage::default(),
+            cost: Cost::default(),
+            tool_calls: 0,
+            blobs: job.blobs.clone(),
+            results: Vec::new(),
+            denials: Vec::new(),
+            denied: None,
+            end: None,
+            expects_turn: true,
+            is_command: false,
+            refused: None,
+            stopped: None,
+        }
+    }
+
+    /// Follows the Turn to its end.
+    pub(super) async fn follow(&mut self, handle: &Handle, watch: &mut Watch, signals: &mut Signals) {
+        while self.end.is_none() && self.refused.is_none() {
+            let heard = Heard::next(watch, signals).await;
+            if !self.take(heard, handle).await {
+                return;
+            }
+        }
+    }
+
+    /// Handles events until something else is done. None if there is nothing more to wait for.
+    pub(super) async fn wait_for<T>(
+        &mut self,
+        handle: &Handle,
+        watch: &mut Watch,
+        signals: &mut Signals,
+        done: impl Future<Output = T>,
+    ) -> Option<T> {
+        let mut done = pin!(done);
+        let outcome = loop {
+            let heard = tokio::select! {
+                outcome = &mut done => break outcome,
+                heard = Heard::next(watch, signals) => heard,
+            };
+            if !self.take(heard, handle).await {
+                return None;
+            }
+        };
+        self.catch_up(watch);
+        Some(outcome)
+    }
+
+    /// Handles the events that are there already.
+    pub(super) fn catch_up(&mut self, watch: &mut Watch) {
+        while let Some(event) = watch.try_next() {
+            self.handle_event(&event);
+        }
+    }
+
+    /// Handles what was heard. False if there is nothing more to wait for: the Session has closed, or a second signal came.
+    pub(super) async fn take(&mut self, heard: Heard, handle: &Handle) -> bool {
+        match heard {
+            Heard::Event(event) => {
+                self.handle_event(&event);
+                if self.output.is_closed() {
+                    handle.send(Input::Interrupt).await;
+                }
+                true
+            }
+            Heard::Signal(_) if self.stopped.is_some() => false,
+            Heard::Signal(code) => {
+                self.stopped = Some(code);
+                handle.send(Input::Interrupt).await;
+                true
+            }
+            Heard::Closed => false,
+        }
+    }
+
+    pub(super) fn handle_event(&mut self, event: &Event) {
+        match event {
+            Event::Recorded(entry) => {
+                self.record(&entry.fact);
+                if matches!(entry.fact, Fact::ToolResult(_)) {
+                    self.results.push(Arc::clone(entry));
+                }
+                self.print_line(|| entry.encode());
+                if let Some(text) = self.narrator.entry(&entry.fact) {
+                    self.tell(&text);
+                    self.narrate_entry(&entry.fact, text);
+                }
+            }
+            Event::Live(event) => {
+                match &event.live {
+                    Live::TextDelta { text } => self.streamed.push_str(text),
+                    // A Session can refuse a prompt that it has accepted, if it cannot record the Turn.
+                    Live::Refused(refusal) if refusal.input == "prompt" => {
+                        self.refused.get_or_insert_with(|| refusal.error.clone().into());
+                    }
+                    // The next attempt begins at the start of the answer.
+                    Live::RetryScheduled { .. } => self.streamed.clear(),
+                    Live::CompactionPreviewed(it) => {
+                        let (before, after) = (it.tokens_before, it.tokens_after);
+                        self.tell(&format!("would compact: {before} → {after} tokens\n\n{}", it.summary));
+                    }
+                    Live::RestorePreviewed(it) => {
+                        let paths: Vec<&str> = it.files.iter().map(|file| file.path.as_str()).collect();
+                        self.tell(&format!("would set back: {}", paths.join(", ")));
+                    }
+                    Live::ReasoningDelta { .. }
+                    | Live::ToolCallDelta { .. }
+                    | Live::ToolOutputDelta { .. }
+                    | Live::Status { .. }
+                    | Live::CallPrepared { .. }
+                    | Live::ApprovalRequested(_)
+                    | Live::FormOpened(_)
+                    | Live::RulesListed { .. }
+                    | Live::TrustAsked(_)
+                    | Live::JobsChanged { .. }
+                    | Live::QueueChanged { .. }
+                    | Live::SessionForked { .. }
+                    | Live::Refused(_)
+                    | Live::Notice { .. } => {}
+                }
+                self.print_line(|| encode_live(event));
+                if let Some(text) = narration::live(&event.live) {
+                    self.narrate(&text);
+                }
+            }
+        }
+    }
+
+    /// Adds what a command did to the output of its run.
+    fn tell(&mut self, text: &str) {
+        if !self.is_command {
+            return;
+        }
+        let gap = if self.answer.is_empty() { "" } else { "\n" };
+        self.answer = format!("{}{gap}{}", self.answer, text.trim_end().trim_start_matches("• "));
+    }
+
+    fn record(&mut self, fact: &Fact) {
+        match fact {
+            Fact::AssistantMessage(AssistantMessage { text, partial, .. }) => {
+                // The message has it, and may be megabytes long.
+                self.streamed = String::new();
+                if self.answering {
+                    self.answer = format!("{}\n\n{text}", self.answer);
+                } else {
+                    self.answer.clone_from(text);
+                }
+                // A partial text is the output only if no other follows.
+                self.answering = !partial;
+            }
+            Fact::ToolResult(_) | Fact::UserMessage(_) => self.answering = false,
+            Fact::ProviderUsage(it) => {
+                self.usage += it.usage;
+                self.cost += it.cost;
+            }
+            Fact::ToolCall(_) => self.tool_calls += 1,
+            Fact::PermissionDecision(it) if it.verdict == Verdict::Deny => {
+                self.denials.push(json!({ "call_id": it.call_id, "by": it.by, "reason": it.reason }));
+                let code = match it.by {
+                    DecidedBy::Mode => Some(Code::MutationBlocked),
+                    DecidedBy::Rule => Some(Code::PermissionDenied),
+                    DecidedBy::NoAsker | DecidedBy::Unknown => Some(Code::InputRequired),
+                    // The one who refused knows.
+                    DecidedBy::User => None,
+                };
+                self.denied = self.denied.or(code);
+            }
+            Fact::TurnEnded(it) => self.end = Some(it.clone()),
+            Fact::SessionStarted(_)
+            | Fact::SettingsChanged(_)
+            | Fact::UserCommand(_)
+            | Fact::Reasoning(_)
+            | Fact::PermissionDecision(_)
+            | Fact::SkillActivation(_)
+            | Fact::PlanUpdated(_)
+            | Fact::HistoryCompaction(_)
+            | Fact::SessionFork(_)
+            | Fact::HeadMoved(_)
+            | Fact::BranchSummary(_)
+            | Fact::FilesRestored(_)
+            | Fact::Label(_)
+            | Fact::MemoryFact(_)
+            | Fact::LogRepaired(_)
+            | Fact::Unknown { .. } => {}
+        }
+    }
+
+    fn print_line(&self, line: impl FnOnce() -> Result<String>) {
+        if self.output.format == Format::Jsonl
+            && let Ok(line) = line()
+        {
+            self.output.line(&line);
+        }
+    }
+
+    /// Holds back the answer if stdout shows it on the same terminal.
+    fn narrate_entry(&mut self, fact: &Fact, text: String) {
+        if let Some(held) = self.held.take() {
+            self.narrate(&held);
+        }
+        let is_answer = matches!(fact, Fact::AssistantMessage(it) if !it.partial);
+        if is_answer && self.narrate == Narrate::OnStderr && std::io::stdout().is_terminal() {
+            self.held = Some(text);
+        } else {
+            self.narrate(&text);
+        }
+    }
+
+    fn narrate(&self, text: &str) {
+        match (self.output.format, self.narrate) {
+            (Format::Plain, Narrate::OnStdout) => self.output.line(text),
+            (Format::Plain | Format::Tsv, _) => chatter(text),
+            (Format::Json | Format::Jsonl, _) => {}
+        }
+    }
+
+    /// Prints the result and returns the exit code.
+    pub(super) fn conclude(mut self, began: Instant) -> u8 {
+        let error = self.error();
+        let files = changes::between(self.results.iter(), &self.blobs);
+        let exit = self.exit(error.as_ref());
+        let status = match &self.end {
+            Some(end) => end.status.name(),
+            None if error.is_none() => TurnStatus::Completed.name(),
+            None => "failed",
+        };
+        // The demo deletes its workspace and its Session when it ends.
+        let resume = (self.narrate == Narrate::OnStderr).then(|| format!("pixir resume {}", self.session));
+        let output = mem::take(if self.answer.is_empty() { &mut self.streamed } else { &mut self.answer });
+        let mut result = json!({
+            "ok": exit == 0,
+            "status": status,
+            "session_id": self.session,
+            "output": "",
+            "usage": self.usage,
+            "cost": self.cost,
+            "tool_calls": self.tool_calls,
+            "files_changed": files.iter().map(file_json).collect::<Vec<_>>(),
+            "denials": self.denials,
+            "resume_command": &resume,
+            "exit_code": exit,
+            "duration_ms": u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        });
+        result["output"] = Value::String(output);
+        let mut next = Vec::new();
+        if let Some(error) = &error {
+            result["error"] = json!({ "kind": error.kind(), "message": error.message, "details": error.details });
+            result["code"] = json!(error.code.name());
+            let fix = remedies::word(&error.remedy);
+            result["remediation"] = json!(fix);
+            next.push(fix);
+        }
+        next.extend(resume);
+        result["next_actions"] = json!(next);
+        match self.output.format {
+            Format::Json => self.output.document(result),
+            Format::Jsonl => {
+                result["type"] = json!("result");
+                self.output.line(&versioned(result).to_string());
+            }
+            Format::Plain | Format::Tsv => {
+                if self.narrate == Narrate::OnStdout {
+                    files.iter().for_each(|file| self.output.line(file.text.trim_end()));
+                } else {
+                    self.output.line(result["output"].as_str().unwrap_or_default().trim_end());
+                }
+                let cost = Some(self.cost.to_string())
+                    .filter(|it| !it.is_empty())
+                    .map_or(String::new(), |it| format!(" · {it}"));
+                chatter(&format!(
+                    "{} · {} · {} in, {} out{cost}",
+                    self.session,
+                    human_duration(began.elapsed()),
+                    self.usage.input,
+                    self.usage.output
+                ));
+            }
+        }
+        if let Some(error) = &error {
+            self.output.error(error);
+        }
+        exit
+    }
+
+    /// Why the exit code is not 0.
+    fn error(&self) -> Option<Error> {
+        if let Some(refused) = &self.refused {
+            return Some(refused.clone());
+        }
+        let failed = match &self.end {
+            Some(TurnEnded { status: TurnStatus::Completed, .. }) => None,
+            Some(TurnEnded { error: Some(body), .. }) => Some(body.clone().into()),
+            None if !self.expects_turn && self.stopped.is_none() => None,
+            Some(_) | None => {
+                Some(Error::new(Code::CommandFailed, "the turn did not end", format!("pixir resume {}", self.session)))
+            }
+        };
+        failed.or_else(|| {
+            let code = self.denied?;
+            let fix = if code == Code::MutationBlocked {
+                "run it again with --write, or with --dry-run to preview the changes"
+            } else {
+                "run it in the terminal, where you can answer"
+            };
+            Some(Error::new(code, format!("{} of the model's calls were refused", self.denials.len()), fix))
+        })
+    }
+
+    fn exit(&self, error: Option<&Error>) -> u8 {
+        if let Some(code) = self.stopped {
+            return code;
+        }
+        match (&self.end, error) {
+            (Some(TurnEnded { status: TurnStatus::Incomplete, .. }), _) => 14,
+            (Some(TurnEnded { status: TurnStatus::TimedOut, .. }), _) => 8,
+            (_, Some(error)) => exit_code(error.code),
+            (_, None) => 0,
+        }
+    }
+}
+
+fn file_json(it: &FileDiff) -> Value {
+    let most = it.text.char_indices().nth(MOST_DIFF).map_or(it.text.len(), |(at, _)| at);
+    json!({ "path": it.path, "kind": it.kind, "added": it.added, "removed": it.removed, "diff": &it.text[..most], "diff_truncated": most < it.text.len() })
+}
