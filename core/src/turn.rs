@@ -34,7 +34,7 @@ mod summary; // the request for the summary of a compaction
 pub use budget::Budget;
 pub(crate) use ending::Outcome;
 use ending::{LoopGuard, MAX_CIRCLES, cut_short, empty_answer, too_large};
-use relay::DeltaCoalescer;
+pub(crate) use relay::DeltaCoalescer;
 pub(crate) use reports::{Halt, Next, Report, Reports, Step};
 pub(crate) use services::Services;
 pub use services::{CompactionOptions, Limits, Options};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use pixir_core::error::nearest;
 use pixir_core::now::Now;
@@ -48,7 +49,7 @@ struct Host<'a> {
     handle: &'a Handle,
     output: &'a Output,
     /// Inputs that the Session has not answered yet, with the ids that the host gave them.
-    answers: FuturesUnordered<std::pin::Pin<Box<dyn Future<Output = (Value, Result<Accepted>)> + Send>>>,
+    answers: FuturesUnordered<BoxFuture<'static, (Value, Result<Accepted>)>>,
 }
 
 impl Host<'_> {
@@ -201,8 +202,9 @@ impl Request {
         let kind = given["type"].as_str().unwrap_or_default().to_owned();
         if kind == "get" {
             given.as_object_mut().expect("an object").remove("type");
-            let what: What = serde_json::from_value(given.clone())
-                .map_err(|e| invalid(&format!("get: {e}"), r#"{"type":"get","what":"now"}, or "entries" with from_seq and limit"#))?;
+            let what: What = serde_json::from_value(given.clone()).map_err(|e| {
+                invalid(&format!("get: {e}"), r#"{"type":"get","what":"now"}, or "entries" with from_seq and limit"#)
+            })?;
             no_other_fields("get", &given, &to_value(&what)?)?;
             return Ok(Wish::Get(what));
         }

@@ -104,6 +104,7 @@ pub(crate) fn live(news: &Live) -> Option<String> {
         Live::Notice { message, remedy: Some(fix), .. } => Some(format!("• {message}; {}", remedies::word(fix))),
         Live::TextDelta { .. }
         | Live::ReasoningDelta { .. }
+        | Live::SummaryDelta { .. }
         | Live::ToolCallDelta { .. }
         | Live::ToolOutputDelta { .. }
         | Live::Status { .. }

@@ -185,6 +185,7 @@ impl<'a> Report<'a> {
                         self.tell(&format!("would set back: {}", paths.join(", ")));
                     }
                     Live::ReasoningDelta { .. }
+                    | Live::SummaryDelta { .. }
                     | Live::ToolCallDelta { .. }
                     | Live::ToolOutputDelta { .. }
                     | Live::Status { .. }

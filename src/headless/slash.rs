@@ -31,9 +31,7 @@ pub(crate) fn input(prompt: String, dry_run: bool) -> Result<Input> {
     let rest = rest.trim();
     let set = |change: SettingsChange| Ok(Input::Set(change));
     match name {
-        "compact" => {
-            Ok(Input::Compact { instructions: Some(rest.to_owned()).filter(|it| !it.is_empty()), dry_run })
-        }
+        "compact" => Ok(Input::Compact { instructions: Some(rest.to_owned()).filter(|it| !it.is_empty()), dry_run }),
         "skill" => {
             let (name, args) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
             if name.is_empty() {
@@ -44,7 +42,11 @@ pub(crate) fn input(prompt: String, dry_run: bool) -> Result<Input> {
         }
         "undo" => {
             let turn = Some(rest).filter(|it| !it.is_empty()).map(str::parse).transpose().map_err(|_| {
-                Error::new(Code::InvalidArgs, format!("`{}` is not the number of a turn", rest.escape_debug()), "/undo [TURN]")
+                Error::new(
+                    Code::InvalidArgs,
+                    format!("`{}` is not the number of a turn", rest.escape_debug()),
+                    "/undo [TURN]",
+                )
             })?;
             Ok(Input::Undo { turn, options: RestoreOptions { dry_run, ..RestoreOptions::default() } })
         }

@@ -186,6 +186,40 @@ fn the_model_writes_the_summary_when_the_window_fills() {
     }
 }
 
+/// Broken builds: one that leaves the earlier summary out of the request for the next one; one that keeps the parts of the
+/// notes to itself until they are complete.
+#[test]
+fn a_second_summary_is_written_from_the_first_and_its_parts_can_be_watched() {
+    let shell = Shell::new(&[]);
+    shell.configure(SMALL);
+    let second = notes().replace("Half of the files", "All files").replace("8421", "8422");
+    let server = Server::start(vec![
+        text("A short answer."),
+        text(&"word ".repeat(14_000)),
+        text(&notes()),
+        text(&"word ".repeat(14_000)),
+        text(&second),
+        text("It fits again."),
+    ]);
+    long_talk(&shell, &server, Dialect::Chat);
+    again(&shell, &server, Dialect::Chat, "third request");
+    let flags = server.flags(Dialect::Chat);
+    let args = ["resume", "--last", "fourth request", "--headless", "--format", "jsonl"];
+    let ran = shell.run(args.into_iter().chain(flags.iter().map(String::as_str)));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let deltas = ran.lines().into_iter().filter(|line| line["type"] == "summary_delta");
+    let heard: String = deltas.map(|line| line["data"]["text"].as_str().expect("text").to_owned()).collect();
+    assert_eq!(heard, second, "the parts are the notes");
+    let bodies = server.bodies();
+    assert!(bodies[4].to_string().contains("The port is 8421."), "the model reads its first notes: {}", bodies[4]);
+    let sent = bodies[5].to_string();
+    assert!(sent.contains("All files are renamed.") && sent.contains("The port is 8422."), "{sent}");
+    assert!(!sent.contains("Half of the files"), "the first summary is replaced: {sent}");
+    let log = entries(&shell.logs()[0]);
+    let models = log.iter().filter(|e| e["type"] == "history_compaction" && e["data"]["strategy"] == "model");
+    assert_eq!(models.count(), 2);
+}
+
 /// Broken build: one whose Turn fails with its summary, or that says nothing of it.
 #[test]
 fn a_summary_that_the_model_cannot_write_is_made_from_the_log() {

@@ -18,6 +18,8 @@ struct Hosted {
     stdin: Option<ChildStdin>,
     lines: Receiver<Value>,
     seen: Vec<Value>,
+    /// Where to look for the next event: behind the last one that was waited for.
+    after: usize,
 }
 
 impl Hosted {
@@ -36,7 +38,7 @@ impl Hosted {
                 }
             }
         });
-        Hosted { child, stdin, lines, seen: Vec::new() }
+        Hosted { child, stdin, lines, seen: Vec::new(), after: 0 }
     }
 
     fn raw(&mut self, line: &str) {
@@ -48,32 +50,35 @@ impl Hosted {
     fn ask(&mut self, id: &str, mut input: Value) -> Value {
         input["id"] = json!(id);
         self.raw(&input.to_string());
-        self.until(|line| line["type"] == "response" && line["id"] == id)
+        let at = self.until(0, |line| line["type"] == "response" && line["id"] == id);
+        self.seen[at].clone()
     }
 
-    /// The next line that fits.
-    fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
+    /// The position of the first line that fits. An answer and the events around it come in any order.
+    fn until(&mut self, from: usize, fits: impl Fn(&Value) -> bool) -> usize {
+        let mut at = from;
         loop {
-            match self.lines.recv_timeout(PATIENCE) {
-                Ok(line) => {
-                    self.seen.push(line.clone());
-                    if fits(&line) {
-                        return line;
-                    }
-                }
-                Err(e) => panic!("{e}; so far: {:#?}", self.seen),
+            match self.seen.get(at) {
+                Some(line) if fits(line) => return at,
+                Some(_) => at += 1,
+                None => match self.lines.recv_timeout(PATIENCE) {
+                    Ok(line) => self.seen.push(line),
+                    Err(e) => panic!("{e}; so far: {:#?}", self.seen),
+                },
             }
         }
     }
 
     fn event(&mut self, kind: &str) -> Value {
-        self.until(|line| line["type"] == kind)
+        let at = self.until(self.after, |line| line["type"] == kind);
+        self.after = at + 1;
+        self.seen[at].clone()
     }
 
     /// Closes stdin and returns the result line and the exit code.
     fn end(mut self) -> (Value, i32) {
         drop(self.stdin.take());
-        let result = self.until(|line| line["type"] == "result");
+        let result = self.event("result");
         let code = self.child.wait().expect("it ends").code().unwrap_or(-1);
         assert!(self.lines.recv_timeout(PATIENCE).is_err(), "nothing follows the result");
         (result, code)

@@ -97,8 +97,9 @@ async fn a_left_branch_is_summarised_by_log_or_model() {
         calls("write", json!({ "path": "try.txt", "content": "x\n" })),
         says("Tried it, and it failed."),
         says("Noted."),
-        says("The model sums up: a second try."),
+        says(r#"{"goal": "get it to work", "state": "a second try", "pitfalls": ["try.txt does not help"]}"#),
         says("Noted again."),
+        says("Sure, I will do that."),
     ];
     let mut pixir = Pixir::sized(steps, &[], 100, 30);
     pixir.does("<S-Tab>").await;
@@ -121,7 +122,18 @@ async fn a_left_branch_is_summarised_by_log_or_model() {
         (summary["data"]["strategy"].as_str(), summary["data"]["model"].as_str()),
         (Some("model"), Some("test-model"))
     );
-    assert!(summary["data"]["summary"].as_str().expect("text").contains("a second try"));
+    let text = summary["data"]["summary"].as_str().expect("text");
+    assert!(text.contains("a second try") && text.contains("- try.txt does not help"), "{text}");
+    assert_eq!(summary["data"]["notes"]["pitfalls"], json!(["try.txt does not help"]));
+    // An answer that is not as asked is no summary.
+    pixir.does("third way<Enter>").await;
+    pixir.does("<C-t>ss<Home><Enter>").await;
+    let screen = pixir.does("n").await;
+    assert!(screen.contains("could not summarize the branch"), "{screen}");
+    let log = pixir.log();
+    let summary = log.iter().rev().find(|e| e["type"] == "branch_summary").expect("it was recorded");
+    assert_eq!(summary["data"]["strategy"], "deterministic");
+    assert!(summary["data"]["summary"].as_str().expect("text").contains("third way"), "{summary}");
 }
 
 #[tokio::test]

@@ -9,8 +9,8 @@ mod tests;
 
 use std::sync::Arc;
 
-pub(crate) use branch::{branch, left_behind};
-pub(crate) use by_model::{Summary, SummaryRequest};
+pub(crate) use branch::{branch, left_behind, with_notes};
+pub(crate) use by_model::{Author, NotesRequest, Summary, SummaryRequest};
 use digest::Digest;
 
 use crate::conversation::history::{History, length_of, starts_turn};

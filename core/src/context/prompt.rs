@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::conversation::history::{History, Item};
+use crate::conversation::history::History;
 use crate::files::workspace::Workspace;
-use crate::protocol::event::{ContextDocument, Entry, SessionStarted, Toolset};
+use crate::protocol::event::{ContextDocument, SessionStarted, Toolset};
 use crate::protocol::tool_spec::ToolSpec;
 use crate::provider::Request;
 use crate::storage::blobs::Blobs;
@@ -93,26 +93,6 @@ fn instructions(toolset: Toolset) -> &'static str {
         Toolset::Run => RUN,
         Toolset::Both => BOTH,
     }
-}
-
-/// The prompt that asks a model to summarize a branch. The request names the tools, because some servers require this
-/// when the conversation contains calls; pixir runs no call of the answer.
-const SUMMARIZE: &str = "\
-The user leaves this part of the conversation and goes on from before it. Write what is worth knowing there: \
-what was tried, what worked and what did not and why, which files were changed, and what was decided. \
-At most 200 words of plain Markdown. Do not call tools.";
-
-/// Builds the request that summarizes the entries a move of the head leaves behind.
-pub(crate) fn summary(
-    history: &History,
-    left: Vec<Arc<Entry>>,
-    tools: Arc<[ToolSpec]>,
-    blobs: &Blobs,
-    cache_key: &str,
-) -> Request {
-    let mut items = History::fold(left).items();
-    items.push(Item::user(SUMMARIZE.to_owned()));
-    Request { items, ..request(history, tools, blobs, cache_key) }
 }
 
 fn context_text(started: &SessionStarted) -> String {

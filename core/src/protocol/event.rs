@@ -148,6 +148,11 @@ pub enum Live {
         /// The new text.
         text: String,
     },
+    /// More of the notes that a model writes for a summary, as JSON.
+    SummaryDelta {
+        /// The new text.
+        text: String,
+    },
     /// The model is writing a call.
     ToolCallDelta {
         /// The position of the call in the answer, from 0.
@@ -264,6 +269,7 @@ impl Live {
     pub const KINDS: &'static [&'static str] = &[
         "text_delta",
         "reasoning_delta",
+        "summary_delta",
         "tool_call_delta",
         "tool_output_delta",
         "status",

@@ -9,7 +9,7 @@ use super::work::{Job, OpenApproval, OpenForm, RunningTurn, Work};
 use super::{Session, Travel};
 use crate::call::Permissions;
 use crate::config::SummaryAuthor;
-use crate::context::compaction::{self, Plan, Room, Summary, SummaryRequest};
+use crate::context::compaction::{self, Author, Plan, Room, Summary, SummaryRequest};
 use crate::context::prompt;
 use crate::conversation::history::{History, Settings};
 use crate::protocol::error::{Code, Error, ErrorBody, NoticeCode, Result};
@@ -261,7 +261,8 @@ impl Session {
         }
         let tools = self.services.registry.specs(*toolset);
         let family = self.history.family.as_deref().unwrap_or(self.id.as_str());
-        SummaryRequest::of(connected, plan, &self.history, instructions, tools, &self.services.blobs, family)
+        let (history, blobs) = (&self.history, &self.services.blobs);
+        SummaryRequest::of(Author { provider: connected, history, tools, blobs, cache_key: family }, plan, instructions)
     }
 
     /// Makes room after the Provider rejected a request as too long. Each attempt leaves half as much as the one before.

@@ -12,20 +12,19 @@ use super::work::{Job, RunningTravel, Work};
 use super::{LogAccess, Services, Session, on_entry};
 use crate::call::Gone;
 use crate::context::compaction::SummaryRequest;
-use crate::context::{compaction, prompt};
+use crate::context::compaction::{self, Author, NotesRequest};
 use crate::conversation::history::{History, Settings};
 use crate::files::restore::{self, INTERRUPTED, RestoreTarget};
 use crate::protocol::error::{Code, Error, NoticeCode, Result};
 use crate::protocol::event::{
-    BranchSummary, Entry, Fact, FilesRestored, HeadMoved, LeftFile, Live, PermissionDecision, ProviderUsage,
-    RestoreReason, Rule, SessionFork, SessionId, SessionStarted, SettingsChanged, Severity, Standing, Status,
+    BranchSummary, Entry, Fact, FilesRestored, HeadMoved, LeftFile, Live, PermissionDecision, RestoreReason, Rule,
+    SessionFork, SessionId, SessionStarted, SettingsChanged, Severity, Standing, Status,
 };
 use crate::protocol::input::{Accepted, OnConflict, RestoreOptions, Summarize};
 use crate::protocol::remedy::Remedy;
-use crate::provider::{Failure, Provider};
 use crate::storage::log::Log;
 use crate::storage::outputs::outputs_named;
-use crate::turn::{Halt, Report, Reports, summarize};
+use crate::turn::{DeltaCoalescer, Halt, Report, Reports, summarize};
 
 impl Session {
     /// Sets out. The caller is answered when it is over.
@@ -113,8 +112,7 @@ impl Trip {
             {
                 Status::Idle
             }
-            Trip::MoveHead { summarize: Summarize::Model, .. } => Status::Thinking,
-            Trip::Compact(_) => Status::Compacting,
+            Trip::Compact(_) | Trip::MoveHead { summarize: Summarize::Model, .. } => Status::Compacting,
             Trip::Undo { .. } | Trip::Redo { .. } | Trip::MoveHead { .. } | Trip::Fork { .. } => Status::Working,
         }
     }
@@ -223,9 +221,9 @@ impl Travel {
             Summarize::No => None,
             Summarize::Deterministic | Summarize::Model => compaction::branch(&self.history, to_seq),
         };
-        let summary = match made {
-            Some(made) if summarize == Summarize::Model => Some(self.summarized(made, to_seq).await?),
-            made => made,
+        let (summary, notice) = match made {
+            Some(made) if summarize == Summarize::Model => self.summarized(made, to_seq).await?,
+            made => (made, None),
         };
         self.reports.live(Live::Status { status: Status::Working }).await?;
         // Files first: while they are restored, the conversation still stands where it stood.
@@ -243,6 +241,10 @@ impl Travel {
         if let Some(summary) = summary {
             self.reports.record(summary).await?;
         }
+        // Watchers draw the conversation anew where the head moves, so this comes after it.
+        if let Some(notice) = notice {
+            self.reports.live(notice).await?;
+        }
         Ok(Accepted::default())
     }
 
@@ -257,58 +259,41 @@ impl Travel {
         Ok(preview.files.into_iter().map(|file| LeftFile { path: file.path, why: why() }).collect())
     }
 
-    /// The summary as the model writes it, or as it was made without the model when that cannot. The conversation stays
-    /// where it is until then.
-    async fn summarized(&self, made: BranchSummary, to_seq: Option<u64>) -> std::result::Result<BranchSummary, Stop> {
+    /// The summary as the model writes it, or as it was made without the model when that cannot, with a notice that says so.
+    /// The conversation stays where it is until then.
+    async fn summarized(
+        &self,
+        made: BranchSummary,
+        to_seq: Option<u64>,
+    ) -> std::result::Result<(Option<BranchSummary>, Option<Live>), Stop> {
         let settings = &self.history.settings;
-        let provider = self.services.providers.connect(&settings.provider)?;
+        let Services { registry, blobs, providers, .. } = &self.services;
+        let provider = providers.connect(&settings.provider)?;
+        let (history, tools) = (&*self.history, registry.specs(settings.toolset));
+        let cache_key = self.session.as_str();
+        let left = compaction::left_behind(history, to_seq).0;
+        let request = NotesRequest::of_branch(Author { provider, history, tools, blobs, cache_key }, left);
         let mut interrupted = self.interrupted.clone();
-        let answer = tokio::select! {
-            answer = self.ask_for_summary(&*provider, to_seq) => answer,
+        let relay = DeltaCoalescer::new(&self.reports);
+        let mut hear = |chunk| relay.take_note(chunk);
+        let (notes, usage) = tokio::select! {
+            answer = relay.during(request.ask(&mut hear)) => answer,
             _ = interrupted.wait_for(|it| *it) => return Err(Stop::interrupted(format!("the move was interrupted; {STAYS}"))),
         };
-        match answer {
-            Ok((text, model, usage)) => {
-                if let Some(usage) = usage {
-                    self.reports.record(usage).await?;
-                }
-                Ok(BranchSummary { strategy: "model".into(), summary: text, model: Some(model), ..made })
-            }
+        if let Some(usage) = usage {
+            self.reports.record(usage).await?;
+        }
+        match notes {
+            Ok(notes) => Ok((Some(compaction::with_notes(made, notes, request.model())), None)),
             Err(error) => {
                 let message = format!(
                     "the model could not summarize the branch ({}); pixir made this summary without it",
                     error.message
                 );
                 let code = error.code.name().to_owned();
-                self.reports.live(Live::Notice { severity: Severity::Warning, code, message, remedy: None }).await?;
-                Ok(made)
+                Ok((Some(made), Some(Live::Notice { severity: Severity::Warning, code, message, remedy: None })))
             }
         }
-    }
-
-    async fn ask_for_summary(
-        &self,
-        provider: &dyn Provider,
-        to_seq: Option<u64>,
-    ) -> Result<(String, String, Option<ProviderUsage>)> {
-        let left: Vec<Arc<Entry>> = compaction::left_behind(&self.history, to_seq).0;
-        let Services { registry, blobs, .. } = &self.services;
-        let tools = registry.specs(self.history.settings.toolset);
-        let request = prompt::summary(&self.history, left, tools, blobs, self.session.as_str());
-        let answer = provider.answer(&request, &mut |_| {}).await.map_err(|Failure { error, .. }| error)?;
-        let text = answer.text().trim().to_owned();
-        if text.is_empty() {
-            return Err(Error::new(Code::InvalidResponse, "the model returned no summary", "try again"));
-        }
-        let facts = provider.facts(&self.history.settings.model);
-        let usage = answer.usage.map(|usage| ProviderUsage {
-            provider: request.provider.clone(),
-            model: request.model.clone(),
-            usage,
-            estimated: answer.usage_estimated,
-            cost: facts.cost(&usage, answer.usd),
-        });
-        Ok((text, request.model.clone(), usage))
     }
 
     // ─── Files ───

@@ -111,7 +111,8 @@ impl Outbox {
 fn merge(last: &mut Live, next: Live) -> Option<Live> {
     match (last, next) {
         (Live::TextDelta { text }, Live::TextDelta { text: more })
-        | (Live::ReasoningDelta { text }, Live::ReasoningDelta { text: more }) => {
+        | (Live::ReasoningDelta { text }, Live::ReasoningDelta { text: more })
+        | (Live::SummaryDelta { text }, Live::SummaryDelta { text: more }) => {
             text.push_str(&more);
             None
         }

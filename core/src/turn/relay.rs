@@ -21,7 +21,7 @@ const SLOW_FRAME: Duration = Duration::from_millis(16);
 const QUIET: Duration = Duration::from_millis(4);
 
 /// Merges the parts that arrive within one frame, and those that the full channel cannot take yet.
-pub(super) struct DeltaCoalescer<'a> {
+pub(crate) struct DeltaCoalescer<'a> {
     reports: &'a Reports,
     waiting: Mutex<Vec<Live>>,
     /// When the last part arrived.
@@ -29,8 +29,20 @@ pub(super) struct DeltaCoalescer<'a> {
 }
 
 impl<'a> DeltaCoalescer<'a> {
-    pub(super) fn new(reports: &'a Reports) -> DeltaCoalescer<'a> {
+    pub(crate) fn new(reports: &'a Reports) -> DeltaCoalescer<'a> {
         DeltaCoalescer { reports, waiting: Mutex::default(), last_part: Mutex::new(Instant::now()) }
+    }
+
+    /// Takes a part of the notes for a summary.
+    pub(crate) fn take_note(&self, chunk: Chunk) {
+        // What the model thinks about its notes is not part of them.
+        let Chunk::Text(more) = chunk else { return };
+        *self.last_part.lock() = Instant::now();
+        let mut waiting = self.waiting.lock();
+        match waiting.last_mut() {
+            Some(Live::SummaryDelta { text }) => text.push_str(&more),
+            _ => waiting.push(Live::SummaryDelta { text: more }),
+        }
     }
 
     pub(super) fn take(&self, chunk: Chunk) {
@@ -81,7 +93,7 @@ impl<'a> DeltaCoalescer<'a> {
 
     /// Runs `work`, and sends the parts that it produces. A part after a silence is sent at once, the last one when the
     /// work ends. The timer runs only while parts wait.
-    pub(super) async fn during<T>(&self, work: impl Future<Output = T>) -> T {
+    pub(crate) async fn during<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         let mut last = Instant::now() - FRAME;
         let mut timer: Option<Pin<Box<Sleep>>> = None;

@@ -1,6 +1,6 @@
 //! The request for the summary of a compaction, which a Turn makes before its next one, or the user asks for.
 
-use super::Reports;
+use super::{DeltaCoalescer, Reports};
 use crate::call::Gone;
 use crate::context::compaction::SummaryRequest;
 use crate::protocol::event::{Live, ProviderUsage, Severity};
@@ -8,7 +8,8 @@ use crate::protocol::event::{Live, ProviderUsage, Severity};
 /// Asks the model once, and records the compaction: with the model's summary, or without it if the model fails. Returns
 /// what the request used.
 pub(crate) async fn summarize(reports: &Reports, request: SummaryRequest) -> Result<Option<ProviderUsage>, Gone> {
-    let (made, usage) = request.ask().await;
+    let relay = DeltaCoalescer::new(reports);
+    let (made, usage) = relay.during(request.ask(&mut |chunk| relay.take_note(chunk))).await;
     if let Some(usage) = &usage {
         reports.record(usage.clone()).await?;
     }

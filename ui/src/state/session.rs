@@ -79,6 +79,8 @@ pub(crate) struct Queue {
 pub(crate) struct Activity {
     /// The tool whose call the model is writing, and the bytes of it so far.
     pub(crate) writing_call: Option<(String, u64)>,
+    /// How many words of a summary the model has written so far.
+    pub(crate) summary_words: usize,
     /// The next attempt of a failed request.
     pub(crate) retry: Option<Retry>,
     /// When the model last sent something.
@@ -126,6 +128,6 @@ impl RetryLimit {
 
 impl Activity {
     pub(super) fn new(now: Instant) -> Activity {
-        Activity { writing_call: None, retry: None, last_heard: now, busy_since: None, frame: 0 }
+        Activity { writing_call: None, summary_words: 0, retry: None, last_heard: now, busy_since: None, frame: 0 }
     }
 }

@@ -164,7 +164,11 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
     }
     let is_of_model = matches!(
         live,
-        Live::TextDelta { .. } | Live::ReasoningDelta { .. } | Live::ToolCallDelta { .. } | Live::Status { .. }
+        Live::TextDelta { .. }
+            | Live::ReasoningDelta { .. }
+            | Live::SummaryDelta { .. }
+            | Live::ToolCallDelta { .. }
+            | Live::Status { .. }
     );
     if is_of_model {
         state.activity.last_heard = state.now.at;
@@ -176,6 +180,9 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             return read::search_again_soon(state);
         }
         Live::ReasoningDelta { text } => state.transcript.stream_thinking(&text),
+        Live::SummaryDelta { text } => {
+            state.activity.summary_words += text.matches(char::is_whitespace).count();
+        }
         Live::ToolCallDelta { name, bytes, .. } => match &mut state.activity.writing_call {
             Some((of, all)) if *of == name => *all += bytes,
             writing => *writing = Some((name, bytes)),
@@ -187,6 +194,7 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             }
             state.session.status = status;
             state.activity.writing_call = None;
+            state.activity.summary_words = 0;
             if status == Status::Idle {
                 state.transcript.drop_draft();
             }

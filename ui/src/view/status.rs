@@ -90,7 +90,11 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
             Span::styled(format!(" {spinner} {doing}{clock}{stop}"), theme.fg(theme.accent))
         }
         (PendingConfirm::Nothing, None, Status::Compacting) => {
-            Span::styled(format!(" {spinner} summarizing{clock}{stop}"), theme.fg(theme.accent))
+            let words = match state.activity.summary_words {
+                0 => String::new(),
+                words => format!(" ({words} words)"),
+            };
+            Span::styled(format!(" {spinner} summarizing{words}{clock}{stop}"), theme.fg(theme.accent))
         }
         (PendingConfirm::Nothing, None, Status::Working) => {
             Span::styled(format!(" {spinner} working{clock}{stop}"), theme.fg(theme.accent))

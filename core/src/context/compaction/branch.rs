@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::DETERMINISTIC;
 use super::digest::{Digest, end, start};
-use super::summary::section;
+use super::summary::{rendered, section};
+use super::{BY_MODEL, DETERMINISTIC};
 use crate::conversation::history::History;
-use crate::protocol::event::{BranchSummary, Entry};
+use crate::protocol::event::{BranchSummary, Entry, Notes};
 
 /// The most of one request, characters.
 const MAX_REQUEST: usize = 400;
@@ -42,6 +42,23 @@ pub(crate) fn branch(history: &History, to_seq: Option<u64>) -> Option<BranchSum
         common_seq,
         summary: text,
         files_modified: it.changed,
+        notes: None,
         model: None,
     })
+}
+
+/// The summary of a branch with what a model wrote about it.
+pub(crate) fn with_notes(made: BranchSummary, notes: Notes, model: &str) -> BranchSummary {
+    let mut text = String::from(
+        "The user went back to before this and goes another way. Your own notes on what was tried there.\n",
+    );
+    section(&mut text, "Notes", [rendered(&notes)]);
+    section(&mut text, "Files changed there", made.files_modified.iter().map(|path| format!("- {path}")));
+    BranchSummary {
+        strategy: BY_MODEL.into(),
+        summary: text,
+        notes: Some(Box::new(notes)),
+        model: Some(model.to_owned()),
+        ..made
+    }
 }

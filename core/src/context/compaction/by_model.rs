@@ -8,9 +8,9 @@ use super::{BY_MODEL, Plan};
 use crate::context::prompt;
 use crate::conversation::history::{History, Item};
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{HistoryCompaction, Notes, ProviderUsage};
+use crate::protocol::event::{Entry, HistoryCompaction, Notes, ProviderUsage};
 use crate::protocol::tool_spec::ToolSpec;
-use crate::provider::{Failure, Provider, Request};
+use crate::provider::{Chunk, Failure, Provider, Request};
 use crate::storage::blobs::Blobs;
 
 /// What a request adds for the summary, and an answer may need, tokens.
@@ -20,11 +20,19 @@ const MAX_NOTE: usize = 4_000;
 /// The most notes of each kind.
 const MAX_NOTES: usize = 60;
 
-/// The request names the tools, because some servers require this when the conversation contains calls; pixir runs no
-/// call of the answer.
-const ASK: &str = "\
+/// What the notes of a compaction are for.
+const OF_COMPACTION: &str = "\
 The conversation above is about to be replaced by notes, because it is too long. Write the notes that you need to \
-continue the work without it. Answer with one JSON object and nothing else, and call no tools:
+continue the work without it.";
+
+/// What the notes of a branch are for.
+const OF_BRANCH: &str = "\
+The user leaves the part of the conversation above and goes on from before it, another way. Write the notes that are \
+worth having there: what was tried, what worked, what did not and why, and what was decided.";
+
+/// The object that is asked for. The request names the tools, because some servers require this when the conversation
+/// contains calls; pixir runs no call of the answer.
+const AS_JSON: &str = "Answer with one JSON object and nothing else, and call no tools:
 {\"goal\": \"what the user wants, in full\",
  \"state\": \"how far the work is: what is done, what was answered\",
  \"decisions\": [\"each with its reason\"],
@@ -45,44 +53,51 @@ pub(crate) enum Summary {
     Asked(Box<SummaryRequest>),
 }
 
-/// A compaction that waits for the model's summary.
-pub(crate) struct SummaryRequest {
+/// Who hears the parts of an answer.
+type Hear<'a> = dyn FnMut(Chunk) + Send + 'a;
+
+/// A request for notes on a part of a conversation.
+pub(crate) struct NotesRequest {
     provider: Arc<dyn Provider>,
-    plan: Plan,
     request: Request,
 }
 
-impl SummaryRequest {
-    /// The request for this plan, or the compaction without a model if the part that it replaces does not fit into one
-    /// request.
-    pub(crate) fn of(
-        provider: Arc<dyn Provider>,
-        mut plan: Plan,
-        history: &History,
-        instructions: Option<&str>,
-        tools: Arc<[ToolSpec]>,
-        blobs: &Blobs,
-        cache_key: &str,
-    ) -> Summary {
-        let mut items = History::fold(plan.dropped.iter().cloned()).items();
-        let ask = match instructions {
-            Some(focus) => format!("{ASK}\nThe user asks you to mind this in the notes: {focus}"),
-            None => ASK.to_owned(),
-        };
-        items.push(Item::user(ask));
-        let request = Request { items, ..prompt::request(history, tools, blobs, cache_key) };
-        let window = provider.facts(&request.model).window;
-        if window.is_some_and(|window| request.estimated_tokens() + ASIDE > window) {
-            plan.compaction.limitations.push("the replaced part is too long for the model to read at once".into());
-            return Summary::Made(Box::new(plan.compaction));
-        }
-        Summary::Asked(Box::new(SummaryRequest { provider, plan, request }))
+/// Where the request for notes goes, and what it repeats of every request.
+pub(crate) struct Author<'a> {
+    pub(crate) provider: Arc<dyn Provider>,
+    pub(crate) history: &'a History,
+    pub(crate) tools: Arc<[ToolSpec]>,
+    pub(crate) blobs: &'a Blobs,
+    pub(crate) cache_key: &'a str,
+}
+
+impl NotesRequest {
+    /// The request for notes on what the user leaves, which are for the conversation at the branch that goes on.
+    pub(crate) fn of_branch(author: Author<'_>, left: Vec<Arc<Entry>>) -> NotesRequest {
+        NotesRequest::new(author, left, &format!("{OF_BRANCH} {AS_JSON}"))
     }
 
-    /// Asks the model. Returns the compaction with its summary, and what the request used. The error is the Provider's,
-    /// or `INVALID_RESPONSE` for an answer that is not as asked.
-    pub(crate) async fn ask(&self) -> (Result<HistoryCompaction>, Option<ProviderUsage>) {
-        let answer = match self.provider.answer(&self.request, &mut |_| {}).await {
+    fn new(author: Author<'_>, about: impl IntoIterator<Item = Arc<Entry>>, ask: &str) -> NotesRequest {
+        let Author { provider, history, tools, blobs, cache_key } = author;
+        let mut items = History::fold(about).items();
+        items.push(Item::user(ask.to_owned()));
+        NotesRequest { provider, request: Request { items, ..prompt::request(history, tools, blobs, cache_key) } }
+    }
+
+    /// The model that is asked.
+    pub(crate) fn model(&self) -> &str {
+        &self.request.model
+    }
+
+    fn fits(&self) -> bool {
+        let window = self.provider.facts(&self.request.model).window;
+        window.is_none_or(|window| self.request.estimated_tokens() + ASIDE <= window)
+    }
+
+    /// Asks the model, and hands on the parts of its answer as they arrive. Returns the notes, and what the request used.
+    /// The error is the Provider's, or `INVALID_RESPONSE` for an answer that is not as asked.
+    pub(crate) async fn ask(&self, hear: &mut Hear<'_>) -> (Result<Notes>, Option<ProviderUsage>) {
+        let answer = match self.provider.answer(&self.request, &mut |chunk| hear(chunk)).await {
             Ok(answer) => answer,
             Err(Failure { error, .. }) => return (Err(error), None),
         };
@@ -93,7 +108,36 @@ impl SummaryRequest {
             estimated: answer.usage_estimated,
             cost: self.provider.facts(&self.request.model).cost(&usage, answer.usd),
         });
-        (parse(&answer.text()).map(|notes| self.with(notes)), usage)
+        (parse(&answer.text()), usage)
+    }
+}
+
+/// A compaction that waits for the model's summary.
+pub(crate) struct SummaryRequest {
+    plan: Plan,
+    notes: NotesRequest,
+}
+
+impl SummaryRequest {
+    /// The request for this plan, or the compaction without a model if the part that it replaces does not fit into one
+    /// request.
+    pub(crate) fn of(author: Author<'_>, mut plan: Plan, instructions: Option<&str>) -> Summary {
+        let mut ask = format!("{OF_COMPACTION} {AS_JSON}");
+        if let Some(focus) = instructions {
+            ask.push_str(&format!("\nThe user asks you to mind this in the notes: {focus}"));
+        }
+        let notes = NotesRequest::new(author, plan.dropped.iter().cloned(), &ask);
+        if !notes.fits() {
+            plan.compaction.limitations.push("the replaced part is too long for the model to read at once".into());
+            return Summary::Made(Box::new(plan.compaction));
+        }
+        Summary::Asked(Box::new(SummaryRequest { plan, notes }))
+    }
+
+    /// Asks the model. Returns the compaction with its summary, and what the request used.
+    pub(crate) async fn ask(&self, hear: &mut Hear<'_>) -> (Result<HistoryCompaction>, Option<ProviderUsage>) {
+        let (notes, usage) = self.notes.ask(hear).await;
+        (notes.map(|notes| self.with(notes)), usage)
     }
 
     fn with(&self, notes: Notes) -> HistoryCompaction {
@@ -107,7 +151,7 @@ impl SummaryRequest {
             turns_left_out: made.left_out,
             limitations: made.limitations,
             notes: Some(Box::new(notes)),
-            model: Some(self.request.model.clone()),
+            model: Some(self.notes.model().to_owned()),
             ..compaction.clone()
         }
     }

@@ -146,7 +146,7 @@ fn line(turn: &TurnDigest) -> String {
 }
 
 /// The notes as Markdown.
-fn rendered(notes: &Notes) -> String {
+pub(super) fn rendered(notes: &Notes) -> String {
     let mut text = String::new();
     let one = |title: &str, text: &str| (!text.is_empty()).then(|| format!("**{title}:** {text}"));
     let lines = [one("Goal", &notes.goal), one("State", &notes.state), one("Next step", &notes.next_step)];

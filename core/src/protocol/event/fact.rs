@@ -1042,6 +1042,9 @@ pub struct BranchSummary {
     /// Files changed on the branch.
     #[serde(default)]
     pub files_modified: Vec<String>,
+    /// What the model wrote down, if it wrote the summary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notes: Option<Box<Notes>>,
     /// The model that wrote the summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
