@@ -6,6 +6,8 @@ use std::fs::{self, Metadata};
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
+use crate::permissions::Readable;
+
 /// The most file system calls of one judgement: this bounds its time.
 const MOST_CALLS: usize = 20_000;
 /// The most symlinks in one path, as in the kernel.
@@ -13,10 +15,12 @@ const MOST_LINKS: usize = 40;
 /// The longest path that the kernel takes, bytes.
 const LONGEST: usize = 4_000;
 
-/// The workspace that a judgement is about, and what of its time is left.
+/// Where the judged command may read, and what of the judgement's time is left.
 pub(super) struct Ground<'a> {
     /// Absolute and without symlinks.
     pub(super) workspace: &'a Path,
+    /// Absolute and without symlinks.
+    outputs: Option<&'a Path>,
     calls: Cell<usize>,
 }
 
@@ -29,8 +33,9 @@ pub(super) enum Found {
 }
 
 impl<'a> Ground<'a> {
-    pub(super) fn new(workspace: &'a Path) -> Ground<'a> {
-        Ground { workspace, calls: Cell::new(MOST_CALLS) }
+    pub(super) fn new(readable: Readable<'a>) -> Ground<'a> {
+        let Readable { workspace, outputs } = readable;
+        Ground { workspace, outputs, calls: Cell::new(MOST_CALLS) }
     }
 
     /// Counts one file system call.
@@ -60,7 +65,7 @@ impl<'a> Ground<'a> {
             } else {
                 at.push(&part);
             }
-            if !self.contains(&at) && !self.workspace.starts_with(&at) {
+            if !self.contains(&at) && !self.is_above(&at) {
                 return Err(outside());
             }
             self.spend()?;
@@ -103,7 +108,24 @@ impl<'a> Ground<'a> {
     }
 
     fn contains(&self, at: &Path) -> bool {
-        at.starts_with(self.workspace)
+        at.starts_with(self.workspace) || self.outputs.is_some_and(|outputs| at.starts_with(outputs))
+    }
+
+    fn is_above(&self, at: &Path) -> bool {
+        self.workspace.starts_with(at) || self.outputs.is_some_and(|outputs| outputs.starts_with(at))
+    }
+
+    /// Follows a path to a folder in which programs run: one of the workspace.
+    ///
+    /// # Errors
+    /// As [`Ground::locate`].
+    pub(super) fn locate_to_work(&self, text: &str, folder: &Path) -> Result<Found, String> {
+        match self.locate(text, folder)? {
+            Found::Folder(real) if !real.starts_with(self.workspace) => {
+                Err(format!("`{text}` lies outside the workspace"))
+            }
+            found => Ok(found),
+        }
     }
 
     /// Checks that every name below a folder is one plain word and every symlink there leads to the workspace.
