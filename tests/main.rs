@@ -93,6 +93,7 @@ mod stories {
     mod keymap; // keys, hints, the palette
     mod large_answers; // long, wide and strange answers
     mod layout; // no region covers another
+    mod results;
     mod rules; // rules of the user, protected restores
     mod secrets; // secrets of the user, in no place that pixir writes
     mod self_protection; // programs and tools that turn against pixir

@@ -27,6 +27,7 @@ use crate::storage::blobs::Blobs;
 #[cfg(test)]
 use crate::storage::log::Disk;
 use crate::storage::log::{self, Contents, Log, LogWriter, RealDisk};
+use crate::storage::outputs;
 use crate::storage::store::{Place, Store, Summary};
 use crate::{run, tools};
 
@@ -282,13 +283,13 @@ impl Harness {
 
     /// Runs a Session; `note` is a notice for its first watcher.
     fn spawn(&self, id: SessionId, log: LogAccess, history: History, note: Option<String>) -> Result<Handle> {
-        let outputs = self.services.place(&id).outputs();
+        let outputs = outputs::real(&self.services.place(&id).outputs());
         let stopping = Stopping::noting(self.store.running());
         let (jobs, job_news) = Jobs::new(outputs.clone(), stopping.clone());
         // Outputs that were too long to show may be read again by the tools of the Session that made them.
         let workspace = Workspace::open(self.services.workspace.root())?;
         let own = [Some(self.store.home()), self.services.user_folder.as_deref()];
-        let workspace = workspace.with_overflow(outputs.clone()).noting(self.store.running());
+        let workspace = workspace.with_outputs(outputs.clone()).noting(self.store.running());
         let workspace = workspace.guarding(own.into_iter().flatten());
         let workspace = Arc::new(workspace);
         let library = Library {

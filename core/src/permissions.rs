@@ -17,6 +17,21 @@ pub use readers::{Judged, Parse};
 pub(crate) use readers::{prove, prove_read_only};
 use rules::Covers;
 
+/// Where a command may read without an approval. The paths are absolute and without symlinks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Readable<'a> {
+    /// The workspace.
+    pub(crate) workspace: &'a Path,
+    /// The folder of the Session's saved outputs.
+    pub(crate) outputs: Option<&'a Path>,
+}
+
+impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for Readable<'a> {
+    fn from(workspace: &'a P) -> Readable<'a> {
+        Readable { workspace: workspace.as_ref(), outputs: None }
+    }
+}
+
 /// What a call touches, determined before it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Touch {
@@ -76,7 +91,14 @@ pub(crate) enum Ruling {
 /// A deny rule applies in every mode. A call that is not proven to only read needs an approval in `ask` and is refused
 /// in `read-only`.
 /// Where nothing `confines` programs, none runs without an approval.
-pub(crate) fn judge(mode: Mode, touch: &Touch, rules: &[Rule], workspace: &Path, confines: bool) -> Ruling {
+pub(crate) fn judge<'a>(
+    mode: Mode,
+    touch: &Touch,
+    rules: &[Rule],
+    readable: impl Into<Readable<'a>>,
+    confines: bool,
+) -> Ruling {
+    let readable = readable.into();
     let mut may_be_denied =
         rules.contains(&Rule::Deny(Scope::Unknown)).then_some("a deny rule that cannot be read here");
     for rule in rules {
@@ -97,14 +119,14 @@ pub(crate) fn judge(mode: Mode, touch: &Touch, rules: &[Rule], workspace: &Path,
             (format!("{path} is a protected path: it can run code or widen permissions"), None)
         }
         Touch::Files { protected: None, .. } => ("it changes files".to_owned(), Some(Rule::Allow(Scope::FileChanges))),
-        Touch::Command(command) => match prove_read_only(command, workspace) {
+        Touch::Command(command) => match prove_read_only(command, readable) {
             Ok(()) if confines => return Ruling::Look,
             Ok(()) => (NOTHING_CONFINES.to_owned(), Some(Rule::Allow(Scope::Command(command.clone())))),
             Err(why) => (why, Some(Rule::Allow(Scope::Command(command.clone())))),
         },
         Touch::Program(words) => {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            match prove(&words, workspace) {
+            match prove(&words, readable) {
                 Ok(()) if confines => return Ruling::Look,
                 Ok(()) => (NOTHING_CONFINES.to_owned(), Some(Rule::Allow(Scope::Command(shell::quoted(words))))),
                 Err(why) => (why, Some(Rule::Allow(Scope::Command(shell::quoted(words))))),
@@ -117,14 +139,14 @@ pub(crate) fn judge(mode: Mode, touch: &Touch, rules: &[Rule], workspace: &Path,
         Mode::Ask | Mode::Auto if may_be_denied.is_some() => {
             Ruling::Ask { reason: format!("{reason}, and {}", may_be_denied.unwrap_or_default()), rule: None }
         }
-        Mode::Ask => match rules::allowing(rules, touch, workspace) {
+        Mode::Ask => match rules::allowing(rules, touch, readable) {
             Some(it) => Ruling::Allow { by: DecidedBy::Rule, rule: Some(it), reason },
             None => Ruling::Ask { reason, rule },
         },
         // A call without a possible rule touches a protected path, which needs an approval even in `auto`.
         Mode::Auto if rule.is_none() => Ruling::Ask { reason, rule },
         Mode::Auto if !confines && matches!(touch, Touch::Command(_) | Touch::Program(_)) => {
-            match rules::allowing(rules, touch, workspace) {
+            match rules::allowing(rules, touch, readable) {
                 Some(it) => Ruling::Allow { by: DecidedBy::Rule, rule: Some(it), reason },
                 None => Ruling::Ask { reason: format!("{NOTHING_CONFINES}; {reason}"), rule },
             }
@@ -147,14 +169,14 @@ pub struct Explained {
 }
 
 /// Judges a command line as [`judge`] does, and shows how.
-pub(crate) fn explain(mode: Mode, command: &str, rules: &[Rule], workspace: &Path, confines: bool) -> Explained {
-    let (verdict, reason, rule) = match judge(mode, &Touch::Command(command.to_owned()), rules, workspace, confines) {
+pub(crate) fn explain(mode: Mode, command: &str, rules: &[Rule], readable: Readable<'_>, confines: bool) -> Explained {
+    let (verdict, reason, rule) = match judge(mode, &Touch::Command(command.to_owned()), rules, readable, confines) {
         Ruling::Free | Ruling::Look => ("runs", ONLY_READS.to_owned(), None),
         Ruling::Allow { reason, rule, .. } => ("runs", reason, rule),
         Ruling::Ask { reason, .. } => ("asks", reason, None),
         Ruling::Deny { error, rule, .. } => ("refused", error.message, rule),
     };
-    Explained { parse: parse(command, workspace), verdict, reason, rule }
+    Explained { parse: parse(command, readable), verdict, reason, rule }
 }
 
 /// The reason of [`Ruling::Look`], for the user.

@@ -132,7 +132,7 @@ pub(crate) fn kind_of(command: &Command, ctx: &Context) -> Result<Kind> {
 
 /// Whether a program with these arguments is proven to only read.
 pub(crate) fn only_reads(command: &Command, ctx: &Context) -> bool {
-    prove(&command.texts(), ctx.workspace.root()).is_ok()
+    prove(&command.texts(), ctx.readable()).is_ok()
 }
 
 fn is_on_path(name: &str, ctx: &Context) -> bool {

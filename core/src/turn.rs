@@ -21,6 +21,7 @@ use crate::protocol::input::{Decision, RuleReach};
 use crate::protocol::remedy::{Limit, ModelNeed, Remedy};
 use crate::provider::retry::Retries;
 use crate::provider::{Answer, AnswerPart, CallRequest, Ended, Failure};
+use crate::storage::outputs;
 use crate::tools::bash;
 
 mod budget; // limits on tokens and money
@@ -91,7 +92,7 @@ impl Turn {
             reports,
             steered,
             id: id.clone(),
-            outputs: services.place(id).outputs(),
+            outputs: outputs::real(&services.place(id).outputs()),
             services: services.clone(),
             model,
             next_number: AtomicU64::new(entries as u64),

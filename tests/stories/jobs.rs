@@ -22,7 +22,7 @@ async fn a_job_is_read_listed_and_ends_with_its_session() {
         calls("bash", json!({"command": format!("sleep {marker}"), "background": true})),
         says("Another."),
     ];
-    let mut pixir = Pixir::sized(steps, &[], 100, 30);
+    let mut pixir = Pixir::sized(steps, &[], 220, 30);
     pixir.does("serve<Enter>").await;
     let screen = pixir.does("<A-y>").await;
     assert!(screen.contains("1 job"), "{screen}");
@@ -40,7 +40,9 @@ async fn a_job_is_read_listed_and_ends_with_its_session() {
     assert!(is_running(&marker), "the job outlives the call that started it");
     let screen = pixir.does("/jobs<Enter>").await;
     assert!(screen.contains("Background jobs") && screen.contains("running"), "{screen}");
-    insta::assert_snapshot!("background_jobs", timeless(&screen).replace(&marker, "76543.0000000"));
+    let saved = output[0].split_once("output in ").and_then(|(_, rest)| rest.lines().next()).expect("a path");
+    let screen = timeless(&screen).replace(&marker, "76543.0000000").replace(saved, "OUT/job-1.txt");
+    insta::assert_snapshot!("background_jobs", screen);
     pixir.does("<Esc>").await;
     pixir.does("stop it and start another<Enter>").await;
     pixir.does("<A-y>").await;

@@ -11,6 +11,7 @@ use super::present::Overflow;
 use crate::context::library::Library;
 use crate::files::snapshot::SessionSnapshot;
 use crate::files::workspace::Workspace;
+use crate::permissions::Readable;
 use crate::process::Stopping;
 use crate::process::jobs::Jobs;
 use crate::protocol::error::{Code, Error, Result};
@@ -64,6 +65,11 @@ pub struct Context {
 }
 
 impl Context {
+    /// Where a command of the call may read without an approval.
+    pub(crate) fn readable(&self) -> Readable<'_> {
+        Readable { workspace: self.workspace.root(), outputs: self.outputs.as_deref() }
+    }
+
     /// The background jobs of the Session that the call belongs to.
     ///
     /// # Errors

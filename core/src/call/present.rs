@@ -1,22 +1,23 @@
 //! Turns a tool's raw output into the text that the model reads: stripped, checked for binary data, bounded, with a
 //! footer.
 
-use std::fs::{self, File};
-use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{Colouring, Printed, Truncated};
-use crate::storage::outputs::{MAX_SPILL, shown_path};
+use crate::storage::outputs::MAX_SPILL;
 use crate::text::human::{human_duration, human_size};
-use crate::text::media::{Guard, media_type};
+use crate::text::long_line::{LONGEST, LeftOut, LongLine};
+use crate::text::media::{Guard, REPLACEMENT, media_type};
 use crate::text::strip::Stripper;
 
 mod cut; // the start and the end of a text, nothing that a person sees as one cut in two
+mod spill; // the file that holds all of a stream
 
+use crate::permissions::shell::quote;
 use cut::{AROUND, colours_of, first_of, last_of, last_states, pieces};
+pub use spill::Overflow;
+use spill::Spill;
 
 /// How much of a stream a model reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +42,8 @@ enum Explore {
 impl Budget {
     /// The budget of a typed tool.
     pub const TYPED: Budget = Budget { bytes: 16_000, lines: u64::MAX, start_tenths: 2, explore: Explore::Typed };
+    /// The budget of a page of a file.
+    pub const PAGE: Budget = Budget { bytes: 48 << 10, lines: u64::MAX, start_tenths: 10, explore: Explore::Typed };
     /// The budget of `run`.
     pub const RUN: Budget = Budget { bytes: 51_200, lines: 200, start_tenths: 2, explore: Explore::Run };
 
@@ -55,15 +58,6 @@ impl Budget {
     }
 }
 
-/// Where an output is saved when it is too long to show.
-#[derive(Debug, Clone)]
-pub struct Overflow {
-    /// The Session's folder for saved outputs.
-    pub folder: PathBuf,
-    /// The file's name without its extension: `cmd-3`.
-    pub name: String,
-}
-
 /// The file whose bytes a stream carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
@@ -75,33 +69,27 @@ pub struct Source {
 #[derive(Debug)]
 pub struct Capture {
     budget: Budget,
-    overflow: Option<Overflow>,
     source: Option<Source>,
     /// Whether the stream is text from files, which is shown without terminal effects.
     is_of_files: bool,
     stripper: Stripper,
-    /// The first bytes of a character whose remaining bytes have not arrived.
-    cut: Vec<u8>,
-    /// The first stripped bytes: the budget and `AROUND` more, which the search for a boundary needs.
+    /// Cuts long lines; `None` leaves them as they are.
+    long: Option<LongLine>,
+    /// The first line that was cut: its number, and what is missing of it.
+    first_cut: Option<(u64, LeftOut)>,
+    /// The first bytes to show: the budget and `AROUND` more, which the search for a boundary needs.
     head: Vec<u8>,
-    /// The last stripped bytes after the head: up to twice the budget, cut back when full.
+    /// The last bytes to show after the head: up to twice the budget, cut back when full.
     tail: Vec<u8>,
-    /// The number of stripped bytes so far.
+    /// The number of bytes to show so far, and before long lines were cut.
     shown: u64,
+    stripped: u64,
+    /// The number of bytes of terminal control.
+    control: u64,
     newlines: u64,
     ends_open: bool,
     guard: Guard,
-    /// The raw bytes, until the output exceeds the budget and is saved.
-    held: Vec<u8>,
-    raw: u64,
     spill: Spill,
-}
-
-#[derive(Debug)]
-enum Spill {
-    NotNeeded,
-    Open(File, PathBuf),
-    Failed(String),
 }
 
 /// A finished stream.
@@ -126,20 +114,20 @@ impl Capture {
     pub fn new(budget: Budget, overflow: Option<Overflow>) -> Capture {
         Capture {
             budget,
-            overflow,
             source: None,
             is_of_files: false,
             stripper: Stripper::with_colours(),
-            cut: Vec::new(),
+            long: Some(LongLine::new(LONGEST)),
+            first_cut: None,
             head: Vec::new(),
             tail: Vec::new(),
             shown: 0,
+            stripped: 0,
+            control: 0,
             newlines: 0,
             ends_open: false,
             guard: Guard::default(),
-            held: Vec::new(),
-            raw: 0,
-            spill: Spill::NotNeeded,
+            spill: Spill::new(overflow),
         }
     }
 
@@ -154,152 +142,185 @@ impl Capture {
         self.is_of_files = true;
     }
 
+    /// States that the stream is a page of a file, whose lines are as long as they should be.
+    pub(super) fn is_page(&mut self) {
+        self.is_of_files = true;
+        self.long = None;
+    }
+
     /// The text as a terminal would show it at the end: only the last state of a progress bar.
     fn settled(&self, text: &str) -> String {
         if self.is_of_files { text.replace("\r\n", "\n") } else { pieces(text, &last_states(text)) }
     }
 
-    /// Adds a note if control bytes were stripped from a file's text.
-    fn told_of_controls(&self, text: &mut String) {
-        let left_out = self.raw.saturating_sub(self.shown);
-        if self.is_of_files && left_out > 0 {
+    /// Adds notes about bytes that are not shown as they are.
+    fn told_of_bytes(&self, text: &mut String) {
+        if self.is_of_files && self.control > 0 {
             end_line(text);
-            text.push_str(&format!("…[{left_out} bytes of terminal control are not shown]\n"));
+            text.push_str(&format!("…[{} bytes of terminal control are not shown]\n", self.control));
         }
+        if self.guard.replaced() > 0 {
+            end_line(text);
+            text.push_str(&format!("…[bytes that are no text, shown as {REPLACEMENT}: {}]\n", self.guard.replaced()));
+        }
+    }
+
+    /// Says how to read on in a line that was cut.
+    fn told_of_long_lines(&self, text: &mut String) {
+        let Some((line, left_out)) = self.first_cut else { return };
+        let path = self.source.as_ref().map(|it| it.path.clone()).or_else(|| self.spill.path());
+        let Some(path) = path else { return };
+        end_line(text);
+        let (from, to) = (left_out.after + 1, left_out.after + LONGEST as u64);
+        let path = quote(&path);
+        text.push_str(&format!(
+            "Long lines are cut. Line {line} goes on: sed -n {line}p {path} | cut -b {from}-{to}\n"
+        ));
     }
 
     /// Adds bytes to the stream; returns them stripped, for a live view.
     pub fn push(&mut self, bytes: &[u8]) -> Printed {
-        self.guard.see(bytes);
-        self.keep_raw(bytes);
-        let stripped = self.stripper.strip(bytes);
-        let colours = if self.is_of_files { Vec::new() } else { self.stripper.new_colours(self.shown) };
-        self.shown += stripped.len() as u64;
-        self.newlines += memchr::memchr_iter(b'\n', &stripped).count() as u64;
-        if let Some(last) = stripped.last() {
+        self.spill.push(bytes, self.budget.bytes);
+        let text = self.guard.see(bytes);
+        self.add(&text)
+    }
+
+    /// Adds text that has been checked.
+    fn add(&mut self, text: &str) -> Printed {
+        let stripped = self.stripper.strip(text.as_bytes());
+        let colours = if self.is_of_files { Vec::new() } else { self.stripper.new_colours(self.stripped) };
+        self.stripped += stripped.len() as u64;
+        self.control += (text.len().saturating_sub(stripped.len())) as u64;
+        let printed = String::from_utf8_lossy(&stripped).into_owned();
+        let short = self.without_long_lines(&printed);
+        self.show(short.as_deref().unwrap_or(&printed).as_bytes());
+        Printed { text: printed, colours }
+    }
+
+    fn show(&mut self, bytes: &[u8]) {
+        self.shown += bytes.len() as u64;
+        if let Some(last) = bytes.last() {
             self.ends_open = *last != b'\n';
         }
-        let room = (self.budget.bytes + AROUND).saturating_sub(self.head.len()).min(stripped.len());
-        self.head.extend_from_slice(&stripped[..room]);
-        self.tail.extend_from_slice(&stripped[room..]);
+        let room = (self.budget.bytes + AROUND).saturating_sub(self.head.len()).min(bytes.len());
+        self.head.extend_from_slice(&bytes[..room]);
+        self.tail.extend_from_slice(&bytes[room..]);
         if self.tail.len() > 2 * self.budget.bytes {
             self.tail.drain(..self.tail.len() - self.budget.bytes);
         }
-        self.live(stripped, colours)
     }
 
-    /// The new text for a live view; an incomplete character waits for its remaining bytes.
-    fn live(&mut self, new: Vec<u8>, mut colours: Vec<Colouring>) -> Printed {
-        let mut bytes = std::mem::take(&mut self.cut);
-        colours.iter_mut().for_each(|it| it.at += bytes.len() as u64);
-        bytes.extend(new);
-        if let Err(e) = std::str::from_utf8(&bytes) {
-            let valid = e.valid_up_to();
-            match e.error_len() {
-                None => self.cut = bytes.split_off(valid),
-                // After invalid UTF-8, positions in the bytes differ from positions in the text.
-                Some(_) => colours.retain(|it| it.at <= valid as u64),
-            }
+    /// The text without the ends of long lines; `None` if nothing is cut.
+    fn without_long_lines(&mut self, text: &str) -> Option<String> {
+        let newlines = self.newlines;
+        self.newlines += memchr::memchr_iter(b'\n', text.as_bytes()).count() as u64;
+        let long = self.long.as_mut()?;
+        if long.fits(text) {
+            return None;
         }
-        Printed { text: String::from_utf8_lossy(&bytes).into_owned(), colours }
+        let mut short: Option<String> = None;
+        let (mut from, mut line) = (0, newlines);
+        for at in memchr::memchr2_iter(b'\n', b'\r', text.as_bytes()).chain([text.len()]) {
+            let piece = &text[from..at];
+            let kept = long.keep(piece);
+            if kept < piece.len() && short.is_none() {
+                short = Some(text[..from].to_owned());
+            }
+            if let Some(short) = &mut short {
+                short.push_str(&piece[..kept]);
+            }
+            from = at;
+            let Some(&end) = text.as_bytes().get(at) else { break };
+            // A return begins the line anew, as a progress bar does.
+            if let Some(left_out) = long.end() {
+                short.get_or_insert_with(|| text[..at].to_owned()).push_str(&left_out.mark());
+                self.first_cut.get_or_insert((line + 1, left_out));
+            }
+            line += u64::from(end == b'\n');
+            if let Some(short) = &mut short {
+                short.push(char::from(end));
+            }
+            from += 1;
+        }
+        short
+    }
+
+    /// Ends a last line without a newline, and a last character that is not whole.
+    fn end(&mut self) {
+        let last = self.guard.end();
+        self.add(last);
+        if let Some(left_out) = self.long.as_mut().and_then(LongLine::end) {
+            self.first_cut.get_or_insert((self.newlines + 1, left_out));
+            self.show(left_out.mark().as_bytes());
+        }
     }
 
     fn lines(&self) -> u64 {
         self.newlines + u64::from(self.ends_open)
     }
 
-    fn keep_raw(&mut self, bytes: &[u8]) {
-        self.raw += bytes.len() as u64;
-        if self.overflow.is_none() {
-            return;
-        }
-        if matches!(self.spill, Spill::NotNeeded) {
-            self.held.extend_from_slice(bytes);
-            if self.held.len() > self.budget.bytes {
-                self.save();
-            }
-        } else {
-            let before = self.raw - bytes.len() as u64;
-            self.write_spill(bytes, before);
-        }
-    }
-
-    /// Starts to save the stream to its file.
-    fn save(&mut self) {
-        let Some(overflow) = &self.overflow else { return };
-        if !matches!(self.spill, Spill::NotNeeded) {
-            return;
-        }
-        self.spill = match open_spill(overflow) {
-            Ok((file, path)) => Spill::Open(file, path),
-            Err(e) => Spill::Failed(e.to_string()),
-        };
-        let held = std::mem::take(&mut self.held);
-        self.write_spill(&held, 0);
-    }
-
-    fn write_spill(&mut self, bytes: &[u8], before: u64) {
-        let Spill::Open(file, _) = &mut self.spill else { return };
-        let room = usize::try_from(MAX_SPILL.saturating_sub(before)).unwrap_or(usize::MAX).min(bytes.len());
-        if let Err(e) = file.write_all(&bytes[..room]) {
-            self.spill = Spill::Failed(e.to_string());
-        }
+    fn is_binary(&self) -> bool {
+        let raw = self.spill.raw();
+        if self.source.is_some() { self.guard.is_binary_file(raw) } else { self.guard.is_binary(raw) }
     }
 
     /// Finishes the stream for the model. The text of a long stream is its start and its end; of files, its start.
     pub fn finish(mut self) -> Presented {
-        if self.guard.is_binary(self.raw) {
+        if self.is_binary() {
             return self.finish_binary();
         }
+        self.end();
         if self.shown <= self.budget.bytes as u64 && self.lines() <= self.budget.lines {
-            let shown = String::from_utf8_lossy(&self.head);
-            let mut text = self.settled(&shown);
-            // In invalid UTF-8 the positions of colours do not match the text.
-            let has_colours = shown.as_bytes() == self.head && !self.is_of_files;
-            let colours = if has_colours { self.stripper.take_colours() } else { Vec::new() };
-            let colours = colours_of(colours, &last_states(&shown));
-            self.told_of_controls(&mut text);
-            return Presented { text, colours, bytes: self.raw, ..Presented::default() };
+            return self.finish_whole();
         }
-        self.save();
+        self.spill.save();
         self.finish_cut()
+    }
+
+    /// Everything fits, apart from the ends of long lines.
+    fn finish_whole(mut self) -> Presented {
+        let shown = String::from_utf8_lossy(&self.head);
+        let mut text = self.settled(&shown);
+        let (mut colours, mut truncated) = (Vec::new(), None);
+        if self.first_cut.is_some() {
+            // The positions of colours do not match a text that was cut.
+            truncated = Some(Truncated { lines_total: self.lines(), lines_omitted: 0, bytes_total: self.spill.raw() });
+            if self.source.is_none() {
+                self.spill.save();
+            }
+        } else if !self.is_of_files {
+            colours = colours_of(self.stripper.take_colours(), &last_states(&shown));
+        }
+        self.told_of_bytes(&mut text);
+        self.told_of_long_lines(&mut text);
+        let overflow_path = self.spill.path();
+        Presented { text, truncated, overflow_path, colours, bytes: self.spill.raw(), ..Presented::default() }
     }
 
     fn finish_binary(mut self) -> Presented {
         let lines = self.lines();
-        let truncated = Some(Truncated { lines_total: lines, lines_omitted: lines, bytes_total: self.raw });
+        let raw = self.spill.raw();
+        let truncated = Some(Truncated { lines_total: lines, lines_omitted: lines, bytes_total: raw });
         if let Some(source) = &self.source {
-            let error = binary_file(&source.path, self.guard.start(), self.raw);
-            return Presented { truncated, bytes: self.raw, binary: Some(error), ..Presented::default() };
+            let error = binary_file(&source.path, self.guard.start(), raw);
+            return Presented { truncated, bytes: raw, binary: Some(error), ..Presented::default() };
         }
-        self.save();
-        // The extension `.bin` marks a saved output that is not text.
-        if let Spill::Open(_, path) = &mut self.spill {
-            let renamed = path.with_extension("bin");
-            if fs::rename(&path, &renamed).is_ok() {
-                *path = renamed;
-            }
-        }
-        let path = self.saved_path();
+        self.spill.save();
+        self.spill.mark_binary();
+        let path = self.spill.path();
         let fix = match (&path, self.budget.explore) {
-            (Some(path), Explore::Run) => format!("cat -b {path}"),
+            (Some(path), Explore::Run) => format!("cat -b {}", quote(path)),
             (None, Explore::Run) => "wc -c, or cat -b of the file".to_owned(),
-            (Some(_) | None, Explore::Typed) => "a redirection into a file, or a pipe to xxd, wc or file".to_owned(),
+            (Some(path), Explore::Typed) => format!("xxd {} | head", quote(path)),
+            (None, Explore::Typed) => "a redirection into a file, or a pipe to xxd, wc or file".to_owned(),
         };
         let kind = if media_type(self.guard.start()).is_some() { "image" } else { "output" };
         Presented {
-            text: format!("[error] binary {kind} ({}). Use: {fix}\n", human_size(self.raw)),
+            text: format!("[error] binary {kind} ({}). Use: {fix}\n", human_size(raw)),
             truncated,
             overflow_path: path,
-            bytes: self.raw,
+            bytes: raw,
             ..Presented::default()
-        }
-    }
-
-    fn saved_path(&self) -> Option<String> {
-        match &self.spill {
-            Spill::Open(_, path) => Some(shown_path(path)),
-            Spill::NotNeeded | Spill::Failed(_) => None,
         }
     }
 
@@ -315,8 +336,9 @@ impl Capture {
         // A line that is shown only in part counts as omitted.
         let kept_lines = (head.matches('\n').count() + tail.lines().count()) as u64;
         let is_torn = !head.is_empty() && !head.ends_with('\n');
+        let raw = self.spill.raw();
         let truncated =
-            Truncated { lines_total, lines_omitted: lines_total.saturating_sub(kept_lines), bytes_total: self.raw };
+            Truncated { lines_total, lines_omitted: lines_total.saturating_sub(kept_lines), bytes_total: raw };
 
         let mut text = self.settled(&head);
         end_line(&mut text);
@@ -330,42 +352,30 @@ impl Capture {
             text.push_str(&self.settled(&tail));
             end_line(&mut text);
         }
-        self.told_of_controls(&mut text);
-        text.push_str(&format!("--- output truncated ({lines_total} lines, {}) ---\n", human_size(self.raw)));
+        self.told_of_bytes(&mut text);
+        text.push_str(&format!("--- output truncated ({lines_total} lines, {}) ---\n", human_size(raw)));
+        let overflow_path = self.spill.path();
         if let Some(Source { path }) = &self.source {
             let (from, to) = (kept_lines + 1, (kept_lines + 200).min(lines_total));
-            text.push_str(&format!("Next: sed -n '{from},{to}p' {path}\n"));
-            let overflow_path = self.saved_path();
-            return Presented {
-                text,
-                truncated: Some(truncated),
-                overflow_path,
-                bytes: self.raw,
-                ..Presented::default()
-            };
-        }
-        if self.overflow.is_none() {
-            text.push_str("Not saved: outside of a session nothing is. Ask for less: grep, head, tail\n");
-        }
-        match (&self.spill, self.saved_path()) {
-            (Spill::Open(..), Some(path)) => {
-                text.push_str(&self.explore(&path, lines_total));
-                if self.raw > MAX_SPILL {
-                    text.push_str(&format!("Only its first {} were saved.\n", human_size(MAX_SPILL)));
-                }
+            text.push_str(&format!("Next: sed -n '{from},{to}p' {}\n", quote(path)));
+        } else if let Some(path) = &overflow_path {
+            text.push_str(&self.explore(path, lines_total));
+            if self.spill.is_cut() {
+                text.push_str(&format!("Only its first {} were saved.\n", human_size(MAX_SPILL)));
             }
-            (Spill::Failed(e), _) => text.push_str(&format!("Full output could not be saved: {e}\n")),
-            (Spill::NotNeeded | Spill::Open(..), _) => {}
+        } else {
+            text.push_str(&self.spill.failure().unwrap_or_default());
         }
-        let overflow_path = self.saved_path();
-        Presented { text, truncated: Some(truncated), overflow_path, bytes: self.raw, ..Presented::default() }
+        self.told_of_long_lines(&mut text);
+        Presented { text, truncated: Some(truncated), overflow_path, bytes: raw, ..Presented::default() }
     }
 
     fn explore(&self, path: &str, lines_total: u64) -> String {
         let from = lines_total.saturating_sub(99).max(1);
         match self.budget.explore {
             Explore::Run => {
-                format!("Full output: {path}\nExplore: cat {path} | grep <pattern>\n         cat {path} | tail 100\n")
+                let word = quote(path);
+                format!("Full output: {path}\nExplore: cat {word} | grep <pattern>\n         cat {word} | tail 100\n")
             }
             Explore::Typed => format!(
                 "Full output: {path}\nExplore: grep pattern=<pattern> path={path}\n         read path={path} offset={from} limit=100\n"
@@ -385,25 +395,6 @@ pub(crate) fn binary_file(path: &str, start: &[u8], bytes: u64) -> Error {
         .with("input", path)
         .with("bytes", bytes)
         .with("media_type", media.unwrap_or("application/octet-stream"))
-}
-
-fn open_spill(overflow: &Overflow) -> std::io::Result<(File, PathBuf)> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(&overflow.folder)?;
-    let mut name = overflow.name.clone();
-    // A fork shares the saved outputs of the Session it was copied from, so an existing file is never overwritten.
-    for more in 2.. {
-        let path = overflow.folder.join(format!("{name}.txt"));
-        if path.with_extension("bin").exists() {
-            name = format!("{}-{more}", overflow.name);
-            continue;
-        }
-        match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => name = format!("{}-{more}", overflow.name),
-            Ok(file) => return Ok((file, path)),
-            Err(e) => return Err(e),
-        }
-    }
-    Err(std::io::ErrorKind::AlreadyExists.into())
 }
 
 fn end_line(text: &mut String) {
@@ -438,6 +429,8 @@ pub(crate) fn footer(exit: i32, took: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn captured(bytes: &[u8], budget: Budget) -> (Presented, String) {
@@ -466,7 +459,7 @@ mod tests {
     #[test]
     fn colours_go_and_text_in_any_language_stays() {
         assert_eq!(shown("\x1b[31mrot\x1b[0m\x1b]0;title\x07 \u{4f60}\u{597d}\n".as_bytes()).text, "rot 你好\n");
-        let chinese = "漢字".repeat(2000);
+        let chinese = "漢字漢字漢字漢字\n".repeat(500);
         assert_eq!(shown(chinese.as_bytes()).text, chinese);
     }
 
@@ -514,8 +507,11 @@ mod tests {
         assert_eq!((cut.lines_total, cut.bytes_total), (5000, long.len() as u64));
         assert_eq!(it.text.lines().filter(|l| l.starts_with("line ")).count() as u64, 5000 - cut.lines_omitted);
         assert!(it.text.contains(&format!("…[truncated {} of 5000 lines]\n", cut.lines_omitted)), "{}", it.text);
-        let told = "line 4999\n--- output truncated (5000 lines, 47.7KB) ---\nFull output: .pixir/out/cmd-1.txt\nExplore: grep pattern=<pattern> path=.pixir/out/cmd-1.txt\n         read path=.pixir/out/cmd-1.txt offset=4901 limit=100\n";
-        assert!(it.text.ends_with(told), "{}", &it.text[it.text.len() - 400..]);
+        let path = it.overflow_path.as_deref().expect("it was saved");
+        let told = format!(
+            "line 4999\n--- output truncated (5000 lines, 47.7KB) ---\nFull output: {path}\nExplore: grep pattern=<pattern> path={path}\n         read path={path} offset=4901 limit=100\n"
+        );
+        assert!(it.text.ends_with(&told), "{}", &it.text[it.text.len() - 400..]);
         assert!(it.text.len() < Budget::TYPED.bytes + 500);
         assert_eq!(saved, long);
     }
@@ -525,13 +521,16 @@ mod tests {
         let (it, saved) = captured(numbers(200).as_bytes(), Budget::RUN);
         assert_eq!((it.text, it.truncated, saved), (numbers(200), None, String::new()));
         let (it, saved) = captured(numbers(201).as_bytes(), Budget::RUN);
-        let expected = "--- output truncated (201 lines, 696B) ---
-Full output: .pixir/out/cmd-1.txt
-Explore: cat .pixir/out/cmd-1.txt | grep <pattern>
-         cat .pixir/out/cmd-1.txt | tail 100
-";
+        let path = it.overflow_path.as_deref().expect("it was saved");
+        let expected = format!(
+            "--- output truncated (201 lines, 696B) ---
+Full output: {path}
+Explore: cat {path} | grep <pattern>
+         cat {path} | tail 100
+"
+        );
         let end: String = (42..=201).map(|n| format!("{n}\n")).collect();
-        assert_eq!((it.text, saved), (numbers(40) + "…[truncated 1 of 201 lines]\n" + &end + expected, numbers(201)));
+        assert_eq!((it.text, saved), (numbers(40) + "…[truncated 1 of 201 lines]\n" + &end + &expected, numbers(201)));
         // A last line without a newline counts.
         let (it, _) = captured(format!("{}x", numbers(200)).as_bytes(), Budget::RUN);
         assert_eq!(it.truncated.map(|cut| (cut.lines_total, cut.lines_omitted)), Some((201, 1)));
@@ -546,16 +545,28 @@ Explore: cat .pixir/out/cmd-1.txt | grep <pattern>
     }
 
     #[test]
-    fn a_line_too_long_for_any_budget_is_cut_after_a_whole_character_and_counted_in_bytes() {
+    fn a_long_line_is_cut_after_a_whole_character_and_the_way_on_is_true() {
         let family = "\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467}";
-        let long = family.repeat(60_000 / family.len());
-        let (it, saved) = captured(long.as_bytes(), Budget::RUN);
-        let lines: Vec<&str> = it.text.lines().collect();
-        let (start, told, end) = (lines[0], lines[1], lines[2]);
-        assert_eq!((start.len() % family.len(), end.len() % family.len()), (0, 0), "no family is torn");
-        assert!(start.len() > 10_000 && end.len() > 40_000, "{} and {}", start.len(), end.len());
-        let expected = format!("…[truncated {} of {} bytes]", long.len() - start.len() - end.len(), long.len());
-        assert_eq!((told, saved), (expected.as_str(), long));
+        let text = format!("short\n{}\nend\n", family.repeat(3_000));
+        let (it, saved) = captured(text.as_bytes(), Budget::RUN);
+        let kept = family.repeat(400);
+        let path = it.overflow_path.expect("it was saved");
+        let (from, to) = (kept.len() + 1, kept.len() + 2000);
+        let expected = format!(
+            "short\n{kept}…[13000 more characters]\nend\nLong lines are cut. Line 2 goes on: sed -n 2p {path} | cut -b {from}-{to}\n"
+        );
+        assert_eq!((it.text, saved), (expected, text));
+        // A line may be long in any state of a progress bar, and at the end without a newline.
+        let (it, _) = captured(format!("{}\r100%\n{}", "=".repeat(5000), "x".repeat(2001)).as_bytes(), Budget::TYPED);
+        assert!(it.text.starts_with(&format!("100%\n{}…[1 more characters]\n", "x".repeat(2000))), "{}", it.text);
+    }
+
+    #[test]
+    fn single_bytes_that_are_no_text_are_replaced_and_counted() {
+        let (it, _) = captured(b"/home/me\n\x1b[31mcaf\xe9\x1b[0m red\nx\0y\n", Budget::TYPED);
+        assert_eq!(it.text, "/home/me\ncaf\u{fffd} red\nx\u{fffd}y\n…[bytes that are no text, shown as \u{fffd}: 2]\n");
+        let noise: Vec<u8> = (0..4096_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        assert!(shown(&noise).text.starts_with("[error] binary output (4KB)"), "{}", shown(&noise).text);
     }
 
     #[test]
@@ -567,7 +578,9 @@ Explore: cat .pixir/out/cmd-1.txt | grep <pattern>
         assert_eq!(shown("\x1b[32mok\x1b[0m \x1b[31mFAIL\x1b[0m\n".repeat(20).as_bytes()).text, "ok FAIL\n".repeat(20));
         assert_eq!(shown(b"a|\x08/\x08-\x08\\\x08b\n").text, "a|/-\\b\n");
         let (it, saved) = captured(b"PK\0\x01", Budget::RUN);
-        assert_eq!(it.text, "[error] binary output (4B). Use: cat -b .pixir/out/cmd-1.bin\n");
+        let path = it.overflow_path.expect("it was saved");
+        assert!(path.ends_with("/out/cmd-1.bin"), "{path}");
+        assert_eq!(it.text, format!("[error] binary output (4B). Use: cat -b {path}\n"));
         assert_eq!(saved.as_bytes(), b"PK\0\x01");
     }
 
@@ -576,12 +589,6 @@ Explore: cat .pixir/out/cmd-1.txt | grep <pattern>
         let long: String = (0..5000).map(|i| format!("line {i}\n")).collect::<String>() + "FATAL: the reason\n";
         let it = shown(long.as_bytes());
         assert!(it.text.starts_with("line 0\n") && it.text.contains("FATAL: the reason\n"));
-    }
-
-    #[test]
-    fn one_endless_line_is_cut_after_a_whole_character() {
-        let it = shown("ä".repeat(20_000).as_bytes());
-        assert!(it.text.starts_with('ä') && !it.text.contains('\u{fffd}'));
     }
 
     #[test]

@@ -12,8 +12,14 @@ use parking_lot::Mutex;
 use super::protected;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::Remedy;
-use crate::storage::outputs::OUTPUTS;
 use crate::storage::running::{Left, Running, Subject, path_text};
+
+mod inside; // a resolved path
+mod outside; // paths outside the workspace, to read only
+mod outputs; // the Session's saved outputs
+
+use inside::Base;
+pub use inside::Inside;
 
 /// Files larger than this are not read whole, bytes.
 const MAX_WHOLE: u64 = 64 << 20;
@@ -31,8 +37,8 @@ const O_NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
 pub struct Workspace {
     root: PathBuf,
     dir: Dir,
-    /// The folder of saved outputs. Tools may read them as [`OUTPUTS`]; nothing may write them.
-    overflow: Option<PathBuf>,
+    /// The folder of saved outputs. Tools may read them; nothing may write them.
+    outputs: Option<PathBuf>,
     /// Where temporary files are noted, so that a later pixir can remove those of a killed one.
     notes: Running,
     /// The protected files that pixir itself wrote or removed, in order.
@@ -44,28 +50,6 @@ pub struct Workspace {
 impl fmt::Debug for Workspace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Workspace").field("root", &self.root).finish_non_exhaustive()
-    }
-}
-
-/// A path inside a [`Workspace`], relative to its root.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Inside {
-    path: PathBuf,
-    overflow: bool,
-}
-
-impl Inside {
-    /// Returns the path as it is shown: relative to the workspace, `.` for the root itself.
-    pub fn display(&self) -> String {
-        if self.overflow {
-            return Path::new(OUTPUTS).join(&self.path).display().to_string();
-        }
-        if self.path.as_os_str().is_empty() { ".".to_owned() } else { self.path.display().to_string() }
-    }
-
-    /// Returns the path relative to the workspace.
-    pub fn as_path(&self) -> &Path {
-        if self.path.as_os_str().is_empty() { Path::new(".") } else { &self.path }
     }
 }
 
@@ -118,14 +102,7 @@ impl Workspace {
                 .with("input", root.display().to_string())
         })?;
         let (notes, own_writes) = (Running::default(), Mutex::default());
-        Ok(Workspace { root, dir, overflow: None, notes, own_writes, own: Vec::new() })
-    }
-
-    /// Returns the same root with a folder of saved outputs, readable as [`OUTPUTS`].
-    #[must_use]
-    pub fn with_overflow(mut self, folder: PathBuf) -> Workspace {
-        self.overflow = Some(folder);
-        self
+        Ok(Workspace { root, dir, outputs: None, notes, own_writes, own: Vec::new() })
     }
 
     /// Returns the same root, noting its temporary files here.
@@ -163,13 +140,13 @@ impl Workspace {
             ));
         }
         let path = Path::new(given);
+        if let Some(output) = self.saved_output(path) {
+            return Ok(output);
+        }
         let relative =
             if path.is_absolute() { path.strip_prefix(&self.root).map_err(|_| self.outside(given))? } else { path };
         let path = fold(relative).ok_or_else(|| self.outside(given))?;
-        Ok(match path.strip_prefix(OUTPUTS) {
-            Ok(rest) if self.overflow.is_some() => Inside { path: rest.to_owned(), overflow: true },
-            Ok(_) | Err(_) => Inside { path, overflow: false },
-        })
+        Ok(Inside { path, base: Base::Root })
     }
 
     fn outside(&self, given: &str) -> Error {
@@ -181,48 +158,55 @@ impl Workspace {
         .with("input", given)
     }
 
-    fn dir_of(&self, at: &Inside) -> Result<Dir> {
+    fn dir_of<'a>(&self, at: &'a Inside) -> Result<(Dir, &'a Path)> {
         self.opened(at).map_err(|e| self.io("open", at, &e))
     }
 
-    fn opened(&self, at: &Inside) -> io::Result<Dir> {
-        match &self.overflow {
-            Some(folder) if at.overflow => Dir::open_ambient_dir(folder, ambient_authority()),
-            Some(_) | None => self.dir.try_clone(),
+    /// A folder that the path cannot leave, and the path in it.
+    fn opened<'a>(&self, at: &'a Inside) -> io::Result<(Dir, &'a Path)> {
+        match at.base {
+            Base::Root => Ok((self.dir.try_clone()?, at.as_path())),
+            Base::Outputs => self.opened_output(at),
+            Base::Outside => outside::parent(&at.path),
         }
+    }
+
+    /// The same for a folder whose names are listed.
+    fn opened_folder<'a>(&self, at: &'a Inside) -> io::Result<(Dir, &'a Path)> {
+        if at.base == Base::Outside {
+            return Ok((outside::folder(&at.path)?, Path::new(".")));
+        }
+        self.opened(at)
     }
 
     /// Converts a path that a walk below `at` returned.
     pub(crate) fn below(&self, at: &Inside, found: &Path) -> Inside {
         let rest = found.strip_prefix(self.path_of(at)).unwrap_or(found);
-        Inside { path: at.path.join(rest), overflow: at.overflow }
+        Inside { path: at.path.join(rest), base: at.base }
     }
 
     /// Returns the canonical path, so that two names of one file compare equal.
     pub(crate) fn real(&self, at: &Inside) -> PathBuf {
-        let real = if at.overflow { None } else { self.dir.canonicalize(at.as_path()).ok() };
+        let real = if at.base == Base::Root { self.dir.canonicalize(at.as_path()).ok() } else { None };
         real.unwrap_or_else(|| PathBuf::from(at.display()))
     }
 
     /// Resolves symlinks with an absolute target: their text leads outside, but the target may lie inside.
     fn followed(&self, at: &Inside) -> Inside {
-        let leads_out = !at.overflow && self.dir.metadata(at.as_path()).is_err_and(|e| leads_out(&e));
+        let leads_out = at.base == Base::Root && self.dir.metadata(at.as_path()).is_err_and(|e| leads_out(&e));
         Some(at).filter(|_| leads_out).and_then(|at| self.behind_absolute_links(at)).unwrap_or_else(|| at.clone())
     }
 
     fn behind_absolute_links(&self, at: &Inside) -> Option<Inside> {
         let real = self.path_of(at).canonicalize().ok()?;
         let path = real.strip_prefix(&self.root).ok()?.to_owned();
-        Some(Inside { path, overflow: false }).filter(|real| !at.overflow && real.path != at.path)
+        Some(Inside { path, base: Base::Root }).filter(|real| real.path != at.path)
     }
 
     /// Returns the absolute path, for walking and as a working directory. Opening it directly is not confined to the
     /// root.
     pub fn path_of(&self, at: &Inside) -> PathBuf {
-        match &self.overflow {
-            Some(folder) if at.overflow => folder.join(&at.path),
-            Some(_) | None => self.root.join(&at.path),
-        }
+        self.root.join(&at.path)
     }
 
     /// Whether writing the path always needs an approval: by its name or its real folder, it can run code or widen
@@ -247,7 +231,7 @@ impl Workspace {
 
     /// Refuses to read pixir's own files: keys, rules, settings and Logs.
     fn check_not_own(&self, at: &Inside) -> Result<()> {
-        if at.overflow || self.own.is_empty() {
+        if at.base != Base::Root || self.own.is_empty() {
             return Ok(());
         }
         // A symlink to a file of pixir leads there too.
@@ -282,7 +266,7 @@ impl Workspace {
 
     /// Notes a write before it is made, so that no guard takes it for a command's.
     fn note_own_write(&self, at: &Inside) {
-        if !at.overflow && self.is_protected(at) {
+        if at.base == Base::Root && self.is_protected(at) {
             self.own_writes.lock().push(at.path.clone());
         }
     }
@@ -325,20 +309,20 @@ impl Workspace {
     /// # Errors
     /// As [`Workspace::read`].
     pub(crate) fn open_file(&self, at: &Inside) -> Result<(std::fs::File, u64, u32)> {
-        let dir = self.dir_of(at)?;
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(O_NONBLOCK);
         // A folder or a FIFO is refused before it is opened. The open handle is checked again, as the file may have
         // been swapped.
         let at = &self.followed(at);
-        let before = dir.metadata(at.as_path()).map_err(|e| self.io("read", at, &e))?;
+        let (dir, path) = self.dir_of(at)?;
+        let before = at.metadata(&dir, path).map_err(|e| self.io("read", at, &e))?;
         self.check_not_own(at)?;
         if !before.is_file() {
             return Err(not_regular(at, before.is_dir()));
         }
-        let file = dir.open_with(at.as_path(), &options).map_err(|e| self.io("read", at, &e))?;
+        let file = dir.open_with(path, &options).map_err(|e| self.io("read", at, &e))?;
         let metadata = file.metadata().map_err(|e| self.io("read", at, &e))?;
-        if !metadata.is_file() {
+        if !metadata.is_file() || !at.is_same(&before, &metadata) {
             return Err(not_regular(at, metadata.is_dir()));
         }
         Ok((file.into_std(), metadata.len(), metadata.mode() & 0o777))
@@ -456,9 +440,15 @@ impl Workspace {
     /// # Errors
     /// As [`Workspace::replace`].
     pub fn check_writable(&self, at: &Inside) -> Result<()> {
-        if at.overflow {
-            return Err(Error::new(Code::WriteFailed, "saved outputs are read-only", "a path inside the workspace")
-                .with("input", at.display()));
+        match at.base {
+            Base::Root => {}
+            Base::Outputs => {
+                let message = "saved outputs are read-only";
+                return Err(
+                    Error::new(Code::WriteFailed, message, "a path inside the workspace").with("input", at.display())
+                );
+            }
+            Base::Outside => return Err(self.outside(&at.display())),
         }
         match self.dir.symlink_metadata(at.as_path()) {
             Ok(metadata) if metadata.is_symlink() => {
@@ -483,7 +473,7 @@ impl Workspace {
 
     /// Whether anything exists at the path.
     pub(crate) fn is_there(&self, at: &Inside) -> bool {
-        self.dir_of(at).is_ok_and(|dir| dir.symlink_metadata(at.as_path()).is_ok())
+        self.dir_of(at).is_ok_and(|(dir, path)| dir.symlink_metadata(path).is_ok())
     }
 
     /// Whether the path is a folder inside the workspace.
@@ -492,13 +482,14 @@ impl Workspace {
     /// `NOT_FOUND`, `OUTSIDE_WORKSPACE` through a symlink.
     pub fn is_folder(&self, at: &Inside) -> Result<bool> {
         let at = &self.followed(at);
-        Ok(self.dir_of(at)?.metadata(at.as_path()).map_err(|e| self.io("read", at, &e))?.is_dir())
+        let (dir, path) = self.dir_of(at)?;
+        Ok(at.metadata(&dir, path).map_err(|e| self.io("read", at, &e))?.is_dir())
     }
 
     /// Whether the path is an existing regular file of the workspace.
     pub fn is_file(&self, at: &Inside) -> bool {
         let at = &self.followed(at);
-        self.dir_of(at).is_ok_and(|dir| dir.metadata(at.as_path()).is_ok_and(|metadata| metadata.is_file()))
+        self.dir_of(at).is_ok_and(|(dir, path)| at.metadata(&dir, path).is_ok_and(|metadata| metadata.is_file()))
     }
 
     /// Lists the names in a folder, sorted. Folders end in `/`, symlinks in `@`.
@@ -515,11 +506,11 @@ impl Workspace {
     /// As [`Workspace::list`].
     pub(crate) fn list_raw(&self, at: &Inside) -> Result<Vec<(String, bool)>> {
         let at = &self.followed(at);
-        let dir = self.dir_of(at)?;
-        let entries = dir.read_dir(at.as_path()).map_err(|e| self.io("list", at, &e))?;
+        let (dir, path) = self.opened_folder(at).map_err(|e| self.io("list", at, &e))?;
+        let entries = dir.read_dir(path).map_err(|e| self.io("list", at, &e))?;
         let named = entries.flatten().map(|entry| {
             let name = entry.file_name();
-            let is_folder = dir.metadata(at.as_path().join(&name)).is_ok_and(|m| m.is_dir());
+            let is_folder = dir.metadata(path.join(&name)).is_ok_and(|m| m.is_dir());
             (name.to_string_lossy().into_owned(), is_folder)
         });
         Ok(named.collect())
@@ -528,7 +519,8 @@ impl Workspace {
     fn names(&self, at: &Inside) -> io::Result<Vec<(String, u64)>> {
         let mut names = Vec::new();
         let at = &self.followed(at);
-        for entry in self.opened(at)?.read_dir(at.as_path())? {
+        let (dir, path) = self.opened_folder(at)?;
+        for entry in dir.read_dir(path)? {
             let entry = entry?;
             let kind = entry.file_type()?;
             let mark = if kind.is_dir() {
@@ -555,7 +547,7 @@ impl Workspace {
                 error.message = format!("`{shown}` leads outside the workspace through a symlink");
                 error
             }
-            io::ErrorKind::NotFound if at.overflow => {
+            io::ErrorKind::NotFound if at.base == Base::Outputs => {
                 let message = format!("the saved output `{shown}` is no longer stored");
                 Error::new(Code::ResourceMissing, message, "repeat the call that printed it").with("input", input)
             }
@@ -573,7 +565,7 @@ impl Workspace {
     fn hint_for(&self, at: &Inside) -> String {
         let parent = at.path.parent().unwrap_or(Path::new(""));
         let name = at.path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        let listed = self.names(&Inside { path: parent.to_owned(), overflow: at.overflow }).unwrap_or_default();
+        let listed = self.names(&Inside { path: parent.to_owned(), base: at.base }).unwrap_or_default();
         match crate::protocol::error::nearest(&name, listed.iter().map(|(n, _)| n.trim_end_matches(['/', '@']))) {
             Some(near) => format!("{} (did you mean that?)", parent.join(near).display()),
             None => "find or ls to see which files exist".to_owned(),

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
+use super::Readable;
 use super::effects;
 use super::repository;
 use super::shell::{LineEnd, Operator, Part, PartKind, Script, Token, TokenKind};
@@ -62,12 +63,13 @@ impl Parse {
     }
 }
 
-/// Proves that a line, run by bash in the workspace, changes nothing and reads nothing outside the workspace.
+/// Proves that a line, run by bash in the workspace, changes nothing and reads nothing outside the workspace except saved
+/// outputs.
 ///
 /// # Errors
 /// Why it could not be proven, as a clause that fits after "it asks because".
-pub(crate) fn prove_read_only(line: &str, workspace: &Path) -> Result<(), String> {
-    parse(line, workspace).verdict()
+pub(crate) fn prove_read_only<'a>(line: &str, readable: impl Into<Readable<'a>>) -> Result<(), String> {
+    parse(line, readable.into()).verdict()
 }
 
 /// Proves the same, or that every program of the line is either proven or one for whose words `is_allowed` is true. Those
@@ -76,40 +78,40 @@ pub(crate) fn prove_read_only(line: &str, workspace: &Path) -> Result<(), String
 ///
 /// # Errors
 /// As [`prove_read_only`].
-pub(super) fn prove_or_allowed(line: &str, workspace: &Path, is_allowed: &IsAllowed<'_>) -> Result<(), String> {
-    walk(line, workspace, Some(is_allowed)).verdict()
+pub(super) fn prove_or_allowed(line: &str, readable: Readable<'_>, is_allowed: &IsAllowed<'_>) -> Result<(), String> {
+    walk(line, readable, Some(is_allowed)).verdict()
 }
 
 /// Whether the user allows a program with these words.
 type IsAllowed<'a> = dyn Fn(&[&str]) -> bool + 'a;
 
 /// The words of the programs that are not proven, where they are known and all that stands in the way of the line is them.
-pub(super) fn unproven(line: &str, workspace: &Path) -> Option<Vec<Vec<String>>> {
+pub(super) fn unproven(line: &str, readable: Readable<'_>) -> Option<Vec<Vec<String>>> {
     let found = RefCell::new(Vec::new());
     let note = |words: &[&str]| {
         found.borrow_mut().push(words.iter().map(|&word| word.to_owned()).collect());
         true
     };
-    walk(line, workspace, Some(&note)).verdict().ok().map(|()| found.take())
+    walk(line, readable, Some(&note)).verdict().ok().map(|()| found.take())
 }
 
 /// Judges a line of bash program by program. The judged text is the text that runs.
-pub(super) fn parse(line: &str, workspace: &Path) -> Parse {
-    walk(line, workspace, None)
+pub(super) fn parse(line: &str, readable: Readable<'_>) -> Parse {
+    walk(line, readable, None)
 }
 
-fn walk(line: &str, workspace: &Path, is_allowed: Option<&IsAllowed<'_>>) -> Parse {
+fn walk(line: &str, readable: Readable<'_>, is_allowed: Option<&IsAllowed<'_>>) -> Parse {
     if line.len() > MAX_COMMAND {
         return Parse { fault: Some(TOO_LONG.into()), ..Parse::default() };
     }
     let script = Script::parse(line, LineEnd::Newline);
-    let ground = Ground::new(workspace);
+    let ground = Ground::new(readable);
     let mut walk = Walk {
         ground: &ground,
         is_allowed,
         parse: Parse::default(),
         loops: Vec::new(),
-        now: vec![workspace.to_owned()],
+        now: vec![readable.workspace.to_owned()],
         left: Vec::new(),
         count: 0,
     };
@@ -127,7 +129,8 @@ fn walk(line: &str, workspace: &Path, is_allowed: Option<&IsAllowed<'_>>) -> Par
 ///
 /// # Errors
 /// Why it could not be proven, as a clause that fits after "it asks because".
-pub(crate) fn prove(words: &[&str], workspace: &Path) -> Result<(), String> {
+pub(crate) fn prove<'a>(words: &[&str], readable: impl Into<Readable<'a>>) -> Result<(), String> {
+    let readable = readable.into();
     // As many bytes as the words would have on a line, with quotes.
     if words.iter().map(|word| word.len() + 3).sum::<usize>() > MAX_COMMAND {
         return Err(TOO_LONG.into());
@@ -137,8 +140,8 @@ pub(crate) fn prove(words: &[&str], workspace: &Path) -> Result<(), String> {
     }
     let argument = |word: &&str| Argument { text: (*word).to_owned(), is_quoted: false, has_unknown: false };
     let words: Vec<Argument> = words.iter().map(argument).collect();
-    let ground = Ground::new(workspace);
-    judge_program(&words, &[workspace], None, &ground)
+    let ground = Ground::new(readable);
+    judge_program(&words, &[readable.workspace], None, &ground)
 }
 
 fn judge_program(
@@ -438,7 +441,7 @@ impl<'a> Walk<'a> {
         }
         let mut new = Vec::new();
         for folder in &self.now {
-            match self.ground.locate(&to.text, folder)? {
+            match self.ground.locate_to_work(&to.text, folder)? {
                 place::Found::Folder(real) => new.push(real),
                 // Then it fails.
                 place::Found::Missing | place::Found::File => {}

@@ -2,9 +2,9 @@
 
 use globset::GlobBuilder;
 
-use super::Touch;
 use super::readers::{prove_or_allowed, unproven};
 use super::shell::{LineEnd, PartKind, Script, Token, TokenKind, Word, quoted};
+use super::{Readable, Touch};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Rule, Scope};
 use std::path::Path;
@@ -63,7 +63,7 @@ pub fn shown(scope: &Scope) -> String {
 /// The pattern of a line's program and subcommand, with any arguments; `None` where more than one program of the line needs
 /// a rule. What is proven to only read needs none: `cargo test 2>&1 | tail -20` becomes `cargo test *`.
 pub fn pattern_of(line: &str, workspace: &Path) -> Option<String> {
-    let programs = unproven(line.trim(), workspace)?;
+    let programs = unproven(line.trim(), workspace.into())?;
     let mut patterns = programs.iter().map(|words| pattern_of_program(words)).collect::<Option<Vec<String>>>()?;
     patterns.dedup();
     if patterns.len() == 1 { patterns.pop() } else { None }
@@ -190,7 +190,8 @@ pub fn overlap(scope: &Scope, line: &str) -> Option<bool> {
 }
 
 /// The first of these allow rules that covers the call, where every command of it is covered or proven to only read.
-pub(super) fn allowing(rules: &[Rule], touch: &Touch, workspace: &Path) -> Option<Rule> {
+pub(super) fn allowing<'a>(rules: &[Rule], touch: &Touch, readable: impl Into<Readable<'a>>) -> Option<Rule> {
+    let readable = readable.into();
     let patterns: Vec<(&Rule, Pattern)> = rules
         .iter()
         .filter_map(|rule| match rule {
@@ -207,7 +208,7 @@ pub(super) fn allowing(rules: &[Rule], touch: &Touch, workspace: &Path) -> Optio
             first.set(first.get().or(rule));
             rule.is_some()
         };
-        exact.or_else(|| prove_or_allowed(line, workspace, &is_allowed).ok().and_then(|()| first.get())).cloned()
+        exact.or_else(|| prove_or_allowed(line, readable, &is_allowed).ok().and_then(|()| first.get())).cloned()
     };
     match touch {
         Touch::Command(line) => commands(line),

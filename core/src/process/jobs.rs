@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use crate::process::{self, Group, Stopping};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{JobState, JobStatus};
 use crate::protocol::remedy::Remedy;
-use crate::storage::outputs::{MAX_SPILL, shown_path};
+use crate::storage::outputs::{self, MAX_SPILL};
 
 /// The most jobs that run at the same time.
 const MOST: usize = 16;
@@ -101,10 +101,10 @@ impl Jobs {
 
     /// Creates an output file with a name that was never used before.
     fn file(&self) -> std::io::Result<(PathBuf, File)> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        let folder = outputs::folder(&self.folder)?;
         let mut number = 1;
         loop {
-            let path = self.folder.join(format!("job-{number}.txt"));
+            let path = folder.join(format!("job-{number}.txt"));
             match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
                 Ok(file) => return Ok((path, file)),
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
@@ -190,7 +190,7 @@ impl Job {
             id,
             command: self.command.clone(),
             status: *lock(&self.status),
-            output_path: shown_path(&self.path),
+            output_path: self.path.display().to_string(),
             lost: self.lost.load(Ordering::Relaxed),
         }
     }

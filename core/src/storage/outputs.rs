@@ -1,15 +1,33 @@
 //! Outputs that are too long for a result and are saved in the Session's folder.
 
-use std::path::Path;
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
 
-/// The folder of saved outputs, as tools accept it in paths. Tools can read it but not write to it.
-pub(crate) const OUTPUTS: &str = ".pixir/out";
+/// The folder of saved outputs as older results named it. It never was a real folder; tools still accept the name.
+pub(crate) const FORMER: &str = ".pixir/out";
 /// The most bytes that are saved of one output.
 pub(crate) const MAX_SPILL: u64 = 64 << 20;
 
-/// Returns the path of a saved output, as tools accept it.
-pub(crate) fn shown_path(path: &Path) -> String {
-    format!("{OUTPUTS}/{}", path.file_name().unwrap_or_default().to_string_lossy())
+/// Creates the folder of saved outputs, for the user alone, and returns its path without symlinks: the sandbox shows a
+/// program only that.
+pub(crate) fn folder(path: &Path) -> io::Result<PathBuf> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    path.canonicalize()
+}
+
+/// The path without symlinks, also where its last folders do not exist yet.
+pub(crate) fn real(path: &Path) -> PathBuf {
+    let known = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
+    let real = known.and_then(|(above, real)| Some(real.join(path.strip_prefix(above).ok()?)));
+    real.unwrap_or_else(|| path.to_owned())
+}
+
+/// Whether a file of this name can be a saved output: `cmd-3.txt`, `cmd-3.stderr.txt`, `job-1.txt`, `cmd-4.bin`.
+pub(crate) fn is_output(name: &str) -> bool {
+    let number = name.strip_prefix("cmd-").or_else(|| name.strip_prefix("job-"));
+    number.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) && !name.contains('/')
 }
 
 /// Returns the names of saved outputs that occur in a text.

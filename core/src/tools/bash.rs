@@ -63,7 +63,7 @@ impl Tool for Bash {
         let command = args["command"].as_str().unwrap_or_default();
         let folder = args["cwd"].as_str().filter(|folder| *folder != ".");
         let judged = folder.map_or(command.to_owned(), |folder| format!("cd {} && {command}", quote(folder)));
-        let reads_only = prove_read_only(&judged, ctx.workspace.root()).is_ok();
+        let reads_only = prove_read_only(&judged, ctx.readable()).is_ok();
         let info =
             CallInfo::new(CallKind::Execute, "run", command).with_details(args, &["cwd", "timeout", "background"]);
         CallInfo { reads_only, ..info }
@@ -92,7 +92,7 @@ impl Tool for Bash {
         let judged = if cwd.is_some() { format!("cd {} && {command}", quote(&at.display())) } else { command.clone() };
         let would = if background { "run in the background" } else { "run" };
         let preview = Preview { would: would.into(), target: judged.clone(), ..Preview::default() };
-        let runs_unasked = prove_read_only(&judged, ctx.workspace.root()).is_ok();
+        let runs_unasked = prove_read_only(&judged, ctx.readable()).is_ok();
         let line = Line::shell(&command, folder, runs_unasked);
         if background {
             let jobs = ctx.jobs()?;

@@ -14,6 +14,7 @@ use crate::protocol::error::Result;
 use crate::protocol::event::{JobState, JobStatus, Preview};
 use crate::protocol::tool_spec::ToolSpec;
 use crate::text::human::human_size;
+use crate::text::media::Guard;
 
 /// The longest wait for output that a call may set, seconds.
 const MAX_WAIT: u64 = 60;
@@ -73,12 +74,13 @@ fn output(job: Option<u32>, wait: u64, ctx: &Context) -> Result<Prepared> {
         let News { state, output, more } = jobs.output(id, Duration::from_secs(wait.min(MAX_WAIT))).await?;
         let mut all = Output::text(&ctx, "");
         // Binary output must not hide the job's state, so only its size is shown.
-        match std::str::from_utf8(&output) {
-            Ok(text) if !text.contains('\0') => drop(all.stdout.push(&output)),
-            Ok(_) | Err(_) => {
-                let size = human_size(output.len() as u64);
-                drop(all.stdout.push(format!("[binary output ({size}), in {}]", state.output_path).as_bytes()));
-            }
+        let mut guard = Guard::default();
+        guard.see(&output);
+        if guard.is_binary(output.len() as u64) {
+            let size = human_size(output.len() as u64);
+            all.stdout.push(format!("[binary output ({size}), in {}]", state.output_path).as_bytes());
+        } else {
+            all.stdout.push(&output);
         }
         if output.last().is_some_and(|last| *last != b'\n') {
             all.stdout.push(b"\n");

@@ -390,7 +390,7 @@ fn git(args: &[Argument], folder: &Path, ground: &Ground<'_>) -> Proof {
                 rest = more
             }
             [flag, to, more @ ..] if flag.text == "-C" && !to.has_unknown => {
-                folder = match ground.locate(&to.text, &folder)? {
+                folder = match ground.locate_to_work(&to.text, &folder)? {
                     Found::Folder(real) => real,
                     Found::File | Found::Missing => return Err(format!("git -C `{}` is not a folder", to.text)),
                 };

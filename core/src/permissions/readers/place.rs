@@ -9,6 +9,8 @@ use std::path::{Component, Path, PathBuf};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, FileType};
 
+use crate::permissions::Readable;
+
 /// The most file system calls of one judgement: this bounds its time.
 const MOST_CALLS: usize = 20_000;
 /// The most symlinks in one path, as in the kernel.
@@ -16,10 +18,12 @@ const MOST_LINKS: usize = 40;
 /// The longest path that the kernel takes, bytes.
 const LONGEST: usize = 4_000;
 
-/// The workspace that a judgement is about, and what of its time is left.
+/// Where the judged command may read, and what of the judgement's time is left.
 pub(super) struct Ground<'a> {
     /// Absolute and without symlinks.
     pub(super) workspace: &'a Path,
+    /// Absolute and without symlinks.
+    outputs: Option<&'a Path>,
     calls: Cell<usize>,
     /// The workspace, opened for its lists of names.
     dir: OnceCell<Option<Dir>>,
@@ -36,8 +40,10 @@ pub(super) enum Found {
 }
 
 impl<'a> Ground<'a> {
-    pub(super) fn new(workspace: &'a Path) -> Ground<'a> {
-        Ground { workspace, calls: Cell::new(MOST_CALLS), dir: OnceCell::new(), found: RefCell::default() }
+    pub(super) fn new(readable: Readable<'a>) -> Ground<'a> {
+        let Readable { workspace, outputs } = readable;
+        let (calls, dir, found) = (Cell::new(MOST_CALLS), OnceCell::new(), RefCell::default());
+        Ground { workspace, outputs, calls, dir, found }
     }
 
     /// What the command has for this path. A name that was found may lie outside by now, and is not told.
@@ -49,8 +55,18 @@ impl<'a> Ground<'a> {
     /// The names in a folder, which are those of a folder in the workspace whatever another program puts at its path.
     fn names(&self, folder: &Path) -> Result<Vec<(OsString, FileType)>, String> {
         let unread = || "a folder cannot be read here".to_owned();
-        let dir = self.dir.get_or_init(|| Dir::open_ambient_dir(self.workspace, ambient_authority()).ok());
-        let (Some(dir), Ok(path)) = (dir, folder.strip_prefix(self.workspace)) else { return Err(unread()) };
+        let open = |root: &Path| Dir::open_ambient_dir(root, ambient_authority()).ok();
+        // Only pixir writes to the folder of saved outputs.
+        if let Some(outputs) = self.outputs.filter(|outputs| folder.starts_with(outputs)) {
+            return self.names_below(&open(outputs).ok_or_else(unread)?, folder.strip_prefix(outputs).ok());
+        }
+        let dir = self.dir.get_or_init(|| open(self.workspace));
+        self.names_below(dir.as_ref().ok_or_else(unread)?, folder.strip_prefix(self.workspace).ok())
+    }
+
+    fn names_below(&self, dir: &Dir, path: Option<&Path>) -> Result<Vec<(OsString, FileType)>, String> {
+        let unread = || "a folder cannot be read here".to_owned();
+        let path = path.ok_or_else(unread)?;
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let mut all = Vec::new();
         for entry in dir.read_dir(path).map_err(|_| unread())?.flatten() {
@@ -87,7 +103,7 @@ impl<'a> Ground<'a> {
             } else {
                 at.push(&part);
             }
-            if !self.contains(&at) && !self.workspace.starts_with(&at) {
+            if !self.contains(&at) && !self.is_above(&at) {
                 return Err(outside());
             }
             self.spend()?;
@@ -130,7 +146,24 @@ impl<'a> Ground<'a> {
     }
 
     fn contains(&self, at: &Path) -> bool {
-        at.starts_with(self.workspace)
+        at.starts_with(self.workspace) || self.outputs.is_some_and(|outputs| at.starts_with(outputs))
+    }
+
+    fn is_above(&self, at: &Path) -> bool {
+        self.workspace.starts_with(at) || self.outputs.is_some_and(|outputs| outputs.starts_with(at))
+    }
+
+    /// Follows a path to a folder in which programs run: one of the workspace.
+    ///
+    /// # Errors
+    /// As [`Ground::locate`].
+    pub(super) fn locate_to_work(&self, text: &str, folder: &Path) -> Result<Found, String> {
+        match self.locate(text, folder)? {
+            Found::Folder(real) if !real.starts_with(self.workspace) => {
+                Err(format!("`{text}` lies outside the workspace"))
+            }
+            found => Ok(found),
+        }
     }
 
     /// Checks that every name below a folder is one plain word and every symlink there leads to the workspace.

@@ -335,7 +335,7 @@ proptest! {
         }
         std::fs::remove_file(root.join("lnk")).expect("rm");
         let line = format!("{before}printf '%s\\0' {}", atoms.concat());
-        let judged = parse(&line, &root);
+        let judged = parse(&line, (&root).into());
         let ran = std::process::Command::new("bash")
             .args(["-c", &line])
             .current_dir(&root)
