@@ -12,6 +12,8 @@ mod pty; // the real binary in a real terminal
 mod random; // property tests that can be repeated
 mod server; // a scripted model server on loopback
 mod shell; // the real binary, without a terminal
+#[path = "tasks/tasks.rs"]
+mod tasks; // five tasks that a scripted model solves
 mod wait; // waiting for a state
 
 mod stories {
@@ -29,6 +31,7 @@ mod stories {
     mod queue; // steers, follow-ups, messages taken back
     mod reasoning; // sent back, shown, left out
     mod request_prefix; // each request repeats the one before it
+    mod tasks; // tasks as a model meets them
     mod turns; // a Turn over HTTP, in every dialect
 
     // The Provider.

@@ -1,0 +1,24 @@
+//! Tasks as a model meets them, from the prompt to the solved task.
+
+use crate::shell::figures;
+use crate::tasks::{TOOLSETS, all};
+
+/// Broken builds: a truncated, silent or unnumbered result ends a task; an instruction of 2 KB more passes its ceiling.
+#[test]
+fn a_model_solves_each_task_with_either_toolset_and_reads_no_more_than_before() {
+    for task in all() {
+        for (which, toolset) in TOOLSETS.into_iter().enumerate() {
+            let effort = task.carry_out(which);
+            let most = task.most[which];
+            figures(&format!("{}, {toolset}: {effort:?}", task.name));
+            assert!(
+                effort.all <= most,
+                "{} with {toolset} reads {} bytes, {most} before: read why, and then change `most`",
+                task.name,
+                effort.all
+            );
+            // The first request of each toolset, with a small repository.
+            assert!(effort.first <= [8_500, 4_000][which], "{} with {toolset}: {} bytes", task.name, effort.first);
+        }
+    }
+}
