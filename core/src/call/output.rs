@@ -85,6 +85,14 @@ impl Output {
         output
     }
 
+    /// An output with a page of a file.
+    pub(crate) fn page(ctx: &Context, text: &str) -> Output {
+        let mut output = Output::new(ctx, Budget::PAGE);
+        output.stdout.is_page();
+        output.stdout.push(text.as_bytes());
+        output
+    }
+
     /// An output with this text.
     pub(crate) fn text(ctx: &Context, text: &str) -> Output {
         let mut output = Output::new(ctx, Budget::TYPED);

@@ -9,7 +9,7 @@ use crate::protocol::event::Attachment;
 use crate::protocol::remedy::Remedy;
 use crate::storage::blobs::Blobs;
 use crate::text::human::human_size;
-use crate::text::media::{is_whole_image, media_type};
+use crate::text::media::{is_whole_image, media_type, sides};
 
 /// The largest image that is sent, bytes. Base64 adds a third, which reaches the limit of the strictest Provider.
 const MAX_IMAGE: u64 = (5 << 20) / 4 * 3;
@@ -21,6 +21,19 @@ const MAX_SIDE: u32 = 8_000;
 /// # Errors
 /// `READ_FAILED` when it is too large or cannot be read or stored, `INVALID_ARGS` when it is not an image.
 pub(crate) fn keep(blobs: &Blobs, from: impl Read, len: u64, shown: &str) -> Result<Attachment> {
+    Ok(keep_measured(blobs, from, len, shown)?.0)
+}
+
+/// The same, with the width and height of the image if its header tells them.
+///
+/// # Errors
+/// As [`keep`].
+pub(crate) fn keep_measured(
+    blobs: &Blobs,
+    from: impl Read,
+    len: u64,
+    shown: &str,
+) -> Result<(Attachment, Option<(u32, u32)>)> {
     let failed = |why: String, fix: Remedy| Error::new(Code::ReadFailed, why, fix).with("input", shown);
     if len > MAX_IMAGE {
         let why = format!("{shown} is {}; an image can have at most {}", human_size(len), human_size(MAX_IMAGE));
@@ -38,24 +51,14 @@ pub(crate) fn keep(blobs: &Blobs, from: impl Read, len: u64, shown: &str) -> Res
             fix,
         ));
     };
-    if let Some((width, height)) = sides(&bytes).filter(|(w, h)| *w.max(h) > MAX_SIDE) {
+    let size = sides(&bytes);
+    if let Some((width, height)) = size.filter(|(w, h)| *w.max(h) > MAX_SIDE) {
         let why = format!("{shown} is {width}x{height}; an image can have at most {MAX_SIDE} pixels a side");
         return Err(failed(why, "make a smaller copy of it".into()));
     }
     let blob = blobs.put(&bytes).ok().flatten();
     let blob = blob.ok_or_else(|| failed(format!("{shown} cannot be stored"), Remedy::CheckStateFolder))?;
-    Ok(Attachment { path: shown.to_owned(), media_type: media_type.to_owned(), blob, bytes: len })
-}
-
-/// Reads width and height from the header, where the format allows.
-fn sides(bytes: &[u8]) -> Option<(u32, u32)> {
-    let big = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
-    let small = |at: usize| Some(u32::from(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?)));
-    match media_type(bytes)? {
-        "image/png" => Some((big(16)?, big(20)?)),
-        "image/gif" => Some((small(6)?, small(8)?)),
-        _ => None,
-    }
+    Ok((Attachment { path: shown.to_owned(), media_type: media_type.to_owned(), blob, bytes: len }, size))
 }
 
 /// Stores an image file that the user chose, which may lie outside the workspace.
