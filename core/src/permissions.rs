@@ -1,11 +1,12 @@
 //! Whether a call may run, decided from what it touches, the mode and the user's rules.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{DecidedBy, Mode, Rule, Scope};
 use crate::protocol::remedy::Remedy;
 
+mod outside; // reading outside the workspace
 mod effects; // what common programs do, for the user
 mod readers; // which commands are proven to only read
 pub(crate) mod repository; // the repository of git, and whether git may run there
@@ -37,6 +38,13 @@ impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for Readable<'a> {
 pub enum Touch {
     /// It only reads, inside the workspace.
     Read,
+    /// It only reads, outside the workspace too. The paths have no symlink in them.
+    Outside {
+        /// Files, and folders with all that is below them.
+        paths: Vec<PathBuf>,
+        /// A path among them that holds secrets.
+        secret: Option<PathBuf>,
+    },
     /// It changes only pixir's own record of the Session.
     Note,
     /// It changes files.
@@ -50,6 +58,13 @@ pub enum Touch {
     Command(String),
     /// It runs a program with these words, without a shell.
     Program(Vec<String>),
+}
+
+impl Touch {
+    /// Whether it changes nothing.
+    pub fn only_reads(&self) -> bool {
+        matches!(self, Touch::Read | Touch::Outside { .. })
+    }
 }
 
 /// The outcome of judging a call.
@@ -115,6 +130,11 @@ pub(crate) fn judge<'a>(
         Touch::Read | Touch::Note => {
             return Ruling::Free;
         }
+        Touch::Outside { paths, secret } => match outside::approval(mode, paths, secret.as_deref(), readable.workspace)
+        {
+            Ok(asks) => asks,
+            Err(error) => return Ruling::Deny { by: DecidedBy::Mode, rule: None, error },
+        },
         Touch::Files { protected: Some(path), .. } => {
             (format!("{path} is a protected path: it can run code or widen permissions"), None)
         }
@@ -144,7 +164,7 @@ pub(crate) fn judge<'a>(
             None => Ruling::Ask { reason, rule },
         },
         // A call without a possible rule touches a protected path, which needs an approval even in `auto`.
-        Mode::Auto if rule.is_none() => Ruling::Ask { reason, rule },
+        Mode::Auto if rule.is_none() && !touch.only_reads() => Ruling::Ask { reason, rule },
         Mode::Auto if !confines && matches!(touch, Touch::Command(_) | Touch::Program(_)) => {
             match rules::allowing(rules, touch, readable) {
                 Some(it) => Ruling::Allow { by: DecidedBy::Rule, rule: Some(it), reason },

@@ -78,13 +78,16 @@ impl Bound {
                 }
                 let touch = match &kind {
                     Kind::Builtin(_) if commands::only_tells(&command.words[1..], is_fed) => Touch::Read,
-                    Kind::Builtin(builtin) => (builtin.touches)(&command.words[1..], ctx),
+                    Kind::Builtin(builtin) => match (builtin.touches)(&command.words[1..], ctx) {
+                        Touch::Read if builtin.expands => commands::reads_of(builtin, &command.words[1..], ctx),
+                        touch => touch,
+                    },
                     Kind::Program { .. } => {
                         Touch::Program(command.words.iter().map(|word| word.text.clone()).collect())
                     }
                     Kind::Unknown => Touch::Read,
                 };
-                may_be_made |= touch != Touch::Read;
+                may_be_made |= !touch.only_reads();
                 steps.push(Step { command, kind, touch });
             }
             pipelines.push((pipeline.after, steps));

@@ -139,6 +139,11 @@ impl Sandbox {
         self.tier() != Tier::None
     }
 
+    /// Whether a path without symlinks may hold secrets: pixir's own files, keys, what processes have in memory.
+    pub(crate) fn is_secret(&self, path: &Path) -> bool {
+        self.views.get_or_init(|| Views::new(&self.places)).is_secret(path)
+    }
+
     /// The error of a program that never ran, because the sandbox could not be set up; `None` for every other end. Of what
     /// was printed then, every byte is the launcher's.
     ///

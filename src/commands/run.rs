@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::time::Duration;
 
 use clap::Args;
-use pixir_core::call::{Call, Caller, Context, Touch};
+use pixir_core::call::{Call, Caller, Context};
 use pixir_core::run::{PreparedLine, tool};
 use pixir_core::{Code, Error, Harness, Result, call};
 use serde_json::Value;
@@ -59,7 +59,7 @@ async fn attend(cli: &Cli, harness: &Harness, args: RunArgs, stdin: Option<Vec<u
     let line = tokio::task::spawn_blocking(prepare).await.expect("preparing a line does not panic")?;
     let authority = harness.unattended(cli.command_mode());
     // A line that only reads is its own preview.
-    let changes = line.touches.iter().any(|touch| *touch != Touch::Read);
+    let changes = line.touches.iter().any(|touch| !touch.only_reads());
     let effect = if cli.options.dry_run && changes { Effect::Preview } else { Effect::Perform };
     let exit = if raw && effect == Effect::Perform {
         match call::gate(&call, &line.preview, &line.touches, &ctx, &authority).await {

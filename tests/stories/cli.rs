@@ -146,7 +146,7 @@ fn the_schema_is_the_contract() {
 fn tools_run_gives_what_a_model_would_get() {
     let shell = Shell::new(&[("a.txt", "one\ntwo\n")]);
     let read = shell.run(["tools", "run", "read", r#"{"path": "a.txt"}"#]);
-    assert!(read.stdout.starts_with("one\ntwo\n[exit:0 | "), "{}", read.stdout);
+    assert!(read.stdout.starts_with("     1\tone\n     2\ttwo\n[exit:0 | "), "{}", read.stdout);
     let args = r#"{"path": "b.txt", "content": "hi"}"#;
     let blocked = shell.run(["tools", "run", "write", args, "--json"]);
     assert_eq!((blocked.code, blocked.error()["code"].as_str()), (12, Some("MUTATION_BLOCKED")));

@@ -10,8 +10,8 @@ use super::ReadSet;
 use super::present::Overflow;
 use crate::context::library::Library;
 use crate::files::snapshot::SessionSnapshot;
-use crate::files::workspace::Workspace;
-use crate::permissions::Readable;
+use crate::files::workspace::{Inside, Workspace};
+use crate::permissions::{Readable, Touch};
 use crate::process::Stopping;
 use crate::process::jobs::Jobs;
 use crate::protocol::error::{Code, Error, Result};
@@ -65,6 +65,18 @@ pub struct Context {
 }
 
 impl Context {
+    /// What reading this path touches.
+    pub(crate) fn reading(&self, at: &Inside) -> Touch {
+        let Some(path) = at.outside() else { return Touch::Read };
+        let secret = self.sandbox.is_secret(path).then(|| path.to_owned());
+        Touch::Outside { paths: vec![path.to_owned()], secret }
+    }
+
+    /// Whether what a walk has found may be read: below a folder outside the workspace may be secrets.
+    pub(crate) fn may_read(&self, at: &Inside) -> bool {
+        at.outside().is_none_or(|path| !self.sandbox.is_secret(path))
+    }
+
     /// Where a command of the call may read without an approval.
     pub(crate) fn readable(&self) -> Readable<'_> {
         Readable { workspace: self.workspace.root(), outputs: self.outputs.as_deref() }

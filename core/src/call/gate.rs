@@ -109,12 +109,12 @@ pub async fn gate(
                 decisions.push(decision(call, Verdict::Allow, DecidedBy::Mode, ONLY_READS.into(), None));
             }
             Ruling::Allow { by, rule, reason } => {
-                changes = true;
+                changes |= !touch.only_reads();
                 decisions.push(decision(call, Verdict::Allow, by, reason, rule));
             }
             Ruling::Deny { by, rule, error } => {
                 let error = match call.caller {
-                    Caller::User if by == DecidedBy::Mode => {
+                    Caller::User if by == DecidedBy::Mode && error.code != Code::PermissionDenied => {
                         Error { remedy: Remedy::SetMode { mode: Mode::Ask }, ..error }
                     }
                     Caller::User | Caller::Model => error,
@@ -123,11 +123,11 @@ pub async fn gate(
                 refusal = Some(error);
             }
             Ruling::Ask { .. } if call.caller == Caller::User => {
-                changes = true;
+                changes |= !touch.only_reads();
                 decisions.push(decision(call, Verdict::Allow, DecidedBy::User, "the user typed it".into(), None));
             }
             Ruling::Ask { reason, rule } => {
-                changes = true;
+                changes |= !touch.only_reads();
                 needs_approval.push((reason, rule));
             }
         }

@@ -96,7 +96,12 @@ impl Prepared {
 
     /// Whether the call changes nothing.
     pub fn reads_only(&self) -> bool {
-        self.touches.iter().all(|touch| *touch == Touch::Read)
+        self.touches.iter().all(Touch::only_reads)
+    }
+
+    /// The same call, which touches this instead.
+    pub(crate) fn touching(self, touch: Touch) -> Prepared {
+        Prepared { touches: vec![touch], ..self }
     }
 }
 

@@ -19,7 +19,7 @@ mod outside; // paths outside the workspace, to read only
 mod outputs; // the Session's saved outputs
 
 use inside::Base;
-pub use inside::Inside;
+pub(crate) use inside::Inside;
 
 /// Files larger than this are not read whole, bytes.
 const MAX_WHOLE: u64 = 64 << 20;

@@ -5,60 +5,15 @@ use globset::GlobBuilder;
 use super::readers::{prove_or_allowed, unproven};
 use super::shell::{LineEnd, PartKind, Script, Token, TokenKind, Word, quoted};
 use super::{Readable, Touch};
-use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Rule, Scope};
 use std::path::Path;
 
+mod written; // a rule as the user writes it
+
+pub use written::{parse, shown};
+
 /// How often a text inside a text is parsed: `bash -c 'sh -c "…"'`.
 const MAX_DEPTH: u8 = 3;
-
-/// Reads what a rule covers: `bash(cargo test *)`, `files(src/**)` or `network`.
-///
-/// # Errors
-/// `INVALID_ARGS`, with what to write instead.
-pub fn parse(text: &str) -> Result<Scope> {
-    let bad = |why: String, fix: &str| Err(Error::new(Code::InvalidArgs, why, fix.to_owned()).with("input", text));
-    if text.trim() == "network" {
-        return Ok(Scope::Network);
-    }
-    let inner = |name: &str| text.trim().strip_prefix(name)?.strip_prefix('(')?.strip_suffix(')').map(str::trim);
-    if let Some(pattern) = inner("bash") {
-        return match Pattern::parse(pattern) {
-            Ok(pattern) if pattern.words.iter().all(|word| word.literal().is_some()) => {
-                Ok(Scope::Command(quoted(pattern.words.iter().filter_map(Glob::literal))))
-            }
-            Ok(_) => Ok(Scope::Pattern(pattern.to_owned())),
-            Err((why, fix)) => bad(why, fix),
-        };
-    }
-    if let Some(glob) = inner("files") {
-        let leaves = glob.starts_with('/') || glob.split('/').any(|part| part == "..");
-        return match path_glob(glob) {
-            _ if leaves => bad(
-                format!("`{}` does not lie in the workspace", glob.escape_debug()),
-                "write a path from the workspace's root, like files(src/**)",
-            ),
-            Some(_) if !glob.is_empty() => Ok(Scope::Files(glob.to_owned())),
-            Some(_) => Ok(Scope::FileChanges),
-            None => bad(format!("`{}` is not a glob", glob.escape_debug()), "write one like files(src/**)"),
-        };
-    }
-    bad(
-        format!("`{}` is not a rule", text.escape_debug()),
-        "write bash(PROGRAM ARGUMENTS), like 'bash(cargo test *)'; files(GLOB), like 'files(src/**)'; or network",
-    )
-}
-
-/// Writes what a rule covers so that [`parse`] reads it.
-pub fn shown(scope: &Scope) -> String {
-    match scope {
-        Scope::FileChanges => "files()".into(),
-        Scope::Command(what) | Scope::Pattern(what) => format!("bash({what})"),
-        Scope::Files(glob) => format!("files({glob})"),
-        Scope::Network => "network".into(),
-        Scope::Unknown => "unknown".into(),
-    }
-}
 
 /// The pattern of a line's program and subcommand, with any arguments; `None` where more than one program of the line needs
 /// a rule. What is proven to only read needs none: `cargo test 2>&1 | tail -20` becomes `cargo test *`.
@@ -128,7 +83,7 @@ pub fn danger_of(scope: &Scope) -> Option<String> {
             };
             DANGERS.iter().find(|(it, _)| reaches(it)).map(|(_, what)| (*what).to_owned())
         }
-        Scope::FileChanges | Scope::Files(_) | Scope::Network | Scope::Unknown => None,
+        Scope::FileChanges | Scope::Files(_) | Scope::Reads(_) | Scope::Network | Scope::Unknown => None,
     }
 }
 
@@ -226,7 +181,14 @@ pub(super) fn allowing<'a>(rules: &[Rule], touch: &Touch, readable: impl Into<Re
                 Rule::Allow(_) | Rule::Deny(_) => false,
             })
             .cloned(),
-        Touch::Files { .. } | Touch::Read | Touch::Note => None,
+        Touch::Outside { paths, secret: None } => rules
+            .iter()
+            .find(|rule| match rule {
+                Rule::Allow(Scope::Reads(folder)) => paths.iter().all(|path| path.starts_with(folder)),
+                Rule::Allow(_) | Rule::Deny(_) => false,
+            })
+            .cloned(),
+        Touch::Outside { .. } | Touch::Files { .. } | Touch::Read | Touch::Note => None,
     }
 }
 
@@ -249,11 +211,17 @@ pub(super) fn denies(scope: &Scope, touch: &Touch) -> Covers {
             Some(path) => is(is_below(glob, path)),
             None => Covers::Perhaps,
         },
+        (Scope::Reads(folder), Touch::Outside { paths, .. }) => {
+            // A search of a folder above may read it.
+            let perhaps = paths.iter().any(|path| Path::new(folder).starts_with(path));
+            let covers = paths.iter().any(|path| path.starts_with(folder));
+            if !covers && perhaps { Covers::Perhaps } else { is(covers) }
+        }
         (Scope::Command(text) | Scope::Pattern(text), Touch::Command(_) | Touch::Program(_)) => {
             let line = match touch {
                 Touch::Program(words) => quoted(words.iter().map(String::as_str)),
                 Touch::Command(line) => line.clone(),
-                Touch::Read | Touch::Note | Touch::Files { .. } => return Covers::No,
+                Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Files { .. } => return Covers::No,
             };
             if *text == line {
                 return Covers::Yes;

@@ -3,6 +3,7 @@
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::os::fd::OwnedFd;
 use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -150,7 +151,7 @@ impl Run<'_> {
 
     fn plan_unknown(&self, i: usize, step: &Step, would: &str) {
         let paths = match &step.touch {
-            Touch::Read => return,
+            Touch::Read | Touch::Outside { .. } => return,
             Touch::Files { path, .. } => path.iter().cloned().collect(),
             Touch::Note | Touch::Command(_) | Touch::Program(_) => Vec::new(),
         };
@@ -169,7 +170,7 @@ impl Run<'_> {
                 effects.previewed.entry(self.first + i).or_insert(None);
                 true
             }
-            How::Really => step.touch == Touch::Read || effects.previewed.contains_key(&(self.first + i)),
+            How::Really => step.touch.only_reads() || effects.previewed.contains_key(&(self.first + i)),
         }
     }
 
@@ -235,6 +236,11 @@ impl Run<'_> {
                     refused(Error::new(Code::FileChanged, message, "check the files, then repeat the line"), self.ended)
                 }
                 Kind::Unknown => refused(unknown(name), self.ended),
+                // A dry run comes before the gate, so it reads nothing outside the workspace.
+                Kind::Builtin(_) if self.how == How::Dry && step.touch != Touch::Read && step.touch.only_reads() => {
+                    (unknown_input, self.ended.assumed) = (true, true);
+                    Stage::Over(0)
+                }
                 Kind::Program { .. } if self.how == How::Dry => {
                     (unknown_input, self.ended.assumed) = (true, true);
                     let preview = Preview { would: "run".into(), target: step.command.quoted(), ..Preview::default() };
@@ -263,6 +269,7 @@ impl Run<'_> {
                         how: self.how,
                         runtime: tokio::runtime::Handle::current(),
                         number: self.first + i,
+                        outside: outside_of(&step.touch),
                         unknown_input,
                     };
                     // A dry run does not ask the user, so the next command's stdin is unknown.
@@ -440,6 +447,11 @@ async fn over(stage: Stage) -> StageEnded {
             StageEnded { exit: ended.map_or(126, process::Ended::code), error: None, stderr }
         }
     }
+}
+
+/// The paths outside the workspace that the gate has judged.
+fn outside_of(touch: &Touch) -> Vec<PathBuf> {
+    if let Touch::Outside { paths, .. } = touch { paths.clone() } else { Vec::new() }
 }
 
 /// Commands whose exit code 1 means "no" and whose failures use higher codes.

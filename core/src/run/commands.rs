@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
 
 use super::chain::How;
 use super::parse::Word;
@@ -92,6 +93,35 @@ fn reads(_: &[Word], _: &Context) -> Touch {
     Touch::Read
 }
 
+/// The touch of a command whose arguments name what it reads. A word that is no path there, such as a pattern, may cause a
+/// question at most: only the paths that are found here can be read outside the workspace.
+pub(super) fn reads_of(builtin: &Builtin, args: &[Word], ctx: &Context) -> Touch {
+    let is_flag = |word: &Word| word.text.starts_with('-') && word.text.len() > 1;
+    let gives_pattern = args.iter().any(|word| word.text == "-e" || word.text.starts_with("--regexp"));
+    let mut passed = usize::from(builtin.name == "grep" && !gives_pattern);
+    let (mut paths, mut secret) = (Vec::new(), None);
+    let mut is_value = false;
+    for word in args {
+        // `-d /` and `-e PATTERN`: the word behind these flags is their value.
+        let is_of_flag = std::mem::replace(&mut is_value, ["-d", "-t", "-e", "-name", "-path"].contains(&&*word.text));
+        if is_flag(word) || is_of_flag {
+            continue;
+        }
+        if passed > 0 {
+            passed -= 1;
+            continue;
+        }
+        if let Ok(at) = ctx.workspace.locate_to_read(&word.text)
+            && word.glob.is_none()
+            && let Touch::Outside { paths: found, secret: hidden } = ctx.reading(&at)
+        {
+            paths.extend(found);
+            secret = secret.or(hidden);
+        }
+    }
+    if paths.is_empty() { Touch::Read } else { Touch::Outside { paths, secret } }
+}
+
 /// Why a command stops.
 #[derive(Debug)]
 pub(crate) enum Fault {
@@ -130,15 +160,27 @@ pub(crate) struct Io {
     pub(crate) runtime: tokio::runtime::Handle,
     /// The command's number within the line.
     pub(crate) number: usize,
+    /// The paths outside the workspace that it may read.
+    pub(crate) outside: Vec<PathBuf>,
     /// Whether stdin is unknown because the dry run skipped the command before it.
     pub(crate) unknown_input: bool,
 }
 
 impl Io {
+    /// Resolves a path that the command reads.
+    fn locate(&self, text: &str) -> Result<Inside, Error> {
+        let at = self.ctx.workspace.locate_to_read(text)?;
+        match at.outside() {
+            // The gate has not judged it.
+            Some(path) if !self.outside.iter().any(|it| it == path) => self.ctx.workspace.locate(text),
+            _ => Ok(at),
+        }
+    }
+
     /// The paths that one word names; a glob may name several.
     fn paths(&self, word: &Word) -> Result<Vec<Inside>, Fault> {
         let Some(glob) = &word.glob else {
-            return Ok(vec![self.ctx.workspace.locate(&word.text)?]);
+            return Ok(vec![self.locate(&word.text)?]);
         };
         let names = files::expand(&self.ctx, glob)?;
         if names.len() > MAX_GLOB {

@@ -36,7 +36,7 @@ impl PreparedLine {
         let limit = if asks { limit + Duration::from_secs(24 * 3600) } else { limit };
         let touches = bound.touches();
         let mut call = PreparedLine { bound, stdin, limit, previewed: Effects::default(), preview, touches };
-        if call.touches.iter().all(|touch| *touch == Touch::Read) {
+        if call.touches.iter().all(Touch::only_reads) {
             return Ok(call);
         }
         let effects = Shared::default();
@@ -62,7 +62,8 @@ impl PreparedLine {
         }
         if call.previewed.previews.is_empty() {
             // The preview contains no change, and the real run refuses a change that the preview does not contain.
-            call.touches = vec![Touch::Read];
+            // What it reads outside the workspace is judged all the same.
+            call.touches.retain(|touch| matches!(touch, Touch::Outside { .. }));
         }
         call.preview = told(call.preview, &call.previewed, &ended);
         Ok(call)

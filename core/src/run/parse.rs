@@ -287,6 +287,10 @@ impl Accepting<'_> {
             redirection.trim_start_matches(['>', '&', '|', ' ']).split([' ', '\t', ';', '|', '&', '\n']).next();
         let fix = match target.filter(|t| !t.is_empty()) {
             Some("/dev/null") => "no redirection: long output is cut for you".to_owned(),
+            // `write` leaves the workspace nowhere, so such a path would only be refused again.
+            Some(target) if target.starts_with(['/', '~']) || target.starts_with("..") => {
+                "<command> | write <path in the workspace>".to_owned()
+            }
             Some(target) if redirection.starts_with(">>") => format!("<command> | write -a {target}"),
             Some(target) => format!("<command> | write {target}"),
             None => "<command> | write <path>".to_owned(),

@@ -12,7 +12,6 @@ use crate::call::blocked::Tail;
 use crate::call::command::tell;
 use crate::call::present::Budget;
 use crate::call::{Context, Output, Prepared, Tool};
-use crate::permissions::Touch;
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::Result;
 use crate::protocol::event::Toolset;
@@ -64,7 +63,7 @@ impl Tool for Run {
         let Ok(bound) = parse(command).and_then(|chain| Bound::find(chain, args["stdin"].is_string(), ctx)) else {
             return info;
         };
-        let reads_only = bound.steps().all(|step| step.touch == Touch::Read);
+        let reads_only = bound.steps().all(|step| step.touch.only_reads());
         CallInfo { reads_only, ..info.on(files_of(&bound, ctx)) }
     }
 

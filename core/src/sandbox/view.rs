@@ -233,6 +233,9 @@ const SECRETS: [&str; 66] = [
     ".config/chromium",
 ];
 
+/// Those that are secrets in every home folder.
+const SECRETS_OF_ALL: [&str; 7] = [".ssh", ".gnupg", ".aws", ".kube", ".netrc", ".git-credentials", ".password-store"];
+
 /// Secrets of the system that root may read.
 const SYSTEM_SECRETS: [&str; 12] = [
     "/etc/shadow",
@@ -315,6 +318,8 @@ pub(crate) struct Views {
     caches: BTreeSet<PathBuf>,
     empty: Vec<PathBuf>,
     secrets: BTreeSet<PathBuf>,
+    /// The home folder, without symlinks.
+    home: Option<PathBuf>,
 }
 
 impl Views {
@@ -324,7 +329,7 @@ impl Views {
             found.map(|(_, value)| PathBuf::from(value))
         };
         let home = variable("HOME").filter(|home| home.is_absolute() && home.parent().is_some());
-        let mut views = Views::default();
+        let mut views = Views { home: home.as_ref().and_then(|home| home.canonicalize().ok()), ..Views::default() };
         for path in SYSTEM {
             views.fixed.extend(real(Path::new(path), &mut views.links));
         }
@@ -367,6 +372,16 @@ impl Views {
             views.secrets.insert(path.canonicalize().unwrap_or_else(|_| path.clone()));
         }
         views
+    }
+
+    /// Whether this path without symlinks may hold secrets, also one that was made after the others were found.
+    pub(crate) fn is_secret(&self, path: &Path) -> bool {
+        let below_home = self.home.as_ref().and_then(|home| path.strip_prefix(home).ok());
+        path.starts_with("/proc")
+            || self.secrets.iter().any(|secret| path.starts_with(secret))
+            || below_home.is_some_and(|path| SECRETS.iter().any(|name| path.starts_with(name)))
+            || SYSTEM_SECRETS.iter().any(|name| path.starts_with(name))
+            || path.components().any(|part| SECRETS_OF_ALL.iter().any(|name| part.as_os_str() == *name))
     }
 
     /// What a program of this policy sees.

@@ -53,7 +53,8 @@ impl Tool for Find {
 
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
         let Args { pattern, path, limit } = arguments::parse(args)?;
-        let at = ctx.workspace.locate(path.as_deref().unwrap_or("."))?;
+        let at = ctx.workspace.locate_to_read(path.as_deref().unwrap_or("."))?;
+        let touch = ctx.reading(&at);
         let whole_path = pattern.contains('/');
         let glob = GlobBuilder::new(pattern.trim_start_matches("./"))
             .literal_separator(whole_path)
@@ -84,7 +85,7 @@ impl Tool for Find {
                         path.file_name().is_some_and(|n| glob.is_match(n))
                     };
                     // A folder on the way may have been exchanged for a symlink during the walk.
-                    if matches && ctx.workspace.is_there(&inside) {
+                    if matches && ctx.may_read(&inside) && ctx.workspace.is_there(&inside) {
                         let mut found = found.lock();
                         found.0.insert(name);
                         found.1 += 1;
@@ -103,7 +104,8 @@ impl Tool for Find {
             }
             let nothing = "no file matches".into();
             Ok(Output { exit: i32::from(matches == 0), nothing, ..Output::text(ctx, &text) })
-        }))
+        })
+        .touching(touch))
     }
 
     fn run_command(&self) -> Option<&'static str> {

@@ -71,7 +71,8 @@ impl Tool for Grep {
 
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
         let args: Args = arguments::parse(args)?;
-        let at = ctx.workspace.locate(args.path.as_deref().unwrap_or("."))?;
+        let at = ctx.workspace.locate_to_read(args.path.as_deref().unwrap_or("."))?;
+        let touch = ctx.reading(&at);
         let matcher = RegexMatcherBuilder::new()
             .case_insensitive(args.ignore_case)
             .line_terminator(Some(b'\n'))
@@ -104,6 +105,7 @@ impl Tool for Grep {
                         // Files may vanish or change their type during the walk.
                         if entry.file_type().is_some_and(|t| t.is_file())
                             && wanted(&file)
+                            && ctx.may_read(&file)
                             && let Ok((opened, ..)) = ctx.workspace.open_file(&file)
                         {
                             results.add(
@@ -122,7 +124,8 @@ impl Tool for Grep {
                 if searched == 1 { "no match in 1 file".into() } else { format!("no match in {searched} files") };
             // As in grep, exit code 1 means that no line matches.
             Ok(Output { exit: i32::from(matches == 0), nothing, ..Output::of_files(ctx, &text) })
-        }))
+        })
+        .touching(touch))
     }
 
     fn run_command(&self) -> Option<&'static str> {

@@ -140,7 +140,7 @@ fn kill(job: u32, ctx: &Context) -> Result<Prepared> {
     }))
 }
 
-/// One line about a job: `job 1 (running): npm run dev; output in .pixir/out/job-1.txt`.
+/// One line about a job: `job 1 (running): npm run dev; output in /…/out/job-1.txt`.
 pub(crate) fn line(job: &JobState) -> String {
     let status = match job.status {
         JobStatus::Running => "running".to_owned(),

@@ -35,7 +35,8 @@ impl Tool for Ls {
 
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
         let Args { path } = arguments::parse(args)?;
-        let at = ctx.workspace.locate(path.as_deref().unwrap_or("."))?;
+        let at = ctx.workspace.locate_to_read(path.as_deref().unwrap_or("."))?;
+        let touch = ctx.reading(&at);
         Ok(Prepared::reading("list", at.display(), move |ctx| {
             let mut text = String::new();
             for (name, size) in ctx.workspace.list(&at)? {
@@ -47,7 +48,8 @@ impl Tool for Ls {
                 }
             }
             Ok(Output::text(ctx, &text))
-        }))
+        })
+        .touching(touch))
     }
 
     fn run_command(&self) -> Option<&'static str> {

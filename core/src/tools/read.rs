@@ -46,14 +46,14 @@ impl Tool for Read {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "read".into(),
-            description: "Read a text file or look at an image. Long files come in pages of 2000 lines or 48 KB: the output then ends with next_offset, to pass as offset.".into(),
+            description: "Read a text file or see an image. Long files come in pages of 2000 lines or 48 KB: pass next_offset as offset.".into(),
             parameters: object(
                 json!({
                     "path": { "type": "string", "description": "File" },
-                    "offset": { "type": "integer", "minimum": 1, "description": "First line, from 1 (default 1)" },
-                    "limit": { "type": "integer", "minimum": 1, "description": "Max lines (default 2000)" },
+                    "offset": { "type": "integer", "minimum": 1, "description": "First line, from 1" },
+                    "limit": { "type": "integer", "minimum": 1, "description": "Max lines" },
                     "line_numbers": { "type": "boolean", "description": "Default true" },
-                    "column": { "type": "integer", "minimum": 1, "description": "First byte of the first line, to go on in a line of over 2000 characters" },
+                    "column": { "type": "integer", "minimum": 1, "description": "To go on in a cut line" },
                 }),
                 &["path"],
             ),
@@ -71,7 +71,8 @@ impl Tool for Read {
 
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
         let Args { path, offset, limit, line_numbers, column } = arguments::parse(args)?;
-        let at = ctx.workspace.locate(&path)?;
+        let at = ctx.workspace.locate_to_read(&path)?;
+        let touch = ctx.reading(&at);
         let target = match offset {
             Some(from) => format!("{}:{from}", at.display()),
             None => at.display(),
@@ -104,7 +105,8 @@ impl Tool for Read {
                 });
             }
             Ok(Output::page(ctx, &page.told(wanted, len)?))
-        }))
+        })
+        .touching(touch))
     }
 
     fn run_command(&self) -> Option<&'static str> {

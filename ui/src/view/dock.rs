@@ -133,6 +133,7 @@ fn answer_lines(
             Rule::Allow(Scope::FileChanges) => "always: file changes",
             Rule::Allow(Scope::Command(_)) => "always: this command",
             Rule::Allow(Scope::Network) => "always: the network",
+            Rule::Allow(Scope::Reads(_)) => "always: this folder",
             // A Session offers only the rules above.
             Rule::Allow(Scope::Pattern(_) | Scope::Files(_) | Scope::Unknown) | Rule::Deny(_) => "always",
         });

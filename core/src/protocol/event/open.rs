@@ -489,6 +489,7 @@ mod tests {
             (json!({ "allow": "command", "what": "make" }), Rule::Allow(command())),
             (json!({ "deny": "file_changes" }), Rule::Deny(Scope::FileChanges)),
             (json!({ "deny": "command", "what": "make" }), Rule::Deny(command())),
+            (json!({ "allow": "reads", "what": "/usr" }), Rule::Allow(Scope::Reads("/usr".into()))),
         ] {
             assert_eq!(serde_json::to_value(&rule).expect("JSON"), written);
             assert_eq!(read(written), rule);

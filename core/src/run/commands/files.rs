@@ -18,7 +18,8 @@ use crate::tools::read;
 pub(super) fn below(ctx: &Context, at: &Inside, bare: bool) -> impl Iterator<Item = (Inside, String)> + use<> {
     let root = ctx.workspace.path_of(at);
     let shown = at.display();
-    let workspace = std::sync::Arc::clone(&ctx.workspace);
+    let ctx = ctx.clone();
+    let at = at.clone();
     let cancel = ctx.cancel.clone();
     walk(&root)
         .flatten()
@@ -27,7 +28,8 @@ pub(super) fn below(ctx: &Context, at: &Inside, bare: bool) -> impl Iterator<Ite
         .filter_map(move |entry| {
             let below = entry.path().strip_prefix(&root).ok()?.to_str()?.to_owned();
             let name = if bare && shown == "." { below } else { format!("{}/{below}", shown.trim_end_matches('/')) };
-            Some((workspace.locate(&name).ok()?, name))
+            let file = ctx.workspace.below(&at, entry.path());
+            ctx.may_read(&file).then_some((file, name))
         })
 }
 
@@ -299,7 +301,8 @@ fn find(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
             let is_wanted =
                 (least..=most).contains(&entry.depth()) && tests.iter().all(|(test, wanted)| holds(test) == *wanted);
             // A folder on the way may have been exchanged for a symlink during the walk.
-            if is_wanted && io.ctx.workspace.is_there(&io.ctx.workspace.below(&at, entry.path())) {
+            let found = io.ctx.workspace.below(&at, entry.path());
+            if is_wanted && io.ctx.may_read(&found) && io.ctx.workspace.is_there(&found) {
                 writeln!(io.out, "{}", on_one_line(&name))?;
             }
         }

@@ -1,0 +1,40 @@
+//! How much of a result a model reads.
+
+/// How much of a stream a model reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// The most bytes.
+    pub bytes: usize,
+    /// The most lines.
+    pub lines: u64,
+    /// How many tenths of the budget go to the start of a program's output; the rest goes to its end, where the outcome
+    /// of a test run is. Text from files has its start only, because the model can read on.
+    pub(super) start_tenths: u64,
+    pub(super) explore: Explore,
+}
+
+/// The toolset whose calls are suggested for reading the omitted part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Explore {
+    Typed,
+    Run,
+}
+
+impl Budget {
+    /// The budget of a typed tool.
+    pub const TYPED: Budget = Budget { bytes: 16_000, lines: u64::MAX, start_tenths: 2, explore: Explore::Typed };
+    /// The budget of a page of a file.
+    pub const PAGE: Budget = Budget { bytes: 48 << 10, lines: u64::MAX, start_tenths: 10, explore: Explore::Typed };
+    /// The budget of `run`.
+    pub const RUN: Budget = Budget { bytes: 51_200, lines: 200, start_tenths: 2, explore: Explore::Run };
+
+    /// The budget of stderr, mostly for its end, which usually holds the reason of a failure.
+    pub const fn stderr(self) -> Budget {
+        Budget { bytes: 8_000, lines: 100, start_tenths: 3, explore: self.explore }
+    }
+
+    pub(super) fn share(self, tenths: u64) -> (usize, u64) {
+        let lines = if self.lines == u64::MAX { u64::MAX } else { self.lines * tenths / 10 };
+        (self.bytes * usize::try_from(tenths).unwrap_or(10) / 10, lines)
+    }
+}
