@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::call::Tool;
 
+pub(crate) mod apply_patch; // one patch over several files
 mod ask; // ask_user: a form for the user
 pub(crate) mod bash; // run a command line
 pub(crate) mod edit; // replace exact text in a file
@@ -21,6 +22,7 @@ pub(crate) mod write; // a whole file
 pub(crate) fn builtin() -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(ask::AskUser),
+        Arc::new(apply_patch::ApplyPatch),
         Arc::new(bash::Bash),
         Arc::new(edit::Edit),
         Arc::new(find::Find),

@@ -29,6 +29,9 @@ fn example(name: &str) -> Option<Value> {
     Some(match name {
         "ask_user" => json!({"questions": [{"question": "Which?", "options": ["a", "b"]}]}),
         "bash" => json!({"command": "touch made; echo x > a.txt"}),
+        "apply_patch" => {
+            json!({"patch": "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+1\n*** Add File: new/c.txt\n+x\n*** End Patch\n"})
+        }
         "edit" => json!({"path": "a.txt", "old_text": "one", "new_text": "1"}),
         "find" => json!({"pattern": "*.txt"}),
         "grep" => json!({"pattern": "one"}),
@@ -62,7 +65,7 @@ fn every_tool_keeps_the_contract() {
     let shell = files();
     let schema = shell.run(["schema"]).document();
     let tools = schema["tools"].as_array().expect("tools");
-    assert_eq!(tools.len(), 15);
+    assert_eq!(tools.len(), 16);
     for it in tools {
         let name = it["name"].as_str().expect("a name");
         let args = example(name).unwrap_or_else(|| panic!("{name} has no example"));

