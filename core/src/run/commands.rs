@@ -13,6 +13,7 @@ use crate::protocol::error::{Code, Error, nearest};
 
 mod files; // see, ls, find, diff, test
 mod grep; // lines by pattern
+mod job; // job
 mod lists; // sort, uniq, cut, wc
 mod patch; // apply_patch
 mod session; // plan, skill, memory, topic, ask, help
@@ -74,8 +75,8 @@ pub const BUILTINS: &[Builtin] = &[
     files::FIND,
     writing::WRITE,
     writing::EDIT,
-    files::DIFF,
     patch::APPLY_PATCH,
+    files::DIFF,
     files::TEST,
     text::ECHO,
     text::TRUE,
@@ -84,7 +85,7 @@ pub const BUILTINS: &[Builtin] = &[
     session::SKILL,
     session::MEMORY,
     session::TOPIC,
-    session::JOB,
+    job::JOB,
     session::ASK,
     session::HELP,
 ];

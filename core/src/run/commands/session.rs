@@ -1,21 +1,17 @@
-//! Commands about the Session: its plan, memories, skills, jobs, forms and the help.
+//! Commands about the Session: its plan, memories, skills, forms and the help.
 
 use std::io::Write as _;
-use std::time::Duration;
 
 use tokio::sync::oneshot;
 
 use super::{Builtin, Fault, Flags, Io, Stdin, help_for, number, reads};
-use crate::call::command::Line;
 use crate::call::{Context, FormRequest};
 use crate::permissions::Touch;
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{Fact, JobStatus, MemoryFact, PlanItem, Preview, Question, StepStatus};
+use crate::protocol::event::{Fact, MemoryFact, PlanItem, Preview, Question, StepStatus};
 use crate::protocol::remedy::Remedy;
 use crate::run::chain::How;
-use crate::run::parse::{Command, Stderr, Word};
-use crate::run::{Kind, kind_of, unknown};
-use crate::tools::job::line;
+use crate::run::parse::Word;
 use crate::tools::{plan as planning, recall, skill};
 
 /// The longest note, bytes.
@@ -277,99 +273,6 @@ fn topic(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault>
         }
         (name, _) => Err(it.subcommand_usage(name).into()),
     }
-}
-
-pub(super) const JOB: Builtin = Builtin {
-    name: "job",
-    about: "run a program in the background",
-    usage: "",
-    subcommands: &[
-        ("start", "<program> [argument…]"),
-        ("list", ""),
-        ("output", "<n> [seconds to wait]"),
-        ("kill", "<n>"),
-    ],
-    details: "A job ends no later than its session. Its file changes are not recorded.",
-    example: "job start npm run dev",
-    stdin: Stdin::None,
-    expands: false,
-    asks_others: true,
-    touches: |args, _| match args.first().map(|word| word.text.as_str()) {
-        Some("start") if args.len() > 1 => Touch::Program(args[1..].iter().map(|word| word.text.clone()).collect()),
-        Some("kill") => Touch::Note,
-        _ => Touch::Read,
-    },
-    run: job,
-};
-
-fn job(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
-    let (name, args) = (args[0].text.as_str(), &args[1..]);
-    let jobs = io.ctx.jobs()?;
-    let id = || -> Result<u32, Fault> {
-        let Some(word) = args.first() else { return Err(it.subcommand_usage(name).into()) };
-        Ok(u32::try_from(number(&word.text, &format!("job {name}"))?).unwrap_or(u32::MAX))
-    };
-    let text = match name {
-        "list" => jobs.list().iter().map(|job| format!("{}\n", line(job))).collect(),
-        "start" => {
-            if args.is_empty() {
-                return Err(it.subcommand_usage("start").into());
-            }
-            let command = Command { words: args.to_vec(), stderr: Stderr::Apart };
-            let runs_unasked = match kind_of(&command, &io.ctx)? {
-                Kind::Program { runs_unasked } => runs_unasked,
-                Kind::Unknown => return Err(unknown(&args[0].text).into()),
-                Kind::Builtin(_) => {
-                    let message = format!("{} is a built-in command and cannot run in the background", args[0].text);
-                    return Err(Error::new(Code::InvalidArgs, message, "the command alone").into());
-                }
-            };
-            let shown = command.quoted();
-            if io.how == How::Dry {
-                let preview = Preview { would: "run in the background".into(), target: shown, ..Preview::default() };
-                io.effects.lock().previews.push(preview);
-                return Ok(0);
-            }
-            let words: Vec<String> = args.iter().map(|word| word.text.clone()).collect();
-            let ready = Line {
-                program: words[0].clone(),
-                args: words[1..].to_vec(),
-                folder: io.ctx.workspace.root().to_owned(),
-                runs_unasked,
-            };
-            let _runtime = io.runtime.enter();
-            let state = jobs.start(ready.ready(&io.ctx), &shown)?;
-            format!("{}\n", line(&state))
-        }
-        "output" => {
-            let id = id()?;
-            if io.how == How::Dry {
-                return Ok(0);
-            }
-            let wait = args.get(1).map_or(Ok(0), |word| number(&word.text, "job output"))?;
-            let news = io.runtime.block_on(jobs.output(id, Duration::from_secs(wait.min(60))))?;
-            io.out.write_all(&news.output)?;
-            let gap = if news.output.last().is_none_or(|last| *last == b'\n') { "" } else { "\n" };
-            let more =
-                if news.more > 0 { format!("…[{} more bytes: call again]\n", news.more) } else { String::new() };
-            writeln!(io.out, "{gap}{more}{}", line(&news.state))?;
-            return Ok(match news.state.status {
-                JobStatus::Running | JobStatus::Stopped => 0,
-                JobStatus::Ended { exit_code } => exit_code,
-            });
-        }
-        _ => {
-            let id = id()?;
-            if io.how == How::Dry {
-                let preview = Preview { would: "stop".into(), target: format!("job {id}"), ..Preview::default() };
-                io.effects.lock().previews.push(preview);
-                return Ok(0);
-            }
-            format!("{}\n", line(&io.runtime.block_on(jobs.stop(id))?))
-        }
-    };
-    io.out.write_all(text.as_bytes())?;
-    Ok(0)
 }
 
 pub(super) const ASK: Builtin = Builtin {
