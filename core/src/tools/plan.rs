@@ -74,6 +74,15 @@ impl Tool for UpdatePlan {
 }
 
 /// Checks a plan; returns a sentence about its progress and the Fact to record.
+/// One step as the model writes it in JSON.
+///
+/// # Errors
+/// A field is missing, unknown or of another type.
+pub(crate) fn item(value: Value) -> serde_json::Result<PlanItem> {
+    let Step { step, status } = serde_json::from_value(value)?;
+    Ok(PlanItem { step, status })
+}
+
 ///
 /// # Errors
 /// `INVALID_ARGS` when more than one step is in progress.

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::{Builtin, Fault, Flags, Io, Stdin, help_for, number, reads};
@@ -54,7 +55,7 @@ pub(super) const PLAN: Builtin = Builtin {
     about: "replace your plan: the whole list each time",
     usage: "'[x] done step' '[>] current step' '[ ] later step'… or lines on stdin",
     subcommands: &[],
-    details: "At most one step has [>]. A step without a mark is pending.",
+    details: "At most one step has [>]. A step without a mark is pending.\nJSON works too: [{\"step\": \"…\", \"status\": \"pending\", \"in_progress\" or \"completed\"}, …]",
     example: "plan '[x] read the code' '[>] fix the bug' '[ ] run the tests'",
     stdin: Stdin::Optional,
     expands: false,
@@ -70,11 +71,17 @@ fn plan(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
         return Ok(0);
     }
     let lines: Vec<String> = if args.is_empty() {
-        text_of(it, args, io)?.lines().map(str::to_owned).collect()
+        let text = text_of(it, args, io)?;
+        if is_json(&text) { vec![text] } else { text.lines().map(str::to_owned).collect() }
     } else {
         args.iter().map(|word| word.text.clone()).collect()
     };
-    let items: Vec<PlanItem> = lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).map(step).collect();
+    let lines: Vec<&str> = lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
+    let items: Vec<PlanItem> = if lines.iter().any(|line| is_json(line)) {
+        steps_in_json(&lines)?
+    } else {
+        lines.into_iter().map(step).collect()
+    };
     if items.is_empty() {
         return Err(Error::new(Code::InvalidArgs, "the plan has no step", it.usage_line()).into());
     }
@@ -83,6 +90,43 @@ fn plan(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
         writeln!(io.out, "{told}")?;
     }
     Ok(0)
+}
+
+/// Whether a step is meant as JSON. The marks `[x]`, `[>]` and `[ ]` are none.
+fn is_json(text: &str) -> bool {
+    let text = text.trim_start();
+    let list = text.strip_prefix('[').map(str::trim_start);
+    text.starts_with('{') || list.is_some_and(|rest| rest.starts_with(['{', '"']) || rest == "]")
+}
+
+/// The steps of a JSON list, of several JSON objects, or of what the typed tool takes.
+fn steps_in_json(texts: &[&str]) -> Result<Vec<PlanItem>> {
+    let bad = |why: String| {
+        let fix = "plan '[{\"step\": \"look\", \"status\": \"pending\"}]', or plan '[ ] look'";
+        Error::new(Code::InvalidArgs, format!("the plan looks like JSON, and {why}"), fix)
+    };
+    let mut items = Vec::new();
+    for text in texts {
+        let value: Value = serde_json::from_str(text).map_err(|e| bad(format!("is not: {e}")))?;
+        let list = match value {
+            Value::Array(list) => list,
+            Value::Object(mut fields) => {
+                match ["items", "plan", "todos"].iter().find_map(|name| fields.remove(*name)) {
+                    Some(Value::Array(list)) => list,
+                    Some(_) => return Err(bad("its list of steps is no list".into())),
+                    None => vec![Value::Object(fields)],
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => vec![value],
+        };
+        for value in list {
+            items.push(match value {
+                Value::String(line) => step(line.trim()),
+                value => planning::item(value).map_err(|e| bad(format!("a step is wrong: {e}")))?,
+            });
+        }
+    }
+    Ok(items)
 }
 
 fn step(line: &str) -> PlanItem {
