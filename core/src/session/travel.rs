@@ -292,8 +292,8 @@ impl Travel {
         to_seq: Option<u64>,
     ) -> Result<(String, String, Option<ProviderUsage>)> {
         let left: Vec<Arc<Entry>> = compaction::left_behind(&self.history, to_seq).0;
-        let Services { registry, blobs, .. } = &self.services;
-        let tools = registry.specs(self.history.settings.toolset);
+        let blobs = &self.services.blobs;
+        let tools = self.services.specs(self.history.settings.toolset);
         let request = prompt::summary(&self.history, left, tools, blobs, self.session.as_str());
         let answer = provider.answer(&request, &mut |_| {}).await.map_err(|Failure { error, .. }| error)?;
         let text = answer.text().trim().to_owned();

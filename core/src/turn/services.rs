@@ -17,6 +17,7 @@ use crate::protocol::event::{Rule, SessionId, Toolset};
 use crate::protocol::input::RuleReach;
 use crate::protocol::rule::Reach;
 use crate::protocol::sandbox::Tier;
+use crate::protocol::tool_spec::ToolSpec;
 use crate::provider::choose::Providers;
 use crate::sandbox::{Policy, Sandbox};
 use crate::storage::blobs::Blobs;
@@ -104,6 +105,11 @@ pub(crate) struct Services {
 }
 
 impl Services {
+    /// The tools that the model is offered. They stay the same as long as the Session is open.
+    pub(crate) fn specs(&self, toolset: Toolset) -> Arc<[ToolSpec]> {
+        if self.options.can_ask { self.registry.specs(toolset) } else { self.registry.specs_unattended(toolset) }
+    }
+
     pub(crate) fn skills(&self) -> Vec<Skill> {
         self.library.skills()
     }

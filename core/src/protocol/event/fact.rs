@@ -12,6 +12,9 @@ use super::open::{self, Understood};
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, ErrorBody, Result};
 
+mod parent; // the Session that started another one
+pub use parent::ParentSession;
+
 macro_rules! facts {
     ($($(#[doc = $doc:literal])* $variant:ident = $name:literal, $conversation:literal);* $(;)?) => {
         /// The payload of an Entry, one struct per `type`.
@@ -175,16 +178,6 @@ pub struct SessionStarted {
     pub pixir_version: String,
 }
 
-/// The Session that started a child Session. No build writes it yet; it is read so that later Logs are understood.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ParentSession {
-    /// The parent's Session id.
-    pub session_id: String,
-    /// The call of the parent that started the child, if a call did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub call_id: Option<String>,
-}
-
 /// Which tools the model is offered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -330,6 +323,9 @@ pub struct UserMessage {
     /// Images sent with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
+    /// No user could answer questions of the model from then on, so the model was offered no tool that asks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unattended: bool,
 }
 
 /// A command that the user ran.
