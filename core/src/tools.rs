@@ -22,8 +22,8 @@ pub(crate) mod write; // a whole file
 /// All built-in tools.
 pub(crate) fn builtin() -> Vec<Arc<dyn Tool>> {
     vec![
-        Arc::new(ask::AskUser),
         Arc::new(apply_patch::ApplyPatch),
+        Arc::new(ask::AskUser),
         Arc::new(bash::Bash),
         Arc::new(edit::Edit),
         Arc::new(find::Find),

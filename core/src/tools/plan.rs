@@ -29,7 +29,9 @@ impl Tool for UpdatePlan {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "update_plan".into(),
-            description: "Show your plan for work of several steps, and keep it up to date: the whole list each time, at most one step in_progress.".into(),
+            description:
+                "Show your plan for work of several steps: the whole list each time, at most one step in_progress."
+                    .into(),
             parameters: object(
                 json!({
                     "items": { "type": "array", "items": {
@@ -39,7 +41,6 @@ impl Tool for UpdatePlan {
                             "status": { "type": "string", "enum": ["pending", "in_progress", "completed"] },
                         },
                         "required": ["step", "status"],
-                        "additionalProperties": false,
                     } },
                 }),
                 &["items"],
@@ -73,7 +74,6 @@ impl Tool for UpdatePlan {
     }
 }
 
-/// Checks a plan; returns a sentence about its progress and the Fact to record.
 /// One step as the model writes it in JSON.
 ///
 /// # Errors
@@ -83,6 +83,7 @@ pub(crate) fn item(value: Value) -> serde_json::Result<PlanItem> {
     Ok(PlanItem { step, status })
 }
 
+/// Checks a plan; returns a sentence about its progress and the Fact to record.
 ///
 /// # Errors
 /// `INVALID_ARGS` when more than one step is in progress.

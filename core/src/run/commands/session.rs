@@ -52,7 +52,7 @@ fn text_of(it: &'static Builtin, words: &[Word], io: &mut Io) -> Result<String, 
 
 pub(super) const PLAN: Builtin = Builtin {
     name: "plan",
-    about: "replace your plan: the whole list each time",
+    about: "show your whole plan: plan '[x] done' '[>] now' '[ ] later'",
     usage: "'[x] done step' '[>] current step' '[ ] later step'… or lines on stdin",
     subcommands: &[],
     details: "At most one step has [>]. A step without a mark is pending.\nJSON works too: [{\"step\": \"…\", \"status\": \"pending\", \"in_progress\" or \"completed\"}, …]",
@@ -321,7 +321,7 @@ fn topic(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault>
 
 pub(super) const ASK: Builtin = Builtin {
     name: "ask",
-    about: "ask the user what only they can decide",
+    about: "ask the user: ask <question> [option]…",
     usage: "<question> [option…]",
     subcommands: &[],
     details: "The user may always answer in their own words. Exit 1 when there is no answer.\nThe line waits for the answer without a time limit.",
