@@ -23,6 +23,7 @@ use crate::sandbox::{Policy, Sandbox};
 use crate::storage::blobs::Blobs;
 use crate::storage::log::Disk;
 use crate::storage::store::{Place, Store};
+use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 /// Limits of a Turn; each is optional.
@@ -146,18 +147,20 @@ impl Services {
         self.allowed.iter().cloned().chain(saved).collect()
     }
 
-    /// Saves a rule of the user.
+    /// Saves a rule of the user, for so many seconds or until it is revoked.
     ///
     /// # Errors
     /// `WRITE_FAILED`.
-    pub(crate) fn save_rule(&self, rule: Rule, holds: RuleReach, id: &SessionId) -> Result<()> {
+    pub(crate) fn save_rule(&self, rule: Rule, holds: RuleReach, seconds: Option<u64>, id: &SessionId) -> Result<()> {
         let workspace = self.workspace.root().display().to_string();
         let holds = match holds {
             RuleReach::Session => Reach::Session { session: id.to_string(), workspace },
             RuleReach::Project => Reach::Project { workspace },
             RuleReach::User => Reach::User,
         };
-        self.store.rules().add(rule, holds, None).map(drop)
+        // A time that no clock reaches is none.
+        let expires = seconds.and_then(|seconds| Timestamp::now().checked_add(Duration::from_secs(seconds)).ok());
+        self.store.rules().add(rule, holds, expires).map(drop)
     }
 
     /// Returns where the files of a Session are stored.
