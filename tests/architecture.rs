@@ -232,7 +232,7 @@ fn the_core_never_prints_and_never_reads_the_environment() {
 /// opens files itself opens no path of the workspace, for the reason beside it.
 #[test]
 fn files_of_the_workspace_are_opened_through_its_path_layer() {
-    const OPENS_OTHER_FILES: [(&str, &str); 26] = [
+    const OPENS_OTHER_FILES: [(&str, &str); 27] = [
         ("call/present/spill.rs", "saved outputs, in the state folder"),
         ("config.rs", "the user's configuration"),
         ("config/credentials.rs", "the user's keys"),
@@ -248,6 +248,7 @@ fn files_of_the_workspace_are_opened_through_its_path_layer() {
         ("permissions/repository.rs", "git's configuration and index; the kernel confines what runs after it"),
         ("process/group.rs", "/proc"),
         ("process/jobs.rs", "saved outputs"),
+        ("process/ports.rs", "/proc"),
         ("process/sweep.rs", "/proc"),
         ("provider/choose.rs", "scripts and keys that the user names"),
         ("provider/demo.rs", "the sample project of the demo"),

@@ -21,7 +21,8 @@ mod stories {
     mod cli; // the command line: prompts, documents, help, exit codes
     mod demo; // `pixir demo`: the first command that a user runs
     mod environment; // TERM, colour variables, no terminal at all
-    mod outside;
+    mod outside; // reading outside the workspace
+    mod patches; // several files by one patch, all or nothing
     mod pipes; // standard input and output: slow, closed, left open
 
     // The model.

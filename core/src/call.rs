@@ -63,6 +63,7 @@ pub enum Caller {
 ///
 /// It reads no file, and invalid arguments are not an error here.
 pub fn describe(registry: &Registry, call: &Call, ctx: &Context) -> CallInfo {
+    let call = &*aliases::call(call);
     match registry.find(&call.tool, ctx.toolset) {
         Ok(Registered { spec, tool }) => {
             let info = tool.describe(&aliases::arguments(spec, &call.args), ctx);
@@ -80,7 +81,7 @@ pub fn describe(registry: &Registry, call: &Call, ctx: &Context) -> CallInfo {
 /// An unknown tool, arguments that do not match the schema, a path outside the workspace, or any other reason why the
 /// call cannot run.
 pub async fn prepare(registry: &Registry, call: &Call, ctx: &Context) -> Result<Prepared> {
-    let (registry, call, ctx) = (registry.clone(), call.clone(), ctx.clone());
+    let (registry, call, ctx) = (registry.clone(), aliases::call(call).into_owned(), ctx.clone());
     off_loop(move || {
         let Registered { spec, tool } = registry.find(&call.tool, ctx.toolset)?;
         // The Provider stores arguments that are not a JSON object under `_raw`.

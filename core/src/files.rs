@@ -3,6 +3,8 @@
 pub mod changes; // files before and after, as diffs
 pub(crate) mod guard; // protected files around a command
 pub(crate) mod images; // images for the model, checked and bounded
+pub(crate) mod near_miss; // the place in a file that a text nearly matches
+pub(crate) mod patch; // patches of several files: what they say, and where they fit
 mod protected; // the names of protected files
 pub(crate) mod restore; // undo, redo, rewind
 pub(crate) mod snapshot; // what a command changed

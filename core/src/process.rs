@@ -4,6 +4,7 @@ pub(crate) mod ending; // signals that end the program
 mod environment; // the variables that commands get
 pub(crate) mod group; // process groups, strays
 pub(crate) mod jobs; // background jobs of a Session
+pub(crate) mod ports; // where a job listens
 mod sweep; // processes that a killed pixir has left
 
 pub use ending::EndSignals;

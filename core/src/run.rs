@@ -176,6 +176,8 @@ pub struct Effects {
     pub(crate) previews: Vec<Preview>,
     /// The commands that the preview covers, by number. The hash is that of the file after the change, if it is known.
     pub(crate) previewed: HashMap<usize, Option<blake3::Hash>>,
+    /// What a command touches, by number, where only its stdin tells that.
+    pub(crate) touches: HashMap<usize, Vec<Touch>>,
     /// Files that this line has already changed.
     pub(crate) touched: HashSet<String>,
     /// Remarks about the changes, for the model.

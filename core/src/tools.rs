@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::call::Tool;
 
+pub(crate) mod apply_patch; // one patch over several files
 mod ask; // ask_user: a form for the user
 pub(crate) mod bash; // run a command line
 pub(crate) mod edit; // replace exact text in a file
@@ -15,11 +16,13 @@ pub(crate) mod plan; // the model's own list of steps
 pub(crate) mod read; // a file, or a page of it
 pub(crate) mod recall; // search past Sessions
 pub(crate) mod skill; // list skills, read one
+pub(crate) mod waiting; // a wait for a job: its port, a line of its output
 pub(crate) mod write; // a whole file
 
 /// All built-in tools.
 pub(crate) fn builtin() -> Vec<Arc<dyn Tool>> {
     vec![
+        Arc::new(apply_patch::ApplyPatch),
         Arc::new(ask::AskUser),
         Arc::new(bash::Bash),
         Arc::new(edit::Edit),

@@ -440,12 +440,13 @@ impl Authority for Turn {
         Ok(Permissions { mode, rules: saved.into_iter().chain(denied).collect() })
     }
 
-    async fn keep(&self, rule: &Rule, holds: RuleReach) -> Result<(), Gone> {
+    async fn keep(&self, rule: &Rule, holds: RuleReach, seconds: Option<u64>) -> Result<(), Gone> {
         let (services, id, rule) = (self.services.clone(), self.id.clone(), rule.clone());
-        match call::off_loop(move || services.save_rule(rule, holds, &id)).await {
+        match call::off_loop(move || services.save_rule(rule, holds, seconds, &id)).await {
             Ok(()) => Ok(()),
             Err(error) => {
-                let message = format!("this call runs, but the rule was not saved: {}", error.message);
+                let message =
+                    format!("the decision counts for this call, but the rule was not saved: {}", error.message);
                 let (severity, code) = (Severity::Warning, error.code.name().to_owned());
                 self.live(Live::Notice { severity, code, message, remedy: Some(error.remedy) }).await
             }

@@ -2,8 +2,49 @@
 
 use serde_json::{Value, json};
 
+use crate::connected::{ask, terminal};
 use crate::driver::{Pixir, calls, says};
+use crate::server::{Dialect, Server, call, text};
 use crate::shell::{Shell, entries};
+
+/// Broken build: one that offers the same tools everywhere, or changes them while a Session is open.
+#[test]
+fn what_asks_the_user_is_offered_only_where_a_user_can_answer() {
+    let offers = |body: &Value| -> (bool, bool) {
+        let tools = body["tools"].to_string();
+        (tools.contains("\"ask_user\""), tools.contains("\\nask — "))
+    };
+    for (toolset, attended) in [("typed", (true, false)), ("run", (false, true)), ("both", (true, true))] {
+        let shell = Shell::new(&[("a.txt", "x\n")]);
+        let replies = || {
+            vec![
+                call(
+                    "c1",
+                    if toolset == "run" { "run" } else { "read" },
+                    match toolset {
+                        "run" => json!({ "command": "cat a.txt" }),
+                        _ => json!({ "path": "a.txt" }),
+                    },
+                ),
+                text("Done."),
+            ]
+        };
+        let server = Server::start(replies());
+        assert_eq!(ask(&shell, &server, Dialect::Responses, &["go", "--toolset", toolset]).code, 0);
+        let bodies = server.bodies();
+        assert_eq!(bodies[0]["tools"], bodies[1]["tools"], "{toolset}");
+        assert_eq!(offers(&bodies[0]), (false, false), "{toolset}: {}", bodies[0]["tools"]);
+        let server = Server::start(replies());
+        let mut terminal = terminal(&shell, &server, &["--toolset", toolset], (80, 24));
+        terminal.wait_for("Ask pixir");
+        terminal.send("go\r");
+        server.wait_for(2);
+        assert_eq!(offers(&server.bodies()[0]), attended, "{toolset}");
+        terminal.wait_for("Done.");
+        terminal.send("\x04");
+        terminal.end().assert_sane();
+    }
+}
 
 #[test]
 fn ask_user_without_a_user_is_an_error_at_once() {

@@ -129,3 +129,88 @@ fn job_output_is_not_cut_inside_a_character() {
         "{output}"
     );
 }
+
+/// The results of these calls, in a Session without a terminal.
+fn results(shell: &Shell, calls: &[serde_json::Value], flags: &[&str]) -> Vec<serde_json::Value> {
+    let steps: Vec<_> =
+        calls.iter().map(|call| json!({ "calls": [call] })).chain([json!({ "text": "Done." })]).collect();
+    let provider = format!("script:{}", shell.aside("s.json", &json!({ "steps": steps }).to_string()).display());
+    let ran = shell
+        .run(["--provider", &provider, "--headless", "--json", "--toolset", "both"].iter().chain(flags).chain(&["go"]));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let log = entries(&shell.logs()[0]);
+    log.into_iter().filter(|e| e["type"] == "tool_result").map(|e| e["data"].clone()).collect()
+}
+
+/// A program that says something, then listens on a port.
+fn server(port: u16) -> String {
+    format!(
+        "$| = 1; print qq(starting\\n); select undef, undef, undef, 0.3; \
+         $s = IO::Socket::INET->new(Listen => 5, LocalAddr => q(127.0.0.1), LocalPort => {port}, ReuseAddr => 1) or die $!; \
+         print qq(ready on {port}\\n); sleep 60"
+    )
+}
+
+/// Broken builds: one that takes any listener of the machine for the job; one that looks only at the machine's own network.
+#[test]
+fn a_job_is_waited_for_until_it_listens_or_prints_a_line() {
+    let free = || std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    for (flags, told) in [
+        (vec!["--write", "--sandbox", "ns"], ", in a network of its own: other commands cannot reach it"),
+        (vec!["--write", "--sandbox", "ns", "--allow", "network"], ""),
+        (vec!["--write", "--sandbox", "ll", "--allow", "network"], ""),
+    ] {
+        let shell = Shell::new(&[]);
+        let decoy = free();
+        let (taken, port, next) = (decoy.local_addr().expect("an address").port(), free(), free());
+        let [port, next] = [port, next].map(|it| it.local_addr().expect("an address").port());
+        let perl = |port: u16| format!("perl -MIO::Socket::INET -e '{}'", server(port));
+        let bash = |command: String, more: serde_json::Value| {
+            let mut args = json!({ "command": command, "background": true });
+            args.as_object_mut().expect("fields").extend(more.as_object().expect("fields").clone());
+            json!({ "name": "bash", "args": args })
+        };
+        let run = |command: String| json!({ "name": "run", "args": { "command": command } });
+        let calls = [
+            bash(perl(port), json!({ "wait_port": port })),
+            run(format!("job start --wait-port {next} --timeout 30 -- {}", perl(next))),
+            json!({ "name": "job_output", "args": { "job": 2, "wait": 30, "wait_output": "^ready on [0-9]+$" } }),
+            run("job output 1 --wait-output=ready --timeout 30".into()),
+            bash("echo begun; exit 3".into(), json!({ "wait_output": "never" })),
+            bash("sleep 60".into(), json!({ "wait_port": taken, "timeout": 1 })),
+        ];
+        let results = results(&shell, &calls, &flags);
+        let output = |n: usize| results[n]["output"].as_str().expect("text");
+        assert!(output(0).starts_with(&format!("job 1 listens on port {port}{told}\n")), "{flags:?}: {}", output(0));
+        assert!(output(0).contains("starting\n") && output(0).contains("job 1 (running)"), "{}", output(0));
+        assert!(output(1).starts_with(&format!("job 2 listens on port {next}{told}\n")), "{flags:?}: {}", output(1));
+        assert!(output(2).starts_with(&format!("job 2 printed: ready on {next}\n")), "{}", output(2));
+        assert!(output(3).starts_with(&format!("job 1 printed: ready on {port}\n")), "{}", output(3));
+        assert!(output(4).starts_with("job 3 ended, and never: prints a line like `never`\nbegun\n"), "{}", output(4));
+        assert_eq!((results[4]["exit_code"].as_i64(), results[5]["exit_code"].as_i64()), (Some(3), Some(124)));
+        let late = format!("after 1 s job 4 still runs, and not yet: listens on port {taken}\n");
+        assert!(output(5).starts_with(&late), "{}", output(5));
+    }
+}
+
+/// Broken build: one whose gate judges the options of `job` in place of the program.
+#[test]
+fn the_program_of_a_job_is_judged_behind_the_options_of_the_wait() {
+    for line in [
+        "job start --wait-output x -- touch made",
+        "job start --wait-output=x touch made",
+        "job start --timeout 9 touch made",
+    ] {
+        let shell = Shell::new(&[]);
+        let call = json!({ "name": "run", "args": { "command": line } });
+        let script = json!({ "steps": [{ "calls": [call] }, { "text": "Done." }] }).to_string();
+        let provider = format!("script:{}", shell.aside("s.json", &script).display());
+        let ran = shell.run(["--provider", &provider, "--toolset", "run", "--headless", "--json", "go"]);
+        assert_eq!(ran.code, 12, "{line}: {}", ran.stderr);
+        let log = entries(&shell.logs()[0]);
+        let result = log.iter().find(|e| e["type"] == "tool_result").expect("a result");
+        let output = result["data"]["output"].as_str().expect("text");
+        assert!(output.contains("writes made") && !output.contains("wait"), "{line}: {output}");
+        assert!(!shell.workspace().join("made").exists());
+    }
+}

@@ -333,3 +333,42 @@ fn an_undo_does_not_write_a_protected_file_unasked() {
     let done = shell.run(["undo", "last", "--allow-protected"]);
     assert_eq!((done.code, hook.exists()), (0, true), "{done:?}");
 }
+
+/// Broken build: one that saves every rule without an end, or an allow where the user denies.
+#[tokio::test]
+async fn a_rule_of_the_card_may_deny_and_may_end() {
+    let make = || calls("bash", json!({ "command": "make install" }));
+    let mut pixir = Pixir::new(vec![make(), say_done(), make(), say_done(), make(), say_done()], &[]);
+    pixir.does("go<Enter>").await;
+    pixir.does("<A-s>").await;
+    let screen = pixir.does("<Tab><Right>").await;
+    assert!(screen.contains("Deny always") && screen.contains("for one hour"), "{screen}");
+    pixir.does("<Enter>").await;
+    let rules = Store::new(&pixir.path("../home")).rules();
+    let saved = rules.load().saved.pop().expect("a rule");
+    assert_eq!(saved.rule, Rule::Deny(Scope::Command("make install".into())));
+    let lasts = saved.expires.expect("an end").duration_since(saved.made).as_secs();
+    assert!((3_500..=3_600).contains(&lasts), "{lasts}");
+    let decisions = |pixir: &Pixir| -> Vec<String> {
+        let log = pixir.log();
+        let all = log.iter().filter(|e| e["type"] == "permission_decision");
+        all.map(|e| format!("{} {}", e["data"]["verdict"], e["data"]["by"]).replace('"', "")).collect()
+    };
+    assert_eq!(decisions(&pixir), ["deny user"]);
+    pixir.does("again<Enter>").await;
+    assert_eq!(decisions(&pixir), ["deny user", "deny rule"], "the rule decides, and nobody is asked");
+    rules.revoke(&saved.id).expect("revoke");
+    pixir.does("again<Enter>").await;
+    pixir.does("<A-s>").await;
+    let screen = pixir.does("<Right><Right><Right><Right>").await;
+    assert!(screen.contains("Allow always") && screen.contains("for one week"), "{screen}");
+    pixir.does("<Left><Enter>").await;
+    let saved = rules.load().saved.pop().expect("a rule");
+    assert_eq!(saved.rule, Rule::Allow(Scope::Command("make install".into())));
+    let lasts = saved.expires.expect("an end").duration_since(saved.made).as_secs();
+    assert!((86_300..=86_400).contains(&lasts), "{lasts}");
+}
+
+fn say_done() -> pixir_core::provider::script::Step {
+    says("Done.")
+}

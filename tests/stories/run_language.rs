@@ -450,3 +450,29 @@ fn a_pipeline_reports_failures_but_not_a_grep_without_match() {
     assert_eq!(read(&shell, "sh -c 'echo no >&2; exit 1' 2>/dev/null || echo yes").0, "yes\n");
     assert!(read(&shell, "sh -c 'echo no >&2; exit 1' 2>/dev/null").0.contains("[stderr] no"));
 }
+
+/// Broken build: one that takes the text of JSON for one step.
+#[test]
+fn a_plan_may_be_json_and_what_only_looks_like_it_is_refused() {
+    let shell = Shell::new(&[]);
+    let list = r#"[{"step":"look","status":"completed"},{"step":"fix","status":"in_progress"}]"#;
+    for text in [
+        format!("plan '{list}'"),
+        format!("plan '{{\"items\":{list}}}'"),
+        format!("echo '{list}' | plan"),
+        r#"plan '{"step":"look","status":"completed"}' '{"step":"fix","status":"pending"}'"#.into(),
+        r#"plan '["[x] look","fix"]'"#.into(),
+        "plan '[x] look' fix".into(),
+    ] {
+        assert_eq!(read(&shell, &text).0.lines().next(), Some("1 of 2 steps completed"), "{text}");
+    }
+    for text in [
+        format!("plan '{}'", &list[..list.len() - 1]),
+        r#"plan '[{"step":"look","state":"done"}]'"#.into(),
+        r#"plan '[{"step":"look","status":"done"}]'"#.into(),
+    ] {
+        let error = line(&shell, &text).error();
+        let message = error["error"]["message"].as_str().expect("a message");
+        assert!(message.starts_with("the plan looks like JSON, and"), "{text}: {message}");
+    }
+}

@@ -2,33 +2,72 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::Call;
+use crate::permissions::shell::quoted;
 use crate::protocol::tool_spec::ToolSpec;
 
 /// Names of tools in other programs, and ours.
-const TOOLS: [(&str, &str); 17] = [
+const TOOLS: [(&str, &str); 54] = [
     ("Bash", "bash"),
     ("shell", "bash"),
+    ("execute_command", "bash"),
+    ("run_terminal_cmd", "bash"),
+    ("run_shell_command", "bash"),
+    ("run_command", "bash"),
+    ("terminal", "bash"),
+    ("container.exec", "bash"),
+    ("BashOutput", "job_output"),
+    ("KillShell", "job_kill"),
+    ("KillBash", "job_kill"),
     ("Read", "read"),
     ("read_file", "read"),
+    ("view", "read"),
+    ("View", "read"),
+    ("open_file", "read"),
     ("Write", "write"),
     ("write_file", "write"),
+    ("write_to_file", "write"),
+    ("create_file", "write"),
     ("Edit", "edit"),
     ("MultiEdit", "edit"),
     ("str_replace", "edit"),
+    ("str_replace_editor", "edit"),
+    ("str_replace_based_edit_tool", "edit"),
+    ("replace", "edit"),
+    ("replace_in_file", "edit"),
+    ("edit_file", "edit"),
+    ("search_replace", "edit"),
+    ("patch", "apply_patch"),
+    ("ApplyPatch", "apply_patch"),
+    ("applyPatch", "apply_patch"),
+    ("apply_diff", "apply_patch"),
     ("Grep", "grep"),
+    ("grep_search", "grep"),
+    ("search_file_content", "grep"),
+    ("search_files", "grep"),
+    ("codebase_search", "grep"),
     ("Glob", "find"),
     ("glob", "find"),
+    ("file_search", "find"),
+    ("find_files", "find"),
     ("LS", "ls"),
     ("list_dir", "ls"),
+    ("list_directory", "ls"),
+    ("list_files", "ls"),
     ("TodoWrite", "update_plan"),
+    ("todowrite", "update_plan"),
+    ("todo_write", "update_plan"),
     ("AskUserQuestion", "ask_user"),
+    ("ask_followup_question", "ask_user"),
+    ("question", "ask_user"),
     ("Skill", "skill_view"),
+    ("skill", "skill_view"),
 ];
 
 /// Names of arguments in other programs, and ours. Each counts only where a tool has ours and not the other.
-const ARGUMENTS: [(&str, &str); 19] = [
+const ARGUMENTS: [(&str, &str); 35] = [
     ("file_path", "path"),
     ("filePath", "path"),
     ("filepath", "path"),
@@ -48,11 +87,97 @@ const ARGUMENTS: [(&str, &str); 19] = [
     ("regex", "pattern"),
     ("todos", "items"),
     ("run_in_background", "background"),
+    ("old_str", "old_text"),
+    ("new_str", "new_text"),
+    ("file_text", "content"),
+    ("dir_path", "path"),
+    ("input", "patch"),
+    ("patchText", "patch"),
+    ("patch_text", "patch"),
+    ("diff", "patch"),
+    ("plan", "items"),
+    ("content", "step"),
+    ("multiSelect", "multiple"),
+    ("skill", "name"),
+    ("query", "pattern"),
+    ("-i", "ignore_case"),
+    ("-C", "context"),
+    ("head_limit", "limit"),
 ];
 
 /// Our name of a tool.
 pub(super) fn tool(name: &str) -> Option<&'static str> {
     TOOLS.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| *ours)
+}
+
+/// The call as ours, if it has the form of another program's tool: a tool for several things, arguments that only describe
+/// the call, a command as a list of words.
+pub(super) fn call(call: &Call) -> Cow<'_, Call> {
+    let Some(fields) = call.args.as_object() else { return Cow::Borrowed(call) };
+    let mut args = fields.clone();
+    let mut tool = call.tool.as_str();
+    let mut without = |names: &[&str]| names.iter().for_each(|name| drop(args.remove(*name)));
+    match tool {
+        "str_replace_editor" | "str_replace_based_edit_tool" => {
+            tool = match args.remove("command").as_ref().and_then(Value::as_str) {
+                Some("view") => {
+                    if let Some([from, to]) =
+                        args.remove("view_range").as_ref().and_then(Value::as_array).map(Vec::as_slice)
+                        && let Some(from) = from.as_u64()
+                    {
+                        args.insert("offset".into(), from.into());
+                        // -1 is the end of the file.
+                        if let Some(to) = to.as_u64() {
+                            args.insert("limit".into(), (to + 1).saturating_sub(from).into());
+                        }
+                    }
+                    "read"
+                }
+                Some("create") => "write",
+                Some("str_replace") => "edit",
+                Some(_) | None => return Cow::Borrowed(call),
+            };
+        }
+        "Bash" | "shell" | "container.exec" | "run_shell_command" | "run_terminal_cmd" => {
+            without(&["description", "explanation", "is_background"]);
+            if let Some(words) = args.get("command").and_then(Value::as_array) {
+                let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+                let line = match words.as_slice() {
+                    [shell, "-c" | "-lc", line] if ["bash", "sh", "zsh"].contains(shell) => (*line).to_owned(),
+                    words => quoted(words.iter().copied()),
+                };
+                args.insert("command".into(), line.into());
+            }
+            let timeout = args.remove("timeout_ms").or_else(|| args.remove("timeout"));
+            if let Some(timeout) = timeout.as_ref().and_then(Value::as_u64) {
+                // Theirs are milliseconds. So short a time in milliseconds would stop every command.
+                let seconds = if timeout < 1_000 { timeout } else { timeout.div_ceil(1_000) };
+                args.insert("timeout".into(), seconds.into());
+            }
+        }
+        "update_plan" => without(&["explanation"]),
+        "TodoWrite" | "todowrite" | "todo_write" => {
+            for it in each(args.get_mut("todos")) {
+                ["activeForm", "id", "priority"].iter().for_each(|name| drop(it.remove(*name)));
+            }
+        }
+        "AskUserQuestion" | "question" => {
+            for it in each(args.get_mut("questions")) {
+                it.remove("header");
+                for option in it.get_mut("options").and_then(Value::as_array_mut).into_iter().flatten() {
+                    if let Some(label) = option.get("label").filter(|label| label.is_string()) {
+                        *option = label.clone();
+                    }
+                }
+            }
+        }
+        _ => return Cow::Borrowed(call),
+    }
+    Cow::Owned(Call { tool: tool.to_owned(), args: args.into(), ..call.clone() })
+}
+
+fn each(list: Option<&mut Value>) -> impl Iterator<Item = &mut Map<String, Value>> {
+    list.and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
 }
 
 /// The arguments under our names. JSON in a string becomes what it says, where the schema wants an array or an object.
@@ -127,6 +252,58 @@ mod tests {
             streams: "".into(),
         };
         arguments(&spec, &args).into_owned()
+    }
+
+    /// Broken build: one that maps the names of tools and not what their arguments mean.
+    #[test]
+    fn a_call_of_another_programs_tool_becomes_ours() {
+        let ours = |tool: &str, args: Value| {
+            let theirs = Call { id: "c".into(), tool: tool.into(), args, caller: crate::call::Caller::Model };
+            let call = call(&theirs).into_owned();
+            (super::tool(&call.tool).unwrap_or(&call.tool).to_owned(), call.args)
+        };
+        for (tool, args, name, wanted) in [
+            (
+                "str_replace_based_edit_tool",
+                json!({ "command": "view", "path": "a", "view_range": [3, 5] }),
+                "read",
+                json!({ "path": "a", "offset": 3, "limit": 3 }),
+            ),
+            (
+                "str_replace_editor",
+                json!({ "command": "create", "path": "a", "file_text": "x" }),
+                "write",
+                json!({ "path": "a", "file_text": "x" }),
+            ),
+            (
+                "Bash",
+                json!({ "command": "ls", "description": "List", "timeout": 120_000 }),
+                "bash",
+                json!({ "command": "ls", "timeout": 120 }),
+            ),
+            (
+                "shell",
+                json!({ "command": ["bash", "-lc", "ls | wc"], "workdir": "src" }),
+                "bash",
+                json!({ "command": "ls | wc", "workdir": "src" }),
+            ),
+            ("shell", json!({ "command": ["ls", "a b"] }), "bash", json!({ "command": "ls 'a b'" })),
+            (
+                "TodoWrite",
+                json!({ "todos": [{ "content": "look", "status": "pending", "activeForm": "Looking" }] }),
+                "update_plan",
+                json!({ "todos": [{ "content": "look", "status": "pending" }] }),
+            ),
+            (
+                "AskUserQuestion",
+                json!({ "questions": [{ "question": "Which?", "header": "H", "options": [{ "label": "a", "description": "d" }] }] }),
+                "ask_user",
+                json!({ "questions": [{ "question": "Which?", "options": ["a"] }] }),
+            ),
+            ("bash", json!({ "command": "ls", "timeout": 7 }), "bash", json!({ "command": "ls", "timeout": 7 })),
+        ] {
+            assert_eq!(ours(tool, args), (name.to_owned(), wanted));
+        }
     }
 
     /// Broken build: one that renames an argument that the tool has itself, or parses a string that is to stay one.

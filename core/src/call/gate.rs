@@ -41,8 +41,14 @@ pub trait Authority: Sync {
     /// Asks the user for an approval. `None` where no user can answer.
     fn approve(&self, approval: Approval) -> impl Future<Output = Result<Option<Decision>, Gone>> + Send;
 
-    /// Saves a rule that the user made by answering "always". The call of this answer runs also where it cannot be saved.
-    fn keep(&self, _rule: &Rule, _holds: RuleReach) -> impl Future<Output = Result<(), Gone>> + Send {
+    /// Saves a rule that the user made by answering "always", for so many seconds or until it is revoked. The answer counts
+    /// for its call also where the rule cannot be saved.
+    fn keep(
+        &self,
+        _rule: &Rule,
+        _holds: RuleReach,
+        _seconds: Option<u64>,
+    ) -> impl Future<Output = Result<(), Gone>> + Send {
         async { Ok(()) }
     }
 
@@ -222,24 +228,23 @@ async fn ask(
     };
     Ok(match authority.approve(approval).await? {
         Some(Decision::Allow) => (each(Verdict::Allow, DecidedBy::User, None), None),
-        Some(Decision::AllowAlways { rule: chosen, holds }) => {
+        Some(Decision::AllowAlways { rule: chosen, holds, seconds }) => {
             // What may be allowed only once, such as a protected path, gets no rule, whatever the Presenter sends.
             let kept = rule.map(|offered| chosen.unwrap_or(offered)).filter(|rule| matches!(rule, Rule::Allow(_)));
             if let Some(rule) = &kept {
-                authority.keep(rule, holds).await?;
+                authority.keep(rule, holds, seconds).await?;
             }
             (each(Verdict::Allow, DecidedBy::User, kept), None)
         }
-        Some(Decision::Deny { feedback }) => {
-            let comment = feedback.as_ref().map_or(String::new(), |text| format!(" and said: {text}"));
-            let error = Error::new(
-                Code::PermissionDenied,
-                format!("the user refused this call{comment}"),
-                "respect that: try another way, or ask the user",
-            );
-            let mut decisions = each(Verdict::Deny, DecidedBy::User, None);
-            decisions[0].feedback = feedback;
-            (decisions, Some(error))
+        Some(Decision::Deny { feedback }) => refused(each(Verdict::Deny, DecidedBy::User, None), feedback),
+        Some(Decision::DenyAlways { rule: chosen, holds, seconds, feedback }) => {
+            let offered = rule.map(|(Rule::Allow(scope) | Rule::Deny(scope))| Rule::Deny(scope));
+            let kept = offered.map(|offered| chosen.unwrap_or(offered)).filter(|rule| matches!(rule, Rule::Deny(_)));
+            if let Some(rule) = &kept {
+                authority.keep(rule, holds, seconds).await?;
+            }
+            // A deny that the Log records binds its Session for ever. The saved rule may end or be revoked.
+            refused(each(Verdict::Deny, DecidedBy::User, None), feedback)
         }
         None => {
             let error = Error::new(
@@ -250,6 +255,21 @@ async fn ask(
             (each(Verdict::Deny, DecidedBy::NoAsker, None), Some(error))
         }
     })
+}
+
+/// The user's refusal, with what the user said about it.
+fn refused(
+    mut decisions: Vec<PermissionDecision>,
+    feedback: Option<String>,
+) -> (Vec<PermissionDecision>, Option<Error>) {
+    let comment = feedback.as_ref().map_or(String::new(), |text| format!(" and said: {text}"));
+    let error = Error::new(
+        Code::PermissionDenied,
+        format!("the user refused this call{comment}"),
+        "respect that: try another way, or ask the user",
+    );
+    decisions[0].feedback = feedback;
+    (decisions, Some(error))
 }
 
 fn decision(call: &Call, verdict: Verdict, by: DecidedBy, reason: String, rule: Option<Rule>) -> PermissionDecision {

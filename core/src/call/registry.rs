@@ -13,10 +13,31 @@ use crate::protocol::tool_spec::ToolSpec;
 #[derive(Clone)]
 pub struct Registry {
     tools: Arc<[Registered]>,
-    /// The specs of each toolset, built once: every request shares them.
+    attended: Specs,
+    unattended: Specs,
+}
+
+/// The specs of each toolset, built once: every request shares them.
+#[derive(Clone)]
+struct Specs {
     typed: Arc<[ToolSpec]>,
     run: Arc<[ToolSpec]>,
     both: Arc<[ToolSpec]>,
+}
+
+impl Specs {
+    fn new(tools: &[Registered], spec: impl Fn(&Registered) -> Option<ToolSpec>) -> Specs {
+        let of = |toolset| tools.iter().filter(|it| it.is_offered_in(toolset)).filter_map(&spec).collect();
+        Specs { typed: of(Toolset::Typed), run: of(Toolset::Run), both: of(Toolset::Both) }
+    }
+
+    fn of(&self, toolset: Toolset) -> Arc<[ToolSpec]> {
+        Arc::clone(match toolset {
+            Toolset::Typed => &self.typed,
+            Toolset::Run => &self.run,
+            Toolset::Both => &self.both,
+        })
+    }
 }
 
 /// A tool with its spec.
@@ -43,17 +64,21 @@ impl Registry {
             by_name.insert(spec.name.to_string(), Registered { spec, tool });
         }
         let tools: Arc<[Registered]> = by_name.into_values().collect();
-        let specs = |toolset| tools.iter().filter(|it| it.is_offered_in(toolset)).map(|it| it.spec.clone()).collect();
-        Registry { typed: specs(Toolset::Typed), run: specs(Toolset::Run), both: specs(Toolset::Both), tools }
+        Registry {
+            attended: Specs::new(&tools, |it| Some(it.spec.clone())),
+            unattended: Specs::new(&tools, |it| it.tool.spec_unattended()),
+            tools,
+        }
     }
 
     /// The specs of a toolset, sorted by name.
     pub fn specs(&self, toolset: Toolset) -> Arc<[ToolSpec]> {
-        Arc::clone(match toolset {
-            Toolset::Typed => &self.typed,
-            Toolset::Run => &self.run,
-            Toolset::Both => &self.both,
-        })
+        self.attended.of(toolset)
+    }
+
+    /// The same, without what asks the user, for a Session where no user can answer.
+    pub fn specs_unattended(&self, toolset: Toolset) -> Arc<[ToolSpec]> {
+        self.unattended.of(toolset)
     }
 
     fn names(&self, toolset: Toolset) -> impl Iterator<Item = &str> {

@@ -20,6 +20,11 @@ pub trait Tool: Send + Sync {
     /// The name, description and schema that the model receives.
     fn spec(&self) -> ToolSpec;
 
+    /// The spec where no user can answer the model's questions; `None` where the tool is of no use then.
+    fn spec_unattended(&self) -> Option<ToolSpec> {
+        Some(self.spec())
+    }
+
     /// What a call with these arguments is about.
     ///
     /// The arguments are not checked yet, so this accepts any, reads no file and never fails.

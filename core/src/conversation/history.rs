@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::protocol::event::{
-    Cost, Delivery, Entry, Fact, HistoryCompaction, Label, Mode, PlanItem, RestoreReason, Rule, Scope, SessionStarted,
-    SettingsChanged, ToolResult, Toolset, TurnEnded, TurnStatus, Usage, UserCommand,
+    Cost, DecidedBy, Delivery, Entry, Fact, HistoryCompaction, Label, Mode, PlanItem, RestoreReason, Rule, Scope,
+    SessionStarted, SettingsChanged, ToolResult, Toolset, TurnEnded, TurnStatus, Usage, UserCommand,
 };
 
 mod item; // items of a request
@@ -175,8 +175,8 @@ impl History {
                 }
             }
             Fact::PermissionDecision(it) => {
-                // Anybody can have written this Log, so it can forbid but never allow.
-                if let Some(rule @ Rule::Deny(_)) = &it.rule {
+                // Anybody can have written this Log, so it can forbid but never allow. A saved rule may end or be revoked.
+                if let (Some(rule @ Rule::Deny(_)), false) = (&it.rule, it.by == DecidedBy::Rule) {
                     self.add_rule(rule);
                 }
             }

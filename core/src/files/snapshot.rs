@@ -136,21 +136,32 @@ impl SessionSnapshot {
 
     /// Lets the caller write this file. No comparison runs until the guard is dropped.
     pub(crate) fn write<'a>(&'a self, path: &'a str, workspace: &'a Workspace, blobs: &'a Blobs) -> Writing<'a> {
+        self.write_all(vec![path], workspace, blobs)
+    }
+
+    /// Lets the caller write these files. No comparison sees only some of the writes.
+    pub(crate) fn write_all<'a>(
+        &'a self,
+        paths: Vec<&'a str>,
+        workspace: &'a Workspace,
+        blobs: &'a Blobs,
+    ) -> Writing<'a> {
         let shared = &*self.shared;
         let beside_others = shared.writes.read();
         if shared.commands.load(Ordering::Relaxed) == 0 {
-            return Writing { owner: self, path, workspace, blobs, _no_comparison: beside_others };
+            return Writing { owner: self, paths, workspace, blobs, _no_comparison: beside_others };
         }
         drop(beside_others);
         let alone = shared.writes.write();
         let mut state = shared.state();
-        // A command may have changed the file already; that change is attributed to the command.
-        if !state.running.is_empty() && !state.seen.is_as_seen(workspace.root(), Path::new(path)) {
+        let is_as_seen = |path: &&str| state.seen.is_as_seen(workspace.root(), Path::new(path));
+        // A command may have changed a file already; that change is attributed to the command.
+        if !state.running.is_empty() && !paths.iter().all(is_as_seen) {
             state.settle(shared, workspace, blobs);
             state.seen.refresh(workspace, blobs);
         }
         drop(state);
-        Writing { owner: self, path, workspace, blobs, _no_comparison: RwLockWriteGuard::downgrade(alone) }
+        Writing { owner: self, paths, workspace, blobs, _no_comparison: RwLockWriteGuard::downgrade(alone) }
     }
 
     /// Reports that the result of this call is recorded, together with its changes.
@@ -190,10 +201,10 @@ impl SessionSnapshot {
     }
 }
 
-/// A write of one file that the snapshot is aware of.
+/// A write of one or several files that the snapshot is aware of.
 pub(crate) struct Writing<'a> {
     owner: &'a SessionSnapshot,
-    path: &'a str,
+    paths: Vec<&'a str>,
     workspace: &'a Workspace,
     blobs: &'a Blobs,
     _no_comparison: RwLockReadGuard<'a, ()>,
@@ -210,7 +221,10 @@ impl Drop for Writing<'_> {
     /// Updates the snapshot, so that running commands are not credited with this write.
     fn drop(&mut self) {
         if self.owner.shared.commands.load(Ordering::Relaxed) > 0 {
-            self.owner.shared.state().seen.refresh_one(self.workspace, self.blobs, Path::new(self.path));
+            let mut state = self.owner.shared.state();
+            for path in &self.paths {
+                state.seen.refresh_one(self.workspace, self.blobs, Path::new(path));
+            }
         }
     }
 }

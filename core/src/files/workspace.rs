@@ -69,7 +69,7 @@ pub(crate) fn remove_left(left: &[Left]) {
 }
 
 /// The contents of a file, with its permission bits.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Contents {
     /// All bytes of the file.
     pub bytes: Vec<u8>,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::call::Registry;
 use crate::context::prompt;
 use crate::conversation::history::{History, Item, Piece};
-use crate::protocol::event::Entry;
+use crate::protocol::event::{Entry, Fact};
 use crate::protocol::tool_spec::ToolSpec;
 use crate::provider::choose::Providers;
 use crate::provider::models::ModelInfo;
@@ -86,8 +86,14 @@ pub fn inspect(
     providers: &Providers,
 ) -> Inspection {
     let seq = entries.last().map(|entry| entry.seq);
+    let prompts = entries.iter().rev().find_map(|entry| match &entry.fact {
+        Fact::UserMessage(it) => Some(it.unattended),
+        _ => None,
+    });
     let history = History::fold(entries);
-    let request = prompt::request(&history, registry.specs(history.settings.toolset), blobs, session);
+    let toolset = history.settings.toolset;
+    let tools = if prompts == Some(true) { registry.specs_unattended(toolset) } else { registry.specs(toolset) };
+    let request = prompt::request(&history, tools, blobs, session);
     let settings = &history.settings;
     let (body, note) = match providers.connect(&settings.provider) {
         Ok(provider) => (provider.body(request), None),

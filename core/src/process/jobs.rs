@@ -9,11 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use grep_matcher::Matcher as _;
+use grep_regex::RegexMatcher;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::process::{Child, Command};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
+use crate::process::ports::{self, Listening};
 use crate::process::{self, Group, Stopping};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{JobState, JobStatus};
@@ -24,6 +27,32 @@ use crate::storage::outputs::{self, MAX_SPILL};
 const MOST: usize = 16;
 /// The most new output that one call returns, bytes.
 const PAGE: u64 = 12_000;
+
+/// How often a port is looked at. The kernel reports no beginning of listening.
+const POLL: Duration = Duration::from_millis(50);
+/// The longest line that is compared with a pattern, bytes.
+const MAX_LINE: usize = 64 << 10;
+
+/// What a job is waited for.
+#[derive(Debug, Clone)]
+pub(crate) enum Awaited {
+    /// One of its processes listens on this TCP port.
+    Port(u16),
+    /// A line of its output matches.
+    Output(RegexMatcher),
+}
+
+/// The end of a wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Waited {
+    /// It listens.
+    Listens(Listening),
+    /// This line matched.
+    Printed(String),
+    /// The job ended first.
+    Ended,
+    TimedOut,
+}
 
 /// The jobs of one Session.
 #[derive(Debug)]
@@ -39,6 +68,8 @@ pub(crate) struct Jobs {
 struct Job {
     command: String,
     path: PathBuf,
+    /// The process that leads its group.
+    leader: Option<u32>,
     status: Mutex<JobStatus>,
     /// How many bytes of the output `output` has returned so far.
     given: Mutex<u64>,
@@ -84,6 +115,7 @@ impl Jobs {
         let job = Arc::new(Job {
             command: shown.to_owned(),
             path,
+            leader: child.id(),
             status: Mutex::new(JobStatus::Running),
             given: Mutex::new(0),
             lost: AtomicU64::new(0),
@@ -147,6 +179,44 @@ impl Jobs {
             if tokio::time::timeout_at(until, changed).await.is_err() {
                 return Ok(news);
             }
+        }
+    }
+
+    /// Waits for a port or a line of output of a job, at most `limit`.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`, `READ_FAILED`.
+    pub(crate) async fn wait(&self, id: u32, awaited: &Awaited, limit: Duration) -> Result<Waited> {
+        let job = self.find(id)?;
+        let until = tokio::time::Instant::now() + limit;
+        let mut read = Lines::default();
+        loop {
+            let changed = job.changed.notified();
+            // The status is read first: once the job has ended, its output is complete.
+            let has_ended = *lock(&job.status) != JobStatus::Running;
+            let came = match awaited {
+                Awaited::Port(port) => {
+                    let (leader, port) = (job.leader, *port);
+                    let look = move || leader.and_then(|leader| ports::listening(leader, port));
+                    let found = if has_ended { None } else { tokio::task::spawn_blocking(look).await.unwrap_or(None) };
+                    found.map(Waited::Listens)
+                }
+                Awaited::Output(matcher) => read.first(&job, matcher, has_ended)?.map(Waited::Printed),
+            };
+            if let Some(came) = came {
+                return Ok(came);
+            }
+            if has_ended {
+                return Ok(Waited::Ended);
+            }
+            if tokio::time::Instant::now() >= until {
+                return Ok(Waited::TimedOut);
+            }
+            let next = match awaited {
+                Awaited::Port(_) => until.min(tokio::time::Instant::now() + POLL),
+                Awaited::Output(_) => until,
+            };
+            let _ = tokio::time::timeout_at(next, changed).await;
         }
     }
 
@@ -234,6 +304,52 @@ impl Job {
         *given += output.len() as u64;
         Ok(News { state, more: len.saturating_sub(*given), output })
     }
+}
+
+/// The output of a job as lines, for a wait.
+#[derive(Default)]
+struct Lines {
+    read: u64,
+    /// A line whose end is not there yet.
+    rest: Vec<u8>,
+}
+
+impl Lines {
+    /// The first new line that matches. What stands behind the last newline counts too: a prompt has no newline.
+    fn first(&mut self, job: &Job, matcher: &RegexMatcher, has_ended: bool) -> Result<Option<String>> {
+        let failed = |e: std::io::Error| {
+            Error::new(Code::ReadFailed, format!("read the output of the job: {e}"), Remedy::CheckStateFolder)
+        };
+        let mut file = File::open(&job.path).map_err(failed)?;
+        file.seek(SeekFrom::Start(self.read)).map_err(failed)?;
+        let mut page = vec![0; 64 << 10];
+        loop {
+            let n = file.read(&mut page).map_err(failed)?;
+            self.read += n as u64;
+            self.rest.extend_from_slice(&page[..n]);
+            while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.rest.drain(..=end).collect();
+                if let Some(line) = matched(matcher, &line) {
+                    return Ok(Some(line));
+                }
+            }
+            if n == 0 || self.rest.len() > MAX_LINE {
+                let found = matched(matcher, &self.rest);
+                if found.is_some() || has_ended || self.rest.len() > MAX_LINE {
+                    self.rest.clear();
+                }
+                if n == 0 || found.is_some() {
+                    return Ok(found);
+                }
+            }
+        }
+    }
+}
+
+fn matched(matcher: &RegexMatcher, line: &[u8]) -> Option<String> {
+    let line = line.trim_ascii_end();
+    let found = !line.is_empty() && matcher.is_match(line).unwrap_or(false);
+    found.then(|| String::from_utf8_lossy(line).into_owned())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

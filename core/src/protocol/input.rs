@@ -287,9 +287,27 @@ pub enum Decision {
         /// Where it holds from now on.
         #[serde(default)]
         holds: RuleReach,
+        /// How long it holds, in seconds; null is until the user revokes it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seconds: Option<u64>,
     },
     /// Do not run the call.
     Deny {
+        /// The user's message to the model.
+        #[serde(default)]
+        feedback: Option<String>,
+    },
+    /// Do not run the call, and save a rule that denies such calls.
+    DenyAlways {
+        /// A deny rule; null denies what the approval offers to allow.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rule: Option<Rule>,
+        /// Where it holds from now on.
+        #[serde(default)]
+        holds: RuleReach,
+        /// How long it holds, in seconds; null is until the user revokes it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seconds: Option<u64>,
         /// The user's message to the model.
         #[serde(default)]
         feedback: Option<String>,

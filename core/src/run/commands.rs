@@ -14,8 +14,10 @@ use crate::protocol::error::{Code, Error, nearest};
 
 mod files; // see, ls, find, diff, test
 mod grep; // lines by pattern
+mod job; // job
 mod lists; // sort, uniq, cut, wc
-mod session; // plan, skill, memory, topic, job, ask, recall, help
+mod patch; // apply_patch
+mod session; // plan, skill, memory, topic, ask, help
 mod text; // cat, head, tail, echo, true, false
 mod writing; // write, edit
 
@@ -74,6 +76,7 @@ pub const BUILTINS: &[Builtin] = &[
     files::FIND,
     writing::WRITE,
     writing::EDIT,
+    patch::APPLY_PATCH,
     files::DIFF,
     files::TEST,
     text::ECHO,
@@ -83,7 +86,7 @@ pub const BUILTINS: &[Builtin] = &[
     session::SKILL,
     session::MEMORY,
     session::TOPIC,
-    session::JOB,
+    job::JOB,
     session::ASK,
     session::HELP,
 ];
@@ -552,7 +555,7 @@ mod tests {
             assert!(help.contains("Usage:") && help.contains("Example:"), "{help}");
             assert!(it.example.contains(it.name), "{}: {}", it.name, it.example);
             assert!(super::super::parse(it.example).is_ok(), "{}", it.example);
-            assert!(it.about.len() <= 60 && !it.about.ends_with('.'), "{}", it.about);
+            assert!(it.about.len() <= 160 && !it.about.ends_with('.'), "{}", it.about);
             // The usage line names every subcommand.
             for (name, _) in it.subcommands {
                 assert!(it.usage_line().contains(name));

@@ -64,6 +64,9 @@ impl PreparedLine {
             // The preview contains no change, and the real run refuses a change that the preview does not contain.
             // What it reads outside the workspace is judged all the same.
             call.touches.retain(|touch| matches!(touch, Touch::Outside { .. }));
+        } else {
+            let found = |(n, touch)| call.previewed.touches.get(&n).cloned().unwrap_or_else(|| vec![touch]);
+            call.touches = call.touches.into_iter().enumerate().flat_map(found).collect();
         }
         call.preview = told(call.preview, &call.previewed, &ended);
         Ok(call)
@@ -93,7 +96,10 @@ impl PreparedLine {
     /// The system's error when it cannot create a pipe or a process.
     pub async fn perform(self, ctx: &Context, take: Take<'_>) -> Result<(Ended, Effects)> {
         let effects = Shared::default();
-        effects.lock().previewed = self.previewed.previewed;
+        {
+            let mut effects = effects.lock();
+            (effects.previewed, effects.touches) = (self.previewed.previewed, self.previewed.touches);
+        }
         let mut ended = perform(&self.bound, self.stdin, How::Really, self.limit, ctx, &effects, take).await?;
         if ended.timed_out {
             let seconds = self.limit.as_secs();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{BUILTINS, Bound, Kind, PreparedLine, TIMEOUT, parse};
+use super::{BUILTINS, Bound, Builtin, Kind, PreparedLine, TIMEOUT, parse};
 use crate::call::arguments::{self, object, text};
 use crate::call::blocked::Tail;
 use crate::call::command::tell;
@@ -41,7 +41,7 @@ impl Tool for Run {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: NAME.into(),
-            description: description().into(),
+            description: description(|_| true).into(),
             parameters: object(
                 json!({
                     "command": { "type": "string", "description": "One line, such as: cat a.log | grep -i error | tail 20" },
@@ -55,6 +55,10 @@ impl Tool for Run {
                 "stdin goes to the first command; stdout is the output, and stderr and errors are added on failure"
                     .into(),
         }
+    }
+
+    fn spec_unattended(&self) -> Option<ToolSpec> {
+        Some(ToolSpec { description: description(|it| it.name != "ask").into(), ..self.spec() })
     }
 
     fn describe(&self, args: &Value, ctx: &Context) -> CallInfo {
@@ -133,13 +137,11 @@ fn files_of(bound: &Bound, ctx: &Context) -> Vec<String> {
     files
 }
 
-/// The tool's description for the model: each command in one line.
-fn description() -> &'static str {
-    static TEXT: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
-        let list: String = BUILTINS.iter().map(|it| format!("{} — {}\n", it.name, it.about)).collect();
-        format!(
-            "Run commands, joined with | && || ; in the workspace. Available commands:\n{list}Any other name is a program, run without a shell: no redirection, variables or substitution. A command without arguments prints its usage."
-        )
-    });
-    &TEXT
+/// The tool's description for the model: each of these commands in one line.
+fn description(is_listed: impl Fn(&Builtin) -> bool) -> String {
+    let line = |it: &Builtin| format!("{} — {}\n", it.name, it.about);
+    let list: String = BUILTINS.iter().filter(|it| is_listed(it)).map(line).collect();
+    format!(
+        "Run commands, joined with | && || ; in the workspace. Available commands:\n{list}Any other name is a program, run without a shell: no redirection, variables or substitution. A command without arguments prints its usage."
+    )
 }

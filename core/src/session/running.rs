@@ -37,7 +37,13 @@ impl Session {
     ) -> Result<Accepted> {
         let Message { text, attachments } = message;
         self.warn_of_images(&attachments);
-        self.begin(input, UserMessage { text, delivery, attachments }.into(), Turn::run, Status::Thinking).await
+        self.begin(
+            input,
+            UserMessage { text, delivery, attachments, unattended: !self.services.options.can_ask }.into(),
+            Turn::run,
+            Status::Thinking,
+        )
+        .await
     }
 
     /// The user's own command is a Turn that asks no model.
@@ -178,7 +184,17 @@ impl Session {
         let turn = self.work.as_ref().and_then(Work::turn).map(|turn| turn.number);
         while let Some(Message { text, attachments }) = self.steer.pop_front() {
             self.warn_of_images(&attachments);
-            self.record(turn, UserMessage { text, delivery: Delivery::Steer, attachments }.into()).await?;
+            self.record(
+                turn,
+                UserMessage {
+                    text,
+                    delivery: Delivery::Steer,
+                    attachments,
+                    unattended: !self.services.options.can_ask,
+                }
+                .into(),
+            )
+            .await?;
             self.publish_queue();
         }
         self.mark_steered();
@@ -195,7 +211,7 @@ impl Session {
         let services = &self.services;
         // A fork begins as its family did, so a prefix that the Provider has cached for one serves all.
         let family = self.history.family.as_deref().unwrap_or(self.id.as_str());
-        let request = prompt::request(&self.history, services.registry.specs(toolset), &services.blobs, family);
+        let request = prompt::request(&self.history, services.specs(toolset), &services.blobs, family);
         Ok(Next::Request(Box::new(Step { provider, facts, toolset, request })))
     }
 
@@ -259,7 +275,7 @@ impl Session {
         if author == SummaryAuthor::Auto && !connected.writes_summaries() {
             return Summary::Made(Box::new(plan.compaction));
         }
-        let tools = self.services.registry.specs(*toolset);
+        let tools = self.services.specs(*toolset);
         let family = self.history.family.as_deref().unwrap_or(self.id.as_str());
         let (history, blobs) = (&self.history, &self.services.blobs);
         SummaryRequest::of(Author { provider: connected, history, tools, blobs, cache_key: family }, plan, instructions)
@@ -285,7 +301,7 @@ impl Session {
     }
 
     fn fixed_tokens(&self) -> u64 {
-        prompt::fixed_tokens(&self.history, &self.services.registry.specs(self.history.settings.toolset))
+        prompt::fixed_tokens(&self.history, &self.services.specs(self.history.settings.toolset))
     }
 
     /// The room of a compaction on request.

@@ -36,13 +36,16 @@ impl Tool for AskUser {
                         "multiple": { "type": "boolean" },
                     },
                     "required": ["question"],
-                    "additionalProperties": false,
                 } } }),
                 &["questions"],
             ),
             reads_only: false,
             streams: "reads nothing from stdin; prints each question with its answer".into(),
         }
+    }
+
+    fn spec_unattended(&self) -> Option<ToolSpec> {
+        None
     }
 
     fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {

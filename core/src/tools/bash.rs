@@ -19,6 +19,7 @@ use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::Preview;
 use crate::protocol::tool_spec::ToolSpec;
 use crate::sandbox::LEFT_BEHIND;
+use crate::tools::waiting::Waiting;
 
 /// The default time limit of a command, seconds.
 const TIMEOUT: u64 = 120;
@@ -38,19 +39,23 @@ struct Args {
     cwd: Option<String>,
     #[serde(default)]
     background: bool,
+    wait_port: Option<u16>,
+    wait_output: Option<String>,
 }
 
 impl Tool for Bash {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: NAME.into(),
-            description: "Run a command line with bash in the workspace. Each call starts a new shell: no cd or variable carries over. No terminal, no stdin; processes left running are stopped, unless background.".into(),
+            description: "Run a command line with bash in the workspace. Each call is a new shell: no cd or variable carries over. No terminal, no stdin; processes left running are stopped, unless background.".into(),
             parameters: object(
                 json!({
-                    "command": { "type": "string", "description": "Command line" },
+                    "command": { "type": "string" },
                     "timeout": { "type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT, "description": "Seconds (default 120)" },
-                    "cwd": { "type": "string", "description": "Folder to run in" },
-                    "background": { "type": "boolean", "description": "Return at once; continue with job_output, job_kill" },
+                    "cwd": { "type": "string", "description": "Folder" },
+                    "background": { "type": "boolean", "description": "Start a job (job_output, job_kill); return at once, or once it listens on wait_port or a line matches wait_output" },
+                    "wait_port": { "type": "integer" },
+                    "wait_output": { "type": "string" },
                 }),
                 &["command"],
             ),
@@ -64,13 +69,18 @@ impl Tool for Bash {
         let folder = args["cwd"].as_str().filter(|folder| *folder != ".");
         let judged = folder.map_or(command.to_owned(), |folder| format!("cd {} && {command}", quote(folder)));
         let reads_only = prove_read_only(&judged, ctx.readable()).is_ok();
-        let info =
-            CallInfo::new(CallKind::Execute, "run", command).with_details(args, &["cwd", "timeout", "background"]);
+        let info = CallInfo::new(CallKind::Execute, "run", command)
+            .with_details(args, &["cwd", "timeout", "background", "wait_port", "wait_output"]);
         CallInfo { reads_only, ..info }
     }
 
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
-        let Args { command, timeout, cwd, background } = arguments::parse(args)?;
+        let Args { command, timeout, cwd, background, wait_port, wait_output } = arguments::parse(args)?;
+        let waiting = Waiting::new(wait_port, wait_output.as_deref(), timeout)?;
+        if waiting.is_some() && !background {
+            let message = "`wait_port` and `wait_output` wait for a background job";
+            return Err(Error::new(Code::InvalidArgs, message, "background=true"));
+        }
         if command.trim().is_empty() || command.contains('\0') || command.len() > MAX_COMMAND {
             return Err(Error::new(
                 Code::InvalidArgs,
@@ -97,9 +107,16 @@ impl Tool for Bash {
         if background {
             let jobs = ctx.jobs()?;
             return Ok(Prepared::new(preview, Touch::Command(judged), move |ctx| async move {
-                let job = jobs.start(line.ready(&ctx), &command)?;
+                let started = jobs.start(line.ready(&ctx), &command)?;
                 let note = "note: file changes of a background job are not recorded and cannot be undone";
-                Ok(Output::text(&ctx, &format!("{}\n{note}\n", job::line(&job))))
+                let Some(waiting) = waiting else {
+                    return Ok(Output::text(&ctx, &format!("{}\n{note}\n", job::line(&started))));
+                };
+                let (told, exit) = waiting.perform(&jobs, started.id, &ctx).await?;
+                let mut output = Output { exit, ..Output::text(&ctx, &told) };
+                job::push_news(&mut output, jobs.output(started.id, Duration::ZERO).await?);
+                output.stdout.push(format!("{note}\n").as_bytes());
+                Ok(output)
             }));
         }
         let limit = Duration::from_secs(timeout.unwrap_or(TIMEOUT).clamp(1, MAX_TIMEOUT));

@@ -6,15 +6,11 @@ use serde_json::{Value, json};
 use crate::call::arguments::{self, object, text};
 use crate::call::replacement::Replacement;
 use crate::call::{Context, Prepared, Tool};
+use crate::files::near_miss::no_match;
 use crate::files::workspace::Inside;
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::tool_spec::ToolSpec;
-
-/// How much of a line is compared in the search for the closest line, characters.
-const MAX_HINT: usize = 200;
-/// How many lines are compared in the search for the closest line.
-const MAX_HINTED: usize = 2_000;
 
 pub(super) struct Edit;
 
@@ -43,18 +39,17 @@ impl Tool for Edit {
         let text = json!({ "type": "string" });
         ToolSpec {
             name: "edit".into(),
-            description: "Replace exact text in a file: old_text by new_text, or several in edits, in order, all or none. Each old_text must occur exactly once, indentation included, unless replace_all.".into(),
+            description: "Replace exact text in a file: old_text by new_text, or several edits in order, all or none. old_text must occur exactly once, unless replace_all.".into(),
             parameters: object(
                 json!({
-                    "path": { "type": "string", "description": "File" },
-                    "old_text": { "type": "string", "description": "Exact text of the file, with enough context to be unique" },
-                    "new_text": { "type": "string", "description": "Replacement text" },
-                    "replace_all": { "type": "boolean", "description": "Every occurrence" },
-                    "edits": { "type": "array", "minItems": 1, "items": {
+                    "path": text,
+                    "old_text": text,
+                    "new_text": text,
+                    "replace_all": { "type": "boolean" },
+                    "edits": { "type": "array", "items": {
                         "type": "object",
                         "properties": { "old_text": text, "new_text": text, "replace_all": { "type": "boolean" } },
                         "required": ["old_text", "new_text"],
-                        "additionalProperties": false,
                     } },
                 }),
                 &["path"],
@@ -109,11 +104,15 @@ pub(crate) fn previewed(ctx: &Context, at: Inside, edits: &[Change]) -> Result<R
     })?;
     let on_disk = text.clone();
     let mut faults = Vec::new();
+    let mut had_numbers = false;
     for (i, edit) in edits.iter().enumerate() {
-        match replace(&text, &edit.old_text, &edit.new_text, edit.replace_all) {
-            Ok(edited) => text = edited,
+        match edit.made(&text) {
+            Ok((edited, numbered)) => {
+                text = edited;
+                had_numbers |= numbered;
+            }
             // The model knows the file as it is on disk, not as the edits before this one would leave it.
-            Err(error) => match replace(&on_disk, &edit.old_text, &edit.new_text, edit.replace_all) {
+            Err(error) => match edit.made(&on_disk) {
                 Err(error) => faults.push((i + 1, error)),
                 Ok(_) if error.code == Code::NoMatch => {
                     let message = "an earlier edit of this call changes the text that old_text names";
@@ -126,7 +125,56 @@ pub(crate) fn previewed(ctx: &Context, at: Inside, edits: &[Change]) -> Result<R
     if !faults.is_empty() {
         return Err(all_of(faults, edits.len()));
     }
-    Replacement::of("edit", ctx, at, Some(before), text.into_bytes())
+    let mut replacement = Replacement::of("edit", ctx, at, Some(before), Some(text.into_bytes()))?;
+    if had_numbers {
+        replacement
+            .told
+            .push_str("note: old_text had line numbers, which are no part of the file; they were left out\n");
+    }
+    Ok(replacement)
+}
+
+impl Change {
+    /// The text after this replacement, and whether line numbers in front of the old lines were left out for it.
+    fn made(&self, text: &str) -> Result<(String, bool)> {
+        let Change { old_text, new_text, replace_all } = self;
+        let error = match replace(text, old_text, new_text, *replace_all) {
+            Err(error) if error.code == Code::NoMatch => error,
+            outcome => return Ok((outcome?, false)),
+        };
+        for (old, new) in without_numbers(old_text, new_text) {
+            match replace(text, &old, &new, *replace_all) {
+                Err(error) if error.code == Code::NoMatch => {}
+                outcome => return Ok((outcome?, true)),
+            }
+        }
+        Err(error)
+    }
+}
+
+/// The texts without the line numbers that `read` and `grep` print: `   12\ttext`, `12→text`, `12|text`, `12: text`. A blank
+/// behind the number may belong to the text or not, so there are two readings. None where a line has no number.
+fn without_numbers(old: &str, new: &str) -> Vec<(String, String)> {
+    let stripped = |text: &str, blank: &str| -> Option<String> {
+        let line = |line: &str| -> Option<String> {
+            let rest = line.trim_start_matches([' ', '\t']);
+            let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+            let behind = &rest[digits..];
+            // An editor may have cut the separator of an empty line.
+            let is_empty = behind.trim_end_matches(['\r', '\n']).is_empty();
+            let text = if is_empty { Some(behind) } else { behind.strip_prefix(['\t', '→', '|', ':']) };
+            text.filter(|_| digits > 0).map(|text| text.strip_prefix(blank).unwrap_or(text).to_owned())
+        };
+        text.split_inclusive('\n').map(line).collect()
+    };
+    let both = |blank: &str| {
+        let old = stripped(old, blank).filter(|old| !old.is_empty())?;
+        // The new lines have no numbers where the model wrote them itself.
+        Some((old, stripped(new, blank).filter(|_| !new.is_empty()).unwrap_or_else(|| new.to_owned())))
+    };
+    let mut readings: Vec<(String, String)> = ["", " "].into_iter().filter_map(both).collect();
+    readings.dedup();
+    readings
 }
 
 /// Replaces `old` by `new`. Bytes outside the match never change, even in a file with mixed line ends.
@@ -156,7 +204,7 @@ fn replace(text: &str, old: &str, new: &str, all: bool) -> Result<String> {
         folded.text[at + step..].find(old).map(|next| at + step + next)
     };
     match places.as_slice() {
-        [] => return Err(no_match(&folded.text, old)),
+        [] => return Err(no_match(&folded.text, old, "old_text does")),
         _ if all => {}
         [at] => {
             if let Some(next) = twice(*at) {
@@ -249,62 +297,6 @@ fn line_of(text: &str, at: usize) -> usize {
     text[..at].matches('\n').count() + 1
 }
 
-fn no_match(text: &str, old: &str) -> Error {
-    let missing =
-        |what: String, fix: String, line: usize| Error::new(Code::NoMatch, what, fix).with("closest_line", line);
-    if let Some(at) = same_but_for_blanks(text, old) {
-        let end = at + old.trim_matches('\n').lines().count().saturating_sub(1);
-        let what = format!(
-            "old_text does not occur in the file; lines {at} to {end} differ from it only in whitespace. They are:\n{}",
-            lines_as_they_are(text, at, end)
-        );
-        return missing(what, "copy the whitespace exactly".into(), at);
-    }
-    let wanted: String =
-        old.lines().find(|line| !line.trim().is_empty()).unwrap_or(old).trim().chars().take(MAX_HINT).collect();
-    // Comparing costs the product of both lengths, so only a bounded number of lines of similar length is compared.
-    let alike = |line: &str| (wanted.len() / 2..=wanted.len() * 2 + 2).contains(&line.trim().len());
-    let closest = text
-        .lines()
-        .enumerate()
-        .filter(|(_, line)| alike(line))
-        .take(MAX_HINTED)
-        .map(|(i, line)| (strsim::normalized_damerau_levenshtein(line.trim(), &wanted), i + 1, line))
-        .filter(|(likeness, _, _)| *likeness > 0.6)
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    match closest {
-        Some((_, number, line)) => missing(
-            "old_text does not occur in the file".to_owned(),
-            format!("copy the exact text; the closest line is {number}: {}", line.trim_end()),
-            number,
-        ),
-        None => Error::new(
-            Code::NoMatch,
-            "old_text does not occur in the file, and no line is similar",
-            "read the file first",
-        ),
-    }
-}
-
-/// These lines of a file, from 1, without numbers, so that they can be copied.
-fn lines_as_they_are(text: &str, from: usize, to: usize) -> String {
-    let most = 40;
-    let lines: Vec<&str> = text.lines().skip(from - 1).take((to + 1 - from).min(most)).collect();
-    let more = if to + 1 - from > most { "\n…" } else { "" };
-    format!("{}{more}", lines.join("\n"))
-}
-
-/// The number of the line, from 1, where the text occurs if differences in whitespace are ignored.
-fn same_but_for_blanks(text: &str, old: &str) -> Option<usize> {
-    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-    let wanted: Vec<String> = old.trim_matches('\n').lines().map(words).collect();
-    if wanted.iter().all(String::is_empty) {
-        return None;
-    }
-    let lines: Vec<String> = text.lines().map(words).collect();
-    lines.windows(wanted.len()).position(|window| window == wanted).map(|at| at + 1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -334,6 +326,24 @@ mod tests {
             "{}",
             blanks.message
         );
+    }
+
+    /// Broken build: one that leaves the numbers of the new lines in the file.
+    #[test]
+    fn line_numbers_pasted_from_read_are_left_out_where_every_line_has_one() {
+        let text = "fn a() {\n\n    one();\n}\n";
+        let made = |old: &str, new: &str| {
+            let change = Change { old_text: old.into(), new_text: new.into(), replace_all: false };
+            change.made(text).map_err(|error| error.code)
+        };
+        let wanted = Ok(("fn a() {\n\n    two();\n}\n".to_owned(), true));
+        for old in ["     2\t\n     3\t    one();", "2→\n3→    one();", "2|\n3|    one();", "2\n3:     one();"] {
+            assert_eq!(made(old, "\n    two();"), wanted, "{old}");
+        }
+        assert_eq!(made("     2\t\n     3\t    one();\n", "     2\t\n     3\t    two();\n"), wanted);
+        assert_eq!(made("     2\t\n    one();", "x"), Err(Code::NoMatch), "a line has no number");
+        assert_eq!(made("     3\tthree();", "x"), Err(Code::NoMatch));
+        assert_eq!(made("    one();", "    two();").map(|(_, numbered)| numbered), Ok(false));
     }
 
     /// The number of generated edits; the long run is `PIXIR_EDITS=100000 cargo test -p pixir-core edit`.

@@ -35,7 +35,7 @@ impl Tool for Find {
             parameters: object(
                 json!({
                     "pattern": { "type": "string" },
-                    "path": { "type": "string", "description": "Folder (default: the workspace)" },
+                    "path": { "type": "string", "description": "Folder (default .)" },
                     "limit": { "type": "integer", "minimum": 1, "description": "Max names (default 500)" },
                 }),
                 &["pattern"],

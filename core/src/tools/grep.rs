@@ -48,10 +48,10 @@ impl Tool for Grep {
                     .into(),
             parameters: object(
                 json!({
-                    "pattern": { "type": "string", "description": "Regular expression (Rust syntax)" },
-                    "path": { "type": "string", "description": "File or folder (default: the workspace)" },
-                    "glob": { "type": "string", "description": "Only files whose name matches, like *.rs" },
-                    "ignore_case": { "type": "boolean", "description": "Default false" },
+                    "pattern": { "type": "string", "description": "Rust regex" },
+                    "path": { "type": "string", "description": "File or folder (default .)" },
+                    "glob": { "type": "string", "description": "Only files with such names: *.rs" },
+                    "ignore_case": { "type": "boolean" },
                     "context": { "type": "integer", "minimum": 0, "maximum": 20, "description": "Lines around each match" },
                     "limit": { "type": "integer", "minimum": 1, "description": "Max matching lines (default 200)" },
                 }),

@@ -10,34 +10,34 @@ use crate::call::{Context, Output, Prepared, Tool};
 use crate::permissions::Touch;
 use crate::process::jobs::News;
 use crate::protocol::call_info::{CallInfo, CallKind};
-use crate::protocol::error::Result;
+use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{JobState, JobStatus, Preview};
 use crate::protocol::tool_spec::ToolSpec;
 use crate::text::human::human_size;
 use crate::text::media::Guard;
-
-/// The longest wait for output that a call may set, seconds.
-const MAX_WAIT: u64 = 60;
+use crate::tools::waiting::{MAX_WAIT, Waiting};
 
 pub(super) struct JobOutput;
 
 #[derive(Deserialize)]
 struct OutputArgs {
     job: Option<u32>,
-    #[serde(default)]
-    wait: u64,
+    wait: Option<u64>,
+    wait_port: Option<u16>,
+    wait_output: Option<String>,
 }
 
 impl Tool for JobOutput {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "job_output".into(),
-            description: "A background job's output since the last call, and its status. Without job: list all jobs."
-                .into(),
+            description: "A background job's new output and its status. Without job: list all jobs.".into(),
             parameters: object(
                 json!({
-                    "job": { "type": "integer", "minimum": 1, "description": "Its number" },
-                    "wait": { "type": "integer", "minimum": 0, "maximum": MAX_WAIT, "description": "Seconds to wait for new output" },
+                    "job": { "type": "integer", "minimum": 1 },
+                    "wait": { "type": "integer", "minimum": 0, "maximum": MAX_WAIT, "description": "Seconds to wait for output, or for wait_…" },
+                    "wait_port": { "type": "integer" },
+                    "wait_output": { "type": "string" },
                 }),
                 &[],
             ),
@@ -48,12 +48,16 @@ impl Tool for JobOutput {
 
     fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
         let target = args["job"].as_u64().map_or("jobs".to_owned(), |id| format!("job {id}"));
-        CallInfo::new(CallKind::Other, "read", target).with_details(args, &["wait"])
+        CallInfo::new(CallKind::Other, "read", target).with_details(args, &["wait", "wait_port", "wait_output"])
     }
 
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
-        let OutputArgs { job, wait } = arguments::parse(args)?;
-        output(job, wait, ctx)
+        let OutputArgs { job, wait, wait_port, wait_output } = arguments::parse(args)?;
+        let waiting = Waiting::new(wait_port, wait_output.as_deref(), wait)?;
+        if waiting.is_some() && job.is_none() {
+            return Err(Error::new(Code::InvalidArgs, "`wait_port` and `wait_output` need a `job`", ""));
+        }
+        output(job, wait.unwrap_or(0), waiting, ctx)
     }
 
     fn run_command(&self) -> Option<&'static str> {
@@ -62,7 +66,7 @@ impl Tool for JobOutput {
 }
 
 /// Prepares a call that reports on one job, or lists all jobs.
-fn output(job: Option<u32>, wait: u64, ctx: &Context) -> Result<Prepared> {
+fn output(job: Option<u32>, wait: u64, waiting: Option<Waiting>, ctx: &Context) -> Result<Prepared> {
     let jobs = ctx.jobs()?;
     let target = job.map_or("jobs".to_owned(), |id| format!("job {id}"));
     let preview = Preview { would: "read".into(), target, ..Preview::default() };
@@ -71,26 +75,40 @@ fn output(job: Option<u32>, wait: u64, ctx: &Context) -> Result<Prepared> {
             let list: String = jobs.list().iter().map(|it| format!("{}\n", line(it))).collect();
             return Ok(Output::text(&ctx, &list));
         };
-        let News { state, output, more } = jobs.output(id, Duration::from_secs(wait.min(MAX_WAIT))).await?;
         let mut all = Output::text(&ctx, "");
-        // Binary output must not hide the job's state, so only its size is shown.
-        let mut guard = Guard::default();
-        guard.see(&output);
-        if guard.is_binary(output.len() as u64) {
-            let size = human_size(output.len() as u64);
-            all.stdout.push(format!("[binary output ({size}), in {}]", state.output_path).as_bytes());
-        } else {
-            all.stdout.push(&output);
-        }
-        if output.last().is_some_and(|last| *last != b'\n') {
-            all.stdout.push(b"\n");
-        }
-        if more > 0 {
-            all.stdout.push(format!("…[{more} more bytes: call again, or read {}]\n", state.output_path).as_bytes());
-        }
-        all.stdout.push(format!("{}\n", line(&state)).as_bytes());
+        let wait = match &waiting {
+            Some(waiting) => {
+                let (told, exit) = waiting.perform(&jobs, id, &ctx).await?;
+                all.stdout.push(told.as_bytes());
+                all.exit = exit;
+                Duration::ZERO
+            }
+            None => Duration::from_secs(wait.min(MAX_WAIT)),
+        };
+        push_news(&mut all, jobs.output(id, wait).await?);
         Ok(all)
     }))
+}
+
+/// Adds a job's new output and its state to a result.
+pub(super) fn push_news(all: &mut Output, news: News) {
+    let News { state, output, more } = news;
+    // Binary output must not hide the job's state, so only its size is shown.
+    let mut guard = Guard::default();
+    guard.see(&output);
+    if guard.is_binary(output.len() as u64) {
+        let size = human_size(output.len() as u64);
+        all.stdout.push(format!("[binary output ({size}), in {}]", state.output_path).as_bytes());
+    } else {
+        all.stdout.push(&output);
+    }
+    if output.last().is_some_and(|last| *last != b'\n') {
+        all.stdout.push(b"\n");
+    }
+    if more > 0 {
+        all.stdout.push(format!("…[{more} more bytes: call again, or read {}]\n", state.output_path).as_bytes());
+    }
+    all.stdout.push(format!("{}\n", line(&state)).as_bytes());
 }
 
 pub(super) struct JobKill;
@@ -105,10 +123,7 @@ impl Tool for JobKill {
         ToolSpec {
             name: "job_kill".into(),
             description: "Stop a background job and all its processes.".into(),
-            parameters: object(
-                json!({ "job": { "type": "integer", "minimum": 1, "description": "Its number" } }),
-                &["job"],
-            ),
+            parameters: object(json!({ "job": { "type": "integer", "minimum": 1 } }), &["job"]),
             reads_only: false,
             streams: "reads nothing from stdin; prints the job's status".into(),
         }

@@ -22,7 +22,7 @@ impl Tool for Ls {
         ToolSpec {
             name: "ls".into(),
             description: "List a folder: folders end in /, symlinks in @, files have their size.".into(),
-            parameters: object(json!({ "path": { "type": "string", "description": "Default: the workspace" } }), &[]),
+            parameters: object(json!({ "path": { "type": "string", "description": "Default ." } }), &[]),
             reads_only: true,
             streams: "reads nothing from stdin; prints one name per line".into(),
         }

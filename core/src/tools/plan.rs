@@ -29,7 +29,9 @@ impl Tool for UpdatePlan {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "update_plan".into(),
-            description: "Show your plan for work of several steps, and keep it up to date: the whole list each time, at most one step in_progress.".into(),
+            description:
+                "Show your plan for work of several steps: the whole list each time, at most one step in_progress."
+                    .into(),
             parameters: object(
                 json!({
                     "items": { "type": "array", "items": {
@@ -39,7 +41,6 @@ impl Tool for UpdatePlan {
                             "status": { "type": "string", "enum": ["pending", "in_progress", "completed"] },
                         },
                         "required": ["step", "status"],
-                        "additionalProperties": false,
                     } },
                 }),
                 &["items"],
@@ -71,6 +72,15 @@ impl Tool for UpdatePlan {
     fn example(&self) -> Value {
         json!({ "items": [{ "step": "look", "status": "pending" }] })
     }
+}
+
+/// One step as the model writes it in JSON.
+///
+/// # Errors
+/// A field is missing, unknown or of another type.
+pub(crate) fn item(value: Value) -> serde_json::Result<PlanItem> {
+    let Step { step, status } = serde_json::from_value(value)?;
+    Ok(PlanItem { step, status })
 }
 
 /// Checks a plan; returns a sentence about its progress and the Fact to record.

@@ -27,7 +27,7 @@ impl Tool for Recall {
             description: "Search earlier sessions of this workspace, and what was compacted in this one, for messages that contain all the words.".into(),
             parameters: object(
                 json!({
-                    "query": { "type": "string", "description": "Words, in any order" },
+                    "query": { "type": "string" },
                     "limit": { "type": "integer", "minimum": 1, "maximum": 50, "description": "Default 10" },
                 }),
                 &["query"],

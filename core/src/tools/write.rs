@@ -26,8 +26,8 @@ impl Tool for Write {
                 "Create a file and its parent folders, or replace all of it. To change part of a file, use edit.".into(),
             parameters: object(
                 json!({
-                    "path": { "type": "string", "description": "File" },
-                    "content": { "type": "string", "description": "The whole new text" },
+                    "path": { "type": "string" },
+                    "content": { "type": "string" },
                 }),
                 &["path", "content"],
             ),

@@ -17,11 +17,13 @@ use crate::protocol::event::{Rule, SessionId, Toolset};
 use crate::protocol::input::RuleReach;
 use crate::protocol::rule::Reach;
 use crate::protocol::sandbox::Tier;
+use crate::protocol::tool_spec::ToolSpec;
 use crate::provider::choose::Providers;
 use crate::sandbox::{Policy, Sandbox};
 use crate::storage::blobs::Blobs;
 use crate::storage::log::Disk;
 use crate::storage::store::{Place, Store};
+use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 /// Limits of a Turn; each is optional.
@@ -104,6 +106,11 @@ pub(crate) struct Services {
 }
 
 impl Services {
+    /// The tools that the model is offered. They stay the same as long as the Session is open.
+    pub(crate) fn specs(&self, toolset: Toolset) -> Arc<[ToolSpec]> {
+        if self.options.can_ask { self.registry.specs(toolset) } else { self.registry.specs_unattended(toolset) }
+    }
+
     pub(crate) fn skills(&self) -> Vec<Skill> {
         self.library.skills()
     }
@@ -140,18 +147,20 @@ impl Services {
         self.allowed.iter().cloned().chain(saved).collect()
     }
 
-    /// Saves a rule of the user.
+    /// Saves a rule of the user, for so many seconds or until it is revoked.
     ///
     /// # Errors
     /// `WRITE_FAILED`.
-    pub(crate) fn save_rule(&self, rule: Rule, holds: RuleReach, id: &SessionId) -> Result<()> {
+    pub(crate) fn save_rule(&self, rule: Rule, holds: RuleReach, seconds: Option<u64>, id: &SessionId) -> Result<()> {
         let workspace = self.workspace.root().display().to_string();
         let holds = match holds {
             RuleReach::Session => Reach::Session { session: id.to_string(), workspace },
             RuleReach::Project => Reach::Project { workspace },
             RuleReach::User => Reach::User,
         };
-        self.store.rules().add(rule, holds, None).map(drop)
+        // A time that no clock reaches is none.
+        let expires = seconds.and_then(|seconds| Timestamp::now().checked_add(Duration::from_secs(seconds)).ok());
+        self.store.rules().add(rule, holds, expires).map(drop)
     }
 
     /// Returns where the files of a Session are stored.

@@ -1,4 +1,5 @@
-//! The choice of a rule for "always": what it covers, where it holds, and what it would have allowed in this Session.
+//! The choice of a rule for "always": allow or deny, what it covers, where and how long it holds, and what it would have
+//! covered in this Session.
 
 use std::path::Path;
 
@@ -17,12 +18,23 @@ use crate::terminal::key::{KeyCode, KeyEvent};
 
 /// What the user types before a rule for a dangerous command is saved.
 const WORD: &str = "always";
+/// How long a rule may hold, in seconds, with the words for it.
+const LASTS: [(Option<u64>, &str); 4] = [
+    (None, "until you revoke it"),
+    (Some(3_600), "for one hour"),
+    (Some(86_400), "for one day"),
+    (Some(604_800), "for one week"),
+];
 
 #[derive(Debug)]
 pub(crate) struct AlwaysView {
     approval: Approval,
     choices: Vec<(Rule, RuleReach)>,
     chosen: usize,
+    /// The rule denies.
+    denies: bool,
+    /// The index in [`LASTS`].
+    lasts: usize,
     /// The commands of this Session, the latest first.
     commands: Vec<String>,
     typed: String,
@@ -53,13 +65,21 @@ impl AlwaysView {
                 commands.push(command.to_owned());
             }
         }
-        Some(AlwaysView { approval: approval.clone(), choices, chosen: 0, commands, typed: String::new() })
+        Some(AlwaysView {
+            approval: approval.clone(),
+            choices,
+            chosen: 0,
+            denies: false,
+            lasts: 0,
+            commands,
+            typed: String::new(),
+        })
     }
 
     /// What the chosen rule could allow to be destroyed.
     fn danger(&self) -> Option<String> {
         let (Rule::Allow(scope) | Rule::Deny(scope)) = &self.choices[self.chosen].0;
-        rules::danger_of(scope)
+        rules::danger_of(scope).filter(|_| !self.denies)
     }
 
     pub(crate) fn call_id(&self) -> &str {
@@ -75,11 +95,20 @@ impl AlwaysView {
             KeyCode::Esc => return Outcome::Close,
             KeyCode::Up => self.scroll(-1),
             KeyCode::Down => self.scroll(1),
+            KeyCode::Left => self.lasts = self.lasts.saturating_sub(1),
+            KeyCode::Right => self.lasts = (self.lasts + 1).min(LASTS.len() - 1),
+            KeyCode::Tab => self.denies = !self.denies,
             KeyCode::Backspace => drop(self.typed.pop()),
             KeyCode::Char(c) if self.danger().is_some() && self.typed.len() < 40 => self.typed.push(c),
             KeyCode::Enter if self.danger().is_none() || self.typed.trim() == WORD => {
                 let (rule, holds) = self.choices[self.chosen].clone();
-                let decision = Decision::AllowAlways { rule: Some(rule), holds };
+                let seconds = LASTS[self.lasts].0;
+                let decision = if self.denies {
+                    let (Rule::Allow(scope) | Rule::Deny(scope)) = rule;
+                    Decision::DenyAlways { rule: Some(Rule::Deny(scope)), holds, seconds, feedback: None }
+                } else {
+                    Decision::AllowAlways { rule: Some(rule), holds, seconds }
+                };
                 return Outcome::CloseAndAsk(Request::Decide { call_id: self.approval.call_id.clone(), decision });
             }
             _ => {}
@@ -89,7 +118,12 @@ impl AlwaysView {
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
-        let inner = panel(canvas, area, "Allow always", "Enter allow and save the rule · ↑↓ rule · Esc back", theme);
+        let (title, hint) = if self.denies {
+            ("Deny always", "Enter deny and save · ↑↓ rule · ←→ how long · Tab allow · Esc back")
+        } else {
+            ("Allow always", "Enter allow and save · ↑↓ rule · ←→ how long · Tab deny · Esc back")
+        };
+        let inner = panel(canvas, area, title, hint, theme);
         let columns = usize::from(inner.width);
         let mut lines = Vec::new();
         for (at, (rule, reach)) in self.choices.iter().enumerate() {
@@ -106,6 +140,7 @@ impl AlwaysView {
                 Span::styled(format!("  {holds}"), theme.dim()),
             ]));
         }
+        lines.push(Line::styled(format!("  ◂ {} ▸", LASTS[self.lasts].1), theme.fg(theme.text)));
         lines.push(Line::default());
         if let Some(danger) = self.danger() {
             let warning = format!("Careful: {danger}.");
@@ -118,10 +153,11 @@ impl AlwaysView {
         }
         let (Rule::Allow(scope) | Rule::Deny(scope)) = &self.choices[self.chosen].0;
         if matches!(scope, Scope::Command(_) | Scope::Pattern(_)) {
-            lines.push(Line::styled("Commands of this session that it would have allowed", theme.bold()));
+            let did = if self.denies { "denied" } else { "allowed" };
+            lines.push(Line::styled(format!("Commands of this session that it would have {did}"), theme.bold()));
             let matching = self.commands.iter().filter_map(|line| Some((line, rules::overlap(scope, line)?)));
             for (line, is_whole) in matching {
-                let rest = if is_whole { "" } else { "  (if the rest of it only reads)" };
+                let rest = if is_whole || self.denies { "" } else { "  (if the rest of it only reads)" };
                 let text = fit(&visible(line), columns.saturating_sub(rest.len() + 2));
                 lines.push(Line::from(vec![
                     Span::styled(format!("  {text}"), theme.fg(theme.text)),

@@ -56,7 +56,7 @@ pub(super) fn allow_always(state: &mut State) -> Vec<Effect> {
     {
         return choose_rule(state);
     }
-    allow(state, Decision::AllowAlways { rule: offered, holds: RuleReach::Session })
+    allow(state, Decision::AllowAlways { rule: offered, holds: RuleReach::Session, seconds: None })
 }
 
 /// Opens the choice of a rule for "always".

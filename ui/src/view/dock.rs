@@ -169,7 +169,10 @@ fn question(approval: &Approval) -> String {
         ("run" | "run in the background", []) => "Allow this command?".to_owned(),
         ("run", _) => "Allow this line?".to_owned(),
         ("edit", _) => "Allow this edit?".to_owned(),
-        ("write", _) => "Allow writing this file?".to_owned(),
+        ("write" | "create", _) => "Allow writing this file?".to_owned(),
+        ("delete", _) => "Allow deleting this file?".to_owned(),
+        ("move", _) => "Allow moving this file?".to_owned(),
+        ("patch", _) => "Allow these changes?".to_owned(),
         _ => format!("Allow {}?", visible(&approval.tool)),
     }
 }

@@ -11,8 +11,10 @@ use super::open::{self, Understood};
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, ErrorBody, Result};
 
+mod parent; // the Session that started another one
 mod rule; // the rules of the user
 
+pub use parent::ParentSession;
 pub use rule::{Rule, Scope};
 
 macro_rules! facts {
@@ -178,16 +180,6 @@ pub struct SessionStarted {
     pub pixir_version: String,
 }
 
-/// The Session that started a child Session. No build writes it yet; it is read so that later Logs are understood.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ParentSession {
-    /// The parent's Session id.
-    pub session_id: String,
-    /// The call of the parent that started the child, if a call did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub call_id: Option<String>,
-}
-
 /// Which tools the model is offered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -333,6 +325,9 @@ pub struct UserMessage {
     /// Images sent with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
+    /// No user could answer questions of the model from then on, so the model was offered no tool that asks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unattended: bool,
 }
 
 /// A command that the user ran.
@@ -567,7 +562,7 @@ pub struct Preview {
     /// Bytes that the file has now; absent for a new file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_before: Option<u64>,
-    /// For a line of the run language: the preview of each command that does more than read.
+    /// For a line of the run language, the preview of each command that does more than read; for a patch, of each file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Preview>,
     /// What may differ when the call runs.

@@ -355,7 +355,7 @@ fn diff(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
 
 pub(super) const TEST: Builtin = Builtin {
     name: "test",
-    about: "test a file or compare text",
+    about: "check a condition, as test -f a.txt does; it runs no tests",
     usage: "-e|-f|-d|-s <path>, -n|-z <text>, <text> =|!= <text>, <n> -eq|-ne|-lt|-le|-gt|-ge <n>",
     subcommands: &[],
     details: "-e  it exists   -f  it is a file   -d  it is a folder   -s  it is not empty\n`!` in front negates the test. Exit 0 when the test holds, else 1.",

@@ -1,21 +1,18 @@
-//! Commands about the Session: its plan, memories, skills, jobs, forms and the help.
+//! Commands about the Session: its plan, memories, skills, forms and the help.
 
 use std::io::Write as _;
-use std::time::Duration;
 
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::{Builtin, Fault, Flags, Io, Stdin, help_for, number, reads};
-use crate::call::command::Line;
 use crate::call::{Context, FormRequest};
 use crate::permissions::Touch;
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{Fact, JobStatus, MemoryFact, PlanItem, Preview, Question, StepStatus};
+use crate::protocol::event::{Fact, MemoryFact, PlanItem, Preview, Question, StepStatus};
 use crate::protocol::remedy::Remedy;
 use crate::run::chain::How;
-use crate::run::parse::{Command, Stderr, Word};
-use crate::run::{Kind, kind_of, unknown};
-use crate::tools::job::line;
+use crate::run::parse::Word;
 use crate::tools::{plan as planning, recall, skill};
 
 /// The longest note, bytes.
@@ -55,10 +52,10 @@ fn text_of(it: &'static Builtin, words: &[Word], io: &mut Io) -> Result<String, 
 
 pub(super) const PLAN: Builtin = Builtin {
     name: "plan",
-    about: "replace your plan: the whole list each time",
+    about: "show your whole plan: plan '[x] done' '[>] now' '[ ] later'",
     usage: "'[x] done step' '[>] current step' '[ ] later step'… or lines on stdin",
     subcommands: &[],
-    details: "At most one step has [>]. A step without a mark is pending.",
+    details: "At most one step has [>]. A step without a mark is pending.\nJSON works too: [{\"step\": \"…\", \"status\": \"pending\", \"in_progress\" or \"completed\"}, …]",
     example: "plan '[x] read the code' '[>] fix the bug' '[ ] run the tests'",
     stdin: Stdin::Optional,
     expands: false,
@@ -74,11 +71,17 @@ fn plan(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
         return Ok(0);
     }
     let lines: Vec<String> = if args.is_empty() {
-        text_of(it, args, io)?.lines().map(str::to_owned).collect()
+        let text = text_of(it, args, io)?;
+        if is_json(&text) { vec![text] } else { text.lines().map(str::to_owned).collect() }
     } else {
         args.iter().map(|word| word.text.clone()).collect()
     };
-    let items: Vec<PlanItem> = lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).map(step).collect();
+    let lines: Vec<&str> = lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
+    let items: Vec<PlanItem> = if lines.iter().any(|line| is_json(line)) {
+        steps_in_json(&lines)?
+    } else {
+        lines.into_iter().map(step).collect()
+    };
     if items.is_empty() {
         return Err(Error::new(Code::InvalidArgs, "the plan has no step", it.usage_line()).into());
     }
@@ -87,6 +90,43 @@ fn plan(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
         writeln!(io.out, "{told}")?;
     }
     Ok(0)
+}
+
+/// Whether a step is meant as JSON. The marks `[x]`, `[>]` and `[ ]` are none.
+fn is_json(text: &str) -> bool {
+    let text = text.trim_start();
+    let list = text.strip_prefix('[').map(str::trim_start);
+    text.starts_with('{') || list.is_some_and(|rest| rest.starts_with(['{', '"']) || rest == "]")
+}
+
+/// The steps of a JSON list, of several JSON objects, or of what the typed tool takes.
+fn steps_in_json(texts: &[&str]) -> Result<Vec<PlanItem>> {
+    let bad = |why: String| {
+        let fix = "plan '[{\"step\": \"look\", \"status\": \"pending\"}]', or plan '[ ] look'";
+        Error::new(Code::InvalidArgs, format!("the plan looks like JSON, and {why}"), fix)
+    };
+    let mut items = Vec::new();
+    for text in texts {
+        let value: Value = serde_json::from_str(text).map_err(|e| bad(format!("is not: {e}")))?;
+        let list = match value {
+            Value::Array(list) => list,
+            Value::Object(mut fields) => {
+                match ["items", "plan", "todos"].iter().find_map(|name| fields.remove(*name)) {
+                    Some(Value::Array(list)) => list,
+                    Some(_) => return Err(bad("its list of steps is no list".into())),
+                    None => vec![Value::Object(fields)],
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => vec![value],
+        };
+        for value in list {
+            items.push(match value {
+                Value::String(line) => step(line.trim()),
+                value => planning::item(value).map_err(|e| bad(format!("a step is wrong: {e}")))?,
+            });
+        }
+    }
+    Ok(items)
 }
 
 fn step(line: &str) -> PlanItem {
@@ -279,102 +319,9 @@ fn topic(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault>
     }
 }
 
-pub(super) const JOB: Builtin = Builtin {
-    name: "job",
-    about: "run a program in the background",
-    usage: "",
-    subcommands: &[
-        ("start", "<program> [argument…]"),
-        ("list", ""),
-        ("output", "<n> [seconds to wait]"),
-        ("kill", "<n>"),
-    ],
-    details: "A job ends no later than its session. Its file changes are not recorded.",
-    example: "job start npm run dev",
-    stdin: Stdin::None,
-    expands: false,
-    asks_others: true,
-    touches: |args, _| match args.first().map(|word| word.text.as_str()) {
-        Some("start") if args.len() > 1 => Touch::Program(args[1..].iter().map(|word| word.text.clone()).collect()),
-        Some("kill") => Touch::Note,
-        _ => Touch::Read,
-    },
-    run: job,
-};
-
-fn job(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
-    let (name, args) = (args[0].text.as_str(), &args[1..]);
-    let jobs = io.ctx.jobs()?;
-    let id = || -> Result<u32, Fault> {
-        let Some(word) = args.first() else { return Err(it.subcommand_usage(name).into()) };
-        Ok(u32::try_from(number(&word.text, &format!("job {name}"))?).unwrap_or(u32::MAX))
-    };
-    let text = match name {
-        "list" => jobs.list().iter().map(|job| format!("{}\n", line(job))).collect(),
-        "start" => {
-            if args.is_empty() {
-                return Err(it.subcommand_usage("start").into());
-            }
-            let command = Command { words: args.to_vec(), stderr: Stderr::Apart };
-            let runs_unasked = match kind_of(&command, &io.ctx)? {
-                Kind::Program { runs_unasked } => runs_unasked,
-                Kind::Unknown => return Err(unknown(&args[0].text).into()),
-                Kind::Builtin(_) => {
-                    let message = format!("{} is a built-in command and cannot run in the background", args[0].text);
-                    return Err(Error::new(Code::InvalidArgs, message, "the command alone").into());
-                }
-            };
-            let shown = command.quoted();
-            if io.how == How::Dry {
-                let preview = Preview { would: "run in the background".into(), target: shown, ..Preview::default() };
-                io.effects.lock().previews.push(preview);
-                return Ok(0);
-            }
-            let words: Vec<String> = args.iter().map(|word| word.text.clone()).collect();
-            let ready = Line {
-                program: words[0].clone(),
-                args: words[1..].to_vec(),
-                folder: io.ctx.workspace.root().to_owned(),
-                runs_unasked,
-            };
-            let _runtime = io.runtime.enter();
-            let state = jobs.start(ready.ready(&io.ctx), &shown)?;
-            format!("{}\n", line(&state))
-        }
-        "output" => {
-            let id = id()?;
-            if io.how == How::Dry {
-                return Ok(0);
-            }
-            let wait = args.get(1).map_or(Ok(0), |word| number(&word.text, "job output"))?;
-            let news = io.runtime.block_on(jobs.output(id, Duration::from_secs(wait.min(60))))?;
-            io.out.write_all(&news.output)?;
-            let gap = if news.output.last().is_none_or(|last| *last == b'\n') { "" } else { "\n" };
-            let more =
-                if news.more > 0 { format!("…[{} more bytes: call again]\n", news.more) } else { String::new() };
-            writeln!(io.out, "{gap}{more}{}", line(&news.state))?;
-            return Ok(match news.state.status {
-                JobStatus::Running | JobStatus::Stopped => 0,
-                JobStatus::Ended { exit_code } => exit_code,
-            });
-        }
-        _ => {
-            let id = id()?;
-            if io.how == How::Dry {
-                let preview = Preview { would: "stop".into(), target: format!("job {id}"), ..Preview::default() };
-                io.effects.lock().previews.push(preview);
-                return Ok(0);
-            }
-            format!("{}\n", line(&io.runtime.block_on(jobs.stop(id))?))
-        }
-    };
-    io.out.write_all(text.as_bytes())?;
-    Ok(0)
-}
-
 pub(super) const ASK: Builtin = Builtin {
     name: "ask",
-    about: "ask the user what only they can decide",
+    about: "ask the user: ask <question> [option]…",
     usage: "<question> [option…]",
     subcommands: &[],
     details: "The user may always answer in their own words. Exit 1 when there is no answer.\nThe line waits for the answer without a time limit.",

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::{Builtin, Fault, Flags, Io, MAX_WHOLE, Stdin};
 use crate::call::Context;
-use crate::call::replacement::Replacement;
+use crate::call::replacement::{Replacement, apply};
 use crate::files::workspace::Inside;
 use crate::permissions::Touch;
 use crate::protocol::error::{Code, Error, Result};
@@ -59,7 +59,7 @@ fn write(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault>
     let replacement = if flags.has('a') {
         let before = io.ctx.workspace.read_if_there(&at)?;
         let all = before.as_ref().map_or(after.clone(), |before| [before.bytes.as_slice(), &after].concat());
-        Replacement::of("write", &io.ctx, at, before, all)?
+        Replacement::of("write", &io.ctx, at, before, Some(all))?
     } else {
         Replacement::preview("write", &io.ctx, at, after)?
     };
@@ -107,11 +107,12 @@ fn change(io: &mut Io, replacement: Replacement) -> Result<i32, Fault> {
                 .into());
         }
     }
-    let (change, told) = replacement.apply(&io.ctx)?;
+    let told = replacement.told.clone();
+    let changes = apply(vec![replacement], &io.ctx)?;
     {
         let mut effects = io.effects.lock();
         effects.touched.insert(path);
-        effects.changes.push(change);
+        effects.changes.extend(changes);
     }
     io.out.write_all(told.as_bytes())?;
     Ok(0)
@@ -119,7 +120,7 @@ fn change(io: &mut Io, replacement: Replacement) -> Result<i32, Fault> {
 
 pub(super) const EDIT: Builtin = Builtin {
     name: "edit",
-    about: "replace exact text in a file",
+    about: "replace exact text: edit <path> <old> <new> [--all]",
     usage: "<path> <old> <new> [--all]",
     subcommands: &[],
     details: "<old> must occur exactly once, indentation included, unless --all.\nSeveral at once: edit <path>, with [{\"old_text\": …, \"new_text\": …}, …] on stdin.",

@@ -1,0 +1,123 @@
+//! The TCP ports on which the processes of a job listen, as `/proc` tells it.
+
+/// A job that listens on a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Listening {
+    /// In the network that other commands use too.
+    Shared,
+    /// In a network of its own, which no other command reaches.
+    Apart,
+    /// Something on this machine listens there; whether it is the job cannot be seen.
+    Unseen,
+}
+
+/// Whether a process of the group that this process leads listens on a port.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn listening(_leader: u32, port: u16) -> Option<Listening> {
+    let limit = std::time::Duration::from_millis(200);
+    let reached =
+        |address: std::net::IpAddr| std::net::TcpStream::connect_timeout(&(address, port).into(), limit).is_ok();
+    let local = [std::net::Ipv4Addr::LOCALHOST.into(), std::net::Ipv6Addr::LOCALHOST.into()];
+    local.into_iter().any(reached).then_some(Listening::Unseen)
+}
+
+#[cfg(target_os = "linux")]
+pub(super) use linux::listening;
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::fs;
+    use std::path::PathBuf;
+
+    use super::Listening;
+
+    /// Whether a process of the group that this process leads listens on a port.
+    ///
+    /// Each process has the table of its network namespace in `/proc`. In a namespace of the job's own, every listener is
+    /// one of the job. In the machine's, the socket must be open in a process of the job.
+    pub(in crate::process) fn listening(leader: u32, port: u16) -> Option<Listening> {
+        let network = |of: &str| fs::read_link(format!("/proc/{of}/ns/net")).ok();
+        let own = network("self");
+        // Listeners by network, because many processes share one.
+        let mut known: BTreeMap<Option<PathBuf>, BTreeSet<u64>> = BTreeMap::new();
+        let mut is_hidden = false;
+        for pid in group(leader) {
+            let its = network(&pid.to_string());
+            let listeners = known.entry(its.clone()).or_insert_with(|| listeners(pid, port));
+            if listeners.is_empty() {
+                continue;
+            }
+            if its.is_some() && its != own {
+                return Some(Listening::Apart);
+            }
+            match sockets(pid) {
+                Some(open) if open.is_disjoint(listeners) => {}
+                Some(_) => return Some(Listening::Shared),
+                None => is_hidden = true,
+            }
+        }
+        is_hidden.then_some(Listening::Unseen)
+    }
+
+    /// The process, all that it started, and all of its session.
+    fn group(leader: u32) -> BTreeSet<u32> {
+        let mut all: Vec<(u32, u32, u32)> = Vec::new();
+        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else { continue };
+            // The name stands in parentheses and may hold any byte. Behind it: state, parent, group, session.
+            let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
+            let number = |at: usize| fields.get(at).and_then(|it| it.parse().ok()).unwrap_or(0);
+            all.push((pid, number(1), number(3)));
+        }
+        let mut group: BTreeSet<u32> = [leader].into();
+        loop {
+            let before = group.len();
+            let belongs = |(_, parent, session): &&(u32, u32, u32)| group.contains(parent) || *session == leader;
+            let more: Vec<u32> = all.iter().filter(belongs).map(|(pid, ..)| *pid).collect();
+            group.extend(more);
+            if group.len() == before {
+                return group;
+            }
+        }
+    }
+
+    /// The inodes of the sockets that listen on a port, in the network of a process.
+    fn listeners(pid: u32, port: u16) -> BTreeSet<u64> {
+        let tables =
+            ["tcp", "tcp6"].into_iter().filter_map(|it| fs::read_to_string(format!("/proc/{pid}/net/{it}")).ok());
+        tables.flat_map(|table| table.lines().filter_map(|line| listener(line, port)).collect::<Vec<_>>()).collect()
+    }
+
+    /// The inode in a line of `/proc/net/tcp`, if it is a listening socket of this port.
+    fn listener(line: &str, port: u16) -> Option<u64> {
+        const LISTENS: &str = "0A";
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let (local, state, inode) = (fields.get(1)?, fields.get(3)?, fields.get(9)?);
+        let at = u16::from_str_radix(local.rsplit(':').next()?, 16).ok()?;
+        if *state == LISTENS && at == port { inode.parse().ok() } else { None }
+    }
+
+    /// The inodes of a process's sockets; `None` where they cannot be seen.
+    fn sockets(pid: u32) -> Option<BTreeSet<u64>> {
+        let open = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+        let links = open.flatten().filter_map(|entry| fs::read_link(entry.path()).ok());
+        let inode = |link: PathBuf| link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok();
+        Some(links.filter_map(inode).collect())
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn a_port_is_found_only_where_a_process_of_the_group_listens() {
+            let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+            let port = socket.local_addr().expect("an address").port();
+            assert_eq!(listening(std::process::id(), port), Some(Listening::Shared));
+            drop(socket);
+            assert_eq!(listening(std::process::id(), port), None);
+        }
+    }
+}
