@@ -155,7 +155,6 @@ pub(super) fn call(call: &Call) -> Cow<'_, Call> {
                 args.insert("timeout".into(), seconds.into());
             }
         }
-        "update_plan" => without(&["explanation"]),
         "TodoWrite" | "todowrite" | "todo_write" => {
             for it in each(args.get_mut("todos")) {
                 ["activeForm", "id", "priority"].iter().for_each(|name| drop(it.remove(*name)));

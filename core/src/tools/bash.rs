@@ -53,7 +53,7 @@ impl Tool for Bash {
                     "command": { "type": "string" },
                     "timeout": { "type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT, "description": "Seconds (default 120)" },
                     "cwd": { "type": "string", "description": "Folder" },
-                    "background": { "type": "boolean", "description": "Start a job (job_output, job_kill); return at once, or once it listens on wait_port or a line matches wait_output" },
+                    "background": { "type": "boolean", "description": "Start a job; return at once, or once it listens on wait_port or a line matches wait_output" },
                     "wait_port": { "type": "integer" },
                     "wait_output": { "type": "string" },
                 }),

@@ -31,7 +31,7 @@ impl Tool for Find {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "find".into(),
-            description: "Find files by glob: *.rs matches names anywhere, src/**/*.rs matches paths. Ignored files (.gitignore) are left out.".into(),
+            description: "Find files by glob: *.rs matches names anywhere, src/**/*.rs matches paths. Ignored files are left out.".into(),
             parameters: object(
                 json!({
                     "pattern": { "type": "string" },

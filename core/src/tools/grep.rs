@@ -43,9 +43,7 @@ impl Tool for Grep {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "grep".into(),
-            description:
-                "Search file contents. Returns path:line:text. Ignored (.gitignore) and binary files are left out."
-                    .into(),
+            description: "Search file contents. Returns path:line:text. Ignored and binary files are left out.".into(),
             parameters: object(
                 json!({
                     "pattern": { "type": "string", "description": "Rust regex" },

@@ -31,7 +31,7 @@ impl Tool for JobOutput {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "job_output".into(),
-            description: "A background job's new output and its status. Without job: list all jobs.".into(),
+            description: "A job's new output and its status. Without job: list all jobs.".into(),
             parameters: object(
                 json!({
                     "job": { "type": "integer", "minimum": 1 },
@@ -122,7 +122,7 @@ impl Tool for JobKill {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "job_kill".into(),
-            description: "Stop a background job and all its processes.".into(),
+            description: "Stop a job and all its processes.".into(),
             parameters: object(json!({ "job": { "type": "integer", "minimum": 1 } }), &["job"]),
             reads_only: false,
             streams: "reads nothing from stdin; prints the job's status".into(),

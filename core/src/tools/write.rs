@@ -22,8 +22,7 @@ impl Tool for Write {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "write".into(),
-            description:
-                "Create a file and its parent folders, or replace all of it. To change part of a file, use edit.".into(),
+            description: "Create a file and its parent folders, or replace all of it.".into(),
             parameters: object(
                 json!({
                     "path": { "type": "string" },

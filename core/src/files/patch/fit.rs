@@ -192,16 +192,12 @@ impl<'a> File<'a> {
 
     /// Whether the file has returns that the patch leaves out.
     fn folds_returns(&self, lines: &[Line], at: usize) -> bool {
-        let mut here = at;
-        let mut has_old = false;
-        for line in lines.iter().filter(|line| line.side != Side::New) {
-            has_old = true;
-            if self.text(here).ends_with('\r') && !line.text.ends_with('\r') {
-                return true;
-            }
-            here += 1;
+        let old: Vec<&Line> = lines.iter().filter(|line| line.side != Side::New).collect();
+        let lacks = |(here, line): (usize, &&Line)| self.text(here).ends_with('\r') && !line.text.ends_with('\r');
+        if (at..).zip(&old).any(lacks) {
+            return true;
         }
-        !has_old && !lines.iter().any(|line| line.text.ends_with('\r'))
+        old.is_empty() && !lines.iter().any(|line| line.text.ends_with('\r'))
     }
 
     /// Whether a line that is added here ends in `\r\n`, like the line before it or else the one after it.
