@@ -235,6 +235,7 @@ impl<'a> TurnReport<'a> {
             | Fact::SettingsChanged(_)
             | Fact::UserCommand(_)
             | Fact::Reasoning(_)
+            | Fact::ContextChanged(_)
             | Fact::PermissionDecision(_)
             | Fact::SkillActivation(_)
             | Fact::PlanUpdated(_)

@@ -28,6 +28,7 @@ mod stories {
     mod queue; // steers, follow-ups, messages taken back
     mod reasoning; // sent back, shown, left out
     mod request_prefix; // each request repeats the one before it
+    mod surroundings; // where the model is, and how it hears of a change
     mod turns; // a Turn over HTTP, in every dialect
 
     // The Provider.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use crate::call::{Context, Registry, Tool, Unattended};
 use crate::config::Environment;
 use crate::context::library::Library;
-use crate::context::prompt;
 use crate::context::skills::Skill;
 use crate::conversation::history::History;
 use crate::files::images;
@@ -112,6 +111,7 @@ impl Harness {
             scratch: None,
             outputs: None,
             user_folder: around.user_folder.clone(),
+            started_in: around.started_in.clone(),
             logs,
             disk: Arc::new(RealDisk),
             options,
@@ -141,6 +141,7 @@ impl Harness {
         let id = SessionId::now();
         let mut log = Log::create_on(Arc::clone(&self.services.disk), &self.services.place(&id).log(), id.clone())?;
         let providers = &self.services.providers;
+        let (context, surroundings) = self.services.documents(self.beginning.mode, self.beginning.toolset);
         let started = SessionStarted {
             workspace: self.workspace().display().to_string(),
             model: providers.model.clone(),
@@ -148,11 +149,8 @@ impl Harness {
             toolset: self.beginning.toolset,
             mode: self.beginning.mode,
             effort: self.beginning.effort.clone(),
-            context: prompt::collect_context(
-                &self.services.workspace,
-                self.services.user_folder.as_deref(),
-                &self.services.environment,
-            ),
+            context,
+            surroundings: Some(surroundings),
             parent: None,
             sandbox: Some(self.services.sandbox.tier().name().to_owned()),
             pixir_version: env!("CARGO_PKG_VERSION").into(),

@@ -26,6 +26,7 @@ mod handle; // the door to a running Session
 mod queue; // messages that wait for the running Turn
 mod record; // what is recorded and published
 mod running; // the running Turn: its reports, its end
+mod surroundings; // what the model knows about mode, toolset and repository
 mod travel; // undo, redo, forks and moves of the head
 mod trust; // what the workspace brings along, and the user's answer
 pub(crate) mod watch; // past, present and events
@@ -278,6 +279,9 @@ impl Session {
             return;
         }
         let name = input.name();
+        if let Some(Err(error)) = input.message().map(Message::check_context) {
+            return self.answer_input(name, reply, Err(error));
+        }
         let outcome = match input {
             Input::Interrupt => Ok(self.interrupt().await),
             Input::Decide { call_id, decision } => self.decide(&call_id, decision),
@@ -407,7 +411,7 @@ impl Session {
         if args.is_empty() {
             return Ok(Accepted::default());
         }
-        self.begin_turn(input, Message { text: args, attachments }, Delivery::Prompt).await
+        self.begin_turn(input, Message { text: args, attachments, ..Message::default() }, Delivery::Prompt).await
     }
 
     fn decide(&mut self, call_id: &str, decision: Decision) -> Result<Accepted> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{Attachment, Delivery, Mode, Rule, SettingsChanged, Toolset};
+use crate::protocol::event::{Attachment, Delivery, EditorDocument, Mode, Rule, SettingsChanged, Toolset};
 use crate::protocol::trust::TrustAnswer;
 
 /// One request of a Presenter to a Session. Events report its effects.
@@ -174,6 +174,14 @@ impl From<SettingsChange> for SettingsChanged {
 }
 
 impl Input {
+    /// Returns the message of the user, if the Input is one.
+    pub(crate) const fn message(&self) -> Option<&Message> {
+        match self {
+            Input::Prompt(message) | Input::Steer(message) | Input::FollowUp(message) => Some(message),
+            _ => None,
+        }
+    }
+
     /// Returns the name of the request, as in its `type` field. A refusal refers to its Input by this name.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -234,11 +242,52 @@ pub struct Message {
     /// Images; the Harness stores them before the Session records the message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
+    /// What the user's editor shows; at most 32 documents and 64 KiB of text in all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub context: Vec<EditorDocument>,
 }
 
 impl<T: Into<String>> From<T> for Message {
     fn from(text: T) -> Message {
-        Message { text: text.into(), attachments: Vec::new() }
+        Message { text: text.into(), ..Message::default() }
+    }
+}
+
+/// The most editor documents of one message.
+const MAX_DOCUMENTS: usize = 32;
+/// The most text of all editor documents of one message, bytes.
+const MAX_TEXT: usize = 64 << 10;
+/// The longest path of an editor document, bytes.
+const MAX_PATH: usize = 4_096;
+
+impl Message {
+    /// Checks what the user's editor shows.
+    ///
+    /// # Errors
+    /// `INVALID_ARGS` for too many or too long documents, a path with control characters, or lines in the wrong order.
+    pub(crate) fn check_context(&self) -> Result<()> {
+        let invalid = |message: String, fix: &str| Err(Error::new(Code::InvalidArgs, message, fix));
+        if self.context.len() > MAX_DOCUMENTS {
+            let message =
+                format!("the context has {} documents; at most {MAX_DOCUMENTS} are taken", self.context.len());
+            return invalid(message, "send those that matter for the prompt");
+        }
+        let text: usize = self.context.iter().map(|it| it.text.len()).sum();
+        if text > MAX_TEXT {
+            let message = format!("the context has {} KB of text; at most {} KB are taken", text >> 10, MAX_TEXT >> 10);
+            return invalid(message, "send the lines that matter; the model reads files by itself");
+        }
+        for (at, document) in self.context.iter().enumerate() {
+            let EditorDocument { path, lines, .. } = document;
+            if path.is_empty() || path.len() > MAX_PATH || path.chars().any(char::is_control) {
+                let message = format!("`context[{at}].path` is empty, too long or holds a control character");
+                return invalid(message, "a path relative to the workspace, or an absolute one");
+            }
+            if lines.is_some_and(|it| it.from == 0 || it.to < it.from) {
+                return invalid(format!("`context[{at}].lines` has no line"), "lines from 1 on, `from` before `to`");
+            }
+        }
+        Ok(())
     }
 }
 
