@@ -67,7 +67,9 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  pixir redo --dry-run\n  pixir redo")]
     Redo(restore::RedoArgs),
     /// Print the exact request that a session would send, and what each part costs; works offline
-    #[command(after_help = "Examples:\n  pixir inspect\n  pixir inspect last --seq 12 --json | jq .request")]
+    #[command(
+        after_help = "Examples:\n  pixir inspect\n  pixir inspect last --seq 12 --json | jq .request\n  pixir inspect last --ledger"
+    )]
     Inspect(inspect::InspectArgs),
     /// Replay a session from its log: on the screen, as text if there is no terminal, or as events with --format jsonl
     #[command(

@@ -26,6 +26,7 @@ mod stories {
     mod dialects; // one task through three dialects
     mod interrupts; // Esc, signals and deadlines, at any moment
     mod queue; // steers, follow-ups, messages taken back
+    mod ledger; // what takes up the window
     mod reasoning; // sent back, shown, left out
     mod request_prefix; // each request repeats the one before it
     mod surroundings; // where the model is, and how it hears of a change

@@ -116,6 +116,8 @@ pub(super) const PRINTING: &[&str] = &[
     "redo UNDONE --dry-run --json",
     "inspect ID",
     "inspect ID --json",
+    "inspect ID --ledger",
+    "inspect ID --ledger --json",
     "replay ID",
     "replay ID --json",
     "replay ID --format jsonl",
