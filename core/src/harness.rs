@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::call::{Context, Registry, Tool, Unattended};
 use crate::config::Environment;
 use crate::context::library::Library;
+use crate::context::sketch::{self, Sketch};
 use crate::context::skills::Skill;
 use crate::conversation::history::History;
 use crate::files::images;
@@ -354,6 +355,19 @@ impl Harness {
     /// Skills of the workspace and the user.
     pub fn skills(&self) -> Vec<Skill> {
         self.services.skills()
+    }
+
+    /// Sketches an AGENTS.md from the files of the workspace, and writes nothing.
+    pub fn sketch(&self) -> Sketch {
+        sketch::sketch(&self.services.workspace)
+    }
+
+    /// Writes a sketch.
+    ///
+    /// # Errors
+    /// `CONFIRMATION_NEEDED` if there is a file and `replaces` is not set; `WRITE_FAILED`.
+    pub fn write_sketch(&self, sketch: &Sketch, replaces: bool) -> Result<()> {
+        sketch::write(&self.services.workspace, sketch, replaces)
     }
 
     /// What the workspace brings along that is in force only with the user's trust.

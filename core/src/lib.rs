@@ -59,6 +59,7 @@ pub use storage::{blobs::Blobs, log, rules as saved_rules, store, trust::TrustDe
 pub use context::{
     contributions::{NotRead, ProjectFile, project_config},
     ledger, prompt,
+    sketch::Sketch,
     skills::{Origin, Skill},
 };
 pub use conversation::{history, tree, usage};

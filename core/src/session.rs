@@ -313,6 +313,7 @@ impl Session {
             | Input::Undo { .. }
             | Input::Redo { .. }
             | Input::Fork { .. }
+            | Input::Init
             | Input::ActivateSkill { .. }
                 if self.work.is_some() =>
             {
@@ -331,6 +332,7 @@ impl Session {
             Input::Undo { turn, options } => return self.set_out(name, reply, Trip::Undo { turn, options }),
             Input::Redo { options } => return self.set_out(name, reply, Trip::Redo { options }),
             Input::Fork { seq } => return self.set_out(name, reply, Trip::Fork { seq }),
+            Input::Init => self.begin_init(name).await,
             Input::ActivateSkill { name: skill, args, attachments } => {
                 self.activate_skill(name, &skill, args, attachments).await
             }

@@ -118,6 +118,8 @@ pub(super) const PRINTING: &[&str] = &[
     "inspect ID --json",
     "inspect ID --ledger",
     "inspect ID --ledger --json",
+    "init --dry-run",
+    "init --dry-run --json",
     "replay ID",
     "replay ID --json",
     "replay ID --format jsonl",

@@ -123,6 +123,9 @@ pub enum Input {
         /// Whether it is pinned from now on.
         pinned: bool,
     },
+    /// Start a Turn in which the model writes or improves AGENTS.md, from a sketch that the Session makes of the
+    /// repository.
+    Init,
     /// Change model, effort, mode or name.
     Set(SettingsChange),
     /// Activate a skill: its text joins the conversation.
@@ -205,6 +208,7 @@ impl Input {
             Input::Fork { .. } => "fork",
             Input::Label { .. } => "label",
             Input::Pin { .. } => "pin",
+            Input::Init => "init",
             Input::Set(_) => "set",
             Input::ActivateSkill { .. } => "activate_skill",
         }

@@ -6,8 +6,10 @@ use std::time::Duration;
 use super::Session;
 use super::work::Work;
 use crate::context::environment::{self, Posture};
-use crate::protocol::error::Result;
-use crate::protocol::event::{ContextChanged, GitState};
+use crate::context::sketch;
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{ContextChanged, Delivery, GitState};
+use crate::protocol::input::Accepted;
 
 /// A Session that began less than this ago has just told of the repository.
 const JUST_NOW: Duration = Duration::from_secs(2);
@@ -50,6 +52,15 @@ impl Session {
             Ok(Ok(looked)) => looked,
             Ok(Err(_)) | Err(_) => told,
         }
+    }
+
+    /// Starts a Turn in which the model writes AGENTS.md.
+    pub(super) async fn begin_init(&mut self, input: &'static str) -> Result<Accepted> {
+        let workspace = Arc::clone(&self.services.workspace);
+        let sketched = tokio::task::spawn_blocking(move || sketch::prompt(&workspace)).await;
+        let prompt =
+            sketched.map_err(|e| Error::new(Code::CommandFailed, format!("sketch AGENTS.md: {e}"), "try again"))?;
+        self.begin_turn(input, prompt.into(), Delivery::Prompt).await
     }
 
     /// The repository may stand otherwise than the model was told. A Log of an older build never told of it, and goes on
