@@ -60,6 +60,10 @@ pub(crate) struct RunOptions {
     /// Run one turn without the terminal interface, then exit; the prompt may come from stdin
     #[arg(long, global = true)]
     pub(crate) headless: bool,
+    /// Take Inputs from stdin, one JSON object per line, each answered by a line with its id; needs --headless and
+    /// --format jsonl
+    #[arg(long, global = true, value_enum, value_name = "FORMAT")]
+    pub(crate) input: Option<InputFormat>,
     /// Model to use, as NAME or PROVIDER/NAME
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) model: Option<String>,
@@ -167,6 +171,13 @@ pub(crate) enum Format {
     Jsonl,
     /// Tab-separated lines, for lists
     Tsv,
+}
+
+/// Formats of Inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InputFormat {
+    /// One Input per line
+    Jsonl,
 }
 
 /// Formats of a JSON error.

@@ -16,6 +16,7 @@ use crate::cli::Signals;
 use crate::output::{Output, chatter, exit_code, versioned};
 use crate::remedies;
 
+pub(crate) mod inputs; // `--input jsonl`
 pub(crate) mod narration; // events as lines of text
 
 use narration::Narrator;
@@ -52,11 +53,7 @@ pub(crate) async fn run(handle: &Handle, job: Job<'_>, mut signals: Signals) -> 
         return 1;
     };
     let mut turn = TurnReport::new(handle, &job);
-    // The stream begins with the first line of a new Session; earlier entries of a resumed one stay in its Log.
-    let past = std::mem::take(&mut watch.past);
-    for entry in past.entries().iter().filter(|e| e.seq == 0 && !job.resumed) {
-        turn.handle_event(&Event::Recorded(Arc::clone(entry)));
-    }
+    turn.print_past(&mut watch, job.resumed);
     if let Some(name) = job.skill.clone() {
         let asked = handle.request(Input::ActivateSkill { name, args: String::new(), attachments: Vec::new() }).await;
         turn.refused = asked.err();
@@ -103,6 +100,8 @@ struct TurnReport<'a> {
     refused: Option<Error>,
     /// The exit code of the signal that asked pixir to stop.
     stopped: Option<u8>,
+    /// A host sends the Inputs, so that there need not be a Turn.
+    is_host: bool,
 }
 
 impl<'a> TurnReport<'a> {
@@ -126,6 +125,15 @@ impl<'a> TurnReport<'a> {
             end: None,
             refused: None,
             stopped: None,
+            is_host: false,
+        }
+    }
+
+    /// The stream begins with the first line of a new Session; earlier entries of a resumed one stay in its Log.
+    fn print_past(&mut self, watch: &mut Watch, resumed: bool) {
+        let past = std::mem::take(&mut watch.past);
+        for entry in past.entries().iter().filter(|e| e.seq == 0 && !resumed) {
+            self.handle_event(&Event::Recorded(Arc::clone(entry)));
         }
     }
 
@@ -284,7 +292,8 @@ impl<'a> TurnReport<'a> {
         let error = self.error();
         let files = changes::between(self.results.iter(), &self.blobs);
         let exit = self.exit(error.as_ref());
-        let status = self.end.as_ref().map_or("failed", |end| end.status.name());
+        let without_turn = if self.is_host && error.is_none() { "completed" } else { "failed" };
+        let status = self.end.as_ref().map_or(without_turn, |end| end.status.name());
         // The demo deletes its workspace and its Session when it ends.
         let resume = (self.narrate == Narrate::OnStderr).then(|| format!("pixir resume {}", self.session));
         let output = mem::take(if self.answer.is_empty() { &mut self.streamed } else { &mut self.answer });
@@ -351,6 +360,7 @@ impl<'a> TurnReport<'a> {
         let failed = match &self.end {
             Some(TurnEnded { status: TurnStatus::Completed, .. }) => None,
             Some(TurnEnded { error: Some(body), .. }) => Some(body.clone().into()),
+            None if self.is_host => None,
             Some(_) | None => {
                 Some(Error::new(Code::CommandFailed, "the turn did not end", format!("pixir resume {}", self.session)))
             }

@@ -18,6 +18,7 @@ mod stories {
     // From the shell.
     mod cli; // the command line: prompts, documents, help, exit codes
     mod demo; // `pixir demo`: the first command that a user runs
+    mod hosts; // Inputs as lines on stdin
     mod environment; // TERM, colour variables, no terminal at all
     mod pipes; // standard input and output: slow, closed, left open
 

@@ -10,7 +10,7 @@ use pixir_core::error::nearest;
 use pixir_core::{Code, Error, Harness, Result};
 use tokio::time::timeout;
 
-use crate::args::Args;
+use crate::args::{Args, Format};
 use crate::cli::{Attendance, Cli, Signals, block_on};
 use crate::headless::{self, Job, Narrate};
 use crate::start;
@@ -30,6 +30,9 @@ pub(super) fn run(cli: &Cli, prompt: Option<String>) -> Result<u8> {
 /// Opens a Session in the Presenter that the options and the terminal ask for.
 pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<u8> {
     let headless = cli.options.headless || cli.output.is_json();
+    if cli.options.input.is_some() {
+        return converse(cli, open, prompt);
+    }
     if !headless && terminal::is_possible(cli) {
         return terminal::run(cli, open, prompt);
     }
@@ -58,12 +61,7 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
         // Signals are caught before the first await, so that even a slow start ends with a result.
         let signals = Signals::listen()?;
         let harness = connected(cli, &workspace).await?;
-        if !open.is_resumed() && harness.providers().provider == "demo" && cli.options.provider.is_none() {
-            // A script that calls pixir would take the demo's text for an answer.
-            let fix = "pixir auth login anthropic, export ANTHROPIC_API_KEY=…, or --base-url URL (pixir doctor shows what pixir found)";
-            let message = format!("no model is connected: {}", harness.providers().why);
-            return Err(Error::new(Code::AuthRequired, message, fix));
-        }
+        check_model(cli, open, &harness)?;
         let handle = open.open(&harness)?;
         let job = Job {
             prompt,
@@ -75,6 +73,41 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
         };
         Ok(headless::run(&handle, job, signals).await)
     })
+}
+
+/// Takes Inputs from a host on stdin. The host can answer approvals, so the Session counts as attended.
+fn converse(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<u8> {
+    if !cli.options.headless || cli.output.format != Format::Jsonl {
+        let fix = "pixir --headless --input jsonl --format jsonl";
+        return Err(Error::new(Code::Usage, "--input jsonl needs --headless and --format jsonl", fix));
+    }
+    let workspace = cli.workspace()?;
+    cli.note_changed_project();
+    block_on(async {
+        let signals = Signals::listen()?;
+        let harness = cli.harness(&workspace, Attendance::Attended).await?;
+        check_model(cli, open, &harness)?;
+        let handle = open.open(&harness)?;
+        let job = Job {
+            prompt: prompt.unwrap_or_default(),
+            skill: None,
+            resumed: open.is_resumed(),
+            output: &cli.output,
+            blobs: harness.blobs().clone(),
+            narrate: Narrate::OnStderr,
+        };
+        Ok(headless::inputs::run(&handle, job, signals).await)
+    })
+}
+
+/// Fails where only the demo would answer: a script that calls pixir would take its text for an answer.
+fn check_model(cli: &Cli, open: &Open, harness: &Harness) -> Result<()> {
+    if open.is_resumed() || harness.providers().provider != "demo" || cli.options.provider.is_some() {
+        return Ok(());
+    }
+    let fix = "pixir auth login anthropic, export ANTHROPIC_API_KEY=…, or --base-url URL (pixir doctor shows what pixir found)";
+    let message = format!("no model is connected: {}", harness.providers().why);
+    Err(Error::new(Code::AuthRequired, message, fix))
 }
 
 /// A Harness; the user is told when a server on this machine lets pixir wait.
