@@ -60,8 +60,10 @@ impl Purpose {
 
 use Purpose::{Build, Format, Lint, Test};
 
-/// Files that alone tell the commands of a project.
-const BY_FILE: [(&str, &str, &[(Purpose, &str)]); 6] = [
+/// A file that alone tells the commands of a project: its name, the language, the commands.
+type ByFile = (&'static str, &'static str, &'static [(Purpose, &'static str)]);
+
+const BY_FILE: [ByFile; 6] = [
     (
         "Cargo.toml",
         "Rust",

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::protocol::event::{
-    AssistantMessage, Delivery, HistoryCompaction, Label, SessionId, ToolCall, ToolResult, UserMessage, now,
+    AssistantMessage, HistoryCompaction, Label, SessionId, ToolCall, ToolResult, UserMessage, now,
 };
 
 /// A conversation that grows as a Session does.

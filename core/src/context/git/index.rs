@@ -12,7 +12,7 @@ use super::sha1;
 use crate::permissions::repository::{self, Repository};
 
 /// An index with more files is not compared.
-pub(super) const MOST: u32 = 2_000;
+pub(super) const MOST: u32 = 1_000;
 /// A longer index is not read, bytes.
 const LONGEST: u64 = 1 << 20;
 /// The most bytes of files that are read because only their times differ.
