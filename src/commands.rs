@@ -13,6 +13,7 @@ mod doctor; // checks of this machine
 mod compact; // the older part of a conversation replaced by a summary
 mod fork; // a new Session from an entry of another
 mod gc; // deletion of unreferenced data
+mod init; // a first AGENTS.md
 mod inspect; // the exact request
 mod models; // the available models
 mod permissions; // rules of the user
@@ -67,8 +68,13 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  pixir redo --dry-run\n  pixir redo")]
     Redo(restore::RedoArgs),
     /// Print the exact request that a session would send, and what each part costs; works offline
-    #[command(after_help = "Examples:\n  pixir inspect\n  pixir inspect last --seq 12 --json | jq .request")]
+    #[command(
+        after_help = "Examples:\n  pixir inspect\n  pixir inspect last --seq 12 --json | jq .request\n  pixir inspect last --ledger"
+    )]
     Inspect(inspect::InspectArgs),
+    /// Sketch an AGENTS.md from the files of this repository: commands, layout, conventions; no model is asked
+    #[command(after_help = "Examples:\n  pixir init --dry-run\n  pixir init\n  pixir init --force --json")]
+    Init(init::InitArgs),
     /// Replay a session from its log: on the screen, as text if there is no terminal, or as events with --format jsonl
     #[command(
         after_help = "Examples:\n  pixir replay\n  pixir replay last --speed 4\n  pixir replay last --cast talk.cast --size 100x30\n  pixir replay last --format jsonl --from 10"
@@ -153,6 +159,7 @@ pub(crate) fn run(command: Option<Command>, prompt: Option<String>, cli: &Cli) -
         Some(Command::Undo(args)) => restore::undo(cli, &args),
         Some(Command::Redo(args)) => restore::redo(cli, &args),
         Some(Command::Inspect(args)) => inspect::run(cli, &args),
+        Some(Command::Init(args)) => init::run(cli, &args),
         Some(Command::Replay(args)) => replay::run(cli, &args),
         Some(Command::Diagnose(args)) => diagnose::run(cli, &args),
         Some(Command::Gc(args)) => gc::run(cli, &args),

@@ -232,12 +232,17 @@ fn the_core_never_prints_and_never_reads_the_environment() {
 /// opens files itself opens no path of the workspace, for the reason beside it.
 #[test]
 fn files_of_the_workspace_are_opened_through_its_path_layer() {
-    const OPENS_OTHER_FILES: [(&str, &str); 27] = [
+    const OPENS_OTHER_FILES: [(&str, &str); 29] = [
         ("call/present/spill.rs", "saved outputs, in the state folder"),
         ("config.rs", "the user's configuration"),
         ("config/credentials.rs", "the user's keys"),
         ("context/library.rs", "Logs"),
-        ("context/prompt.rs", "the user's AGENTS.md, and the machine's time zone"),
+        ("context/environment.rs", "the machine's name and time zone"),
+        (
+            "context/git/index.rs",
+            "git's index; of tracked files only the status, and the content where its time differs",
+        ),
+        ("context/git/objects.rs", "git's objects"),
         ("context/skills.rs", "the user's skills; `load_of` reads those of the workspace"),
         ("maintenance/archive.rs", "Logs and saved outputs"),
         ("permissions/readers/arguments.rs", "whether a name leads elsewhere; it reads no file"),
@@ -285,7 +290,8 @@ fn every_reader_of_what_a_workspace_brings_along_goes_through_the_path_layer() {
         ("context/skills.rs", "fn load_of", "workspace.open_file"),
         ("context/skills.rs", "fn digest_of", "workspace.list"),
         ("context/skills.rs", "fn bounded", "workspace.open_file"),
-        ("context/prompt.rs", "let found = CONTEXT_FILES", "workspace.read"),
+        ("context/documents.rs", "impl Reader<'_>", "self.workspace.open_file"),
+        ("context/project.rs", "pub(crate) fn text", "workspace.open_file"),
         ("context/contributions.rs", "fn content", "workspace.read_plain"),
     ];
     for (file, reader, door) in readers {

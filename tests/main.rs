@@ -26,14 +26,17 @@ mod stories {
     mod pipes; // standard input and output: slow, closed, left open
 
     // The model.
+    mod context_files; // AGENTS.md, what it imports, `pixir init`
     mod compaction; // on demand, at the threshold, after a refusal
     mod dialects; // one task through three dialects
     mod host; // a program drives a Session by lines
+    mod ledger; // what takes up the window
     mod interrupts; // Esc, signals and deadlines, at any moment
     mod queue; // steers, follow-ups, messages taken back
     mod reasoning; // sent back, shown, left out
     mod request_prefix; // each request repeats the one before it
     mod tasks; // tasks as a model meets them
+    mod surroundings; // where the model is, and how it hears of a change
     mod turns; // a Turn over HTTP, in every dialect
 
     // The Provider.

@@ -14,7 +14,7 @@ use crate::shell::Shell;
 
 /// Words that look like flags or commands of pixir in these files, and why they are not.
 const ALLOWED: [(&str, &[&str], &str); 7] = [
-    ("permissions/effects.rs", &["--output"], "a flag of sort"),
+    ("permissions/effects.rs", &["--output", "--force"], "flags of sort and git push"),
     ("permissions/readers/arguments.rs", &["--format"], "a flag of git log"),
     ("permissions/readers/tests.rs", &["--output"], "a flag of git log and sort"),
     ("run/commands.rs", &["--help"], "each command of the run language has it"),

@@ -30,6 +30,8 @@ pub struct Environment {
     pub home: PathBuf,
     /// The folder of the user's `config.toml`, skills and themes.
     pub user_folder: Option<PathBuf>,
+    /// The folder that pixir was started in. Context files are read from the root of the workspace down to it.
+    pub started_in: Option<PathBuf>,
     /// The environment variables of the process.
     pub environment: Vec<(String, String)>,
     /// Names of variables that commands get besides the usual ones.

@@ -2,6 +2,14 @@
 
 pub(crate) mod compaction; // where to cut a long History, and what to keep
 pub(crate) mod contributions; // what a workspace brings along, in force only with trust
+pub(crate) mod documents; // what is said before the conversation: AGENTS.md, the environment
+pub(crate) mod environment; // where the model is, and what it may do
+mod git; // branch, commits and changed files, read without git
+mod imports; // names of other documents in a context file
+mod instructions; // one body for all Providers, a last block for the toolset
+pub mod ledger; // what takes up the window, segment by segment
 pub(crate) mod library; // past Sessions, memories and skills, for tools to search
+mod project; // languages and commands, judged by files
 pub mod prompt; // instructions, context, tools and History as one request
+pub(crate) mod sketch; // a first AGENTS.md, made from file names
 pub(crate) mod skills; // find, read and activate SKILL.md

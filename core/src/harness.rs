@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::call::{Context, Registry, Tool, Unattended};
 use crate::config::Environment;
 use crate::context::library::Library;
-use crate::context::prompt;
+use crate::context::sketch::{self, Sketch};
 use crate::context::skills::Skill;
 use crate::conversation::history::History;
 use crate::files::images;
@@ -113,6 +113,7 @@ impl Harness {
             scratch: None,
             outputs: None,
             user_folder: around.user_folder.clone(),
+            started_in: around.started_in.clone(),
             logs,
             disk: Arc::new(RealDisk),
             options,
@@ -142,6 +143,7 @@ impl Harness {
         let id = SessionId::now();
         let mut log = Log::create_on(Arc::clone(&self.services.disk), &self.services.place(&id).log(), id.clone())?;
         let providers = &self.services.providers;
+        let (context, surroundings) = self.services.documents(self.beginning.mode, self.beginning.toolset);
         let started = SessionStarted {
             workspace: self.workspace().display().to_string(),
             model: providers.model.clone(),
@@ -149,11 +151,8 @@ impl Harness {
             toolset: self.beginning.toolset,
             mode: self.beginning.mode,
             effort: self.beginning.effort.clone(),
-            context: prompt::collect_context(
-                &self.services.workspace,
-                self.services.user_folder.as_deref(),
-                &self.services.environment,
-            ),
+            context,
+            surroundings: Some(surroundings),
             parent: None,
             sandbox: Some(self.services.sandbox.tier().name().to_owned()),
             pixir_version: env!("CARGO_PKG_VERSION").into(),
@@ -357,6 +356,19 @@ impl Harness {
     /// Skills of the workspace and the user.
     pub fn skills(&self) -> Vec<Skill> {
         self.services.skills()
+    }
+
+    /// Sketches an AGENTS.md from the files of the workspace, and writes nothing.
+    pub fn sketch(&self) -> Sketch {
+        sketch::sketch(&self.services.workspace)
+    }
+
+    /// Writes a sketch.
+    ///
+    /// # Errors
+    /// `CONFIRMATION_NEEDED` if there is a file and `replaces` is not set; `WRITE_FAILED`.
+    pub fn write_sketch(&self, sketch: &Sketch, replaces: bool) -> Result<()> {
+        sketch::write(&self.services.workspace, sketch, replaces)
     }
 
     /// What the workspace brings along that is in force only with the user's trust.

@@ -58,7 +58,8 @@ pub use storage::{blobs::Blobs, log, rules as saved_rules, store, trust::TrustDe
 // What a Log means.
 pub use context::{
     contributions::{NotRead, ProjectFile, project_config},
-    prompt,
+    ledger, prompt,
+    sketch::Sketch,
     skills::{Origin, Skill},
 };
 pub use conversation::{history, tree, usage};

@@ -26,6 +26,7 @@ mod handle; // the door to a running Session
 mod queue; // messages that wait for the running Turn
 mod record; // what is recorded and published
 mod running; // the running Turn: its reports, its end
+mod surroundings; // what the model knows about mode, toolset and repository
 mod travel; // undo, redo, forks and moves of the head
 mod trust; // what the workspace brings along, and the user's answer
 pub(crate) mod watch; // past, present and events
@@ -278,6 +279,9 @@ impl Session {
             return;
         }
         let name = input.name();
+        if let Some(Err(error)) = input.message().map(Message::check_context) {
+            return self.answer_input(name, reply, Err(error));
+        }
         let outcome = match input {
             Input::Interrupt => Ok(self.interrupt().await),
             Input::Decide { call_id, decision } => self.decide(&call_id, decision),
@@ -310,6 +314,7 @@ impl Session {
             | Input::Undo { .. }
             | Input::Redo { .. }
             | Input::Fork { .. }
+            | Input::Init
             | Input::ActivateSkill { .. }
                 if self.work.is_some() =>
             {
@@ -328,6 +333,7 @@ impl Session {
             Input::Undo { turn, options } => return self.set_out(name, reply, Trip::Undo { turn, options }),
             Input::Redo { options } => return self.set_out(name, reply, Trip::Redo { options }),
             Input::Fork { seq } => return self.set_out(name, reply, Trip::Fork { seq }),
+            Input::Init => self.begin_init(name).await,
             Input::ActivateSkill { name: skill, args, attachments } => {
                 self.activate_skill(name, &skill, args, attachments).await
             }
@@ -408,7 +414,7 @@ impl Session {
         if args.is_empty() {
             return Ok(Accepted::default());
         }
-        self.begin_turn(input, Message { text: args, attachments }, Delivery::Prompt).await
+        self.begin_turn(input, Message { text: args, attachments, ..Message::default() }, Delivery::Prompt).await
     }
 
     fn decide(&mut self, call_id: &str, decision: Decision) -> Result<Accepted> {

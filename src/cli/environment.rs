@@ -21,5 +21,6 @@ pub(super) fn read() -> Environment {
     let user_folder = folder("PIXIR_CONFIG_HOME", "XDG_CONFIG_HOME", ".config");
     environment.home = home;
     environment.user_folder = user_folder;
+    environment.started_in = std::env::current_dir().ok();
     environment
 }

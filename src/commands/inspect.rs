@@ -3,6 +3,7 @@
 use clap::Args;
 use pixir_core::event::SessionId;
 use pixir_core::inspect::{Inspection, inspect};
+use pixir_core::ledger::{Ledger, Segment, TokensFrom};
 use pixir_core::store::Place;
 use pixir_core::{Code, Error, Result};
 use serde::Serialize;
@@ -19,6 +20,9 @@ pub(crate) struct InspectArgs {
     /// Inspect the request as it was when this entry was the newest
     #[arg(long, value_name = "SEQ")]
     seq: Option<u64>,
+    /// Print what takes up the window instead: each document, skill, summary and turn with its tokens and age
+    #[arg(long)]
+    ledger: bool,
 }
 
 pub(super) fn run(cli: &Cli, args: &InspectArgs) -> Result<u8> {
@@ -34,7 +38,19 @@ pub(super) fn run(cli: &Cli, args: &InspectArgs) -> Result<u8> {
         entries.retain(|entry| entry.seq <= seq);
     }
     let inspection = inspect(entries, place.id.as_str(), harness.registry(), harness.blobs(), &providers);
-    if cli.output.is_json() {
+    if args.ledger {
+        let document = LedgerDocument {
+            schema_version: SCHEMA_VERSION,
+            session_id: &place.id,
+            seq: inspection.seq,
+            model: &inspection.model,
+            ledger: &inspection.ledger,
+        };
+        match cli.output.is_json() {
+            true => cli.output.stream(&document),
+            false => print_ledger(&inspection.ledger, &cli.output),
+        }
+    } else if cli.output.is_json() {
         cli.output.stream(&InspectDocument {
             schema_version: SCHEMA_VERSION,
             session_id: &place.id,
@@ -56,10 +72,47 @@ struct InspectDocument<'a> {
     inspection: &'a Inspection,
 }
 
+/// The document of `--ledger --json`.
+#[derive(Serialize)]
+struct LedgerDocument<'a> {
+    #[serde(rename = "schemaVersion")]
+    schema_version: u32,
+    session_id: &'a SessionId,
+    seq: Option<u64>,
+    model: &'a str,
+    #[serde(flatten)]
+    ledger: &'a Ledger,
+}
+
 /// The error for an entry number beyond the end of a Log.
 pub(super) fn no_entry(seq: u64, last: u64, place: &Place) -> Error {
     let message = format!("there is no entry {seq}; the last one is {last}");
     Error::new(Code::NotFound, message, format!("pixir replay {}", place.id)).with("input", Value::from(seq))
+}
+
+fn print_ledger(it: &Ledger, output: &Output) {
+    output.line(&format!(
+        "{:<14} {:<40} {:>5} {:>10} {:>9}  {:<7} cached",
+        "segment", "name", "count", "bytes", "~tokens", "age"
+    ));
+    for segment in &it.segments {
+        let name: String = segment.name.chars().take(40).collect();
+        let age = segment.age.map_or_else(|| "-".to_owned(), |turns| format!("{turns} turns"));
+        let cached = if segment.in_prefix { "yes" } else { "no" };
+        let Segment { kind, count, bytes, tokens, .. } = segment;
+        output.line(&format!("{:<14} {name:<40} {count:>5} {bytes:>10} {tokens:>9}  {age:<7} {cached}", kind.name()));
+    }
+    let (bytes, tokens) = (it.bytes, it.tokens);
+    output.line(&format!("{:<14} {:<40} {:>5} {bytes:>10} {tokens:>9}", "whole request", "", ""));
+    if let Some(window) = it.window {
+        output.line(&format!("\n{tokens} of {window} tokens ({}%)", tokens * 100 / window.max(1)));
+    }
+    chatter(match it.tokens_from {
+        TokensFrom::Estimate => "tokens are estimated at four bytes each",
+        TokensFrom::Provider => {
+            "tokens are the provider's count of the last request, spread by bytes; what is new since is estimated"
+        }
+    });
 }
 
 fn print(it: &Inspection, output: &Output) {

@@ -63,6 +63,7 @@ impl Narrator {
             Fact::SessionStarted(_)
             | Fact::SettingsChanged(_)
             | Fact::Reasoning(_)
+            | Fact::ContextChanged(_)
             | Fact::PermissionDecision(_)
             | Fact::ProviderUsage(_)
             | Fact::SessionFork(_)

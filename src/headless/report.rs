@@ -250,6 +250,7 @@ impl<'a> Report<'a> {
             Fact::TurnEnded(it) => self.end = Some(it.clone()),
             Fact::SessionStarted(_)
             | Fact::SettingsChanged(_)
+            | Fact::ContextChanged(_)
             | Fact::UserCommand(_)
             | Fact::Reasoning(_)
             | Fact::PermissionDecision(_)

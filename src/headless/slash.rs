@@ -5,7 +5,8 @@ use pixir_core::input::{RestoreOptions, SettingsChange};
 use pixir_core::{Code, Effort, Error, Input, Result};
 
 /// Commands of the terminal interface that need its screen, and what does the same without it.
-const ELSEWHERE: [(&str, &str); 13] = [
+const ELSEWHERE: [(&str, &str); 14] = [
+    ("init", "pixir init"),
     ("tree", "pixir tree"),
     ("fork", "pixir fork"),
     ("diff", "pixir sessions show, or git diff"),

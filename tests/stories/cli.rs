@@ -121,6 +121,7 @@ fn the_schema_is_the_contract() {
             "undo",
             "redo",
             "inspect",
+            "init",
             "replay",
             "diagnose",
             "gc",

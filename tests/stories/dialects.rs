@@ -28,6 +28,7 @@ impl Talk {
         let around = Environment {
             home: shell.home(),
             user_folder: None,
+            started_in: None,
             passed_on: Vec::new(),
             environment: std::env::vars().filter(|(name, _)| name == "PATH").collect(),
         };
@@ -64,6 +65,11 @@ impl Talk {
     /// Every event until the end of the Turn.
     pub(super) fn turn(&mut self, prompt: &str) -> Vec<Event> {
         self.send(Input::Prompt(prompt.into()));
+        self.until_end()
+    }
+
+    /// Every event until the end of the running Turn.
+    pub(super) fn until_end(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         loop {
             let event = self.next();

@@ -102,6 +102,7 @@ impl Machine {
         let around = Environment {
             home: folder.join("home"),
             user_folder: None,
+            started_in: None,
             passed_on: Vec::new(),
             environment: std::env::vars().filter(|(name, _)| name == "PATH").collect(),
         };

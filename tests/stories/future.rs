@@ -110,6 +110,7 @@ fn harness(shell: &Shell, steps: Vec<Step>) -> Harness {
     let around = Environment {
         home: shell.home(),
         user_folder: None,
+        started_in: None,
         passed_on: Vec::new(),
         environment: std::env::vars().filter(|(name, _)| name == "PATH").collect(),
     };

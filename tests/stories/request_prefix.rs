@@ -9,7 +9,7 @@ use super::turns::{assert_balanced, conversation, run};
 use crate::server::{Act, Dialect, HEAD, Part, Reply, Server, answer, call, text};
 use crate::shell::Shell;
 
-fn unmarked(mut value: Value) -> Value {
+pub(super) fn unmarked(mut value: Value) -> Value {
     match &mut value {
         Value::Object(fields) => {
             fields.remove("cache_control");
@@ -21,7 +21,7 @@ fn unmarked(mut value: Value) -> Value {
     value
 }
 
-fn items_sent(dialect: Dialect, body: &Value) -> &Vec<Value> {
+pub(super) fn items_sent(dialect: Dialect, body: &Value) -> &Vec<Value> {
     body[if dialect == Dialect::Responses { "input" } else { "messages" }].as_array().expect("a conversation")
 }
 

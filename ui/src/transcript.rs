@@ -178,6 +178,7 @@ impl Transcript {
             | Fact::LogRepaired(_) => self.push(Cell::Recorded(Arc::clone(entry))),
             Fact::SessionStarted(_)
             | Fact::SettingsChanged(_)
+            | Fact::ContextChanged(_)
             | Fact::ProviderUsage(_)
             | Fact::SessionFork(_)
             | Fact::HeadMoved(_)

@@ -4,15 +4,16 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::protocol::event::{
-    Cost, DecidedBy, Delivery, Entry, Fact, HistoryCompaction, Label, Mode, PlanItem, RestoreReason, Rule, Scope,
-    SessionStarted, SettingsChanged, ToolResult, Toolset, TurnEnded, TurnStatus, Usage, UserCommand,
+    Cost, DecidedBy, Delivery, Entry, Fact, Label, Mode, PlanItem, RestoreReason, Rule, Scope, SessionStarted,
+    SettingsChanged, Surroundings, ToolResult, Toolset, TurnEnded, TurnStatus, Usage, UserCommand,
 };
 
 mod item; // items of a request
+mod sent; // what the requests so far have told the model
 
-pub(crate) use item::json_len;
 pub use item::{Item, Piece};
-use item::{command_text, piece_of, result_of};
+use item::{NOT_RUN, command_text, not_run, piece_of, result_of, summary_text};
+pub(crate) use item::{documents_text, json_len};
 
 /// The settings of a Session after the last change.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -83,6 +84,8 @@ pub struct History {
     compactions: Vec<usize>,
     items: Vec<Item>,
     item_bytes: usize,
+    /// The surroundings that the items tell of last; `None` if no item does.
+    told: Option<Surroundings>,
     /// How often an Entry was folded into items, for the test of how the cost grows.
     #[cfg(test)]
     folded: usize,
@@ -216,6 +219,7 @@ impl History {
             | Fact::ToolResult(_)
             | Fact::BranchSummary(_)
             | Fact::FilesRestored(_)
+            | Fact::ContextChanged(_)
             | Fact::SkillActivation(_) => {
                 if conversation {
                     self.path.push(index);
@@ -278,6 +282,7 @@ impl History {
     fn refold(&mut self) {
         self.measured = None;
         self.items.clear();
+        self.told = None;
         self.item_bytes = 0;
         self.open_calls.clear();
         self.open_command = None;
@@ -341,6 +346,9 @@ impl History {
             // An answer may continue after a call; only the next answer follows the results.
             Piece::Assistant { .. } | Piece::Reasoning { .. } if self.open_calls_of == entry.turn => {}
             Piece::User { .. } | Piece::Assistant { .. } | Piece::Reasoning { .. } => self.close_open_calls(),
+        }
+        if let Fact::ContextChanged(it) = &entry.fact {
+            self.told = Some(it.surroundings.clone());
         }
         self.item_bytes += len;
         self.items.push(Item::Recorded(Arc::clone(entry)));
@@ -558,17 +566,6 @@ impl History {
     }
 }
 
-const NOT_RUN: &str =
-    "[error] the call was cut off before its result was recorded. Use: check what it did before running it again";
-
-fn not_run(id: String) -> Piece<'static> {
-    Piece::Result { id: id.into(), output: NOT_RUN.into(), images: (&[]).into(), is_error: true }
-}
-
-fn summary_text(it: &HistoryCompaction) -> String {
-    format!("<summary of=\"the earlier conversation\">\n{}\n</summary>", it.summary)
-}
-
 /// Whether a Turn begins with this Entry.
 pub fn starts_turn(fact: &Fact) -> bool {
     is_request(fact) || matches!(fact, Fact::UserCommand(_))
@@ -587,7 +584,7 @@ pub fn is_request(fact: &Fact) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::event::{HeadMoved, SessionId, ToolCall, UserMessage, now};
+    use crate::protocol::event::{HeadMoved, HistoryCompaction, SessionId, ToolCall, UserMessage, now};
 
     fn log(facts: Vec<Fact>) -> History {
         let id = SessionId::now();

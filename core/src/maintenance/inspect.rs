@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::call::Registry;
+use crate::context::ledger::{Ledger, kind_of, ledger, spec_bytes};
 use crate::context::prompt;
 use crate::conversation::history::{History, Item, Piece};
-use crate::protocol::event::{Entry, Fact};
-use crate::protocol::tool_spec::ToolSpec;
+use crate::protocol::event::Entry;
 use crate::provider::choose::Providers;
 use crate::provider::models::ModelInfo;
 use crate::provider::preset::PLAIN;
@@ -49,6 +49,9 @@ pub struct Inspection {
     pub parts: Vec<Part>,
     /// The largest items of the conversation.
     pub largest: Vec<LargeItem>,
+    /// Each segment of the window, with its tokens and its age.
+    #[serde(skip)]
+    pub ledger: Ledger,
 }
 
 /// All content of one kind.
@@ -86,13 +89,9 @@ pub fn inspect(
     providers: &Providers,
 ) -> Inspection {
     let seq = entries.last().map(|entry| entry.seq);
-    let prompts = entries.iter().rev().find_map(|entry| match &entry.fact {
-        Fact::UserMessage(it) => Some(it.unattended),
-        _ => None,
-    });
     let history = History::fold(entries);
     let toolset = history.settings.toolset;
-    let tools = if prompts == Some(true) { registry.specs_unattended(toolset) } else { registry.specs(toolset) };
+    let tools = if history.is_attended() { registry.specs(toolset) } else { registry.specs_unattended(toolset) };
     let request = prompt::request(&history, tools, blobs, session);
     let settings = &history.settings;
     let (body, note) = match providers.connect(&settings.provider) {
@@ -102,6 +101,7 @@ pub fn inspect(
             Some(format!("{} is not configured here; this is the request in the responses dialect", settings.provider)),
         ),
     };
+    let window = providers.window(&settings.provider, &settings.model);
     let request = body.request();
     let bytes = body.size();
     let mut parts = vec![
@@ -133,7 +133,8 @@ pub fn inspect(
         bytes,
         tokens_estimated: bytes / 4,
         tokens_last_reported: history.last_input,
-        window: providers.window(&settings.provider, &settings.model),
+        ledger: ledger(&history, &body, window),
+        window,
         request: body,
         parts,
         largest,
@@ -142,20 +143,6 @@ pub fn inspect(
 
 fn part(name: &str, count: usize, bytes: usize) -> Part {
     Part { name: name.to_owned(), count, bytes, tokens: bytes / 4 }
-}
-
-fn spec_bytes(spec: &ToolSpec) -> usize {
-    spec.name.len() + spec.description.len() + spec.parameters.to_string().len()
-}
-
-fn kind_of(item: &Item) -> &'static str {
-    match item.piece() {
-        Piece::User { .. } => "the user",
-        Piece::Assistant { .. } => "answers",
-        Piece::Reasoning { .. } => "thinking",
-        Piece::Call { .. } => "tool calls",
-        Piece::Result { .. } => "tool results",
-    }
 }
 
 fn begins(item: &Item) -> String {

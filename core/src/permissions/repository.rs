@@ -86,15 +86,22 @@ fn linked(top: &Path, file: &Path) -> Option<Repository> {
 }
 
 /// The text of a regular file that is not a symlink. It never waits for another process.
-pub(super) fn read(path: &Path) -> Option<String> {
+pub(crate) fn read(path: &Path) -> Option<String> {
     String::from_utf8(bytes(path, LONGEST_CONFIG)?).ok()
 }
 
-fn bytes(path: &Path, most: u64) -> Option<Vec<u8>> {
+/// Opens a regular file that is not a symlink, and returns its length in bytes. It never waits for another process.
+pub(crate) fn open(path: &Path) -> Option<(fs::File, u64)> {
     let flags = (rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW).bits();
     let file = fs::OpenOptions::new().read(true).custom_flags(i32::try_from(flags).ok()?).open(path).ok()?;
     let metadata = file.metadata().ok()?;
-    if !metadata.is_file() || metadata.len() > most {
+    metadata.is_file().then_some((file, metadata.len()))
+}
+
+/// The bytes of such a file, if it has at most so many.
+pub(crate) fn bytes(path: &Path, most: u64) -> Option<Vec<u8>> {
+    let (file, len) = open(path)?;
+    if len > most {
         return None;
     }
     let mut bytes = Vec::new();

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{Attachment, Delivery, Mode, Rule, SettingsChanged, Toolset};
+use crate::protocol::event::{Attachment, Delivery, EditorDocument, Mode, Rule, SettingsChanged, Toolset};
 use crate::protocol::trust::TrustAnswer;
 
 /// One request of a Presenter to a Session. Events report its effects.
@@ -128,6 +128,9 @@ pub enum Input {
         /// Whether it is pinned from now on.
         pinned: bool,
     },
+    /// Start a Turn in which the model writes or improves AGENTS.md, from a sketch that the Session makes of the
+    /// repository.
+    Init,
     /// Change model, effort, mode or name.
     Set(SettingsChange),
     /// Activate a skill: its text joins the conversation.
@@ -191,6 +194,14 @@ impl Input {
         kinds.filter_map(|it| Some(it["properties"]["type"]["const"].as_str()?.to_owned())).collect()
     }
 
+    /// Returns the message of the user, if the Input is one.
+    pub(crate) const fn message(&self) -> Option<&Message> {
+        match self {
+            Input::Prompt(message) | Input::Steer(message) | Input::FollowUp(message) => Some(message),
+            _ => None,
+        }
+    }
+
     /// Returns the name of the request, as in its `type` field. A refusal refers to its Input by this name.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -215,6 +226,7 @@ impl Input {
             Input::Fork { .. } => "fork",
             Input::Label { .. } => "label",
             Input::Pin { .. } => "pin",
+            Input::Init => "init",
             Input::Set(_) => "set",
             Input::ActivateSkill { .. } => "activate_skill",
         }
@@ -252,11 +264,52 @@ pub struct Message {
     /// Images; the Harness stores them before the Session records the message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
+    /// What the user's editor shows; at most 32 documents and 64 KiB of text in all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub context: Vec<EditorDocument>,
 }
 
 impl<T: Into<String>> From<T> for Message {
     fn from(text: T) -> Message {
-        Message { text: text.into(), attachments: Vec::new() }
+        Message { text: text.into(), ..Message::default() }
+    }
+}
+
+/// The most editor documents of one message.
+const MAX_DOCUMENTS: usize = 32;
+/// The most text of all editor documents of one message, bytes.
+const MAX_TEXT: usize = 64 << 10;
+/// The longest path of an editor document, bytes.
+const MAX_PATH: usize = 4_096;
+
+impl Message {
+    /// Checks what the user's editor shows.
+    ///
+    /// # Errors
+    /// `INVALID_ARGS` for too many or too long documents, a path with control characters, or lines in the wrong order.
+    pub(crate) fn check_context(&self) -> Result<()> {
+        let invalid = |message: String, fix: &str| Err(Error::new(Code::InvalidArgs, message, fix));
+        if self.context.len() > MAX_DOCUMENTS {
+            let message =
+                format!("the context has {} documents; at most {MAX_DOCUMENTS} are taken", self.context.len());
+            return invalid(message, "send those that matter for the prompt");
+        }
+        let text: usize = self.context.iter().map(|it| it.text.len()).sum();
+        if text > MAX_TEXT {
+            let message = format!("the context has {} KB of text; at most {} KB are taken", text >> 10, MAX_TEXT >> 10);
+            return invalid(message, "send the lines that matter; the model reads files by itself");
+        }
+        for (at, document) in self.context.iter().enumerate() {
+            let EditorDocument { path, lines, .. } = document;
+            if path.is_empty() || path.len() > MAX_PATH || path.chars().any(char::is_control) {
+                let message = format!("`context[{at}].path` is empty, too long or holds a control character");
+                return invalid(message, "a path relative to the workspace, or an absolute one");
+            }
+            if lines.is_some_and(|it| it.from == 0 || it.to < it.from) {
+                return invalid(format!("`context[{at}].lines` has no line"), "lines from 1 on, `from` before `to`");
+            }
+        }
+        Ok(())
     }
 }
 

@@ -91,6 +91,7 @@ fn is_sync_point(fact: &Fact) -> bool {
         Fact::SettingsChanged(_)
         | Fact::Reasoning(_)
         | Fact::ToolCall(_)
+        | Fact::ContextChanged(_)
         | Fact::SkillActivation(_)
         | Fact::PlanUpdated(_)
         | Fact::ProviderUsage(_)

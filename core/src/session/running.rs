@@ -35,15 +35,8 @@ impl Session {
         message: Message,
         delivery: Delivery,
     ) -> Result<Accepted> {
-        let Message { text, attachments } = message;
-        self.warn_of_images(&attachments);
-        self.begin(
-            input,
-            UserMessage { text, delivery, attachments, unattended: !self.services.options.can_ask }.into(),
-            Turn::run,
-            Status::Thinking,
-        )
-        .await
+        let message = self.said(message, delivery);
+        self.begin(input, message.into(), Turn::run, Status::Thinking).await
     }
 
     /// The user's own command is a Turn that asks no model.
@@ -82,6 +75,13 @@ impl Session {
         self.work = Some(Work { job: Job::Turn(RunningTurn::new(number, steered)), input, task, reports });
         self.set_status(status);
         Ok(Accepted { turn: Some(number), ..Accepted::default() })
+    }
+
+    /// The message as it is recorded.
+    fn said(&mut self, message: Message, delivery: Delivery) -> UserMessage {
+        let Message { text, attachments, context } = message;
+        self.warn_of_images(&attachments);
+        UserMessage { text, delivery, attachments, context }
     }
 
     /// A model that sees no images is told that there are some; the user is told that.
@@ -182,26 +182,19 @@ impl Session {
     /// Between two requests every call has its result, so steers may join the conversation.
     async fn next_step(&mut self) -> Result<Next> {
         let turn = self.work.as_ref().and_then(Work::turn).map(|turn| turn.number);
-        while let Some(Message { text, attachments }) = self.steer.pop_front() {
-            self.warn_of_images(&attachments);
-            self.record(
-                turn,
-                UserMessage {
-                    text,
-                    delivery: Delivery::Steer,
-                    attachments,
-                    unattended: !self.services.options.can_ask,
-                }
-                .into(),
-            )
-            .await?;
+        while let Some(message) = self.steer.pop_front() {
+            let message = self.said(message, Delivery::Steer);
+            self.record(turn, message.into()).await?;
             self.publish_queue();
         }
         self.mark_steered();
+        self.tell_surroundings(turn).await?;
         if let Some(request) = self.relieve_pressure().await? {
             self.set_status(Status::Compacting);
             return Ok(Next::Summarize(request));
         }
+        // A compaction may have replaced what told of the last change.
+        self.tell_surroundings(turn).await?;
         self.draft = Default::default();
         self.set_status(Status::Thinking);
         let settings = &self.history.settings;

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use super::handle::Reply;
 use crate::call::Answers;
-use crate::protocol::event::{Approval, Cost, Form, Usage};
+use crate::protocol::event::{Approval, Cost, Form, GitState, Usage};
 use crate::protocol::input::Decision;
 use crate::turn::Report;
 
@@ -37,6 +37,8 @@ pub(super) struct RunningTurn {
     pub(super) usage: Usage,
     pub(super) cost: Cost,
     pub(super) tool_calls: u64,
+    /// The repository as it was when the Turn began; `None` until the Session has looked.
+    pub(super) repository: Option<Option<GitState>>,
     /// Oldest first; none replaces another.
     pub(super) approvals: Vec<OpenApproval>,
     pub(super) forms: Vec<OpenForm>,
@@ -67,6 +69,7 @@ impl RunningTurn {
             usage: Usage::default(),
             cost: Cost::default(),
             tool_calls: 0,
+            repository: None,
             approvals: Vec::new(),
             forms: Vec::new(),
         }

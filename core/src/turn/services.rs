@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use crate::call::{Context, ReadSet, Registry};
 use crate::config::SummaryAuthor;
+use crate::context::documents::{self, Sources};
+use crate::context::environment::Posture;
 use crate::context::library::Library;
 use crate::context::skills::Skill;
 use crate::files::snapshot::SessionSnapshot;
@@ -13,7 +15,7 @@ use crate::files::workspace::Workspace;
 use crate::process::Stopping;
 use crate::process::jobs::Jobs;
 use crate::protocol::error::Result;
-use crate::protocol::event::{Rule, SessionId, Toolset};
+use crate::protocol::event::{ContextDocument, Mode, Rule, SessionId, Surroundings, Toolset};
 use crate::protocol::input::RuleReach;
 use crate::protocol::rule::Reach;
 use crate::protocol::sandbox::Tier;
@@ -85,6 +87,8 @@ pub(crate) struct Services {
     /// The folder of the Session's saved outputs; there is none outside a Session.
     pub(crate) outputs: Option<PathBuf>,
     pub(crate) user_folder: Option<PathBuf>,
+    /// The folder that pixir was started in.
+    pub(crate) started_in: Option<PathBuf>,
     /// The folder of the workspace's Logs.
     pub(crate) logs: PathBuf,
     /// The disk that the Logs are on.
@@ -113,6 +117,17 @@ impl Services {
 
     pub(crate) fn skills(&self) -> Vec<Skill> {
         self.library.skills()
+    }
+
+    /// Collects what the model is told before the conversation of a new Session.
+    pub(crate) fn documents(&self, mode: Mode, toolset: Toolset) -> (Vec<ContextDocument>, Surroundings) {
+        let sources = Sources {
+            workspace: &self.workspace,
+            user_folder: self.user_folder.as_deref(),
+            started_in: self.started_in.as_deref(),
+            variables: &self.environment,
+        };
+        documents::collect(sources, Posture { mode, toolset, attended: self.options.can_ask })
     }
 
     /// Creates the context of a call, without progress, saved output and asker.

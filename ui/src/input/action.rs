@@ -250,6 +250,7 @@ actions! {
     UndoTurn: ("undo", &[], "undo the file changes of a turn; previewed first").idle().slash("undo", "[turn]", "Undo{dry_run}, then Undo{}");
     RedoTurn: ("redo", &[], "redo what was last undone; previewed first").idle().slash("redo", "", "Redo{dry_run}, then Redo{}");
     CompactHistory: ("compact", &[], "replace older history by a summary; previewed first").idle().slash("compact", "[keep in mind]", "Compact{dry_run}, then Compact{}");
+    InitInstructions: ("init", &[], "the model writes AGENTS.md from a sketch of this repository").idle().slash("init", "", "Init");
     ActivateSkill: ("skill", &[], "add a SKILL.md to the conversation").idle().slash("skill", "[name] [task]", "ActivateSkill{name, args}");
     ShowUsage: ("usage", &[], "tokens and cost: this branch, the session, each model and turn").slash("usage", "", "prints it");
     Copy: ("copy", &[], "copy the last answer, or a labelled part").slash("copy", "[answer|code]", "writes the clipboard");

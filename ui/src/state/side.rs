@@ -106,6 +106,7 @@ impl Digest {
             | Fact::ToolCall(_)
             | Fact::ToolResult(_)
             | Fact::PermissionDecision(_)
+            | Fact::ContextChanged(_)
             | Fact::SkillActivation(_)
             | Fact::PlanUpdated(_)
             | Fact::ProviderUsage(_)

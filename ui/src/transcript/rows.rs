@@ -282,6 +282,7 @@ fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> 
         }
         Fact::SessionStarted(_)
         | Fact::SettingsChanged(_)
+        | Fact::ContextChanged(_)
         | Fact::UserCommand(_)
         | Fact::ToolCall(_)
         | Fact::ToolResult(_)

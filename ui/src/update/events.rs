@@ -112,6 +112,7 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
         | Fact::Reasoning(_)
         | Fact::ToolCall(_)
         | Fact::ToolResult(_)
+        | Fact::ContextChanged(_)
         | Fact::SkillActivation(_)
         | Fact::PlanUpdated(_)
         | Fact::ProviderUsage(_)

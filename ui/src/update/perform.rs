@@ -117,6 +117,7 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         Action::UndoTurn => return travel::undo(state, args),
         Action::RedoTurn => return travel::redo(),
         Action::CompactHistory => return settings::compact(state, args),
+        Action::InitInstructions => return vec![Effect::Send(Input::Init)],
         Action::ActivateSkill => return settings::skill(state, args),
         Action::ShowUsage => settings::usage(state),
         Action::Copy => return read::copy(state, args),

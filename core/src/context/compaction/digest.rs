@@ -116,6 +116,7 @@ impl Digest {
             | Fact::SettingsChanged(_)
             | Fact::UserCommand(_)
             | Fact::Reasoning(_)
+            | Fact::ContextChanged(_)
             | Fact::PermissionDecision(_)
             | Fact::PlanUpdated(_)
             | Fact::ProviderUsage(_)

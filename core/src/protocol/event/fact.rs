@@ -11,9 +11,13 @@ use super::open::{self, Understood};
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, ErrorBody, Result};
 
+mod context; // documents, surroundings, what the editor shows
 mod parent; // the Session that started another one
 mod rule; // the rules of the user
 
+pub use context::{
+    ContextChanged, ContextDocument, EditorDocument, EditorDocumentKind, GitState, LineRange, Surroundings, UserMessage,
+};
 pub use parent::ParentSession;
 pub use rule::{Rule, Scope};
 
@@ -109,6 +113,8 @@ facts! {
     ToolResult = "tool_result", true;
     /// A verdict on a call: who decided, and by which rule.
     PermissionDecision = "permission_decision", false;
+    /// The mode, the toolset, the repository or who can answer changed; the model reads it where it stands.
+    ContextChanged = "context_changed", true;
     /// A skill was activated: its text joined the conversation.
     SkillActivation = "skill_activation", true;
     /// The whole plan after a change.
@@ -170,6 +176,9 @@ pub struct SessionStarted {
     /// Context documents (`AGENTS.md` of the workspace and the user) as they were at the start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<ContextDocument>,
+    /// The surroundings that those documents tell of; absent in Logs of older builds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surroundings: Option<Surroundings>,
     /// The parent, if another Session started this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentSession>,
@@ -216,15 +225,6 @@ impl Toolset {
             Error::new(Code::ConfigInvalid, message, "choose typed, run or both").with("input", name)
         })
     }
-}
-
-/// A text placed before the conversation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ContextDocument {
-    /// A path, or `environment`.
-    pub source: String,
-    /// The text.
-    pub text: String,
 }
 
 /// What may run without asking.
@@ -312,22 +312,6 @@ pub enum Delivery {
     Steer,
     /// It waited for the Turn to end and started the next.
     FollowUp,
-}
-
-/// A message of the user.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct UserMessage {
-    /// The text as typed.
-    pub text: String,
-    /// How it was delivered.
-    #[serde(default)]
-    pub delivery: Delivery,
-    /// Images sent with it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub attachments: Vec<Attachment>,
-    /// No user could answer questions of the model from then on, so the model was offered no tool that asks.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub unattended: bool,
 }
 
 /// A command that the user ran.

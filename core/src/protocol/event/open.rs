@@ -30,6 +30,7 @@ fn reading_of_unknown(set: &str) -> Option<&'static str> {
         "TurnStatus" => "incomplete",
         "ErrorKind" => "command_failed",
         "CallKind" => "other",
+        "EditorDocumentKind" => "open_file",
         _ => return None,
     })
 }

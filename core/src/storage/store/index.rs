@@ -116,6 +116,7 @@ impl Summary {
             | Fact::Reasoning(_)
             | Fact::ToolResult(_)
             | Fact::PermissionDecision(_)
+            | Fact::ContextChanged(_)
             | Fact::SkillActivation(_)
             | Fact::PlanUpdated(_)
             | Fact::HistoryCompaction(_)

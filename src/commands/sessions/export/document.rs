@@ -140,6 +140,7 @@ impl<'a> Document<'a> {
             Fact::TurnEnded(it) if it.status != TurnStatus::Completed => Block::Ended(it),
             Fact::SessionStarted(_)
             | Fact::Reasoning(_)
+            | Fact::ContextChanged(_)
             | Fact::ProviderUsage(_)
             | Fact::HeadMoved(_)
             | Fact::Label(_)

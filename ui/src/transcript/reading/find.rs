@@ -236,6 +236,7 @@ fn each_text(fact: &Fact, mut see: impl FnMut(&str, Kind)) {
         Fact::PermissionDecision(_)
         | Fact::SessionStarted(_)
         | Fact::SettingsChanged(_)
+        | Fact::ContextChanged(_)
         | Fact::ProviderUsage(_)
         | Fact::SessionFork(_)
         | Fact::HeadMoved(_)

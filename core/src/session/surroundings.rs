@@ -1,0 +1,74 @@
+//! What the model knows about its surroundings is kept current: a change is appended to the conversation.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Session;
+use super::work::Work;
+use crate::context::environment::{self, Posture};
+use crate::context::sketch;
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{ContextChanged, Delivery, GitState};
+use crate::protocol::input::Accepted;
+
+/// A Session that began less than this ago has just told of the repository.
+const JUST_NOW: Duration = Duration::from_secs(2);
+/// How long the Session waits for the file system, which may not answer.
+const MOST_WAIT: Duration = Duration::from_millis(100);
+
+impl Session {
+    /// Appends what has changed since the model was told last. It is called between two requests, when every call has its
+    /// result, so the item stands where a message of the user could. The repository is looked at once a Turn.
+    pub(super) async fn tell_surroundings(&mut self, turn: Option<u32>) -> Result<()> {
+        let Some(running) = self.work.as_ref().and_then(Work::turn) else { return Ok(()) };
+        let seen = running.repository.clone();
+        let settings = &self.history.settings;
+        let attended = self.services.options.can_ask;
+        let posture = Posture { mode: settings.mode, toolset: settings.toolset, attended };
+        let told = self.history.told_surroundings(&posture.with(None));
+        let git = match seen {
+            Some(seen) => seen,
+            None => self.look_at_repository(told.git.clone()).await,
+        };
+        if let Some(running) = self.work.as_mut().and_then(Work::turn_mut) {
+            running.repository = Some(git.clone());
+        }
+        let surroundings = posture.with(git);
+        let documents = environment::changes(&told, &surroundings);
+        if documents.is_empty() {
+            return Ok(());
+        }
+        self.record(turn, ContextChanged { surroundings, documents }.into()).await
+    }
+
+    /// The repository as it is now, or as the model was told where there is no need to look or no answer.
+    async fn look_at_repository(&self, told: Option<GitState>) -> Option<GitState> {
+        if !self.may_have_another_repository() {
+            return told;
+        }
+        let workspace = Arc::clone(&self.services.workspace);
+        let look = tokio::task::spawn_blocking(move || environment::git_state(workspace.root()));
+        match tokio::time::timeout(MOST_WAIT, look).await {
+            Ok(Ok(looked)) => looked,
+            Ok(Err(_)) | Err(_) => told,
+        }
+    }
+
+    /// Starts a Turn in which the model writes AGENTS.md.
+    pub(super) async fn begin_init(&mut self, input: &'static str) -> Result<Accepted> {
+        let workspace = Arc::clone(&self.services.workspace);
+        let sketched = tokio::task::spawn_blocking(move || sketch::prompt(&workspace)).await;
+        let prompt =
+            sketched.map_err(|e| Error::new(Code::CommandFailed, format!("sketch AGENTS.md: {e}"), "try again"))?;
+        self.begin_turn(input, prompt.into(), Delivery::Prompt).await
+    }
+
+    /// The repository may stand otherwise than the model was told. A Log of an older build never told of it, and goes on
+    /// so.
+    fn may_have_another_repository(&self) -> bool {
+        let began = self.history.entries().first().map(|first| first.ts);
+        let age = began.and_then(|began| Duration::try_from(jiff::Timestamp::now().duration_since(began)).ok());
+        let is_new = self.history.turns <= 1 && age.is_some_and(|age| age < JUST_NOW);
+        self.history.started.surroundings.is_some() && !is_new
+    }
+}
