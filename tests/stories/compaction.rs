@@ -1,12 +1,15 @@
 //! Compaction: on demand, at the threshold, and after a refused request.
 
+use std::io::Write as _;
+use std::process::Stdio;
+
 use serde_json::json;
 
 use super::turns::{assert_balanced, run};
 use crate::driver::{Pixir, says};
 use crate::pty::Terminal;
 use crate::server::{Act, Dialect, Gate, Reply, Server, call, event, raw, text};
-use crate::shell::{Shell, entries};
+use crate::shell::{Shell, entries, ran};
 
 /// A window that the user believes to be large; only the server's refusal shows that it is not.
 const ROOMY: &str = "[models.\"custom/m\"]\nwindow = 200000\n";
@@ -326,4 +329,44 @@ fn recall_finds_what_a_compaction_has_replaced() {
     assert!(!summary.as_str().expect("text").contains("turquoise"), "only recall can find it");
     let result = log.iter().find(|e| e["type"] == "tool_result").expect("a result");
     assert!(result["data"]["output"].as_str().expect("text").contains("turquoise"), "{result}");
+}
+
+/// Broken builds: one whose `recall` leaves out what a compaction replaced; one whose second summary forgets the first.
+#[test]
+fn ten_facts_of_early_answers_are_known_after_many_compactions() {
+    let shell = Shell::new(&[]);
+    let names = ["ada", "bell", "cobol", "dart", "erlang", "forth", "go", "haskell", "idris", "julia"];
+    let name = |n: usize| names.get(n).map_or_else(|| format!("other-{n}"), |name| (*name).to_owned());
+    let port = |n: usize| 20_000 + n * 7;
+    let tasks = 60;
+    let mut replies: Vec<Reply> =
+        (0..tasks).map(|n| text(&format!("{} listens on {}. {}", name(n), port(n), "filler ".repeat(700)))).collect();
+    let calls =
+        (0..10).map(|n| (format!("c{n}"), "recall".to_owned(), json!({ "query": format!("{} listens", name(n)) })));
+    replies.push(Reply::Answer { text: String::new(), calls: calls.collect() });
+    replies.push(text("I know them all."));
+    let server = Server::counting(replies, 8_192);
+    let flags =
+        ["--base-url", &server.url, "--dialect", "chat", "--model", "other", "--config", "compaction.summary=pixir"];
+    let args = flags.into_iter().chain(["--headless", "--input", "jsonl"]);
+    let mut child = shell.command(args).stdin(Stdio::piped()).spawn().expect("it starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    for n in 0..=tasks {
+        writeln!(stdin, "{}", json!({ "id": n, "type": "prompt", "text": format!("which port has {}?", name(n)) }))
+            .expect("it reads");
+    }
+    drop(stdin);
+    let ran = ran(child.wait_with_output().expect("it ends"));
+    assert_eq!((ran.code, ran.lines().last().expect("a result")["output"].as_str()), (0, Some("I know them all.")));
+    let log = entries(&shell.logs()[0]);
+    let compactions = log.iter().filter(|e| e["type"] == "history_compaction").count();
+    assert!(compactions >= 10, "{compactions}");
+    let results: Vec<&serde_json::Value> = log.iter().filter(|e| e["type"] == "tool_result").collect();
+    let sent = server.bodies().pop().expect("a request").to_string();
+    for (n, result) in results.iter().enumerate() {
+        let output = result["data"]["output"].as_str().expect("text");
+        let fact = format!("{} listens on {}", name(n), port(n));
+        assert!(output.contains(&fact) && sent.contains(&port(n).to_string()), "{fact}: {output}");
+    }
+    assert_eq!(results.len(), 10);
 }

@@ -145,7 +145,7 @@ pub(super) fn task() -> Task {
                 ]),
             ],
         ],
-        most: [1_000_000, 1_000_000],
+        most: [31_500, 17_500],
         check: |shell| {
             assert!(shell.read("README.md").contains("`dots`"), "the docs have it");
             assert_eq!(shell.read("CHANGELOG.md"), "- The format `dots`.\n");

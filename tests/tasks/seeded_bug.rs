@@ -85,7 +85,7 @@ pub(super) fn task() -> Task {
                 )]),
             ],
         ],
-        most: [1_000_000, 1_000_000],
+        most: [38_500, 15_800],
         check: |shell| assert!(shell.read("humane/number.py").contains("if value >= power:"), "it is fixed"),
     }
 }

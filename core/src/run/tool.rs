@@ -51,9 +51,7 @@ impl Tool for Run {
                 &["command"],
             ),
             reads_only: false,
-            streams:
-                "stdin goes to the first command; stdout is the output, and stderr and errors are added on failure"
-                    .into(),
+            streams: "stdin goes to the first command; stdout is the output, and stderr and errors follow it".into(),
         }
     }
 
@@ -142,6 +140,6 @@ fn description(is_listed: impl Fn(&Builtin) -> bool) -> String {
     let line = |it: &Builtin| format!("{} — {}\n", it.name, it.about);
     let list: String = BUILTINS.iter().filter(|it| is_listed(it)).map(line).collect();
     format!(
-        "Run commands, joined with | && || ; in the workspace. Available commands:\n{list}Any other name is a program, run without a shell: no redirection, variables or substitution. A command without arguments prints its usage."
+        "Run commands, joined with | && || ; in the workspace. Available commands:\n{list}Any other name is a program, run without a shell. A command without arguments prints its usage."
     )
 }

@@ -60,7 +60,7 @@ impl Tool for Bash {
                 &["command"],
             ),
             reads_only: false,
-            streams: "stdin is empty; stdout is the output, and stderr is added on failure".into(),
+            streams: "stdin is empty; stdout and stderr are the output, in the order of their writing".into(),
         }
     }
 

@@ -133,7 +133,7 @@ impl AlwaysView {
                 RuleReach::Project => "in this project",
                 RuleReach::User => "everywhere",
             };
-            let what = fit(&visible(&rules::shown(scope)), columns.saturating_sub(20));
+            let what = fit(&covered(scope), columns.saturating_sub(20));
             lines.push(Line::from(vec![
                 Span::styled(if at == self.chosen { "▸ " } else { "  " }, theme.fg(theme.accent)),
                 Span::styled(what, if at == self.chosen { theme.bold() } else { theme.fg(theme.text) }),
@@ -168,5 +168,13 @@ impl AlwaysView {
         for (y, line) in (inner.y..inner.bottom()).zip(lines) {
             canvas.line(line, Rect { y, height: 1, ..inner });
         }
+    }
+}
+
+/// What a rule covers, as lists show it.
+pub(super) fn covered(scope: &Scope) -> String {
+    match scope {
+        Scope::FileChanges => "every change of files".to_owned(),
+        other => visible(&rules::shown(other)),
     }
 }

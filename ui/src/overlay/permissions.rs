@@ -4,10 +4,10 @@ use pixir_core::Input;
 use pixir_core::event::{DecidedBy, Fact, Mode, Rule, Verdict};
 use pixir_core::history::History;
 use pixir_core::rule::SavedRule;
-use pixir_core::rules;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+use super::always::covered;
 use super::{Notification, Outcome, Paint, panel};
 use crate::render::text::{fit, visible};
 use crate::terminal::canvas::Canvas;
@@ -163,7 +163,7 @@ impl PermissionsView {
             Some(end) => format!("  {} until {}", it.holds.name(), end.strftime("%Y-%m-%d %H:%M UTC")),
             None => format!("  {}", it.holds.name()),
         };
-        let what = fit(&visible(&rules::shown(scope)), columns.saturating_sub(8 + tail.chars().count()));
+        let what = fit(&covered(scope), columns.saturating_sub(8 + tail.chars().count()));
         Line::from(vec![
             Span::styled(if is_chosen { "▸ " } else { "  " }, theme.fg(theme.accent)),
             Span::styled(format!("{effect} "), theme.fg(colour)),

@@ -9,6 +9,9 @@ use super::diff;
 use super::text::{visible, wrap_lines};
 use crate::theme::Theme;
 
+/// Diffs of so many lines together need no list of the files before them.
+const SHORT: usize = 16;
+
 /// The lines of a preview: the target in full, then the diff; for several steps also their list.
 pub(crate) fn lines(preview: &Preview, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut lines =
@@ -27,8 +30,11 @@ pub(crate) fn lines(preview: &Preview, columns: usize, theme: &Theme) -> Vec<Lin
             [Span::styled(visible_command(&step.target), theme.fg(theme.text)), Span::styled(size, theme.dim())];
         wrap_lines(&target, columns, &first, &[Span::raw("  ")])
     };
-    // The list of steps comes before their diffs, because these may be long.
-    if preview.steps.len() > 1 {
+    let changed: usize =
+        preview.steps.iter().filter_map(|step| step.diff.as_ref()).map(|diff| diff.lines().count()).sum();
+    let all_have_diffs = preview.steps.iter().all(|step| step.diff.is_some());
+    // The list of steps comes before their diffs where these are long.
+    if preview.steps.len() > 1 && (!all_have_diffs || changed > SHORT) {
         lines.extend(preview.steps.iter().flat_map(&step_line));
     }
     for step in &preview.steps {

@@ -194,7 +194,7 @@ fn ls(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
 
 pub(super) const FIND: Builtin = Builtin {
     name: "find",
-    about: "find files by name",
+    about: "files by name",
     usage: "[path…] [-name GLOB] [-iname GLOB] [-path GLOB] [-type f|d|l] [-maxdepth N] [-mindepth N] [-not TEST]",
     subcommands: &[],
     details: "Files that .gitignore excludes are left out. All tests must hold; -not negates the next one.\nTo process each file: find … | grep …, or bash -c 'find … -exec …'.\nExit 0 even when nothing is found.",
@@ -355,7 +355,7 @@ fn diff(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
 
 pub(super) const TEST: Builtin = Builtin {
     name: "test",
-    about: "check a condition, as test -f a.txt does; it runs no tests",
+    about: "check a condition (test -f a.txt); runs no tests",
     usage: "-e|-f|-d|-s <path>, -n|-z <text>, <text> =|!= <text>, <n> -eq|-ne|-lt|-le|-gt|-ge <n>",
     subcommands: &[],
     details: "-e  it exists   -f  it is a file   -d  it is a folder   -s  it is not empty\n`!` in front negates the test. Exit 0 when the test holds, else 1.",

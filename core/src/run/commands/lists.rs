@@ -347,7 +347,7 @@ fn uniq(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
 
 pub(super) const CUT: Builtin = Builtin {
     name: "cut",
-    about: "cut fields or characters out of lines (-d -f -c)",
+    about: "fields or characters of lines (-d -f -c)",
     usage: "-f LIST [-d CHAR] [-s] | -c LIST | -b LIST [path…]",
     subcommands: &[],
     details: "LIST has the form 1,3-5,7-\n-f  fields, separated by tabs or the character of -d   -s  leave out lines without a separator\n-c  characters   -b  bytes",

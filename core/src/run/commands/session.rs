@@ -160,7 +160,7 @@ pub(super) const SKILL: Builtin = Builtin {
 
 pub(super) const MEMORY: Builtin = Builtin {
     name: "memory",
-    about: "search past sessions; store notes for later ones",
+    about: "search past sessions, store notes",
     usage: "",
     subcommands: &[
         ("search", "<query> [-t topic_id] [-k keyword]"),

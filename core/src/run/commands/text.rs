@@ -15,7 +15,7 @@ const MAX_TAIL: usize = 64 << 20;
 
 pub(super) const CAT: Builtin = Builtin {
     name: "cat",
-    about: "read text files; images: see, other bytes: cat -b",
+    about: "text files (images: see; other bytes: -b)",
     usage: "[-n] [-b] <path>…",
     subcommands: &[],
     details: "-n  number the lines\n-b  as base64\n-   as a path is stdin",
