@@ -237,6 +237,7 @@ impl<'a> TurnReport<'a> {
             | Fact::Reasoning(_)
             | Fact::PermissionDecision(_)
             | Fact::SkillActivation(_)
+            | Fact::SkillIndex(_)
             | Fact::PlanUpdated(_)
             | Fact::HistoryCompaction(_)
             | Fact::SessionFork(_)

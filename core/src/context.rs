@@ -5,3 +5,4 @@ pub(crate) mod contributions; // what a workspace brings along, in force only wi
 pub(crate) mod library; // past Sessions, memories and skills, for tools to search
 pub mod prompt; // instructions, context, tools and History as one request
 pub(crate) mod skills; // find, read and activate SKILL.md
+pub(crate) mod templates; // messages that the user sends by a name

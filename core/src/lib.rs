@@ -59,7 +59,8 @@ pub use storage::{blobs::Blobs, log, rules as saved_rules, store, trust::TrustDe
 pub use context::{
     contributions::{NotRead, ProjectFile, project_config},
     prompt,
-    skills::{Origin, Skill},
+    skills::{Fields, Finding, Skill, Validated, Weight},
+    templates::Template,
 };
 pub use conversation::{history, tree, usage};
 pub use files::changes;

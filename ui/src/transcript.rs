@@ -183,6 +183,7 @@ impl Transcript {
             | Fact::HeadMoved(_)
             | Fact::Label(_)
             | Fact::MemoryFact(_)
+            | Fact::SkillIndex(_)
             | Fact::Unknown { .. } => {}
         }
     }

@@ -4,15 +4,15 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::protocol::event::{
-    Cost, Delivery, Entry, Fact, HistoryCompaction, Label, Mode, PlanItem, RestoreReason, Rule, Scope, SessionStarted,
-    SettingsChanged, ToolResult, Toolset, TurnEnded, TurnStatus, Usage, UserCommand,
+    Cost, Delivery, Entry, Fact, Label, Mode, PlanItem, RestoreReason, Rule, Scope, SessionStarted, SettingsChanged,
+    ToolResult, Toolset, TurnEnded, TurnStatus, Usage, UserCommand,
 };
 
 mod item; // items of a request
 
 pub(crate) use item::json_len;
 pub use item::{Item, Piece};
-use item::{command_text, piece_of, result_of};
+use item::{NOT_RUN, command_text, not_run, piece_of, result_of, summary_text};
 
 /// The settings of a Session after the last change.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -216,7 +216,8 @@ impl History {
             | Fact::ToolResult(_)
             | Fact::BranchSummary(_)
             | Fact::FilesRestored(_)
-            | Fact::SkillActivation(_) => {
+            | Fact::SkillActivation(_)
+            | Fact::SkillIndex(_) => {
                 if conversation {
                     self.path.push(index);
                     self.fold_item(&entry);
@@ -343,7 +344,12 @@ impl History {
             Piece::User { .. } | Piece::Assistant { .. } | Piece::Reasoning { .. } => self.close_open_calls(),
         }
         self.item_bytes += len;
-        self.items.push(Item::Recorded(Arc::clone(entry)));
+        // The model reads the list of skills before the message that it answers. No request was sent between the two.
+        let before = match (&entry.fact, self.items.last()) {
+            (Fact::SkillIndex(_), Some(Item::Recorded(last))) => usize::from(is_request(&last.fact)),
+            (_, _) => 0,
+        };
+        self.items.insert(self.items.len() - before, Item::Recorded(Arc::clone(entry)));
     }
 
     /// Folds a command of the user and its output into one user message for the model.
@@ -558,17 +564,6 @@ impl History {
     }
 }
 
-const NOT_RUN: &str =
-    "[error] the call was cut off before its result was recorded. Use: check what it did before running it again";
-
-fn not_run(id: String) -> Piece<'static> {
-    Piece::Result { id: id.into(), output: NOT_RUN.into(), images: (&[]).into(), is_error: true }
-}
-
-fn summary_text(it: &HistoryCompaction) -> String {
-    format!("<summary of=\"the earlier conversation\">\n{}\n</summary>", it.summary)
-}
-
 /// Whether a Turn begins with this Entry.
 pub fn starts_turn(fact: &Fact) -> bool {
     is_request(fact) || matches!(fact, Fact::UserCommand(_))
@@ -587,7 +582,7 @@ pub fn is_request(fact: &Fact) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::event::{HeadMoved, SessionId, ToolCall, UserMessage, now};
+    use crate::protocol::event::{HeadMoved, HistoryCompaction, SessionId, ToolCall, UserMessage, now};
 
     fn log(facts: Vec<Fact>) -> History {
         let id = SessionId::now();

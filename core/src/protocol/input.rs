@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{Attachment, Delivery, Mode, Rule, SettingsChanged, Toolset};
+use crate::protocol::event::{Attachment, Delivery, Mode, Rule, SettingsChanged, TemplateUse, Toolset};
 use crate::protocol::trust::TrustAnswer;
 
 /// One request of a Presenter to a Session. Events report its effects.
@@ -136,6 +136,17 @@ pub enum Input {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
     },
+    /// Send the message that a prompt template makes. While a Turn runs, it waits like a follow-up.
+    UseTemplate {
+        /// The template's name.
+        name: String,
+        /// What fills its placeholders.
+        #[serde(default)]
+        args: String,
+        /// Images for the message.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
+    },
 }
 
 /// A change of settings that a Presenter requests; only the changed settings are present. It is recorded as
@@ -199,6 +210,7 @@ impl Input {
             Input::Pin { .. } => "pin",
             Input::Set(_) => "set",
             Input::ActivateSkill { .. } => "activate_skill",
+            Input::UseTemplate { .. } => "use_template",
         }
     }
 }
@@ -234,11 +246,14 @@ pub struct Message {
     /// Images; the Harness stores them before the Session records the message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
+    /// The template that made the text. Only the Session sets it.
+    #[serde(skip)]
+    pub template: Option<Box<TemplateUse>>,
 }
 
 impl<T: Into<String>> From<T> for Message {
     fn from(text: T) -> Message {
-        Message { text: text.into(), attachments: Vec::new() }
+        Message { text: text.into(), ..Message::default() }
     }
 }
 

@@ -92,6 +92,7 @@ fn is_sync_point(fact: &Fact) -> bool {
         | Fact::Reasoning(_)
         | Fact::ToolCall(_)
         | Fact::SkillActivation(_)
+        | Fact::SkillIndex(_)
         | Fact::PlanUpdated(_)
         | Fact::ProviderUsage(_)
         | Fact::Label(_)

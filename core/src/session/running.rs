@@ -35,9 +35,10 @@ impl Session {
         message: Message,
         delivery: Delivery,
     ) -> Result<Accepted> {
-        let Message { text, attachments } = message;
+        let Message { text, attachments, template } = message;
         self.warn_of_images(&attachments);
-        self.begin(input, UserMessage { text, delivery, attachments }.into(), Turn::run, Status::Thinking).await
+        self.begin(input, UserMessage { text, delivery, attachments, template }.into(), Turn::run, Status::Thinking)
+            .await
     }
 
     /// The user's own command is a Turn that asks no model.
@@ -136,6 +137,10 @@ impl Session {
             Some(Report::Compact { attempt, window, tokens, reply }) => {
                 let _ = reply.send(self.make_room(attempt, window, tokens).await);
             }
+            Some(Report::OfferSkills { index, reply }) => match self.offer_skills(index).await {
+                Ok(()) => drop(reply.send(())),
+                Err(error) => self.abandon(error),
+            },
             Some(Report::FallBack { reason, reply }) => match self.fall_back(&reason).await {
                 Ok(found) => drop(reply.send(found)),
                 Err(error) => self.abandon(error),
@@ -173,9 +178,9 @@ impl Session {
     /// Between two requests every call has its result, so steers may join the conversation.
     async fn next_step(&mut self) -> Result<Next> {
         let turn = self.work.as_ref().and_then(Work::turn).map(|turn| turn.number);
-        while let Some(Message { text, attachments }) = self.steer.pop_front() {
+        while let Some(Message { text, attachments, template }) = self.steer.pop_front() {
             self.warn_of_images(&attachments);
-            self.record(turn, UserMessage { text, delivery: Delivery::Steer, attachments }.into()).await?;
+            self.record(turn, UserMessage { text, delivery: Delivery::Steer, attachments, template }.into()).await?;
             self.publish_queue();
         }
         self.mark_steered();
@@ -183,6 +188,7 @@ impl Session {
             self.set_status(Status::Compacting);
             return Ok(Next::Summarize(request));
         }
+        self.offer_skills_again().await?;
         self.draft = Default::default();
         self.set_status(Status::Thinking);
         let settings = &self.history.settings;

@@ -107,6 +107,7 @@ impl Digest {
             | Fact::ToolResult(_)
             | Fact::PermissionDecision(_)
             | Fact::SkillActivation(_)
+            | Fact::SkillIndex(_)
             | Fact::PlanUpdated(_)
             | Fact::ProviderUsage(_)
             | Fact::SessionFork(_)

@@ -61,7 +61,7 @@ pub(super) fn submit(state: &mut State, if_busy: IfBusy) -> Vec<Effect> {
     if let Some(marker) = state.composer.images.missing(&text) {
         state.say(format!("{marker} belongs to another session; attach the image again"));
     }
-    vec![Effect::message(input(Message { text, attachments }))]
+    vec![Effect::message(input(Message { text, attachments, ..Message::default() }))]
 }
 
 /// Runs `!cmd`, or `!!cmd`, whose output the model does not see.

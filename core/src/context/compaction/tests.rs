@@ -39,7 +39,7 @@ impl Talk {
 
     fn ask(&mut self, text: &str) -> u64 {
         self.turn += 1;
-        self.add(UserMessage { text: text.into(), delivery: Delivery::Prompt, attachments: Vec::new() })
+        self.add(UserMessage { text: text.into(), delivery: Delivery::Prompt, ..UserMessage::default() })
     }
 
     fn answer(&mut self, text: &str) -> u64 {

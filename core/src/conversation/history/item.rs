@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::protocol::event::{Attachment, BranchSummary, Entry, Fact, FilesRestored, RestoreReason};
+use crate::protocol::event::{
+    ActivatedBy, Attachment, BranchSummary, Entry, Fact, FilesRestored, HistoryCompaction, RestoreReason,
+};
 
 /// The size of any image in estimates, in bytes of text: about a thousand tokens.
 const IMAGE: usize = 4_000;
@@ -176,9 +178,17 @@ fn object(args: &Value) -> Cow<'_, Value> {
 pub(super) fn piece_of(fact: &Fact) -> Option<Piece<'_>> {
     Some(match fact {
         Fact::UserMessage(it) => Piece::User { text: Cow::Borrowed(&it.text), images: Cow::Borrowed(&it.attachments) },
-        Fact::SkillActivation(it) => {
-            Piece::text(format!("<skill name=\"{}\" path=\"{}\">\n{}\n</skill>", it.name, it.path, it.body))
-        }
+        Fact::SkillActivation(it) => match it.by {
+            ActivatedBy::User => Piece::text(format!(
+                "<skill name=\"{}\" path=\"{}\">\n{}\n</skill>",
+                attribute(&it.name),
+                attribute(&it.path),
+                it.body
+            )),
+            // The result of the model's call has the text.
+            ActivatedBy::Model => return None,
+        },
+        Fact::SkillIndex(it) => Piece::text(&it.text),
         Fact::BranchSummary(it) => Piece::text(branch_text(it)),
         Fact::FilesRestored(it) => Piece::text(restored_text(it)?),
         Fact::AssistantMessage(it) if !it.partial && !it.text.is_empty() => {
@@ -245,6 +255,7 @@ pub(super) fn result_of(fact: &Fact) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
         | Fact::ToolCall(_)
         | Fact::PermissionDecision(_)
         | Fact::SkillActivation(_)
+        | Fact::SkillIndex(_)
         | Fact::PlanUpdated(_)
         | Fact::ProviderUsage(_)
         | Fact::HistoryCompaction(_)
@@ -258,6 +269,27 @@ pub(super) fn result_of(fact: &Fact) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
         | Fact::LogRepaired(_)
         | Fact::Unknown { .. } => None,
     }
+}
+
+/// A text that cannot end the attribute, or the tag, that it stands in.
+fn attribute(text: &str) -> Cow<'_, str> {
+    if !text.contains(['"', '<', '>']) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;"))
+}
+
+pub(super) const NOT_RUN: &str =
+    "[error] the call was cut off before its result was recorded. Use: check what it did before running it again";
+
+/// The result of a call that has none.
+pub(super) fn not_run(id: String) -> Piece<'static> {
+    Piece::Result { id: id.into(), output: NOT_RUN.into(), images: (&[]).into(), is_error: true }
+}
+
+/// What stands for the part of a conversation that a compaction replaced.
+pub(super) fn summary_text(it: &HistoryCompaction) -> String {
+    format!("<summary of=\"the earlier conversation\">\n{}\n</summary>", it.summary)
 }
 
 const UNREADABLE: &str = "[error] a newer pixir recorded this result in a form that this one cannot read";

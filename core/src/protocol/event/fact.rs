@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::open::{self, Understood};
+use super::skill::{SkillActivation, SkillIndex, TemplateUse};
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, ErrorBody, Result};
 
@@ -106,6 +107,8 @@ facts! {
     PermissionDecision = "permission_decision", false;
     /// A skill was activated: its text joined the conversation.
     SkillActivation = "skill_activation", true;
+    /// The skills that the model may use, as far as the list changed.
+    SkillIndex = "skill_index", true;
     /// The whole plan after a change.
     PlanUpdated = "plan_updated", false;
     /// Tokens and cost of one request.
@@ -322,7 +325,7 @@ pub enum Delivery {
 /// A message of the user.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UserMessage {
-    /// The text as typed.
+    /// The text as typed, or as a template made it.
     pub text: String,
     /// How it was delivered.
     #[serde(default)]
@@ -330,6 +333,9 @@ pub struct UserMessage {
     /// Images sent with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
+    /// The prompt template that the text was expanded from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<Box<TemplateUse>>,
 }
 
 /// A command that the user ran.
@@ -756,20 +762,6 @@ impl<'de> Visitor<'de> for RuleVisitor {
             (None, None) => Rule::Deny(Scope::Unknown),
         })
     }
-}
-
-/// An activated skill.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SkillActivation {
-    /// The skill's name.
-    pub name: String,
-    /// The path of its `SKILL.md`.
-    pub path: String,
-    /// What the user wants it to work on.
-    #[serde(default)]
-    pub args: String,
-    /// The text that joined the conversation.
-    pub body: String,
 }
 
 /// One step of the plan.

@@ -30,6 +30,10 @@ fn reading_of_unknown(set: &str) -> Option<&'static str> {
         "TurnStatus" => "incomplete",
         "ErrorKind" => "command_failed",
         "CallKind" => "other",
+        // The source that is trusted least.
+        "Origin" => "workspace",
+        // The text stays an item of the conversation.
+        "ActivatedBy" => "user",
         _ => return None,
     })
 }

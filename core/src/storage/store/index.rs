@@ -117,6 +117,7 @@ impl Summary {
             | Fact::ToolResult(_)
             | Fact::PermissionDecision(_)
             | Fact::SkillActivation(_)
+            | Fact::SkillIndex(_)
             | Fact::PlanUpdated(_)
             | Fact::HistoryCompaction(_)
             | Fact::BranchSummary(_)
