@@ -17,6 +17,7 @@ use crate::output::{Output, chatter, exit_code, versioned};
 use crate::remedies;
 
 pub(crate) mod narration; // events as lines of text
+pub(crate) mod template; // prompt templates without a screen
 
 use narration::Narrator;
 
@@ -25,7 +26,8 @@ const MOST_DIFF: usize = 20_000;
 
 /// One headless Turn: its input and output.
 pub(crate) struct Job<'a> {
-    pub(crate) prompt: String,
+    /// A prompt, or the template that makes one.
+    pub(crate) prompt: Input,
     pub(crate) skill: Option<String>,
     /// Whether the Session has earlier entries.
     pub(crate) resumed: bool,
@@ -65,7 +67,7 @@ pub(crate) async fn run(handle: &Handle, job: Job<'_>, mut signals: Signals) -> 
         }
     }
     if turn.refused.is_none() {
-        turn.refused = handle.request(Input::Prompt(job.prompt.clone().into())).await.err();
+        turn.refused = handle.request(job.prompt.clone()).await.err();
         turn.follow(handle, &mut watch, &mut signals).await;
     }
     handle.close().await;

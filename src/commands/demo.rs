@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pixir_core::layers::Settings;
 use pixir_core::provider::script::{Script, Scripted};
 use pixir_core::provider::{Providers, demo};
-use pixir_core::{Code, Environment, Error, Harness, Result};
+use pixir_core::{Code, Environment, Error, Harness, Input, Result};
 use tempfile::TempDir;
 
 use crate::args::RunOptions;
@@ -64,7 +64,7 @@ pub(super) fn run(cli: &Cli) -> Result<u8> {
     block_on(async {
         let handle = harness.start()?;
         let job = Job {
-            prompt: demo::PROMPT.into(),
+            prompt: Input::Prompt(demo::PROMPT.into()),
             skill: None,
             resumed: false,
             output: &cli.output,

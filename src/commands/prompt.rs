@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::args::Args;
 use crate::cli::{Attendance, Cli, Signals, block_on};
-use crate::headless::{self, Job, Narrate};
+use crate::headless::{self, Job, Narrate, template};
 use crate::start;
 use crate::terminal::{self, Open};
 
@@ -64,6 +64,7 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
             let message = format!("no model is connected: {}", harness.providers().why);
             return Err(Error::new(Code::AuthRequired, message, fix));
         }
+        let prompt = template::input(&harness, prompt);
         let handle = open.open(&harness)?;
         let job = Job {
             prompt,
