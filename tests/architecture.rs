@@ -238,7 +238,7 @@ fn files_of_the_workspace_are_opened_through_its_path_layer() {
         ("config/credentials.rs", "the user's keys"),
         ("context/library.rs", "Logs"),
         ("context/prompt.rs", "the user's AGENTS.md, and the machine's time zone"),
-        ("context/skills/found.rs", "the user's skills; `load_of` reads those of the workspace"),
+        ("context/skills/found.rs", "the user's skills; `load_from` reads those of the workspace"),
         ("context/templates.rs", "the user's templates; `of_workspace` reads those of the workspace"),
         ("maintenance/archive.rs", "Logs and saved outputs"),
         ("permissions/readers/arguments.rs", "whether a name leads elsewhere; it reads no file"),
@@ -282,7 +282,7 @@ fn every_reader_of_what_a_workspace_brings_along_goes_through_the_path_layer() {
     let core = root().join("core/src");
     let readers = [
         ("context/skills/found.rs", "fn of_workspace", "workspace.list"),
-        ("context/skills/found.rs", "fn load_of", "workspace.open_file"),
+        ("context/skills/found.rs", "fn load_from", "workspace.open_file"),
         ("context/skills/digest.rs", "fn of_folder", "workspace.list"),
         ("context/skills/digest.rs", "fn bounded", "workspace.open_file"),
         ("context/templates.rs", "fn of_workspace", "workspace.read_plain"),

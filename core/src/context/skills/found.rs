@@ -135,13 +135,14 @@ pub(crate) fn find(workspace: Option<&Workspace>, trusted: &Trusted, user_folder
 /// The skills that a workspace brings along, in the order of their folders.
 pub(crate) fn of_workspace(workspace: &Workspace, trusted: &Trusted) -> Vec<Skill> {
     let mut skills = Vec::new();
+    let mut left = digest::MAX_TOGETHER;
     for root in WORKSPACE_ROOTS {
         let names = workspace.locate(root).and_then(|at| workspace.list(&at)).unwrap_or_default();
         let folders =
             names.iter().filter_map(|(name, _)| name.strip_suffix(['/', '@'])).filter(|it| !it.starts_with('.'));
         skills.extend(folders.take(MAX_SKILLS).filter_map(|name| {
             let folder = format!("{root}/{name}");
-            match load_of(workspace, &folder, trusted) {
+            match load_from(workspace, &folder, trusted, &mut left) {
                 Ok(loaded) => Some(loaded.skill),
                 Err(e) if e.code == Code::NotFound => None,
                 Err(e) => {
@@ -156,6 +157,12 @@ pub(crate) fn of_workspace(workspace: &Workspace, trusted: &Trusted) -> Vec<Skil
 
 /// Reads the skill in this folder of the workspace.
 pub(super) fn load_of(workspace: &Workspace, folder: &str, trusted: &Trusted) -> Result<Loaded> {
+    let mut left = digest::MAX_TOGETHER;
+    load_from(workspace, folder, trusted, &mut left)
+}
+
+/// Reads one of several skills, whose folders hold at most `left` bytes together.
+fn load_from(workspace: &Workspace, folder: &str, trusted: &Trusted, left: &mut u64) -> Result<Loaded> {
     let folder = workspace.locate(folder)?;
     let is_there = |name: &str| workspace.locate(&format!("{}/{name}", folder.display()));
     let mut at = is_there(FILE)?;
@@ -168,7 +175,7 @@ pub(super) fn load_of(workspace: &Workspace, folder: &str, trusted: &Trusted) ->
     let path = workspace.path_of(&at);
     let bytes = bounded(&path, file, len)?;
     let loaded = assemble(path, Origin::Workspace, &bytes);
-    let (standing, digest) = match digest::of_folder(workspace, &folder, &bytes) {
+    let (standing, digest) = match digest::of_folder(workspace, &folder, &bytes, left) {
         Ok(digest) => (trusted.standing(&folder.display(), &digest), Some(digest)),
         Err(e) => (Standing::Unusable { why: e.message }, None),
     };

@@ -29,7 +29,11 @@ impl Text {
         };
         let mut text = match decoded.strip_prefix('\u{feff}') {
             Some(rest) => {
-                findings.push(Finding::note(1, "the file begins with a byte order mark", "save it without one"));
+                findings.push(Finding::fault(
+                    1,
+                    "the file begins with a byte order mark",
+                    "save it without one: other agents find no front matter",
+                ));
                 rest.to_owned()
             }
             None => decoded.into_owned(),

@@ -39,12 +39,12 @@ pub(super) fn check(fields: &Fields, folder: &str, line_of: impl Fn(&str) -> usi
             findings.push(Finding::fault(line, "there is no `name`; the folder's name is used", fix));
         }
         Some(name) => {
+            let fix = "use 1 to 64 of a-z, 0-9 and single hyphens";
             if let Some(why) = fault_of_name(name) {
-                findings.push(Finding::fault(
-                    line,
-                    format!("the name {why}"),
-                    "use 1 to 64 of a-z, 0-9 and single hyphens",
-                ));
+                findings.push(Finding::fault(line, format!("the name {why}"), fix));
+            } else if !name.is_ascii() {
+                let message = "the name has letters beyond a-z, which some agents do not take";
+                findings.push(Finding::note(line, message, fix));
             }
             if name != folder {
                 let fix = "name the folder as the skill, or the skill as its folder";
@@ -87,7 +87,8 @@ fn fault_of_name(name: &str) -> Option<String> {
     if count > MAX_NAME {
         return Some(format!("has {count} characters"));
     }
-    if let Some(odd) = name.chars().find(|c| !matches!(c, 'a'..='z' | '0'..='9' | '-')) {
+    let is_lower = |c: char| c.is_alphanumeric() && c.to_lowercase().eq([c]);
+    if let Some(odd) = name.chars().find(|c| *c != '-' && !is_lower(*c)) {
         return Some(format!("holds `{}`", odd.escape_debug()));
     }
     if name.starts_with('-') || name.ends_with('-') || name.contains("--") {
