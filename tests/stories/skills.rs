@@ -256,6 +256,24 @@ fn a_headless_prompt_that_begins_with_a_template_is_expanded() {
     assert_eq!((wrong.code, wrong.stderr.contains("did you mean /fix?")), (5, true), "{wrong:?}");
 }
 
+/// Broken build: a template that is looked up without its standing is sent untrusted, and after a change too.
+#[test]
+fn a_template_of_a_workspace_is_sent_only_as_the_user_trusted_it() {
+    let shell = Shell::new(&[(".pixir/prompts/fix.md", "Fix $1.")]);
+    let go = || turn(&shell, &json!([{ "text": "Done." }]), &["/fix it"]);
+    let refused = |why: &str| {
+        let ran = go();
+        assert_eq!((ran.code, ran.stderr.contains(why)), (6, true), "{ran:?}");
+        assert!(shell.logs().iter().flat_map(|log| entries(log)).all(|it| it["type"] != "user_message"), "{ran:?}");
+    };
+    refused("you do not trust it");
+    assert_eq!(shell.run(["trust"]).code, 0);
+    shell.write(".pixir/prompts/fix.md", "Delete $1.");
+    refused("it changed since you were asked about it");
+    shell.write(".pixir/prompts/fix.md", "Fix $1.");
+    assert_eq!(go().code, 0, "it is as it was");
+}
+
 #[tokio::test]
 async fn a_skill_is_activated_by_its_own_name_and_odd_names_are_harmless_on_the_screen() {
     let odd = "---\nname: \"re\\u202Ev\\e[31mx\"\ndescription: \"Bad \\e]0;x\\a words\"\n---\nLook.\n";

@@ -58,7 +58,10 @@ impl Template {
     fn expand(&self, args: &str) -> String {
         let filled = Filling { args: Some(args), by_position: true, folder: None }.fill(&self.text);
         let text = filled.text.trim();
-        if filled.used_args || args.is_empty() { text.to_owned() } else { format!("{text}\n\n{args}") }
+        if filled.used_args || args.is_empty() {
+            return text.to_owned();
+        }
+        format!("{text}\n\n{args}").trim_start().to_owned()
     }
 }
 
@@ -180,4 +183,60 @@ pub(crate) fn expand(templates: &[Template], name: &str, args: &str) -> Result<M
         digest: known.digest.clone().unwrap_or_default(),
     };
     Ok(Message { text, template: Some(Box::new(template)), ..Message::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn message(templates: &[Template], name: &str, args: &str) -> std::result::Result<String, Code> {
+        expand(templates, name, args).map(|it| it.text).map_err(|e| e.code)
+    }
+
+    #[test]
+    fn a_template_is_a_regular_file_of_its_folder_and_everything_else_is_named_or_left_out() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path().canonicalize().expect("it is there");
+        let (own, app) = (folder.join("own"), folder.join("app"));
+        for prompts in [own.join("prompts"), app.join(".pixir/prompts")] {
+            fs::create_dir_all(prompts.join("folder.md")).expect("mkdir");
+            fs::write(prompts.join("both.md"), format!("of {}", prompts.display())).expect("write");
+            fs::write(prompts.join("empty.md"), "---\ndescription: x\n---\n \n").expect("write");
+            fs::write(prompts.join("huge.md"), vec![b'x'; (64 << 10) + 1]).expect("write");
+            fs::write(prompts.join("notes.txt"), "no template").expect("write");
+            fs::write(prompts.join("two words.md"), "no name").expect("write");
+            fs::write(prompts.join(".hidden.md"), "no name").expect("write");
+            symlink("/dev/zero", prompts.join("zero.md")).expect("link");
+            rustix::fs::mkfifoat(rustix::fs::CWD, prompts.join("fifo.md"), rustix::fs::Mode::RWXU).expect("mkfifo");
+        }
+        fs::write(folder.join("secret.md"), "the secret").expect("write");
+        symlink(folder.join("secret.md"), app.join(".pixir/prompts/leak.md")).expect("link");
+        fs::write(app.join(".pixir/prompts/plain.md"), "Say it.\n").expect("write");
+        fs::write(app.join(".pixir/prompts/loop.md"), "$ARGUMENTS ".repeat(2_000)).expect("write");
+        let workspace = Workspace::open(&app).expect("a workspace");
+        let all = find(Some(&workspace), &Trusted::Everything, Some(&own));
+        let names: Vec<&str> = all.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, ["both", "empty", "fifo", "folder", "huge", "leak", "loop", "plain", "zero"]);
+        assert_eq!(
+            message(&all, "both", ""),
+            Ok(format!("of {}", own.join("prompts").display())),
+            "the user's hides it"
+        );
+        for name in ["fifo", "folder", "huge", "leak", "zero"] {
+            assert_eq!(message(&all, name, ""), Err(Code::ReadFailed), "{name}");
+        }
+        let brought = of_workspace(&workspace, &Trusted::Everything);
+        for name in ["fifo", "folder", "huge", "leak", "zero"] {
+            assert_eq!(message(&brought, name, ""), Err(Code::ReadFailed), "{name} of the workspace");
+        }
+        assert_eq!(message(&all, "empty", "x"), Ok("x".into()), "what was typed follows the text");
+        assert_eq!(message(&all, "empty", ""), Err(Code::InvalidArgs));
+        assert_eq!(message(&all, "plain", " now "), Ok("Say it.\n\nnow".into()));
+        assert_eq!(message(&all, "loop", &"x".repeat(1_000)), Err(Code::InvalidArgs), "a message has a bound");
+        let wrong = expand(&all, "plian", "").expect_err("not there");
+        assert_eq!((wrong.code, wrong.remedy), (Code::TemplateNotFound, "did you mean /plain?".into()));
+    }
 }
