@@ -40,6 +40,33 @@ fn main() {
     headless();
     tool_loop();
     screen();
+    skills();
+}
+
+/// A home with 500 skills: the first frame does not wait for them.
+fn skills() {
+    let shell = Shell::new(&[]);
+    for n in 0..500 {
+        let text =
+            format!("---\nname: skill-{n}\ndescription: {}\n---\n{}\n", "word ".repeat(40), "line\n".repeat(200));
+        let root = shell.home().parent().expect("a parent").join(".claude/skills").join(format!("skill-{n}"));
+        fs::create_dir_all(&root).expect("mkdir");
+        fs::write(root.join("SKILL.md"), text).expect("write");
+    }
+    let mut first = Vec::new();
+    for _ in 0..RUNS / 2 {
+        let began = Instant::now();
+        let mut terminal = Terminal::start(&shell, &[], 120, 40);
+        terminal.wait_for("Ask pixir");
+        first.push(began.elapsed().as_secs_f64() * 1e3);
+        terminal.wait_for("No model is connected");
+        terminal.send("\x03\x03\x03");
+        terminal.end();
+    }
+    first.sort_by(f64::total_cmp);
+    row("TUI: exec to first usable frame, 500 skills, ms", &first, "", "≤ 10");
+    let list = sorted(10, || timed(|| drop(shell.run(["skills", "list", "--json"]))));
+    row("skills list, 500 skills, ms", &list, "", "");
 }
 
 #[expect(clippy::print_stdout, reason = "a bench prints its table")]

@@ -24,6 +24,7 @@ mod resume; // continue a Session
 mod run; // a line of the run language
 mod schema; // the machine-readable contract
 mod sessions; // Sessions that are not open
+mod skills; // instructions for certain kinds of work
 mod themes; // colours and their contrast
 mod tools; // the tools of models, without a model
 mod tree; // turns and branches
@@ -103,7 +104,13 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: permissions::PermissionsCommand,
     },
-    /// Trust what this workspace brings along: its configuration and skills are in force as they are now
+    /// List, show and check skills: instructions for certain kinds of work
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Skills {
+        #[command(subcommand)]
+        command: skills::SkillsCommand,
+    },
+    /// Trust what this workspace brings along: its configuration, skills and prompt templates are in force as they are now
     #[command(
         after_help = "Examples:\n  pixir trust --dry-run\n  pixir trust\n  pixir trust --revoke\n  pixir trust --list --json"
     )]
@@ -166,6 +173,7 @@ pub(crate) fn run(command: Option<Command>, prompt: Option<String>, cli: &Cli) -
         Some(Command::Run(args)) => run::run(cli, args),
         Some(Command::Tools { command }) => tools::run(cli, command),
         Some(Command::Permissions { command }) => permissions::run(cli, command),
+        Some(Command::Skills { command }) => skills::run(cli, command),
         Some(Command::Trust(args)) => trust::run(cli, &args),
         Some(Command::Config { command }) => config::run(cli, command),
         Some(Command::Models { command }) => models::run(cli, command),

@@ -57,7 +57,12 @@ pub(crate) async fn run(handle: &Handle, input: Input, job: Job<'_>, mut signals
 /// Whether a Session at rest begins a Turn with this Input.
 fn begins_turn(input: &Input) -> bool {
     match input {
-        Input::Prompt(_) | Input::Steer(_) | Input::FollowUp(_) | Input::RunUserCommand { .. } | Input::Init => true,
+        Input::Prompt(_)
+        | Input::Steer(_)
+        | Input::FollowUp(_)
+        | Input::RunUserCommand { .. }
+        | Input::UseTemplate { .. }
+        | Input::Init => true,
         Input::ActivateSkill { args, .. } => !args.is_empty(),
         Input::Dequeue
         | Input::Interrupt

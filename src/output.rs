@@ -210,7 +210,12 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         | Code::AuthWriteFailed
         | Code::DeviceAuthFailed
         | Code::DeviceCodeUnsupported => 4,
-        Code::NotFound | Code::SessionNotFound | Code::SkillNotFound | Code::ResourceMissing | Code::NoMatch => 5,
+        Code::NotFound
+        | Code::SessionNotFound
+        | Code::SkillNotFound
+        | Code::TemplateNotFound
+        | Code::ResourceMissing
+        | Code::NoMatch => 5,
         Code::OutsideWorkspace | Code::PermissionDenied => 6,
         Code::UsageLimitReached | Code::RateLimited => 7,
         Code::Timeout

@@ -32,7 +32,7 @@ pub(crate) fn word(remedy: &Remedy) -> String {
         Remedy::RaiseLimit { limit: Limit::Rounds } => "more --max-rounds".into(),
         Remedy::RaiseLimit { limit: Limit::Tokens } => "more --max-tokens".into(),
         Remedy::RaiseLimit { limit: Limit::Cost } => "a higher --max-cost".into(),
-        Remedy::ShowSkills => "pixir run 'skill list'".into(),
+        Remedy::ShowSkills => "pixir skills list".into(),
         Remedy::UseSkill { name } => format!("--skill {name}"),
         Remedy::ListSessions { which: Sessions::Here } => "pixir sessions list".into(),
         Remedy::ListSessions { which: Sessions::All } => "pixir sessions list --all".into(),

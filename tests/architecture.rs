@@ -232,7 +232,7 @@ fn the_core_never_prints_and_never_reads_the_environment() {
 /// opens files itself opens no path of the workspace, for the reason beside it.
 #[test]
 fn files_of_the_workspace_are_opened_through_its_path_layer() {
-    const OPENS_OTHER_FILES: [(&str, &str); 29] = [
+    const OPENS_OTHER_FILES: [(&str, &str); 30] = [
         ("call/present/spill.rs", "saved outputs, in the state folder"),
         ("config.rs", "the user's configuration"),
         ("config/credentials.rs", "the user's keys"),
@@ -243,7 +243,8 @@ fn files_of_the_workspace_are_opened_through_its_path_layer() {
             "git's index; of tracked files only the status, and the content where its time differs",
         ),
         ("context/git/objects.rs", "git's objects"),
-        ("context/skills.rs", "the user's skills; `load_of` reads those of the workspace"),
+        ("context/skills/found.rs", "the user's skills; `load_from` reads those of the workspace"),
+        ("context/templates.rs", "the user's templates; `of_workspace` reads those of the workspace"),
         ("maintenance/archive.rs", "Logs and saved outputs"),
         ("permissions/readers/arguments.rs", "whether a name leads elsewhere; it reads no file"),
         (
@@ -286,10 +287,11 @@ fn files_of_the_workspace_are_opened_through_its_path_layer() {
 fn every_reader_of_what_a_workspace_brings_along_goes_through_the_path_layer() {
     let core = root().join("core/src");
     let readers = [
-        ("context/skills.rs", "fn of_workspace", "workspace.list_raw"),
-        ("context/skills.rs", "fn load_of", "workspace.open_file"),
-        ("context/skills.rs", "fn digest_of", "workspace.list"),
-        ("context/skills.rs", "fn bounded", "workspace.open_file"),
+        ("context/skills/found.rs", "fn of_workspace", "workspace.list"),
+        ("context/skills/found.rs", "fn load_from", "workspace.open_file"),
+        ("context/skills/digest.rs", "fn of_folder", "workspace.list"),
+        ("context/skills/digest.rs", "fn bounded", "workspace.open_file"),
+        ("context/templates.rs", "fn of_workspace", "workspace.read_plain"),
         ("context/documents.rs", "impl Reader<'_>", "self.workspace.open_file"),
         ("context/project.rs", "pub(crate) fn text", "workspace.open_file"),
         ("context/contributions.rs", "fn content", "workspace.read_plain"),

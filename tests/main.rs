@@ -106,6 +106,7 @@ mod stories {
     mod secrets; // secrets of the user, in no place that pixir writes
     mod self_protection; // programs and tools that turn against pixir
     mod settings; // files, environment and flags: which value holds, and how one is set
+    mod skills; // skills and prompt templates: listed, offered, activated, checked
     mod trust; // what a workspace brings along, in force only with the user's trust
     mod selection; // selecting and copying
     mod sizes; // screens of every size

@@ -39,6 +39,14 @@ pub struct Environment {
 }
 
 impl Environment {
+    /// The folders of the user's own skills, the first one first: pixir's, and those that agents share.
+    pub fn skill_folders(&self) -> Vec<PathBuf> {
+        let own = self.user_folder.as_ref().map(|folder| folder.join("skills"));
+        let home = self.variable("HOME").map(Path::new).filter(|home| home.is_absolute());
+        let shared = [".agents/skills", ".claude/skills"].into_iter().filter_map(|name| Some(home?.join(name)));
+        own.into_iter().chain(shared).collect()
+    }
+
     /// Returns an environment variable, unless it is empty.
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.environment.iter().find(|(n, v)| n == name && !v.is_empty()).map(|(_, v)| v.as_str())

@@ -13,3 +13,4 @@ mod project; // languages and commands, judged by files
 pub mod prompt; // instructions, context, tools and History as one request
 pub(crate) mod sketch; // a first AGENTS.md, made from file names
 pub(crate) mod skills; // find, read and activate SKILL.md
+pub(crate) mod templates; // messages that the user sends by a name

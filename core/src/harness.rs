@@ -7,7 +7,8 @@ use crate::call::{Context, Registry, Tool, Unattended};
 use crate::config::Environment;
 use crate::context::library::Library;
 use crate::context::sketch::{self, Sketch};
-use crate::context::skills::Skill;
+use crate::context::skills::{Skill, Validated, found};
+use crate::context::templates::Template;
 use crate::conversation::history::History;
 use crate::files::images;
 use crate::files::snapshot::SessionSnapshot;
@@ -89,6 +90,7 @@ impl Harness {
             workspace: Some(Arc::clone(&workspace)),
             trust: Some(store.trust()),
             is_trusted: options.trust_workspace,
+            skill_folders: around.skill_folders(),
             user_folder: around.user_folder.clone(),
             session: None,
         };
@@ -369,6 +371,27 @@ impl Harness {
     /// `CONFIRMATION_NEEDED` if there is a file and `replaces` is not set; `WRITE_FAILED`.
     pub fn write_sketch(&self, sketch: &Sketch, replaces: bool) -> Result<()> {
         sketch::write(&self.services.workspace, sketch, replaces)
+    }
+
+    /// A skill's text, for its user to look at: whether it can be used does not matter.
+    ///
+    /// # Errors
+    /// `READ_FAILED`, and those of the path layer.
+    pub fn skill_text(&self, skill: &Skill) -> Result<String> {
+        self.services.library.text_of(skill)
+    }
+
+    /// Checks the skills at a path: a file, a skill's folder, or a folder of skills.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is none, `READ_FAILED` for a file that cannot be read.
+    pub fn validate_skills(path: &Path) -> Result<Vec<Validated>> {
+        found::validate(path)
+    }
+
+    /// Prompt templates of the workspace and the user.
+    pub fn templates(&self) -> Vec<Template> {
+        self.services.library.templates()
     }
 
     /// What the workspace brings along that is in force only with the user's trust.

@@ -60,7 +60,8 @@ pub use context::{
     contributions::{NotRead, ProjectFile, project_config},
     ledger, prompt,
     sketch::Sketch,
-    skills::{Origin, Skill},
+    skills::{Fields, Finding, Skill, Validated, Weight},
+    templates::Template,
 };
 pub use conversation::{history, tree, usage};
 pub use files::changes;

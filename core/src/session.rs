@@ -12,7 +12,7 @@ use crate::conversation::history::{History, Settings};
 use crate::protocol::effort::Effort;
 use crate::protocol::error::{Code, Error, NoticeCode, Result};
 use crate::protocol::event::{
-    Attachment, Delivery, Event, Fact, Label, Live, LiveEvent, Printed, Refusal, SessionId, SettingsChanged, Severity,
+    Delivery, Event, Fact, Label, Live, LiveEvent, Printed, Refusal, SessionId, SettingsChanged, Severity, SkillIndex,
     Status, Trigger,
 };
 use crate::protocol::input::{Accepted, Decision, Input, Message, SettingsChange};
@@ -26,6 +26,7 @@ mod handle; // the door to a running Session
 mod queue; // messages that wait for the running Turn
 mod record; // what is recorded and published
 mod running; // the running Turn: its reports, its end
+mod skills; // skills, templates, and the index that the model reads
 mod surroundings; // what the model knows about mode, toolset and repository
 mod travel; // undo, redo, forks and moves of the head
 mod trust; // what the workspace brings along, and the user's answer
@@ -86,6 +87,8 @@ pub(crate) struct Session {
     looking: JoinSet<Looked>,
     /// A watcher was asked whether it trusts what the workspace brings along, if there is something to ask.
     was_asked: bool,
+    /// The index of skills, as the last Turn found it.
+    skill_index: Option<SkillIndex>,
     /// Callers of [`Handle::settle`].
     settling: Vec<oneshot::Sender<()>>,
 }
@@ -156,6 +159,7 @@ impl Session {
             stopping_jobs: JoinSet::new(),
             looking: JoinSet::new(),
             was_asked: false,
+            skill_index: None,
             settling: Vec::new(),
         };
         tokio::spawn(session.run(inbox, job_news));
@@ -298,6 +302,9 @@ impl Session {
             Input::Prompt(message) | Input::FollowUp(message) if self.work.is_some() => {
                 Ok(self.wait_in_line(Waiting::Say(message)))
             }
+            Input::UseTemplate { name: template, args, attachments } => {
+                self.use_template(name, &template, &args, attachments).await
+            }
             Input::Steer(message) if self.work.is_some() => Ok(self.steer(message)),
             Input::Prompt(message) | Input::FollowUp(message) | Input::Steer(message) => {
                 self.begin_turn(name, message, Delivery::Prompt).await
@@ -400,21 +407,6 @@ impl Session {
             Summary::Asked(request) => Ok(Some(Trip::Compact(request))),
             Summary::Made(compaction) => self.record(None, (*compaction).into()).await.map(|()| None),
         }
-    }
-
-    async fn activate_skill(
-        &mut self,
-        input: &'static str,
-        skill: &str,
-        args: String,
-        attachments: Vec<Attachment>,
-    ) -> Result<Accepted> {
-        let activation = self.services.library.activate(skill, &args)?;
-        self.record(None, activation.into()).await?;
-        if args.is_empty() {
-            return Ok(Accepted::default());
-        }
-        self.begin_turn(input, Message { text: args, attachments, ..Message::default() }, Delivery::Prompt).await
     }
 
     fn decide(&mut self, call_id: &str, decision: Decision) -> Result<Accepted> {

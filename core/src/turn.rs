@@ -129,6 +129,7 @@ impl Turn {
         let (provider, model) = &self.model;
         self.services.providers.prepared().await;
         self.services.providers.learn_window(provider, model).await;
+        self.offer_skills().await?;
         loop {
             if limits.max_rounds.is_some_and(|most| rounds >= most) {
                 let message = format!("the turn used all {rounds} rounds of tool calls without a final answer");
@@ -394,6 +395,16 @@ impl Turn {
     async fn compact(&self, step: &Step, attempt: u32) -> Result<Result<(), Error>, Gone> {
         let (window, tokens) = (step.facts.window, step.request.estimated_tokens());
         self.ask_session(|reply| Report::Compact { attempt, window, tokens, reply }).await
+    }
+
+    /// Reads which skills there are, and lets the Session tell the model what it does not know yet.
+    async fn offer_skills(&self) -> Result<(), Gone> {
+        let library = Arc::clone(&self.services.library);
+        match call::off_loop(move || Ok(library.index())).await {
+            Ok(index) => self.ask_session(|reply| Report::OfferSkills { index, reply }).await,
+            // Without an index the model can still list them.
+            Err(_) => Ok(()),
+        }
     }
 
     /// Continues with the next fallback model, if there is one.

@@ -38,10 +38,7 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
     if !headless && terminal::is_possible(cli) {
         return terminal::run(cli, open, prompt);
     }
-    let first = match first_prompt(cli, prompt, headless, hosted)? {
-        Some(prompt) => Some(slash::input(prompt, cli.options.dry_run)?),
-        None => None,
-    };
+    let prompt = first_prompt(cli, prompt, headless, hosted)?;
     let workspace = cli.workspace()?;
     cli.note_changed_project();
     block_on(async {
@@ -55,6 +52,7 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
             let message = format!("no model is connected: {}", harness.providers().why);
             return Err(Error::new(Code::AuthRequired, message, fix));
         }
+        let first = prompt.map(|prompt| slash::input(&harness, prompt, cli.options.dry_run)).transpose()?;
         let handle = open.open(&harness)?;
         let job = Job {
             skill: cli.options.skill.clone(),

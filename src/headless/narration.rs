@@ -70,6 +70,7 @@ impl Narrator {
             | Fact::HeadMoved(_)
             | Fact::Label(_)
             | Fact::MemoryFact(_)
+            | Fact::SkillIndex(_)
             | Fact::TurnEnded(_)
             | Fact::Unknown { .. } => None,
         }

@@ -255,6 +255,7 @@ impl<'a> Report<'a> {
             | Fact::Reasoning(_)
             | Fact::PermissionDecision(_)
             | Fact::SkillActivation(_)
+            | Fact::SkillIndex(_)
             | Fact::PlanUpdated(_)
             | Fact::HistoryCompaction(_)
             | Fact::SessionFork(_)

@@ -1,8 +1,9 @@
 //! Slash commands where there is no screen: each is its Input, and never text for a model.
 
+use pixir_core::error::nearest;
 use pixir_core::event::{Mode, Toolset};
 use pixir_core::input::{RestoreOptions, SettingsChange};
-use pixir_core::{Code, Effort, Error, Input, Result};
+use pixir_core::{Code, Effort, Error, Harness, Input, Result};
 
 /// Commands of the terminal interface that need its screen, and what does the same without it.
 const ELSEWHERE: [(&str, &str); 14] = [
@@ -26,7 +27,7 @@ const ELSEWHERE: [(&str, &str); 14] = [
 ///
 /// # Errors
 /// The command needs the screen, or its arguments are wrong.
-pub(crate) fn input(prompt: String, dry_run: bool) -> Result<Input> {
+pub(crate) fn input(harness: &Harness, prompt: String, dry_run: bool) -> Result<Input> {
     let Some(line) = prompt.strip_prefix('/') else { return Ok(Input::Prompt(prompt.into())) };
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
@@ -67,7 +68,18 @@ pub(crate) fn input(prompt: String, dry_run: bool) -> Result<Input> {
                 format!("use {instead}"),
             )
             .with("input", name)),
-            None => Ok(Input::Prompt(prompt.into())),
+            None => Ok(match template(harness, name) {
+                Some(name) => Input::UseTemplate { name, args: rest.to_owned(), attachments: Vec::new() },
+                None => Input::Prompt(prompt.into()),
+            }),
         },
     }
+}
+
+/// The name, if it is that of a prompt template, or nearly: that is a mistake, which the core reports.
+fn template(harness: &Harness, name: &str) -> Option<String> {
+    let templates = harness.templates();
+    let names = || templates.iter().map(|it| it.name.as_str());
+    let is_meant = !name.contains('/') && (names().any(|it| it == name) || nearest(name, names()).is_some());
+    is_meant.then(|| name.to_owned())
 }

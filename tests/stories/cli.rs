@@ -128,6 +128,7 @@ fn the_schema_is_the_contract() {
             "run",
             "tools",
             "permissions",
+            "skills",
             "trust",
             "config",
             "models",

@@ -133,6 +133,12 @@ pub(super) const PRINTING: &[&str] = &[
     "permissions list",
     "permissions list --json",
     "permissions add bash(make) --dry-run --json",
+    "skills list",
+    "skills list --json",
+    "skills show review",
+    "skills show review --json",
+    "skills validate review",
+    "skills validate review --json",
     "trust",
     "trust --list --json",
     "config show",
@@ -178,7 +184,8 @@ fn long_session(shell: &Shell) -> String {
 /// `Output`; nothing looks at stdout before Rust's runtime opens `/dev/null` in its place.
 #[test]
 fn every_command_reports_an_output_that_cannot_be_written() {
-    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    let skill = "---\nname: review\ndescription: Reads a diff\n---\nLook.\n";
+    let shell = Shell::new(&[("a.txt", "alpha\n"), (".claude/skills/review/SKILL.md", skill)]);
     let undone = session(&shell);
     assert_eq!(shell.run(["undo", &undone]).code, 0);
     let id = session(&shell);

@@ -273,7 +273,8 @@ impl App {
                 | Effect::LoadDiffs
                 | Effect::LoadSessions { .. }
                 | Effect::LoadModels
-                | Effect::LoadSkills => true,
+                | Effect::LoadSkills
+                | Effect::LoadOffers => true,
                 Effect::Send(_)
                 | Effect::Deliver { .. }
                 | Effect::Find { .. }
@@ -328,11 +329,8 @@ impl App {
                         );
                     }
                 }
-                Effect::LoadSkills => {
-                    if let Some(harness) = self.harness.clone() {
-                        self.spawn_blocking(move || BackgroundEvent::Skills(harness.skills()));
-                    }
-                }
+                Effect::LoadSkills => self.load_skills(),
+                Effect::LoadOffers => self.load_offers(),
                 Effect::Find { number, text } => {
                     let hay = find::haystack(&self.state.transcript, &self.state.look.more.remedies);
                     self.spawn_blocking(move || BackgroundEvent::Matches(number, find::find(&hay, &text)));

@@ -9,11 +9,11 @@ use tui_textarea::{AtomicRange, CursorMove, CursorRenderMode, TextArea, WrapMode
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
-use crate::input::action::{ActionSpec, Slash};
-use crate::input::slash;
+use crate::input::offer::Offer;
 
 mod atoms; // pastes and images, which the draft shows as markers
 mod command; // vim commands, applied to the draft
+mod completion; // what can complete the word at the caret
 mod kill; // the kill ring
 pub(crate) mod mention; // files after an `@`
 pub(crate) mod past; // earlier prompts of this and other Sessions
@@ -23,6 +23,7 @@ mod vim; // the commands of vim keys
 use atoms::places;
 pub(crate) use atoms::{Images, Pastes, dropped_image, is_image_name};
 use command::Wholes;
+pub(crate) use completion::Completion;
 use kill::{Cut, KillRing};
 use mention::Mention;
 pub(crate) use past::{Past, PastSearch};
@@ -54,6 +55,8 @@ pub(crate) struct Composer {
     dismissed: Option<String>,
     /// The files that match the letters after an `@`.
     pub(crate) files: Option<(String, Vec<String>)>,
+    /// Templates and skills by name; `None` until they are read.
+    pub(crate) offers: Option<Vec<Offer>>,
 }
 
 impl std::fmt::Debug for Composer {
@@ -85,16 +88,9 @@ impl Default for Composer {
             chosen: 0,
             dismissed: None,
             files: None,
+            offers: None,
         }
     }
-}
-
-/// A completion of the word at the caret.
-#[derive(Debug, Clone)]
-pub(crate) enum Completion {
-    Command(Slash, &'static ActionSpec),
-    /// A path of the workspace.
-    File(String),
 }
 
 impl Composer {
@@ -476,7 +472,7 @@ impl Composer {
         }
         match text.strip_prefix('/') {
             Some(word) if !word.contains([' ', '\n']) => {
-                slash::complete(word).into_iter().map(|(slash, spec)| Completion::Command(slash, spec)).collect()
+                Completion::of_slash(word, self.offers.as_deref().unwrap_or_default())
             }
             _ => Vec::new(),
         }

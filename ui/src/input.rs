@@ -3,4 +3,5 @@
 pub(crate) mod action; // the table of actions: name, keys, slash command
 pub(crate) mod keymap; // the bindings of keys to actions, by scope
 pub(crate) mod keys; // the notation of keys
+pub(crate) mod offer; // slash commands of templates and skills
 pub(crate) mod slash; // slash commands

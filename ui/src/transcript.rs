@@ -184,6 +184,7 @@ impl Transcript {
             | Fact::HeadMoved(_)
             | Fact::Label(_)
             | Fact::MemoryFact(_)
+            | Fact::SkillIndex(_)
             | Fact::Unknown { .. } => {}
         }
     }

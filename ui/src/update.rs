@@ -15,6 +15,7 @@ use crate::transcript::Direction;
 
 mod approval; // decisions about a call
 pub(crate) mod events; // Events of the Session, and results of background tasks
+pub(crate) mod offers; // slash commands of templates and skills
 mod overlay; // requests of overlays
 mod perform; // the effect of each action
 mod read; // scroll, jump, fold, search, copy
@@ -184,14 +185,7 @@ fn on_label_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
 
 /// Runs `/name rest`, typed or chosen. A command that cannot run now goes back into the composer.
 pub(crate) fn run_slash(state: &mut State, text: &str) -> Vec<Effect> {
-    let (spec, rest) = match slash::parse(text) {
-        Ok(parsed) => parsed,
-        Err(why) => {
-            state.composer.set(text);
-            state.say(why);
-            return Vec::new();
-        }
-    };
+    let Some((spec, rest)) = slash::parse(text) else { return offers::run(state, text) };
     if spec.when == When::Idle && state.is_busy() {
         state.composer.set(text);
         let name = spec.slash.map_or(spec.id, |slash| slash.name);

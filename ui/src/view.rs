@@ -426,6 +426,15 @@ fn draw_completions(state: &mut State, canvas: &mut Canvas, composer: Rect) {
                     Span::styled(fit(spec.about, room.saturating_sub(29)), theme.fg(theme.text)),
                 ])
             }
+            Completion::Offer(offer) => {
+                let name = fit(&format!(" /{} {}", offer.name, offer.hint), 28);
+                let pad = " ".repeat(28_usize.saturating_sub(width(&name)));
+                Line::from(vec![
+                    Span::styled(name, theme.fg(theme.accent)),
+                    Span::raw(pad),
+                    Span::styled(fit(&offer.about, room.saturating_sub(29)), theme.fg(theme.text)),
+                ])
+            }
             Completion::File(path) => {
                 let (folder, name) =
                     path.trim_end_matches('/').rsplit_once('/').map_or(("", path.as_str()), |(f, n)| (f, n));

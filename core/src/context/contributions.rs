@@ -1,10 +1,11 @@
-//! What a workspace brings along that is in force only with the user's trust: its configuration and its skills. All of it
+//! What a workspace brings along that is in force only with the user's trust: its configuration, skills and
+//! prompt templates. All of it
 //! is read through the path layer.
 
 use std::path::{Path, PathBuf};
 
 use crate::config::project;
-use crate::context::skills;
+use crate::context::{skills, templates};
 use crate::files::workspace::Workspace;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::trust::{Contribution, ContributionKind, Standing};
@@ -133,7 +134,7 @@ pub(crate) fn find(workspace: &Workspace, trusted: &Trusted) -> Vec<Contribution
         standing,
         digest,
     });
-    let skills = skills::of_workspace(workspace, trusted).into_iter().map(|it| {
+    let skills = skills::found::of_workspace(workspace, trusted).into_iter().map(|it| {
         let folder = it.path.parent().unwrap_or(&it.path);
         let path = folder.strip_prefix(workspace.root()).unwrap_or(folder);
         Contribution {
@@ -144,5 +145,15 @@ pub(crate) fn find(workspace: &Workspace, trusted: &Trusted) -> Vec<Contribution
             digest: it.digest,
         }
     });
-    config.into_iter().chain(skills).collect()
+    let templates = templates::of_workspace(workspace, trusted).into_iter().map(|it| {
+        let path = it.path.strip_prefix(workspace.root()).unwrap_or(&it.path);
+        Contribution {
+            kind: ContributionKind::Template,
+            path: path.display().to_string(),
+            about: it.description,
+            standing: it.standing,
+            digest: it.digest,
+        }
+    });
+    config.into_iter().chain(skills).chain(templates).collect()
 }

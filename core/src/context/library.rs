@@ -5,10 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::context::contributions;
-use crate::context::skills::{self, Skill};
+use crate::context::skills::resources::{self, Resource};
+use crate::context::skills::{Skill, activation, found, index};
+use crate::context::templates::{self, Template};
 use crate::files::workspace::Workspace;
 use crate::protocol::error::Result;
-use crate::protocol::event::{Entry, Fact, SessionId, SkillActivation};
+use crate::protocol::event::{ActivatedBy, Entry, Fact, SessionId, SkillActivation, SkillIndex};
+use crate::protocol::input::Message;
 use crate::protocol::trust::Contributions;
 use crate::storage::log;
 use crate::storage::store::{Place, Summary, summaries};
@@ -28,7 +31,9 @@ pub(crate) struct Library {
     pub(crate) trust: Option<Trust>,
     /// The workspace counts as trusted, whatever the user decided.
     pub(crate) is_trusted: bool,
-    /// The folder of the user's skills.
+    /// The folders of the user's skills, the first one first.
+    pub(crate) skill_folders: Vec<PathBuf>,
+    /// The folder of the user's prompt templates.
     pub(crate) user_folder: Option<PathBuf>,
     /// The Session that searches.
     pub(crate) session: Option<SessionId>,
@@ -63,15 +68,49 @@ pub(crate) struct Remembered {
 impl Library {
     /// Returns the skills of the workspace and of the user.
     pub(crate) fn skills(&self) -> Vec<Skill> {
-        skills::find(self.workspace.as_deref(), &self.trusted(), self.user_folder.as_deref())
+        found::find(self.workspace.as_deref(), &self.trusted(), &self.skill_folders)
     }
 
-    /// Reads a skill.
+    /// Reads a skill for an activation.
     ///
     /// # Errors
-    /// As [`skills::activate`].
-    pub(crate) fn activate(&self, name: &str, args: &str) -> Result<SkillActivation> {
-        skills::activate(&self.skills(), self.workspace.as_deref(), &self.trusted(), name, args)
+    /// As [`activation::activate`].
+    pub(crate) fn activate(&self, name: &str, args: &str, by: ActivatedBy) -> Result<SkillActivation> {
+        activation::activate(&self.skills(), self.workspace.as_deref(), &self.trusted(), (name, args), by)
+    }
+
+    /// A skill's text, for its user to look at.
+    ///
+    /// # Errors
+    /// As [`found::text_of`].
+    pub(crate) fn text_of(&self, skill: &Skill) -> Result<String> {
+        found::text_of(skill, self.workspace.as_deref(), &self.trusted())
+    }
+
+    /// Reads a file of a skill's folder, or lists a folder of it.
+    ///
+    /// # Errors
+    /// As [`resources::resource`].
+    pub(crate) fn resource(&self, name: &str, path: &str) -> Result<Resource> {
+        resources::resource(&self.skills(), self.workspace.as_deref(), &self.trusted(), (name, path))
+    }
+
+    /// The skills that a model may use, as the model reads of them.
+    pub(crate) fn index(&self) -> SkillIndex {
+        index::of(&self.skills())
+    }
+
+    /// The prompt templates of the workspace and of the user.
+    pub(crate) fn templates(&self) -> Vec<Template> {
+        templates::find(self.workspace.as_deref(), &self.trusted(), self.user_folder.as_deref())
+    }
+
+    /// The message that a template makes.
+    ///
+    /// # Errors
+    /// As [`templates::expand`].
+    pub(crate) fn expand(&self, name: &str, args: &str) -> Result<Message> {
+        templates::expand(&self.templates(), name, args)
     }
 
     /// What the workspace brings along, and how it stands.

@@ -220,7 +220,8 @@ impl History {
             | Fact::BranchSummary(_)
             | Fact::FilesRestored(_)
             | Fact::ContextChanged(_)
-            | Fact::SkillActivation(_) => {
+            | Fact::SkillActivation(_)
+            | Fact::SkillIndex(_) => {
                 if conversation {
                     self.path.push(index);
                     self.fold_item(&entry);
@@ -351,7 +352,12 @@ impl History {
             self.told = Some(it.surroundings.clone());
         }
         self.item_bytes += len;
-        self.items.push(Item::Recorded(Arc::clone(entry)));
+        // The model reads the list of skills before the message that it answers. No request was sent between the two.
+        let before = match (&entry.fact, self.items.last()) {
+            (Fact::SkillIndex(_), Some(Item::Recorded(last))) => usize::from(is_request(&last.fact)),
+            (_, _) => 0,
+        };
+        self.items.insert(self.items.len() - before, Item::Recorded(Arc::clone(entry)));
     }
 
     /// Folds a command of the user and its output into one user message for the model.

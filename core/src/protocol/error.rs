@@ -108,6 +108,7 @@ codes! {
     NotFound = "NOT_FOUND", NotFound;
     SessionNotFound = "SESSION_NOT_FOUND", NotFound;
     SkillNotFound = "SKILL_NOT_FOUND", NotFound;
+    TemplateNotFound = "TEMPLATE_NOT_FOUND", NotFound;
     ResourceMissing = "RESOURCE_MISSING", ResourceMissing;
     NoMatch = "NO_MATCH", NoMatch;
     NotUnique = "NOT_UNIQUE", NotUnique;

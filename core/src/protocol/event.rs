@@ -17,10 +17,12 @@ use crate::protocol::trust::Contributions;
 mod fact; // the payloads of Entries, one struct per type
 mod open; // reads lines of newer builds
 mod printed; // the output of a running program
+mod skill; // skills and prompt templates
 
 pub use fact::*;
 use open::Understood;
 pub use printed::Printed;
+pub use skill::{ActivatedBy, Origin, SkillActivation, SkillIndex, TemplateUse};
 
 /// The version of the envelope that this build writes.
 pub const VERSION: u8 = 1;

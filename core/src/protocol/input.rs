@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{Attachment, Delivery, EditorDocument, Mode, Rule, SettingsChanged, Toolset};
+use crate::protocol::event::{Attachment, Delivery, EditorDocument, Mode, Rule, SettingsChanged, TemplateUse, Toolset};
 use crate::protocol::trust::TrustAnswer;
 
 /// One request of a Presenter to a Session. Events report its effects.
@@ -144,6 +144,17 @@ pub enum Input {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
     },
+    /// Send the message that a prompt template makes. While a Turn runs, it waits like a follow-up.
+    UseTemplate {
+        /// The template's name.
+        name: String,
+        /// What fills its placeholders.
+        #[serde(default)]
+        args: String,
+        /// Images for the message.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
+    },
 }
 
 /// A change of settings that a Presenter requests; only the changed settings are present. It is recorded as
@@ -229,6 +240,7 @@ impl Input {
             Input::Init => "init",
             Input::Set(_) => "set",
             Input::ActivateSkill { .. } => "activate_skill",
+            Input::UseTemplate { .. } => "use_template",
         }
     }
 }
@@ -267,6 +279,9 @@ pub struct Message {
     /// What the user's editor shows; at most 32 documents and 64 KiB of text in all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<EditorDocument>,
+    /// The template that made the text. Only the Session sets it.
+    #[serde(skip)]
+    pub template: Option<Box<TemplateUse>>,
 }
 
 impl<T: Into<String>> From<T> for Message {

@@ -26,6 +26,8 @@ pub enum ContributionKind {
     Config,
     /// A skill.
     Skill,
+    /// A prompt template.
+    Template,
 }
 
 impl ContributionKind {
@@ -34,6 +36,7 @@ impl ContributionKind {
         match self {
             ContributionKind::Config => "configuration",
             ContributionKind::Skill => "skill",
+            ContributionKind::Template => "prompt template",
         }
     }
 }

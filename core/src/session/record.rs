@@ -93,6 +93,7 @@ fn is_sync_point(fact: &Fact) -> bool {
         | Fact::ToolCall(_)
         | Fact::ContextChanged(_)
         | Fact::SkillActivation(_)
+        | Fact::SkillIndex(_)
         | Fact::PlanUpdated(_)
         | Fact::ProviderUsage(_)
         | Fact::Label(_)

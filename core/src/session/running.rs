@@ -79,9 +79,9 @@ impl Session {
 
     /// The message as it is recorded.
     fn said(&mut self, message: Message, delivery: Delivery) -> UserMessage {
-        let Message { text, attachments, context } = message;
+        let Message { text, attachments, context, template } = message;
         self.warn_of_images(&attachments);
-        UserMessage { text, delivery, attachments, context }
+        UserMessage { text, delivery, attachments, context, template }
     }
 
     /// A model that sees no images is told that there are some; the user is told that.
@@ -145,6 +145,10 @@ impl Session {
             Some(Report::Compact { attempt, window, tokens, reply }) => {
                 let _ = reply.send(self.make_room(attempt, window, tokens).await);
             }
+            Some(Report::OfferSkills { index, reply }) => match self.offer_skills(index).await {
+                Ok(()) => drop(reply.send(())),
+                Err(error) => self.abandon(error),
+            },
             Some(Report::FallBack { reason, reply }) => match self.fall_back(&reason).await {
                 Ok(found) => drop(reply.send(found)),
                 Err(error) => self.abandon(error),
@@ -195,6 +199,7 @@ impl Session {
         }
         // A compaction may have replaced what told of the last change.
         self.tell_surroundings(turn).await?;
+        self.offer_skills_again().await?;
         self.draft = Default::default();
         self.set_status(Status::Thinking);
         let settings = &self.history.settings;

@@ -6,9 +6,12 @@ use serde_json::{Value, json};
 use crate::call::arguments::{self, object, text};
 use crate::call::{Context, Output, Prepared, Tool};
 use crate::context::skills::Skill;
+use crate::context::skills::resources::Resource;
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::Result;
+use crate::protocol::event::{ActivatedBy, Fact};
 use crate::protocol::tool_spec::ToolSpec;
+use crate::protocol::trust::Standing;
 
 pub(super) struct SkillsList;
 
@@ -16,8 +19,7 @@ impl Tool for SkillsList {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "skills_list".into(),
-            description: "List the skills of this workspace and of the user: instructions for certain kinds of work."
-                .into(),
+            description: "List all skills: instructions for certain kinds of work.".into(),
             parameters: object(json!({}), &[]),
             reads_only: true,
             streams: "reads nothing from stdin; prints one skill per line".into(),
@@ -37,14 +39,17 @@ impl Tool for SkillsList {
     }
 }
 
-/// One line for each skill.
+/// One line for each skill that the model may know of.
 pub(crate) fn listed(ctx: &Context) -> String {
-    let line = |it: &Skill| match it.is_active() {
-        true => format!("{}  {}\n", it.name, it.description),
+    let line = |it: &Skill| match &it.standing {
+        Standing::InForce => format!("{}  {}\n", it.name, it.description),
+        Standing::Unusable { why } => format!("{}  (cannot be used: {why})\n", it.name),
         // The words of a repository that the user does not trust are no instructions.
-        false => format!("{}  (of this workspace, which the user does not trust: it cannot be used)\n", it.name),
+        Standing::New | Standing::Inert | Standing::Changed => {
+            format!("{}  (of this workspace, which the user does not trust: it cannot be used)\n", it.name)
+        }
     };
-    ctx.library.skills().iter().map(line).collect()
+    ctx.library.skills().iter().filter(|it| !it.fields.disable_model_invocation).map(line).collect()
 }
 
 pub(super) struct SkillView;
@@ -52,27 +57,44 @@ pub(super) struct SkillView;
 #[derive(Deserialize)]
 struct Args {
     name: String,
+    #[serde(default)]
+    path: String,
 }
 
 impl Tool for SkillView {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "skill_view".into(),
-            description: "Read a skill in full before you start the work it covers.".into(),
-            parameters: object(json!({ "name": { "type": "string" } }), &["name"]),
+            description: "Read a skill before the work it covers; with path, a file or folder in it.".into(),
+            parameters: object(
+                json!({
+                    "name": { "type": "string" },
+                    "path": { "type": "string" },
+                }),
+                &["name"],
+            ),
             reads_only: true,
-            streams: "reads nothing from stdin; prints the skill's text".into(),
+            streams: "reads nothing from stdin; prints the skill's text, or the file".into(),
         }
     }
 
     fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
-        CallInfo::new(CallKind::Read, "read", format!("the skill {}", text(args, "name")))
+        let of = match text(args, "path") {
+            "" => String::new(),
+            path => format!("{path} of "),
+        };
+        CallInfo::new(CallKind::Read, "read", format!("{of}the skill {}", text(args, "name")))
     }
 
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
-        let Args { name } = arguments::parse(args)?;
-        let text = viewed(ctx, &name)?;
-        Ok(Prepared::reading("read", format!("the skill {name}"), move |ctx| Ok(Output::text(ctx, &text))))
+        let Args { name, path } = arguments::parse(args)?;
+        let viewed = View::of(ctx, &name, &path)?;
+        Ok(Prepared::reading("read", format!("the skill {name}"), move |ctx| {
+            let mut output = Output::of_files(ctx, "");
+            output.stdout.push(&viewed.text);
+            output.facts.extend(viewed.activation.clone());
+            Ok(output)
+        }))
     }
 
     fn run_command(&self) -> Option<&'static str> {
@@ -80,11 +102,39 @@ impl Tool for SkillView {
     }
 }
 
-/// A skill's text.
-///
-/// # Errors
-/// `SKILL_NOT_FOUND`, `PERMISSION_DENIED` in a workspace that is not trusted, `READ_FAILED`.
-pub(crate) fn viewed(ctx: &Context, name: &str) -> Result<String> {
-    let skill = ctx.library.activate(name, "")?;
-    Ok(format!("<skill name=\"{}\" path=\"{}\">\n{}\n</skill>\n", skill.name, skill.path, skill.body.trim_end()))
+/// What a model reads of a skill, and what is recorded of that.
+pub(crate) struct View {
+    pub(crate) text: Vec<u8>,
+    /// The skill is active from now on.
+    pub(crate) activation: Option<Fact>,
+}
+
+impl View {
+    /// A skill's text, or with a path a file of its folder.
+    ///
+    /// # Errors
+    /// `SKILL_NOT_FOUND`, `PERMISSION_DENIED` in a workspace that is not trusted or for a skill that only the user activates,
+    /// `READ_FAILED`, and those of the path layer.
+    pub(crate) fn of(ctx: &Context, name: &str, path: &str) -> Result<View> {
+        // The skill is judged in both cases, also by who may read it.
+        let skill = ctx.library.activate(name, "", ActivatedBy::Model)?;
+        if !matches!(path.trim_start_matches("./"), "" | "SKILL.md") {
+            let text = match ctx.library.resource(name, path)? {
+                Resource::File(bytes) => bytes,
+                Resource::Folder(names) => names.iter().map(|name| format!("{name}\n")).collect::<String>().into(),
+            };
+            return Ok(View { text, activation: None });
+        }
+        let beside = match ctx.library.resource(name, ".") {
+            Ok(Resource::Folder(names)) => names.into_iter().filter(|it| it != "SKILL.md").collect(),
+            Ok(Resource::File(_)) | Err(_) => Vec::new(),
+        };
+        let beside = match beside.len() {
+            0 => String::new(),
+            _ => format!("files beside it, which skill_view reads with path: {}\n", beside.join(", ")),
+        };
+        let (body, path) = (skill.body.trim_end(), &skill.path);
+        let text = format!("<skill name=\"{}\" path=\"{path}\">\n{body}\n</skill>\n{beside}", skill.name);
+        Ok(View { text: text.into(), activation: Some(skill.into()) })
+    }
 }

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::call::{Answers, Gone, Permissions};
 use crate::context::compaction::SummaryRequest;
 use crate::protocol::error::Error;
-use crate::protocol::event::{Approval, Fact, Form, Live, Toolset};
+use crate::protocol::event::{Approval, Fact, Form, Live, SkillIndex, Toolset};
 use crate::protocol::input::{Accepted, Decision};
 use crate::provider::models::ModelInfo;
 use crate::provider::{Provider, Request};
@@ -35,6 +35,8 @@ pub(crate) enum Report {
     /// The Provider rejected the request as too long, so the Session compacts its History.
     /// `attempt` counts from 1, `window` is the one that the request was built for, and `tokens` is its estimated size.
     Compact { attempt: u32, window: Option<u64>, tokens: u64, reply: oneshot::Sender<Result<(), Error>> },
+    /// The skills that the model may use, as they are at the start of the Turn.
+    OfferSkills { index: SkillIndex, reply: oneshot::Sender<()> },
     /// The patience with the Provider has ended. The reply tells whether another answers from now on.
     FallBack { reason: String, reply: oneshot::Sender<bool> },
     /// The answer broke off and is asked for again, so the Session records the part that arrived.

@@ -12,12 +12,13 @@ use super::App;
 use crate::app::clipboard::{self, Osc52};
 use crate::app::saved_draft::SavedDraft;
 use crate::composer::mention::Index;
+use crate::input::offer::Offer;
 use crate::remedy::Remedies;
 use crate::state::{Connection, Effect, Now};
 use crate::transcript::Cell;
 use crate::transcript::reading::find::Matches;
 use crate::transcript::replay::Replay;
-use crate::update::{self, events};
+use crate::update::{self, events, offers};
 
 /// The list of the workspace's files is read again when it is older than this.
 const MAX_INDEX_AGE: Duration = Duration::from_secs(20);
@@ -56,6 +57,8 @@ pub(super) enum BackgroundEvent {
     /// A report for the user about a text that was copied.
     Copied(String),
     Skills(Vec<Skill>),
+    /// The templates and skills that slash commands can name.
+    Offers(Vec<Offer>),
     /// A message with its images; or the text to put back into the composer, and the reason.
     Delivered {
         /// The open of the Session that it was written for.
@@ -109,6 +112,16 @@ impl App {
         let sender = self.sender.clone();
         let task = tokio::task::spawn_blocking(work);
         tokio::spawn(async move { drop(sender.send(task.await.unwrap_or(BackgroundEvent::Failed(failed)))) });
+    }
+
+    pub(super) fn load_skills(&mut self) {
+        let Some(harness) = self.harness.clone() else { return };
+        self.spawn_blocking(move || BackgroundEvent::Skills(harness.skills()));
+    }
+
+    pub(super) fn load_offers(&mut self) {
+        let Some(harness) = self.harness.clone() else { return };
+        self.spawn_blocking(move || BackgroundEvent::Offers(Offer::all(&harness.templates(), &harness.skills())));
     }
 
     /// Runs work whose result is only of use to the Session that is open now.
@@ -358,6 +371,10 @@ impl App {
             }
             BackgroundEvent::Models(models) => events::on_models(&mut self.state, &models),
             BackgroundEvent::Skills(skills) => events::on_skills(&mut self.state, &skills),
+            BackgroundEvent::Offers(offers) => {
+                let effects = offers::on_loaded(&mut self.state, offers);
+                Box::pin(self.perform(effects)).await;
+            }
             // Any cell may contain the code, so every visible cell is laid out again.
             BackgroundEvent::Coloured => self.state.look.generation += 1,
             BackgroundEvent::Failed(failed) => {

@@ -5,6 +5,7 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 use pixir_core::error::nearest;
 
 use crate::input::action::{ACTIONS, ActionSpec, Slash, of_slash};
+use crate::input::offer::Offer;
 
 /// All slash commands with their actions, sorted by name.
 pub(crate) fn commands() -> Vec<(Slash, &'static ActionSpec)> {
@@ -38,20 +39,25 @@ pub(crate) fn fuzzy<T>(letters: &str, items: Vec<T>, text: impl Fn(&T) -> String
 }
 
 /// Splits `/name rest`.
-///
-/// # Errors
-/// For an unknown name, a message that suggests the nearest one.
-pub(crate) fn parse(text: &str) -> Result<(&'static ActionSpec, &str), String> {
+pub(crate) fn split(text: &str) -> (&str, &str) {
     let body = text.strip_prefix('/').unwrap_or(text);
     let (name, rest) = body.split_once(char::is_whitespace).unwrap_or((body, ""));
-    match of_slash(name) {
-        Some(spec) => Ok((spec, rest.trim())),
-        None => {
-            let near = nearest(name, commands().iter().map(|(slash, _)| slash.name))
-                .map_or_else(|| "/help lists all commands".to_owned(), |near| format!("did you mean /{near}?"));
-            Err(format!("there is no command /{name}; {near}"))
-        }
-    }
+    (name, rest.trim())
+}
+
+/// The command of the table that `/name rest` names, with the rest.
+pub(crate) fn parse(text: &str) -> Option<(&'static ActionSpec, &str)> {
+    let (name, rest) = split(text);
+    Some((of_slash(name)?, rest))
+}
+
+/// The message about an unknown name, with the nearest one.
+pub(crate) fn unknown(name: &str, offers: &[Offer]) -> String {
+    let commands = commands();
+    let known = commands.iter().map(|(slash, _)| slash.name).chain(offers.iter().map(|it| it.name.as_str()));
+    let near = nearest(name, known)
+        .map_or_else(|| "/help lists all commands".to_owned(), |near| format!("did you mean /{near}?"));
+    format!("there is no command /{name}; {near}")
 }
 
 #[cfg(test)]
@@ -66,11 +72,9 @@ mod tests {
         assert_eq!(complete("").len(), commands().len());
         assert_eq!(
             parse("/skill review the diff").map(|(spec, rest)| (spec.action, rest)),
-            Ok((Action::ActivateSkill, "review the diff"))
+            Some((Action::ActivateSkill, "review the diff"))
         );
-        assert_eq!(
-            parse("/compcat").expect_err("no such command"),
-            "there is no command /compcat; did you mean /compact?"
-        );
+        assert!(parse("/compcat").is_none());
+        assert_eq!(unknown("compcat", &[]), "there is no command /compcat; did you mean /compact?");
     }
 }

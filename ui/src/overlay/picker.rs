@@ -160,10 +160,13 @@ impl Picker {
 
     fn skills(&mut self, skills: &[Skill]) {
         self.empty = "no skills; add one at .pixir/skills/<name>/SKILL.md";
-        let about = |s: &Skill| match s.warnings.first() {
+        let about = |s: &Skill| match s.warning() {
             Some(warning) => format!("{} · ⚠ {warning}", s.description),
             None => s.description.clone(),
         };
+        let mut skills: Vec<&Skill> = skills.iter().filter(|s| s.fields.user_invocable).collect();
+        // Those that can be used come first.
+        skills.sort_by_key(|s| !s.is_active());
         self.rows = skills
             .iter()
             .map(|s| Row {

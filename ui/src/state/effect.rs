@@ -34,6 +34,8 @@ pub(crate) enum Effect {
     },
     LoadModels,
     LoadSkills,
+    /// Read the templates and skills that slash commands can name.
+    LoadOffers,
     /// Search the whole conversation.
     Find {
         number: u64,

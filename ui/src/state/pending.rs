@@ -14,6 +14,8 @@ pub(crate) struct Pending {
     pub(crate) head_move: Option<PendingMove>,
     /// The instructions of `/compact`, until the user applies the preview.
     pub(crate) compact_instructions: Option<String>,
+    /// A slash command that waits until templates and skills are read.
+    pub(crate) slash: Option<String>,
     /// Images that are being read, for the draft or for a message on its way.
     pub(crate) images: usize,
 }

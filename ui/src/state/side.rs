@@ -108,6 +108,7 @@ impl Digest {
             | Fact::PermissionDecision(_)
             | Fact::ContextChanged(_)
             | Fact::SkillActivation(_)
+            | Fact::SkillIndex(_)
             | Fact::PlanUpdated(_)
             | Fact::ProviderUsage(_)
             | Fact::SessionFork(_)

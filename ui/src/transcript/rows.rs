@@ -198,8 +198,7 @@ fn user_message(it: &UserMessage, part: std::ops::Range<usize>, context: &Render
         Delivery::Steer => ("» ", theme.fg(theme.user)),
     };
     let mark = if part.start == 0 { Span::styled(mark, style) } else { Span::raw("  ") };
-    let text = &it.text[part.clone()];
-    let text = text.strip_suffix('\n').unwrap_or(text);
+    let text = it.text[part.clone()].trim_end_matches('\n');
     let mut rows = wrap(&[Span::styled(plain(text), style)], context.columns, &[mark], &[Span::raw("  ")]);
     if part.end == it.text.len() {
         rows.extend(it.attachments.iter().map(|image| {
@@ -292,6 +291,7 @@ fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> 
         | Fact::HeadMoved(_)
         | Fact::Label(_)
         | Fact::MemoryFact(_)
+        | Fact::SkillIndex(_)
         | Fact::Unknown { .. } => Vec::new(),
     }
 }

@@ -114,6 +114,7 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
         | Fact::ToolResult(_)
         | Fact::ContextChanged(_)
         | Fact::SkillActivation(_)
+        | Fact::SkillIndex(_)
         | Fact::PlanUpdated(_)
         | Fact::ProviderUsage(_)
         | Fact::HistoryCompaction(_)

@@ -2,14 +2,14 @@
 
 use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::run_slash;
+use super::{offers, run_slash};
 use crate::composer::{Completion, Composer, PastSearch};
 use crate::state::{Effect, Focus, State};
 
 /// Applies an edit to the draft.
 pub(super) fn edit(state: &mut State, edit: impl FnOnce(&mut Composer)) -> Vec<Effect> {
     edit(&mut state.composer);
-    find_mentioned(state)
+    find_offered(state)
 }
 
 /// Handles a key as a vim command, if vim is on and not in insert mode.
@@ -32,7 +32,14 @@ pub(super) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
         KeyCode::Down if state.composer.on_last_line() => state.composer.newer(),
         _ => state.composer.key(key),
     }
-    find_mentioned(state)
+    find_offered(state)
+}
+
+/// Starts to look for what can complete the word at the caret.
+fn find_offered(state: &State) -> Vec<Effect> {
+    let mut effects = find_mentioned(state);
+    effects.extend(offers::load_for(state));
+    effects
 }
 
 /// Starts the search for the file after an `@`, in the background.
@@ -112,6 +119,13 @@ pub(super) fn on_completion_key(state: &mut State, key: KeyEvent) -> Option<Vec<
             state.composer.remember(&line);
             return Some(run_slash(state, &line));
         }
+        (KeyCode::Enter, Completion::Offer(offer)) if offer.hint.is_empty() => {
+            let line = format!("/{}", offer.name);
+            state.composer.set("");
+            state.composer.remember(&line);
+            return Some(run_slash(state, &line));
+        }
+        (_, Completion::Offer(offer)) => state.composer.set(&format!("/{} ", offer.name)),
         (key, Completion::Command(slash, _)) => {
             state.composer.set(&format!("/{} ", slash.name));
             if key == KeyCode::Enter {

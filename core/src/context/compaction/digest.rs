@@ -127,6 +127,7 @@ impl Digest {
             | Fact::FilesRestored(_)
             | Fact::Label(_)
             | Fact::MemoryFact(_)
+            | Fact::SkillIndex(_)
             | Fact::TurnEnded(_)
             | Fact::LogRepaired(_)
             | Fact::Unknown { .. } => {}

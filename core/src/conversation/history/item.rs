@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::protocol::event::{
-    Attachment, BranchSummary, ContextDocument, Entry, Fact, FilesRestored, HistoryCompaction, RestoreReason,
-    UserMessage,
+    ActivatedBy, Attachment, BranchSummary, ContextDocument, Entry, Fact, FilesRestored, HistoryCompaction,
+    RestoreReason, UserMessage,
 };
 
 /// The size of any image in estimates, in bytes of text: about a thousand tokens.
@@ -180,9 +180,17 @@ pub(super) fn piece_of(fact: &Fact) -> Option<Piece<'_>> {
     Some(match fact {
         Fact::UserMessage(it) => Piece::User { text: message_text(it), images: Cow::Borrowed(&it.attachments) },
         Fact::ContextChanged(it) => Piece::text(documents_text(&it.documents)),
-        Fact::SkillActivation(it) => {
-            Piece::text(format!("<skill name=\"{}\" path=\"{}\">\n{}\n</skill>", it.name, it.path, it.body))
-        }
+        Fact::SkillActivation(it) => match it.by {
+            ActivatedBy::User => Piece::text(format!(
+                "<skill name=\"{}\" path=\"{}\">\n{}\n</skill>",
+                attribute(&it.name),
+                attribute(&it.path),
+                it.body
+            )),
+            // The result of the model's call has the text.
+            ActivatedBy::Model => return None,
+        },
+        Fact::SkillIndex(it) => Piece::text(&it.text),
         Fact::BranchSummary(it) => Piece::text(branch_text(it)),
         Fact::FilesRestored(it) => Piece::text(restored_text(it)?),
         Fact::AssistantMessage(it) if !it.partial && !it.text.is_empty() => {
@@ -249,6 +257,7 @@ pub(super) fn result_of(fact: &Fact) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
         | Fact::ToolCall(_)
         | Fact::PermissionDecision(_)
         | Fact::SkillActivation(_)
+        | Fact::SkillIndex(_)
         | Fact::PlanUpdated(_)
         | Fact::ProviderUsage(_)
         | Fact::HistoryCompaction(_)
@@ -263,6 +272,14 @@ pub(super) fn result_of(fact: &Fact) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
         | Fact::LogRepaired(_)
         | Fact::Unknown { .. } => None,
     }
+}
+
+/// A text that cannot end the attribute, or the tag, that it stands in.
+fn attribute(text: &str) -> Cow<'_, str> {
+    if !text.contains(['"', '<', '>']) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;"))
 }
 
 pub(super) const NOT_RUN: &str =

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::open::{self, Understood};
+use super::skill::{SkillActivation, SkillIndex};
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, ErrorBody, Result};
 
@@ -117,6 +118,8 @@ facts! {
     ContextChanged = "context_changed", true;
     /// A skill was activated: its text joined the conversation.
     SkillActivation = "skill_activation", true;
+    /// The skills that the model may use, as far as the list changed.
+    SkillIndex = "skill_index", true;
     /// The whole plan after a change.
     PlanUpdated = "plan_updated", false;
     /// Tokens and cost of one request.
@@ -608,20 +611,6 @@ pub struct PermissionDecision {
     /// The user's message to the model with a deny.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
-}
-
-/// An activated skill.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SkillActivation {
-    /// The skill's name.
-    pub name: String,
-    /// The path of its `SKILL.md`.
-    pub path: String,
-    /// What the user wants it to work on.
-    #[serde(default)]
-    pub args: String,
-    /// The text that joined the conversation.
-    pub body: String,
 }
 
 /// One step of the plan.

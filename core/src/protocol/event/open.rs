@@ -31,6 +31,10 @@ fn reading_of_unknown(set: &str) -> Option<&'static str> {
         "ErrorKind" => "command_failed",
         "CallKind" => "other",
         "EditorDocumentKind" => "open_file",
+        // The source that is trusted least.
+        "Origin" => "workspace",
+        // The text stays an item of the conversation.
+        "ActivatedBy" => "user",
         _ => return None,
     })
 }

@@ -13,6 +13,7 @@ use crate::protocol::event::{Fact, MemoryFact, PlanItem, Preview, Question, Step
 use crate::protocol::remedy::Remedy;
 use crate::run::chain::How;
 use crate::run::parse::Word;
+use crate::tools::skill::View;
 use crate::tools::{plan as planning, recall, skill};
 
 /// The longest note, bytes.
@@ -140,7 +141,7 @@ pub(super) const SKILL: Builtin = Builtin {
     name: "skill",
     about: "instructions for certain kinds of work",
     usage: "",
-    subcommands: &[("list", ""), ("show", "<name>")],
+    subcommands: &[("list", ""), ("show", "<name> [path]")],
     details: "",
     example: "skill list",
     stdin: Stdin::None,
@@ -148,12 +149,20 @@ pub(super) const SKILL: Builtin = Builtin {
     asks_others: false,
     touches: reads,
     run: |it, args, io| {
-        let text = match (args[0].text.as_str(), args.get(1)) {
-            ("list", _) => skill::listed(&io.ctx),
-            (_, Some(name)) => skill::viewed(&io.ctx, &name.text).map_err(in_commands)?,
+        let view = match (args[0].text.as_str(), args.get(1)) {
+            ("list", _) => View { text: skill::listed(&io.ctx).into(), activation: None },
+            (_, Some(name)) => {
+                let path = args.get(2).map_or("", |path| path.text.as_str());
+                View::of(&io.ctx, &name.text, path).map_err(in_commands)?
+            }
             (other, None) => return Err(it.subcommand_usage(other).into()),
         };
-        io.out.write_all(text.as_bytes())?;
+        if let Some(fact) = view.activation
+            && io.how == How::Really
+        {
+            io.effects.lock().facts.push(fact);
+        }
+        io.out.write_all(&view.text)?;
         Ok(0)
     },
 };

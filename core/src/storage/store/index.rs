@@ -118,6 +118,7 @@ impl Summary {
             | Fact::PermissionDecision(_)
             | Fact::ContextChanged(_)
             | Fact::SkillActivation(_)
+            | Fact::SkillIndex(_)
             | Fact::PlanUpdated(_)
             | Fact::HistoryCompaction(_)
             | Fact::BranchSummary(_)

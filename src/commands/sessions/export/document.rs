@@ -144,6 +144,7 @@ impl<'a> Document<'a> {
             | Fact::ProviderUsage(_)
             | Fact::HeadMoved(_)
             | Fact::Label(_)
+            | Fact::SkillIndex(_)
             | Fact::TurnEnded(_)
             | Fact::Unknown { .. } => return,
         };

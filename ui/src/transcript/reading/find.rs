@@ -235,6 +235,7 @@ fn each_text(fact: &Fact, mut see: impl FnMut(&str, Kind)) {
         // These entries have no cell.
         Fact::PermissionDecision(_)
         | Fact::SessionStarted(_)
+        | Fact::SkillIndex(_)
         | Fact::SettingsChanged(_)
         | Fact::ContextChanged(_)
         | Fact::ProviderUsage(_)

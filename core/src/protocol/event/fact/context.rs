@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Attachment, Delivery, Mode, Toolset};
+use crate::protocol::event::TemplateUse;
 
 /// A text placed before the conversation, or appended to it when it changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -57,7 +58,7 @@ pub struct ContextChanged {
 /// A message of the user.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UserMessage {
-    /// The text as typed.
+    /// The text as typed, or as a template made it.
     pub text: String,
     /// How it was delivered.
     #[serde(default)]
@@ -68,6 +69,9 @@ pub struct UserMessage {
     /// What the user's editor showed when the message was sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<EditorDocument>,
+    /// The prompt template that the text was expanded from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<Box<TemplateUse>>,
 }
 
 /// Something that the user's editor shows. The model reads it after the message that it came with.

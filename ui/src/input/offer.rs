@@ -1,0 +1,59 @@
+//! Slash commands that files bring along: prompt templates and skills, by their own names.
+
+use pixir_core::event::Attachment;
+use pixir_core::{Input, Skill, Template};
+
+use crate::input::action::of_slash;
+
+/// A template or a skill that `/name` stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Offer {
+    pub(crate) name: String,
+    /// What to type after the name; empty if nothing is known of it.
+    pub(crate) hint: String,
+    pub(crate) about: String,
+    pub(crate) kind: OfferKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OfferKind {
+    Template,
+    Skill,
+}
+
+impl Offer {
+    /// What can be used, sorted by name. Built-in commands keep their names, and a template keeps its name before a skill.
+    pub(crate) fn all(templates: &[Template], skills: &[Skill]) -> Vec<Offer> {
+        let hint = |hint: &Option<String>| hint.clone().unwrap_or_default();
+        let templates = templates.iter().filter(|it| it.is_active()).map(|it| Offer {
+            name: it.name.clone(),
+            hint: hint(&it.argument_hint),
+            about: it.description.clone(),
+            kind: OfferKind::Template,
+        });
+        let skills = skills.iter().filter(|it| it.is_active() && it.fields.user_invocable).map(|it| Offer {
+            name: it.name.clone(),
+            hint: hint(&it.fields.argument_hint),
+            about: it.description.clone(),
+            kind: OfferKind::Skill,
+        });
+        let mut all: Vec<Offer> = Vec::new();
+        for offer in templates.chain(skills) {
+            let is_free = of_slash(&offer.name).is_none() && all.iter().all(|it| it.name != offer.name);
+            if is_free && !offer.name.contains([' ', '/']) {
+                all.push(offer);
+            }
+        }
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    }
+
+    /// The Input of `/name args`.
+    pub(crate) fn input(&self, args: &str, attachments: Vec<Attachment>) -> Input {
+        let (name, args) = (self.name.clone(), args.to_owned());
+        match self.kind {
+            OfferKind::Template => Input::UseTemplate { name, args, attachments },
+            OfferKind::Skill => Input::ActivateSkill { name, args, attachments },
+        }
+    }
+}

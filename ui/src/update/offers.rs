@@ -1,0 +1,58 @@
+//! `/name args` of a prompt template or a skill. They are read in the background, when the user types a `/`.
+
+use crate::input::action::Action;
+use crate::input::offer::{Offer, OfferKind};
+use crate::input::slash;
+use crate::state::{Connection, Effect, State};
+
+use super::run_slash;
+
+/// Starts reading them when the user begins a slash command, so that those of now are offered.
+pub(super) fn load_for(state: &State) -> Vec<Effect> {
+    if state.composer.shown() == "/" && can_load(state) { vec![Effect::LoadOffers] } else { Vec::new() }
+}
+
+fn can_load(state: &State) -> bool {
+    state.replay.is_none() && !matches!(state.session.connection, Connection::Failed(_))
+}
+
+/// Runs `/name args`, which is no command of the table. Nobody knows yet what else it may be until the files are read.
+pub(super) fn run(state: &mut State, text: &str) -> Vec<Effect> {
+    if state.composer.offers.is_none() && can_load(state) {
+        state.pending.slash = Some(text.to_owned());
+        return vec![Effect::LoadOffers];
+    }
+    let offers = state.composer.offers.as_deref().unwrap_or_default();
+    let (name, args) = slash::split(text);
+    let Some(offer) = offers.iter().find(|it| it.name == name).cloned() else {
+        let why = slash::unknown(name, offers);
+        put_back(state, text);
+        state.say(why);
+        return Vec::new();
+    };
+    if offer.kind == OfferKind::Skill && state.is_busy() {
+        put_back(state, text);
+        let stop = state.keys.map.and_hints(&[(Action::Escape, "interrupts it")]);
+        state.say(format!("/{name} has to wait until the turn has ended{stop}"));
+        return Vec::new();
+    }
+    state.viewport.follow();
+    let attachments = state.composer.images.within(args).attachments();
+    vec![Effect::Send(offer.input(args, attachments))]
+}
+
+/// The files are read. A command that waited for that runs now.
+pub(crate) fn on_loaded(state: &mut State, offers: Vec<Offer>) -> Vec<Effect> {
+    state.composer.offers = Some(offers);
+    match state.pending.slash.take() {
+        Some(text) => run_slash(state, &text),
+        None => Vec::new(),
+    }
+}
+
+/// The text was sent a while ago, so the user may have begun another one; Up brings back the first.
+fn put_back(state: &mut State, text: &str) {
+    if state.composer.is_empty() {
+        state.composer.set(text);
+    }
+}
