@@ -232,7 +232,7 @@ fn the_core_never_prints_and_never_reads_the_environment() {
 /// opens files itself opens no path of the workspace, for the reason beside it.
 #[test]
 fn files_of_the_workspace_are_opened_through_its_path_layer() {
-    const OPENS_OTHER_FILES: [(&str, &str); 30] = [
+    const OPENS_OTHER_FILES: [(&str, &str); 31] = [
         ("call/present/spill.rs", "saved outputs, in the state folder"),
         ("config.rs", "the user's configuration"),
         ("config/credentials.rs", "the user's keys"),
@@ -264,6 +264,7 @@ fn files_of_the_workspace_are_opened_through_its_path_layer() {
         ("sandbox/enter.rs", "a file in memory of its own"),
         ("sandbox/enter/landlock.rs", "paths that it confines"),
         ("sandbox/enter/namespaces.rs", "mounts and /proc"),
+        ("sandbox/enter/neighbours.rs", "/proc of the Session's own jobs"),
         ("sandbox/probe.rs", "a folder of its own"),
         ("session.rs", "its own Log"),
         ("session/slow_disk.rs", "tests"),

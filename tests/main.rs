@@ -58,6 +58,7 @@ mod stories {
     mod escapes; // ways out of the sandbox, each tried
     mod files; // reading, searching and editing, odd files too
     mod images; // mentioned, pasted, read by a tool, sent
+    mod job_network; // what a job serves, reached by the next command
     mod jobs; // shell commands in the background
     mod processes; // no process outlives its command
     mod recall; // memories across Sessions

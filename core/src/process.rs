@@ -12,4 +12,5 @@ pub(crate) use environment::environment;
 pub(crate) use group::children;
 pub(crate) use group::{Ended, Group, Stopping, Stream, drain, joined, program};
 pub use group::{OfThePerson, adopt_orphans, between_starts};
+pub(crate) use jobs::Leader;
 pub(crate) use sweep::sweep;

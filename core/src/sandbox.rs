@@ -17,6 +17,7 @@ use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use tokio::process::Command;
 
+use crate::process::Leader;
 use crate::protocol::error::{Code, Error};
 use crate::protocol::remedy::Remedy;
 use crate::protocol::sandbox::Tier;
@@ -103,6 +104,9 @@ struct Plan {
     owner: i32,
     /// The program may use the network.
     network: bool,
+    /// Jobs of the same Session: the program shares the loopback network of the first one that lives.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    jobs: Vec<Leader>,
     /// The program is not confined; it is only ended with its owner.
     outside: bool,
     #[serde(flatten)]
@@ -176,6 +180,7 @@ impl Sandbox {
             tier: self.tier(),
             owner: i32::try_from(std::process::id()).unwrap_or_default(),
             network: matches!(policy, Policy::Network | Policy::Outside),
+            jobs: own.jobs.clone(),
             outside: policy == Policy::Outside || self.tier() == Tier::None,
             view: self.views.get_or_init(|| Views::new(&self.places)).of(policy, own),
             folder: folder.to_owned(),

@@ -20,7 +20,7 @@ const TABLE: &str = include_str!("../commands/escapes.txt");
 /// The text of every secret. No attempt may print it.
 const CANARY: &str = "canary-9f13c2";
 /// The ordinary user of the attempts, where the tests run as root.
-const NOBODY: &str = "65534";
+pub(super) const NOBODY: &str = "65534";
 
 /// One attempt: its name, where it counts, its script.
 struct Attempt {
@@ -165,6 +165,7 @@ impl Prison {
             script = numbered(&whole_word(&script, "VICTIM", &victim.id().to_string()));
             fs::write(tools.join(format!("{}.sh", it.name)), script).expect("write");
         }
+        fs::write(tools.join("serve.sh"), "sleep 1000").expect("write");
         let before = Outside::now(&top, victim.id());
         Prison { shell, user, victim, heard, marker, before }
     }
@@ -173,20 +174,26 @@ impl Prison {
         self.shell.workspace().parent().expect("a parent").to_owned()
     }
 
-    /// Tries these attempts in one Session; returns every effect.
+    /// Tries these attempts in one Session; returns every effect. `beside` is work while a job of the Session runs.
     fn tries(&mut self, tier: &str, policy: &str, attempts: &[&Attempt]) -> Vec<String> {
         let top = self.top();
         let workspace = Outside::files(&[self.shell.workspace()]);
         // `ls` is proven to look only; the other one is not, so it works.
         let command = |it: &&Attempt| format!("{} {}", if policy == "look" { "ls" } else { "attempt" }, it.name);
+        let is_beside = policy == "beside";
+        let job =
+            |name: &str, args: Value| Some(json!({ "calls": [{ "name": name, "args": args }] })).filter(|_| is_beside);
         let steps: Vec<Value> = attempts
             .chunks(20)
             .map(|some| {
                 let call = |it: &&Attempt| json!({ "name": "bash", "args": { "command": command(it), "timeout": 30 } });
                 json!({ "calls": some.iter().map(call).collect::<Vec<_>>() })
             })
+            .chain(job("job_output", json!({ "job": 1 })))
             .chain([json!({ "text": "done" })])
             .collect();
+        let begin = job("bash", json!({ "command": "attempt serve", "background": true }));
+        let steps: Vec<Value> = begin.into_iter().chain(steps).collect();
         let script = top.join("script.json");
         fs::write(&script, json!({ "steps": steps }).to_string()).expect("write");
         let logs = self.shell.logs();
@@ -205,9 +212,16 @@ impl Prison {
         let log = self.shell.logs().into_iter().find(|it| !logs.contains(it));
         let log = entries(&log.unwrap_or_else(|| panic!("no Log: {}", String::from_utf8_lossy(&ran.stderr))));
         assert_eq!(log[0]["data"]["sandbox"], tier, "the tier that was asked for");
-        let results: Vec<&Value> = log.iter().filter(|it| it["type"] == "tool_result").collect();
-        assert_eq!(results.len(), attempts.len(), "{}", String::from_utf8_lossy(&ran.stderr));
+        let mut results: Vec<&Value> = log.iter().filter(|it| it["type"] == "tool_result").collect();
         let mut effects = Vec::new();
+        if is_beside {
+            let told = results.pop().map(|it| it["data"]["output"].to_string()).unwrap_or_default();
+            if !told.contains("job 1 (running)") {
+                effects.push(format!("the job did not stay: {told}"));
+            }
+            results.remove(0);
+        }
+        assert_eq!(results.len(), attempts.len(), "{}", String::from_utf8_lossy(&ran.stderr));
         for (it, result) in attempts.iter().zip(results) {
             let output = result["data"]["output"].as_str().unwrap_or_default();
             assert!(result["data"]["exit_code"].is_number(), "{} did not run: {output}", it.name);
@@ -411,7 +425,7 @@ fn listen(file: &Path, marker: &str, heard: &Arc<Mutex<Vec<String>>>) -> u16 {
 }
 
 /// A program of this user, or of the one who runs the tests.
-fn as_user(user: Option<&str>, program: &str) -> Command {
+pub(super) fn as_user(user: Option<&str>, program: &str) -> Command {
     let Some(user) = user else { return Command::new(program) };
     let mut command = Command::new("setpriv");
     command.args(["--reuid", user, "--regid", user, "--clear-groups", "--", program]);
@@ -427,7 +441,9 @@ fn nobody_escapes(tier: &str) {
     let (mut tried, mut effects) = (0, Vec::new());
     for user in users {
         let mut prison = Prison::new(user);
-        for policy in ["look", "work"] {
+        let beside = Some("beside").filter(|_| tier == "ns");
+        for policy in ["look", "work"].into_iter().chain(beside) {
+            let kind = if policy == "look" { "look" } else { "work" };
             let here: Vec<&Attempt> = all
                 .iter()
                 .filter(|it| {
@@ -435,7 +451,7 @@ fn nobody_escapes(tier: &str) {
                         let named: Vec<&&str> = it.only.iter().filter(|word| kinds.contains(word)).collect();
                         named.is_empty() || named.iter().any(|word| **word == one)
                     };
-                    is_here(["ns", "ll"], tier) && is_here(["look", "work"], policy)
+                    is_here(["ns", "ll"], tier) && is_here(["look", "work"], kind)
                 })
                 .collect();
             tried += here.len();

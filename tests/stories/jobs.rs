@@ -156,7 +156,10 @@ fn server(port: u16) -> String {
 fn a_job_is_waited_for_until_it_listens_or_prints_a_line() {
     let free = || std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     for (flags, told) in [
-        (vec!["--write", "--sandbox", "ns"], ", in a network of its own: other commands cannot reach it"),
+        (
+            vec!["--write", "--sandbox", "ns"],
+            " in the sandbox: a command with the network does not reach it, nor does the user",
+        ),
         (vec!["--write", "--sandbox", "ns", "--allow", "network"], ""),
         (vec!["--write", "--sandbox", "ll", "--allow", "network"], ""),
     ] {

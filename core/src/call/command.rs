@@ -31,22 +31,43 @@ impl Line {
         Line { program: "bash".into(), args: vec!["-c".into(), command.into()], folder, runs_unasked }
     }
 
+    /// What the program may do.
+    fn policy(&self, ctx: &Context) -> Policy {
+        if self.runs_unasked { Policy::Look } else { ctx.policy }
+    }
+
+    /// Whether the program, as a job, shares its network with the commands after it.
+    pub(crate) fn shares(&self, ctx: &Context) -> bool {
+        self.policy(ctx) == Policy::Work && ctx.sandbox.tier() == Tier::Namespaces
+    }
+
+    /// What the model should know about the network of the program as a job.
+    pub(crate) fn network_note(&self, ctx: &Context) -> &'static str {
+        if self.policy(ctx) == Policy::Work && ctx.sandbox.tier() == Tier::Landlock {
+            "note: here no program listens without the network; if this one has to, ask the user for the rule `network`\n"
+        } else {
+            ""
+        }
+    }
+
     /// The program in its sandbox, with its environment and folder set, stdin empty, stdout and stderr piped.
     pub(crate) fn ready(self, ctx: &Context) -> Command {
-        let Line { program, args, folder, runs_unasked } = self;
-        let runs_unasked = runs_unasked || ctx.policy == Policy::Look;
+        let (policy, shares) = (self.policy(ctx), self.shares(ctx));
+        let Line { program, args, folder, .. } = self;
+        let runs_unasked = policy == Policy::Look;
         let root = ctx.workspace.root();
         // A repository that is not shown is not found by git either.
         let repository = Repository::find(root).ok().flatten().filter(|it| it.may_be_shown(root));
         let (git, beside) = repository.as_ref().map(|it| it.beside(root)).unwrap_or_default();
         let protected = if runs_unasked { Vec::new() } else { kept(ctx, &git) };
-        let policy = if runs_unasked { Policy::Look } else { ctx.policy };
         let scratch = ctx.scratch.clone().or_else(|| ctx.sandbox.shared_scratch());
         let scratch = scratch.filter(|folder| make_private(folder).is_ok());
         // Under this tier a program sees the machine's `/tmp`, and may not use it.
         let is_elsewhere = ctx.sandbox.tier() == Tier::Landlock && matches!(policy, Policy::Work | Policy::Network);
         let temporary = scratch.clone().filter(|_| is_elsewhere);
-        let own = Own { workspace: root.to_owned(), outputs: ctx.outputs.clone(), scratch, protected, git, beside };
+        let jobs = ctx.jobs.as_ref().filter(|_| shares).map(|jobs| jobs.sharing()).unwrap_or_default();
+        let (workspace, outputs) = (root.to_owned(), ctx.outputs.clone());
+        let own = Own { workspace, outputs, scratch, protected, git, beside, jobs };
         let mut command = ctx.sandbox.command(policy, &program, &args, &folder, &own);
         let environment = ctx.environment.iter().filter(|(name, _)| !runs_unasked || !name.starts_with("GIT_"));
         command

@@ -12,6 +12,7 @@ use std::time::Duration;
 use grep_matcher::Matcher as _;
 use grep_regex::RegexMatcher;
 use parking_lot::{Mutex, MutexGuard};
+use serde::{Deserialize, Serialize};
 use tokio::process::{Child, Command};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
@@ -22,6 +23,7 @@ use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{JobState, JobStatus};
 use crate::protocol::remedy::Remedy;
 use crate::storage::outputs::{self, MAX_SPILL};
+use crate::storage::running::start_of;
 
 /// The most jobs that run at the same time.
 const MOST: usize = 16;
@@ -54,10 +56,20 @@ pub(crate) enum Waited {
     TimedOut,
 }
 
+/// The process that leads the group of a job. Its id alone may become another process's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Leader {
+    pub(crate) pid: i32,
+    /// When it was started, in clock ticks since the machine has started.
+    pub(crate) start: u64,
+}
+
 /// The jobs of one Session.
 #[derive(Debug)]
 pub(crate) struct Jobs {
     folder: PathBuf,
+    /// Held while a job starts, so that the next one knows it.
+    starting: Mutex<()>,
     all: Mutex<BTreeMap<u32, Arc<Job>>>,
     /// Notifies the Session when a job begins or ends.
     news: mpsc::UnboundedSender<()>,
@@ -70,6 +82,8 @@ struct Job {
     path: PathBuf,
     /// The process that leads its group.
     leader: Option<u32>,
+    /// The same, if the job shares its network with what starts after it.
+    shares: Option<Leader>,
     status: Mutex<JobStatus>,
     /// How many bytes of the output `output` has returned so far.
     given: Mutex<u64>,
@@ -94,14 +108,22 @@ impl Jobs {
     /// Creates an empty set of jobs. Outputs go to this folder; the receiver gets a message when a job begins or ends.
     pub(crate) fn new(folder: PathBuf, stopping: Stopping) -> (Arc<Jobs>, mpsc::UnboundedReceiver<()>) {
         let (news, heard) = mpsc::unbounded_channel();
-        (Arc::new(Jobs { folder, all: Mutex::default(), news, stopping }), heard)
+        let (starting, all) = (Mutex::default(), Mutex::default());
+        (Arc::new(Jobs { folder, starting, all, news, stopping }), heard)
     }
 
-    /// Starts a job.
+    /// Starts a job. If it `shares` its network, the commands that start while it lives may join it.
     ///
     /// # Errors
     /// `COMMAND_FAILED` when too many jobs run already or the command cannot be started.
-    pub(crate) fn start(self: &Arc<Jobs>, command: Command, shown: &str) -> Result<JobState> {
+    pub(crate) fn start(
+        self: &Arc<Jobs>,
+        shares: bool,
+        command: impl FnOnce() -> Command,
+        shown: &str,
+    ) -> Result<JobState> {
+        let _starting = lock(&self.starting);
+        let command = command();
         let failed = |why: String| Error::new(Code::CommandFailed, why, "stop a job that is no longer needed");
         let mut all = lock(&self.all);
         let running = all.values().filter(|job| *lock(&job.status) == JobStatus::Running).count();
@@ -116,6 +138,7 @@ impl Jobs {
             command: shown.to_owned(),
             path,
             leader: child.id(),
+            shares: child.id().filter(|_| shares).and_then(Leader::of),
             status: Mutex::new(JobStatus::Running),
             given: Mutex::new(0),
             lost: AtomicU64::new(0),
@@ -143,6 +166,12 @@ impl Jobs {
                 Err(e) => return Err(e),
             }
         }
+    }
+
+    /// The jobs that run and share their network, oldest first.
+    pub(crate) fn sharing(&self) -> Vec<Leader> {
+        let all = lock(&self.all);
+        all.values().filter(|job| *lock(&job.status) == JobStatus::Running).filter_map(|job| job.shares).collect()
     }
 
     /// Lists all jobs, oldest first.
@@ -240,6 +269,14 @@ impl Jobs {
     pub(crate) async fn stop_all(&self) {
         let all: Vec<Arc<Job>> = lock(&self.all).values().cloned().collect();
         futures_util::future::join_all(all.iter().map(|job| job.stop())).await;
+    }
+}
+
+impl Leader {
+    /// This process. It must not have been reaped.
+    fn of(pid: u32) -> Option<Leader> {
+        let pid = i32::try_from(pid).ok()?;
+        Some(Leader { pid, start: start_of(pid)? })
     }
 }
 

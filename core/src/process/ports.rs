@@ -3,10 +3,10 @@
 /// A job that listens on a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Listening {
-    /// In the network that other commands use too.
-    Shared,
-    /// In a network of its own, which no other command reaches.
-    Apart,
+    /// In the network of the machine.
+    Machine,
+    /// In the network that commands of its Session share, unless they may use the machine's.
+    Session,
     /// Something on this machine listens there; whether it is the job cannot be seen.
     Unseen,
 }
@@ -34,30 +34,38 @@ mod linux {
 
     /// Whether a process of the group that this process leads listens on a port.
     ///
-    /// Each process has the table of its network namespace in `/proc`. In a namespace of the job's own, every listener is
-    /// one of the job. In the machine's, the socket must be open in a process of the job.
+    /// Each process has the table of its network namespace in `/proc`. Other programs share the namespace, so the socket must
+    /// be open in a process of the job.
     pub(in crate::process) fn listening(leader: u32, port: u16) -> Option<Listening> {
         let network = |of: &str| fs::read_link(format!("/proc/{of}/ns/net")).ok();
         let own = network("self");
         // Listeners by network, because many processes share one.
         let mut known: BTreeMap<Option<PathBuf>, BTreeSet<u64>> = BTreeMap::new();
         let mut is_hidden = false;
-        for pid in group(leader) {
+        let group = group(leader);
+        let confines = |pid: &u32| is_first(*pid) || *pid == leader && group.iter().any(|pid| is_first(*pid));
+        for pid in group.iter().copied() {
             let its = network(&pid.to_string());
             let listeners = known.entry(its.clone()).or_insert_with(|| listeners(pid, port));
             if listeners.is_empty() {
                 continue;
             }
-            if its.is_some() && its != own {
-                return Some(Listening::Apart);
-            }
             match sockets(pid) {
                 Some(open) if open.is_disjoint(listeners) => {}
-                Some(_) => return Some(Listening::Shared),
-                None => is_hidden = true,
+                Some(_) if its.is_some() && its != own => return Some(Listening::Session),
+                Some(_) => return Some(Listening::Machine),
+                // The processes of the launcher show nothing of themselves, and never listen.
+                None => is_hidden |= !confines(&pid),
             }
         }
         is_hidden.then_some(Listening::Unseen)
+    }
+
+    /// Whether this is the first process of a process namespace.
+    fn is_first(pid: u32) -> bool {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
+        ids.split_whitespace().skip(1).last() == Some("1")
     }
 
     /// The process, all that it started, and all of its session.
@@ -115,7 +123,7 @@ mod linux {
         fn a_port_is_found_only_where_a_process_of_the_group_listens() {
             let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
             let port = socket.local_addr().expect("an address").port();
-            assert_eq!(listening(std::process::id(), port), Some(Listening::Shared));
+            assert_eq!(listening(std::process::id(), port), Some(Listening::Machine));
             drop(socket);
             assert_eq!(listening(std::process::id(), port), None);
         }

@@ -31,6 +31,7 @@ use crate::protocol::sandbox::Tier;
 mod capabilities; // what root may do
 mod landlock; // files by Landlock
 mod namespaces; // a file system, processes and a network of its own
+mod neighbours; // the network that it shares with the jobs of its Session
 mod syscalls; // system calls that no program needs
 
 /// The first process of a process namespace has this word before its plan.
@@ -39,7 +40,7 @@ const INSIDE: &str = "inside";
 const GRACE: Duration = Duration::from_millis(150);
 /// The most bytes of one file that a program may write.
 const MOST_OF_A_FILE: u64 = 64 << 30;
-/// The most processes and threads of a program, where they are counted for it alone.
+/// The most processes and threads of a program, where they are counted for it and the jobs of its Session alone.
 const MOST_PROCESSES: u64 = 16 << 10;
 
 /// A fault of the launcher, as the end of the sentence "the sandbox could not be set up: …".
@@ -135,7 +136,7 @@ fn outer(plan: &Plan, text: &OsStr, program: &[OsString]) -> Result<u8> {
     }
     match plan.tier {
         Tier::Namespaces if !plan.outside => {
-            namespaces::leave(plan.network)?;
+            namespaces::leave(plan)?;
             capabilities::hand_on()?;
             let start = Start::new()?;
             let mut inner = Command::new("/proc/self/exe");

@@ -53,7 +53,8 @@ pub(super) fn works(tier: Tier) -> bool {
     }
     let view = View { show: vec!["/usr".into()], ..View::default() };
     let owner = i32::try_from(std::process::id()).unwrap_or_default();
-    let plan = Plan { tier, owner, network: false, outside: false, view, folder: "/".into() };
+    let folder = "/".into();
+    let plan = Plan { tier, owner, network: false, jobs: Vec::new(), outside: false, view, folder };
     let Ok(plan) = serde_json::to_string(&plan) else { return false };
     let Some(executable) = EXECUTABLE.get() else { return false };
     let mut command = Command::new(executable);

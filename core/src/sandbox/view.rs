@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Policy;
+use crate::process::Leader;
 
 /// Folders of the system that programs need. Those that do not exist here are left out.
 const SYSTEM: [&str; 14] = [
@@ -278,6 +279,8 @@ pub(crate) struct Own {
     pub(crate) git: Vec<PathBuf>,
     /// The repository around the workspace, to read: git compares all of it.
     pub(crate) beside: Vec<PathBuf>,
+    /// Jobs of the Session whose loopback network is shared.
+    pub(crate) jobs: Vec<Leader>,
 }
 
 /// What a program sees of the file system. Paths exist, are absolute and have no symlink in them.

@@ -107,8 +107,10 @@ impl Tool for Bash {
         if background {
             let jobs = ctx.jobs()?;
             return Ok(Prepared::new(preview, Touch::Command(judged), move |ctx| async move {
-                let started = jobs.start(line.ready(&ctx), &command)?;
-                let note = "note: file changes of a background job are not recorded and cannot be undone";
+                let network = line.network_note(&ctx);
+                let started = jobs.start(line.shares(&ctx), || line.ready(&ctx), &command)?;
+                let note =
+                    format!("{network}note: file changes of a background job are not recorded and cannot be undone");
                 let Some(waiting) = waiting else {
                     return Ok(Output::text(&ctx, &format!("{}\n{note}\n", job::line(&started))));
                 };

@@ -63,10 +63,9 @@ impl Waiting {
             };
             match waited {
                 Waited::Printed(line) => told.push_str(&format!("job {id} printed: {line}\n")),
-                Waited::Listens(Listening::Shared) => told.push_str(&format!("job {id} {words}\n")),
-                Waited::Listens(Listening::Apart) => told.push_str(&format!(
-                    "job {id} {words}, in a network of its own: other commands cannot reach it\nnote: start the server and run \
-                     its client in one command line, or in one job\n"
+                Waited::Listens(Listening::Machine) => told.push_str(&format!("job {id} {words}\n")),
+                Waited::Listens(Listening::Session) => told.push_str(&format!(
+                    "job {id} {words} in the sandbox: a command with the network does not reach it, nor does the user\n"
                 )),
                 Waited::Listens(Listening::Unseen) => {
                     told.push_str(&format!("something {words}; whether it is job {id} cannot be seen here\n"));

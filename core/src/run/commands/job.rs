@@ -78,17 +78,19 @@ fn job(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
                 folder: io.ctx.workspace.root().to_owned(),
                 runs_unasked,
             };
+            let network = ready.network_note(&io.ctx);
             let state = {
                 let _runtime = io.runtime.enter();
-                jobs.start(ready.ready(&io.ctx), &shown)?
+                jobs.start(ready.shares(&io.ctx), || ready.ready(&io.ctx), &shown)?
             };
             let Some(waiting) = waiting else {
-                writeln!(io.out, "{}", line(&state))?;
+                write!(io.out, "{}\n{network}", line(&state))?;
                 return Ok(0);
             };
             let (told, exit) = io.runtime.block_on(waiting.perform(&jobs, state.id, &io.ctx))?;
             io.out.write_all(told.as_bytes())?;
             print(io, io.runtime.block_on(jobs.output(state.id, Duration::ZERO))?)?;
+            io.out.write_all(network.as_bytes())?;
             return Ok(exit);
         }
         "output" => {

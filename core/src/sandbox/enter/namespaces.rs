@@ -14,7 +14,7 @@ use rustix::mount::{
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 use rustix::process::{getgid, getuid, pivot_root};
 
-use super::{Doing as _, Plan, Result};
+use super::{Doing as _, Plan, Result, neighbours};
 
 /// Where the machine's file system stands while the new one is built.
 const OLD: &str = "/.old";
@@ -23,16 +23,20 @@ const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 /// Settings of the kernel that root could change through `/proc`, also without any capability.
 const KERNEL_SETTINGS: [&str; 4] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"];
 
-/// Enters new namespaces. Processes that are started from now on are in the new process namespace.
-pub(super) fn leave(network: bool) -> Result<()> {
+/// Enters new namespaces. Processes that are started from now on are in the new process namespace. While a job of the Session
+/// lives, its network is shared, and with it the user namespace that owns the network.
+pub(super) fn leave(plan: &Plan) -> Result<()> {
+    let shares = !plan.network && neighbours::join(&plan.jobs)?;
     let (user, group) = (getuid().as_raw(), getgid().as_raw());
-    let mut new = CloneFlags::CLONE_NEWUSER
-        | CloneFlags::CLONE_NEWNS
-        | CloneFlags::CLONE_NEWPID
-        | CloneFlags::CLONE_NEWIPC
-        | CloneFlags::CLONE_NEWUTS;
-    new.set(CloneFlags::CLONE_NEWNET, !network);
+    let mut new =
+        CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWUTS;
+    new.set(CloneFlags::CLONE_NEWUSER, !shares);
+    new.set(CloneFlags::CLONE_NEWNET, !shares && !plan.network);
     unshare(new).doing("enter namespaces")?;
+    if shares {
+        // The launcher of the job has set both up.
+        return Ok(());
+    }
     let write = |name: &str, text: String| {
         let path = Path::new("/proc/self").join(name);
         fs::OpenOptions::new().write(true).open(&path)?.write_all(text.as_bytes())
@@ -41,7 +45,7 @@ pub(super) fn leave(network: bool) -> Result<()> {
     write("setgroups", "deny".into()).doing("keep the groups")?;
     write("uid_map", format!("{user} {user} 1")).doing("keep the user")?;
     write("gid_map", format!("{group} {group} 1")).doing("keep the group")?;
-    if !network {
+    if !plan.network {
         start_loopback().doing("start the loopback network")?;
     }
     Ok(())

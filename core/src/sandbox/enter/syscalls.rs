@@ -11,8 +11,9 @@ use super::{Doing as _, Plan, Result};
 use crate::protocol::sandbox::Tier;
 
 /// Kernel keyrings, which hold the user's keys; and doors into the kernel that only the system itself uses. io_uring would
-/// open sockets that this filter does not see.
-const REFUSED: [i64; 16] = [
+/// open sockets that this filter does not see. A socket gives a handle of the process at its other end, and with that handle
+/// a command could take the descriptors of a job.
+const REFUSED: [i64; 17] = [
     libc::SYS_add_key,
     libc::SYS_keyctl,
     libc::SYS_request_key,
@@ -29,6 +30,7 @@ const REFUSED: [i64; 16] = [
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
     libc::SYS_process_vm_writev,
+    libc::SYS_pidfd_getfd,
 ];
 
 /// Refuses these calls to this process and all that it starts.
