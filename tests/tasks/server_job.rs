@@ -72,7 +72,7 @@ pub(super) fn task() -> Task {
                 )]),
             ],
         ],
-        most: [1_000_000, 1_000_000],
+        most: [38_900, 15_300],
         check: |shell| assert!(shell.read("server.py").contains("'/health'"), "it is fixed"),
     }
 }
