@@ -1,7 +1,7 @@
 //! Patches of several files, in the two notations that models write: `*** Begin Patch`, and unified diffs.
 //!
 //! The first notation is that of Codex. Its hunks have no line numbers: the lines themselves, and the lines behind `@@`,
-//! say where a hunk belongs. [`parse`] accepts both notations; [`fit`] finds the place of each hunk.
+//! say where a hunk belongs. [`parse`] accepts both notations; [`fit()`] finds the place of each hunk.
 
 use crate::protocol::error::{Code, Error, Result};
 
