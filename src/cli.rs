@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use pixir_core::call::ResultLimits;
 use pixir_core::event::{Mode, Rule, SessionId, Toolset};
 use pixir_core::input::SettingsChange;
 use pixir_core::layers::Settings;
@@ -179,6 +180,7 @@ impl Cli {
         self.check_home()?;
         let config = &settings.config;
         let Cli { options, environment, .. } = self;
+        let usual = ResultLimits::default();
         let session_options = Options {
             limits: Limits {
                 max_rounds: options.max_rounds.or(config.limits.max_rounds),
@@ -193,6 +195,12 @@ impl Cli {
             compaction: CompactionOptions {
                 author: config.compaction.summary,
                 threshold: config.compaction.threshold.unwrap_or(CompactionOptions::default().threshold),
+            },
+            results: ResultLimits {
+                output_bytes: config.limits.output_bytes.unwrap_or(usual.output_bytes),
+                page_bytes: config.limits.page_bytes.unwrap_or(usual.page_bytes),
+                run_bytes: config.limits.run_bytes.unwrap_or(usual.run_bytes),
+                run_lines: config.limits.run_lines.unwrap_or(usual.run_lines),
             },
         };
         let defaults = SessionDefaults {

@@ -31,6 +31,7 @@ pub use crate::permissions::{Explained, Judged, Parse, Touch};
 pub use context::{Answers, Context, FormRequest};
 pub use gate::{Authority, Gone, Permissions, Unattended, explain, gate};
 pub use output::Output;
+pub use present::ResultLimits;
 pub(crate) use read_set::ReadSet;
 pub use registry::{Registered, Registry};
 pub use result::Done;

@@ -275,11 +275,35 @@ pub struct LimitsConfig {
     pub max_cost: Option<f64>,
     /// The time limit, seconds.
     pub deadline: Option<u64>,
+    /// The most bytes of a typed tool's result that the model reads.
+    pub output_bytes: Option<usize>,
+    /// The most bytes of a page of a file.
+    pub page_bytes: Option<usize>,
+    /// The most bytes of the result of `run`.
+    pub run_bytes: Option<usize>,
+    /// The most lines of the result of `run`.
+    pub run_lines: Option<u64>,
 }
 
+/// A result of fewer bytes could not say where the rest is; one of more would fill most windows.
+const RESULT_BYTES: std::ops::RangeInclusive<usize> = 2_000..=1_000_000;
+/// The same for lines.
+const RESULT_LINES: std::ops::RangeInclusive<u64> = 10..=100_000;
+
 impl LimitsConfig {
-    /// Rejects limits that leave nothing to a Turn.
+    /// Rejects limits that leave nothing to a Turn, and results that are too short or too long to be of use.
     fn check(&self) -> Result<()> {
+        let sizes =
+            [("output_bytes", self.output_bytes), ("page_bytes", self.page_bytes), ("run_bytes", self.run_bytes)];
+        let wrong = sizes.into_iter().find(|(_, size)| size.is_some_and(|size| !RESULT_BYTES.contains(&size)));
+        if let Some((key, _)) = wrong {
+            let message = format!("`limits.{key}` is not a valid size");
+            return Err(Error::new(Code::ConfigInvalid, message, "a number of bytes from 2000 to 1000000"));
+        }
+        if self.run_lines.is_some_and(|lines| !RESULT_LINES.contains(&lines)) {
+            let message = "`limits.run_lines` is not a valid number of lines";
+            return Err(Error::new(Code::ConfigInvalid, message, "a number of lines from 10 to 100000"));
+        }
         let key = match self {
             LimitsConfig { max_rounds: Some(0), .. } => "max_rounds",
             LimitsConfig { max_tokens: Some(0), .. } => "max_tokens",
@@ -314,7 +338,8 @@ const PROVIDER_KEYS: [&str; 9] =
 const MODEL_KEYS: [&str; 5] = ["window", "max_output", "vision", "efforts", "price"];
 const PRICE_KEYS: [&str; 4] = ["input", "cached", "cache_written", "output"];
 const COMPACTION_KEYS: [&str; 2] = ["summary", "threshold"];
-const LIMIT_KEYS: [&str; 4] = ["max_rounds", "max_tokens", "max_cost", "deadline"];
+const LIMIT_KEYS: [&str; 8] =
+    ["max_rounds", "max_tokens", "max_cost", "deadline", "output_bytes", "page_bytes", "run_bytes", "run_lines"];
 const REQUEST_KEYS: [&str; 6] = ["patience", "attempts", "first_wait", "head", "idle", "progress"];
 
 impl Config {

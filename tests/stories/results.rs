@@ -208,3 +208,23 @@ fn read_numbers_its_lines_and_gives_2000_of_them() {
     let told = shell.run(["tools", "show", "read", "--json"]).document();
     assert!(told["description"].as_str().expect("text").contains("2000 lines or 48 KB"), "{told}");
 }
+
+/// Broken build: one that takes a budget from a constant.
+#[test]
+fn the_user_sets_how_much_of_a_result_the_model_reads() {
+    let shell = Shell::new(&[("a.txt", &"word\n".repeat(40_000))]);
+    let calls = json!([{ "calls": [
+        bash("seq 1 30000"),
+        { "name": "read", "args": { "path": "a.txt" } },
+        { "name": "run", "args": { "command": "seq 1 30000" } },
+    ] }, { "text": "Done." }]);
+    let flags = ["limits.output_bytes=3000", "limits.page_bytes=2000", "limits.run_lines=10"];
+    let flags: Vec<&str> = flags.into_iter().flat_map(|it| ["--config", it]).collect();
+    let told = outputs(&shell, &calls, &[flags.as_slice(), &["--write", "--toolset", "both"]].concat());
+    let lines: Vec<usize> = told.iter().map(|it| it.lines().count()).collect();
+    assert!((2_500..3_600).contains(&told[0].len()) && told[0].contains("\n30000\n"), "{}", told[0]);
+    assert!((1_200..2_100).contains(&told[1].len()) && told[1].contains("next_offset="), "{}", told[1]);
+    assert!(lines[2] < 20 && told[2].contains("\n30000\n"), "{}", told[2]);
+    let refused = shell.run(["--headless", "--config", "limits.page_bytes=10", "x"]);
+    assert!(refused.code == 10 && refused.stderr.contains("from 2000 to 1000000"), "{}", refused.stderr);
+}

@@ -1,5 +1,6 @@
 //! What a call may use: the workspace, the Session's services, and the way back to the user.
 
+use crate::call::present::ResultLimits;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -62,6 +63,8 @@ pub struct Context {
     pub(crate) scratch: Option<PathBuf>,
     /// The folder of the Session's saved outputs, which its programs may read.
     pub(crate) outputs: Option<PathBuf>,
+    /// How much of a result the model reads.
+    pub(crate) limits: ResultLimits,
 }
 
 impl Context {

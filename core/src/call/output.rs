@@ -79,7 +79,7 @@ impl Output {
 
     /// An output with text from files.
     pub(crate) fn of_files(ctx: &Context, text: &str) -> Output {
-        let mut output = Output::new(ctx, Budget::TYPED);
+        let mut output = Output::new(ctx, ctx.limits.typed());
         output.stdout.is_of_files();
         output.stdout.push(text.as_bytes());
         output
@@ -87,7 +87,7 @@ impl Output {
 
     /// An output with a page of a file.
     pub(crate) fn page(ctx: &Context, text: &str) -> Output {
-        let mut output = Output::new(ctx, Budget::PAGE);
+        let mut output = Output::new(ctx, ctx.limits.page());
         output.stdout.is_page();
         output.stdout.push(text.as_bytes());
         output
@@ -95,7 +95,7 @@ impl Output {
 
     /// An output with this text.
     pub(crate) fn text(ctx: &Context, text: &str) -> Output {
-        let mut output = Output::new(ctx, Budget::TYPED);
+        let mut output = Output::new(ctx, ctx.limits.typed());
         output.stdout.push(text.as_bytes());
         output
     }

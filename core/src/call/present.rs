@@ -18,6 +18,7 @@ mod spill; // the file that holds all of a stream
 
 pub(crate) use budget::Budget;
 use budget::Explore;
+pub use budget::ResultLimits;
 use cut::{AROUND, colours_of, first_of, last_of, last_states, pieces};
 pub(crate) use spill::Overflow;
 use spill::Spill;

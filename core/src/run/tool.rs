@@ -10,7 +10,6 @@ use super::{BUILTINS, Bound, Builtin, Kind, PreparedLine, TIMEOUT, parse};
 use crate::call::arguments::{self, object, text};
 use crate::call::blocked::Tail;
 use crate::call::command::tell;
-use crate::call::present::Budget;
 use crate::call::{Context, Output, Prepared, Tool};
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::Result;
@@ -91,7 +90,7 @@ pub fn prepared(call: PreparedLine) -> Prepared {
 }
 
 async fn present(call: PreparedLine, ctx: Context) -> Result<Output> {
-    let mut output = Output::new(&ctx, Budget::RUN);
+    let mut output = Output::new(&ctx, ctx.limits.run());
     output.stdout.is_of(call.source());
     output.reader = Some("cat");
     if call.is_of_files() {

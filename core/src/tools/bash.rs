@@ -9,7 +9,6 @@ use super::job;
 use crate::call::arguments::{self, object};
 use crate::call::blocked::Tail;
 use crate::call::command::{Line, look_after, look_before, tell, timed_out};
-use crate::call::present::Budget;
 use crate::call::{Context, Output, Prepared, Tool};
 use crate::permissions::shell::quote;
 use crate::permissions::{Touch, prove_read_only};
@@ -123,7 +122,7 @@ impl Tool for Bash {
         }
         let limit = Duration::from_secs(timeout.unwrap_or(TIMEOUT).clamp(1, MAX_TIMEOUT));
         Ok(Prepared::new(preview, Touch::Command(judged), move |ctx| async move {
-            let mut output = Output::new(&ctx, Budget::TYPED);
+            let mut output = Output::new(&ctx, ctx.limits.typed());
             if runs_unasked {
                 run(line, limit, &ctx, &mut output).await?;
                 return Ok(output);

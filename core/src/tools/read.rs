@@ -78,7 +78,8 @@ impl Tool for Read {
             None => at.display(),
         };
         let (first, limit) = (offset.unwrap_or(1), limit.unwrap_or(PAGE));
-        let wanted = Wanted { first, limit, column, line_numbers: line_numbers.unwrap_or(true) };
+        let bytes = ctx.limits.page().bytes;
+        let wanted = Wanted { first, limit, column, line_numbers: line_numbers.unwrap_or(true), bytes };
         Ok(Prepared::reading("read", target, move |ctx| {
             let (file, len, _) = ctx.workspace.open_file(&at)?;
             let shown = at.display();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::call::{Context, ReadSet, Registry};
+use crate::call::{Context, ReadSet, Registry, ResultLimits};
 use crate::config::SummaryAuthor;
 use crate::context::documents::{self, Sources};
 use crate::context::environment::Posture;
@@ -56,6 +56,8 @@ pub struct Options {
     pub sandbox: Option<Tier>,
     /// How conversations are compacted.
     pub compaction: CompactionOptions,
+    /// How much of its results the model reads.
+    pub results: ResultLimits,
 }
 
 /// How conversations are compacted.
@@ -153,6 +155,7 @@ impl Services {
             policy: Policy::Work,
             scratch: self.scratch.clone(),
             outputs: self.outputs.clone(),
+            limits: self.options.results,
         }
     }
 

@@ -13,6 +13,44 @@ pub struct Budget {
     pub(super) explore: Explore,
 }
 
+/// How much of its results a model reads, as the user set it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResultLimits {
+    /// The most bytes of the result of a typed tool.
+    pub output_bytes: usize,
+    /// The most bytes of a page of a file.
+    pub page_bytes: usize,
+    /// The most bytes of the result of `run`.
+    pub run_bytes: usize,
+    /// The most lines of the result of `run`.
+    pub run_lines: u64,
+}
+
+impl Default for ResultLimits {
+    fn default() -> ResultLimits {
+        ResultLimits {
+            output_bytes: Budget::TYPED.bytes,
+            page_bytes: Budget::PAGE.bytes,
+            run_bytes: Budget::RUN.bytes,
+            run_lines: Budget::RUN.lines,
+        }
+    }
+}
+
+impl ResultLimits {
+    pub(crate) fn typed(self) -> Budget {
+        Budget { bytes: self.output_bytes, ..Budget::TYPED }
+    }
+
+    pub(crate) fn page(self) -> Budget {
+        Budget { bytes: self.page_bytes, ..Budget::PAGE }
+    }
+
+    pub(crate) fn run(self) -> Budget {
+        Budget { bytes: self.run_bytes, lines: self.run_lines, ..Budget::RUN }
+    }
+}
+
 /// The toolset whose calls are suggested for reading the omitted part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Explore {
@@ -21,11 +59,11 @@ pub(super) enum Explore {
 }
 
 impl Budget {
-    /// The budget of a typed tool.
+    /// The budget of a typed tool, unless the user set another.
     pub const TYPED: Budget = Budget { bytes: 16_000, lines: u64::MAX, start_tenths: 2, explore: Explore::Typed };
-    /// The budget of a page of a file.
+    /// The budget of a page of a file, likewise.
     pub const PAGE: Budget = Budget { bytes: 48 << 10, lines: u64::MAX, start_tenths: 10, explore: Explore::Typed };
-    /// The budget of `run`.
+    /// The budget of `run`, likewise.
     pub const RUN: Budget = Budget { bytes: 51_200, lines: 200, start_tenths: 2, explore: Explore::Run };
 
     /// The budget of stderr, mostly for its end, which usually holds the reason of a failure.

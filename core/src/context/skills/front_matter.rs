@@ -117,7 +117,11 @@ fn parse(yaml: &str) -> Result<Map<String, Value>, (usize, String)> {
         Ok(_) => Err((1, "it is no list of `key: value`".to_owned())),
         Err(e) => {
             let line = e.location().and_then(|it| usize::try_from(it.line()).ok()).unwrap_or(1).max(1);
-            Err((line, one_line(e.to_string().lines().next().unwrap_or_default(), MAX_MESSAGE)))
+            let message = e.to_string();
+            let first = message.lines().next().unwrap_or_default();
+            // The finding has the line as it is counted in the file.
+            let first = first.rsplit_once(" at line ").map_or(first, |(what, _)| what);
+            Err((line, one_line(first, MAX_MESSAGE)))
         }
     }
 }

@@ -1,14 +1,11 @@
 //! A page of a file: whole lines as far as they fit, or a part of one long line.
 
 use super::{MAX_COUNTED, MAX_SOUGHT, SAID};
-use crate::call::present::Budget;
 use crate::protocol::error::{Code, Error, Result};
 use crate::text::human::human_size;
 use crate::text::long_line::{LONGEST, LeftOut, LongLine};
 use crate::text::media::{Guard, REPLACEMENT};
 
-/// The most bytes of a page.
-const ROOM: usize = Budget::PAGE.bytes - SAID;
 /// Bytes of a page that are reserved for the mark of a long line.
 const MARK: usize = 64;
 
@@ -20,6 +17,8 @@ pub(super) struct Wanted {
     /// The first byte of the first line, from 1.
     pub(super) column: Option<u64>,
     pub(super) line_numbers: bool,
+    /// The most bytes of the page.
+    pub(super) bytes: usize,
 }
 
 /// The requested lines that fit into the result.
@@ -131,7 +130,7 @@ impl Turner {
                 self.page.text.push_str(&format!("{:>6}\t", self.line));
             }
         }
-        let room = ROOM.saturating_sub(self.page.text.len() + MARK);
+        let room = self.wanted.bytes.saturating_sub(SAID + MARK + self.page.text.len());
         if let Some(part) = self.part.as_mut().filter(|_| self.line == self.wanted.first) {
             let passed = boundary(body, self.skip);
             self.skip = self.skip.saturating_sub(passed);
@@ -254,6 +253,7 @@ mod tests {
 
     use super::super::PAGE;
     use super::*;
+    use crate::call::present::Budget;
 
     fn page(text: &str, wanted: Wanted) -> Result<String> {
         let len = text.len() as u64;
@@ -261,7 +261,7 @@ mod tests {
     }
 
     fn plain(first: u64, limit: u64) -> Wanted {
-        Wanted { first, limit, column: None, line_numbers: false }
+        Wanted { first, limit, column: None, line_numbers: false, bytes: Budget::PAGE.bytes }
     }
 
     #[test]
