@@ -57,6 +57,9 @@ impl Host<'_> {
         let mut lines = Lines::new(tokio::io::stdin());
         let mut listens = true;
         loop {
+            // Whether what the host asked for may be done now. Looking takes a copy of the conversation, so it is not done for
+            // each event.
+            let mut may_be_done = true;
             let heard = tokio::select! {
                 line = lines.next(), if listens => {
                     match line {
@@ -74,7 +77,10 @@ impl Host<'_> {
                     self.answer(&id, outcome.map(|accepted| json!({ "accepted": accepted })));
                     None
                 }
-                heard = Heard::next(watch, signals) => Some(heard),
+                heard = Heard::next(watch, signals) => {
+                    may_be_done = heard.is_a_rest();
+                    Some(heard)
+                }
             };
             if let Some(heard) = heard
                 && !report.take(heard, self.handle).await
@@ -82,7 +88,7 @@ impl Host<'_> {
                 return;
             }
             let is_leaving = !listens || report.stopped.is_some() || self.output.is_closed();
-            if is_leaving && self.answers.is_empty() && self.is_done(report.stopped.is_some()).await {
+            if may_be_done && is_leaving && self.answers.is_empty() && self.is_done(report.stopped.is_some()).await {
                 return;
             }
         }

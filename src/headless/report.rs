@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use pixir_core::changes::FileDiff;
-use pixir_core::event::{AssistantMessage, Cost, DecidedBy, TurnEnded, TurnStatus, Usage, Verdict, encode_live};
+use pixir_core::event::{
+    AssistantMessage, Cost, DecidedBy, Status, TurnEnded, TurnStatus, Usage, Verdict, encode_live,
+};
 use pixir_core::text::human::human_duration;
 use pixir_core::{Blobs, Code, Entry, Error, Event, Fact, Handle, Input, Live, Result, Watch, changes};
 use serde_json::{Value, json};
@@ -36,6 +38,15 @@ impl Heard {
         tokio::select! {
             event = watch.next() => event.map_or(Heard::Closed, Heard::Event),
             code = signals.next() => Heard::Signal(code),
+        }
+    }
+
+    /// Whether the Session comes to rest here, or is to come to rest.
+    pub(super) fn is_a_rest(&self) -> bool {
+        match self {
+            Heard::Event(Event::Live(event)) => matches!(event.live, Live::Status { status: Status::Idle }),
+            Heard::Event(Event::Recorded(_)) => false,
+            Heard::Signal(_) | Heard::Closed => true,
         }
     }
 }
