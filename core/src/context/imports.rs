@@ -4,7 +4,7 @@
 const MOST: usize = 64;
 /// The longest name, bytes.
 const MAX_PATH: usize = 512;
-/// The endings of documents. Anything else could be a key or code that nobody meant to send.
+/// The endings of documents. A file with another ending could be a key or code, which the user did not mean to send.
 const DOCUMENTS: [&str; 6] = ["md", "mdc", "markdown", "txt", "rst", "adoc"];
 
 /// A word of a text that names a file.

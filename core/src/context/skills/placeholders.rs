@@ -122,7 +122,11 @@ mod tests {
         let skill = Filling { args: Some("x"), by_position: false, folder: Some("/s") };
         let filled = skill.fill("awk '{print $1}' ${CLAUDE_SKILL_DIR}/a ${SKILL_DIR}/b");
         assert_eq!((filled.text.as_str(), filled.used_args), ("awk '{print $1}' /s/a /s/b", false));
-        assert_eq!(Filling::default().fill("$ARGUMENTS $1").text, "$ARGUMENTS $1", "nobody gave arguments");
+        assert_eq!(
+            Filling::default().fill("$ARGUMENTS $1").text,
+            "$ARGUMENTS $1",
+            "without arguments a placeholder stays"
+        );
         assert_eq!(words("a  \"b c\"d 'e f"), ["a", "b cd", "e f"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Skills as people write them, and some that nobody should.
+//! Skills as people write them, with their faults.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The bytes of a file as text: without a byte order mark, with plain line ends, without characters that nobody sees.
+//! The bytes of a file as text: without a byte order mark, with plain line ends, without invisible characters.
 
 use std::borrow::Cow;
 
