@@ -441,3 +441,21 @@ fn one_file_of_the_binary_has_unsafe_code_and_the_other_packages_forbid_it() {
         assert!(library.contains("#![forbid(unsafe_code)]"), "{package} allows unsafe code");
     }
 }
+
+/// Broken build: one that renames or removes a test that the table names.
+#[test]
+fn every_complaint_has_tests_that_exist_or_a_reason() {
+    let table = fs::read_to_string(root().join("docs/complaints.md")).expect("the table");
+    let all: String =
+        ["tests", "ui/src", "core/src"].iter().flat_map(|it| sources(&root().join(it))).map(|(_, text)| text).collect();
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| #")).collect();
+    assert_eq!(rows.len(), 48);
+    for row in rows {
+        let tests = row.rsplit(" | ").next().unwrap_or_default();
+        let names: Vec<&str> = tests.split('`').skip(1).step_by(2).filter(|name| !name.contains(' ')).collect();
+        for name in &names {
+            assert!(all.contains(&format!("fn {name}(")), "docs/complaints.md names a test that is not there: {name}");
+        }
+        assert!(!names.is_empty() || tests.contains("none: "), "no test and no reason: {row}");
+    }
+}

@@ -206,6 +206,14 @@ impl Terminal {
         self.seen.0.lock().unwrap_or_else(PoisonError::into_inner).bytes.len()
     }
 
+    /// Row and column of the terminal's cursor; `None` while it is hidden.
+    pub(crate) fn cursor(&self) -> Option<(usize, usize)> {
+        let seen = self.seen.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let screen = seen.parser.screen();
+        let (row, column) = screen.cursor_position();
+        (!screen.hide_cursor()).then_some((usize::from(row), usize::from(column)))
+    }
+
     pub(crate) fn screen(&self) -> String {
         self.wait("a whole frame", Seen::is_whole)
     }

@@ -98,7 +98,7 @@ fn a_blocked_terminal_does_not_stop_the_turn() {
 }
 
 #[test]
-fn scrolling_uses_the_scroll_region() {
+fn a_streamed_answer_scrolls_repaints_what_changes_and_never_clears() {
     let words: String = (0..400).map(|n| format!("word{n} ")).collect();
     let paragraphs = words.replace("9 ", "9.\n\n");
     let deltas: Vec<Act> = paragraphs
@@ -122,11 +122,33 @@ fn scrolling_uses_the_scroll_region() {
     terminal.wait_for("word399");
     terminal.wait_for("/ commands");
     let written = terminal.written() - before;
+    let streamed = String::from_utf8_lossy(&terminal.bytes()[before..]).into_owned();
     terminal.send("\x04");
     let left = terminal.end();
     left.assert_sane();
     assert!(written < 12 * paragraphs.len(), "{written} bytes for {} of text", paragraphs.len());
-    assert!(String::from_utf8_lossy(&left.bytes).contains("S\x1b[r"), "it scrolls");
+    assert!(streamed.contains("S\x1b[r"), "it scrolls");
+    assert!(!streamed.contains("\x1b[2J"), "it never clears the screen");
+}
+
+/// An input method and a braille line follow the terminal's own cursor, so it stands where the next letter goes.
+/// Broken build: one that draws a caret of its own and parks the cursor.
+#[test]
+fn the_hardware_cursor_stands_at_the_caret() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(Vec::new());
+    let mut terminal = start(&shell, &server, Dialect::Chat, 80, 24);
+    terminal.wait_for("Ask pixir");
+    terminal.send("ab漢字c");
+    let screen = terminal.wait_for("ab漢字c");
+    let row = screen.lines().position(|line| line.contains("ab漢字c")).expect("a row of the composer");
+    let before: String = screen.lines().nth(row).into_iter().flat_map(|line| line.split("ab漢字c").next()).collect();
+    let column = before.chars().count() + "ab".len() + 4 + "c".len();
+    assert_eq!(terminal.cursor(), Some((row, column)));
+    terminal.send("\x1b[D\x1b[D");
+    wait::until("the cursor is on the second wide character", || terminal.cursor() == Some((row, column - 3)));
+    terminal.send("\x03\x04");
+    terminal.end().assert_sane();
 }
 
 /// Broken build: one that prints the Markdown that the model wrote.
