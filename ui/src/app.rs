@@ -316,6 +316,7 @@ impl App {
                 Effect::OpenNew => self.reopen(|harness| harness.start()).await,
                 Effect::Open(id) => self.reopen(move |harness| harness.resume_or_read(&id)).await,
                 Effect::LoadDiffs => self.load_diffs(),
+                Effect::LoadComparison { left, right } => self.load_comparison(&left, &right),
                 Effect::ReadBranch => self.read_branch(),
                 Effect::LoadSessions { forks_of } => {
                     if let Some(harness) = self.harness.clone() {

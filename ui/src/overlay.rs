@@ -50,7 +50,7 @@ use palette::Palette;
 use permissions::PermissionsView;
 use picker::Picker;
 use restore::RestoreView;
-use tree::{PendingMove, TreeView};
+use tree::{PendingMove, Sides, TreeView};
 use trust::TrustView;
 
 /// A layer over the transcript.
@@ -114,6 +114,8 @@ pub(crate) enum Request {
     RestoreTheme(String),
     /// Show this cell of the transcript.
     ShowCell(usize),
+    /// Compare the files of two conversations.
+    CompareFiles(Sides),
     /// Move the head, once the user has decided about the files.
     MoveHead(PendingMove),
     /// Move the head, and leave the files as they are.
@@ -148,8 +150,10 @@ pub(crate) enum Notification<'a> {
         rules: &'a [SavedRule],
         warning: Option<&'a str>,
     },
-    /// Labels and pins have changed.
-    Labels(&'a History),
+    /// Labels, pins or the trash have changed.
+    Branches(&'a History),
+    /// The files of two conversations, compared.
+    Compared(&'a [FileDiff]),
     /// A call has its result, so it does not wait for an answer any more.
     CallEnded(&'a str),
     TurnEnded,
@@ -270,10 +274,12 @@ impl Overlay {
         }
     }
 
-    /// Takes pasted text. Only a form has a field for it.
+    /// Takes pasted text, where there is a field for it.
     pub(crate) fn paste(&mut self, text: &str) {
-        if let Overlay::Form(form) = self {
-            form.paste(text);
+        match self {
+            Overlay::Form(form) => form.paste(text),
+            Overlay::Tree(tree) => tree.paste(text),
+            _ => {}
         }
     }
 

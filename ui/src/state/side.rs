@@ -115,6 +115,7 @@ impl Digest {
             | Fact::HeadMoved(_)
             | Fact::BranchSummary(_)
             | Fact::FilesRestored(_)
+            | Fact::BranchRemoved(_)
             | Fact::Label(_)
             | Fact::MemoryFact(_)
             | Fact::TurnEnded(_)
