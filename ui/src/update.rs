@@ -107,14 +107,43 @@ fn on_overlay_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
         if is_guarded {
             return Some(Vec::new());
         }
-    } else if is_guarded && key.code == KeyCode::Enter {
-        return Some(Vec::new());
     }
-    let outcome = match (key.code, key.modifiers) {
-        (KeyCode::Char('c'), KeyModifiers::CONTROL) => Outcome::Close,
-        _ => overlay.key(key),
+    let is_text = matches!(key.code, KeyCode::Char(_)) && key.modifiers.is_typing();
+    let is_typing = state.keys.chord.is_empty() && overlay.is_typing();
+    let typed = if is_typing { overlay.key(key) } else { None };
+    let outcome = match typed {
+        Some(outcome) => outcome,
+        // Letters for a field never trigger an action.
+        None if is_typing && is_text => Outcome::Stay,
+        None => {
+            state.keys.chord.push(Key::of(key));
+            match state.keys.map.find(&state.keys.chord, overlay.scopes()) {
+                Lookup::Prefix => return Some(Vec::new()),
+                Lookup::Nothing => {
+                    let chord = std::mem::take(&mut state.keys.chord);
+                    return Some(match state.keys.map.find(&chord, &[Scope::Anywhere]) {
+                        Lookup::Action(spec) if spec.works_over_overlays() => perform(state, spec.action, ""),
+                        _ => Vec::new(),
+                    });
+                }
+                Lookup::Action(spec) => {
+                    state.keys.chord.clear();
+                    match spec.action {
+                        // The key can have been pressed before the overlay was visible.
+                        Action::Choose if is_guarded => return Some(Vec::new()),
+                        Action::OverlayHelp => return Some(perform(state, Action::OpenHelp, "")),
+                        action => overlay.act(action),
+                    }
+                }
+            }
+        }
     };
-    Some(match outcome {
+    Some(carry_out(state, outcome))
+}
+
+/// Carries out what the top overlay asks for.
+fn carry_out(state: &mut State, outcome: Outcome) -> Vec<Effect> {
+    match outcome {
         Outcome::Stay => Vec::new(),
         Outcome::Close => {
             let request = state.overlays.pop().and_then(|overlay| overlay.leave());
@@ -125,7 +154,7 @@ fn on_overlay_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
             state.overlays.pop();
             overlay::fulfil(state, request)
         }
-    })
+    }
 }
 
 /// While the user types a search, keys edit its text.
@@ -259,8 +288,13 @@ fn on_press(state: &mut State, column: u16, row: u16) -> Vec<Effect> {
     state.mouse.last = Some((state.now.at, column, row));
     (state.mouse.on_bar, state.mouse.edge) = (false, 0);
     state.reading.selection = None;
-    if !state.overlays.is_empty() {
-        return Vec::new();
+    if let Some(overlay) = state.overlays.last_mut() {
+        // A double click is like Enter on the row.
+        let outcome = match overlay.click(column, row) {
+            true if state.mouse.clicks == 2 => overlay.act(Action::Choose),
+            _ => Outcome::Stay,
+        };
+        return carry_out(state, outcome);
     }
     if let Some(bar) = state.replay.as_ref().and_then(|it| it.bar).filter(|bar| bar.contains(at)) {
         replay::to_fraction(state, f64::from(column - bar.x) / f64::from(bar.width.saturating_sub(1).max(1)));

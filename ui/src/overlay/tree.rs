@@ -8,7 +8,7 @@ use pixir_core::store::Summary;
 use pixir_core::tree::{Moves, Node, Tree, moves};
 use ratatui::layout::Rect;
 
-use super::{Notification, Outcome, Page};
+use super::{Notification, Page};
 use crate::input::action::SessionKind;
 
 mod comparison; // two Turns compared
@@ -185,15 +185,6 @@ impl TreeView {
 
     fn chosen(&self) -> Option<&Node> {
         self.plot.node().map(|node| &self.tree.nodes[node])
-    }
-
-    fn is_live(&self) -> bool {
-        self.session == SessionKind::Live
-    }
-
-    fn say(&mut self, text: impl Into<String>) -> Outcome {
-        self.note = Some(text.into());
-        Outcome::Stay
     }
 
     pub(crate) fn notify(&mut self, notification: Notification<'_>) {

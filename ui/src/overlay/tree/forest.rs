@@ -127,7 +127,7 @@ impl Forest {
         self.top = self.top.clamp(lowest, highest);
         let note = match &self.sessions {
             None => Some("loading…"),
-            Some(all) if all.is_empty() => Some("No other sessions yet. f in the tree forks one."),
+            Some(all) if all.is_empty() => Some("No sessions yet."),
             Some(_) => None,
         };
         if let Some(note) = note {

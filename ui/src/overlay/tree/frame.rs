@@ -6,6 +6,7 @@ use ratatui::text::{Line, Span};
 
 use super::{Face, Question, TreeView, list, preview};
 use super::find::Filter;
+use crate::input::action::{Action, SessionKind};
 use crate::overlay::{Page, Paint, panel};
 use crate::render::text::{fit, plain, width};
 use crate::terminal::canvas::{Canvas, RegionState};
@@ -20,7 +21,7 @@ impl TreeView {
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let title = self.title(area.width);
-        let inner = panel(canvas, area, &title, &self.hints(), theme);
+        let inner = panel(canvas, area, &title, &self.hints(paint), theme);
         self.rows = Rect::default();
         if self.tree.nodes.is_empty() && !matches!(self.face, Face::Forest) {
             let text = "No turns yet. Each message that you send becomes one.";
@@ -52,7 +53,10 @@ impl TreeView {
     fn draw_list(&mut self, canvas: &mut Canvas, area: Rect, theme: &Theme) {
         self.rows = area;
         if self.plot.is_empty() {
-            let text = format!("No turns are {}. o shows others.", self.filter.name());
+            let text = match self.filter {
+                Filter::Removed => "The trash is empty.".to_owned(),
+                other => format!("No turns to show: the filter is “{}”.", other.name()),
+            };
             canvas.line(Line::styled(text, theme.dim()), Rect { height: 1.min(area.height), ..area });
             return;
         }
@@ -182,8 +186,47 @@ impl TreeView {
         inside.into_iter().filter(|it| *it).count()
     }
 
-    fn hints(&self) -> String {
-        String::new()
+    /// The keys that matter now, those that are needed most first.
+    fn hints(&self, paint: Paint<'_>) -> String {
+        let close = (Action::CloseOverlay, "close");
+        if self.is_typing() {
+            let done = if self.naming.is_some() { "Enter save" } else { "Enter search" };
+            return format!("{done} · Esc cancel");
+        }
+        if self.question.is_some() {
+            return String::new();
+        }
+        let back = (Action::CloseOverlay, "back");
+        match self.face {
+            Face::Compared(_) => paint.hints(&[back, (Action::OverlayPageDown, "page down")]),
+            Face::Preview => paint.hints(&[(Action::Choose, "go here"), back]),
+            Face::Forest => paint.hints(&[(Action::Choose, "open"), (Action::ToggleForest, "tree"), back]),
+            Face::Tree if self.session == SessionKind::Replay => {
+                paint.hints(&[(Action::Choose, "go here"), (Action::FindInTree, "search"), close])
+            }
+            Face::Tree => {
+                let on_chain = self.plot.is_on_chain();
+                let in_trash = self.plot.node().is_some_and(|node| self.tree.nodes[node].in_trash);
+                let mut keys = Vec::new();
+                if on_chain {
+                    keys.push((Action::Choose, "unfold"));
+                } else if in_trash {
+                    keys.push((Action::RestoreBranch, "restore"));
+                } else {
+                    keys.extend([(Action::Choose, "go here"), (Action::EditAgain, "edit again"), (Action::ForkHere, "fork")]);
+                }
+                keys.extend([(Action::FindInTree, "search"), (Action::OverlayHelp, "keys"), close]);
+                keys.extend([
+                    (Action::MarkNode, "mark"),
+                    (Action::CompareNodes, "compare"),
+                    (Action::CycleTreeFilter, "filter"),
+                    (Action::ToggleForest, "sessions"),
+                    (Action::ToggleTreePreview, "preview"),
+                    (Action::RemoveBranch, "delete"),
+                ]);
+                paint.hints(&keys)
+            }
+        }
     }
 }
 

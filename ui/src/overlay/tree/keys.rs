@@ -6,18 +6,68 @@ use pixir_core::input::Summarize;
 use super::comparison::Compared;
 use super::find::Search;
 use super::{Face, PendingMove, Question, Sides, TreeView};
+use crate::input::action::{Action, SessionKind};
 use crate::overlay::narrow::cut_word;
 use crate::overlay::{Outcome, Request};
 use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 
 impl TreeView {
+    /// Carries out an action. A question that is open is answered by Enter only; any other key takes it back.
+    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+        self.note = None;
+        if !matches!(action, Action::Choose | Action::CloseOverlay) {
+            self.question = None;
+        }
+        match action {
+            Action::CloseOverlay => return self.back_out(),
+            Action::Choose => return self.enter(),
+            Action::OverlayUp => self.step(-1),
+            Action::OverlayDown => self.step(1),
+            Action::OverlayPageUp => self.page(-1),
+            Action::OverlayPageDown => self.page(1),
+            Action::OverlayStart => self.to_end(-1),
+            Action::OverlayEnd => self.to_end(1),
+            Action::ToggleTreePreview => return self.toggle_preview(),
+            Action::ToggleForest if self.session == SessionKind::Live => return self.toggle_forest(),
+            // The others are about the Turn under the cursor.
+            _ if !matches!(self.face, Face::Tree | Face::Preview) => {}
+            Action::FindInTree => return self.start_search(),
+            Action::NextInTree => return self.next_match(1),
+            Action::PreviousInTree => return self.next_match(-1),
+            Action::NextBranch => return self.sibling(1),
+            Action::PreviousBranch => return self.sibling(-1),
+            Action::FoldChain if matches!(self.face, Face::Preview) => self.page(1),
+            Action::FoldChain => return self.fold(),
+            Action::CycleTreeFilter => return self.cycle_filter(),
+            Action::MarkNode => return self.mark(),
+            _ if self.session == SessionKind::Replay => {}
+            Action::CompareNodes => return self.compare(),
+            Action::EditAgain => return self.edit(),
+            Action::JumpBack => return self.jump_back(),
+            Action::JumpForward => return self.jump_forward(),
+            Action::ForkHere => return self.ask_fork(),
+            Action::LabelNode => return self.name(),
+            Action::PinNode => return self.pin(),
+            Action::CycleSummary => return self.cycle_summary(),
+            Action::RemoveBranch => return self.ask_remove(),
+            Action::RestoreBranch => return self.restore(),
+            _ => {}
+        }
+        Outcome::Stay
+    }
+
+    fn say(&mut self, text: &str) -> Outcome {
+        self.note = Some(text.to_owned());
+        Outcome::Stay
+    }
+
     fn go_to(&self, to_seq: Option<u64>, edit: Option<String>) -> Outcome {
         let summarize = self.summarize;
         Outcome::CloseAndAsk(Request::MoveHead(PendingMove { to_seq, summarize, edit }))
     }
 
     /// Goes to the chosen Turn or Session, or does what was asked about.
-    pub(super) fn enter(&mut self) -> Outcome {
+    fn enter(&mut self) -> Outcome {
         match self.question.take() {
             Some(Question::Fork) => return self.fork(),
             Some(Question::Remove) => return self.remove(),
@@ -45,7 +95,7 @@ impl TreeView {
     }
 
     /// Leaves the innermost: a question, a search, a comparison, the Sessions, and at last the tree.
-    pub(super) fn back_out(&mut self) -> Outcome {
+    fn back_out(&mut self) -> Outcome {
         if self.question.take().is_some() {
             return Outcome::Stay;
         }
@@ -61,7 +111,7 @@ impl TreeView {
     }
 
     /// Goes to before the chosen prompt, which returns to the composer.
-    pub(super) fn edit(&mut self) -> Outcome {
+    fn edit(&mut self) -> Outcome {
         match self.chosen() {
             Some(node) if !self.plot.is_on_chain() => self.go_to(node.before, Some(node.text.clone())),
             Some(_) | None => Outcome::Stay,
@@ -69,7 +119,7 @@ impl TreeView {
     }
 
     /// Goes back to where the head was before its last move.
-    pub(super) fn jump_back(&mut self) -> Outcome {
+    fn jump_back(&mut self) -> Outcome {
         match self.moves.back.last() {
             Some(to) => self.go_to(*to, None),
             None => self.say("the head has not moved yet"),
@@ -77,7 +127,7 @@ impl TreeView {
     }
 
     /// Goes forward to where the head came back from.
-    pub(super) fn jump_forward(&mut self) -> Outcome {
+    fn jump_forward(&mut self) -> Outcome {
         match self.moves.forward.last() {
             Some(to) => self.go_to(*to, None),
             None => self.say("there is no way forward: the head has not gone back"),
@@ -88,20 +138,20 @@ impl TreeView {
         self.chosen().map_or(Outcome::Stay, |node| Outcome::close_and_send(Input::Fork { seq: node.end_seq }))
     }
 
-    pub(super) fn ask_fork(&mut self) -> Outcome {
+    fn ask_fork(&mut self) -> Outcome {
         if self.chosen().is_some() && !self.plot.is_on_chain() {
             self.question = Some(Question::Fork);
         }
         Outcome::Stay
     }
 
-    pub(super) fn ask_remove(&mut self) -> Outcome {
+    fn ask_remove(&mut self) -> Outcome {
         let (in_trash, on_path) = match self.chosen() {
             Some(node) => (node.in_trash, node.on_path),
             None => return Outcome::Stay,
         };
         if in_trash {
-            return self.say("that branch is in the trash already; u restores it");
+            return self.say("that branch is in the trash already");
         }
         if on_path {
             return self.say("the current branch cannot be removed: go to another branch first");
@@ -113,12 +163,12 @@ impl TreeView {
     fn remove(&mut self) -> Outcome {
         let Some(seq) = self.chosen_seq() else { return Outcome::Stay };
         self.removed.push(seq);
-        self.note = Some("moved to the trash; u restores it".to_owned());
+        self.note = Some("moved to the trash; nothing is erased".to_owned());
         Outcome::send(Input::RemoveBranch { seq })
     }
 
     /// Restores the chosen branch from the trash, or the one that was removed last.
-    pub(super) fn restore(&mut self) -> Outcome {
+    fn restore(&mut self) -> Outcome {
         let begins = self.plot.node().filter(|node| self.tree.nodes[*node].in_trash).map(|node| self.trash_root(node));
         let last = || self.removed.last().copied();
         let Some(seq) = begins.or_else(last).or_else(|| self.last_in_trash()) else {
@@ -143,14 +193,14 @@ impl TreeView {
         Some(self.trash_root(node))
     }
 
-    pub(super) fn name(&mut self) -> Outcome {
+    fn name(&mut self) -> Outcome {
         if !self.plot.is_on_chain() {
             self.naming = self.chosen().map(|node| node.label.clone().unwrap_or_default());
         }
         Outcome::Stay
     }
 
-    pub(super) fn pin(&mut self) -> Outcome {
+    fn pin(&mut self) -> Outcome {
         let Some(node) = self.chosen().filter(|_| !self.plot.is_on_chain()) else { return Outcome::Stay };
         let mut seqs = vec![node.seq, node.end_seq];
         seqs.dedup();
@@ -160,7 +210,7 @@ impl TreeView {
     }
 
     /// Changes whether and how the branch that the head leaves is summarised.
-    pub(super) fn cycle_summary(&mut self) -> Outcome {
+    fn cycle_summary(&mut self) -> Outcome {
         self.summarize = match self.summarize {
             Summarize::No => Summarize::Deterministic,
             Summarize::Deterministic => Summarize::Model,
@@ -169,19 +219,19 @@ impl TreeView {
         Outcome::Stay
     }
 
-    pub(super) fn mark(&mut self) -> Outcome {
+    fn mark(&mut self) -> Outcome {
         let seq = self.chosen_seq().filter(|_| !self.plot.is_on_chain());
         self.marked = if self.marked == seq { None } else { seq };
         Outcome::Stay
     }
 
     /// Compares the marked Turn, or the one with the head, with the chosen one.
-    pub(super) fn compare(&mut self) -> Outcome {
+    fn compare(&mut self) -> Outcome {
         let marked = self.marked.and_then(|seq| self.tree.node_of(seq));
         let head = || self.tree.nodes.iter().position(|node| node.is_head);
         let (Some(left), Some(right)) = (marked.or_else(head), self.plot.node()) else { return Outcome::Stay };
         if left == right {
-            return self.say("mark one turn with m, then compare it with another");
+            return self.say("mark another turn first, then compare");
         }
         let compared = Compared::new(&self.tree, left, right);
         let (left, right) = compared.sides();
@@ -191,7 +241,7 @@ impl TreeView {
     }
 
     /// Unfolds the chosen chain, or folds the one that the chosen Turn is in.
-    pub(super) fn fold(&mut self) -> Outcome {
+    fn fold(&mut self) -> Outcome {
         let Some(node) = self.plot.node() else { return Outcome::Stay };
         let mut chain = std::iter::successors(Some(node), |at| self.tree.parents[*at]).take(self.tree.nodes.len());
         let seq = self.tree.nodes[node].seq;
@@ -205,28 +255,28 @@ impl TreeView {
         Outcome::Stay
     }
 
-    pub(super) fn sibling(&mut self, by: isize) -> Outcome {
+    fn sibling(&mut self, by: isize) -> Outcome {
         if !self.plot.sibling(by, &self.tree) {
             return self.say("no other branch here");
         }
         Outcome::Stay
     }
 
-    pub(super) fn cycle_filter(&mut self) -> Outcome {
+    fn cycle_filter(&mut self) -> Outcome {
         let chosen = self.chosen_seq();
         self.filter = self.filter.next();
         self.lay_out(chosen);
         Outcome::Stay
     }
 
-    pub(super) fn start_search(&mut self) -> Outcome {
+    fn start_search(&mut self) -> Outcome {
         self.search = Some(Search { is_typed: true, ..Search::default() });
         Outcome::Stay
     }
 
     /// Goes to the next Turn that has the text, or the one before, around at the ends.
-    pub(super) fn next_match(&mut self, by: isize) -> Outcome {
-        let Some(search) = &self.search else { return self.say("/ searches the text of all turns") };
+    fn next_match(&mut self, by: isize) -> Outcome {
+        let Some(search) = &self.search else { return self.say("search first") };
         let mut rows: Vec<(usize, usize)> =
             search.hits.iter().filter_map(|node| Some((self.plot.row_of(*node)?, *node))).collect();
         rows.sort_unstable();
@@ -265,19 +315,19 @@ impl TreeView {
         }
     }
 
-    pub(super) fn toggle_preview(&mut self) -> Outcome {
+    fn toggle_preview(&mut self) -> Outcome {
         self.face = if matches!(self.face, Face::Preview) { Face::Tree } else { Face::Preview };
         self.previewed = None;
         Outcome::Stay
     }
 
-    pub(super) fn toggle_forest(&mut self) -> Outcome {
+    fn toggle_forest(&mut self) -> Outcome {
         self.face = if matches!(self.face, Face::Forest) { Face::Tree } else { Face::Forest };
         Outcome::Stay
     }
 
     /// Moves the cursor, or scrolls, by rows.
-    pub(super) fn step(&mut self, by: isize) {
+    fn step(&mut self, by: isize) {
         match &mut self.face {
             Face::Tree => self.plot.step(by),
             Face::Forest => self.forest.step(by),
@@ -287,7 +337,7 @@ impl TreeView {
     }
 
     /// The same by pages.
-    pub(super) fn page(&mut self, by: isize) {
+    fn page(&mut self, by: isize) {
         match &mut self.face {
             Face::Tree => self.plot.page(by),
             Face::Forest => self.forest.page(by),
@@ -297,7 +347,7 @@ impl TreeView {
     }
 
     /// The same to the start, or to the end.
-    pub(super) fn to_end(&mut self, by: isize) {
+    fn to_end(&mut self, by: isize) {
         const ALL: isize = isize::MAX / 2;
         match &mut self.face {
             Face::Tree if by < 0 => self.plot.to_start(),
@@ -334,11 +384,11 @@ impl TreeView {
     }
 
     /// A key while the user types.
-    fn type_key(&mut self, key: KeyEvent) -> Outcome {
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
         let field = match (&mut self.naming, &mut self.search) {
             (Some(name), _) => name,
             (None, Some(search)) => &mut search.text,
-            (None, None) => return Outcome::Stay,
+            (None, None) => return None,
         };
         match key.code {
             KeyCode::Backspace => drop(field.pop()),
@@ -349,15 +399,16 @@ impl TreeView {
                 if self.naming.take().is_none() {
                     self.search = None;
                 }
-                return Outcome::Stay;
+                return Some(Outcome::Stay);
             }
-            KeyCode::Enter => return self.type_enter(),
-            _ => return Outcome::Stay,
+            KeyCode::Enter => return Some(self.type_enter()),
+            // Arrows move the cursor also while a search is typed.
+            _ => return None,
         }
         if self.naming.is_none() {
             self.on_search_typed();
         }
-        Outcome::Stay
+        Some(Outcome::Stay)
     }
 
     /// Ends typing: the label is set, or the search goes on with n and N.
