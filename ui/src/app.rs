@@ -271,6 +271,7 @@ impl App {
                 | Effect::OpenNew
                 | Effect::Open(_)
                 | Effect::LoadDiffs
+                | Effect::LoadComparison { .. }
                 | Effect::LoadSessions { .. }
                 | Effect::LoadModels
                 | Effect::LoadSkills

@@ -71,9 +71,9 @@ impl Node {
     /// The Turn failed, or a limit ended it.
     pub fn has_failed(&self) -> bool {
         match self.outcome {
-            Some(
-                TurnStatus::Failed | TurnStatus::PartialFailed | TurnStatus::TimedOut | TurnStatus::Incomplete,
-            ) => true,
+            Some(TurnStatus::Failed | TurnStatus::PartialFailed | TurnStatus::TimedOut | TurnStatus::Incomplete) => {
+                true
+            }
             Some(TurnStatus::Completed | TurnStatus::Interrupted) | None => false,
         }
     }

@@ -244,9 +244,8 @@ mod tests {
                 beyond: None,
             })
         };
-        let change = |path: &str, before: Side<'_>, after: Side<'_>| {
-            entry(record(&blobs, path, before, after).expect("record"))
-        };
+        let change =
+            |path: &str, before: Side<'_>, after: Side<'_>| entry(record(&blobs, path, before, after).expect("record"));
         let (one, two, three) = (side(b"one\n"), side(b"two\n"), side(b"three\n"));
         let left = [
             change("both", one, two),

@@ -11,7 +11,8 @@ impl Session {
     /// Moves the branch that begins with this Entry to the trash.
     pub(super) async fn remove_branch(&mut self, seq: u64) -> Result<Accepted> {
         let entry = self.history.entry(seq).filter(|entry| entry.fact.is_conversation());
-        let Some(entry) = entry.filter(|entry| tree::begins_node(&entry.fact) || self.history.parent(seq).is_none()) else {
+        let Some(entry) = entry.filter(|entry| tree::begins_node(&entry.fact) || self.history.parent(seq).is_none())
+        else {
             return Err(Error::new(Code::NotFound, format!("no branch begins with entry {seq}"), Remedy::ShowTree)
                 .with("input", seq));
         };
@@ -29,8 +30,12 @@ impl Session {
     /// Takes the branch that begins with this Entry back from the trash.
     pub(super) async fn restore_branch(&mut self, seq: u64) -> Result<Accepted> {
         if !self.history.begins_trash(seq) {
-            return Err(Error::new(Code::NotFound, format!("no branch in the trash begins with entry {seq}"), Remedy::ShowTree)
-                .with("input", seq));
+            return Err(Error::new(
+                Code::NotFound,
+                format!("no branch in the trash begins with entry {seq}"),
+                Remedy::ShowTree,
+            )
+            .with("input", seq));
         }
         self.record(None, BranchRemoved { seq, restored: true }.into()).await?;
         Ok(Accepted::default())

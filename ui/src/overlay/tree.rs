@@ -19,12 +19,14 @@ mod keys; // what the keys do
 mod list; // the rows of the tree
 mod plot; // the laid out tree and the cursor
 mod preview; // the preview of a Turn
+mod small; // the tree in a side panel
 
 use comparison::Compared;
 use find::{Filter, Search};
 use forest::Forest;
-pub(crate) use list::{Figures, gutter, lane_colour};
-pub(crate) use plot::{Choice, Plot};
+use list::Figures;
+use plot::{Choice, Plot};
+pub(crate) use small::SmallTree;
 
 /// A move of the head, until the user has decided whether files go along.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -221,4 +223,3 @@ impl TreeView {
         }
     }
 }
-

@@ -75,10 +75,25 @@ pub(crate) struct Lanes {
 
 /// What remains to be laid out.
 enum Task {
-    Node { node: usize, lane: usize, others: u64, unfolded: usize },
-    Branch { node: usize, lane: usize, others: u64, is_first: bool },
+    Node {
+        node: usize,
+        lane: usize,
+        others: u64,
+        unfolded: usize,
+    },
+    Branch {
+        node: usize,
+        lane: usize,
+        others: u64,
+        is_first: bool,
+    },
     /// `unfolded` nodes of a chain follow that is shown unfolded.
-    Children { of: Option<usize>, lane: usize, others: u64, unfolded: usize },
+    Children {
+        of: Option<usize>,
+        lane: usize,
+        others: u64,
+        unfolded: usize,
+    },
 }
 
 impl Lanes {
@@ -164,15 +179,7 @@ impl Lanes {
 
     /// Forks: the first node of the branch that goes straight on, then the others from the right to the left, so that no
     /// line crosses another.
-    fn beside(
-        &mut self,
-        main: usize,
-        sides: &[u32],
-        lane: usize,
-        others: u64,
-        is_first: bool,
-        tasks: &mut Vec<Task>,
-    ) {
+    fn beside(&mut self, main: usize, sides: &[u32], lane: usize, others: u64, is_first: bool, tasks: &mut Vec<Task>) {
         let beside = |n: usize| (1..=n).fold(0, |bits, side| bits | bit(lane + side));
         let branches = u8::try_from(sides.len()).unwrap_or(u8::MAX);
         self.push(What::Fork { branches, is_first }, lane, others);
@@ -282,7 +289,8 @@ mod tests {
                 What::Chain { count, .. } => format!("…{count} "),
                 What::Fork { .. } => String::new(),
             };
-            let parts = strokes(row).into_iter().map(|it| if it.text.is_empty() { mark.clone() } else { it.text.into() });
+            let parts =
+                strokes(row).into_iter().map(|it| if it.text.is_empty() { mark.clone() } else { it.text.into() });
             parts.collect::<String>().trim_end().to_owned()
         };
         lanes.rows.iter().map(line).collect::<Vec<_>>().join("\n")

@@ -29,7 +29,7 @@ pub(super) fn fulfil(state: &mut State, request: Request) -> Vec<Effect> {
         Request::CompareFiles(sides) => {
             let Sides { left, right } = sides;
             vec![Effect::LoadComparison { left, right }]
-        },
+        }
         Request::MoveHead(pending) => travel::preview_move(state, pending),
         Request::MoveWithoutFiles => travel::move_head(state, None),
         Request::Stay => {

@@ -43,8 +43,7 @@ mod tests {
                 (back.into_iter().flatten().collect(), forward.into_iter().flatten().collect())
             })
             .collect();
-        let expected: [(&[u64], &[u64]); 5] =
-            [(&[9], &[]), (&[9, 5], &[]), (&[9], &[1]), (&[], &[1, 5]), (&[9], &[1])];
+        let expected: [(&[u64], &[u64]); 5] = [(&[9], &[]), (&[9, 5], &[]), (&[9], &[1]), (&[], &[1, 5]), (&[9], &[1])];
         assert_eq!(seen, expected.map(|(back, forward)| (back.to_vec(), forward.to_vec())));
         let elsewhere = [jump(9, 3), jump(3, 9), jump(9, 7)];
         assert_eq!(moves(&elsewhere), Moves { back: vec![Some(9)], forward: Vec::new() });

@@ -64,7 +64,9 @@ impl Compared {
                 Some(files) if files.is_empty() => {
                     lines.push(Line::styled("The files that tools changed are the same in both.", theme.dim()));
                 }
-                Some(files) => lines.extend(differences(files, (name(tree, *left), name(tree, *right)), columns, theme)),
+                Some(files) => {
+                    lines.extend(differences(files, (name(tree, *left), name(tree, *right)), columns, theme))
+                }
             }
             lines
         });
@@ -125,10 +127,8 @@ fn said(tree: &Tree, side: usize, nodes: &[usize], columns: usize, theme: &Theme
 fn differences(files: &[FileDiff], names: (String, String), columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let count = if files.len() == 1 { "1 file".to_owned() } else { format!("{} files", files.len()) };
     let head = format!("Files from {} to {}", names.0, names.1);
-    let mut lines = vec![Line::from(vec![
-        Span::styled(head, theme.bold()),
-        Span::styled(format!("  {count}"), theme.dim()),
-    ])];
+    let mut lines =
+        vec![Line::from(vec![Span::styled(head, theme.bold()), Span::styled(format!("  {count}"), theme.dim())])];
     lines.extend(files.iter().map(|file| diffstat(&file.path, file.added, file.removed, columns.min(100), theme)));
     for file in files {
         let mark = match file.kind {

@@ -61,7 +61,7 @@ pub(super) struct Search {
     /// The nodes that have it, in the order of the Log.
     pub(super) hits: Vec<usize>,
     /// The text that `hits` are of.
-    searched: String,
+    pub(super) searched: String,
 }
 
 impl Search {

@@ -4,8 +4,8 @@ use pixir_core::input::Summarize;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{Face, Question, TreeView, list, preview};
 use super::find::Filter;
+use super::{Face, Question, TreeView, list, preview};
 use crate::input::action::{Action, SessionKind};
 use crate::overlay::{Page, Paint, panel};
 use crate::render::text::{fit, plain, width};
@@ -65,9 +65,8 @@ impl TreeView {
         for (y, at) in (area.y..area.bottom()).zip(visible) {
             let Some(row) = self.plot.row(at) else { continue };
             let nodes = self.plot.nodes(at);
-            let is_hit = |node: &usize| {
-                self.search.as_ref().is_some_and(|search| search.hits.binary_search(node).is_ok())
-            };
+            let is_hit =
+                |node: &usize| self.search.as_ref().is_some_and(|search| search.hits.binary_search(node).is_ok());
             let about = list::About {
                 tree: &self.tree,
                 nodes: &nodes,
@@ -120,7 +119,10 @@ impl TreeView {
                     format!("Tree · {}{filter}", count(all, "turn", "turns"))
                 } else if columns >= 90 {
                     let branches = count(branches, "branch", "branches");
-                    format!("Tree · {} on this branch · {branches} · {all} turns in all{filter}", count(here, "turn", "turns"))
+                    format!(
+                        "Tree · {} on this branch · {branches} · {all} turns in all{filter}",
+                        count(here, "turn", "turns")
+                    )
                 } else {
                     format!("Tree · {here} of {all} turns · {}{filter}", count(branches, "branch", "branches"))
                 }
@@ -213,7 +215,11 @@ impl TreeView {
                 } else if in_trash {
                     keys.push((Action::RestoreBranch, "restore"));
                 } else {
-                    keys.extend([(Action::Choose, "go here"), (Action::EditAgain, "edit again"), (Action::ForkHere, "fork")]);
+                    keys.extend([
+                        (Action::Choose, "go here"),
+                        (Action::EditAgain, "edit again"),
+                        (Action::ForkHere, "fork"),
+                    ]);
                 }
                 keys.extend([(Action::FindInTree, "search"), (Action::OverlayHelp, "keys"), close]);
                 keys.extend([
@@ -264,8 +270,5 @@ fn draw_rule(canvas: &mut Canvas, rule: Rect, theme: &Theme) {
 /// The rows, and the last line below them.
 fn split_foot(inner: Rect, has_foot: bool) -> [Rect; 2] {
     let rows = if has_foot && inner.height > 1 { inner.height - 1 } else { inner.height };
-    [
-        Rect { height: rows, ..inner },
-        Rect { y: inner.y + rows, height: inner.height - rows, ..inner },
-    ]
+    [Rect { height: rows, ..inner }, Rect { y: inner.y + rows, height: inner.height - rows, ..inner }]
 }

@@ -243,14 +243,19 @@ impl TreeView {
     /// Unfolds the chosen chain, or folds the one that the chosen Turn is in.
     fn fold(&mut self) -> Outcome {
         let Some(node) = self.plot.node() else { return Outcome::Stay };
-        let mut chain = std::iter::successors(Some(node), |at| self.tree.parents[*at]).take(self.tree.nodes.len());
+        let above = std::iter::successors(Some(node), |at| self.tree.parents[*at]).take(self.tree.nodes.len());
         let seq = self.tree.nodes[node].seq;
         if self.plot.is_on_chain() {
             self.unfolded.insert(seq);
             self.lay_out(Some(seq));
-        } else if let Some(first) = chain.map(|at| self.tree.nodes[at].seq).find(|seq| self.unfolded.contains(seq)) {
+        } else if let Some(first) = above.map(|at| self.tree.nodes[at].seq).find(|seq| self.unfolded.contains(seq)) {
             self.unfolded.remove(&first);
             self.lay_out(Some(seq));
+            // The chain further up is another one.
+            if !self.plot.is_on_chain() {
+                self.unfolded.insert(first);
+                self.lay_out(Some(seq));
+            }
         }
         Outcome::Stay
     }

@@ -17,7 +17,7 @@ const SHOWS_TOKENS: usize = 72;
 
 /// Which figures the tree has at all, so that no column is empty.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Figures {
+pub(super) struct Figures {
     /// The widest changes, in columns.
     changes: usize,
     tokens: bool,
@@ -40,23 +40,23 @@ impl Figures {
 }
 
 /// What a row shows besides its node.
-pub(crate) struct About<'a> {
-    pub(crate) tree: &'a Tree,
+pub(super) struct About<'a> {
+    pub(super) tree: &'a Tree,
     /// The nodes of the row: one, or those of a folded chain.
-    pub(crate) nodes: &'a [usize],
-    pub(crate) figures: Figures,
+    pub(super) nodes: &'a [usize],
+    pub(super) figures: Figures,
     /// Seconds since 1970.
-    pub(crate) now: i64,
+    pub(super) now: i64,
     /// The node is marked for a comparison.
-    pub(crate) marked: bool,
+    pub(super) marked: bool,
     /// Sessions that were forked from the node.
-    pub(crate) forks: usize,
+    pub(super) forks: usize,
     /// The text that is searched for is in the node.
-    pub(crate) found: bool,
+    pub(super) found: bool,
 }
 
 /// The colour of a lane.
-pub(crate) fn lane_colour(lane: usize, theme: &Theme) -> Color {
+pub(super) fn lane_colour(lane: usize, theme: &Theme) -> Color {
     match lane.checked_sub(1) {
         None => theme.accent,
         Some(side) => [theme.tool, theme.thinking, theme.warning, theme.success, theme.link, theme.heading][side % 6],
@@ -64,7 +64,7 @@ pub(crate) fn lane_colour(lane: usize, theme: &Theme) -> Color {
 }
 
 /// `+40 −22`; nothing for a Turn that changed no line.
-pub(crate) fn changes(added: u64, removed: u64) -> String {
+pub(super) fn changes(added: u64, removed: u64) -> String {
     match (added, removed) {
         (0, 0) => String::new(),
         (added, 0) => format!("+{added}"),
@@ -74,7 +74,7 @@ pub(crate) fn changes(added: u64, removed: u64) -> String {
 }
 
 /// How long ago something was, in at most three columns.
-pub(crate) fn age(seconds: i64) -> String {
+pub(super) fn age(seconds: i64) -> String {
     match seconds {
         ..60 => "now".to_owned(),
         60..3_600 => format!("{}m", seconds / 60),
@@ -86,7 +86,7 @@ pub(crate) fn age(seconds: i64) -> String {
 }
 
 /// `950`, `9.1k`, `1.2M`.
-pub(crate) fn short(count: u64) -> String {
+pub(super) fn short(count: u64) -> String {
     match count {
         0..1_000 => count.to_string(),
         1_000..10_000 => format!("{:.1}k", count as f64 / 1e3),
@@ -96,7 +96,7 @@ pub(crate) fn short(count: u64) -> String {
 }
 
 /// `$0.11`, or `<1¢` for less.
-pub(crate) fn money(usd: f64) -> String {
+pub(super) fn money(usd: f64) -> String {
     if usd <= 0.0 {
         String::new()
     } else if usd < 0.005 {
@@ -107,7 +107,7 @@ pub(crate) fn money(usd: f64) -> String {
 }
 
 /// The lines at the left of a row, and its mark. Lanes that have no room are cut at the left.
-pub(crate) fn gutter(row: &Row, mark: Span<'static>, columns: usize, theme: &Theme) -> Vec<Span<'static>> {
+pub(super) fn gutter(row: &Row, mark: Span<'static>, columns: usize, theme: &Theme) -> Vec<Span<'static>> {
     let most = (columns / 6).max(3);
     let lane = usize::from(row.lane);
     let cut = (lane + 1).saturating_sub(most);

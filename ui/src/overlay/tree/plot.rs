@@ -14,7 +14,7 @@ const MARGIN: usize = 2;
 
 /// The laid out tree, with the row that the cursor is on.
 #[derive(Debug, Default)]
-pub(crate) struct Plot {
+pub(super) struct Plot {
     lanes: Lanes,
     /// For each node of the layout, its number in the tree.
     nodes: Vec<usize>,
@@ -22,24 +22,24 @@ pub(crate) struct Plot {
     stem_of: Vec<Option<usize>>,
     /// The nodes in the rows before each row.
     before: Vec<u32>,
-    pub(crate) chosen: usize,
+    pub(super) chosen: usize,
     top: usize,
     height: usize,
 }
 
 /// What the layout depends on besides the tree.
-pub(crate) struct Choice<'a> {
-    pub(crate) shows: &'a dyn Fn(&Node) -> bool,
+pub(super) struct Choice<'a> {
+    pub(super) shows: &'a dyn Fn(&Node) -> bool,
     /// Chains of Turns that say little are folded.
-    pub(crate) folds: bool,
+    pub(super) folds: bool,
     /// The first Entry of each chain that the user has unfolded.
-    pub(crate) unfolded: &'a HashSet<u64>,
+    pub(super) unfolded: &'a HashSet<u64>,
     /// Turns that are never folded besides those that have something special.
-    pub(crate) kept: &'a dyn Fn(usize) -> bool,
+    pub(super) kept: &'a dyn Fn(usize) -> bool,
 }
 
 impl Plot {
-    pub(crate) fn new(tree: &Tree, choice: &Choice<'_>) -> Plot {
+    pub(super) fn new(tree: &Tree, choice: &Choice<'_>) -> Plot {
         let head = tree.nodes.iter().position(|node| node.is_head);
         let near: HashSet<usize> = std::iter::successors(head, |at| tree.parents[*at]).take(NEAR).collect();
         let mut stems: Vec<Stem> = Vec::with_capacity(tree.nodes.len());
@@ -76,7 +76,7 @@ impl Plot {
     }
 
     /// Puts the cursor on a node, or on the row that it is folded into. False if it is not shown.
-    pub(crate) fn choose(&mut self, node: Option<usize>) -> bool {
+    pub(super) fn choose(&mut self, node: Option<usize>) -> bool {
         let row = node.and_then(|node| self.row_of(node));
         if let Some(row) = row {
             self.chosen = row;
@@ -88,12 +88,12 @@ impl Plot {
     }
 
     /// The row that shows a node.
-    pub(crate) fn row_of(&self, node: usize) -> Option<usize> {
+    pub(super) fn row_of(&self, node: usize) -> Option<usize> {
         self.lanes.row_of(self.stem_of.get(node).copied().flatten()?)
     }
 
     /// The nodes of a row: none for a fork, several for a folded chain.
-    pub(crate) fn nodes(&self, row: usize) -> Vec<usize> {
+    pub(super) fn nodes(&self, row: usize) -> Vec<usize> {
         match self.lanes.rows.get(row).map(|row| row.what) {
             Some(What::Node(stem) | What::Branch { node: stem, .. }) => vec![self.nodes[stem]],
             Some(What::Chain { first, count }) => self.lanes.chain(first, count).map(|stem| self.nodes[stem]).collect(),
@@ -102,30 +102,35 @@ impl Plot {
     }
 
     /// The node that the cursor is on; the first of a folded chain.
-    pub(crate) fn node(&self) -> Option<usize> {
+    pub(super) fn node(&self) -> Option<usize> {
         self.lanes.rows.get(self.chosen)?.node().map(|stem| self.nodes[stem])
     }
 
     /// The cursor is on a folded chain.
-    pub(crate) fn is_on_chain(&self) -> bool {
+    pub(super) fn is_on_chain(&self) -> bool {
         self.lanes.rows.get(self.chosen).is_some_and(|row| matches!(row.what, What::Chain { .. }))
     }
 
-    pub(crate) fn row(&self, at: usize) -> Option<&Row> {
+    pub(super) fn row(&self, at: usize) -> Option<&Row> {
         self.lanes.rows.get(at)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// The number of rows.
+    pub(super) fn len(&self) -> usize {
+        self.lanes.rows.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
     /// The number of the chosen Turn among those that are shown, from 1, and how many are shown.
-    pub(crate) fn position(&self) -> (usize, usize) {
+    pub(super) fn position(&self) -> (usize, usize) {
         (self.before.get(self.chosen).map_or(0, |n| *n as usize + 1), self.nodes.len())
     }
 
     /// Moves the cursor by rows. Rows that only show a fork are passed over.
-    pub(crate) fn step(&mut self, by: isize) {
+    pub(super) fn step(&mut self, by: isize) {
         let last = self.lanes.rows.len().saturating_sub(1);
         let mut at = self.chosen.saturating_add_signed(by).min(last);
         let is_fork = |at: usize| self.lanes.rows.get(at).is_some_and(|row| row.node().is_none());
@@ -137,23 +142,23 @@ impl Plot {
     }
 
     /// Moves the cursor by pages.
-    pub(crate) fn page(&mut self, by: isize) {
+    pub(super) fn page(&mut self, by: isize) {
         let rows = isize::try_from(self.height.saturating_sub(1).max(1)).unwrap_or(1);
         self.step(rows * by);
     }
 
-    pub(crate) fn to_start(&mut self) {
+    pub(super) fn to_start(&mut self) {
         self.chosen = 0;
         self.step(0);
     }
 
-    pub(crate) fn to_end(&mut self) {
+    pub(super) fn to_end(&mut self) {
         self.chosen = self.lanes.rows.len().saturating_sub(1);
         self.step(0);
     }
 
     /// Moves the cursor to the next branch of the fork that it stands under, or the one before.
-    pub(crate) fn sibling(&mut self, by: isize, tree: &Tree) -> bool {
+    pub(super) fn sibling(&mut self, by: isize, tree: &Tree) -> bool {
         let Some(mut node) = self.node() else { return false };
         // From inside a branch, this goes to its beginning first, in the sense that its siblings are those of the branch.
         loop {
@@ -180,7 +185,7 @@ impl Plot {
     }
 
     /// The rows on a screen of `height` rows, with the cursor among them.
-    pub(crate) fn visible(&mut self, height: usize) -> Range<usize> {
+    pub(super) fn visible(&mut self, height: usize) -> Range<usize> {
         let rows = self.lanes.rows.len();
         // At first the cursor, which is on the head, stands in the lower part: what led there is above.
         if self.height == 0 {
@@ -195,12 +200,12 @@ impl Plot {
     }
 
     /// Keeps the part on the screen when the tree is laid out again.
-    pub(crate) fn stand_like(&mut self, old: &Plot) {
+    pub(super) fn stand_like(&mut self, old: &Plot) {
         (self.top, self.height) = (old.top, old.height);
     }
 
     /// Puts the cursor on the row that is drawn so many rows below the first. False if there is none.
-    pub(crate) fn click(&mut self, below: usize) -> bool {
+    pub(super) fn click(&mut self, below: usize) -> bool {
         let row = self.top + below;
         let is_node = below < self.height && self.lanes.rows.get(row).is_some_and(|row| row.node().is_some());
         if is_node {

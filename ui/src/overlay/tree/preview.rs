@@ -43,9 +43,12 @@ pub(super) fn node(
     let files = tree.changes(at);
     if !files.is_empty() {
         lines.push(Line::default());
-        lines.extend(files.iter().take(MOST_FILES).map(|(path, added, removed)| {
-            diffstat(path, *added, *removed, columns, theme)
-        }));
+        lines.extend(
+            files
+                .iter()
+                .take(MOST_FILES)
+                .map(|(path, added, removed)| diffstat(path, *added, *removed, columns, theme)),
+        );
         if files.len() > MOST_FILES {
             lines.push(Line::styled(format!("… {} more files", files.len() - MOST_FILES), theme.dim()));
         }
@@ -92,11 +95,8 @@ fn facts(node: &Node, now: i64) -> String {
 fn outcome(node: &Node, forks: &[String], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     if node.has_failed() || node.was_interrupted() {
-        let (mark, word, colour) = if node.was_interrupted() {
-            ("⏸", "interrupted", theme.warning)
-        } else {
-            ("✗", "failed", theme.error)
-        };
+        let (mark, word, colour) =
+            if node.was_interrupted() { ("⏸", "interrupted", theme.warning) } else { ("✗", "failed", theme.error) };
         let why = node.error.as_deref().map_or(String::new(), |why| format!(": {}", plain(why)));
         let text = [Span::styled(format!("{mark} {word}{why}"), theme.fg(colour))];
         lines.extend(wrap_lines(&text, columns, &[], &[Span::raw("  ")]));
