@@ -118,12 +118,12 @@ impl Tree {
             }
         }
         tree.mark_path(history);
-        for at in 0..tree.owners.len() {
-            let (seq, own) = tree.owners[at];
-            let (mark, node) = (history.mark(seq), &mut tree.nodes[own]);
+        for mark in history.marks() {
+            let Some(own) = tree.node_of(mark.seq) else { continue };
+            let node = &mut tree.nodes[own];
             node.pinned |= mark.pinned.is_some();
             if mark.text.is_some() {
-                node.label = mark.text;
+                node.label.clone_from(&mark.text);
             }
         }
         for at in 0..tree.nodes.len() {

@@ -1,7 +1,7 @@
 //! Moves of the Head, and branches in the trash.
 
 use super::History;
-use crate::protocol::event::BranchRemoved;
+use crate::protocol::event::{BranchRemoved, Label};
 
 /// A move of the Head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -18,6 +18,13 @@ impl History {
     /// The first Entry of each branch in the trash, in the order of the Log. No such branch has the Head.
     pub fn trash(&self) -> impl Iterator<Item = u64> {
         self.trash.iter().copied()
+    }
+
+    /// The names and pins of Entries, in the order of the Log.
+    pub(crate) fn marks(&self) -> impl Iterator<Item = &Label> {
+        let mut marks: Vec<&Label> = self.marks.values().collect();
+        marks.sort_unstable_by_key(|mark| mark.seq);
+        marks.into_iter()
     }
 
     /// A branch in the trash begins with this Entry.

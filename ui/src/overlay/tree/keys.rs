@@ -282,16 +282,14 @@ impl TreeView {
     /// Goes to the next Turn that has the text, or the one before, around at the ends.
     fn next_match(&mut self, by: isize) -> Outcome {
         let Some(search) = &self.search else { return self.say("search first") };
-        let mut rows: Vec<(usize, usize)> =
-            search.hits.iter().filter_map(|node| Some((self.plot.row_of(*node)?, *node))).collect();
-        rows.sort_unstable();
+        let rows = || search.hits.iter().filter_map(|node| Some((self.plot.row_of(*node)?, *node)));
         let here = (self.plot.chosen, self.plot.node().unwrap_or(0));
         let next = if by > 0 {
-            rows.iter().find(|it| **it > here).or_else(|| rows.first())
+            rows().filter(|it| *it > here).min().or_else(|| rows().min())
         } else {
-            rows.iter().rev().find(|it| **it < here).or_else(|| rows.last())
+            rows().filter(|it| *it < here).max().or_else(|| rows().max())
         };
-        if let Some((_, node)) = next.copied() {
+        if let Some((_, node)) = next {
             self.reveal(node);
         }
         Outcome::Stay
@@ -363,7 +361,7 @@ impl TreeView {
         }
     }
 
-    /// The wheel scrolls; over the preview, the preview.
+    /// The wheel moves the cursor, or scrolls.
     pub(crate) fn scroll(&mut self, by: isize) {
         self.step(by);
     }
