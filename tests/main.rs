@@ -83,6 +83,7 @@ mod stories {
     mod soak; // a long conversation in one process
     mod sessions_together; // several watchers, several Sessions, slow disks
     mod sessions; // lists, names, trash, export, import
+    mod branches; // the tree's rows, search, comparisons, trash, sessions
     mod tree; // moving the head, forks, labels, pins
     mod undo; // undo, redo and restore of files
 

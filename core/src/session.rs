@@ -22,6 +22,7 @@ use crate::session::watch::{Outbox, Watch};
 use crate::storage::log::LogWriter;
 use crate::storage::store::Indexed;
 
+mod branches; // branches that the user removes and restores
 mod handle; // the door to a running Session
 mod queue; // messages that wait for the running Turn
 mod record; // what is recorded and published
@@ -316,6 +317,8 @@ impl Session {
             Input::Set(change) => self.set(change).await,
             Input::Label { seq, text } => self.mark(Label { seq, text: Some(text), pinned: None }).await,
             Input::Pin { seq, pinned } => self.mark(Label { seq, text: None, pinned: Some(pinned) }).await,
+            Input::RemoveBranch { seq } => self.remove_branch(seq).await,
+            Input::RestoreBranch { seq } => self.restore_branch(seq).await,
             Input::Compact { .. }
             | Input::MoveHead { .. }
             | Input::Undo { .. }

@@ -68,6 +68,7 @@ impl Narrator {
             | Fact::ProviderUsage(_)
             | Fact::SessionFork(_)
             | Fact::HeadMoved(_)
+            | Fact::BranchRemoved(_)
             | Fact::Label(_)
             | Fact::MemoryFact(_)
             | Fact::SkillIndex(_)

@@ -273,6 +273,7 @@ impl<'a> Report<'a> {
             | Fact::HeadMoved(_)
             | Fact::BranchSummary(_)
             | Fact::FilesRestored(_)
+            | Fact::BranchRemoved(_)
             | Fact::Label(_)
             | Fact::MemoryFact(_)
             | Fact::LogRepaired(_)

@@ -22,6 +22,8 @@ enum Happens {
     Fork(usize),
     Name(usize),
     Pin(usize),
+    /// Removes the n-th message's branch, where that is possible, and takes back the branch removed before.
+    Remove(usize),
     /// In the middle of a turn or between two, with or without a write that is cut off.
     Kill {
         mid_turn: bool,
@@ -37,6 +39,7 @@ fn happens() -> impl Strategy<Value = Happens> {
         1 => (0..40_usize).prop_map(Happens::Fork),
         1 => (0..40_usize).prop_map(Happens::Name),
         1 => (0..40_usize).prop_map(Happens::Pin),
+        1 => (0..40_usize).prop_map(Happens::Remove),
         2 => (any::<bool>(), any::<bool>()).prop_map(|(mid_turn, torn)| Happens::Kill { mid_turn, torn }),
         1 => Just(Happens::Close),
     ]
@@ -217,6 +220,14 @@ proptest! {
                 },
                 Happens::Pin(n) => if let Some(seq) = machine.message(n) {
                     machine.ask(Input::Pin { seq, pinned: n % 2 == 0 });
+                },
+                Happens::Remove(n) => if let Some(seq) = machine.message(n) {
+                    let before = machine.history.trash().next();
+                    machine.ask(Input::RemoveBranch { seq });
+                    if let Some(seq) = before {
+                        machine.ask(Input::RestoreBranch { seq });
+                    }
+                    prop_assert!(machine.history.trash().all(|seq| !machine.history.is_on_path(seq)), "the head is in the trash");
                 },
                 Happens::Fork(n) => if let Some(seq) = machine.message(n) {
                     let events = machine.ask(Input::Fork { seq });

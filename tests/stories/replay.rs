@@ -48,7 +48,7 @@ fn replay_steps_forwards_and_back() {
     terminal.wait_for("this is a replay");
     // Nor is it offered.
     terminal.send("\x14");
-    let screen = terminal.wait_for("Enter go · Esc close");
+    let screen = terminal.wait_for("Enter go here · / search · Esc close");
     assert!(!screen.contains("fork") && !screen.contains("pin"), "{screen}");
     terminal.send("\x1b");
     terminal.wait_that("the tree is closed", |screen| !screen.contains("Esc close"));

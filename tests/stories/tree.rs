@@ -79,7 +79,7 @@ async fn moving_the_head_offers_to_restore_files() {
     let screen = pixir.screen.screen();
     assert!(!screen.contains("Two."), "{screen}");
     // And forward again, to the branch that was left, with its files.
-    pixir.does("<C-t>b").await;
+    pixir.does("<C-t><C-o>").await;
     pixir.does("<Enter>").await;
     assert_eq!(pixir.file("a.txt"), "two\n");
     assert!(pixir.screen.screen().contains("Two."));
@@ -144,7 +144,7 @@ async fn labels_and_pins_survive_compaction() {
         pixir.does(prompt).await;
     }
     let screen = pixir.does("<C-t><Home>lthe port<Enter>p").await;
-    assert!(screen.contains("[the port] first") && screen.contains("pinned"), "{screen}");
+    assert!(screen.contains("first  ⚑ the port  ⚲ pinned"), "{screen}");
     pixir.does("<Esc>/compact<Enter>").await;
     pixir.does("<Enter>").await;
     let log = pixir.log();
@@ -152,7 +152,7 @@ async fn labels_and_pins_survive_compaction() {
     assert!(compaction["data"]["summary"].as_str().expect("text").contains("Remember the port is 8642."));
     let mut again = pixir.again(vec![]).await;
     let screen = again.does("<C-t>").await;
-    assert!(screen.contains("[the port] first"), "{screen}");
+    assert!(screen.contains("first  ⚑ the port"), "{screen}");
 }
 
 #[test]

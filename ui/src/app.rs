@@ -271,6 +271,7 @@ impl App {
                 | Effect::OpenNew
                 | Effect::Open(_)
                 | Effect::LoadDiffs
+                | Effect::LoadComparison { .. }
                 | Effect::LoadSessions { .. }
                 | Effect::LoadModels
                 | Effect::LoadSkills
@@ -316,6 +317,7 @@ impl App {
                 Effect::OpenNew => self.reopen(|harness| harness.start()).await,
                 Effect::Open(id) => self.reopen(move |harness| harness.resume_or_read(&id)).await,
                 Effect::LoadDiffs => self.load_diffs(),
+                Effect::LoadComparison { left, right } => self.load_comparison(&left, &right),
                 Effect::ReadBranch => self.read_branch(),
                 Effect::LoadSessions { forks_of } => {
                     if let Some(harness) = self.harness.clone() {

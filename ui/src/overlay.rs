@@ -51,7 +51,7 @@ use palette::Palette;
 use permissions::PermissionsView;
 use picker::Picker;
 use restore::RestoreView;
-use tree::{PendingMove, TreeView};
+use tree::{PendingMove, Sides, TreeView};
 use trust::TrustView;
 
 /// A layer over the transcript.
@@ -115,6 +115,8 @@ pub(crate) enum Request {
     RestoreTheme(String),
     /// Show this cell of the transcript.
     ShowCell(usize),
+    /// Compare the files of two conversations.
+    CompareFiles(Sides),
     /// Move the head, once the user has decided about the files.
     MoveHead(PendingMove),
     /// Move the head, and leave the files as they are.
@@ -149,8 +151,10 @@ pub(crate) enum Notification<'a> {
         rules: &'a [SavedRule],
         warning: Option<&'a str>,
     },
-    /// Labels and pins have changed.
-    Labels(&'a History),
+    /// Labels, pins or the trash have changed.
+    Branches(&'a History),
+    /// The files of two conversations, compared.
+    Compared(&'a [FileDiff]),
     /// A call has its result, so it does not wait for an answer any more.
     CallEnded(&'a str),
     TurnEnded,
@@ -280,6 +284,11 @@ impl Overlay {
         each!(self, it => it.act(action))
     }
 
+    /// A click puts the cursor on the row under it. False if there is none.
+    pub(crate) fn click(&mut self, column: u16, row: u16) -> bool {
+        if let Overlay::Tree(tree) = self { tree.click(column, row) } else { false }
+    }
+
     /// Scrolls by rows, or moves the cursor of a list.
     pub(crate) fn scroll(&mut self, by: isize) {
         each!(self, it => it.scroll(by))
@@ -338,10 +347,12 @@ impl Overlay {
         }
     }
 
-    /// Takes pasted text. Only a form has a field for it.
+    /// Takes pasted text, where there is a field for it.
     pub(crate) fn paste(&mut self, text: &str) {
-        if let Overlay::Form(form) = self {
-            form.paste(text);
+        match self {
+            Overlay::Form(form) => form.paste(text),
+            Overlay::Tree(tree) => tree.paste(text),
+            _ => {}
         }
     }
 
@@ -456,7 +467,7 @@ impl Page {
     }
 
     /// One line of the previous page stays visible, so that the reader keeps the thread.
-    fn page(&self) -> isize {
+    pub(crate) fn page(&self) -> isize {
         isize::try_from(self.height.saturating_sub(1).max(1)).unwrap_or(1)
     }
 

@@ -3,6 +3,7 @@
 pub(crate) mod context; // theme, width and folds
 pub(crate) mod diff; // unified diffs
 pub(crate) mod highlight; // syntax colours, computed in the background
+pub(crate) mod lanes; // trees as rows with lanes
 pub(crate) mod markdown; // Markdown of messages
 pub(crate) mod preview; // previews of calls
 pub(crate) mod sgr; // colours in program output, mapped to the theme

@@ -182,6 +182,7 @@ impl Transcript {
             | Fact::ProviderUsage(_)
             | Fact::SessionFork(_)
             | Fact::HeadMoved(_)
+            | Fact::BranchRemoved(_)
             | Fact::Label(_)
             | Fact::MemoryFact(_)
             | Fact::SkillIndex(_)

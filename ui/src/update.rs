@@ -138,7 +138,12 @@ fn on_overlay_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
             }
         }
     };
-    Some(match outcome {
+    Some(carry_out(state, outcome))
+}
+
+/// Carries out what the top overlay asks for.
+fn carry_out(state: &mut State, outcome: Outcome) -> Vec<Effect> {
+    match outcome {
         Outcome::Stay => Vec::new(),
         Outcome::Close => {
             let request = state.overlays.pop().and_then(|overlay| overlay.leave());
@@ -149,7 +154,7 @@ fn on_overlay_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
             state.overlays.pop();
             overlay::fulfil(state, request)
         }
-    })
+    }
 }
 
 /// While the user types a search, keys edit its text.
@@ -283,8 +288,13 @@ fn on_press(state: &mut State, column: u16, row: u16) -> Vec<Effect> {
     state.mouse.last = Some((state.now.at, column, row));
     (state.mouse.on_bar, state.mouse.edge) = (false, 0);
     state.reading.selection = None;
-    if !state.overlays.is_empty() {
-        return Vec::new();
+    if let Some(overlay) = state.overlays.last_mut() {
+        // A double click is like Enter on the row.
+        let outcome = match overlay.click(column, row) {
+            true if state.mouse.clicks == 2 => overlay.act(Action::Choose),
+            _ => Outcome::Stay,
+        };
+        return carry_out(state, outcome);
     }
     if let Some(bar) = state.replay.as_ref().and_then(|it| it.bar).filter(|bar| bar.contains(at)) {
         replay::to_fraction(state, f64::from(column - bar.x) / f64::from(bar.width.saturating_sub(1).max(1)));

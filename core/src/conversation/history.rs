@@ -8,9 +8,11 @@ use crate::protocol::event::{
     SettingsChanged, Surroundings, ToolResult, Toolset, TurnEnded, TurnStatus, Usage, UserCommand,
 };
 
+mod branching; // moves of the head, branches in the trash
 mod item; // items of a request
 mod sent; // what the requests so far have told the model
 
+pub use branching::Jump;
 pub use item::{Item, Piece};
 use item::{NOT_RUN, command_text, not_run, piece_of, result_of, summary_text};
 pub(crate) use item::{documents_text, json_len};
@@ -61,17 +63,6 @@ impl Settings {
     }
 }
 
-/// A move of the Head.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-pub struct Jump {
-    /// The Entry that recorded it.
-    pub seq: u64,
-    /// The Head before.
-    pub from: Option<u64>,
-    /// The Head after.
-    pub to: Option<u64>,
-}
-
 /// The state that a Log describes: folded once, then kept current Entry by Entry.
 #[derive(Debug, Clone, Default)]
 pub struct History {
@@ -100,6 +91,8 @@ pub struct History {
     /// Labels and pins, by the number of their Entry.
     marks: HashMap<u64, Label>,
     jumps: Vec<Jump>,
+    /// The first Entry of each branch in the trash. None is on the path.
+    trash: BTreeSet<u64>,
     /// Commands that the user ran without showing them to the model, by call id.
     untold: HashSet<String>,
     /// In a fork, the last Entry that was copied from the parent.
@@ -202,9 +195,11 @@ impl History {
                         }
                     }
                 }
+                self.take_path_from_trash();
                 self.last_input = None;
                 self.refold();
             }
+            Fact::BranchRemoved(it) => self.take_removal(it),
             Fact::HistoryCompaction(_) => {
                 self.path.push(index);
                 self.compactions.push(index);

@@ -1,10 +1,21 @@
 //! Branches of one conversation, read from its History and never stored.
 
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
 use crate::conversation::history::{History, starts_turn};
-use crate::protocol::event::{Fact, FilesRestored, RestoreReason};
+use crate::protocol::event::{Cost, Entry, Fact, FileChange, FilesRestored, RestoreReason, TurnStatus, Usage};
+
+mod compare; // two places of the tree
+mod moves; // where the head was before, as a list of jumps
+
+pub use compare::Comparison;
+pub use moves::{Moves, moves};
 
 /// One Turn in the tree: a request and where its answer ended.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Node {
     /// The number of the Turn; `None` for a node between two Turns, such as an undo.
     pub turn: Option<u32>,
@@ -28,68 +39,236 @@ pub struct Node {
     pub label: Option<String>,
     /// An Entry of the node is pinned.
     pub pinned: bool,
-    /// The number of files that tools changed in the Turn.
+    /// The number of changes of files that tools made in the Turn.
     pub files: u32,
+    /// Lines that they added.
+    pub added: u64,
+    /// Lines that they removed.
+    pub removed: u64,
+    /// History was compacted in the Turn.
+    pub compacted: bool,
+    /// The user typed the request; a node between two Turns has none.
+    pub is_request: bool,
+    /// How the Turn ended; `None` while it runs, for a node between two Turns, and for a Turn that a fork copied.
+    pub outcome: Option<TurnStatus>,
+    /// Why the Turn did not complete.
+    pub error: Option<String>,
+    /// When the last Entry of the node was recorded.
+    pub time: Timestamp,
+    /// How long the Turn took, in milliseconds.
+    pub duration_ms: u64,
+    /// The tokens of the Turn's requests.
+    pub usage: Usage,
+    /// The cost of the Turn's requests.
+    pub cost: Cost,
+    /// The node is in the trash.
+    pub in_trash: bool,
     /// The Entry before the request.
     pub before: Option<u64>,
 }
 
-/// Returns the Turns in reading order: the branch with the Head first. A chain of single children is not indented.
-pub fn nodes(history: &History) -> Vec<Node> {
-    let mut turns: Vec<Turn> = Vec::new();
-    // For each entry of the Log, the Turn that it belongs to.
-    let mut owner: Vec<(u64, usize)> = Vec::new();
-    for entry in history.entries().iter().filter(|e| e.fact.is_conversation()) {
-        let parent = history.parent(entry.seq);
-        let parent_turn = parent.and_then(|seq| owner.binary_search_by_key(&seq, |(s, _)| *s).ok()).map(|i| owner[i].1);
-        let own = match parent_turn {
-            Some(turn) if !begins_node(&entry.fact) => turn,
-            _ => {
-                turns.push(Turn { parent: parent_turn, node: blank(entry.seq), children: Vec::new() });
-                let new = turns.len() - 1;
-                if let Some(parent) = parent_turn {
-                    turns[parent].children.push(new);
+impl Node {
+    /// The Turn failed, or a limit ended it.
+    pub fn has_failed(&self) -> bool {
+        match self.outcome {
+            Some(TurnStatus::Failed | TurnStatus::PartialFailed | TurnStatus::TimedOut | TurnStatus::Incomplete) => {
+                true
+            }
+            Some(TurnStatus::Completed | TurnStatus::Interrupted) | None => false,
+        }
+    }
+
+    /// The user stopped the Turn.
+    pub fn was_interrupted(&self) -> bool {
+        self.outcome == Some(TurnStatus::Interrupted)
+    }
+
+    /// Tokens sent and returned.
+    pub fn tokens(&self) -> u64 {
+        self.usage.input.saturating_add(self.usage.output)
+    }
+}
+
+/// All Turns of a Session, in the order of the Log: a parent stands before its children.
+#[derive(Debug, Clone, Default)]
+pub struct Tree {
+    /// The Turns.
+    pub nodes: Vec<Node>,
+    /// For each Turn, the one that it continues.
+    pub parents: Vec<Option<usize>>,
+    entries: Vec<Vec<Arc<Entry>>>,
+    /// For each conversation Entry of the Log, its node.
+    owners: Vec<(u64, usize)>,
+}
+
+impl Tree {
+    /// The tree of a conversation, with the branches in the trash.
+    pub fn of(history: &History) -> Tree {
+        let mut tree = Tree::default();
+        // Usage and ends of Turns are no Entries of the conversation: they name their Turn.
+        let mut of_turn: HashMap<u32, usize> = HashMap::new();
+        for entry in history.entries() {
+            if entry.fact.is_conversation() {
+                let own = tree.take(history, entry);
+                if let Some(turn) = entry.turn {
+                    of_turn.entry(turn).or_insert(own);
                 }
-                new
+            } else if let Some(at) = entry.turn.and_then(|turn| of_turn.get(&turn)) {
+                tree.nodes[*at].take_beside(entry);
+            }
+        }
+        tree.mark_path(history);
+        for mark in history.marks() {
+            let Some(own) = tree.node_of(mark.seq) else { continue };
+            let node = &mut tree.nodes[own];
+            node.pinned |= mark.pinned.is_some();
+            if mark.text.is_some() {
+                node.label.clone_from(&mark.text);
+            }
+        }
+        for at in 0..tree.nodes.len() {
+            let seq = tree.nodes[at].seq;
+            tree.nodes[at].before = history.parent(seq);
+            let parent_in_trash = tree.parents[at].is_some_and(|parent| tree.nodes[parent].in_trash);
+            tree.nodes[at].in_trash = parent_in_trash || history.begins_trash(seq);
+        }
+        tree
+    }
+
+    /// The Entries of the conversation that belong to a node.
+    pub fn entries(&self, node: usize) -> &[Arc<Entry>] {
+        self.entries.get(node).map_or(&[], Vec::as_slice)
+    }
+
+    /// The node that an Entry belongs to.
+    pub fn node_of(&self, seq: u64) -> Option<usize> {
+        self.owners.binary_search_by_key(&seq, |(seq, _)| *seq).ok().map(|at| self.owners[at].1)
+    }
+
+    /// The lines that a node added and removed, by file.
+    pub fn changes(&self, node: usize) -> Vec<(&str, u64, u64)> {
+        let mut files: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        for change in self.entries(node).iter().flat_map(|entry| changes_of(&entry.fact)) {
+            let sum = files.entry(&change.path).or_default();
+            *sum = (sum.0 + change.added, sum.1 + change.removed);
+        }
+        files.into_iter().map(|(path, (added, removed))| (path, added, removed)).collect()
+    }
+
+    fn take(&mut self, history: &History, entry: &Arc<Entry>) -> usize {
+        let parent = history.parent(entry.seq).and_then(|seq| self.node_of(seq));
+        let own = match parent {
+            Some(node) if !begins_node(&entry.fact) => node,
+            Some(_) | None => {
+                self.nodes.push(blank(entry));
+                self.parents.push(parent);
+                self.entries.push(Vec::new());
+                self.nodes.len() - 1
             }
         };
-        owner.push((entry.seq, own));
-        let node = &mut turns[own].node;
-        node.end_seq = entry.seq;
-        node.turn = node.turn.or(entry.turn);
+        self.owners.push((entry.seq, own));
+        self.entries[own].push(Arc::clone(entry));
+        self.nodes[own].take(entry);
+        own
+    }
+
+    fn mark_path(&mut self, history: &History) {
+        let Some(head) = history.head().and_then(|seq| self.node_of(seq)) else { return };
+        self.nodes[head].is_head = true;
+        let mut at = Some(head);
+        while let Some(node) = at {
+            self.nodes[node].on_path = true;
+            at = self.parents[node];
+        }
+    }
+}
+
+impl Node {
+    fn take(&mut self, entry: &Entry) {
+        self.end_seq = entry.seq;
+        self.time = entry.ts;
+        self.turn = self.turn.or(entry.turn);
         match &entry.fact {
-            Fact::UserMessage(it) if node.text.is_empty() => node.text.clone_from(&it.text),
-            Fact::UserCommand(it) if node.text.is_empty() => node.text = it.typed(),
-            Fact::SkillActivation(it) if node.text.is_empty() => node.text = format!("skill {} {}", it.name, it.args),
+            Fact::UserMessage(it) if self.text.is_empty() => self.text.clone_from(&it.text),
+            Fact::UserCommand(it) if self.text.is_empty() => self.text = it.typed(),
+            Fact::SkillActivation(it) if self.text.is_empty() => self.text = format!("skill {} {}", it.name, it.args),
             Fact::BranchSummary(it) => {
-                node.text = "[summary of the abandoned branch]".into();
-                node.answer.clone_from(&it.summary);
+                self.text = "[summary of the abandoned branch]".into();
+                self.answer.clone_from(&it.summary);
             }
-            Fact::FilesRestored(it) => node.text = restored(it),
-            Fact::ToolResult(it) => node.files += u32::try_from(it.changes.len()).unwrap_or(u32::MAX),
-            Fact::HistoryCompaction(_) if node.text.is_empty() => node.text = "[compaction]".into(),
-            Fact::AssistantMessage(it) => node.answer.clone_from(&it.text),
-            Fact::ToolCall(_) => node.tool_calls += 1,
+            Fact::FilesRestored(it) => self.text = restored(it),
+            Fact::ToolResult(it) => {
+                self.files += u32::try_from(it.changes.len()).unwrap_or(u32::MAX);
+                for change in &it.changes {
+                    self.added += change.added;
+                    self.removed += change.removed;
+                }
+            }
+            Fact::HistoryCompaction(_) => {
+                self.compacted = true;
+                if self.text.is_empty() {
+                    self.text = "[compaction]".into();
+                }
+            }
+            Fact::AssistantMessage(it) => self.answer.clone_from(&it.text),
+            Fact::ToolCall(_) => self.tool_calls += 1,
             _ => {}
         }
     }
-    mark_path(history, &mut turns, &owner);
-    for (seq, own) in &owner {
-        let (mark, node) = (history.mark(*seq), &mut turns[*own].node);
-        node.pinned |= mark.pinned.is_some();
-        if mark.text.is_some() {
-            node.label = mark.text;
+
+    /// Takes in an Entry of the Turn that is no part of the conversation.
+    fn take_beside(&mut self, entry: &Entry) {
+        match &entry.fact {
+            Fact::ProviderUsage(it) => {
+                self.usage += it.usage;
+                self.cost += it.cost;
+            }
+            Fact::TurnEnded(it) => {
+                self.time = entry.ts;
+                self.outcome = Some(it.status);
+                self.error = it.error.as_ref().map(|error| error.message.clone());
+                self.duration_ms = it.duration_ms;
+            }
+            _ => {}
         }
     }
-    for turn in &mut turns {
-        turn.node.before = history.parent(turn.node.seq);
+}
+
+/// Returns the Turns in reading order: the branch with the Head first. A chain of single children is not indented.
+/// Branches in the trash are left out.
+pub fn nodes(history: &History) -> Vec<Node> {
+    let Tree { mut nodes, parents, .. } = Tree::of(history);
+    let mut children: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
+    let mut roots = Vec::new();
+    for (at, parent) in parents.iter().enumerate().filter(|(at, _)| !nodes[*at].in_trash) {
+        match parent {
+            Some(parent) => children[*parent].push(at),
+            None => roots.push(at),
+        }
     }
-    in_reading_order(turns)
+    roots.sort_by_key(|at| (!nodes[*at].on_path, *at));
+    let several_roots = roots.len() > 1;
+    let mut stack: Vec<(usize, usize)> = roots.into_iter().rev().map(|at| (at, usize::from(several_roots))).collect();
+    let mut order = Vec::new();
+    while let Some((at, depth)) = stack.pop() {
+        let mut children = std::mem::take(&mut children[at]);
+        children.sort_by_key(|at| (!nodes[*at].on_path, *at));
+        let step = usize::from(children.len() > 1);
+        stack.extend(children.into_iter().rev().map(|child| (child, depth + step)));
+        nodes[at].depth = depth;
+        order.push(at);
+    }
+    let mut nodes: Vec<Option<Node>> = nodes.into_iter().map(Some).collect();
+    order.into_iter().filter_map(|at| nodes[at].take()).collect()
 }
 
 /// Whether a node begins with this Fact: the request of a Turn, or an event between two Turns, such as an undo.
 pub fn begins_node(fact: &Fact) -> bool {
     starts_turn(fact) || matches!(fact, Fact::BranchSummary(_) | Fact::FilesRestored(_))
+}
+
+fn changes_of(fact: &Fact) -> &[FileChange] {
+    if let Fact::ToolResult(it) = fact { &it.changes } else { &[] }
 }
 
 fn restored(it: &FilesRestored) -> String {
@@ -98,21 +277,15 @@ fn restored(it: &FilesRestored) -> String {
         (RestoreReason::Undo, Some(turn)) => format!("[undo of turn {turn}: {files}]"),
         (RestoreReason::Redo, Some(turn)) => format!("[redo of turn {turn}: {files}]"),
         (RestoreReason::Stayed, _) => format!("[files stayed as they are: {}]", it.left.len()),
-        _ => format!("[{files} set back]"),
+        _ => format!("[{files} restored]"),
     }
 }
 
-struct Turn {
-    parent: Option<usize>,
-    node: Node,
-    children: Vec<usize>,
-}
-
-fn blank(seq: u64) -> Node {
+fn blank(entry: &Entry) -> Node {
     Node {
         turn: None,
-        seq,
-        end_seq: seq,
+        seq: entry.seq,
+        end_seq: entry.seq,
         text: String::new(),
         answer: String::new(),
         tool_calls: 0,
@@ -122,55 +295,29 @@ fn blank(seq: u64) -> Node {
         label: None,
         pinned: false,
         files: 0,
+        added: 0,
+        removed: 0,
+        compacted: false,
+        is_request: starts_turn(&entry.fact),
+        outcome: None,
+        error: None,
+        time: entry.ts,
+        duration_ms: 0,
+        usage: Usage::default(),
+        cost: Cost::default(),
+        in_trash: false,
         before: None,
     }
-}
-
-fn mark_path(history: &History, turns: &mut [Turn], owner: &[(u64, usize)]) {
-    let Some(head) =
-        history.head().and_then(|seq| owner.binary_search_by_key(&seq, |(s, _)| *s).ok()).map(|i| owner[i].1)
-    else {
-        return;
-    };
-    turns[head].node.is_head = true;
-    let mut at = Some(head);
-    while let Some(turn) = at {
-        turns[turn].node.on_path = true;
-        at = turns[turn].parent;
-    }
-}
-
-fn in_reading_order(mut turns: Vec<Turn>) -> Vec<Node> {
-    let mut roots: Vec<usize> = (0..turns.len()).filter(|i| turns[*i].parent.is_none()).collect();
-    roots.sort_by_key(|i| (!turns[*i].node.on_path, *i));
-    let several_roots = roots.len() > 1;
-    let mut stack: Vec<(usize, usize)> = roots.into_iter().rev().map(|i| (i, usize::from(several_roots))).collect();
-    let mut nodes = Vec::new();
-    while let Some((at, depth)) = stack.pop() {
-        let mut children = std::mem::take(&mut turns[at].children);
-        children.sort_by_key(|i| (!turns[*i].node.on_path, *i));
-        let step = usize::from(children.len() > 1);
-        stack.extend(children.into_iter().rev().map(|child| (child, depth + step)));
-        nodes.push(Node { depth, ..turns[at].node.clone() });
-    }
-    nodes
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
+    use crate::protocol::event::{AssistantMessage, BranchRemoved, HeadMoved, SessionId, UserMessage, now};
 
-    use crate::protocol::event::{AssistantMessage, Entry, HeadMoved, SessionId, UserMessage, now};
-
-    #[test]
-    fn two_ways_on_from_one_turn_are_two_branches_and_the_live_one_comes_first() {
-        let says = |text: &str| Fact::from(UserMessage { text: text.into(), ..UserMessage::default() });
-        let answers = |text: &str| Fact::from(AssistantMessage { text: text.into(), partial: false, phase: None });
-        let back = Fact::from(HeadMoved { to_seq: Some(1), reason: "rewind".into() });
-        let facts = [says("a"), answers("A"), says("b"), answers("B"), back, says("c"), answers("C")];
+    fn log(facts: impl IntoIterator<Item = Fact>) -> History {
         let id = SessionId::now();
-        let history = History::fold(facts.into_iter().enumerate().map(|(seq, fact)| {
+        History::fold(facts.into_iter().enumerate().map(|(seq, fact)| {
             Arc::new(Entry {
                 id: uuid::Uuid::now_v7(),
                 session_id: id.clone(),
@@ -180,7 +327,16 @@ mod tests {
                 fact,
                 beyond: None,
             })
-        }));
+        }))
+    }
+
+    #[test]
+    fn two_ways_on_from_one_turn_are_two_branches_and_the_live_one_comes_first() {
+        let says = |text: &str| Fact::from(UserMessage { text: text.into(), ..UserMessage::default() });
+        let answers = |text: &str| Fact::from(AssistantMessage { text: text.into(), partial: false, phase: None });
+        let back = Fact::from(HeadMoved { to_seq: Some(1), reason: "rewind".into() });
+        let facts = [says("a"), answers("A"), says("b"), answers("B"), back, says("c"), answers("C")];
+        let history = log(facts);
         let seen: Vec<_> =
             nodes(&history).into_iter().map(|n| (n.text, n.answer, n.depth, n.on_path, n.is_head, n.end_seq)).collect();
         let row = |text: &str, answer: &str, depth, on_path, is_head, end| {
@@ -190,5 +346,24 @@ mod tests {
             seen,
             [row("a", "A", 0, true, false, 1), row("c", "C", 1, true, true, 6), row("b", "B", 1, false, false, 3)]
         );
+    }
+
+    /// A branch in the trash is in no list, and returns with everything that follows it.
+    #[test]
+    fn a_removed_branch_is_gone_until_the_head_goes_there_or_it_is_restored() {
+        let says = |text: &str| Fact::from(UserMessage { text: text.into(), ..UserMessage::default() });
+        let to = |to_seq| Fact::from(HeadMoved { to_seq, reason: "rewind".into() });
+        let removed = |seq, restored| Fact::from(BranchRemoved { seq, restored });
+        let facts = vec![says("a"), says("b"), says("b2"), to(Some(0)), says("c"), removed(1, false)];
+        let seen = |more: &[Fact]| {
+            let facts = facts.iter().chain(more).cloned();
+            nodes(&log(facts)).into_iter().map(|node| node.text).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(seen(&[]), "a c");
+        assert_eq!(seen(&[removed(1, true)]), "a c b b2");
+        assert_eq!(seen(&[to(Some(2))]), "a b b2 c", "the head is never in the trash");
+        assert_eq!(seen(&[removed(4, false)]), "a c", "a removal of the current branch says nothing");
+        let history = log(facts.clone());
+        assert_eq!(Tree::of(&history).nodes.iter().filter(|node| node.in_trash).count(), 2, "nothing is erased");
     }
 }

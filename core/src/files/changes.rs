@@ -96,6 +96,87 @@ pub fn between<'a>(entries: impl Iterator<Item = &'a Arc<Entry>>, blobs: &Blobs)
     files.into_iter().filter_map(|(path, (first, last))| diff_of(path, first, last, blobs)).collect()
 }
 
+/// Diffs the files of two places of the tree, from the first to the second. The entries are those that only one place
+/// has, in their order. Files that are the same in both places are left out.
+pub fn across(left: &[Arc<Entry>], right: &[Arc<Entry>], blobs: &Blobs) -> Vec<FileDiff> {
+    // The versions at both places. A file that one side did not touch stands there as the other side found it.
+    let mut files: BTreeMap<&str, [Option<Version<'_>>; 2]> = BTreeMap::new();
+    for (side, entries) in [left, right].into_iter().enumerate() {
+        let other = 1 - side;
+        let mut seen = std::collections::BTreeSet::new();
+        for change in entries.iter().flat_map(|entry| of_entry(&entry.fact)) {
+            let versions = files.entry(&change.path).or_default();
+            if seen.insert(&change.path) && versions[other].is_none() {
+                versions[other] = Some(Version::before(change));
+            }
+            versions[side] = Some(Version::after(change));
+        }
+    }
+    let diffs = files.into_iter().filter_map(|(path, versions)| {
+        let [Some(left), Some(right)] = versions else { return None };
+        left.diff(&right, path, blobs)
+    });
+    diffs.collect()
+}
+
+/// A version of a file, as a change names it.
+struct Version<'a> {
+    exists: bool,
+    blob: Option<&'a String>,
+    mode: Option<u32>,
+}
+
+impl<'a> Version<'a> {
+    fn before(change: &'a FileChange) -> Version<'a> {
+        let exists = change.kind != ChangeKind::Created;
+        Version { exists, blob: change.before_blob.as_ref(), mode: change.before_mode }
+    }
+
+    fn after(change: &'a FileChange) -> Version<'a> {
+        let exists = change.kind != ChangeKind::Deleted;
+        Version { exists, blob: change.after_blob.as_ref(), mode: change.after_mode }
+    }
+
+    fn load(&self, blobs: &Blobs) -> Result<Option<Vec<u8>>, String> {
+        match (self.exists, self.blob) {
+            (false, _) => Ok(None),
+            (true, Some(name)) => {
+                blobs.get(name).map(Some).map_err(|e| format!("[a stored version cannot be read: {e}]\n"))
+            }
+            (true, None) => Err("[changed by a command; its earlier bytes were not captured]\n".to_owned()),
+        }
+    }
+
+    /// The diff from this version to another; `None` if both are the same.
+    fn diff(&self, to: &Version<'_>, path: &str, blobs: &Blobs) -> Option<FileDiff> {
+        let kind = match (self.exists, to.exists) {
+            (false, false) => return None,
+            (false, true) => ChangeKind::Created,
+            (true, false) => ChangeKind::Deleted,
+            (true, true) => ChangeKind::Modified,
+        };
+        let (mut added, mut removed) = (0, 0);
+        let text = match self.load(blobs).and_then(|before| Ok((before, to.load(blobs)?))) {
+            Ok((before, after)) => {
+                let is_same_mode = self.mode == to.mode || kind != ChangeKind::Modified;
+                if before == after && is_same_mode {
+                    return None;
+                }
+                let mut text;
+                (text, added, removed) = unified(path, before.as_deref(), after.as_deref());
+                if let (Some(old), Some(new)) = (self.mode, to.mode)
+                    && old != new
+                {
+                    text.insert_str(0, &format!("mode {old:o} → {new:o}\n"));
+                }
+                text
+            }
+            Err(why) => why,
+        };
+        Some(FileDiff { path: path.to_owned(), kind, added, removed, text })
+    }
+}
+
 /// Returns the file changes that an entry records, made by a tool or by a restore.
 pub fn of_entry(fact: &Fact) -> &[FileChange] {
     match fact {
@@ -117,35 +198,13 @@ pub fn blobs_of(fact: &Fact) -> Vec<&String> {
 }
 
 fn diff_of(path: &str, first: &FileChange, last: &FileChange, blobs: &Blobs) -> Option<FileDiff> {
-    let was_there = first.kind != ChangeKind::Created;
-    let is_there = last.kind != ChangeKind::Deleted;
-    let kind = match (was_there, is_there) {
-        (false, false) => return None,
-        (false, true) => ChangeKind::Created,
-        (true, false) => ChangeKind::Deleted,
-        (true, true) => ChangeKind::Modified,
-    };
-    let load = |there: bool, blob: &Option<String>| match (there, blob) {
-        (false, _) => Ok(None),
-        (true, Some(name)) => {
-            blobs.get(name).map(Some).map_err(|e| format!("[a stored version cannot be read: {e}]\n"))
-        }
-        (true, None) => Err("[changed by a command; its earlier bytes were not captured]\n".to_owned()),
-    };
-    let both = load(was_there, &first.before_blob).and_then(|b| Ok((b, load(is_there, &last.after_blob)?)));
-    match both {
-        Ok((before, after)) if before == after && first.before_mode == last.after_mode => None,
-        Ok((before, after)) => {
-            let (mut text, added, removed) = unified(path, before.as_deref(), after.as_deref());
-            if let (Some(old), Some(new)) = (first.before_mode, last.after_mode)
-                && old != new
-            {
-                text.insert_str(0, &format!("mode {old:o} → {new:o}\n"));
-            }
-            Some(FileDiff { path: path.to_owned(), kind, added, removed, text })
-        }
-        Err(why) => Some(FileDiff { path: path.to_owned(), kind, added: last.added, removed: last.removed, text: why }),
+    let (before, after) = (Version::before(first), Version::after(last));
+    let mut diff = before.diff(&after, path, blobs)?;
+    // Without both versions there is still what the last change counted.
+    if diff.text.starts_with('[') && diff.added + diff.removed == 0 {
+        (diff.added, diff.removed) = (last.added, last.removed);
     }
+    Some(diff)
 }
 
 #[cfg(test)]
@@ -166,5 +225,46 @@ mod tests {
         assert_eq!(diff.text, "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+three\n");
         let back = record(&blobs, "a.txt", side(b"two\n"), side(b"one\n")).expect("record");
         assert_eq!(diff_of("a.txt", &first, &back, &blobs), None);
+    }
+
+    #[test]
+    fn two_branches_are_compared_by_the_files_as_they_stand_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let blobs = Blobs::new(folder.path().to_owned());
+        let entry = |change: FileChange| {
+            let result = crate::protocol::event::ToolResult { changes: vec![change], ..Default::default() };
+            let id = crate::protocol::event::SessionId::now();
+            Arc::new(Entry {
+                id: uuid::Uuid::now_v7(),
+                session_id: id,
+                seq: 0,
+                ts: crate::protocol::event::now(),
+                turn: None,
+                fact: result.into(),
+                beyond: None,
+            })
+        };
+        let change =
+            |path: &str, before: Side<'_>, after: Side<'_>| entry(record(&blobs, path, before, after).expect("record"));
+        let (one, two, three) = (side(b"one\n"), side(b"two\n"), side(b"three\n"));
+        let left = [
+            change("both", one, two),
+            change("left", None, one),
+            change("same", one, two),
+            change("back", one, two),
+            change("back", two, one),
+        ];
+        let right = [change("both", one, three), change("right", one, None), change("same", one, two)];
+        let seen: Vec<(String, ChangeKind, u64, u64)> =
+            across(&left, &right, &blobs).into_iter().map(|it| (it.path, it.kind, it.added, it.removed)).collect();
+        let row = |path: &str, kind, added, removed| (path.to_owned(), kind, added, removed);
+        assert_eq!(
+            seen,
+            [
+                row("both", ChangeKind::Modified, 1, 1),
+                row("left", ChangeKind::Deleted, 0, 1),
+                row("right", ChangeKind::Deleted, 0, 1),
+            ]
+        );
     }
 }

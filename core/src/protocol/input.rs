@@ -128,6 +128,16 @@ pub enum Input {
         /// Whether it is pinned from now on.
         pinned: bool,
     },
+    /// Move a branch to the trash. Nothing is erased: it can be restored at any time.
+    RemoveBranch {
+        /// The request that the branch begins with.
+        seq: u64,
+    },
+    /// Take a branch back from the trash.
+    RestoreBranch {
+        /// The request that the branch begins with.
+        seq: u64,
+    },
     /// Start a Turn in which the model writes or improves AGENTS.md, from a sketch that the Session makes of the
     /// repository.
     Init,
@@ -237,6 +247,8 @@ impl Input {
             Input::Fork { .. } => "fork",
             Input::Label { .. } => "label",
             Input::Pin { .. } => "pin",
+            Input::RemoveBranch { .. } => "remove_branch",
+            Input::RestoreBranch { .. } => "restore_branch",
             Input::Init => "init",
             Input::Set(_) => "set",
             Input::ActivateSkill { .. } => "activate_skill",

@@ -96,6 +96,7 @@ fn is_sync_point(fact: &Fact) -> bool {
         | Fact::SkillIndex(_)
         | Fact::PlanUpdated(_)
         | Fact::ProviderUsage(_)
+        | Fact::BranchRemoved(_)
         | Fact::Label(_)
         | Fact::MemoryFact(_)
         | Fact::LogRepaired(_)

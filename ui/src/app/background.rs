@@ -42,6 +42,8 @@ pub(super) enum BackgroundEvent {
     Branch(Option<String>),
     CallDiff(usize, u64, Vec<FileDiff>),
     Diffs(Vec<FileDiff>, Vec<FileDiff>),
+    /// The files of two conversations, compared.
+    Compared(Vec<FileDiff>),
     Sessions(Vec<Summary>, Option<String>),
     Models(Vec<String>),
     /// The result of the search with this number.
@@ -238,6 +240,14 @@ impl App {
         });
     }
 
+    pub(super) fn load_comparison(&mut self, left: &[u64], right: &[u64]) {
+        let Some(harness) = &self.harness else { return };
+        let blobs = harness.blobs().clone();
+        let of = |seqs: &[u64]| seqs.iter().filter_map(|seq| self.state.history.entry(*seq).cloned()).collect();
+        let (left, right): (Vec<_>, Vec<_>) = (of(left), of(right));
+        self.spawn_on_session(move || BackgroundEvent::Compared(changes::across(&left, &right, &blobs)));
+    }
+
     /// Handles the result of a background task.
     pub(super) async fn on_background(&mut self, result: BackgroundEvent) {
         self.state.now = Now::read();
@@ -366,6 +376,7 @@ impl App {
             }
             BackgroundEvent::Past(texts) => self.state.composer.past.load(texts),
             BackgroundEvent::Copied(report) => self.state.say(report),
+            BackgroundEvent::Compared(files) => events::on_compared(&mut self.state, &files),
             BackgroundEvent::Sessions(sessions, forks_of) => {
                 events::on_sessions(&mut self.state, &sessions, forks_of.as_deref())
             }

@@ -1,24 +1,32 @@
-//! Turns and branches: go back, edit a prompt, fork.
+//! Turns and branches: look at them, go back, edit a prompt, fork, compare, remove a branch.
 
-use crate::terminal::canvas::Canvas;
-use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
-use pixir_core::history::{History, Jump};
+use std::collections::{BTreeMap, HashSet};
+
+use pixir_core::history::History;
 use pixir_core::input::Summarize;
 use pixir_core::store::Summary;
-use pixir_core::tree::Node;
-use pixir_core::{Input, tree};
-use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::text::{Line, Span};
+use pixir_core::tree::{Moves, Node, Tree, moves};
+use ratatui::layout::Rect;
 
-use super::narrow::cut_word;
-use super::{Notification, Outcome, Paint, Request, panel};
-use crate::input::action::{Action, SessionKind};
-use crate::render::markdown::first_line;
-use crate::render::text::{fit, plain, wrap_lines};
-use crate::theme::Theme;
+use super::{Notification, Page};
+use crate::input::action::SessionKind;
 
-/// The narrowest panel that has room for a preview, in columns.
-const WIDE: u16 = 90;
+mod comparison; // two Turns compared
+mod find; // filters, and the text of all Turns
+mod forest; // the Sessions of the workspace
+mod frame; // the tree, drawn
+mod keys; // what the keys do
+mod list; // the rows of the tree
+mod plot; // the laid out tree and the cursor
+mod preview; // the preview of a Turn
+mod small; // the tree in a side panel
+
+use comparison::Compared;
+use find::{Filter, Search};
+use forest::Forest;
+use list::Figures;
+use plot::{Choice, Plot};
+pub(crate) use small::SmallTree;
 
 /// A move of the head, until the user has decided whether files go along.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,40 +37,97 @@ pub(crate) struct PendingMove {
     pub(crate) edit: Option<String>,
 }
 
+/// Two conversations whose files are to be compared, by the Entries that only one of them has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Sides {
+    pub(crate) left: Vec<u64>,
+    pub(crate) right: Vec<u64>,
+}
+
+/// What the tree does with the node under the cursor once the user has said so twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Question {
+    Fork,
+    Remove,
+}
+
+/// What fills the panel.
+#[derive(Debug, Default)]
+enum Face {
+    #[default]
+    Tree,
+    Forest,
+    Compared(Box<Compared>),
+    /// The preview alone, on a screen that is too small for both.
+    Preview,
+}
+
+/// The tree of a Session.
 #[derive(Debug)]
 pub(crate) struct TreeView {
-    nodes: Vec<Node>,
-    /// Where the head was before its last move.
-    back: Option<Jump>,
-    family: Vec<Relative>,
-    chosen: usize,
+    tree: Tree,
+    plot: Plot,
+    figures: Figures,
+    moves: Moves,
+    /// The Turns on the path to the head, the branches, and all Turns.
+    counts: (usize, usize, usize),
+    face: Face,
+    forest: Forest,
+    /// The titles of the Sessions that were forked from a node.
+    forks: BTreeMap<usize, Vec<String>>,
+    filter: Filter,
+    search: Option<Search>,
+    /// The first Entry of each chain that the user has unfolded.
+    unfolded: HashSet<u64>,
+    /// The first Entry of the node that the next comparison is with.
+    marked: Option<u64>,
     summarize: Summarize,
     /// The label of the chosen node, while the user types it.
     naming: Option<String>,
+    question: Option<Question>,
+    /// Branches that were removed while the tree was open, the last one last.
+    removed: Vec<u64>,
+    /// A word about what a key has done, until the next one.
+    note: Option<String>,
+    preview: Page,
+    /// What the preview was laid out for: the row of the tree.
+    previewed: Option<usize>,
+    /// The areas of the rows and of the preview, since the last frame.
+    rows: Rect,
     /// In a replay the tree only navigates.
     session: SessionKind,
-}
-
-/// Another Session that shares a part of this conversation: a fork, or the Session that this one was forked from.
-#[derive(Debug)]
-struct Relative {
-    id: String,
-    text: String,
+    /// Seconds since 1970, when the tree was opened.
+    now: i64,
 }
 
 impl TreeView {
-    pub(crate) fn new(history: &History, session: SessionKind) -> TreeView {
-        let nodes = tree::nodes(history);
-        let chosen = nodes.iter().position(|node| node.is_head).unwrap_or(0);
-        TreeView {
-            nodes,
-            back: history.jumps().last().copied(),
-            family: Vec::new(),
-            chosen,
+    pub(crate) fn new(history: &History, session: SessionKind, now: i64) -> TreeView {
+        let mut view = TreeView {
+            tree: Tree::default(),
+            plot: Plot::default(),
+            figures: Figures::default(),
+            moves: moves(history.jumps()),
+            counts: (0, 0, 0),
+            face: Face::Tree,
+            forest: Forest::default(),
+            forks: BTreeMap::new(),
+            filter: Filter::All,
+            search: None,
+            unfolded: HashSet::new(),
+            marked: None,
             summarize: Summarize::No,
             naming: None,
+            question: None,
+            removed: Vec::new(),
+            note: None,
+            preview: Page::default(),
+            previewed: None,
+            rows: Rect::default(),
             session,
-        }
+            now,
+        };
+        view.read(history);
+        view
     }
 
     /// The list has forks, which have to be loaded.
@@ -70,98 +135,69 @@ impl TreeView {
         self.session == SessionKind::Live
     }
 
-    /// Finds the forks of this Session, and the Session that it was forked from.
-    fn set_family(&mut self, sessions: &[Summary], own: &str) {
-        let me = sessions.iter().find(|it| it.id == own);
-        let parent = me.and_then(|it| it.forked_from.as_deref());
-        self.family = sessions
-            .iter()
-            .filter_map(|it| {
-                let how = if Some(it.id.as_str()) == parent {
-                    "forked from".to_owned()
-                } else if it.forked_from.as_deref() == Some(own) {
-                    it.forked_at.map_or("fork".to_owned(), |seq| format!("fork at {seq}"))
-                } else {
-                    return None;
-                };
-                Some(Relative { id: it.id.clone(), text: format!("{how}  {}  {}", it.id, it.title()) })
-            })
-            .collect();
-    }
-
-    fn count(&self) -> usize {
-        self.nodes.len() + self.family.len()
-    }
-
-    /// The user types a label.
-    pub(crate) fn is_typing(&self) -> bool {
-        self.naming.is_some()
-    }
-
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
-        let name = self.naming.as_mut()?;
-        match key.code {
-            KeyCode::Esc => self.naming = None,
-            KeyCode::Backspace => drop(name.pop()),
-            KeyCode::Char('u') if key.modifiers == KeyModifiers::CONTROL => name.clear(),
-            KeyCode::Char('w') if key.modifiers == KeyModifiers::CONTROL => cut_word(name),
-            KeyCode::Char(c) if key.modifiers.is_typing() => name.push(c),
-            KeyCode::Enter => {
-                let text = self.naming.take().unwrap_or_default().trim().to_owned();
-                if let Some(node) = self.nodes.get(self.chosen) {
-                    return Some(Outcome::send(Input::Label { seq: node.seq, text }));
-                }
+    /// Reads the conversation. The cursor stays on its Turn, if that is still shown.
+    fn read(&mut self, history: &History) {
+        let chosen = self.plot.node().map(|node| self.tree.nodes[node].seq);
+        self.tree = Tree::of(history);
+        self.figures = Figures::of(&self.tree);
+        let shown = || self.tree.nodes.iter().enumerate().filter(|(_, node)| !node.in_trash);
+        let mut has_child = vec![false; self.tree.nodes.len()];
+        for (at, _) in shown() {
+            if let Some(parent) = self.tree.parents[at] {
+                has_child[parent] = true;
             }
-            _ => {}
         }
-        Some(Outcome::Stay)
+        let turns = |node: &Node| node.turn.is_some();
+        self.counts = (
+            shown().filter(|(_, node)| node.on_path && turns(node)).count(),
+            shown().filter(|(at, _)| !has_child[*at]).count(),
+            shown().filter(|(_, node)| turns(node)).count(),
+        );
+        self.lay_out(chosen);
     }
 
-    fn go(&self, to_seq: Option<u64>, edit: Option<String>) -> Outcome {
-        let summarize = self.summarize;
-        Outcome::CloseAndAsk(Request::MoveHead(PendingMove { to_seq, summarize, edit }))
-    }
-
-    fn enter(&self) -> Outcome {
-        match self.nodes.get(self.chosen) {
-            // The head is already there.
-            Some(node) if node.is_head => Outcome::Close,
-            Some(node) => self.go(Some(node.end_seq), None),
-            None => match self.family.get(self.chosen - self.nodes.len().min(self.chosen)) {
-                Some(relative) => Outcome::CloseAndAsk(Request::Command(format!("/resume {}", relative.id))),
-                None => Outcome::Stay,
-            },
+    /// Lays the tree out anew, with the cursor on the node of this Entry, or near to it.
+    fn lay_out(&mut self, chosen: Option<u64>) {
+        let node = chosen.and_then(|seq| self.tree.node_of(seq));
+        let marked = self.marked.and_then(|seq| self.tree.node_of(seq));
+        let filter = self.filter;
+        let choice = Choice {
+            shows: &|node| filter.shows(node),
+            folds: filter == Filter::All,
+            unfolded: &self.unfolded,
+            kept: &|at| marked == Some(at) || self.forks.contains_key(&at),
+        };
+        let mut plot = Plot::new(&self.tree, &choice);
+        plot.stand_like(&self.plot);
+        // A Turn that is shown no longer gives the cursor to the one before it.
+        let mut near = std::iter::successors(node, |at| self.tree.parents[*at]);
+        if let Some(node) = near.find(|at| plot.row_of(*at).is_some()) {
+            plot.choose(Some(node));
         }
-    }
-
-    fn draw_list(&self, canvas: &mut Canvas, list: Rect, theme: &Theme) {
-        let columns = usize::from(list.width);
-        let top = (self.chosen + 1).saturating_sub(usize::from(list.height));
-        for (row, at) in (list.y..list.bottom()).zip(top..self.count()) {
-            let line = match self.nodes.get(at) {
-                Some(node) => node_line(node, columns, theme),
-                None => Line::from(vec![
-                    Span::styled("⑂ ", theme.fg(theme.tool)),
-                    Span::styled(
-                        fit(&plain(&self.family[at - self.nodes.len()].text), columns.saturating_sub(2)),
-                        theme.fg(theme.text),
-                    ),
-                ]),
-            };
-            let area = Rect { y: row, height: 1, ..list };
-            if at == self.chosen {
-                canvas.tint(area, theme.selected());
-            }
-            canvas.line(line, area);
+        self.plot = plot;
+        if let Some(search) = &mut self.search {
+            search.renew(&self.tree, |node| filter.shows(node));
         }
+        self.previewed = None;
     }
-}
 
-impl TreeView {
+    fn chosen_seq(&self) -> Option<u64> {
+        self.plot.node().map(|node| self.tree.nodes[node].seq)
+    }
+
+    fn chosen(&self) -> Option<&Node> {
+        self.plot.node().map(|node| &self.tree.nodes[node])
+    }
+
     pub(crate) fn notify(&mut self, notification: Notification<'_>) {
         match notification {
-            Notification::Labels(history) => self.nodes = tree::nodes(history),
-            Notification::Sessions { all, forks_of: Some(own), .. } => self.set_family(all, own),
+            Notification::Branches(history) => self.read(history),
+            Notification::Sessions { all, forks_of: Some(own), .. } => self.take_sessions(all, own),
+            Notification::Compared(files) => {
+                if let Face::Compared(compared) = &mut self.face {
+                    compared.set_files(files.to_vec());
+                }
+            }
             Notification::Sessions { forks_of: None, .. }
             | Notification::Models { .. }
             | Notification::Skills(_)
@@ -173,134 +209,17 @@ impl TreeView {
         }
     }
 
-    pub(crate) fn scroll(&mut self, by: isize) {
-        self.chosen = self.chosen.saturating_add_signed(by).min(self.count().saturating_sub(1));
-    }
-
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
-        let node = self.nodes.get(self.chosen);
-        match (action, node) {
-            (Action::CloseOverlay, _) => return Outcome::Close,
-            (Action::OverlayUp, _) => self.scroll(-1),
-            (Action::OverlayDown, _) => self.scroll(1),
-            (Action::OverlayPageUp, _) => self.scroll(-10),
-            (Action::OverlayPageDown, _) => self.scroll(10),
-            (Action::OverlayStart, _) => self.chosen = 0,
-            (Action::OverlayEnd, _) => self.chosen = self.count().saturating_sub(1),
-            (Action::Choose, _) => return self.enter(),
-            _ if self.session == SessionKind::Replay => {}
-            (Action::EditAgain, Some(node)) => return self.go(node.before, Some(node.text.clone())),
-            (Action::JumpBack, _) => {
-                if let Some(jump) = self.back {
-                    return self.go(jump.from, None);
-                }
+    /// Finds the Turns that other Sessions were forked from.
+    fn take_sessions(&mut self, all: &[Summary], own: &str) {
+        self.forest.set(all, own);
+        self.forks.clear();
+        for it in all.iter().filter(|it| it.forked_from.as_deref() == Some(own)) {
+            if let Some(node) = it.forked_at.and_then(|seq| self.tree.node_of(seq)) {
+                self.forks.entry(node).or_default().push(it.title().to_owned());
             }
-            (Action::ForkHere, Some(node)) => return Outcome::close_and_send(Input::Fork { seq: node.end_seq }),
-            (Action::LabelNode, Some(node)) => self.naming = Some(node.label.clone().unwrap_or_default()),
-            (Action::PinNode, Some(node)) => {
-                let mut seqs = vec![node.seq, node.end_seq];
-                seqs.dedup();
-                let pinned = !node.pinned;
-                let pin = |seq| Input::Pin { seq, pinned };
-                return Outcome::Ask(Request::Send(seqs.into_iter().map(pin).collect()));
-            }
-            (Action::CycleSummary, _) => {
-                self.summarize = match self.summarize {
-                    Summarize::No => Summarize::Deterministic,
-                    Summarize::Deterministic => Summarize::Model,
-                    Summarize::Model => Summarize::No,
-                }
-            }
-            _ => {}
         }
-        Outcome::Stay
-    }
-
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
-        let theme = paint.theme;
-        let go = [(Action::Choose, "go"), (Action::CloseOverlay, "close")];
-        let keys = match (&self.naming, self.summarize) {
-            _ if self.session == SessionKind::Replay => paint.hints(&go),
-            (Some(name), _) => format!("label: {}▏ Enter save · Esc cancel", plain(name)),
-            (None, summarize) => {
-                let summary = match summarize {
-                    Summarize::No => "summary: none",
-                    Summarize::Deterministic => "summary: from the log",
-                    Summarize::Model => "summary: by the model",
-                };
-                let back = self.back.is_some().then_some((Action::JumpBack, "back"));
-                let others = [
-                    (Action::ForkHere, "fork"),
-                    (Action::CycleSummary, summary),
-                    (Action::LabelNode, "label"),
-                    (Action::PinNode, "pin"),
-                ];
-                let all: Vec<_> =
-                    go.into_iter().chain([(Action::EditAgain, "edit")]).chain(back).chain(others).collect();
-                paint.hints(&all)
-            }
-        };
-        let inner = panel(canvas, area, "Tree", &keys, theme);
-        if self.count() == 0 {
-            canvas.line(Line::styled("no turns yet", theme.dim()), Rect { height: 1.min(inner.height), ..inner });
-            return;
+        if !self.forks.is_empty() {
+            self.lay_out(self.chosen_seq());
         }
-        let (list, preview) = if inner.width >= WIDE {
-            let [list, _, preview] =
-                Layout::horizontal([Constraint::Percentage(50), Constraint::Length(2), Constraint::Fill(1)])
-                    .areas(inner);
-            (list, Some(preview))
-        } else {
-            (inner, None)
-        };
-        self.draw_list(canvas, list, theme);
-        if let (Some(area), Some(node)) = (preview, self.nodes.get(self.chosen)) {
-            draw_preview(canvas, area, node, theme);
-        }
-    }
-}
-
-fn node_line(node: &Node, columns: usize, theme: &Theme) -> Line<'static> {
-    let indent = "  ".repeat(node.depth.min(columns / 4));
-    let (mark, style) = match (node.is_head, node.on_path) {
-        (true, _) => ("◉ ", theme.fg(theme.success)),
-        (false, true) => ("● ", theme.fg(theme.accent)),
-        (false, false) => ("○ ", theme.dim()),
-    };
-    let label = node.label.as_ref().map_or(String::new(), |label| format!("[{label}] "));
-    let count = |n: u32, one: &str| match n {
-        0 => String::new(),
-        1 => format!("  1 {one}"),
-        n => format!("  {n} {one}s"),
-    };
-    let pin = if node.pinned { "  pinned" } else { "" };
-    let tools = format!("{}{}{pin}", count(node.tool_calls, "call"), count(node.files, "change"));
-    let number = node.turn.map_or(String::new(), |turn| format!("{turn} "));
-    let room = columns.saturating_sub(indent.len() + 2 + tools.len() + number.len());
-    let text_style = if node.on_path { theme.fg(theme.text) } else { theme.dim() };
-    Line::from(vec![
-        Span::raw(indent),
-        Span::styled(mark, style),
-        Span::styled(number, theme.dim()),
-        Span::styled(first_line(&format!("{label}{}", node.text), room), text_style),
-        Span::styled(tools, theme.dim()),
-    ])
-}
-
-fn draw_preview(canvas: &mut Canvas, area: Rect, node: &Node, theme: &Theme) {
-    let columns = usize::from(area.width);
-    // Text beyond the screen is not laid out.
-    let most = columns * usize::from(area.height) * 4;
-    let start = |text: &str| plain(&text[..text.floor_char_boundary(most)]).into_owned();
-    let mut lines = wrap_lines(
-        &[Span::styled(start(&node.text), theme.fg(theme.user))],
-        columns,
-        &[Span::styled("❯ ", theme.fg(theme.user))],
-        &[Span::raw("  ")],
-    );
-    lines.push(Line::default());
-    lines.extend(wrap_lines(&[Span::styled(start(&node.answer), theme.fg(theme.text))], columns, &[], &[]));
-    for (row, line) in (area.y..area.bottom()).zip(lines) {
-        canvas.line(line, Rect { y: row, height: 1, ..area });
     }
 }

@@ -27,6 +27,11 @@ pub(crate) enum Effect {
     /// Close this Session and open that one.
     Open(SessionId),
     LoadDiffs,
+    /// Compare the files of two conversations, by the Entries that only one of them has.
+    LoadComparison {
+        left: Vec<u64>,
+        right: Vec<u64>,
+    },
     /// Read the current git branch; a command may have changed it.
     ReadBranch,
     LoadSessions {

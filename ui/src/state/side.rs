@@ -5,8 +5,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pixir_core::history::History;
-use pixir_core::tree::Node;
+use pixir_core::tree::Tree;
 use pixir_core::{Entry, Fact, changes, tree};
+
+use crate::overlay::tree::SmallTree;
 
 /// The narrowest screen that has room for the panel, in columns.
 pub(crate) const WIDE: u16 = 120;
@@ -50,14 +52,16 @@ pub(crate) struct SidePanel {
     /// The tab that the user chose. Until then it is the first one with content.
     tab: Option<Tab>,
     width: u16,
-    /// The first line on the screen.
-    top: usize,
+    /// The first line on the screen, once the user has scrolled.
+    top: Option<usize>,
+    /// The first line of the last frame.
+    drawn: usize,
     pub(crate) digest: Digest,
 }
 
 impl Default for SidePanel {
     fn default() -> SidePanel {
-        SidePanel { shown: Shown::Auto, tab: None, width: 36, top: 0, digest: Digest::default() }
+        SidePanel { shown: Shown::Auto, tab: None, width: 36, top: None, drawn: 0, digest: Digest::default() }
     }
 }
 
@@ -74,7 +78,7 @@ pub(crate) struct Digest {
     /// Files in the order of their last change, with lines added and removed.
     pub(crate) files: Vec<(String, u64, u64)>,
     /// The Turns, computed when the tab is first shown. None after another Turn has begun.
-    nodes: Option<Vec<Node>>,
+    tree: Option<SmallTree>,
 }
 
 pub(crate) const SOURCES: [&str; 5] = ["prompts", "answers", "thinking", "calls", "results"];
@@ -115,6 +119,7 @@ impl Digest {
             | Fact::HeadMoved(_)
             | Fact::BranchSummary(_)
             | Fact::FilesRestored(_)
+            | Fact::BranchRemoved(_)
             | Fact::Label(_)
             | Fact::MemoryFact(_)
             | Fact::TurnEnded(_)
@@ -133,13 +138,14 @@ impl Digest {
     }
 
     pub(crate) fn read_tree(&mut self, history: &History) {
-        if self.nodes.as_ref().is_none_or(Vec::is_empty) {
-            self.nodes = Some(tree::nodes(history));
+        if self.tree.as_ref().is_none_or(SmallTree::is_empty) {
+            self.tree = Some(SmallTree::new(Tree::of(history)));
         }
     }
 
-    pub(crate) fn nodes(&self) -> &[Node] {
-        self.nodes.as_deref().unwrap_or_default()
+    /// The tree, once it was read.
+    pub(crate) fn tree(&self) -> Option<&SmallTree> {
+        self.tree.as_ref()
     }
 
     /// The source of an entry, as an index of `SOURCES`, and the bytes of it that the model reads.
@@ -158,8 +164,8 @@ impl Digest {
     }
 
     fn add(&mut self, fact: &Fact) {
-        if tree::begins_node(fact) {
-            self.nodes = None;
+        if tree::begins_node(fact) || matches!(fact, Fact::Label(_) | Fact::BranchRemoved(_) | Fact::TurnEnded(_)) {
+            self.tree = None;
         }
         if let Fact::UserCommand(it) = fact
             && !it.send_to_model
@@ -192,7 +198,7 @@ impl SidePanel {
 
     /// Scrolls by lines; the end is found when the panel is drawn.
     pub(crate) fn scroll(&mut self, by: isize) {
-        self.top = self.top.saturating_add_signed(by);
+        self.top = Some(self.drawn.saturating_add_signed(by));
     }
 
     /// Forgets the conversation, to show another.
@@ -211,13 +217,20 @@ impl SidePanel {
         let now = self.tab(history);
         let at = TABS.iter().position(|(tab, _)| *tab == now).unwrap_or(0);
         self.tab = Some(TABS[(at + TABS.len()).saturating_add_signed(by) % TABS.len()].0);
-        self.top = 0;
+        self.top = None;
     }
 
     /// The lines on the screen, of `of` lines in a panel of `height`.
     pub(crate) fn rows(&mut self, of: usize, height: usize) -> Range<usize> {
-        self.top = self.top.min(of.saturating_sub(height));
-        self.top..(self.top + height).min(of)
+        self.rows_around(0, of, height)
+    }
+
+    /// The same, with this line among them until the user scrolls.
+    pub(crate) fn rows_around(&mut self, line: usize, of: usize, height: usize) -> Range<usize> {
+        let top = self.top.unwrap_or(line.saturating_sub(height * 2 / 3)).min(of.saturating_sub(height));
+        self.top = self.top.map(|_| top);
+        self.drawn = top;
+        top..(top + height).min(of)
     }
 
     pub(crate) fn widen(&mut self, by: i16) {

@@ -289,6 +289,7 @@ fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> 
         | Fact::ProviderUsage(_)
         | Fact::SessionFork(_)
         | Fact::HeadMoved(_)
+        | Fact::BranchRemoved(_)
         | Fact::Label(_)
         | Fact::MemoryFact(_)
         | Fact::SkillIndex(_)

@@ -100,9 +100,9 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
             }
         }
         Fact::SettingsChanged(it) => state.say(changed_settings(it)),
-        Fact::Label(_) => {
+        Fact::Label(_) | Fact::BranchRemoved(_) => {
             for overlay in &mut state.overlays {
-                overlay.notify(Notification::Labels(&state.history));
+                overlay.notify(Notification::Branches(&state.history));
             }
         }
         Fact::SessionStarted(_)
@@ -271,6 +271,10 @@ fn notify(state: &mut State, notification: Notification<'_>) {
 
 pub(crate) fn on_diffs(state: &mut State, turn: &[FileDiff], session: &[FileDiff]) {
     notify(state, Notification::Diffs { turn, session });
+}
+
+pub(crate) fn on_compared(state: &mut State, files: &[FileDiff]) {
+    notify(state, Notification::Compared(files));
 }
 
 pub(crate) fn on_sessions(state: &mut State, all: &[Summary], forks_of: Option<&str>) {

@@ -2,6 +2,7 @@
 
 use super::{approval, perform, run_slash, travel};
 use crate::overlay::Request;
+use crate::overlay::tree::Sides;
 use crate::state::{Effect, Focus, State};
 use crate::transcript::viewport::CellRow;
 
@@ -24,6 +25,10 @@ pub(super) fn fulfil(state: &mut State, request: Request) -> Vec<Effect> {
             state.reading.cell = Some(cell);
             state.viewport.stand_at(CellRow { cell, row: 0 }, &state.transcript);
             Vec::new()
+        }
+        Request::CompareFiles(sides) => {
+            let Sides { left, right } = sides;
+            vec![Effect::LoadComparison { left, right }]
         }
         Request::MoveHead(pending) => travel::preview_move(state, pending),
         Request::MoveWithoutFiles => travel::move_head(state, None),

@@ -118,6 +118,20 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         | Action::PreviousQuestion
         | Action::EditAgain
         | Action::JumpBack
+        | Action::JumpForward
+        | Action::FoldChain
+        | Action::NextBranch
+        | Action::PreviousBranch
+        | Action::FindInTree
+        | Action::NextInTree
+        | Action::PreviousInTree
+        | Action::CycleTreeFilter
+        | Action::ToggleTreePreview
+        | Action::MarkNode
+        | Action::CompareNodes
+        | Action::RemoveBranch
+        | Action::RestoreBranch
+        | Action::ToggleForest
         | Action::ForkHere
         | Action::LabelNode
         | Action::PinNode

@@ -11,7 +11,8 @@ use crate::state::{Effect, State};
 use crate::update::replay;
 
 pub(super) fn open_tree(state: &mut State) -> Vec<Effect> {
-    let tree = TreeView::new(&state.history, state.session_kind());
+    let now = i64::try_from(state.now.wall.as_secs()).unwrap_or(i64::MAX);
+    let tree = TreeView::new(&state.history, state.session_kind(), now);
     state.open(Overlay::Tree(tree))
 }
 

@@ -8,7 +8,6 @@ use ratatui::text::{Line, Span};
 
 use super::status;
 use crate::render::context::RenderContext;
-use crate::render::markdown::first_line;
 use crate::render::text::{fit, lines_of, plain, width};
 use crate::state::side::{SOURCES, TABS, Tab};
 use crate::state::{Focus, State};
@@ -46,7 +45,8 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
         }
         Tab::Tree => {
             state.side.digest.read_tree(&state.history);
-            let rows = state.side.rows(state.side.digest.nodes().len(), height);
+            let (head, of) = state.side.digest.tree().map_or((0, 0), |tree| (tree.head_row(), tree.len()));
+            let rows = state.side.rows_around(head, of, height);
             tree_lines(state, columns, rows)
         }
         Tab::Context => context_lines(state, columns),
@@ -99,26 +99,13 @@ fn change_lines(state: &State, columns: usize, rows: Range<usize>) -> Vec<Line<'
 }
 
 fn tree_lines(state: &State, columns: usize, rows: Range<usize>) -> Vec<Line<'static>> {
-    let theme = &state.look.theme;
-    let nodes = state.side.digest.nodes();
-    if nodes.is_empty() {
-        return empty("no turns yet", state, columns);
+    match state.side.digest.tree() {
+        Some(tree) if !tree.is_empty() => {
+            let now = i64::try_from(state.now.wall.as_secs()).unwrap_or(i64::MAX);
+            rows.map(|row| tree.line(row, now, columns, &state.look.theme)).collect()
+        }
+        Some(_) | None => empty("no turns yet", state, columns),
     }
-    let lines = nodes[rows].iter().map(|node| {
-        let indent = "  ".repeat(node.depth.min(columns / 6));
-        let (mark, style) = match (node.is_head, node.on_path) {
-            (true, _) => ("◉ ", theme.fg(theme.success)),
-            (false, true) => ("● ", theme.fg(theme.accent)),
-            (false, false) => ("○ ", theme.dim()),
-        };
-        let room = columns.saturating_sub(indent.len() + 2);
-        Line::from(vec![
-            Span::raw(indent),
-            Span::styled(mark, style),
-            Span::styled(first_line(&node.text, room), if node.on_path { theme.fg(theme.text) } else { theme.dim() }),
-        ])
-    });
-    lines.collect()
 }
 
 /// The sources of the model's context, at an estimated four bytes a token.

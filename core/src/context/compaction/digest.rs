@@ -125,6 +125,7 @@ impl Digest {
             | Fact::HeadMoved(_)
             | Fact::BranchSummary(_)
             | Fact::FilesRestored(_)
+            | Fact::BranchRemoved(_)
             | Fact::Label(_)
             | Fact::MemoryFact(_)
             | Fact::SkillIndex(_)

@@ -12,11 +12,13 @@ use super::skill::{SkillActivation, SkillIndex};
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, ErrorBody, Result};
 
+mod branch; // moves of the head, and branches in the trash
 mod context; // documents, surroundings, what the editor shows
 mod parent; // the Session that started another one
 mod rule; // the rules of the user
 mod summary; // what takes the place of a part of the conversation
 
+pub use branch::{BranchRemoved, HeadMoved};
 pub use context::{
     ContextChanged, ContextDocument, EditorDocument, EditorDocumentKind, GitState, LineRange, Surroundings, UserMessage,
 };
@@ -132,6 +134,8 @@ facts! {
     SessionFork = "session_fork", false;
     /// The Head moved to an earlier Entry.
     HeadMoved = "head_moved", false;
+    /// The user moved a branch to the trash, or took it back. Nothing is erased.
+    BranchRemoved = "branch_removed", false;
     /// A summary of a branch that the Head left; the model reads it where the conversation continues.
     BranchSummary = "branch_summary", true;
     /// A restore set files back.
@@ -750,15 +754,6 @@ pub struct SessionFork {
     pub copied_to_seq: Option<u64>,
     /// How the Entries were copied: `replay_v1` copies the parent's branch.
     pub strategy: String,
-}
-
-/// A move of the Head.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct HeadMoved {
-    /// The new Head; null is the empty conversation.
-    pub to_seq: Option<u64>,
-    /// Why it moved: `rewind`.
-    pub reason: String,
 }
 
 /// Why files were restored.

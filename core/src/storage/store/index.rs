@@ -59,6 +59,9 @@ pub struct Summary {
     /// The first Session of its family.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
+    /// The Session that started it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
     /// Whether its Log has damaged lines.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub damaged: bool,
@@ -79,6 +82,7 @@ impl Summary {
         match &entry.fact {
             Fact::SessionStarted(it) => {
                 self.workspace.clone_from(&it.workspace);
+                self.parent = it.parent.as_ref().map(|parent| parent.session_id.clone());
                 self.model = format!("{}/{}", it.provider, it.model);
             }
             Fact::SettingsChanged(it) => {
@@ -123,6 +127,7 @@ impl Summary {
             | Fact::HistoryCompaction(_)
             | Fact::BranchSummary(_)
             | Fact::FilesRestored(_)
+            | Fact::BranchRemoved(_)
             | Fact::Label(_)
             | Fact::MemoryFact(_)
             | Fact::TurnEnded(_)

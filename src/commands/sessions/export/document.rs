@@ -143,6 +143,7 @@ impl<'a> Document<'a> {
             | Fact::ContextChanged(_)
             | Fact::ProviderUsage(_)
             | Fact::HeadMoved(_)
+            | Fact::BranchRemoved(_)
             | Fact::Label(_)
             | Fact::SkillIndex(_)
             | Fact::TurnEnded(_)

@@ -241,6 +241,7 @@ fn each_text(fact: &Fact, mut see: impl FnMut(&str, Kind)) {
         | Fact::ProviderUsage(_)
         | Fact::SessionFork(_)
         | Fact::HeadMoved(_)
+        | Fact::BranchRemoved(_)
         | Fact::Label(_)
         | Fact::MemoryFact(_)
         | Fact::Unknown { .. } => {}

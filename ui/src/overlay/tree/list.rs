@@ -1,0 +1,252 @@
+//! The rows of the tree: lanes, marks, badges, and figures that give way where there is little room.
+
+use pixir_core::tree::{Node, Tree};
+use ratatui::style::{Color, Style};
+use ratatui::text::{Line, Span};
+
+use crate::render::lanes::{Row, What, strokes};
+use crate::render::markdown::first_line;
+use crate::render::text::{fit, plain, width};
+use crate::theme::Theme;
+
+/// The widths from which on a row shows more, in columns.
+const SHOWS_WORDS: usize = 56;
+const SHOWS_AGE: usize = 40;
+const SHOWS_COST: usize = 50;
+const SHOWS_TOKENS: usize = 72;
+
+/// Which figures the tree has at all, so that no column is empty.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Figures {
+    /// The widest changes, in columns.
+    changes: usize,
+    tokens: bool,
+    cost: bool,
+    /// Digits of the greatest number of a Turn.
+    digits: usize,
+}
+
+impl Figures {
+    pub(super) fn of(tree: &Tree) -> Figures {
+        let mut figures = Figures { digits: 1, ..Figures::default() };
+        for node in &tree.nodes {
+            figures.changes = figures.changes.max(width(&changes(node.added, node.removed)));
+            figures.tokens |= node.tokens() > 0;
+            figures.cost |= node.cost.usd > 0.0;
+            figures.digits = figures.digits.max(node.turn.map_or(0, |turn| turn.ilog10() as usize + 1));
+        }
+        figures
+    }
+}
+
+/// What a row shows besides its node.
+pub(super) struct About<'a> {
+    pub(super) tree: &'a Tree,
+    /// The nodes of the row: one, or those of a folded chain.
+    pub(super) nodes: &'a [usize],
+    pub(super) figures: Figures,
+    /// Seconds since 1970.
+    pub(super) now: i64,
+    /// The node is marked for a comparison.
+    pub(super) marked: bool,
+    /// Sessions that were forked from the node.
+    pub(super) forks: usize,
+    /// The text that is searched for is in the node.
+    pub(super) found: bool,
+}
+
+/// The colour of a lane.
+pub(super) fn lane_colour(lane: usize, theme: &Theme) -> Color {
+    match lane.checked_sub(1) {
+        None => theme.accent,
+        Some(side) => [theme.tool, theme.thinking, theme.warning, theme.success, theme.link, theme.heading][side % 6],
+    }
+}
+
+/// `+40 −22`; nothing for a Turn that changed no line.
+pub(super) fn changes(added: u64, removed: u64) -> String {
+    match (added, removed) {
+        (0, 0) => String::new(),
+        (added, 0) => format!("+{added}"),
+        (0, removed) => format!("−{removed}"),
+        (added, removed) => format!("+{added} −{removed}"),
+    }
+}
+
+/// How long ago something was, in at most three columns.
+pub(super) fn age(seconds: i64) -> String {
+    match seconds {
+        ..60 => "now".to_owned(),
+        60..3_600 => format!("{}m", seconds / 60),
+        3_600..86_400 => format!("{}h", seconds / 3_600),
+        86_400..1_209_600 => format!("{}d", seconds / 86_400),
+        1_209_600..31_536_000 => format!("{}w", seconds / 604_800),
+        _ => format!("{}y", seconds / 31_536_000),
+    }
+}
+
+/// `950`, `9.1k`, `1.2M`.
+pub(super) fn short(count: u64) -> String {
+    match count {
+        0..1_000 => count.to_string(),
+        1_000..10_000 => format!("{:.1}k", count as f64 / 1e3),
+        10_000..1_000_000 => format!("{}k", count / 1_000),
+        _ => format!("{:.1}M", count as f64 / 1e6),
+    }
+}
+
+/// `$0.11`, or `<1¢` for less.
+pub(super) fn money(usd: f64) -> String {
+    if usd <= 0.0 {
+        String::new()
+    } else if usd < 0.005 {
+        "<1¢".to_owned()
+    } else {
+        format!("${usd:.2}")
+    }
+}
+
+/// The lines at the left of a row, and its mark. Lanes that have no room are cut at the left.
+pub(super) fn gutter(row: &Row, mark: Span<'static>, columns: usize, theme: &Theme) -> Vec<Span<'static>> {
+    let most = (columns / 6).max(3);
+    let lane = usize::from(row.lane);
+    let cut = (lane + 1).saturating_sub(most);
+    let mut spans = Vec::new();
+    let mut used = 0;
+    for stroke in strokes(row) {
+        if stroke.lane < cut {
+            if spans.is_empty() {
+                spans.push(Span::styled("‹ ", theme.dim()));
+            }
+            continue;
+        }
+        if stroke.text.is_empty() {
+            spans.push(mark.clone());
+            continue;
+        }
+        used += width(stroke.text);
+        if used > most * 2 {
+            break;
+        }
+        spans.push(Span::styled(stroke.text, theme.fg(lane_colour(stroke.lane, theme))));
+    }
+    spans
+}
+
+/// A row of the tree.
+pub(super) fn line(row: &Row, about: &About<'_>, columns: usize, theme: &Theme) -> Line<'static> {
+    let Some(node) = about.nodes.first().and_then(|node| about.tree.nodes.get(*node)) else {
+        return Line::from(gutter(row, Span::raw(""), columns, theme));
+    };
+    let colour = lane_colour(usize::from(row.lane), theme);
+    let chain = matches!(row.what, What::Chain { .. });
+    let mark = match (chain, node.is_head, node.on_path) {
+        _ if node.in_trash => Span::styled("✕ ", theme.dim()),
+        (true, ..) => Span::styled("┊ ", theme.fg(colour)),
+        (_, true, _) => Span::styled("◉ ", theme.fg(theme.success)),
+        (.., true) => Span::styled("● ", theme.fg(colour)),
+        (..) => Span::styled("○ ", theme.fg(colour)),
+    };
+    let mut spans = gutter(row, mark, columns, theme);
+    let digits = about.figures.digits;
+    if chain {
+        let text = format!("{:>digits$} {} turns", "…", about.nodes.len());
+        spans.push(Span::styled(text, theme.dim()));
+    } else {
+        let number = node.turn.map_or(String::new(), |turn| turn.to_string());
+        spans.push(Span::styled(format!("{number:>digits$} "), theme.dim()));
+    }
+    let figures = figures(about, columns, theme);
+    let badges = if chain { Vec::new() } else { badges(node, about, columns >= SHOWS_WORDS, theme) };
+    let of = |spans: &[Span<'_>]| spans.iter().map(|span| width(&span.content)).sum::<usize>();
+    let room = columns.saturating_sub(of(&spans) + of(&badges) + of(&figures));
+    if !chain {
+        let style = match (node.is_request, node.on_path && !node.in_trash) {
+            (false, _) => theme.dim(),
+            (true, true) => theme.fg(theme.text),
+            (true, false) => theme.fg(theme.dim),
+        };
+        let style = if about.found { theme.fg(theme.strong).underlined() } else { style };
+        // The room that the text does not need keeps the figures at the right.
+        let text = first_line(&node.text, room);
+        spans.push(Span::styled(text, style));
+    }
+    spans.extend(badges);
+    let gap = columns.saturating_sub(of(&spans) + of(&figures));
+    spans.push(Span::raw(" ".repeat(gap)));
+    spans.extend(figures);
+    Line::from(spans)
+}
+
+/// What is special about a Turn.
+fn badges(node: &Node, about: &About<'_>, words: bool, theme: &Theme) -> Vec<Span<'static>> {
+    let mut badges = Vec::new();
+    let mut push = |mark: &str, word: &str, style: Style| {
+        let word = if words && !word.is_empty() { format!(" {word}") } else { String::new() };
+        badges.push(Span::styled(format!("  {mark}{word}"), style));
+    };
+    if about.marked {
+        push("◆", "marked", theme.fg(theme.accent));
+    }
+    if let Some(label) = &node.label {
+        let label = fit(&plain(label), 24);
+        // A name is never cut down to its mark: it is what the user looks for.
+        push(&format!("⚑ {label}"), "", theme.fg(theme.heading));
+    }
+    if node.pinned {
+        push("⚲", "pinned", theme.fg(theme.accent));
+    }
+    if node.has_failed() {
+        push("✗", "failed", theme.fg(theme.error));
+    }
+    if node.was_interrupted() {
+        push("⏸", "interrupted", theme.fg(theme.warning));
+    }
+    if node.compacted {
+        push("▣", "compacted", theme.fg(theme.thinking));
+    }
+    match about.forks {
+        0 => {}
+        1 => push("⑂", "forked", theme.fg(theme.tool)),
+        n => push("⑂", &format!("{n} forks"), theme.fg(theme.tool)),
+    }
+    badges
+}
+
+/// Changes, tokens, cost and age, at the right of a row.
+fn figures(about: &About<'_>, columns: usize, theme: &Theme) -> Vec<Span<'static>> {
+    let nodes = || about.nodes.iter().filter_map(|node| about.tree.nodes.get(*node));
+    let (added, removed) = nodes().fold((0, 0), |(a, r), node| (a + node.added, r + node.removed));
+    let mut spans = Vec::new();
+    let figures = about.figures;
+    if figures.changes > 0 && columns >= SHOWS_AGE {
+        let blanks = (figures.changes + 3).saturating_sub(width(&changes(added, removed)));
+        spans.push(Span::raw(" ".repeat(blanks)));
+        if added > 0 {
+            spans.push(Span::styled(format!("+{added}"), theme.fg(theme.added)));
+        }
+        if added > 0 && removed > 0 {
+            spans.push(Span::raw(" "));
+        }
+        if removed > 0 {
+            spans.push(Span::styled(format!("−{removed}"), theme.fg(theme.removed)));
+        }
+    } else if added + removed > 0 {
+        spans.push(Span::styled("  ✎", theme.fg(theme.added)));
+    } else {
+        spans.push(Span::raw("   "));
+    }
+    let mut column = |text: String, wide: usize| spans.push(Span::styled(format!("{text:>wide$}"), theme.dim()));
+    if figures.tokens && columns >= SHOWS_TOKENS {
+        let tokens: u64 = nodes().map(Node::tokens).sum();
+        column(if tokens > 0 { short(tokens) } else { String::new() }, 7);
+    }
+    if figures.cost && columns >= SHOWS_COST {
+        column(money(nodes().map(|node| node.cost.usd).sum()), 7);
+    }
+    if columns >= SHOWS_AGE {
+        let last = nodes().map(|node| node.time.as_second()).max().unwrap_or(about.now);
+        column(age(about.now - last), 5);
+    }
+    spans
+}
