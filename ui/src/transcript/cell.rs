@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pixir_core::call_info::CallKind;
 use pixir_core::error::ErrorBody;
-use pixir_core::event::{Severity, ToolCall, ToolResult};
+use pixir_core::event::{Severity, ToolCall, ToolResult, TurnStatus};
 use pixir_core::{Entry, Fact};
 
 use crate::render::split::Part;
@@ -47,6 +47,24 @@ impl Cell {
             | Cell::Error(_)
             | Cell::Notice(..)
             | Cell::Gone => None,
+        }
+    }
+
+    /// It is the line below a Turn that has completed.
+    pub(crate) fn is_footer(&self) -> bool {
+        match self {
+            Cell::Recorded(entry) => {
+                matches!(&entry.fact, Fact::TurnEnded(it) if it.status == TurnStatus::Completed)
+            }
+            Cell::Part(..)
+            | Cell::Drafted(_)
+            | Cell::Tail
+            | Cell::Thoughts(_)
+            | Cell::Thinking(_)
+            | Cell::Tool(_)
+            | Cell::Error(_)
+            | Cell::Notice(..)
+            | Cell::Gone => false,
         }
     }
 
@@ -118,6 +136,11 @@ impl Tool {
     /// It is a command line, and not a tool with arguments.
     pub(crate) fn is_command(&self) -> bool {
         self.call().about().kind == CallKind::Execute
+    }
+
+    /// It updates the plan, and has not failed.
+    pub(crate) fn is_plan_without_fault(&self) -> bool {
+        self.call().about().kind == CallKind::Plan && !self.refused && self.result().is_none_or(|it| it.ok)
     }
 
     /// The entries of the call and its result.
