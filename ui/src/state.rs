@@ -137,7 +137,7 @@ macro_rules! render_context {
             columns,
             measure: columns.min($crate::render::context::MEASURE),
             medium,
-            colours: true,
+            grows: false,
             details: $state.look.details,
             thinking: $state.look.thinking,
             more: &$state.look.more,
@@ -214,7 +214,7 @@ impl State {
     /// The screen shows something that does not fit between the lines of the terminal's history.
     pub(crate) fn wants_whole_screen(&self) -> bool {
         !self.printing.inline
-            || self.overlays.iter().any(|overlay| !(self.look.screen_reader && overlay.is_form()))
+            || self.overlays.iter().any(|overlay| !overlay.is_form())
             || matches!(self.focus, Focus::Transcript | Focus::Side)
             || self.reading.search.is_some()
             || self.reading.labels.is_some()

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use pixir_core::changes::FileDiff;
-use pixir_core::event::{DecidedBy, Printed, Severity, Status, TurnStatus, Verdict};
+use pixir_core::event::{DecidedBy, PermissionDecision, Printed, Severity, Status, TurnStatus, Verdict};
 use pixir_core::{Entry, Fact};
 
 use crate::render::context::{Fold, LayoutKey, RenderContext};
@@ -84,11 +84,25 @@ pub(crate) struct Transcript {
     /// The rows of a hidden cell.
     nothing: Rc<Vec<Row>>,
     heights: Heights,
+    /// Cells that are laid out without all of their syntax colours.
+    short_of_colours: BTreeSet<usize>,
     /// The first cell at which the growing part was split since the caller last took this value. A position in that
     /// cell may now belong to a later one.
     pub(crate) was_cut: Option<usize>,
     /// Visible cells whose diff is not loaded, with the number of their result.
     pub(crate) wanted_diffs: Vec<(usize, u64)>,
+}
+
+/// A refusal in the words of the user who refused, or who decided instead.
+fn refusal(it: &PermissionDecision) -> String {
+    match (it.by, it.feedback.as_deref().map(str::trim).filter(|it| !it.is_empty())) {
+        (_, Some(words)) => format!("Refused: {words}"),
+        (DecidedBy::User, None) => "Refused".to_owned(),
+        (DecidedBy::Mode, None) => format!("Refused by the mode: {}", it.reason),
+        (DecidedBy::Rule, None) => format!("Refused by a rule: {}", it.reason),
+        (DecidedBy::NoAsker, None) => "Refused: nobody was there to ask".to_owned(),
+        (DecidedBy::Unknown, None) => format!("Refused: {}", it.reason),
+    }
 }
 
 impl Transcript {
@@ -158,7 +172,10 @@ impl Transcript {
                     }
                     match it.verdict {
                         Verdict::Allow => tool.allowed = Some(entry.ts.as_millisecond()),
-                        Verdict::Deny => tool.refused = true,
+                        Verdict::Deny => {
+                            tool.refused = true;
+                            tool.refusal = Some(refusal(it));
+                        }
                     }
                     self.changed(at);
                 }
@@ -590,21 +607,19 @@ impl Transcript {
         {
             self.wanted_diffs.push((at, seq));
         }
-        let nothing = Printed::default();
-        let data = rows::CellData {
-            draft: &self.draft.text,
-            live: self.live.get(&at).unwrap_or(&nothing),
-            diffs: self.diffs.get(&at).map(Vec::as_slice),
-            fold: self.folds.get(&at).copied(),
-            is_replaced: self.is_replaced(at),
-            run: self.run_at(at, context.details),
-            is_progress: self.progress.contains(&at),
-            lines: self.lines_of.get(&at).copied().unwrap_or_default(),
-        };
-        let is_in_full = data.fold.unwrap_or(context.thinking) == Fold::Full;
+        let is_in_full = self.fold_of(at).unwrap_or(context.thinking) == Fold::Full;
         let mut rows = match self.cells.get_mut(at) {
             Some(Cell::Thinking(it)) if it.is_live && is_in_full => it.in_full.rows(&it.text, context, key),
-            Some(cell) => rows::rows(cell, &data, context),
+            Some(_) => {
+                context.highlighter.take_short();
+                let rows = self.lay_out(at, context);
+                if context.highlighter.take_short() {
+                    self.short_of_colours.insert(at);
+                } else {
+                    self.short_of_colours.remove(&at);
+                }
+                rows
+            }
             None => Vec::new(),
         };
         if self.stands_apart(at) && !rows.is_empty() {
@@ -621,6 +636,22 @@ impl Transcript {
         rows
     }
 
+    /// The rows of a cell, laid out.
+    fn lay_out(&self, at: usize, context: &RenderContext<'_>) -> Vec<Row> {
+        let nothing = Printed::default();
+        let data = rows::CellData {
+            draft: &self.draft.text,
+            live: self.live.get(&at).unwrap_or(&nothing),
+            diffs: self.diffs.get(&at).map(Vec::as_slice),
+            fold: self.fold_of(at),
+            is_replaced: self.is_replaced(at),
+            run: self.run_at(at, context.details),
+            is_progress: self.progress.contains(&at),
+            lines: self.lines_of.get(&at).copied().unwrap_or_default(),
+        };
+        rows::rows(&self.cells[at], &data, context)
+    }
+
     /// An empty row separates the cell from the one above.
     fn stands_apart(&self, at: usize) -> bool {
         // The cards of plans have no rows.
@@ -634,6 +665,16 @@ impl Transcript {
         }
     }
 
+    /// The cell waits for syntax colours.
+    pub(crate) fn is_short_of_colours(&self, at: usize) -> bool {
+        self.short_of_colours.contains(&at)
+    }
+
+    /// The colours of more lines of the growing part have arrived.
+    pub(crate) fn tail_changed(&mut self) {
+        self.draft.rows = None;
+    }
+
     fn tail_rows(&mut self, at: usize, context: &RenderContext<'_>, key: LayoutKey) -> Rc<Vec<Row>> {
         let length = self.draft.text.len();
         if let Some((cached, of, rows)) = &self.draft.rows
@@ -643,8 +684,7 @@ impl Transcript {
             return Rc::clone(rows);
         }
         let part = self.draft.splitter.rest(&self.draft.text);
-        // Code that grows has no colours: they would be out of date before they arrive.
-        let growing = RenderContext { colours: false, ..*context };
+        let growing = RenderContext { grows: true, ..*context };
         let mut rows = rows::message_part(&self.draft.text, &part, &growing);
         if self.stands_apart(at) && !rows.is_empty() {
             rows.insert(0, Row::default());

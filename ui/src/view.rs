@@ -9,7 +9,8 @@ use ratatui::widgets::{Block, BorderType};
 use crate::composer::{self, Completion};
 use crate::input::action::Action;
 use crate::input::keys::chord_name;
-use crate::overlay::{Paint, panel};
+use crate::overlay::form::FormView;
+use crate::overlay::{Overlay, Paint, panel};
 use crate::render::text::{fit, visible, width};
 use crate::state::side::{Content, WIDE};
 use crate::state::{Focus, PendingApproval, State};
@@ -18,6 +19,7 @@ use crate::terminal::{Extent, Scene};
 use crate::theme::Theme;
 use crate::transcript::Mark;
 
+mod approval; // the card of an approval
 mod dock; // the approval, the queue and slow calls, above the composer
 mod gauge; // the model's window, and the cost
 mod header; // workspace, model, mode, sandbox
@@ -110,8 +112,12 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, size: (u16, u16)) {
         generation: state.look.generation,
         keys: &state.keys.map,
     };
-    let top = state.overlays.iter().rposition(|overlay| !overlay.is_aside());
+    let is_docked = |overlay: &Overlay| overlay.is_form() && !state.look.screen_reader;
+    let top = state.overlays.iter().rposition(|overlay| !overlay.is_aside() && !is_docked(overlay));
     for (at, overlay) in state.overlays.iter_mut().enumerate() {
+        if overlay.is_form() && !state.look.screen_reader {
+            continue;
+        }
         // The conversation and lower layers step back behind the layer that has the keys.
         if Some(at) == top && !canvas.is_bare {
             canvas.recede(middle, state.look.theme.dim());
@@ -139,9 +145,16 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, size: (u16, u16)) {
     state.overlays_drawn();
 }
 
+/// The question of the model, unless it is read out.
+fn docked_form(state: &State) -> Option<&FormView> {
+    state.overlays.iter().find_map(Overlay::form).filter(|_| !state.look.screen_reader)
+}
+
 /// The part of the screen below the conversation: dock, composer, status line.
 struct Foot {
     lines: Vec<Line<'static>>,
+    /// The question of the model, between the conversation and the composer.
+    form: Rect,
     /// The whole preview of the approval is on the screen.
     shows_whole_preview: bool,
     dock: Rect,
@@ -161,11 +174,17 @@ impl Foot {
         let most = usize::from(area.height * 3 / 5).max(12).min(room - (room / 4).min(3));
         let (lines, shows_whole_preview) = dock::lines(state, area.width, most);
         let dock_rows = u16::try_from(lines.len()).unwrap_or(u16::MAX);
+        let most_of_form = area.height.saturating_sub(composer_rows + 2 + dock_rows);
+        let form_rows = match docked_form(state) {
+            Some(form) => form.rows(area.width, &state.look.theme).min(most_of_form - most_of_form.min(area.height / 6)),
+            None => 0,
+        };
         let row = |y: u16, height: u16| Rect { y, height, ..area };
         let status = row(area.bottom().saturating_sub(1), 1);
         let composer = row(status.y.saturating_sub(composer_rows), composer_rows);
-        let dock = row(composer.y.saturating_sub(dock_rows).max(1), dock_rows.min(composer.y.saturating_sub(1)));
-        Foot { lines, shows_whole_preview, dock, composer, status }
+        let form = row(composer.y.saturating_sub(form_rows), form_rows.min(composer.y));
+        let dock = row(form.y.saturating_sub(dock_rows).max(1), dock_rows.min(form.y.saturating_sub(1)));
+        Foot { lines, form, shows_whole_preview, dock, composer, status }
     }
 
     fn rows(&self) -> u16 {
@@ -175,13 +194,13 @@ impl Foot {
     /// Moves the foot up so that it begins in row `y`.
     fn move_to(&mut self, y: u16) {
         let by = self.dock.y - y;
-        for area in [&mut self.dock, &mut self.composer, &mut self.status] {
+        for area in [&mut self.dock, &mut self.form, &mut self.composer, &mut self.status] {
             area.y -= by;
         }
     }
 
     fn draw(&mut self, state: &mut State, canvas: &mut Canvas) {
-        let Foot { dock, composer, status, .. } = *self;
+        let Foot { dock, form, composer, status, .. } = *self;
         state.layout.approval = (!state.approvals.is_empty()).then_some(dock);
         for (row, line) in (dock.y..dock.bottom()).zip(std::mem::take(&mut self.lines)) {
             canvas.line(line, Rect { y: row, height: 1, ..dock });
@@ -194,6 +213,19 @@ impl Foot {
         if let Some(PendingApproval { approval, .. }) = state.approvals.first() {
             canvas.region("approval", dock, || format!("{}: {}", approval.tool, approval.preview.target));
             canvas.region_state(RegionState { focused: state.focus == Focus::Approval, selected: false });
+        }
+        let paint = Paint {
+            theme: &state.look.theme,
+            highlighter: &state.look.highlighter,
+            generation: state.look.generation,
+            keys: &state.keys.map,
+        };
+        if !form.is_empty()
+            && let Some(it) = state.overlays.iter_mut().find(|it| it.is_form())
+        {
+            canvas.region("dialog", form, || it.title().to_owned());
+            canvas.region_state(RegionState { focused: !it.is_aside(), selected: false });
+            it.draw(canvas, form, paint);
         }
         if let Some(it) = &state.replay {
             canvas.region("replay", composer, || format!("{} of {}", it.shown(), it.len()));

@@ -98,7 +98,7 @@ fn restored(it: &FilesRestored) -> String {
         (RestoreReason::Undo, Some(turn)) => format!("[undo of turn {turn}: {files}]"),
         (RestoreReason::Redo, Some(turn)) => format!("[redo of turn {turn}: {files}]"),
         (RestoreReason::Stayed, _) => format!("[files stayed as they are: {}]", it.left.len()),
-        _ => format!("[{files} set back]"),
+        _ => format!("[{files} restored]"),
     }
 }
 

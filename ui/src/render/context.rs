@@ -28,8 +28,8 @@ pub(crate) struct RenderContext<'a> {
     /// The columns of running text. Longer lines are hard to read.
     pub(crate) measure: usize,
     pub(crate) medium: Medium,
-    /// Code gets its syntax colours.
-    pub(crate) colours: bool,
+    /// The text grows: only the complete lines of its code have colours.
+    pub(crate) grows: bool,
     /// How much of tool cards and summaries is shown.
     pub(crate) details: Fold,
     /// How much of the model's reasoning is shown.
@@ -46,7 +46,7 @@ impl<'a> RenderContext<'a> {
             columns,
             measure: columns.min(MEASURE),
             medium: Medium::Screen,
-            colours: true,
+            grows: false,
             details: Fold::Some,
             thinking: Fold::Line,
             more: MoreHints::NONE,

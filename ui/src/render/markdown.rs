@@ -38,9 +38,8 @@ pub(crate) fn inside(source: &str, context: &RenderContext<'_>, before: &str) ->
     let mut page = Page::new(context);
     if !before.is_empty() {
         let fence = before.split_inclusive('\n').next().unwrap_or_default();
-        // Only the colours depend on the code before.
         let begun = || plain(&outdented(before)[outdented(fence).len()..]).into_owned();
-        page.continued = Some(if context.colours { begun() } else { String::new() });
+        page.continued = Some(begun());
     }
     page.take_all(&with_fence(source, before));
     page.finish()
@@ -432,8 +431,12 @@ impl<'a> Page<'a> {
         let taken = self.context.columns.saturating_sub(self.room());
         let ground = longest.max(self.context.measure.saturating_sub(taken + 2)).min(room);
         let before = self.continued.take().unwrap_or_default();
-        let coloured =
-            if self.context.colours { self.context.highlighter.colours(&language, &before, &code) } else { None };
+        // No colour tells anything to a screen reader.
+        let coloured = match (self.context.medium, self.context.grows) {
+            (Medium::Reader, _) => None,
+            (_, true) => self.context.highlighter.growing(&language, &before, &code),
+            (_, false) => self.context.highlighter.colours(&language, &before, &code),
+        };
         let has_ground = matches!(self.context.medium, Medium::Screen | Medium::BesidePanel);
         let panel = if has_ground { Style::new().bg(theme.code_panel) } else { Style::new() };
         for (number, text) in code.lines().enumerate() {

@@ -100,6 +100,8 @@ pub(crate) struct Tool {
     /// When the user allowed it, in milliseconds since 1970.
     pub(super) allowed: Option<i64>,
     pub(crate) refused: bool,
+    /// Who refused it, and with what words.
+    pub(super) refusal: Option<String>,
     /// The user's decision, if there was an approval.
     pub(crate) answer: Option<&'static str>,
 }
@@ -110,7 +112,7 @@ impl Tool {
             Fact::UserCommand(it) => Some(Box::new(it.as_call())),
             _ => None,
         };
-        Tool { call: Arc::clone(entry), by_user, result: None, allowed: None, refused: false, answer: None }
+        Tool { call: Arc::clone(entry), by_user, result: None, allowed: None, refused: false, refusal: None, answer: None }
     }
 
     pub(crate) fn call(&self) -> &ToolCall {
@@ -141,6 +143,11 @@ impl Tool {
     /// It updates the plan, and has not failed.
     pub(crate) fn is_plan_without_fault(&self) -> bool {
         self.call().about().kind == CallKind::Plan && !self.refused && self.result().is_none_or(|it| it.ok)
+    }
+
+    /// Who refused it, and with what words, for the user.
+    pub(crate) fn refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
     }
 
     /// The entries of the call and its result.

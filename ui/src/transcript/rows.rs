@@ -186,7 +186,7 @@ fn broken(mut rows: Vec<Row>, is_end: bool, data: &CellData<'_>, context: &Rende
         let note = if data.is_replaced {
             "⋯ cut off here; the model was asked again"
         } else {
-            "⋯ the answer broke off here"
+            "⋯ the answer was cut off here"
         };
         rows.push(marked("  ", note, context.theme.fg(context.theme.warning), context));
     }
@@ -312,7 +312,7 @@ fn restored(it: &FilesRestored, context: &RenderContext<'_>) -> Vec<Row> {
         (RestoreReason::Undo, Some(turn)) => format!("undid turn {turn}"),
         (RestoreReason::Redo, Some(turn)) => format!("redid turn {turn}"),
         (RestoreReason::Stayed, _) => "these files stayed as they are".to_owned(),
-        _ => "set files back".to_owned(),
+        _ => "restored files".to_owned(),
     };
     let mut rows = vec![marked("↺ ", &what, theme.fg(theme.warning), context)];
     for change in &it.changes {
@@ -375,6 +375,12 @@ fn tool(cell: &Tool, data: &CellData<'_>, context: &RenderContext<'_>) -> Vec<Ro
     }
     if fold == Fold::Full {
         rows.extend(arguments(cell, is_whole, context));
+    }
+    // The result of a refused call is written for the model.
+    if let Some(refusal) = cell.refusal().filter(|_| fold != Fold::Full) {
+        let text = [Span::styled(visible(refusal), context.theme.fg(context.theme.warning))];
+        rows.extend(wrap(&text, context.measure, &[Span::raw("  ")], &[Span::raw("  ")]));
+        return rows;
     }
     match (cell.result(), data.diffs) {
         (None, _) => {

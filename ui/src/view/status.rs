@@ -161,7 +161,9 @@ fn hints(state: &State, columns: usize) -> String {
         return "press a letter to copy · Esc cancels".to_owned();
     }
     let hints = match state.focus {
-        _ if state.overlays.iter().any(|overlay| !overlay.is_aside()) => "Esc close".to_owned(),
+        _ if state.overlays.iter().any(|overlay| !overlay.is_aside()) => {
+            all(&[(Action::CloseOverlay, "close"), (Action::OverlayHelp, "keys of this view")])
+        }
         Focus::Composer if state.replay.is_some() => all(&[
             (Action::PlayReplay, "play"),
             (Action::StepReplay, "next"),
