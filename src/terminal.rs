@@ -76,6 +76,7 @@ pub(crate) fn launch(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<L
     let config = cli.config()?;
     Ok(Launch {
         workspace,
+        home: cli.environment.variable("HOME").map(Into::into),
         look: LookOptions {
             theme: theme(cli)?,
             themes_folder: cli.themes_folder(),

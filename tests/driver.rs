@@ -208,6 +208,7 @@ fn launch(folder: &TempDir, script: Script) -> Launch {
     );
     Launch {
         workspace,
+        home: None,
         look: LookOptions {
             theme: "dark".into(),
             themes_folder: None,

@@ -7,6 +7,7 @@ pub(crate) mod near_miss; // the place in a file that a text nearly matches
 pub(crate) mod patch; // patches of several files: what they say, and where they fit
 mod protected; // the names of protected files
 pub(crate) mod restore; // undo, redo, rewind
+pub(crate) mod size; // how much a folder holds
 pub(crate) mod snapshot; // what a command changed
 pub(crate) mod walk; // the files below a folder
 pub(crate) mod workspace; // the root that no path may leave

@@ -56,7 +56,7 @@ impl Narrator {
                     (RestoreReason::Undo, Some(turn)) => format!("• turn {turn} was undone: {}\n", paths.join(", ")),
                     (RestoreReason::Redo, Some(turn)) => format!("• turn {turn} was redone: {}\n", paths.join(", ")),
                     (RestoreReason::Stayed, _) => format!("• files stayed as they were: {}\n", left.join(", ")),
-                    _ => format!("• files were set back: {}\n", paths.join(", ")),
+                    _ => format!("• files were restored: {}\n", paths.join(", ")),
                 })
             }
             Fact::LogRepaired(it) => Some(format!("• a damaged line was here: {}\n", it.reason)),

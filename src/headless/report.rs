@@ -193,7 +193,7 @@ impl<'a> Report<'a> {
                     }
                     Live::RestorePreviewed(it) => {
                         let paths: Vec<&str> = it.files.iter().map(|file| file.path.as_str()).collect();
-                        self.tell(&format!("would set back: {}", paths.join(", ")));
+                        self.tell(&format!("would restore: {}", paths.join(", ")));
                     }
                     Live::ReasoningDelta { .. }
                     | Live::SummaryDelta { .. }

@@ -38,7 +38,11 @@ async fn a_denial_can_say_what_to_do_instead() {
     let mut pixir = Pixir::new(vec![calls("bash", json!({"command": "rm -rf build"})), says("I leave it.")], &[]);
     pixir.does("clean<Enter>").await;
     pixir.does("a draft").await;
-    pixir.does("<A-f>use make clean<Enter>").await;
+    let screen = pixir.does("<A-f>use make clean<Enter>").await;
+    assert!(
+        screen.contains("Refused: use make clean") && !screen.contains("the user refused this call"),
+        "the card has the user's words, not those for the model:\n{screen}"
+    );
     assert_eq!(pixir.screen.draft(), "a draft", "the draft was set aside and came back");
     let log = pixir.log();
     let result = log.iter().find(|e| e["type"] == "tool_result").expect("a result");
@@ -55,7 +59,10 @@ async fn allow_always_holds_for_the_session_and_after_resume() {
     let edit = |from: &str, to: &str| calls("edit", json!({"path": "a.txt", "old_text": from, "new_text": to}));
     let mut pixir = Pixir::new(vec![edit("1", "2"), edit("2", "3"), says("Done.")], &[("a.txt", "1\n")]);
     pixir.does("count<Enter>").await;
-    pixir.does("<A-a>").await;
+    let screen = pixir.does("<A-a>").await;
+    assert!(screen.contains("every change of files  in this session"), "{screen}");
+    assert_eq!(pixir.file("a.txt"), "1\n", "no rule is saved before its scope was visible");
+    pixir.does("<Enter>").await;
     assert_eq!(pixir.file("a.txt"), "3\n", "the second call needed no approval");
     let mut pixir = pixir.again(vec![edit("3", "4"), says("Done.")]).await;
     pixir.does("on<Enter>").await;
@@ -71,8 +78,12 @@ async fn a_preview_longer_than_the_screen_is_read_before_allow_works() {
     let screen = pixir.does("<A-y>").await;
     assert!(screen.contains("the preview is longer than the screen"), "{screen}");
     let screen = pixir.does("<Tab><Enter>").await;
-    assert!(screen.contains("+ -- 1") && screen.contains("read to the end"), "{screen}");
-    pixir.does("<End><Esc>y").await;
+    assert!(screen.contains("+ -- 1") && screen.contains("End to the end"), "{screen}");
+    let screen = pixir.does("y").await;
+    assert!(screen.contains("End goes to its end"), "what is not read is not allowed here either:\n{screen}");
+    let screen = pixir.does("<End>").await;
+    assert!(screen.contains("y Allow") && screen.contains("n Refuse"), "the full view answers too:\n{screen}");
+    pixir.does("y").await;
     assert_eq!(pixir.file("long.sql"), lines);
 }
 
@@ -103,7 +114,7 @@ async fn an_approval_leaves_part_of_the_transcript_visible() {
         let mut pixir = Pixir::sized(vec![step, says("Ok.")], &[], 80, rows);
         pixir.does("go<Enter>").await;
         let screen = pixir.does("<PgUp>").await;
-        assert!(screen.contains("This is why") && screen.contains("Alt+N no"), "{rows}:\n{screen}");
+        assert!(screen.contains("This is why") && screen.contains("Alt+N Refuse"), "{rows}:\n{screen}");
     }
 }
 
@@ -123,10 +134,9 @@ async fn a_read_only_call_needs_no_approval() {
     let step = also_calls(calls("read", json!({"path": "a.txt"})), "bash", json!({"command": "cat a.txt | wc -l"}));
     let mut pixir = Pixir::new(vec![step, says("One line.")], &[("a.txt", "alpha\n")]);
     let screen = pixir.does("look<Enter>").await;
-    assert!(
-        screen.contains("✓ read a.txt") && screen.contains("✓ bash cat a.txt | wc -l") && screen.contains("One line."),
-        "{screen}"
-    );
+    assert!(screen.contains("✓ Looked at 1 file, ran 1 command") && screen.contains("One line."), "{screen}");
+    let screen = pixir.does("<Tab>kk ").await;
+    assert!(screen.contains("✓ read a.txt") && screen.contains("✓ bash cat a.txt | wc -l"), "{screen}");
 }
 
 #[tokio::test]

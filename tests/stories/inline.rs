@@ -76,13 +76,13 @@ fn inline_approval_is_shown_and_decided() {
     let mut terminal = start(&shell, &server, size);
     terminal.wait_for("Ask pixir");
     terminal.send("go\r");
-    terminal.wait_for("Allow this command?");
+    terminal.wait_for("Alt+Y Allow");
     terminal.press_until("\x1by", "the command is allowed", || shell.workspace().join("made").exists());
     terminal.wait_for("Made.");
     terminal.send("\x04");
     let left = terminal.end();
     left.assert_sane();
-    assert!(!left.screen.contains("Allow this command?"), "{}", left.screen);
+    assert!(!left.screen.contains("Alt+Y Allow"), "{}", left.screen);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_long_answer_enters_the_scrollback_while_it_streams() {
     // All but its last part, which may still change, is printed.
     wait::until("it can be scrolled back to", || stand_once(&terminal.bytes(), 40));
     terminal.send("\x1b");
-    terminal.wait_for("the answer broke off here");
+    terminal.wait_for("the answer was cut off here");
     terminal.wait_for("interrupted");
     terminal.send("\x04");
     let left = terminal.end();
@@ -402,14 +402,14 @@ fn inline_open_card_stands_once_after_the_terminal_narrows() {
     terminal.wait_for("point 23");
     terminal.wait_for("/ commands");
     terminal.send("go\r");
-    terminal.wait_for("Allow this command?");
+    terminal.wait_for("Alt+Y Allow");
     for columns in [80, 100, 60, 50] {
         terminal.resize_wrapping(columns, 24);
         terminal.wait_that("the card stands once, at the new width", |screen| {
             let border = screen.lines().rfind(|line| line.contains('╯')).unwrap_or_default();
             border.chars().count() == usize::from(columns)
                 && screen.matches("● bash").count() == 1
-                && screen.matches("Allow this command?").count() == 1
+                && screen.matches("Alt+Y Allow").count() == 1
                 && screen.matches('╭').count() == 1
                 && screen.contains("point 23")
         });

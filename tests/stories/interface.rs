@@ -69,13 +69,13 @@ async fn diff_shows_changes_of_the_turn_and_of_the_session() {
 async fn settings_are_recorded_as_entries() {
     let mut pixir = Pixir::new(vec![says("ok")], &[]);
     let screen = pixir.does("<S-Tab>").await;
-    assert!(screen.lines().next().expect("a header").ends_with("auto"), "{screen}");
+    assert!(screen.lines().next().expect("a header").contains(" · auto · "), "{screen}");
     pixir.does("/mode read-only<Enter>").await;
     pixir.does("/rename my work<Enter>").await;
     let screen = pixir.does("/theme light<Enter>").await;
     assert!(
         screen.lines().next().expect("a header").contains("my work")
-            && screen.lines().next().expect("a header").ends_with("read-only"),
+            && screen.lines().next().expect("a header").contains(" · read-only · "),
         "{screen}"
     );
     let changed: Vec<_> =

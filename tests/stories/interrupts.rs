@@ -29,7 +29,7 @@ async fn esc_stops_the_answer_and_keeps_its_text() {
     pixir.screen.keys("<Esc>").await;
     pixir.screen.until_idle().await;
     let screen = pixir.screen.screen();
-    assert!(screen.contains("⋯ the answer broke off here") && screen.contains("■ interrupted"), "{screen}");
+    assert!(screen.contains("⋯ the answer was cut off here") && screen.contains("■ interrupted"), "{screen}");
     let screen = pixir.does("again<Enter>").await;
     assert!(screen.contains("Whole."), "{screen}");
     let ends: Vec<_> =
@@ -103,7 +103,7 @@ fn esc_stops_a_stream_and_a_command() {
     terminal.send("go\r");
     terminal.wait_for("Thinking aloud");
     terminal.send("\x1b");
-    terminal.wait_for("the answer broke off here");
+    terminal.wait_for("the answer was cut off here");
     terminal.wait_for("send a message to continue");
     terminal.send("run\r");
     terminal.wait_for("● bash sleep");

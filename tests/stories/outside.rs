@@ -101,8 +101,9 @@ async fn always_makes_a_rule_for_the_folder() {
         fs::write(pixir.path(name), text).expect("write");
     }
     let screen = pixir.does("look<Enter>").await;
-    assert!(screen.contains("outside the workspace") && screen.contains("always: this folder"), "{screen}");
-    let screen = pixir.does("<A-a>").await;
+    assert!(screen.contains("outside the workspace") && screen.contains("Always…"), "{screen}");
+    pixir.does("<A-a>").await;
+    let screen = pixir.does("<Enter>").await;
     assert!(screen.contains("other/c"), "the second file is read without a question: {screen}");
     pixir.does("<A-n>").await;
     let log = pixir.log();

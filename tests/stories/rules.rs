@@ -71,7 +71,7 @@ async fn a_log_that_was_put_here_allows_nothing_and_the_approval_opens() {
         log.establish().expect("establish");
     });
     let screen = pixir.does("go<Enter>").await;
-    assert!(screen.contains("Allow this command?"), "{screen}");
+    assert!(screen.contains("Alt+Y Allow"), "{screen}");
     assert!(!pixir.path("PWNED").exists());
 }
 
@@ -81,12 +81,13 @@ async fn always_holds_in_its_session_and_in_no_other() {
     let mut pixir = Pixir::new(vec![make(), says("One.")], &[]);
     pixir.does("go<Enter>").await;
     pixir.does("<A-a>").await;
+    pixir.does("<Enter>").await;
     let mut pixir = pixir.again(vec![make(), says("Two.")]).await;
     let screen = pixir.does("go<Enter>").await;
     assert!(screen.contains("Two."), "the same session needed no approval:\n{screen}");
     let mut pixir = pixir.anew(vec![make(), says("Three.")]).await;
     let screen = pixir.does("go<Enter>").await;
-    assert!(screen.contains("Allow this command?"), "{screen}");
+    assert!(screen.contains("Alt+Y Allow"), "{screen}");
 }
 
 #[tokio::test]
@@ -185,6 +186,7 @@ async fn the_overlay_lists_rules_and_decisions_and_revokes_one() {
         let mut pixir = Pixir::sized(steps, &[], columns, rows);
         pixir.does("go<Enter>").await;
         pixir.does("<A-a>").await;
+        pixir.does("<Enter>").await;
         pixir.does("<A-n>").await;
         let screen = pixir.does("/permissions<Enter>").await;
         // The tier is that of the machine.
@@ -198,7 +200,7 @@ async fn the_overlay_lists_rules_and_decisions_and_revokes_one() {
         assert!(!screen.contains("bash(touch a)"), "{screen}");
         pixir.does("<Esc>").await;
         let screen = pixir.does("on<Enter>").await;
-        assert!(screen.contains("Allow this command?"), "the revoked rule no longer counts:\n{screen}");
+        assert!(screen.contains("Alt+Y Allow"), "the revoked rule no longer counts:\n{screen}");
     }
 }
 

@@ -95,7 +95,7 @@ async fn clicks_open_cells_and_drag_the_bar_but_decide_nothing() {
     assert!(pixir.screen.screen().contains("❯ tell me of fruit"), "the top of the bar is the start");
     let mut pixir = Pixir::new(vec![calls("write", json!({"path": "b.txt", "content": "x"})), says("Fine.")], &[]);
     let screen = pixir.does("go<Enter>").await;
-    let at = place(&screen, "Alt+Y once");
+    let at = place(&screen, "Alt+Y Allow");
     pixir.screen.bytes(&drag(at, at)).await;
     pixir.screen.until_idle().await;
     let screen = pixir.screen.screen();

@@ -275,7 +275,7 @@ fn a_cut_draft_is_struck_through_and_every_presenter_says_so() {
         let screen = terminal.wait_for(whole);
         let at = |text: &str| screen.find(text).unwrap_or_else(|| panic!("{what}: {text}: {screen}"));
         assert!(at(half) < at(note) && at(note) < at(whole), "{what}: {screen}");
-        assert!(!screen.contains("the answer broke off here"), "{what}: {screen}");
+        assert!(!screen.contains("the answer was cut off here"), "{what}: {screen}");
         let bytes = String::from_utf8_lossy(&terminal.bytes()).into_owned();
         let struck = bytes.match_indices(half).any(|(at, _)| {
             let (_, pen) = bytes[..at].rsplit_once("\x1b[").expect("a pen");
@@ -326,7 +326,7 @@ async fn a_resumed_session_strikes_only_answers_that_were_asked_for_again() {
     pixir.screen.until_idle().await;
     let screen = pixir.screen.screen();
     assert_eq!(screen.matches("⋯ cut off here; the model was asked again").count(), 1, "{screen}");
-    assert_eq!(screen.matches("⋯ the answer broke off here").count(), 1, "{screen}");
+    assert_eq!(screen.matches("⋯ the answer was cut off here").count(), 1, "{screen}");
     let buffer = pixir.screen.buffer();
     let is_struck = |words: &str| {
         let row = screen.lines().position(|line| line.contains(words)).expect("it is on the screen");
@@ -370,6 +370,6 @@ fn the_countdown_says_when_pixir_gives_up() {
     terminal.wait_for(" · try 2 of 3");
     // No other answer comes, so this one stands.
     terminal.send("\x1b");
-    terminal.wait_for("the answer broke off here");
+    terminal.wait_for("the answer was cut off here");
     terminal.wait_that("it is not struck any more", |screen| !screen.contains("the model was asked again"));
 }

@@ -38,7 +38,7 @@ fn an_edit_is_approved_and_the_answer_stays_on_the_main_screen() {
         let mut terminal = start(&shell, &server, dialect, 80, 24);
         terminal.wait_for("Ask pixir");
         terminal.send("change it\r");
-        let screen = terminal.wait_for("Alt+Y once");
+        let screen = terminal.wait_for("Alt+Y Allow");
         assert!(screen.contains("- alpha") && screen.contains("+ omega"), "{screen}");
         // A key that comes before the approval was visible for a quarter of a second decides nothing.
         terminal.press_until("\x1by", "the edit is allowed", || shell.read("a.txt") != "alpha\n");

@@ -75,7 +75,7 @@ fn approval_ignores_the_click_and_key_that_return_the_focus() {
     let mut terminal = terminal(&shell, &server, &[], (80, 24));
     terminal.wait_for("Ask pixir");
     terminal.send("go\r");
-    let screen = terminal.wait_for("Alt+Y once");
+    let screen = terminal.wait_for("Alt+Y Allow");
     let row = screen.lines().position(|line| line.contains("Alt+Y")).expect("a row") + 1;
     terminal.send(&format!("\x1b[O\x1b[I\x1b[<0;10;{row}M\x1b[<0;10;{row}m"));
     terminal.wait_for("y once");
@@ -84,7 +84,7 @@ fn approval_ignores_the_click_and_key_that_return_the_focus() {
     // Esc leaves the question, then stops the turn: it was still open.
     terminal.settle();
     terminal.send("\x1b");
-    terminal.wait_for("Alt+Y once");
+    terminal.wait_for("Alt+Y Allow");
     terminal.send("\x1b");
     terminal.wait_for("interrupted");
     terminal.send("\x04");

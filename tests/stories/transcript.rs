@@ -201,7 +201,7 @@ async fn a_notice_goes_below_the_streaming_answer() {
     pixir.screen.keys("<Esc>").await;
     pixir.screen.until_idle().await;
     let screen = pixir.screen.screen();
-    assert!(screen.contains("Second paragraph") && screen.contains("the answer broke off here"), "{screen}");
+    assert!(screen.contains("Second paragraph") && screen.contains("the answer was cut off here"), "{screen}");
 }
 
 /// An answer that streams slowly enough for a test to look at the screen meanwhile.

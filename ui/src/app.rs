@@ -50,6 +50,8 @@ pub type Opener = Box<dyn FnOnce(&Harness) -> Result<Handle> + Send>;
 pub struct Launch {
     /// The workspace's root folder.
     pub workspace: PathBuf,
+    /// The user's home folder, which the header shows as `~`.
+    pub home: Option<PathBuf>,
     /// Theme and colours.
     pub look: LookOptions,
     /// How the terminal is used.
@@ -202,13 +204,14 @@ impl App {
     /// # Errors
     /// `CONFIG_INVALID` if the theme does not exist, or a key has two meanings.
     pub(crate) fn new(launch: Launch) -> Result<App> {
-        let Launch { workspace, look, screen, composer, keys, clipboards, start, connect, open } = launch;
+        let Launch { workspace, home, look, screen, composer, keys, clipboards, start, connect, open } = launch;
         let theme = Theme::load(&look.theme, look.themes_folder.as_deref(), look.depth, look.background)?;
         let (sender, results) = mpsc::unbounded_channel();
         let coloured = sender.clone();
         let highlighter = Highlighter::new(move || drop(coloured.send(BackgroundEvent::Coloured)));
         let keymap = Keymap::new(&keys)?;
         let mut state = State::new(workspace, theme, look.depth, highlighter, keymap);
+        state.session.home = home;
         state.terminal.mouse_owner = screen.mouse;
         if composer.keys == ComposerKeys::Vim {
             state.composer.with_vim();

@@ -225,14 +225,14 @@ impl Overlay {
     pub(crate) fn scopes(&self) -> &'static [Scope] {
         match self {
             Overlay::Always(_) => &[Scope::Rule, Scope::Overlay],
+            Overlay::Approval(_) => &[Scope::ApprovalFocus, Scope::Overlay],
             Overlay::Diff(_) => &[Scope::Diff, Scope::Overlay],
             Overlay::Form(_) => &[Scope::Form, Scope::Overlay],
             Overlay::Jobs(_) => &[Scope::Jobs, Scope::Overlay],
             Overlay::Permissions(_) => &[Scope::Permissions, Scope::Overlay],
             Overlay::Restore(_) => &[Scope::Restore, Scope::Overlay],
             Overlay::Tree(_) => &[Scope::Tree, Scope::Overlay],
-            Overlay::Approval(_)
-            | Overlay::Compaction(_)
+            Overlay::Compaction(_)
             | Overlay::Help(_)
             | Overlay::Outline(_)
             | Overlay::Palette(_)

@@ -15,6 +15,8 @@ use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 use crate::terminal::{Erasing, Painter, TerminalEvent, Updates};
 use crate::view;
 
+#[cfg(test)]
+mod fuzz; // random keys, clicks, arrivals and frames against approvals
 mod svg; // a frame as an SVG picture
 
 /// A script fails after this time without any event.

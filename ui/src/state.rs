@@ -13,6 +13,7 @@ use crate::input::keymap::Keymap;
 use crate::input::keys::Key;
 use crate::overlay::Overlay;
 use crate::overlay::form::FormView;
+use crate::render::context::Medium;
 use crate::render::highlight::Highlighter;
 use crate::render::text::Row;
 use crate::theme::{Depth, Theme};
@@ -129,16 +130,21 @@ impl Now {
 macro_rules! render_context {
     ($state:expr) => {{
         let columns = $crate::state::text_columns($state.layout.transcript);
+        let medium = $state.medium();
         let context = $crate::render::context::RenderContext {
             theme: &$state.look.theme,
             highlighter: &$state.look.highlighter,
             columns,
-            colours: true,
+            measure: columns.min($crate::render::context::MEASURE),
+            medium,
+            grows: false,
             details: $state.look.details,
             thinking: $state.look.thinking,
             more: &$state.look.more,
         };
-        (context, $crate::render::context::LayoutKey { columns, generation: $state.look.generation })
+        // The media share no rows.
+        let generation = $state.look.generation * 4 + medium as u64;
+        (context, $crate::render::context::LayoutKey { columns, generation })
     }};
 }
 pub(crate) use render_context;
@@ -208,7 +214,7 @@ impl State {
     /// The screen shows something that does not fit between the lines of the terminal's history.
     pub(crate) fn wants_whole_screen(&self) -> bool {
         !self.printing.inline
-            || self.overlays.iter().any(|overlay| !(self.look.screen_reader && overlay.is_form()))
+            || self.overlays.iter().any(|overlay| !overlay.is_form())
             || matches!(self.focus, Focus::Transcript | Focus::Side)
             || self.reading.search.is_some()
             || self.reading.labels.is_some()
@@ -217,6 +223,16 @@ impl State {
             || self.replay.is_some()
             || !self.keys.chord.is_empty()
             || self.layout.hud
+    }
+
+    /// Where the rows of the transcript are shown now.
+    pub(crate) fn medium(&self) -> Medium {
+        match (self.look.screen_reader, self.wants_whole_screen(), self.layout.side) {
+            (true, ..) => Medium::Reader,
+            (false, false, _) => Medium::History,
+            (false, true, Some(_)) => Medium::BesidePanel,
+            (false, true, None) => Medium::Screen,
+        }
     }
 
     /// Keeps the viewport and the selection on the same text after the tail of a streaming answer was split: the first

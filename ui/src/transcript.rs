@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use pixir_core::changes::FileDiff;
-use pixir_core::event::{DecidedBy, Printed, Status, TurnStatus, Verdict};
+use pixir_core::event::{DecidedBy, PermissionDecision, Printed, Severity, Status, TurnStatus, Verdict};
 use pixir_core::{Entry, Fact};
 
 use crate::render::context::{Fold, LayoutKey, RenderContext};
@@ -15,6 +15,7 @@ use crate::render::text::Row;
 
 mod cell; // one entry, or a part of one
 mod heights; // the height of each cell, exact or estimated
+mod runs; // calls that only read, folded
 mod places; // marks to jump to, and stable addresses of cells
 pub(crate) mod reading; // search, selection, copy labels
 pub(crate) mod replay; // a replay of a Session
@@ -24,6 +25,7 @@ pub(crate) mod viewport; // the visible part
 pub(crate) use cell::{Cell, Direction, MARKS, Mark, Thinking, Tool};
 pub(crate) use heights::Guess;
 use heights::Heights;
+use runs::Runs;
 
 /// The most output of a running command that is kept for the screen, in bytes.
 const MAX_LIVE: usize = 64 << 10;
@@ -69,13 +71,38 @@ pub(crate) struct Transcript {
     broken: Option<u64>,
     /// Answers that broke off, and for which the model was asked again.
     replaced: BTreeSet<u64>,
+    runs: Runs,
+    /// The steps of the last plan, and the cells that repeat the steps of the plan before them.
+    plan_steps: Vec<String>,
+    progress: BTreeSet<usize>,
+    /// The lines that the running Turn has added and removed, and those of the Turns that end in these cells.
+    changed_lines: (u64, u64),
+    lines_of: HashMap<usize, (u64, u64)>,
+    /// The notice about the attempts of the failed request.
+    retry: Option<usize>,
     layouts: HashMap<usize, (LayoutKey, Rc<Vec<Row>>)>,
+    /// The rows of a hidden cell.
+    nothing: Rc<Vec<Row>>,
     heights: Heights,
+    /// Cells that are laid out without all of their syntax colours.
+    short_of_colours: BTreeSet<usize>,
     /// The first cell at which the growing part was split since the caller last took this value. A position in that
     /// cell may now belong to a later one.
     pub(crate) was_cut: Option<usize>,
     /// Visible cells whose diff is not loaded, with the number of their result.
     pub(crate) wanted_diffs: Vec<(usize, u64)>,
+}
+
+/// A refusal in the words of the user who refused, or who decided instead.
+fn refusal(it: &PermissionDecision) -> String {
+    match (it.by, it.feedback.as_deref().map(str::trim).filter(|it| !it.is_empty())) {
+        (_, Some(words)) => format!("Refused: {words}"),
+        (DecidedBy::User, None) => "Refused".to_owned(),
+        (DecidedBy::Mode, None) => format!("Refused by the mode: {}", it.reason),
+        (DecidedBy::Rule, None) => format!("Refused by a rule: {}", it.reason),
+        (DecidedBy::NoAsker, None) => "Refused: nobody was there to ask".to_owned(),
+        (DecidedBy::Unknown, None) => format!("Refused: {}", it.reason),
+    }
 }
 
 impl Transcript {
@@ -122,6 +149,10 @@ impl Transcript {
                     if let Some(Cell::Tool(tool)) = self.cells.get_mut(at) {
                         tool.result = Some(Arc::clone(entry));
                     }
+                    for change in &it.changes {
+                        self.changed_lines.0 += change.added;
+                        self.changed_lines.1 += change.removed;
+                    }
                     if !it.changes.is_empty() {
                         self.mark(at, Mark::Change);
                     }
@@ -129,6 +160,7 @@ impl Transcript {
                         self.mark(at, Mark::Error);
                     }
                     self.changed(at);
+                    self.join_run(at);
                 }
             }
             Fact::PermissionDecision(it) => {
@@ -140,7 +172,10 @@ impl Transcript {
                     }
                     match it.verdict {
                         Verdict::Allow => tool.allowed = Some(entry.ts.as_millisecond()),
-                        Verdict::Deny => tool.refused = true,
+                        Verdict::Deny => {
+                            tool.refused = true;
+                            tool.refusal = Some(refusal(it));
+                        }
                     }
                     self.changed(at);
                 }
@@ -156,9 +191,12 @@ impl Transcript {
                 // No call runs after its Turn, even one without a result.
                 self.open_calls.clear();
                 self.live.clear();
-                if it.status != TurnStatus::Completed {
-                    self.push(Cell::Recorded(Arc::clone(entry)));
-                    if it.status != TurnStatus::Interrupted {
+                self.retry = None;
+                self.lines_of.insert(self.cells.len(), std::mem::take(&mut self.changed_lines));
+                self.push(Cell::Recorded(Arc::clone(entry)));
+                match it.status {
+                    TurnStatus::Completed | TurnStatus::Interrupted => {}
+                    TurnStatus::Incomplete | TurnStatus::PartialFailed | TurnStatus::Failed | TurnStatus::TimedOut => {
                         self.mark(self.cells.len() - 1, Mark::Error);
                     }
                 }
@@ -171,8 +209,15 @@ impl Transcript {
                 self.mark(self.cells.len(), Mark::Compaction);
                 self.push(Cell::Recorded(Arc::clone(entry)));
             }
-            Fact::PlanUpdated(_)
-            | Fact::SkillActivation(_)
+            Fact::PlanUpdated(it) => {
+                let steps: Vec<String> = it.items.iter().map(|item| item.step.clone()).collect();
+                if !steps.is_empty() && steps == self.plan_steps {
+                    self.progress.insert(self.cells.len());
+                }
+                self.plan_steps = steps;
+                self.push(Cell::Recorded(Arc::clone(entry)));
+            }
+            Fact::SkillActivation(_)
             | Fact::BranchSummary(_)
             | Fact::FilesRestored(_)
             | Fact::LogRepaired(_) => self.push(Cell::Recorded(Arc::clone(entry))),
@@ -328,6 +373,18 @@ impl Transcript {
         self.cells.push(cell);
     }
 
+    /// Says when the failed request is sent again. The attempts of one request share a notice.
+    pub(crate) fn say_retry(&mut self, text: String) {
+        let notice = Cell::Notice(Severity::Warning, text.into());
+        match self.retry.filter(|at| self.cells.iter().skip(at + 1).all(|cell| matches!(cell, Cell::Gone))) {
+            Some(at) => self.replace(at, notice),
+            None => {
+                self.retry = Some(self.cells.len());
+                self.push(notice);
+            }
+        }
+    }
+
     fn replace(&mut self, at: usize, cell: Cell) {
         if let Some(there) = self.cells.get_mut(at) {
             *there = cell;
@@ -407,11 +464,13 @@ impl Transcript {
     pub(crate) fn settled_until(&self, from: usize, status: Status, answers: Answers) -> usize {
         let is_busy = status != Status::Idle;
         // It is not known yet whether the model is asked again.
+        let growing = self.growing_run().filter(|_| is_busy);
         let undecided = self.broken.filter(|seq| is_busy && !self.replaced.contains(seq));
         let rest = self.cells.iter().enumerate().skip(from);
         let open = rest.clone().find(|(at, cell)| match cell {
             _ if undecided.is_some() && cell.answer() == undecided => true,
             Cell::Tail => true,
+            _ if is_busy && (growing == Some(*at) || self.retry == Some(*at)) => true,
             Cell::Drafted(_) => answers == Answers::Whole,
             Cell::Thinking(it) => it.is_live,
             Cell::Tool(tool) => match tool.result() {
@@ -485,13 +544,20 @@ impl Transcript {
         Some(begin..end)
     }
 
-    /// The cell has no rows.
-    pub(crate) fn is_hidden(&self, at: usize) -> bool {
+    /// The cell has no rows, or is the end of a Turn: the user does not choose it.
+    pub(crate) fn is_hidden(&self, at: usize, details: Fold) -> bool {
         match self.cells.get(at) {
             Some(Cell::Gone) => true,
+            Some(cell) if cell.is_footer() => true,
+            Some(Cell::Tool(tool)) => self.is_folded_away(at, details) || self.is_needless(tool, at, details),
             Some(cell) => self.fold_of(at) == Some(Fold::Line) && cell.message().is_some_and(|(_, is_begin)| !is_begin),
             None => false,
         }
+    }
+
+    /// The card of a plan, which stands in a cell of its own.
+    fn is_needless(&self, tool: &Tool, at: usize, details: Fold) -> bool {
+        tool.is_plan_without_fault() && self.fold_of(at).unwrap_or(details) != Fold::Full
     }
 
     /// A click on the first row of the cell folds or unfolds it.
@@ -522,6 +588,10 @@ impl Transcript {
         if matches!(self.cells.get(at), Some(Cell::Tail) | None) {
             return self.tail_rows(at, context, key);
         }
+        if self.is_folded_away(at, context.details) {
+            self.heights.set(at, 0);
+            return Rc::clone(&self.nothing);
+        }
         if let Some((cached, rows)) = self.layouts.get(&at)
             && *cached == key
         {
@@ -538,18 +608,19 @@ impl Transcript {
         {
             self.wanted_diffs.push((at, seq));
         }
-        let nothing = Printed::default();
-        let data = rows::CellData {
-            draft: &self.draft.text,
-            live: self.live.get(&at).unwrap_or(&nothing),
-            diffs: self.diffs.get(&at).map(Vec::as_slice),
-            fold: self.folds.get(&at).copied(),
-            is_replaced: self.is_replaced(at),
-        };
-        let is_in_full = data.fold.unwrap_or(context.thinking) == Fold::Full;
+        let is_in_full = self.fold_of(at).unwrap_or(context.thinking) == Fold::Full;
         let mut rows = match self.cells.get_mut(at) {
             Some(Cell::Thinking(it)) if it.is_live && is_in_full => it.in_full.rows(&it.text, context, key),
-            Some(cell) => rows::rows(cell, &data, context),
+            Some(_) => {
+                context.highlighter.take_short();
+                let rows = self.lay_out(at, context);
+                if context.highlighter.take_short() {
+                    self.short_of_colours.insert(at);
+                } else {
+                    self.short_of_colours.remove(&at);
+                }
+                rows
+            }
             None => Vec::new(),
         };
         if self.stands_apart(at) && !rows.is_empty() {
@@ -566,15 +637,43 @@ impl Transcript {
         rows
     }
 
+    /// The rows of a cell, laid out.
+    fn lay_out(&self, at: usize, context: &RenderContext<'_>) -> Vec<Row> {
+        let nothing = Printed::default();
+        let data = rows::CellData {
+            draft: &self.draft.text,
+            live: self.live.get(&at).unwrap_or(&nothing),
+            diffs: self.diffs.get(&at).map(Vec::as_slice),
+            fold: self.fold_of(at),
+            is_replaced: self.is_replaced(at),
+            run: self.run_at(at, context.details),
+            is_progress: self.progress.contains(&at),
+            lines: self.lines_of.get(&at).copied().unwrap_or_default(),
+        };
+        rows::rows(&self.cells[at], &data, context)
+    }
+
     /// An empty row separates the cell from the one above.
     fn stands_apart(&self, at: usize) -> bool {
-        match (at.checked_sub(1).and_then(|before| self.cells.get(before)), self.cells.get(at)) {
+        // The cards of plans have no rows.
+        let is_seen = |cell: &&Cell| !matches!(cell, Cell::Tool(tool) if tool.is_plan_without_fault());
+        match (self.cells[..at.min(self.cells.len())].iter().rev().find(is_seen), self.cells.get(at)) {
             (Some(above), Some(Cell::Tail)) => {
                 !(self.draft.splitter.rest(&self.draft.text).goes_on && matches!(above, Cell::Drafted(_)))
             }
             (Some(above), Some(below)) => !rows::joins(above, below),
             (_, None) | (None, _) => false,
         }
+    }
+
+    /// The cell waits for syntax colours.
+    pub(crate) fn is_short_of_colours(&self, at: usize) -> bool {
+        self.short_of_colours.contains(&at)
+    }
+
+    /// The colours of more lines of the growing part have arrived.
+    pub(crate) fn tail_changed(&mut self) {
+        self.draft.rows = None;
     }
 
     fn tail_rows(&mut self, at: usize, context: &RenderContext<'_>, key: LayoutKey) -> Rc<Vec<Row>> {
@@ -586,8 +685,7 @@ impl Transcript {
             return Rc::clone(rows);
         }
         let part = self.draft.splitter.rest(&self.draft.text);
-        // Code that grows has no colours: they would be out of date before they arrive.
-        let growing = RenderContext { colours: false, ..*context };
+        let growing = RenderContext { grows: true, ..*context };
         let mut rows = rows::message_part(&self.draft.text, &part, &growing);
         if self.stands_apart(at) && !rows.is_empty() {
             rows.insert(0, Row::default());

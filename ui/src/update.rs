@@ -1,5 +1,7 @@
 //! How the State changes: keys, pastes, mouse events and slash commands here, Events of the Session in `events`.
 
+use std::time::Instant;
+
 use ratatui::layout::Position;
 
 use crate::composer::dropped_image;
@@ -40,7 +42,7 @@ pub(crate) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     }
     let quiet_since = std::mem::replace(&mut state.guard.quiet_since, state.now.at);
     state.toast = None;
-    if let Some(effects) = on_overlay_key(state, key) {
+    if let Some(effects) = on_overlay_key(state, key, quiet_since) {
         return effects;
     }
     if let Some(effects) = on_search_key(state, key).or_else(|| on_label_key(state, key)) {
@@ -86,7 +88,7 @@ pub(crate) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
 }
 
 /// Gives the key to the top overlay, unless the overlay leaves the keys to the composer.
-fn on_overlay_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
+fn on_overlay_key(state: &mut State, key: KeyEvent, quiet_since: Instant) -> Option<Vec<Effect>> {
     let is_new = state.guard.top_overlay_since.is_none_or(|(_, since)| state.now.since(since) < state.guard.delay);
     let overlay = state.overlays.last_mut()?;
     let is_guarded = is_new && overlay.is_guarded();
@@ -128,6 +130,13 @@ fn on_overlay_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
                 }
                 Lookup::Action(spec) => {
                     state.keys.chord.clear();
+                    // The full view of an approval answers it under the same conditions as its card.
+                    if spec.scope == Scope::ApprovalFocus {
+                        if key.kind == KeyEventKind::Repeat {
+                            return Some(Vec::new());
+                        }
+                        state.guard.quiet_since = quiet_since;
+                    }
                     match spec.action {
                         // The key can have been pressed before the overlay was visible.
                         Action::Choose if is_guarded => return Some(Vec::new()),

@@ -1,6 +1,5 @@
 //! Draws the State as one frame.
 
-use pixir_core::Tier;
 use pixir_core::event::Mode;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Color, Style};
@@ -10,16 +9,20 @@ use ratatui::widgets::{Block, BorderType};
 use crate::composer::{self, Completion};
 use crate::input::action::Action;
 use crate::input::keys::chord_name;
-use crate::overlay::{Paint, panel};
+use crate::overlay::form::FormView;
+use crate::overlay::{Overlay, Paint, panel};
 use crate::render::text::{fit, visible, width};
 use crate::state::side::{Content, WIDE};
-use crate::state::{Connection, Focus, PendingApproval, State};
+use crate::state::{Focus, PendingApproval, State};
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::terminal::{Extent, Scene};
 use crate::theme::Theme;
 use crate::transcript::Mark;
 
+mod approval; // the card of an approval
 mod dock; // the approval, the queue and slow calls, above the composer
+mod gauge; // the model's window, and the cost
+mod header; // workspace, model, mode, sandbox
 mod inline; // the frame of inline mode
 mod replay; // the bar of a replay
 mod side; // the side panel
@@ -28,6 +31,9 @@ mod transcript; // the conversation
 
 /// The smallest screen, in columns and rows, that has room for the interface.
 const SMALLEST: (u16, u16) = (40, 10);
+
+/// Screens of at least this height have a blank row below the header.
+const AIRY: u16 = 20;
 
 /// The screen has room for the interface.
 fn has_room(columns: u16, rows: u16) -> bool {
@@ -71,7 +77,9 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, size: (u16, u16)) {
     }
     let mut foot = Foot::measure(state, area);
     let row = |y: u16, height: u16| Rect { y, height, ..area };
-    let (header, body) = (row(0, 1), row(1, foot.dock.y - 1));
+    // On a small screen each row counts.
+    let air = u16::from(area.height >= AIRY && !state.look.screen_reader);
+    let (header, body) = (row(0, 1), row(1 + air, foot.dock.y.saturating_sub(1 + air)));
     let has_content =
         !state.history.plan.is_empty() || state.transcript.has_mark(Mark::Change, 0..state.transcript.len());
     let side_columns = state.side.columns(area.width, if has_content { Content::Some } else { Content::None });
@@ -79,7 +87,7 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, size: (u16, u16)) {
     state.layout.side =
         (side_columns > 0).then(|| Rect { x: area.right() - side_columns, width: side_columns, ..body });
     let body = Rect { width: body.width - side_columns, ..body };
-    draw_header(state, canvas, header);
+    header::draw(state, canvas, header);
     if canvas.regions.is_some() {
         let text = canvas.row_text(header.y);
         canvas.region("header", header, || text);
@@ -104,8 +112,12 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, size: (u16, u16)) {
         generation: state.look.generation,
         keys: &state.keys.map,
     };
-    let top = state.overlays.iter().rposition(|overlay| !overlay.is_aside());
+    let is_docked = |overlay: &Overlay| overlay.is_form() && !state.look.screen_reader;
+    let top = state.overlays.iter().rposition(|overlay| !overlay.is_aside() && !is_docked(overlay));
     for (at, overlay) in state.overlays.iter_mut().enumerate() {
+        if overlay.is_form() && !state.look.screen_reader {
+            continue;
+        }
         // The conversation and lower layers step back behind the layer that has the keys.
         if Some(at) == top && !canvas.is_bare {
             canvas.recede(middle, state.look.theme.dim());
@@ -133,9 +145,16 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, size: (u16, u16)) {
     state.overlays_drawn();
 }
 
+/// The question of the model, unless it is read out.
+fn docked_form(state: &State) -> Option<&FormView> {
+    state.overlays.iter().find_map(Overlay::form).filter(|_| !state.look.screen_reader)
+}
+
 /// The part of the screen below the conversation: dock, composer, status line.
 struct Foot {
     lines: Vec<Line<'static>>,
+    /// The question of the model, between the conversation and the composer.
+    form: Rect,
     /// The whole preview of the approval is on the screen.
     shows_whole_preview: bool,
     dock: Rect,
@@ -155,11 +174,17 @@ impl Foot {
         let most = usize::from(area.height * 3 / 5).max(12).min(room - (room / 4).min(3));
         let (lines, shows_whole_preview) = dock::lines(state, area.width, most);
         let dock_rows = u16::try_from(lines.len()).unwrap_or(u16::MAX);
+        let most_of_form = area.height.saturating_sub(composer_rows + 2 + dock_rows);
+        let form_rows = match docked_form(state) {
+            Some(form) => form.rows(area.width, &state.look.theme).min(most_of_form - most_of_form.min(area.height / 6)),
+            None => 0,
+        };
         let row = |y: u16, height: u16| Rect { y, height, ..area };
         let status = row(area.bottom().saturating_sub(1), 1);
         let composer = row(status.y.saturating_sub(composer_rows), composer_rows);
-        let dock = row(composer.y.saturating_sub(dock_rows).max(1), dock_rows.min(composer.y.saturating_sub(1)));
-        Foot { lines, shows_whole_preview, dock, composer, status }
+        let form = row(composer.y.saturating_sub(form_rows), form_rows.min(composer.y));
+        let dock = row(form.y.saturating_sub(dock_rows).max(1), dock_rows.min(form.y.saturating_sub(1)));
+        Foot { lines, form, shows_whole_preview, dock, composer, status }
     }
 
     fn rows(&self) -> u16 {
@@ -169,13 +194,13 @@ impl Foot {
     /// Moves the foot up so that it begins in row `y`.
     fn move_to(&mut self, y: u16) {
         let by = self.dock.y - y;
-        for area in [&mut self.dock, &mut self.composer, &mut self.status] {
+        for area in [&mut self.dock, &mut self.form, &mut self.composer, &mut self.status] {
             area.y -= by;
         }
     }
 
     fn draw(&mut self, state: &mut State, canvas: &mut Canvas) {
-        let Foot { dock, composer, status, .. } = *self;
+        let Foot { dock, form, composer, status, .. } = *self;
         state.layout.approval = (!state.approvals.is_empty()).then_some(dock);
         for (row, line) in (dock.y..dock.bottom()).zip(std::mem::take(&mut self.lines)) {
             canvas.line(line, Rect { y: row, height: 1, ..dock });
@@ -188,6 +213,19 @@ impl Foot {
         if let Some(PendingApproval { approval, .. }) = state.approvals.first() {
             canvas.region("approval", dock, || format!("{}: {}", approval.tool, approval.preview.target));
             canvas.region_state(RegionState { focused: state.focus == Focus::Approval, selected: false });
+        }
+        let paint = Paint {
+            theme: &state.look.theme,
+            highlighter: &state.look.highlighter,
+            generation: state.look.generation,
+            keys: &state.keys.map,
+        };
+        if !form.is_empty()
+            && let Some(it) = state.overlays.iter_mut().find(|it| it.is_form())
+        {
+            canvas.region("dialog", form, || it.title().to_owned());
+            canvas.region_state(RegionState { focused: !it.is_aside(), selected: false });
+            it.draw(canvas, form, paint);
         }
         if let Some(it) = &state.replay {
             canvas.region("replay", composer, || format!("{} of {}", it.shown(), it.len()));
@@ -212,67 +250,10 @@ impl Foot {
     }
 }
 
-fn draw_header(state: &State, canvas: &mut Canvas, area: Rect) {
-    let theme = &state.look.theme;
-    let settings = &state.history.settings;
-    let right = match &state.session.connection {
-        Connection::Starting => "…".to_owned(),
-        Connection::Failed(_) => "no model".to_owned(),
-        Connection::Ready { .. } if settings.model.is_empty() => "…".to_owned(),
-        Connection::Ready { .. } => {
-            let effort = settings.effort.as_ref().map_or(String::new(), |e| format!(" · {e}"));
-            format!("{}/{}{effort}", settings.provider, settings.model)
-        }
-    };
-    let mode = settings.mode.name();
-    let columns = usize::from(area.width);
-    let tail = 3 + mode.len() + 1;
-    let sandbox = sandbox_name(state, columns.saturating_sub(7 + LEFT + width(&right) + tail));
-    let sandbox_width = sandbox.map_or(0, |(text, _)| 3 + text.len());
-    let right_width = width(&right).min(columns / 2).min(columns.saturating_sub(7 + sandbox_width + tail));
-    let tail = sandbox_width + tail;
-    let name = settings.name.as_ref().map_or(String::new(), |name| format!(" · {name}"));
-    let folder = state
-        .session
-        .workspace
-        .file_name()
-        .map_or_else(|| state.session.workspace.display().to_string(), |n| n.to_string_lossy().into_owned());
-    let branch = state.session.branch.as_ref().map_or(String::new(), |b| format!(" · {b}"));
-    let left = fit(&visible(&format!("{folder}{branch}{name}")), columns.saturating_sub(right_width + tail + 10));
-    let gap = columns.saturating_sub(7 + width(&left) + right_width + tail);
-    let mut line = Line::from(vec![
-        Span::styled(" pixir ", theme.fg(theme.accent).bold()),
-        Span::styled(left, theme.dim()),
-        Span::raw(" ".repeat(gap)),
-        Span::styled(fit(&visible(&right), right_width), theme.dim()),
-    ]);
-    let mut add = |text: &'static str, style: Style| {
-        line.push_span(Span::styled(" · ", theme.fg(theme.border)));
-        line.push_span(Span::styled(text, style));
-    };
-    if let Some((text, style)) = sandbox {
-        add(text, style);
-    }
-    add(mode, theme.fg(mode_colour(theme, settings.mode)));
-    canvas.line(line, area);
-}
-
-/// Columns of the header that the folder, the branch and the name get before the sandbox is abbreviated.
-const LEFT: usize = 24;
-
-/// The sandbox for the header, as long as there is room for it; that there is none is said in full.
-fn sandbox_name(state: &State, room: usize) -> Option<(&'static str, Style)> {
-    let theme = &state.look.theme;
-    let (long, short) = match state.session.sandbox? {
-        Tier::Namespaces => ("sandbox ns", "ns"),
-        Tier::Landlock => ("sandbox ll", "ll"),
-        Tier::None => return Some(("no sandbox", theme.fg(theme.warning))),
-    };
-    Some((if room >= 3 + long.len() { long } else { short }, theme.dim()))
-}
-
-fn mode_colour(theme: &Theme, mode: Mode) -> Color {
-    match mode {
+/// The colour of the mode. What can only be read has that of `read-only`.
+fn mode_colour(theme: &Theme, state: &State) -> Color {
+    match state.history.settings.mode {
+        _ if state.session.read_only => theme.mode_read_only,
         Mode::ReadOnly => theme.mode_read_only,
         Mode::Ask => theme.mode_ask,
         Mode::Auto => theme.mode_auto,
@@ -328,7 +309,7 @@ fn draw_hud(state: &State, canvas: &mut Canvas, area: Rect) {
 fn draw_composer(state: &mut State, canvas: &mut Canvas, area: Rect) {
     let colour = match state.approvals.first() {
         Some(approval) if approval.is_in_feedback() => state.look.theme.warning,
-        _ => mode_colour(&state.look.theme, state.history.settings.mode),
+        _ => mode_colour(&state.look.theme, state),
     };
     // On the border: what Enter would run, else the effort.
     let label = match state.composer.runs() {
@@ -364,8 +345,9 @@ fn draw_composer(state: &mut State, canvas: &mut Canvas, area: Rect) {
             format!("{}/{}", settings.provider, settings.model)
         };
         let half = usize::from(area.width / 2);
-        let mode = format!(" · {} ", settings.mode.name());
-        let sandbox = sandbox_name(state, half.saturating_sub(1 + width(&model) + width(&mode)));
+        let mode = if state.session.read_only { "read-only" } else { settings.mode.name() };
+        let mode = format!(" · {mode} ");
+        let sandbox = header::sandbox_name(state, half.saturating_sub(1 + width(&model) + width(&mode)));
         let sandbox = sandbox.map(|(text, style)| (format!(" · {text}"), style));
         let taken = 1 + width(&mode) + sandbox.as_ref().map_or(0, |(text, _)| width(text));
         let dim = state.look.theme.dim();

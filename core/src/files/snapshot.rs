@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 /// The most files that are watched.
 const MAX_FILES: usize = 20_000;
 /// The bytes of files larger than this are not stored; the files are still watched.
-const MAX_KEPT: u64 = 4 << 20;
+pub(super) const MAX_KEPT: u64 = 4 << 20;
 /// The most bytes stored in all, before compression.
 const MAX_KEPT_TOTAL: u64 = 256 << 20;
 /// Unused bytes that the pack may hold before a new one is begun.

@@ -101,6 +101,31 @@ pub fn danger(line: &str) -> Option<String> {
     })
 }
 
+/// What the commands of a line delete; `None` where that is not known before it runs.
+pub(crate) fn deleted(line: &str) -> Option<Vec<String>> {
+    let found = std::cell::RefCell::new(Some(Vec::new()));
+    let note = |words: &[Option<String>]| {
+        let program = words.first().and_then(Option::as_deref).map(base);
+        let mut found = found.borrow_mut();
+        match (program, found.as_mut()) {
+            // What follows is relative to another folder.
+            (Some("cd" | "pushd" | "popd"), _) => *found = None,
+            (Some("rm" | "rmdir"), Some(all)) => {
+                let operands = words[1..].iter().filter(|it| it.as_deref().is_none_or(|it| !it.starts_with('-')));
+                let known: Option<Vec<String>> = operands.cloned().collect();
+                match known {
+                    Some(known) => all.extend(known),
+                    None => *found = None,
+                }
+            }
+            _ => {}
+        }
+        false
+    };
+    may_run(line, &note, 0);
+    found.into_inner().filter(|it| !it.is_empty())
+}
+
 /// Commands that people regret, and why. The words may have others between them.
 const DANGERS: [(&str, &str); 19] = [
     ("rm -*r*", "it deletes folders"),

@@ -48,6 +48,15 @@ pub fn human_size(bytes: u64) -> String {
     format!("{}{unit}", strip_zero(size))
 }
 
+/// Formats a count: `912`, `12.4k`, `1.2M`.
+pub fn human_count(n: u64) -> String {
+    match n {
+        0..1_000 => n.to_string(),
+        1_000..1_000_000 => format!("{}k", strip_zero(n as f64 / 1e3)),
+        _ => format!("{}M", strip_zero(n as f64 / 1e6)),
+    }
+}
+
 fn strip_zero(n: f64) -> String {
     let text = format!("{n:.1}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)

@@ -11,7 +11,9 @@ use crate::call::blocked::Tail;
 use crate::call::command::{Line, look_after, look_before, tell, timed_out};
 use crate::call::{Context, Output, Prepared, Tool};
 use crate::permissions::shell::quote;
-use crate::permissions::{Touch, prove_read_only};
+use crate::files::size::Size;
+use crate::files::workspace::Inside;
+use crate::permissions::{Touch, prove_read_only, rules};
 use crate::process::{self, Ended, Group, Stream};
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, Result};
@@ -100,8 +102,9 @@ impl Tool for Bash {
         // With a `cwd`, the gate judges the equivalent line `cd <cwd> && <command>`.
         let judged = if cwd.is_some() { format!("cd {} && {command}", quote(&at.display())) } else { command.clone() };
         let would = if background { "run in the background" } else { "run" };
-        let preview = Preview { would: would.into(), target: judged.clone(), ..Preview::default() };
         let runs_unasked = prove_read_only(&judged, ctx.readable()).is_ok();
+        let danger = if runs_unasked { None } else { danger(&command, &at, ctx) };
+        let preview = Preview { would: would.into(), target: judged.clone(), danger, ..Preview::default() };
         let line = Line::shell(&command, folder, runs_unasked);
         if background {
             let jobs = ctx.jobs()?;
@@ -140,6 +143,18 @@ impl Tool for Bash {
     fn run_command(&self) -> Option<&'static str> {
         Some("<program> <argument>…")
     }
+}
+
+/// What the command would delete, as far as that is known before it runs.
+fn danger(command: &str, folder: &Inside, ctx: &Context) -> Option<String> {
+    let places = rules::deleted(command)?.into_iter().map(|path| {
+        let path = match folder.display() {
+            at if at == "." || path.starts_with('/') => path,
+            at => format!("{at}/{path}"),
+        };
+        Some(ctx.workspace.path_of(&ctx.workspace.locate(&path).ok()?))
+    });
+    Size::of(places.collect::<Option<Vec<_>>>()?).deletes()
 }
 
 async fn run(line: Line, limit: Duration, ctx: &Context, output: &mut Output) -> Result<()> {

@@ -387,7 +387,12 @@ impl App {
                 Box::pin(self.perform(effects)).await;
             }
             // Any cell may contain the code, so every visible cell is laid out again.
-            BackgroundEvent::Coloured => self.state.look.generation += 1,
+            BackgroundEvent::Coloured => {
+                self.state.transcript.tail_changed();
+                if self.state.look.highlighter.take_whole() {
+                    self.state.look.generation += 1;
+                }
+            }
             BackgroundEvent::Failed(failed) => {
                 match failed {
                     FailedTask::Other => {}

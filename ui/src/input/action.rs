@@ -242,12 +242,12 @@ actions! {
 
     // Deciding about an approval.
     AllowOnce: ("allow-once", &["alt+y"], "allow once").at(Approval);
-    AllowAlways: ("allow-always", &["alt+a"], "allow for the rest of this session").at(Approval);
+    AllowAlways: ("allow-always", &["alt+a"], "allow always: choose what the rule covers, and how long").at(Approval);
     ChooseRule: ("allow-rule", &["alt+s"], "allow always: choose what the rule covers").at(Approval);
     Deny: ("deny", &["alt+n"], "deny").at(Approval);
     DenyWithFeedback: ("deny-feedback", &["alt+f"], "deny, and tell the model what to do instead").at(Approval);
     FocusedAllowOnce: ("approval-allow-once", &["y"], "allow once").at(ApprovalFocus);
-    FocusedAllowAlways: ("approval-allow-always", &["a"], "allow for the rest of this session").at(ApprovalFocus);
+    FocusedAllowAlways: ("approval-allow-always", &["a"], "allow always: choose what the rule covers, and how long").at(ApprovalFocus);
     FocusedChooseRule: ("approval-allow-rule", &["s"], "allow always: choose what the rule covers").at(ApprovalFocus);
     FocusedDeny: ("approval-deny", &["n"], "deny").at(ApprovalFocus);
     FocusedDenyWithFeedback: ("approval-deny-feedback", &["f"], "deny, and tell the model what to do instead").at(ApprovalFocus);
@@ -366,7 +366,7 @@ actions! {
     ForkSession: ("fork", &[], "continue from here in a new session; this one stays as it is").idle().slash("fork", "", "Fork{seq}");
     UndoTurn: ("undo", &[], "undo the file changes of a turn; previewed first").idle().slash("undo", "[turn]", "Undo{dry_run}, then Undo{}");
     RedoTurn: ("redo", &[], "redo what was last undone; previewed first").idle().slash("redo", "", "Redo{dry_run}, then Redo{}");
-    CompactHistory: ("compact", &[], "replace older history by a summary; previewed first").idle().slash("compact", "[keep in mind]", "Compact{dry_run}, then Compact{}");
+    CompactHistory: ("compact", &[], "replace older history by a summary; previewed first").idle().slash("compact", "[instructions]", "Compact{dry_run}, then Compact{}");
     InitInstructions: ("init", &[], "the model writes AGENTS.md from a sketch of this repository").idle().slash("init", "", "Init");
     ActivateSkill: ("skill", &[], "add a SKILL.md to the conversation").idle().slash("skill", "[name] [task]", "ActivateSkill{name, args}");
     ShowUsage: ("usage", &[], "tokens and cost: this branch, the session, each model and turn").slash("usage", "", "prints it");

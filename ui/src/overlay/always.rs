@@ -4,14 +4,15 @@
 use std::path::Path;
 
 use pixir_core::Decision;
-use pixir_core::event::{Approval, Fact, Rule, Scope};
+use pixir_core::call_info::CallKind;
+use pixir_core::event::{Approval, DecidedBy, Fact, Rule, Scope, Verdict};
 use pixir_core::history::History;
 use pixir_core::input::RuleReach;
 use pixir_core::rules;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{Outcome, Paint, Request, panel};
+use super::{Outcome, Paint, Request, dialog, panel};
 use crate::input::action::Action;
 use crate::render::text::{fit, visible};
 use crate::terminal::canvas::Canvas;
@@ -19,6 +20,8 @@ use crate::terminal::key::{KeyCode, KeyEvent};
 
 /// What the user types before a rule for a dangerous command is saved.
 const WORD: &str = "always";
+/// The rows of the dialog, so that it keeps its size while the user looks at rules.
+const HEIGHT: u16 = 18;
 /// How long a rule may hold, in seconds, with the words for it.
 const LASTS: [(Option<u64>, &str); 4] = [
     (None, "until you revoke it"),
@@ -38,7 +41,61 @@ pub(crate) struct AlwaysView {
     lasts: usize,
     /// The commands of this Session, the latest first.
     commands: Vec<String>,
+    /// The last calls that needed a decision, the latest first.
+    decided: Vec<Decided>,
     typed: String,
+}
+
+/// A call that needed a decision.
+#[derive(Debug)]
+struct Decided {
+    command: Option<String>,
+    changes_files: bool,
+    was_refused: bool,
+}
+
+/// The most decisions that a rule is compared with.
+const COMPARED: usize = 20;
+
+impl Decided {
+    fn is_covered_by(&self, scope: &Scope) -> bool {
+        match scope {
+            Scope::Command(_) | Scope::Pattern(_) => {
+                self.command.as_ref().is_some_and(|line| rules::overlap(scope, line) == Some(true))
+            }
+            Scope::FileChanges => self.changes_files,
+            Scope::Files(_) | Scope::Reads(_) | Scope::Network | Scope::Unknown => false,
+        }
+    }
+
+    /// The last of them, the latest first.
+    fn last(history: &History) -> Vec<Decided> {
+        let mut wanted: Vec<(&str, bool)> = Vec::new();
+        let mut found: Vec<Decided> = Vec::new();
+        for entry in history.entries().iter().rev() {
+            match &entry.fact {
+                Fact::PermissionDecision(it) if it.by == DecidedBy::User && wanted.len() < COMPARED => {
+                    if wanted.iter().all(|(id, _)| *id != it.call_id) {
+                        wanted.push((&it.call_id, it.verdict == Verdict::Deny));
+                    }
+                }
+                Fact::ToolCall(call) => {
+                    if let Some((_, was_refused)) = wanted.iter().find(|(id, _)| *id == call.call_id) {
+                        found.push(Decided {
+                            command: call.args.get("command").and_then(|it| it.as_str()).map(str::to_owned),
+                            changes_files: call.about().kind == CallKind::Edit,
+                            was_refused: *was_refused,
+                        });
+                    }
+                }
+                _ => {}
+            }
+            if found.len() == COMPARED {
+                break;
+            }
+        }
+        found
+    }
 }
 
 impl AlwaysView {
@@ -73,6 +130,7 @@ impl AlwaysView {
             denies: false,
             lasts: 0,
             commands,
+            decided: Decided::last(history),
             typed: String::new(),
         })
     }
@@ -81,6 +139,33 @@ impl AlwaysView {
     fn danger(&self) -> Option<String> {
         let (Rule::Allow(scope) | Rule::Deny(scope)) = &self.choices[self.chosen].0;
         rules::danger_of(scope).filter(|_| !self.denies)
+    }
+
+    /// `would have allowed 14 of the last 20 calls, none that you refused`
+    fn backtest(&self) -> Option<String> {
+        let (Rule::Allow(scope) | Rule::Deny(scope)) = &self.choices[self.chosen].0;
+        let covered: Vec<&Decided> = self.decided.iter().filter(|it| it.is_covered_by(scope)).collect();
+        let is_known = matches!(scope, Scope::Command(_) | Scope::Pattern(_) | Scope::FileChanges);
+        if self.decided.is_empty() || !is_known {
+            return None;
+        }
+        let refused = covered.iter().filter(|it| it.was_refused).count();
+        let (did, against) = if self.denies {
+            ("denied", match covered.len() - refused {
+                0 => "none that you allowed".to_owned(),
+                n => format!("{n} that you allowed"),
+            })
+        } else {
+            ("allowed", match refused {
+                0 => "none that you refused".to_owned(),
+                n => format!("{n} that you refused"),
+            })
+        };
+        let calls = match self.decided.len() {
+            1 => "the last call that asked".to_owned(),
+            n => format!("the last {n} calls that asked"),
+        };
+        Some(format!("would have {did} {} of {calls}, {against}", covered.len()))
     }
 
     pub(crate) fn call_id(&self) -> &str {
@@ -147,7 +232,7 @@ impl AlwaysView {
             (Action::SwitchRuleEffect, other),
             (Action::CloseOverlay, "back"),
         ]);
-        let inner = panel(canvas, area, title, &hint, theme);
+        let inner = panel(canvas, dialog(area, 100, HEIGHT), title, &hint, theme);
         let columns = usize::from(inner.width);
         let mut lines = Vec::new();
         for (at, (rule, reach)) in self.choices.iter().enumerate() {
@@ -166,6 +251,10 @@ impl AlwaysView {
         }
         lines.push(Line::styled(format!("  ◂ {} ▸", LASTS[self.lasts].1), theme.fg(theme.text)));
         lines.push(Line::default());
+        if let Some(text) = self.backtest() {
+            lines.push(Line::styled(fit(&text, columns), theme.fg(theme.accent)));
+            lines.push(Line::default());
+        }
         if let Some(danger) = self.danger() {
             let warning = format!("Careful: {danger}.");
             lines.push(Line::styled(fit(&warning, columns), theme.fg(theme.error)));

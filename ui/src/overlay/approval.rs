@@ -3,9 +3,10 @@
 use pixir_core::event::Approval;
 use ratatui::layout::Rect;
 
-use super::{Outcome, Page, Paint, panel};
+use super::{Outcome, Page, Paint, Request, panel};
 use crate::input::action::Action;
 use crate::render::preview;
+use crate::render::text::visible;
 use crate::terminal::canvas::Canvas;
 
 #[derive(Debug)]
@@ -23,10 +24,21 @@ impl ApprovalView {
 
 impl ApprovalView {
     pub(crate) fn act(&mut self, action: Action) -> Outcome {
-        if matches!(action, Action::CloseOverlay | Action::Choose) {
-            return Outcome::Close;
+        match action {
+            Action::CloseOverlay | Action::Choose | Action::ExpandApproval => return Outcome::Close,
+            // What is not read to its end cannot be allowed: the view stays, and the status line says why.
+            Action::FocusedAllowOnce | Action::FocusedAllowAlways | Action::FocusedChooseRule
+                if self.call_read_to_end().is_none() =>
+            {
+                return Outcome::Ask(Request::Perform(action));
+            }
+            Action::FocusedAllowOnce
+            | Action::FocusedAllowAlways
+            | Action::FocusedChooseRule
+            | Action::FocusedDeny
+            | Action::FocusedDenyWithFeedback => return Outcome::CloseAndAsk(Request::Perform(action)),
+            other => self.page.act(other),
         }
-        self.page.act(action);
         Outcome::Stay
     }
 
@@ -44,9 +56,22 @@ impl ApprovalView {
     }
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
-        let keys =
-            paint.hints(&[(Action::OverlayDown, "read to the end"), (Action::CloseOverlay, "back to the approval")]);
-        let title = format!("{}: {}", self.approval.tool, self.approval.preview.would);
+        let answers = [
+            (Action::FocusedAllowOnce, "Allow"),
+            (Action::FocusedAllowAlways, "Always…"),
+            (Action::FocusedDeny, "Refuse"),
+            (Action::FocusedDenyWithFeedback, "Refuse and say why"),
+            (Action::CloseOverlay, "back"),
+        ];
+        let read = [(Action::OverlayPageDown, "page down"), (Action::OverlayEnd, "to the end")];
+        let keys = if self.is_drawn && self.page.is_at_end() {
+            paint.hints(&answers)
+        } else {
+            format!("{} · {}", paint.hints(&read), paint.hints(&answers[2..]))
+        };
+        let would = &self.approval.preview.would;
+        let first = would.chars().next().map_or(0, char::len_utf8);
+        let title = format!("{}{}", would[..first].to_uppercase(), visible(&would[first..]));
         let inner = panel(canvas, area, &title, &keys, paint.theme);
         let preview = &self.approval.preview;
         self.page.draw(canvas, inner, paint, |columns| preview::lines(preview, columns, paint.theme));

@@ -10,7 +10,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::narrow::cut_word;
-use super::{Outcome, Paint, Request, dialog, panel};
+use super::{Outcome, Paint, Request, panel};
 use crate::input::action::Action;
 use crate::render::text::{visible, width, wrap_lines};
 use crate::theme::Theme;
@@ -29,7 +29,7 @@ pub(crate) enum Keys {
 /// How the form is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// A box over the transcript, with a cursor on its options.
+    /// A box above the composer, with a cursor on its options.
     Panel,
     /// Lines that are printed once, and one line for the answer: for screen readers.
     Lines,
@@ -55,6 +55,8 @@ pub(crate) struct FormView {
     /// The first line on the screen, and whether it follows the cursor.
     top: usize,
     follows: bool,
+    /// All lines were on the screen in the last frame.
+    fits: bool,
 }
 
 impl FormView {
@@ -72,6 +74,7 @@ impl FormView {
             digit: None,
             top: 0,
             follows: false,
+            fits: true,
         }
     }
 
@@ -309,6 +312,11 @@ impl FormView {
             (Action::Choose, Style::Panel) => return self.answer(),
             (Action::OverlayUp, Style::Panel) => self.select(-1),
             (Action::OverlayDown, Style::Panel) => self.select(1),
+            // The conversation that the question is about scrolls, where the question needs no scrolling.
+            (Action::OverlayPageUp, Style::Panel) if self.fits => return Outcome::Ask(Request::Perform(Action::PageUp)),
+            (Action::OverlayPageDown, Style::Panel) if self.fits => {
+                return Outcome::Ask(Request::Perform(Action::PageDown));
+            }
             (Action::OverlayPageUp, Style::Panel) => (self.top, self.follows) = (self.top.saturating_sub(PAGE), false),
             (Action::OverlayPageDown, Style::Panel) => (self.top, self.follows) = (self.top + PAGE, false),
             _ => {}
@@ -322,9 +330,15 @@ impl FormView {
         self.own.push_str(&text.split_whitespace().collect::<Vec<_>>().join(" "));
     }
 
+    /// The rows of the form with its frame, on a screen of this width.
+    pub(crate) fn rows(&self, width: u16, theme: &Theme) -> u16 {
+        let (lines, _) = self.lines(usize::from(width.saturating_sub(4)).max(1), theme);
+        u16::try_from(lines.len() + 2).unwrap_or(u16::MAX)
+    }
+
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
-        let columns = usize::from(area.width.min(84).saturating_sub(4)).max(1);
+        let columns = usize::from(area.width.saturating_sub(4)).max(1);
         let (lines, cursor) = self.lines(columns, theme);
         let title = match self.form.questions.len() {
             1 => "Question".to_owned(),
@@ -332,9 +346,10 @@ impl FormView {
         };
         let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX);
         let fits = height <= area.height;
+        self.fits = fits;
         let answer = paint.hints(&[(Action::Choose, "answer")]);
         let close = paint.hints(&[(Action::CloseOverlay, "no answer")]);
-        let read = paint.hints(&[(Action::OverlayPageUp, "read up"), (Action::OverlayPageDown, "read on")]);
+        let read = paint.hints(&[(Action::OverlayPageUp, "page up"), (Action::OverlayPageDown, "page down")]);
         let keys = match (self.has_keys, self.question().multiple, fits) {
             (false, ..) => "Tab answer · keep typing to continue your draft".to_owned(),
             (true, true, true) => format!("{answer} · Space mark · {close} · type your own"),
@@ -342,7 +357,7 @@ impl FormView {
             (true, true, false) => format!("{answer} · Space mark · {close} · {read}"),
             (true, false, false) => format!("{answer} · {close} · {read}"),
         };
-        let inner = panel(canvas, dialog(area, 84, height), &title, &keys, theme);
+        let inner = panel(canvas, Rect { height: height.min(area.height), ..area }, &title, &keys, theme);
         let rows = usize::from(inner.height);
         if self.follows {
             // The row with the cursor is visible. Of a long row it is the end, where the user writes.

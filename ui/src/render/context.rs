@@ -4,13 +4,32 @@ use super::highlight::Highlighter;
 use crate::remedy::Remedies;
 use crate::theme::Theme;
 
+/// The most columns of running text. Code, tables and diffs may be wider.
+pub(crate) const MEASURE: usize = 100;
+
+/// Where the rows are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Medium {
+    /// The transcript, over the whole width.
+    Screen,
+    /// The transcript, beside the side panel.
+    BesidePanel,
+    /// The terminal's history. A blank at the end of a row would wrap when the terminal becomes narrower.
+    History,
+    /// A screen reader, for which a rule or a bar is noise.
+    Reader,
+}
+
 /// Everything that rendering needs to turn a text into rows.
 pub(crate) struct RenderContext<'a> {
     pub(crate) theme: &'a Theme,
     pub(crate) highlighter: &'a Highlighter,
     pub(crate) columns: usize,
-    /// Code gets its syntax colours.
-    pub(crate) colours: bool,
+    /// The columns of running text. Longer lines are hard to read.
+    pub(crate) measure: usize,
+    pub(crate) medium: Medium,
+    /// The text grows: only the complete lines of its code have colours.
+    pub(crate) grows: bool,
     /// How much of tool cards and summaries is shown.
     pub(crate) details: Fold,
     /// How much of the model's reasoning is shown.
@@ -25,7 +44,9 @@ impl<'a> RenderContext<'a> {
             theme,
             highlighter,
             columns,
-            colours: true,
+            measure: columns.min(MEASURE),
+            medium: Medium::Screen,
+            grows: false,
             details: Fold::Some,
             thinking: Fold::Line,
             more: MoreHints::NONE,
@@ -34,7 +55,8 @@ impl<'a> RenderContext<'a> {
 
     /// The same, `by` columns narrower.
     pub(crate) fn inset(&self, by: usize) -> RenderContext<'_> {
-        RenderContext { columns: self.columns.saturating_sub(by).max(1), ..*self }
+        let narrower = |columns: usize| columns.saturating_sub(by).max(1);
+        RenderContext { columns: narrower(self.columns), measure: narrower(self.measure), ..*self }
     }
 }
 
@@ -42,7 +64,7 @@ impl<'a> RenderContext<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LayoutKey {
     pub(crate) columns: usize,
-    /// Grows with the theme, with syntax colours that arrive late, and with what is shown in full.
+    /// Changes with the medium, the theme, with syntax colours that arrive late, and with what is shown in full.
     pub(crate) generation: u64,
 }
 

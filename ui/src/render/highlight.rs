@@ -1,9 +1,12 @@
 //! Syntax colours, computed on a thread of their own. Code is shown plain until they arrive.
+//!
+//! Code that streams in is coloured by complete lines. A line keeps its colours: those of later lines do not change it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher as _};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
@@ -54,11 +57,37 @@ impl Kind {
 /// Lines of coloured pieces.
 pub(crate) type Coloured = Arc<Vec<Vec<(Kind, String)>>>;
 
+/// The state of a text in the cache.
+enum Known {
+    /// The worker computes its colours.
+    Awaited,
+    /// The language has no syntax.
+    Colourless,
+    Coloured(Coloured),
+}
+
+/// The coloured lines of a code that grows, or has just stopped to grow.
+struct Growing {
+    language: String,
+    before: u64,
+    /// The code whose lines are coloured, and the code whose colours are requested.
+    code: String,
+    requested: usize,
+    lines: Vec<Vec<(Kind, String)>>,
+}
+
+/// Codes that have grown last. The parts of one answer follow each other.
+const MAX_GROWING: usize = 8;
+
 /// The cache of coloured texts, and the worker that fills it.
 #[derive(Clone)]
 pub(crate) struct Highlighter {
-    /// None while the worker computes the colours, and for a language without a syntax.
-    cache: Arc<Mutex<HashMap<u64, Option<Coloured>>>>,
+    cache: Arc<Mutex<HashMap<u64, Known>>>,
+    growing: Arc<Mutex<VecDeque<Growing>>>,
+    /// Some text was laid out without all of its colours since the caller last asked.
+    was_short: Arc<AtomicBool>,
+    /// The colours of a text that does not grow have arrived.
+    has_whole: Arc<AtomicBool>,
     worker: Arc<Mutex<Option<Sender<HighlightRequest>>>>,
     /// Called on the worker's thread when colours have arrived.
     ready: Arc<dyn Fn() + Send + Sync>,
@@ -76,48 +105,159 @@ struct HighlightRequest {
     /// The code before this text. Its colours are not needed.
     before: String,
     code: String,
+    of: Of,
+}
+
+/// What a request is for.
+#[derive(Clone, Copy)]
+enum Of {
+    /// A text that does not grow.
+    Whole,
+    /// The next lines of a text that grows, from this byte on.
+    Growing(usize),
 }
 
 impl Highlighter {
     /// Nothing is loaded until the first request.
     pub(crate) fn new(ready: impl Fn() + Send + Sync + 'static) -> Highlighter {
-        Highlighter { cache: Arc::default(), worker: Arc::default(), ready: Arc::new(ready) }
+        Highlighter {
+            cache: Arc::default(),
+            growing: Arc::default(),
+            was_short: Arc::default(),
+            has_whole: Arc::default(),
+            worker: Arc::default(),
+            ready: Arc::new(ready),
+        }
     }
 
-    /// The colours of code that continues after `before`. None until the worker has computed them.
+    /// A text was laid out without all of its colours since the last call.
+    pub(crate) fn take_short(&self) -> bool {
+        self.was_short.swap(false, Ordering::Relaxed)
+    }
+
+    /// Colours have arrived, since the last call, of a text that does not grow.
+    pub(crate) fn take_whole(&self) -> bool {
+        self.has_whole.swap(false, Ordering::Relaxed)
+    }
+
+    /// The colours of the complete lines of code that grows after `before`: of as many lines as are known.
+    pub(crate) fn growing(&self, language: &str, before: &str, code: &str) -> Option<Coloured> {
+        let closed = &code[..code.rfind('\n').map_or(0, |at| at + 1)];
+        if language.is_empty() || closed.is_empty() || before.len() + code.len() > MAX_TEXT {
+            return None;
+        }
+        let mut all = self.growing.lock();
+        let text_before = hash(&before);
+        let is_it = |it: &Growing| {
+            it.language == language && it.before == text_before && closed.starts_with(it.code.as_str())
+        };
+        let at = match all.iter().position(is_it) {
+            Some(at) => at,
+            None => {
+                all.truncate(MAX_GROWING - 1);
+                let (language, code) = (language.to_owned(), String::new());
+                all.push_front(Growing { language, before: text_before, code, requested: 0, lines: Vec::new() });
+                0
+            }
+        };
+        let it = &mut all[at];
+        // One request at a time, so that the answers come in order.
+        if it.requested <= it.code.len() && it.code.len() < closed.len() {
+            it.requested = closed.len();
+            let request = HighlightRequest {
+                key: text_before,
+                language: language.to_owned(),
+                before: format!("{before}{}", it.code),
+                code: closed[it.code.len()..].to_owned(),
+                of: Of::Growing(it.code.len()),
+            };
+            let known = Arc::new(it.lines.clone());
+            drop(all);
+            self.request(request);
+            return Some(known);
+        }
+        Some(Arc::new(it.lines.clone()))
+    }
+
+    /// The lines of this code that were coloured while it grew, and whether these are all.
+    fn grown(&self, language: &str, before: &str, code: &str) -> Option<(Coloured, bool)> {
+        let (all, before) = (self.growing.lock(), hash(&before));
+        let is_it = |it: &&Growing| it.language == language && it.before == before && code.starts_with(&it.code);
+        let it = all.iter().filter(|it| !it.lines.is_empty()).find(is_it)?;
+        Some((Arc::new(it.lines.clone()), it.code.len() == code.len()))
+    }
+
+    /// The colours of code that continues after `before`. Until the worker has computed them, those of the lines that
+    /// were coloured while the code grew.
     pub(crate) fn colours(&self, language: &str, before: &str, code: &str) -> Option<Coloured> {
         if language.is_empty() || before.len() + code.len() > MAX_TEXT {
             return None;
         }
         let key = hash(&(language, before, code));
         let mut cache = self.cache.lock();
-        if let Some(there) = cache.get(&key) {
-            return there.clone();
+        match cache.get(&key) {
+            Some(Known::Coloured(colours)) => return Some(Arc::clone(colours)),
+            Some(Known::Colourless) => return None,
+            Some(Known::Awaited) => {
+                self.was_short.store(true, Ordering::Relaxed);
+                return self.grown(language, before, code).map(|(lines, _)| lines);
+            }
+            None => {}
         }
         if cache.len() >= MAX_CACHED {
             // Entries without colours stay, so that no request is sent twice.
-            cache.retain(|_, colours| colours.is_none());
+            cache.retain(|_, known| !matches!(known, Known::Coloured(_)));
         }
-        cache.insert(key, None);
+        let grown = self.grown(language, before, code);
+        if let Some((lines, true)) = grown {
+            cache.insert(key, Known::Coloured(Arc::clone(&lines)));
+            return Some(lines);
+        }
+        cache.insert(key, Known::Awaited);
         drop(cache);
-        let request =
-            HighlightRequest { key, language: language.to_owned(), before: before.to_owned(), code: code.to_owned() };
+        self.was_short.store(true, Ordering::Relaxed);
+        let (language, before, code) = (language.to_owned(), before.to_owned(), code.to_owned());
+        self.request(HighlightRequest { key, language, before, code, of: Of::Whole });
+        grown.map(|(lines, _)| lines)
+    }
+
+    fn request(&self, request: HighlightRequest) {
         let mut worker = self.worker.lock();
         let sender = worker.get_or_insert_with(|| self.start());
         // If the worker has crashed, code stays plain.
         let _ = sender.send(request);
-        None
     }
 
     fn start(&self) -> Sender<HighlightRequest> {
         let (sender, requests) = channel::<HighlightRequest>();
         let (cache, ready) = (Arc::clone(&self.cache), Arc::clone(&self.ready));
+        let (growing, has_whole) = (Arc::clone(&self.growing), Arc::clone(&self.has_whole));
         let spawned = thread::Builder::new().name("highlight".into()).spawn(move || {
             let syntaxes = two_face::syntax::extra_newlines();
             let mut checkpoints = Checkpoints::default();
             for request in requests {
                 let colours = colour(&syntaxes, &mut checkpoints, &request);
-                cache.lock().insert(request.key, colours.map(Arc::new));
+                match request.of {
+                    Of::Whole => {
+                        let known = colours.map_or(Known::Colourless, |it| Known::Coloured(Arc::new(it)));
+                        cache.lock().insert(request.key, known);
+                        has_whole.store(true, Ordering::Relaxed);
+                    }
+                    Of::Growing(from) => {
+                        let Some(lines) = colours else { continue };
+                        let mut all = growing.lock();
+                        let is_it = |it: &&mut Growing| {
+                            it.language == request.language
+                                && it.before == request.key
+                                && it.code.len() == from
+                                && request.before.ends_with(&it.code)
+                        };
+                        if let Some(it) = all.iter_mut().find(is_it) {
+                            it.code.push_str(&request.code);
+                            it.lines.extend(lines);
+                        }
+                    }
+                }
                 ready();
             }
         });
@@ -147,7 +287,12 @@ struct Checkpoint {
 struct Checkpoints {
     /// By language and first line. Each state has the hash of the text before it.
     of: HashMap<u64, Vec<(u64, Checkpoint)>>,
+    /// The states after the last texts, by language and text, because code that grows goes on there.
+    last: VecDeque<(u64, Checkpoint)>,
 }
+
+/// The most states after last texts.
+const MAX_LAST: usize = 8;
 
 impl Checkpoints {
     /// The last saved state that fits this text.
@@ -177,7 +322,10 @@ fn colour(
     let syntax = syntaxes.find_syntax_by_token(&request.language)?;
     let family = hash(&(&request.language, request.before.lines().next().or_else(|| request.code.lines().next())));
     let start = || Checkpoint { at: 0, state: ParseState::new(syntax), stack: ScopeStack::new() };
-    let mut checkpoint = checkpoints.nearest(family, &request.before).unwrap_or_else(start);
+    let here = hash(&(&request.language, &request.before));
+    let last = checkpoints.last.iter().find(|(key, it)| *key == here && it.at == request.before.len());
+    let last = last.map(|(_, it)| it.clone());
+    let mut checkpoint = last.or_else(|| checkpoints.nearest(family, &request.before)).unwrap_or_else(start);
     let mut saved_at = checkpoint.at;
     for line in request.before[checkpoint.at..].split_inclusive('\n') {
         read_line(syntaxes, &mut checkpoint, line, |_, _| ())?;
@@ -196,8 +344,11 @@ fn colour(
         })?;
         lines.push(pieces);
     }
+    let text = format!("{}{}", request.before, request.code);
+    checkpoints.last.truncate(MAX_LAST - 1);
+    checkpoints.last.push_front((hash(&(&request.language, &text)), checkpoint.clone()));
     if request.code.len() >= CHECKPOINT_EVERY / 4 {
-        checkpoints.keep(family, &format!("{}{}", request.before, request.code), checkpoint);
+        checkpoints.keep(family, &text, checkpoint);
     }
     Some(lines)
 }
@@ -264,10 +415,40 @@ mod tests {
     }
 
     #[test]
+    fn lines_of_growing_code_keep_the_colours_that_they_have_in_the_whole() {
+        let (done, arrived) = channel();
+        let highlighter = Highlighter::new(move || {
+            let _ = done.send(());
+        });
+        let code = "/* a\nb */ fn main() {\n    let x = 1;\n}\n";
+        let mut last = Vec::new();
+        for end in 1..=code.len() {
+            let known = highlighter.growing("rust", "", &code[..end]).map_or(Vec::new(), |it| it.to_vec());
+            assert_eq!(known[..last.len()], last[..], "no line changes or disappears");
+            last = known;
+            if code[..end].ends_with('\n') {
+                arrived.recv_timeout(std::time::Duration::from_secs(30)).expect("the worker answers");
+            }
+        }
+        let grown = highlighter.growing("rust", "", code).expect("the lines are known");
+        assert_eq!(grown.len(), 4);
+        assert_eq!(highlighter.colours("rust", "", code).expect("at once"), grown, "nothing is computed twice");
+        assert!(!highlighter.take_short());
+        let fresh = Highlighter::new(|| ());
+        assert!(fresh.colours("rust", "", code).is_none() && fresh.take_short());
+    }
+
+    #[test]
     fn code_that_goes_on_has_the_colours_that_it_has_in_the_whole() {
         let syntaxes = two_face::syntax::extra_newlines();
         let code: String = (0..400).map(|i| format!("/* {i}\n still */ fn f{i}() {{}} /*\n*/\n")).collect();
-        let whole = HighlightRequest { key: 0, language: "rust".into(), before: String::new(), code: code.clone() };
+        let whole = HighlightRequest {
+            key: 0,
+            language: "rust".into(),
+            before: String::new(),
+            code: code.clone(),
+            of: Of::Whole,
+        };
         let wanted = colour(&syntaxes, &mut Checkpoints::default(), &whole).expect("rust has a syntax");
         let mut checkpoints = Checkpoints::default();
         let (mut at, mut got) = (0, Vec::new());
@@ -279,7 +460,7 @@ mod tests {
                 colour(
                     &syntaxes,
                     &mut checkpoints,
-                    &HighlightRequest { key: 0, language: "rust".into(), before, code },
+                    &HighlightRequest { key: 0, language: "rust".into(), before, code, of: Of::Whole },
                 )
                 .expect("rust has a syntax"),
             );

@@ -8,7 +8,7 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, T
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use super::context::RenderContext;
+use super::context::{Medium, RenderContext};
 use super::split::outdented;
 use super::text::{End, Ink, Row, fit, plain, span_width, width, wrap_linked};
 
@@ -19,6 +19,9 @@ mod words; // the plain words of a text
 use pipes::with_pipes;
 use table::{MAX_TABLE, Table};
 pub(crate) use words::words;
+
+/// Lines of a code block that are measured for its ground.
+const MAX_MEASURED: usize = 400;
 
 /// The extensions of Markdown that models use.
 fn options() -> Options {
@@ -35,9 +38,8 @@ pub(crate) fn inside(source: &str, context: &RenderContext<'_>, before: &str) ->
     let mut page = Page::new(context);
     if !before.is_empty() {
         let fence = before.split_inclusive('\n').next().unwrap_or_default();
-        // Only the colours depend on the code before.
         let begun = || plain(&outdented(before)[outdented(fence).len()..]).into_owned();
-        page.continued = Some(if context.colours { begun() } else { String::new() });
+        page.continued = Some(begun());
     }
     page.take_all(&with_fence(source, before));
     page.finish()
@@ -414,7 +416,7 @@ impl<'a> Page<'a> {
         let (first, rest) = self.prefixes();
         let begin = self.rows.len();
         let pieces = pieces.iter().map(|(text, ink)| (text.as_str(), *ink));
-        self.rows.extend(wrap_linked(pieces, &self.urls, self.context.columns, &first, &rest));
+        self.rows.extend(wrap_linked(pieces, &self.urls, self.context.measure, &first, &rest));
         if let Some(row) = self.rows.get_mut(begin) {
             row.lead = self.lead;
         }
@@ -424,10 +426,19 @@ impl<'a> Page<'a> {
         let Some((language, code)) = self.code.take() else { return };
         let theme = self.context.theme;
         let room = self.room().saturating_sub(2).max(1);
+        // The ground is as wide as the text around it. Only code that needs more room is wider.
+        let longest = code.lines().take(MAX_MEASURED).map(width).max().unwrap_or(0);
+        let taken = self.context.columns.saturating_sub(self.room());
+        let ground = longest.max(self.context.measure.saturating_sub(taken + 2)).min(room);
         let before = self.continued.take().unwrap_or_default();
-        let coloured =
-            if self.context.colours { self.context.highlighter.colours(&language, &before, &code) } else { None };
-        let panel = Style::new().bg(theme.code_panel);
+        // No colour tells anything to a screen reader.
+        let coloured = match (self.context.medium, self.context.grows) {
+            (Medium::Reader, _) => None,
+            (_, true) => self.context.highlighter.growing(&language, &before, &code),
+            (_, false) => self.context.highlighter.colours(&language, &before, &code),
+        };
+        let has_ground = matches!(self.context.medium, Medium::Screen | Medium::BesidePanel);
+        let panel = if has_ground { Style::new().bg(theme.code_panel) } else { Style::new() };
         for (number, text) in code.lines().enumerate() {
             let spans: Vec<Span<'static>> = match coloured.as_ref().and_then(|lines| lines.get(number)) {
                 Some(pieces) => pieces
@@ -444,8 +455,9 @@ impl<'a> Page<'a> {
                 let gutter = span_width(&line) + 1;
                 line.push(Span::styled(" ", panel));
                 line.extend(piece.into_iter().map(|span| span.patch_style(panel)));
-                let padding = room.saturating_sub(used) + 1;
-                line.push(Span::styled(" ".repeat(padding), panel));
+                // Without the ground no blanks follow the code.
+                let padding = if has_ground { ground.saturating_sub(used) + 1 } else { 0 };
+                line.extend((padding > 0).then(|| Span::styled(" ".repeat(padding), panel)));
                 let end = if at < last { End::Nothing } else { End::Line };
                 let block = (number == 0 && at == 0).then_some(self.blocks);
                 self.rows.push(Row { line: Line::from(line), gutter, padding, end, block, ..Row::default() });

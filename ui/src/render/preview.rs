@@ -1,5 +1,7 @@
 //! The preview of a call as lines.
 
+use std::borrow::Cow;
+
 use pixir_core::event::Preview;
 use pixir_core::text::clean::visible_command;
 use pixir_core::text::human::human_size;
@@ -12,12 +14,50 @@ use crate::theme::Theme;
 /// Diffs of so many lines together need no list of the files before them.
 const SHORT: usize = 16;
 
+/// How many of the unchanged lines around a change are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Context {
+    All,
+    Some,
+    None,
+}
+
 /// The lines of a preview: the target in full, then the diff; for several steps also their list.
 pub(crate) fn lines(preview: &Preview, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let mut lines =
-        wrap_lines(&[Span::styled(visible_command(&preview.target), theme.fg(theme.code))], columns, &[], &[]);
+    card(preview, columns, theme, Context::All, false)
+}
+
+/// The target, if it is one short line that can stand in a title.
+pub(crate) fn target_in_one_line(preview: &Preview) -> Option<String> {
+    let shown = visible_command(&preview.target);
+    (!shown.contains('\n')).then_some(shown)
+}
+
+/// The lines that a call would add and remove.
+pub(crate) fn changed_lines(preview: &Preview) -> (usize, usize) {
+    let own = preview.diff.as_deref().map_or((0, 0), |diff| {
+        let body = diff.split_once("\n@@").map_or("", |(_, body)| body);
+        let count = |mark: char| body.lines().skip(1).filter(|line| line.starts_with(mark)).count();
+        (count('+'), count('-'))
+    });
+    preview.steps.iter().map(changed_lines).fold(own, |(a, r), (added, removed)| (a + added, r + removed))
+}
+
+/// Like [`lines`], with fewer unchanged lines, and without the target where `is_titled` says that the title has it.
+pub(crate) fn card(
+    preview: &Preview,
+    columns: usize,
+    theme: &Theme,
+    context: Context,
+    is_titled: bool,
+) -> Vec<Line<'static>> {
+    let mut lines = if is_titled {
+        Vec::new()
+    } else {
+        wrap_lines(&[Span::styled(visible_command(&preview.target), theme.fg(theme.code))], columns, &[], &[])
+    };
     if let Some(text) = &preview.diff {
-        lines.extend(diff::lines(text, columns, theme));
+        lines.extend(diff::lines(&nearer(text, context), columns, theme));
     }
     let step_line = |step: &Preview| {
         let first = [Span::styled(format!("{} ", step.would), theme.fg(theme.tool))];
@@ -41,10 +81,85 @@ pub(crate) fn lines(preview: &Preview, columns: usize, theme: &Theme) -> Vec<Lin
         if preview.steps.len() == 1 || step.diff.is_some() {
             lines.extend(step_line(step));
         }
-        lines.extend(step.diff.iter().flat_map(|text| diff::lines(text, columns, theme)));
+        lines.extend(step.diff.iter().flat_map(|text| diff::lines(&nearer(text, context), columns, theme)));
     }
     for note in &preview.notes {
         lines.extend(wrap_lines(&[Span::styled(visible(note), theme.dim())], columns, &[], &[]));
     }
     lines
+}
+
+/// A unified diff with fewer unchanged lines around each change. Every changed line stays.
+fn nearer(diff: &str, context: Context) -> Cow<'_, str> {
+    let around = match context {
+        Context::All => return Cow::Borrowed(diff),
+        Context::Some => 1,
+        Context::None => 0,
+    };
+    let mut kept = String::new();
+    let mut hunk: Vec<&str> = Vec::new();
+    let mut starts = (0, 0);
+    for line in diff.lines() {
+        match line.strip_prefix("@@ ") {
+            Some(head) => {
+                put_hunk(&mut kept, &hunk, starts, around);
+                hunk.clear();
+                starts = starts_of(head).unwrap_or((0, 0));
+                hunk.push(line);
+            }
+            None if hunk.is_empty() => {
+                kept.push_str(line);
+                kept.push('\n');
+            }
+            None => hunk.push(line),
+        }
+    }
+    put_hunk(&mut kept, &hunk, starts, around);
+    Cow::Owned(kept)
+}
+
+/// Appends the parts of a hunk that are near a change, each as a hunk of its own.
+fn put_hunk(kept: &mut String, hunk: &[&str], (mut old, mut new): (u64, u64), around: usize) {
+    let Some((_, lines)) = hunk.split_first() else { return };
+    let is_change = |line: &&str| !line.starts_with(' ');
+    let mut is_open = false;
+    for (at, line) in lines.iter().enumerate() {
+        let near = lines[at.saturating_sub(around)..(at + around + 1).min(lines.len())].iter().any(is_change);
+        if near && !is_open {
+            kept.push_str(&format!("@@ -{old} +{new} @@\n"));
+        }
+        is_open = near;
+        if near {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+        old += u64::from(line.starts_with([' ', '-']));
+        new += u64::from(line.starts_with([' ', '+']));
+    }
+}
+
+/// The first line numbers of both sides in `-1,4 +2,5 @@`.
+fn starts_of(hunk: &str) -> Option<(u64, u64)> {
+    let mut parts = hunk.split(' ');
+    let number = |part: &str, sign| part.strip_prefix(sign)?.split(',').next()?.parse().ok();
+    Some((number(parts.next()?, '-')?, number(parts.next()?, '+')?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_diff_with_fewer_lines_around_keeps_every_change_and_its_number() {
+        let diff = "--- a/x\n+++ b/x\n@@ -9,7 +9,8 @@\n a\n b\n-c\n+C\n d\n e\n f\n+g\n h\n";
+        assert_eq!(
+            nearer(diff, Context::Some),
+            "--- a/x\n+++ b/x\n@@ -10 +10 @@\n b\n-c\n+C\n d\n@@ -14 +14 @@\n f\n+g\n h\n"
+        );
+        assert_eq!(
+            nearer(diff, Context::None),
+            "--- a/x\n+++ b/x\n@@ -11 +11 @@\n-c\n+C\n@@ -15 +15 @@\n+g\n"
+        );
+        assert_eq!(nearer(diff, Context::All), diff);
+    }
 }

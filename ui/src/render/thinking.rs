@@ -80,7 +80,7 @@ fn lay_out(text: &str, is_first: bool, context: &RenderContext<'_>) -> Vec<Row> 
             None => spans.push(Span::styled(line.to_owned(), style)),
         }
     }
-    wrap(&spans, context.columns, &[first], &[Span::raw("  ")])
+    wrap(&spans, context.measure, &[first], &[Span::raw("  ")])
 }
 
 /// The end of streaming reasoning.
@@ -111,7 +111,7 @@ pub(crate) fn whole(text: &str, fold: Fold, context: &RenderContext<'_>) -> Vec<
             // Models write headlines in Markdown.
             let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
             let words = markdown::words(&line[..line.floor_char_boundary(HEADLINE)], "");
-            let first = fit(words.trim().lines().next().unwrap_or_default(), context.columns.saturating_sub(22));
+            let first = fit(words.trim().lines().next().unwrap_or_default(), context.measure.saturating_sub(22));
             let more = rows.len() - 1;
             let lines = if more == 1 { "line" } else { "lines" };
             let line = Line::from(vec![

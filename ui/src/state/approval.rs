@@ -15,8 +15,8 @@ pub(crate) struct PendingApproval {
     pub(crate) is_read: bool,
     /// While the user writes feedback for a denial in the composer: the draft that it replaced.
     pub(crate) draft_before_feedback: Option<String>,
-    /// The preview of the call, as lines.
-    pub(crate) preview: LineCache,
+    /// The preview of the call as lines: with all lines around the changes, with some, and with none.
+    pub(crate) preview: [LineCache; 3],
 }
 
 impl PendingApproval {
@@ -26,7 +26,7 @@ impl PendingApproval {
             painted: None,
             is_read: false,
             draft_before_feedback: None,
-            preview: LineCache::default(),
+            preview: Default::default(),
         }
     }
 

@@ -32,6 +32,7 @@ impl State {
     /// The row of a cell that holds a hit. A fold that hides the hit opens.
     pub(crate) fn row_of_hit(&mut self, text: &str, hit: Hit) -> usize {
         let needle = Needle::new(text);
+        self.transcript.unhide(hit.cell, self.look.details);
         let find = |rows: &[Row]| {
             let all = needle.in_rows(rows, 0..rows.len());
             let row = |stretches: &Stretches| stretches.first().map(|(row, _)| *row);

@@ -77,7 +77,7 @@ pub fn check(theme: &Theme, background: Background) -> Vec<Finding> {
         .into_iter()
         .chain([("text", it.text)])
         .for_each(|(token, colour)| see(token, colour, "code_panel", it.code_panel));
-    for (token, colour) in [("text", it.text), ("dim", it.dim), ("accent", it.accent)] {
+    for (token, colour) in [("text", it.text), ("dim", it.dim), ("accent", it.accent), ("user", it.user)] {
         see(token, colour, "panel", it.panel);
     }
     // Any row can be chosen. Where the selection has no colour of its own, it is reversed.

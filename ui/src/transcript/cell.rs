@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pixir_core::call_info::CallKind;
 use pixir_core::error::ErrorBody;
-use pixir_core::event::{Severity, ToolCall, ToolResult};
+use pixir_core::event::{Severity, ToolCall, ToolResult, TurnStatus};
 use pixir_core::{Entry, Fact};
 
 use crate::render::split::Part;
@@ -50,6 +50,24 @@ impl Cell {
         }
     }
 
+    /// It is the line below a Turn that has completed.
+    pub(crate) fn is_footer(&self) -> bool {
+        match self {
+            Cell::Recorded(entry) => {
+                matches!(&entry.fact, Fact::TurnEnded(it) if it.status == TurnStatus::Completed)
+            }
+            Cell::Part(..)
+            | Cell::Drafted(_)
+            | Cell::Tail
+            | Cell::Thoughts(_)
+            | Cell::Thinking(_)
+            | Cell::Tool(_)
+            | Cell::Error(_)
+            | Cell::Notice(..)
+            | Cell::Gone => false,
+        }
+    }
+
     /// The text of the message that the cell shows, whole or in part, and whether the message starts in this cell.
     pub(crate) fn message(&self) -> Option<(&str, bool)> {
         let (entry, is_begin) = match self {
@@ -82,6 +100,8 @@ pub(crate) struct Tool {
     /// When the user allowed it, in milliseconds since 1970.
     pub(super) allowed: Option<i64>,
     pub(crate) refused: bool,
+    /// Who refused it, and with what words.
+    pub(super) refusal: Option<String>,
     /// The user's decision, if there was an approval.
     pub(crate) answer: Option<&'static str>,
 }
@@ -92,7 +112,7 @@ impl Tool {
             Fact::UserCommand(it) => Some(Box::new(it.as_call())),
             _ => None,
         };
-        Tool { call: Arc::clone(entry), by_user, result: None, allowed: None, refused: false, answer: None }
+        Tool { call: Arc::clone(entry), by_user, result: None, allowed: None, refused: false, refusal: None, answer: None }
     }
 
     pub(crate) fn call(&self) -> &ToolCall {
@@ -118,6 +138,16 @@ impl Tool {
     /// It is a command line, and not a tool with arguments.
     pub(crate) fn is_command(&self) -> bool {
         self.call().about().kind == CallKind::Execute
+    }
+
+    /// It updates the plan, and has not failed.
+    pub(crate) fn is_plan_without_fault(&self) -> bool {
+        self.call().about().kind == CallKind::Plan && !self.refused && self.result().is_none_or(|it| it.ok)
+    }
+
+    /// Who refused it, and with what words, for the user.
+    pub(crate) fn refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
     }
 
     /// The entries of the call and its result.

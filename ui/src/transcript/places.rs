@@ -10,6 +10,11 @@ impl Transcript {
         }
     }
 
+    /// How many cells have this mark.
+    pub(crate) fn count_marks(&self, mark: Mark) -> usize {
+        self.marks[mark as usize].len()
+    }
+
     /// One of these cells has this mark.
     pub(crate) fn has_mark(&self, mark: Mark, cells: std::ops::Range<usize>) -> bool {
         let marked = &self.marks[mark as usize];

@@ -4,20 +4,30 @@ use pixir_core::call_info::CallKind;
 use pixir_core::changes::FileDiff;
 use pixir_core::error::ErrorBody;
 use pixir_core::event::{
-    ChangeKind, Colouring, Delivery, FilesRestored, PlanItem, Printed, RestoreReason, Severity, StepStatus, ToolResult,
-    TurnStatus, UserMessage,
+    ChangeKind, Colouring, FilesRestored, Printed, RestoreReason, Severity, ToolResult, TurnStatus,
 };
-use pixir_core::text::human::{human_duration, human_size};
+use pixir_core::text::human::human_duration;
 use pixir_core::{Entry, Fact};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use serde_json::Value;
 
+use super::runs::ShownRun;
 use super::{Cell, Guess, Tool};
 use crate::render::context::{Fold, RenderContext};
 use crate::render::split::Part;
 use crate::render::text::{Row, fit, plain, span_width, visible, width, wrap};
-use crate::render::{diff, markdown, sgr, thinking};
+use crate::render::{markdown, sgr, thinking};
+use footer::Lines;
+use plan::Extent;
+
+mod changed; // diffs, or a list of many files
+mod footer; // the end of a Turn
+mod looked; // a run of calls that only read
+mod plan; // the plan of the model
+mod prompt; // messages of the user
+
+pub(crate) use plan::item_rows as plan_item;
 
 /// Lines of a result in a card that is not open.
 const PREVIEW: usize = 6;
@@ -44,12 +54,18 @@ pub(crate) struct CellData<'a> {
     pub(crate) fold: Option<Fold>,
     /// The answer broke off, and the model was asked again.
     pub(crate) is_replaced: bool,
+    /// The run of calls that begins with this cell.
+    pub(crate) run: Option<ShownRun<'a>>,
+    /// A plan with the same steps stands above this one.
+    pub(crate) is_progress: bool,
+    /// The lines that the Turn has changed, for its end.
+    pub(crate) lines: Lines,
 }
 
 /// No empty row separates these two cells.
 pub(crate) fn joins(above: &Cell, below: &Cell) -> bool {
     match (above, below) {
-        (Cell::Tool(a), Cell::Tool(b)) => is_short(a) && is_short(b),
+        (Cell::Tool(a), Cell::Tool(_)) => is_short(a),
         (_, Cell::Part(entry, part)) => {
             part.range.start > 0 && (part.goes_on || matches!(entry.fact, Fact::UserMessage(_)))
         }
@@ -116,7 +132,7 @@ pub(crate) fn rows(cell: &Cell, data: &CellData<'_>, context: &RenderContext<'_>
                 let rows = message_part(&it.text, part, context);
                 if it.partial { broken(rows, part.range.end == it.text.len(), data, context) } else { rows }
             }
-            Fact::UserMessage(it) => user_message(it, part.range.clone(), context),
+            Fact::UserMessage(it) => prompt::rows(it, part.range.clone(), context),
             _ => Vec::new(),
         },
         Cell::Drafted(part) => message_part(data.draft, part, context),
@@ -139,7 +155,7 @@ pub(crate) fn rows(cell: &Cell, data: &CellData<'_>, context: &RenderContext<'_>
             let style = theme.fg(theme.error);
             let mut rows = wrap(
                 &[Span::styled(visible(&it.message), style)],
-                context.columns,
+                context.measure,
                 &[Span::styled("■ ", style)],
                 &[Span::raw("  ")],
             );
@@ -170,7 +186,7 @@ fn broken(mut rows: Vec<Row>, is_end: bool, data: &CellData<'_>, context: &Rende
         let note = if data.is_replaced {
             "⋯ cut off here; the model was asked again"
         } else {
-            "⋯ the answer broke off here"
+            "⋯ the answer was cut off here"
         };
         rows.push(marked("  ", note, context.theme.fg(context.theme.warning), context));
     }
@@ -190,38 +206,22 @@ fn strike(row: &mut Row, context: &RenderContext<'_>) {
     }
 }
 
-/// A user message, or a part of it. The attached images follow the last part.
-fn user_message(it: &UserMessage, part: std::ops::Range<usize>, context: &RenderContext<'_>) -> Vec<Row> {
-    let theme = context.theme;
-    let (mark, style) = match it.delivery {
-        Delivery::Prompt | Delivery::FollowUp => ("❯ ", theme.fg(theme.user).add_modifier(Modifier::BOLD)),
-        Delivery::Steer => ("» ", theme.fg(theme.user)),
-    };
-    let mark = if part.start == 0 { Span::styled(mark, style) } else { Span::raw("  ") };
-    let text = it.text[part.clone()].trim_end_matches('\n');
-    let mut rows = wrap(&[Span::styled(plain(text), style)], context.columns, &[mark], &[Span::raw("  ")]);
-    if part.end == it.text.len() {
-        rows.extend(it.attachments.iter().map(|image| {
-            let text = format!("{} · {}", visible(&image.path), human_size(image.bytes));
-            marked("  ▣ ", &text, theme.dim(), context)
-        }));
-    }
-    rows
-}
-
 /// An entry of the Log as rows.
 fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> Vec<Row> {
     let theme = context.theme;
     // A summary shows its text only when it is open.
     let in_full = data.fold.unwrap_or(context.details) == Fold::Full;
     match &entry.fact {
-        Fact::UserMessage(it) => user_message(it, 0..it.text.len(), context),
+        Fact::UserMessage(it) => prompt::rows(it, 0..it.text.len(), context),
         Fact::AssistantMessage(it) => {
             let rows = indent(markdown::rows(&it.text, &context.inset(INDENT)));
             if it.partial { broken(rows, true, data, context) } else { rows }
         }
         Fact::Reasoning(it) => thinking::whole(&it.text, data.fold.unwrap_or(context.thinking), context),
-        Fact::PlanUpdated(it) => plan(&it.items, context),
+        Fact::PlanUpdated(it) => {
+            let extent = if data.is_progress && !in_full { Extent::Progress } else { Extent::Whole };
+            plan::rows(&it.items, extent, context)
+        }
         Fact::SkillActivation(it) => {
             vec![marked("◆ ", &format!("skill {} is active", it.name), theme.fg(theme.tool), context)]
         }
@@ -251,6 +251,7 @@ fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> 
             rows
         }
         Fact::FilesRestored(it) => restored(it, context),
+        Fact::TurnEnded(it) if it.status == TurnStatus::Completed => footer::footer(it, data.lines, context),
         Fact::TurnEnded(it) => {
             let (text, style) = match it.status {
                 TurnStatus::Interrupted => ("interrupted".to_owned(), theme.fg(theme.warning)),
@@ -265,13 +266,14 @@ fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> 
             };
             let mut rows = wrap(
                 &[Span::styled(visible(&text), style)],
-                context.columns,
+                context.measure,
                 &[Span::styled("■ ", style)],
                 &[Span::raw("  ")],
             );
             if it.status != TurnStatus::Interrupted {
                 rows.extend(fix(it.error.as_ref(), context));
             }
+            rows.extend(footer::footer(it, data.lines, context));
             rows
         }
         Fact::LogRepaired(it) => {
@@ -302,7 +304,7 @@ fn notice(severity: Severity, text: &str, context: &RenderContext<'_>) -> Vec<Ro
         Severity::Info => context.theme.dim(),
         Severity::Warning => context.theme.fg(context.theme.warning),
     };
-    wrap(&[Span::styled(visible(text), style)], context.columns, &[Span::styled("· ", style)], &[Span::raw("  ")])
+    wrap(&[Span::styled(visible(text), style)], context.measure, &[Span::styled("· ", style)], &[Span::raw("  ")])
 }
 
 fn restored(it: &FilesRestored, context: &RenderContext<'_>) -> Vec<Row> {
@@ -311,7 +313,7 @@ fn restored(it: &FilesRestored, context: &RenderContext<'_>) -> Vec<Row> {
         (RestoreReason::Undo, Some(turn)) => format!("undid turn {turn}"),
         (RestoreReason::Redo, Some(turn)) => format!("redid turn {turn}"),
         (RestoreReason::Stayed, _) => "these files stayed as they are".to_owned(),
-        _ => "set files back".to_owned(),
+        _ => "restored files".to_owned(),
     };
     let mut rows = vec![marked("↺ ", &what, theme.fg(theme.warning), context)];
     for change in &it.changes {
@@ -352,42 +354,34 @@ fn fix(error: Option<&ErrorBody>, context: &RenderContext<'_>) -> Vec<Row> {
     }
     wrap(
         &[Span::styled(visible(&text), context.theme.fg(context.theme.text))],
-        context.columns,
+        context.measure,
         &[Span::styled("  fix: ", context.theme.dim())],
         &[Span::raw("       ")],
     )
 }
 
-fn plan(items: &[PlanItem], context: &RenderContext<'_>) -> Vec<Row> {
-    let theme = context.theme;
-    let done = items.iter().filter(|i| i.status == StepStatus::Completed).count();
-    let mut rows = vec![marked("▤ ", &format!("Plan · {done} of {}", items.len()), theme.fg(theme.accent), context)];
-    rows.extend(items.iter().flat_map(|item| plan_item(item, context)));
-    rows
-}
-
-/// One step of a plan.
-pub(crate) fn plan_item(item: &PlanItem, context: &RenderContext<'_>) -> Vec<Row> {
-    let theme = context.theme;
-    let (mark, style) = match item.status {
-        StepStatus::Completed => ("✓ ", theme.dim().add_modifier(Modifier::CROSSED_OUT)),
-        StepStatus::InProgress => ("▸ ", theme.bold()),
-        StepStatus::Pending => ("· ", theme.fg(theme.text)),
-    };
-    let mark_style = if item.status == StepStatus::Completed { theme.fg(theme.success) } else { theme.dim() };
-    let mark = Span::styled(format!("  {mark}"), mark_style);
-    wrap(&[Span::styled(plain(&item.step), style)], context.columns, &[mark], &[Span::raw("    ")])
-}
-
 fn tool(cell: &Tool, data: &CellData<'_>, context: &RenderContext<'_>) -> Vec<Row> {
-    let (card, is_whole) = card(cell, context);
-    let mut rows = vec![card];
     let fold = data.fold.unwrap_or(context.details);
-    if fold == Fold::Line || (cell.call().about().kind == CallKind::Plan && fold == Fold::Some) {
+    let mut rows: Vec<Row> = data.run.map(|run| looked::line(run, context)).into_iter().collect();
+    let is_plan = cell.call().about().kind == CallKind::Plan;
+    // The plan stands in a cell of its own.
+    let is_needless = cell.is_plan_without_fault() && fold != Fold::Full;
+    if data.run.is_some_and(|run| !run.is_open) || is_needless {
+        return rows;
+    }
+    let (card, is_whole) = card(cell, context);
+    rows.push(card);
+    if fold == Fold::Line || (is_plan && fold == Fold::Some) {
         return rows;
     }
     if fold == Fold::Full {
         rows.extend(arguments(cell, is_whole, context));
+    }
+    // The result of a refused call is written for the model.
+    if let Some(refusal) = cell.refusal().filter(|_| fold != Fold::Full) {
+        let text = [Span::styled(visible(refusal), context.theme.fg(context.theme.warning))];
+        rows.extend(wrap(&text, context.measure, &[Span::raw("  ")], &[Span::raw("  ")]));
+        return rows;
     }
     match (cell.result(), data.diffs) {
         (None, _) => {
@@ -395,12 +389,16 @@ fn tool(cell: &Tool, data: &CellData<'_>, context: &RenderContext<'_>) -> Vec<Ro
             let most = if fold == Fold::Full { LIVE } else { PREVIEW };
             rows.extend(block(&data.live.text, &data.live.colours, context, most, Side::Last, 0));
         }
+        (Some(result), _) if result.error.is_none() && changed::are_many(cell, &result.changes, fold) => {
+            rows.extend(output(cell, result, context, fold));
+            rows.extend(changed::list(&result.changes, context));
+        }
         (Some(result), Some(diffs)) if result.error.is_none() && !diffs.is_empty() => {
             // The output of a command is worth showing besides the diff.
             if cell.is_command() {
                 rows.extend(output(cell, result, context, fold));
             }
-            rows.extend(changed(diffs, context, fold));
+            rows.extend(changed::diffs(diffs, context, fold));
         }
         (Some(result), _) => rows.extend(output(cell, result, context, fold)),
     }
@@ -443,7 +441,7 @@ fn card(cell: &Tool, context: &RenderContext<'_>) -> (Row, bool) {
     }
     let name = &cell.call().name;
     let target = visible(&target(cell));
-    let room = context.columns.saturating_sub(INDENT + width(name) + 1 + span_width(&tail));
+    let room = context.measure.saturating_sub(INDENT + width(name) + 1 + span_width(&tail));
     let mut spans = vec![
         Span::styled(mark, style),
         Span::styled(name.clone(), theme.fg(if cell.is_by_user() { theme.user } else { theme.tool })),
@@ -495,26 +493,6 @@ fn argument(key: &str, value: &Value, context: &RenderContext<'_>, rows: &mut Ve
     };
     let text = [Span::styled(text, context.theme.fg(context.theme.code))];
     rows.extend(wrap(&text, context.columns, &[label], &[Span::raw("    ")]));
-}
-
-fn changed(diffs: &[FileDiff], context: &RenderContext<'_>, fold: Fold) -> Vec<Row> {
-    let mut rows = Vec::new();
-    let most = most(fold, DIFF_PREVIEW);
-    let mut more = 0;
-    for file in diffs {
-        if diffs.len() > 1 {
-            rows.push(marked("  ", &file.path, context.theme.dim(), context));
-        }
-        let room = most.saturating_sub(rows.len());
-        let (lines, left) =
-            diff::first_rows(&file.text, context.columns.saturating_sub(INDENT).min(140), context.theme, room);
-        rows.extend(indent(lines));
-        more += left;
-    }
-    if more > 0 {
-        rows.push(marked("  ", &format!("… {more} more lines{}", context.more.details), context.theme.dim(), context));
-    }
-    rows
 }
 
 fn output(cell: &Tool, result: &ToolResult, context: &RenderContext<'_>, fold: Fold) -> Vec<Row> {

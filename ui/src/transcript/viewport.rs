@@ -97,7 +97,7 @@ impl Viewport {
             Cell::Part(_, part) | Cell::Drafted(part) => part.range.start == 0,
             Cell::Tail => transcript.tail().range.start == 0,
             Cell::Gone => false,
-            _ => true,
+            cell => !cell.is_footer(),
         };
         self.anchor.filter(|_| !self.at_end).map(|_| new().filter(begins).count())
     }

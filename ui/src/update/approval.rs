@@ -1,8 +1,6 @@
 //! Deciding about a call that waits for approval.
 
-use pixir_core::event::{Rule, Scope};
-use pixir_core::input::RuleReach;
-use pixir_core::{Decision, Input, rules};
+use pixir_core::{Decision, Input};
 
 use crate::input::action::Action;
 use crate::overlay::Overlay;
@@ -30,11 +28,22 @@ fn decide(state: &mut State, decision: Decision) -> Vec<Effect> {
 /// Allows the call, unless a part of its preview has not been on the screen yet.
 fn allow(state: &mut State, decision: Decision) -> Vec<Effect> {
     if state.approvals.first().is_some_and(|approval| !approval.is_read) {
-        let keys = state.keys.map.keys_to_expand_approval();
-        state.say(format!("the preview is longer than the screen: {keys} shows all of it"));
+        say_to_read(state);
         return Vec::new();
     }
     decide(state, decision)
+}
+
+/// The end of the preview has not been on the screen.
+fn say_to_read(state: &mut State) {
+    let is_open = matches!(state.overlays.last(), Some(Overlay::Approval(_)));
+    let keys = if is_open {
+        state.keys.map.key_of(Action::OverlayEnd).unwrap_or_default()
+    } else {
+        state.keys.map.keys_to_expand_approval()
+    };
+    let what = if is_open { "goes to its end" } else { "shows all of it" };
+    state.say(format!("the preview is longer than the screen: {keys} {what}"));
 }
 
 pub(super) fn allow_once(state: &mut State) -> Vec<Effect> {
@@ -49,21 +58,16 @@ pub(super) fn allow_always(state: &mut State) -> Vec<Effect> {
         ));
         return Vec::new();
     }
-    let offered = state.approvals.first().and_then(|it| it.approval.rule.clone());
-    // One key is too little for a rule about what people regret.
-    if let Some(Rule::Allow(Scope::Command(line))) = &offered
-        && rules::danger(line).is_some()
-    {
-        return choose_rule(state);
-    }
-    allow(state, Decision::AllowAlways { rule: offered, holds: RuleReach::Session, seconds: None })
+    // One key is too little for a rule: the user sees first what it would have allowed.
+    choose_rule(state)
 }
 
 /// Opens the choice of a rule for "always".
 pub(super) fn choose_rule(state: &mut State) -> Vec<Effect> {
     let Some(pending) = state.approvals.first().filter(|_| is_armed(state)) else { return Vec::new() };
     if !pending.is_read {
-        return allow(state, Decision::Allow);
+        say_to_read(state);
+        return Vec::new();
     }
     match AlwaysView::new(&pending.approval, &state.history) {
         Some(view) => state.open(Overlay::Always(view)),

@@ -237,7 +237,7 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             let limit = RetryLimit::new(at, attempt, of, left_ms.map(Duration::from_millis));
             state.activity.retry = Some(Retry { at, limit });
             let text = format!("{reason}; {}", next_attempt(attempt, of, wait_ms, left_ms));
-            state.transcript.push(Cell::Notice(Severity::Warning, text.into()));
+            state.transcript.say_retry(text);
         }
         Live::RestorePreviewed(preview) => return travel::on_preview(state, preview),
         Live::CompactionPreviewed(preview) => {

@@ -36,8 +36,14 @@ pub(super) fn to_start(state: &mut State) {
 pub(super) fn to_end(state: &mut State) {
     state.viewport.follow();
     if state.focus == Focus::Transcript {
-        state.reading.cell = state.transcript.len().checked_sub(1);
+        state.reading.cell = last_entry(state);
     }
+}
+
+/// The last entry that the user can choose.
+fn last_entry(state: &State) -> Option<usize> {
+    let all = 0..state.transcript.len();
+    all.clone().rev().find(|at| !state.transcript.is_hidden(*at, state.look.details)).or(all.last())
 }
 
 /// Moves the focus: composer, approval, transcript, side panel, and around.
@@ -53,7 +59,9 @@ pub(super) fn focus_next(state: &mut State) {
     let next = order.iter().cycle().skip(at + 1).find(there).copied().unwrap_or_default();
     state.focus = next;
     if next == Focus::Transcript && state.reading.cell.is_none() {
-        state.reading.cell = state.viewport.shown().last().map(|it| it.cell);
+        let shown = state.viewport.shown().iter().rev().map(|it| it.cell);
+        let details = state.look.details;
+        state.reading.cell = shown.clone().find(|at| !state.transcript.is_hidden(*at, details)).or(shown.clone().next());
     }
 }
 
@@ -136,7 +144,7 @@ fn chosen(state: &State) -> usize {
 }
 
 pub(super) fn step(state: &mut State, by: isize) {
-    let last = state.transcript.len().saturating_sub(1);
+    let last = last_entry(state).unwrap_or(0);
     let mut at = chosen(state).min(last);
     // Cells that show nothing are skipped.
     loop {
@@ -145,7 +153,7 @@ pub(super) fn step(state: &mut State, by: isize) {
             break;
         }
         at = next;
-        if !state.transcript.is_hidden(at) {
+        if !state.transcript.is_hidden(at, state.look.details) {
             break;
         }
     }
@@ -187,7 +195,7 @@ pub(super) fn fold_cell(state: &mut State, cell: usize) {
     let usual = match state.transcript.cell(cell) {
         Some(Cell::Thinking(_) | Cell::Thoughts(_)) => state.look.thinking,
         Some(Cell::Recorded(entry)) if matches!(entry.fact, Fact::Reasoning(_)) => state.look.thinking,
-        _ => state.look.details,
+        _ => state.transcript.usual_fold(cell, state.look.details),
     };
     // The fold is the user's own now, and does not go back with the search that opened it.
     if let Some(search) = &mut state.reading.search {
@@ -210,7 +218,9 @@ pub(super) fn open(state: &mut State) -> Vec<Effect> {
         return state.open(Overlay::Diff(DiffView::default()));
     }
     state.viewport.stay(&state.transcript);
-    state.transcript.set_fold(cell, Some(Fold::Full));
+    let is_closed_run = state.transcript.usual_fold(cell, state.look.details) != state.look.details
+        && state.transcript.fold_of(cell).is_none_or(|fold| fold == Fold::Line);
+    state.transcript.set_fold(cell, Some(if is_closed_run { Fold::Some } else { Fold::Full }));
     Vec::new()
 }
 

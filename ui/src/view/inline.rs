@@ -42,9 +42,15 @@ pub(super) fn draw(
     };
     let mut until = begun;
     while until < end && printed.len() < MAX_PRINTED {
-        printed.extend(state.rows_of(until).iter().cloned());
+        let rows = state.rows_of(until);
+        // Printed rows never change, so code waits for its colours.
+        if extent == Extent::Settled && state.transcript.is_short_of_colours(until) {
+            break;
+        }
+        printed.extend(rows.iter().cloned());
         until += 1;
     }
+    let end = if extent == Extent::Settled && printed.len() < MAX_PRINTED { until } else { end };
     if !(state.printing.printed.is_none() && printed.is_empty()) {
         state.printing.printed = Some(until);
     }

@@ -6,7 +6,7 @@ use pixir_core::event::PlanItem;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::status;
+use super::{gauge, status};
 use crate::render::context::RenderContext;
 use crate::render::text::{fit, lines_of, plain, width};
 use crate::state::side::{SOURCES, TABS, Tab};
@@ -125,6 +125,6 @@ fn context_lines(state: &State, columns: usize) -> Vec<Line<'static>> {
         ]));
     }
     lines.push(Line::default());
-    lines.push(Line::styled(fit(&status::usage_text(state), columns), theme.dim()));
+    lines.push(Line::styled(fit(&gauge::text(state), columns), theme.dim()));
     lines
 }

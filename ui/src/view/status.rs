@@ -2,22 +2,26 @@
 
 use std::time::{Duration, Instant};
 
-use pixir_core::event::{JobStatus, Status};
+use pixir_core::event::Status;
 use pixir_core::text::human::human_duration;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+use super::gauge;
 use crate::input::action::Action;
 use crate::overlay::Overlay;
-use crate::render::text::{fit, visible, width};
+use crate::render::text::{fit, span_width, visible, width};
 use crate::state::{Focus, PendingConfirm, Retry, RetryLimit, State};
 use crate::terminal::canvas::Canvas;
+use crate::transcript::Mark;
 use crate::transcript::reading::find::Search;
 
 /// After this time without data from the model, the status line says so.
 const SILENCE: Duration = Duration::from_secs(20);
 /// How long a message replaces the present activity.
 const TOAST: Duration = Duration::from_secs(4);
+/// Columns of the status line that hints leave to the gauge.
+const MIN_GAUGE: usize = 22;
 const SPINNER: [&str; 8] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠇"];
 
 pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
@@ -106,20 +110,34 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
         (PendingConfirm::Nothing, None, Status::Asking) => {
             Span::styled(" ● waiting for you".to_owned(), theme.fg(theme.warning))
         }
-        (PendingConfirm::Nothing, None, Status::Idle) => Span::styled(idle_hints(state), theme.dim()),
+        (PendingConfirm::Nothing, None, Status::Idle) if state.look.screen_reader => {
+            Span::styled(format!(" {}", hints(state, columns)), theme.dim())
+        }
+        (PendingConfirm::Nothing, None, Status::Idle) => Span::raw(""),
     };
-    let mut right = if state.look.screen_reader { String::new() } else { usage_text(state) };
-    // The usage gives way where both do not fit.
-    if width(&left.content) + width(&right) + 2 > columns {
-        right = right.split(" · ").next().unwrap_or_default().to_owned();
+    // The user at rest sees the keys that work here. While something happens, that comes first.
+    let is_idle = left.content.is_empty();
+    if state.look.screen_reader {
+        return canvas.line(Line::from(left), area);
     }
-    if width(&left.content) + width(&right) + 2 > columns {
-        right.clear();
-    }
-    let left_width = columns.saturating_sub(width(&right) + 2);
-    let left = Span::styled(fit(&left.content, left_width), left.style);
-    let gap = columns.saturating_sub(width(&left.content) + width(&right) + 1);
-    canvas.line(Line::from(vec![left, Span::raw(" ".repeat(gap)), Span::styled(right, theme.dim())]), area);
+    let (left, right) = if is_idle {
+        let hints = hints(state, columns.saturating_sub(MIN_GAUGE));
+        let left = gauge::spans(state, columns.saturating_sub(width(&hints) + 4));
+        (left, vec![Span::styled(hints, theme.dim())])
+    } else {
+        let left = Span::styled(fit(&left.content, columns.saturating_sub(1)), left.style);
+        let room = columns.saturating_sub(width(&left.content) + 3);
+        let reads = matches!(state.focus, Focus::Transcript | Focus::Side) || !state.overlays.is_empty();
+        let right =
+            if reads { vec![Span::styled(hints(state, room), theme.dim())] } else { gauge::spans(state, room) };
+        (vec![left], right)
+    };
+    let mut line = if is_idle { vec![Span::raw(" ")] } else { Vec::new() };
+    line.extend(left);
+    let gap = columns.saturating_sub(span_width(&line) + span_width(&right) + 1);
+    line.push(Span::raw(" ".repeat(gap)));
+    line.extend(right);
+    canvas.line(Line::from(line), area);
 }
 
 /// `retrying in 6s · gives up in 2m40s`
@@ -135,18 +153,18 @@ fn countdown(retry: Retry, now: Instant) -> String {
     format!("retrying in {}{limit}", left(retry.at))
 }
 
-/// Hints for the keys that matter where the user is.
-fn idle_hints(state: &State) -> String {
-    let hint = |actions: &[(Action, &str)]| format!(" {}", state.keys.map.hints(actions));
+/// The keys that matter where the user is, as many as fit: those of the layer that gets the keys.
+fn hints(state: &State, columns: usize) -> String {
+    let map = &state.keys.map;
+    let all = |actions: &[(Action, &str)]| map.hints(actions);
     if state.reading.labels.is_some() {
-        return " press a letter to copy · Esc cancels".to_owned();
+        return "press a letter to copy · Esc cancels".to_owned();
     }
-    // An overlay shows its own keys.
-    if state.overlays.iter().any(|overlay| !overlay.is_aside()) {
-        return String::new();
-    }
-    match state.focus {
-        Focus::Composer if state.replay.is_some() => hint(&[
+    let hints = match state.focus {
+        _ if state.overlays.iter().any(|overlay| !overlay.is_aside()) => {
+            all(&[(Action::CloseOverlay, "close"), (Action::OverlayHelp, "keys of this view")])
+        }
+        Focus::Composer if state.replay.is_some() => all(&[
             (Action::PlayReplay, "play"),
             (Action::StepReplay, "next"),
             (Action::StepReplayBack, "previous"),
@@ -155,15 +173,23 @@ fn idle_hints(state: &State) -> String {
             (Action::SpeedUpReplay, "faster"),
             (Action::SlowDownReplay, "slower"),
         ]),
-        Focus::Composer => " / commands · ? help".to_owned(),
-        Focus::Approval => hint(&[
-            (Action::FocusedAllowOnce, "once"),
-            (Action::FocusedAllowAlways, "always"),
-            (Action::FocusedDeny, "no"),
-            (Action::FocusedDenyWithFeedback, "no, because…"),
+        Focus::Composer => {
+            let tree = map.and_hints(&[(Action::OpenTree, "tree")]);
+            let diff = if state.transcript.has_mark(Mark::Change, 0..state.transcript.len()) {
+                map.and_hints(&[(Action::OpenDiff, "diff")])
+            } else {
+                String::new()
+            };
+            format!("/ commands{tree}{diff} · ? help")
+        }
+        Focus::Approval => all(&[
+            (Action::FocusedAllowOnce, "allow"),
+            (Action::FocusedAllowAlways, "always…"),
+            (Action::FocusedDeny, "refuse"),
+            (Action::FocusedDenyWithFeedback, "refuse and say why"),
             (Action::ExpandApproval, "show all"),
         ]),
-        Focus::Transcript => hint(&[
+        Focus::Transcript => all(&[
             (Action::NextCell, "next"),
             (Action::PreviousCell, "previous"),
             (Action::NextPrompt, "prompt"),
@@ -174,13 +200,19 @@ fn idle_hints(state: &State) -> String {
             (Action::OutlineOfTranscript, "outline"),
             (Action::Escape, "back"),
         ]),
-        Focus::Side => hint(&[
+        Focus::Side => all(&[
             (Action::NextSideTab, "tab"),
             (Action::WidenSide, "wider"),
             (Action::NarrowSide, "narrower"),
             (Action::Escape, "back"),
         ]),
+    };
+    // Whole hints only; the first ones and the last one, which leads back or to help, matter most.
+    let mut items: Vec<&str> = hints.split(" · ").collect();
+    while items.len() > 1 && items.iter().map(|it| width(it) + 3).sum::<usize>() > columns + 3 {
+        items.remove(items.len() - 2);
     }
+    items.join(" · ")
 }
 
 /// The search line.
@@ -215,38 +247,4 @@ pub(super) fn whole(time: Duration) -> Duration {
     Duration::from_secs(time.as_secs())
 }
 
-/// `1 job · 42% of 128k · ↑12.4k ↓1.2k`
-pub(crate) fn usage_text(state: &State) -> String {
-    let history = &state.history;
-    let used = history.last_input.unwrap_or_else(|| history.estimated_tokens());
-    let mark = if history.last_input.is_some() { "" } else { "~" };
-    let mut parts = Vec::new();
-    match state.session.jobs.iter().filter(|job| job.status == JobStatus::Running).count() {
-        0 => {}
-        1 => parts.push("1 job".to_owned()),
-        n => parts.push(format!("{n} jobs")),
-    }
-    match state.session.window {
-        Some(window) if used > 0 => parts.push(format!("{mark}{}% of {}", used * 100 / window.max(1), short(window))),
-        None if used > 0 => parts.push(format!("{mark}{} tokens", short(used))),
-        Some(_) | None => {}
-    }
-    if history.usage.input > 0 {
-        let cached =
-            if history.usage.cached > 0 { format!(" ({} cached)", short(history.usage.cached)) } else { String::new() };
-        parts.push(format!("↑{}{cached} ↓{}", short(history.usage.input), short(history.usage.output)));
-    }
-    let cost = history.cost.to_string();
-    if !cost.is_empty() {
-        parts.push(cost);
-    }
-    parts.join(" · ")
-}
-
-pub(crate) fn short(n: u64) -> String {
-    match n {
-        0..1_000 => n.to_string(),
-        1_000..1_000_000 => format!("{:.1}k", n as f64 / 1e3).replace(".0k", "k"),
-        _ => format!("{:.1}M", n as f64 / 1e6).replace(".0M", "M"),
-    }
-}
+pub(crate) use pixir_core::text::human::human_count as short;

@@ -149,6 +149,8 @@ fn draw_scrollbar(state: &State, canvas: &mut Canvas, area: Rect) {
     let size = ((to - from) * height).div_ceil(of).clamp(1, height);
     let free = of - (to - from);
     let top = (from * (height - size) + free / 2).checked_div(free).unwrap_or(0);
+    // Many prompts would be one solid column.
+    let prompts_are_few = state.transcript.count_marks(Mark::Prompt) * 4 <= height;
     for row in 0..height {
         // Cells whose first row is here.
         let first = |row: usize| match state.transcript.at_row(row * of / height) {
@@ -156,7 +158,9 @@ fn draw_scrollbar(state: &State, canvas: &mut Canvas, area: Rect) {
             (cell, _) => cell + 1,
         };
         let (from, to) = (first(row), first(row + 1));
-        let mark = MARKS.iter().rev().find(|mark| state.transcript.has_mark(**mark, from..to));
+        let mark = MARKS.iter().rev().find(|mark| {
+            (prompts_are_few || **mark != Mark::Prompt) && state.transcript.has_mark(**mark, from..to)
+        });
         let thumb = (top..top + size).contains(&row);
         let (symbol, colour) = match mark {
             Some(Mark::Error) => ("━", theme.error),

@@ -16,7 +16,7 @@ pub(super) fn prove(words: &[Argument], folder: &Path, fed_by: Option<&[Argument
         return Err("the program's name is quoted".into());
     }
     let name = program.text.as_str();
-    let unknown = || format!("{name} is not known to only read");
+    let unknown = || format!("{name} is not known to be read-only");
     if let [only] = args
         && (["--version", "-V"].contains(&only.text.as_str()) || (only.text == "version" && name == "go"))
         && TELL_THEIR_VERSION.split(' ').any(|it| it == name)
@@ -76,7 +76,7 @@ fn inner(
 
 /// A program whose last operands come from another one: from names of files, each of which is one plain word.
 fn xargs(args: &[Argument], folder: &Path, fed_by: Option<&[Argument]>, ground: &Ground<'_>) -> Proof {
-    let unknown = || "xargs with these words is not known to only read".to_owned();
+    let unknown = || "xargs with these words is not known to be read-only".to_owned();
     let mut rest = args;
     let mut ends_with_nul = false;
     while let Some((first, more)) = rest.split_first().filter(|(first, _)| first.text.starts_with('-')) {
@@ -156,7 +156,7 @@ fn xargs(args: &[Argument], folder: &Path, fed_by: Option<&[Argument]>, ground: 
 
 /// Flags and operands of a program or of a command of git.
 fn table(known: &Known, args: &[Argument], folder: &Path, ground: &Ground<'_>) -> Proof {
-    let not_known = |what: &str| format!("{} with `{what}` is not known to only read", known.program);
+    let not_known = |what: &str| format!("{} with `{what}` is not known to be read-only", known.program);
     let mut operands: Vec<&Argument> = Vec::new();
     let mut flags: Vec<(String, Option<&str>)> = Vec::new();
     let mut only_operands = known.operands == Operands::Free;
@@ -314,7 +314,7 @@ fn values(known: &Known, flags: &[(String, Option<&str>)]) -> Proof {
                     name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !name.starts_with("ARG")
                 });
             if !is_plain {
-                return Err(format!("{} with `-v {value}` is not known to only read", known.program));
+                return Err(format!("{} with `-v {value}` is not known to be read-only", known.program));
             }
         }
     }
@@ -343,7 +343,7 @@ fn test(name: &str, args: &[Argument], folder: &Path, ground: &Ground<'_>) -> Pr
             _ => ["=", "==", "!=", "!", "(", ")", "<", ">"].contains(&text) || ground.locate(text, folder).is_ok(),
         };
         if !known {
-            return Err(format!("{name} with `{text}` is not known to only read"));
+            return Err(format!("{name} with `{text}` is not known to be read-only"));
         }
     }
     Ok(())
@@ -400,10 +400,10 @@ fn git(args: &[Argument], folder: &Path, ground: &Ground<'_>) -> Proof {
             _ => break,
         }
     }
-    let (sub, args) = rest.split_first().ok_or("git without a command is not known to only read")?;
+    let (sub, args) = rest.split_first().ok_or("git without a command is not known to be read-only")?;
     let pair = args.first().map(|second| format!("{} {}", sub.text, second.text));
     let find = |name: &str| GIT.iter().find(|known| known.program == name && !sub.is_quoted);
-    let unknown = || format!("git {} is not known to only read", pair.as_deref().unwrap_or(&sub.text));
+    let unknown = || format!("git {} is not known to be read-only", pair.as_deref().unwrap_or(&sub.text));
     let (known, args) = match pair.as_deref().and_then(find) {
         Some(known) => (known, &args[1..]),
         None => (find(&sub.text).ok_or_else(unknown)?, args),

@@ -2,7 +2,7 @@
 
 /// A script of sed that only prints, deletes and replaces.
 pub(super) fn check_sed(script: &str) -> Result<(), String> {
-    let wrong = || "sed with this script is not known to only read".to_owned();
+    let wrong = || "sed with this script is not known to be read-only".to_owned();
     let mut rest = script;
     loop {
         rest = rest.trim_start_matches([' ', ';', '\n']);
@@ -62,7 +62,7 @@ pub(super) fn check_awk(program: &str) -> Result<(), String> {
     let is_bad = words.iter().any(|word| rest.contains(word))
         || rest.contains('|')
         || (rest.contains('>') && rest.contains("print"));
-    if is_bad { Err("awk with this program is not known to only read".into()) } else { Ok(()) }
+    if is_bad { Err("awk with this program is not known to be read-only".into()) } else { Ok(()) }
 }
 
 /// A filter of jq that takes in no other file.
@@ -70,7 +70,7 @@ pub(super) fn check_jq(filter: &str) -> Result<(), String> {
     let is_bad = ["import", "include", "modulemeta", "input_filename", "get_search_list"]
         .iter()
         .any(|word| filter.contains(word));
-    if is_bad { Err("jq with this filter is not known to only read".into()) } else { Ok(()) }
+    if is_bad { Err("jq with this filter is not known to be read-only".into()) } else { Ok(()) }
 }
 
 /// A format of printf without `%n`, which assigns a variable and evaluates its index.
@@ -84,7 +84,7 @@ pub(super) fn check_printf(format: &str) -> Result<(), String> {
             None if piece.is_empty() => {
                 pieces.next();
             }
-            Some(_) | None => return Err("printf with this format is not known to only read".into()),
+            Some(_) | None => return Err("printf with this format is not known to be read-only".into()),
         }
     }
     Ok(())

@@ -561,6 +561,9 @@ pub struct Preview {
     /// What may differ when the call runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// What the call would destroy, counted: `deletes 214 files, 31MB`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub danger: Option<String>,
 }
 
 /// A memory for later Sessions, or its removal.

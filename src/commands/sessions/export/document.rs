@@ -125,7 +125,7 @@ impl<'a> Document<'a> {
                     (RestoreReason::Stayed, _) => "files stayed as they were".into(),
                     (RestoreReason::Undo, Some(turn)) => format!("turn {turn} was undone"),
                     (RestoreReason::Redo, Some(turn)) => format!("turn {turn} was redone"),
-                    _ => "files were set back".into(),
+                    _ => "files were restored".into(),
                 };
                 Block::Note(format!("{what}: {}", paths.join(", ")))
             }

@@ -78,7 +78,7 @@ fn one(block: &Block<'_>) -> String {
             )
         }
         Block::Assistant { text, partial } => {
-            let broke = if *partial { "<p class=\"note\">the answer broke off here</p>" } else { "" };
+            let broke = if *partial { "<p class=\"note\">the answer was cut off here</p>" } else { "" };
             format!("<section class=\"answer\">{}{broke}</section>\n", markdown(text))
         }
         Block::Thinking(text) => {
@@ -151,7 +151,7 @@ fn one_diff(diff: &FileDiff) -> String {
     let kind = match diff.kind {
         ChangeKind::Created => "new",
         ChangeKind::Modified => "changed",
-        ChangeKind::Deleted => "gone",
+        ChangeKind::Deleted => "deleted",
     };
     let rows = diff.text.lines().filter(|l| !l.starts_with("--- ") && !l.starts_with("+++ ")).map(|line| {
         let class = match line.as_bytes().first() {

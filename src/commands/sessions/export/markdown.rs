@@ -38,7 +38,7 @@ fn one(block: &Block<'_>) -> String {
             format!("## {how} · {seq} · {at}\n\n{quoted}")
         }
         Block::Assistant { text, partial } => {
-            let broke = if *partial { "\n\n*(the answer broke off here)*" } else { "" };
+            let broke = if *partial { "\n\n*(the answer was cut off here)*" } else { "" };
             format!("{}{broke}\n", clean(text).trim_end())
         }
         Block::Thinking(text) => folded("thinking", &clean(text)),

@@ -106,7 +106,7 @@ impl Page<'_> {
                 rest.push(Span::raw("  "));
                 let pieces = name.iter().map(|it| (it.as_str(), (theme.bold(), 0)));
                 let pieces = pieces.chain(cell.iter().map(|(text, ink)| (text.as_str(), *ink)));
-                self.rows.extend(wrap_linked(pieces, &self.urls, self.context.columns, &first, &rest));
+                self.rows.extend(wrap_linked(pieces, &self.urls, self.context.measure, &first, &rest));
             }
         }
     }

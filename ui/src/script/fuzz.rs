@@ -1,0 +1,190 @@
+//! Random interleavings of keys, clicks, focus, arrivals and frames: nothing that the user did before an approval was
+//! visible for a moment answers it.
+
+use std::time::{Duration, Instant};
+
+use pixir_core::event::{Approval, Preview, Rule, Scope};
+use pixir_core::{Decision, Input};
+use proptest::prelude::*;
+
+use crate::input::keymap::Keymap;
+use crate::overlay::Overlay;
+use crate::render::highlight::Highlighter;
+use crate::state::{Effect, PendingApproval, State};
+use crate::terminal::canvas::Canvas;
+use crate::terminal::key::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+use crate::theme::{Background, Depth, Theme};
+use crate::{update, view};
+
+/// The shortest time that an approval is visible before a key decides about it.
+const DELAY: Duration = Duration::from_millis(250);
+const SIZE: (u16, u16) = (80, 24);
+
+/// Something that happens to the interface.
+#[derive(Debug, Clone)]
+enum Happening {
+    Key(KeyCode, KeyModifiers, KeyEventKind),
+    Click(u16, u16),
+    /// The window gets the focus back.
+    Focus,
+    /// Another approval arrives.
+    Asked,
+    /// The first approval is answered elsewhere.
+    AnsweredElsewhere,
+    Frame,
+    Passes(u64),
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    let letters = prop::sample::select(vec!['y', 'a', 's', 'n', 'f', 'x', ' ']);
+    let letter = letters.prop_map(|c| Happening::Key(KeyCode::Char(c), KeyModifiers::NONE, KeyEventKind::Press));
+    let chords = prop::sample::select(vec!['y', 'a', 's', 'n', 'f']);
+    let kinds = prop::sample::select(vec![KeyEventKind::Press, KeyEventKind::Press, KeyEventKind::Repeat]);
+    let chord = (chords, kinds).prop_map(|(c, kind)| Happening::Key(KeyCode::Char(c), KeyModifiers::ALT, kind));
+    let others = vec![KeyCode::Enter, KeyCode::Esc, KeyCode::Tab, KeyCode::Down, KeyCode::End, KeyCode::Backspace];
+    let other = prop::sample::select(others);
+    let other = other.prop_map(|code| Happening::Key(code, KeyModifiers::NONE, KeyEventKind::Press));
+    prop_oneof![
+        3 => letter,
+        5 => chord,
+        4 => other,
+        1 => (0..SIZE.0, 0..SIZE.1).prop_map(|(x, y)| Happening::Click(x, y)),
+        1 => Just(Happening::Focus),
+        2 => Just(Happening::Asked),
+        1 => Just(Happening::AnsweredElsewhere),
+        6 => Just(Happening::Frame),
+        4 => (0_u64..120).prop_map(Happening::Passes),
+        4 => (240_u64..400).prop_map(Happening::Passes),
+    ]
+}
+
+/// The interface, and what a careful observer has noted of it.
+struct Observed {
+    state: State,
+    canvas: Canvas,
+    asked: u32,
+    /// When each approval was first visible: the first in the queue, under no overlay.
+    seen: Vec<(String, Instant)>,
+    /// The last key, click or focus.
+    disturbed: Instant,
+    decided: usize,
+}
+
+impl Observed {
+    fn new() -> Observed {
+        let theme = Theme::load("dark", None, Depth::True, Background::Dark).expect("a theme");
+        let keymap = Keymap::new(&std::collections::BTreeMap::new()).expect("the defaults");
+        let state = State::new("/w".into(), theme, Depth::True, Highlighter::new(|| ()), keymap);
+        let disturbed = state.now.at;
+        Observed { state, canvas: Canvas::default(), asked: 0, seen: Vec::new(), disturbed, decided: 0 }
+    }
+
+    fn ask(&mut self) {
+        self.asked += 1;
+        let command = if self.asked % 3 == 0 { "rm -rf build" } else { "cargo test" };
+        let preview = Preview { would: "run".into(), target: command.into(), ..Preview::default() };
+        self.state.approvals.push(PendingApproval::new(Approval {
+            call_id: format!("c{}", self.asked),
+            tool: "bash".into(),
+            preview: Box::new(preview),
+            reason: "runs cargo, which may run anything".into(),
+            rule: Some(Rule::Allow(Scope::Command(command.into()))),
+        }));
+    }
+
+    fn happens(&mut self, it: &Happening) -> Result<(), TestCaseError> {
+        let writes_feedback = self.state.approvals.first().is_some_and(PendingApproval::is_in_feedback);
+        let is_choosing = matches!(self.state.overlays.last(), Some(Overlay::Always(_)));
+        let effects = match it {
+            Happening::Key(code, modifiers, kind) => {
+                let key = KeyEvent { code: *code, modifiers: *modifiers, kind: *kind };
+                update::on_key(&mut self.state, key)
+            }
+            Happening::Click(column, row) => {
+                let kind = MouseEventKind::Down(MouseButton::Left);
+                let mut effects =
+                    update::on_mouse(&mut self.state, MouseEvent { kind, column: *column, row: *row }).unwrap_or_default();
+                let kind = MouseEventKind::Up(MouseButton::Left);
+                effects.extend(
+                    update::on_mouse(&mut self.state, MouseEvent { kind, column: *column, row: *row }).unwrap_or_default(),
+                );
+                effects
+            }
+            Happening::Focus => {
+                self.state.guard.quiet_since = self.state.now.at;
+                Vec::new()
+            }
+            Happening::Asked => {
+                self.ask();
+                Vec::new()
+            }
+            Happening::AnsweredElsewhere => {
+                if let Some(first) = self.state.approvals.first().map(|it| it.approval.call_id.clone()) {
+                    self.state.drop_approvals(|it| it.approval.call_id == first);
+                    self.state.overlays.clear();
+                }
+                Vec::new()
+            }
+            Happening::Frame => {
+                view::draw(&mut self.state, &mut self.canvas, SIZE);
+                if let (Some(first), true) = (self.state.approvals.first(), self.state.overlays.is_empty()) {
+                    let id = &first.approval.call_id;
+                    if self.seen.iter().all(|(seen, _)| seen != id) {
+                        self.seen.push((id.clone(), self.state.now.at));
+                    }
+                }
+                Vec::new()
+            }
+            Happening::Passes(ms) => {
+                self.state.now.at += Duration::from_millis(*ms);
+                Vec::new()
+            }
+        };
+        let now = self.state.now.at;
+        for effect in effects {
+            let Effect::Send(Input::Decide { call_id, decision }) = effect else { continue };
+            self.decided += 1;
+            let seen = self.seen.iter().find(|(id, _)| *id == call_id).map(|(_, at)| *at);
+            prop_assert!(seen.is_some(), "{call_id} was answered unseen by {it:?}");
+            let visible = now - seen.unwrap_or(now);
+            prop_assert!(visible >= DELAY, "{call_id} was answered after {visible:?} by {it:?}");
+            prop_assert!(matches!(it, Happening::Key(..)), "only keys answer, not {it:?}");
+            // A key that answers at once was pressed after a moment of rest. Words and a rule are written for it.
+            if !writes_feedback && !is_choosing {
+                let rest = now - self.disturbed;
+                prop_assert!(rest >= DELAY, "{call_id} was answered {rest:?} after something else, by {it:?}");
+            }
+            if let (Decision::AllowAlways { .. } | Decision::DenyAlways { .. }, false) = (&decision, is_choosing) {
+                prop_assert!(false, "a rule is saved only where its scope is visible");
+            }
+        }
+        if matches!(it, Happening::Key(..) | Happening::Click(..) | Happening::Focus) {
+            self.disturbed = now;
+        }
+        Ok(())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_typed_before_an_approval_was_visible_answers_it(all in prop::collection::vec(happening(), 1..80)) {
+        let mut observed = Observed::new();
+        for it in &all {
+            observed.happens(it)?;
+        }
+    }
+}
+
+#[test]
+fn a_user_who_waits_a_moment_is_heard() {
+    let mut observed = Observed::new();
+    let press = |c| Happening::Key(KeyCode::Char(c), KeyModifiers::ALT, KeyEventKind::Press);
+    let rest = Happening::Passes(300);
+    let story = [rest.clone(), Happening::Asked, Happening::Frame, press('y'), rest.clone(), press('y')];
+    for it in &story {
+        observed.happens(it).expect("no rule is broken");
+    }
+    assert_eq!(observed.decided, 1, "the first key came too early, the second did not");
+}

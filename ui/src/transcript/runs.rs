@@ -1,0 +1,190 @@
+//! Runs of calls that only read: the transcript shows each run as one line, until the user opens it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pixir_core::call_info::CallKind;
+
+use super::{Cell, Tool, Transcript};
+use crate::render::context::Fold;
+
+/// The runs, by their first cell.
+#[derive(Debug, Default)]
+pub(super) struct Runs(BTreeMap<usize, Run>);
+
+/// Calls in a row that have only read, all of them without an error.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// The cell after the last call.
+    end: usize,
+    calls: usize,
+    files: BTreeSet<Box<str>>,
+    folders: BTreeSet<Box<str>>,
+    searches: usize,
+    commands: usize,
+}
+
+impl Run {
+    fn of(tool: &Tool, at: usize) -> Run {
+        let about = tool.call().about();
+        let paths = || about.paths.iter().map(|path| path.as_str().into()).collect();
+        let mut run = Run { end: at + 1, calls: 1, ..Run::default() };
+        match (about.kind, about.verb.as_str()) {
+            (CallKind::Execute, _) => run.commands = 1,
+            (CallKind::Search, "list") => run.folders = paths(),
+            (CallKind::Search, _) => run.searches = 1,
+            (CallKind::Read | CallKind::Edit | CallKind::Plan | CallKind::Ask | CallKind::Other, _) => {
+                run.files = paths();
+            }
+        }
+        run
+    }
+
+    /// Takes in the run that follows.
+    fn take(&mut self, next: Run) {
+        self.end = next.end;
+        self.calls += next.calls;
+        self.files.extend(next.files);
+        self.folders.extend(next.folders);
+        self.searches += next.searches;
+        self.commands += next.commands;
+    }
+
+    /// `Looked at 4 files, ran 1 search`
+    pub(crate) fn sentence(&self) -> String {
+        let parts: Vec<String> = [
+            (self.files.len(), "looked at", "file"),
+            (self.folders.len(), "listed", "folder"),
+            (self.searches, "ran", "search"),
+            (self.commands, "ran", "command"),
+        ]
+        .into_iter()
+        .filter(|(n, ..)| *n > 0)
+        .map(|(n, verb, noun)| match (n, noun) {
+            (1, noun) => format!("{verb} 1 {noun}"),
+            (n, "search") => format!("{verb} {n} searches"),
+            (n, noun) => format!("{verb} {n} {noun}s"),
+        })
+        .collect();
+        let text = parts.join(", ");
+        let first = text.chars().next().map_or(0, char::len_utf8);
+        format!("{}{}", text[..first].to_uppercase(), &text[first..])
+    }
+
+    /// The names of the files, without their folders.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(|path| path.rsplit('/').next().unwrap_or(path))
+    }
+}
+
+/// A run, and whether its calls are shown one by one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ShownRun<'a> {
+    pub(crate) run: &'a Run,
+    pub(crate) is_open: bool,
+}
+
+impl Transcript {
+    /// The call has ended: if it only read, it joins the runs before and after it.
+    pub(super) fn join_run(&mut self, at: usize) {
+        let Some(Cell::Tool(tool)) = self.cells.get(at) else { return };
+        if !is_quiet(tool) {
+            return;
+        }
+        let mut run = Run::of(tool, at);
+        // Calls that run at the same time end in any order.
+        if let Some(next) = self.runs.0.remove(&self.after_gone(at + 1)) {
+            run.take(next);
+        }
+        let before = self.before_gone(at);
+        let joined = before.and_then(|before| self.runs.0.range_mut(..=before).next_back());
+        let begin = match joined {
+            Some((begin, it)) if Some(it.end - 1) == before => {
+                it.take(run);
+                *begin
+            }
+            _ => {
+                self.runs.0.insert(at, run);
+                at
+            }
+        };
+        self.changed(begin);
+        self.changed(at);
+    }
+
+    /// The first cell from here that is not withdrawn.
+    fn after_gone(&self, from: usize) -> usize {
+        (from..self.cells.len()).find(|at| !matches!(self.cells[*at], Cell::Gone)).unwrap_or(self.cells.len())
+    }
+
+    /// The last cell before this one that is not withdrawn.
+    fn before_gone(&self, before: usize) -> Option<usize> {
+        (0..before).rev().find(|at| !matches!(self.cells[*at], Cell::Gone))
+    }
+
+    /// The run that this cell belongs to, with its first cell. One call alone is no run.
+    pub(super) fn run_of(&self, at: usize) -> Option<(usize, &Run)> {
+        let (begin, run) = self.runs.0.range(..=at).next_back()?;
+        (at < run.end && run.calls > 1).then_some((*begin, run))
+    }
+
+    fn is_open(&self, begin: usize, details: Fold) -> bool {
+        self.fold_of(begin).unwrap_or(details_of_run(details)) != Fold::Line
+    }
+
+    /// The run that begins with this cell.
+    pub(super) fn run_at(&self, at: usize, details: Fold) -> Option<ShownRun<'_>> {
+        let (begin, run) = self.run_of(at)?;
+        (begin == at).then(|| ShownRun { run, is_open: self.is_open(begin, details) })
+    }
+
+    /// The call is one of a closed run, whose first cell stands for it.
+    pub(super) fn is_folded_away(&self, at: usize, details: Fold) -> bool {
+        self.run_of(at).is_some_and(|(begin, _)| begin != at && !self.is_open(begin, details))
+    }
+
+    /// The fold of a cell that has none of its own.
+    pub(crate) fn usual_fold(&self, at: usize, details: Fold) -> Fold {
+        match self.run_of(at) {
+            Some((begin, _)) if begin == at => details_of_run(details),
+            _ => details,
+        }
+    }
+
+    /// Opens the run that hides this cell.
+    pub(crate) fn unhide(&mut self, at: usize, details: Fold) {
+        if self.is_folded_away(at, details)
+            && let Some(begin) = self.run_of(at).map(|(begin, _)| begin)
+        {
+            self.set_fold(begin, Some(Fold::Some));
+        }
+    }
+
+    /// The last run of the transcript, to which the next call may be added.
+    pub(super) fn growing_run(&self) -> Option<usize> {
+        let (begin, run) = self.runs.0.last_key_value()?;
+        (self.after_gone(run.end) == self.cells.len()).then_some(*begin)
+    }
+}
+
+/// Runs are closed unless all cards are shown in full.
+fn details_of_run(details: Fold) -> Fold {
+    match details {
+        Fold::Line | Fold::Some => Fold::Line,
+        Fold::Full => Fold::Full,
+    }
+}
+
+/// The call has only read, and has succeeded unasked: nothing of it needs the user's attention.
+fn is_quiet(tool: &Tool) -> bool {
+    let about = tool.call().about();
+    let reads = match about.kind {
+        CallKind::Read => !about.paths.is_empty(),
+        CallKind::Search => true,
+        CallKind::Execute => about.reads_only,
+        CallKind::Edit | CallKind::Plan | CallKind::Ask | CallKind::Other => false,
+    };
+    let succeeded = tool.result().is_some_and(|it| {
+        it.ok && it.error.is_none() && it.changes.is_empty() && it.exit_code.is_none_or(|code| code == 0)
+    });
+    reads && succeeded && !tool.refused && tool.answer.is_none() && !tool.is_by_user()
+}

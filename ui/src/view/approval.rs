@@ -1,0 +1,225 @@
+//! The card of an approval, above the composer: what the call would do, the keys that decide, and why it asks.
+
+use pixir_core::event::{Approval, Preview, Rule};
+use pixir_core::rules;
+use ratatui::text::{Line, Span};
+
+use crate::input::action::Action;
+use crate::input::keymap::Keymap;
+use crate::render::context::LayoutKey;
+use crate::render::preview::{self, Context};
+use crate::render::text::{fit, span_width, visible, width, wrap_lines};
+use crate::state::{Focus, PendingApproval, State};
+use crate::theme::Theme;
+
+/// With fewer rows or columns, the card has no frame on the right and no reason.
+const ROOMY: (usize, usize) = (7, 56);
+
+/// The card of the first approval in at most `most` rows, and whether all that the call would change is visible.
+pub(super) fn lines(state: &mut State, columns: usize, most: usize) -> Option<(Vec<Line<'static>>, bool)> {
+    let (theme, of) = (&state.look.theme, state.approvals.len());
+    let is_bare = state.look.screen_reader;
+    let focused = state.focus == Focus::Approval;
+    let pending = state.approvals.first_mut()?;
+    let is_roomy = most >= ROOMY.0 && columns >= ROOMY.1 && !is_bare;
+    let danger = danger(&pending.approval);
+    let ink = theme.fg(if danger.is_some() { theme.error } else { theme.warning });
+    // A frame takes two columns on each side.
+    let inside = columns.saturating_sub(if is_roomy { 4 } else { 3 }).max(1);
+    let answers = answer_lines(pending, focused, inside, theme, &state.keys.map);
+    let answers = if most < 5 { answers.into_iter().take(1).collect() } else { answers };
+    let title = title(&pending.approval, columns.saturating_sub(12));
+    let mut body: Vec<Line<'static>> = Vec::new();
+    if let Some(danger) = danger {
+        let text = format!("⚠ {}", visible(&danger));
+        body.extend(wrap_lines(&[Span::styled(text, theme.fg(theme.error).bold())], inside, &[], &[Span::raw("  ")]));
+    }
+    let frame = if is_roomy { 2 } else { 1 };
+    let room = most.saturating_sub(frame + answers.len() + body.len()).max(1);
+    let it = &pending.approval;
+    // Lines around a change give way before changed lines do.
+    let mut shown: Option<Vec<Line<'static>>> = None;
+    let mut all = 0;
+    for (context, cache) in [Context::All, Context::Some, Context::None].into_iter().zip(&mut pending.preview) {
+        let key = LayoutKey { columns: inside, generation: state.look.generation };
+        let lines = cache.lines(key, |columns| preview::card(&it.preview, columns, theme, context, title.is_whole));
+        all = lines.len();
+        if all <= room {
+            shown = Some(lines.to_vec());
+            break;
+        }
+        shown = None;
+        if context == Context::None {
+            body.extend(lines[..room - 1].iter().cloned());
+        }
+    }
+    let is_whole = shown.is_some();
+    body.extend(shown.into_iter().flatten());
+    if !is_whole {
+        let more = all + 1 - room;
+        let hint = if pending.is_read {
+            "read to the end".to_owned()
+        } else {
+            format!("{} reads all of it", state.keys.map.keys_to_expand_approval())
+        };
+        let text = fit(&format!("… {more} more lines · {hint}"), inside);
+        body.push(Line::styled(text, theme.fg(theme.warning)));
+    }
+    let count = if of > 1 { format!("1 of {of}") } else { String::new() };
+    if is_bare {
+        let mut lines = vec![Line::from([title.spans(theme), vec![Span::raw(format!("  {count}"))]].concat())];
+        lines.extend(body);
+        let why = format!("why: {}", why(it));
+        lines.extend(wrap_lines(&[Span::raw(why)], inside, &[], &[]));
+        lines.extend(answers);
+        return Some((lines, is_whole));
+    }
+    let mut lines = vec![edge(('┏', '┓'), title.spans(theme), &count, columns, is_roomy, ink, theme)];
+    body.extend(answers);
+    let last = body.len() - 1;
+    for (at, line) in body.into_iter().enumerate() {
+        let corner = if at == last && !is_roomy { " ┗ " } else { " ┃ " };
+        let mut spans = vec![Span::styled(corner, ink)];
+        let used = span_width(&line.spans);
+        spans.extend(line.spans.into_iter().map(|span| span.patch_style(line.style)));
+        if is_roomy {
+            spans.push(Span::raw(" ".repeat(inside.saturating_sub(used))));
+            spans.push(Span::styled(" ┃", ink));
+        }
+        lines.push(Line::from(spans));
+    }
+    if is_roomy {
+        let why = Span::styled(fit(&format!("why: {}", why(it)), columns.saturating_sub(8)), theme.dim());
+        lines.push(edge(('┗', '┛'), vec![why], "", columns, true, ink, theme));
+    }
+    Some((lines, is_whole))
+}
+
+/// A horizontal edge of the card with a text at its left and one at its right.
+fn edge(
+    (left, right): (char, char),
+    text: Vec<Span<'static>>,
+    count: &str,
+    columns: usize,
+    is_roomy: bool,
+    ink: ratatui::style::Style,
+    theme: &Theme,
+) -> Line<'static> {
+    let mut spans = vec![Span::styled(format!(" {left} "), ink)];
+    spans.extend(text);
+    let used = span_width(&spans);
+    if !is_roomy {
+        let gap = columns.saturating_sub(used + width(count));
+        if !count.is_empty() && gap > 0 {
+            spans.push(Span::styled(format!("{}{count}", " ".repeat(gap)), theme.dim()));
+        }
+        return Line::from(spans);
+    }
+    let tail = if count.is_empty() { String::new() } else { format!(" {count} ") };
+    let line = (columns + 1).saturating_sub(used + 1 + width(&tail) + 1);
+    spans.push(Span::styled(format!(" {}", "━".repeat(line)), ink));
+    spans.push(Span::styled(tail, theme.bold()));
+    spans.push(Span::styled(right.to_string(), ink));
+    Line::from(spans)
+}
+
+/// What the call would do, in a few words.
+struct Title {
+    verb: String,
+    target: String,
+    lines: (usize, usize),
+    /// The target stands in the title as a whole.
+    is_whole: bool,
+}
+
+impl Title {
+    fn spans(&self, theme: &Theme) -> Vec<Span<'static>> {
+        let mut spans = vec![Span::styled(self.verb.clone(), theme.bold())];
+        if !self.target.is_empty() {
+            spans.push(Span::styled(format!(" {}", self.target), theme.fg(theme.code)));
+        }
+        let (added, removed) = self.lines;
+        if added > 0 {
+            spans.push(Span::styled(format!("  +{added}"), theme.fg(theme.added)));
+        }
+        if removed > 0 {
+            let gap = if added > 0 { " " } else { "  " };
+            spans.push(Span::styled(format!("{gap}−{removed}"), theme.fg(theme.removed)));
+        }
+        spans
+    }
+}
+
+fn title(approval: &Approval, room: usize) -> Title {
+    let it = &*approval.preview;
+    let lines = preview::changed_lines(it);
+    let verb = match (it.would.as_str(), it.steps.len()) {
+        ("run", 0) => "Run".to_owned(),
+        ("run in the background", 0) => "Run in the background".to_owned(),
+        ("run", _) => "Run a line".to_owned(),
+        ("patch", n) if n > 1 => format!("Change {n} files"),
+        (would, _) => {
+            let first = would.chars().next().map_or(0, char::len_utf8);
+            format!("{}{}", would[..first].to_uppercase(), visible(&would[first..]))
+        }
+    };
+    // Numbers are as wide as they get.
+    let taken = width(&verb) + 1 + 16;
+    let target = if it.steps.is_empty() { preview::target_in_one_line(it) } else { None };
+    let target = target.filter(|it| width(it) + taken <= room.max(24));
+    Title { is_whole: target.is_some(), verb, target: target.unwrap_or_default(), lines }
+}
+
+/// What the call could destroy.
+fn danger(approval: &Approval) -> Option<String> {
+    let Preview { would, target, danger, .. } = &*approval.preview;
+    danger.clone().or_else(|| rules::danger(target).filter(|_| would.starts_with("run")))
+}
+
+/// The reason, and the rule that would allow the call.
+fn why(approval: &Approval) -> String {
+    let reason = visible(&approval.reason);
+    match &approval.rule {
+        Some(Rule::Allow(scope) | Rule::Deny(scope)) => {
+            format!("{reason} · rule that would allow it: {}", visible(&rules::shown(scope)))
+        }
+        None => reason,
+    }
+}
+
+fn answer_lines(
+    pending: &PendingApproval,
+    focused: bool,
+    columns: usize,
+    theme: &Theme,
+    keymap: &Keymap,
+) -> Vec<Line<'static>> {
+    let it = &pending.approval;
+    if pending.is_in_feedback() {
+        let text = "write what to do instead, then Enter · Esc back";
+        return vec![Line::styled(fit(text, columns), theme.fg(theme.accent))];
+    }
+    let is_wide = columns >= 62;
+    let mut answers = Vec::new();
+    for (anywhere, here, label) in [
+        (Action::AllowOnce, Action::FocusedAllowOnce, Some("Allow")),
+        (Action::AllowAlways, Action::FocusedAllowAlways, it.rule.as_ref().map(|_| "Always…")),
+        (Action::Deny, Action::FocusedDeny, Some("Refuse")),
+        (
+            Action::DenyWithFeedback,
+            Action::FocusedDenyWithFeedback,
+            Some(if is_wide { "Refuse and say why" } else { "Say why" }),
+        ),
+    ] {
+        let key = keymap.key_of(if focused { here } else { anywhere });
+        if let (Some(label), Some(key)) = (label, key) {
+            if !answers.is_empty() {
+                answers.push(Span::raw(if is_wide { "   " } else { "  " }));
+            }
+            answers.push(Span::styled(key, theme.fg(theme.accent).bold()));
+            // Non-breaking blanks keep a key and its label on one line.
+            answers.push(Span::styled(format!("\u{a0}{}", label.replace(' ', "\u{a0}")), theme.fg(theme.text)));
+        }
+    }
+    wrap_lines(&answers, columns, &[], &[])
+}

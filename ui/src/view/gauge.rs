@@ -1,0 +1,106 @@
+//! The gauge: how full the model's window is, and what the Session has cost.
+
+use pixir_core::event::JobStatus;
+use pixir_core::text::human::human_count;
+use ratatui::style::Color;
+use ratatui::text::Span;
+
+use crate::render::text::span_width;
+use crate::state::State;
+
+/// The cells of the bar.
+const BAR: u64 = 10;
+
+/// `▰▰▰▱▱▱▱▱▱▱ 31% of 200k · $0.12 · turn 7 · ↑12.4k ↓1.2k`: the parts that fit, the first ones first.
+pub(super) fn spans(state: &State, columns: usize) -> Vec<Span<'static>> {
+    let theme = &state.look.theme;
+    let mut spans: Vec<Span<'static>> = Vec::new();
+    let mut add = |part: Vec<Span<'static>>| {
+        let gap = if spans.is_empty() { 0 } else { 3 };
+        if span_width(&spans) + gap + span_width(&part) > columns {
+            return false;
+        }
+        if gap > 0 {
+            spans.push(Span::styled(" · ", theme.fg(theme.border)));
+        }
+        spans.extend(part);
+        true
+    };
+    let (number, full) = window(state);
+    let colour = match full {
+        Some(95..) => theme.error,
+        Some(80..) => theme.warning,
+        Some(_) | None => theme.accent,
+    };
+    let number = Span::styled(number, theme.fg(if colour == theme.accent { theme.dim } else { colour }));
+    let with_bar = full.map(|full| {
+        let mut bar = bar(full, colour, theme.border);
+        bar.push(Span::raw(" "));
+        bar.push(number.clone());
+        bar
+    });
+    if !with_bar.is_some_and(&mut add) {
+        add(vec![number]);
+    }
+    let dim = |text: String| vec![Span::styled(text, theme.dim())];
+    let jobs = state.session.jobs.iter().filter(|job| job.status == JobStatus::Running).count();
+    match jobs {
+        0 => {}
+        1 => drop(add(dim("1 job".to_owned()))),
+        n => drop(add(dim(format!("{n} jobs")))),
+    }
+    let cost = state.history.cost.to_string();
+    if !cost.is_empty() {
+        add(dim(cost));
+    }
+    if state.history.turns > 0 {
+        add(dim(format!("turn {}", state.history.turns)));
+    }
+    let traffic = traffic(state);
+    if !traffic.is_empty() {
+        add(dim(traffic));
+    }
+    spans
+}
+
+/// How full the window is, in words and in percent.
+fn window(state: &State) -> (String, Option<u64>) {
+    let history = &state.history;
+    let used = history.last_input.unwrap_or_else(|| history.estimated_tokens());
+    let mark = if history.last_input.is_some() { "" } else { "~" };
+    match state.session.window {
+        Some(window) => {
+            let full = used * 100 / window.max(1);
+            (format!("{mark}{full}% of {}", human_count(window)), Some(full))
+        }
+        None if used >= 100 => (format!("{mark}{} tokens", human_count(used)), None),
+        None => (String::new(), None),
+    }
+}
+
+fn bar(full: u64, colour: Color, rest: Color) -> Vec<Span<'static>> {
+    // A window that is not empty shows it.
+    let filled = usize::try_from((full * BAR).div_ceil(100).min(BAR)).unwrap_or(0);
+    let all = usize::try_from(BAR).unwrap_or(0);
+    vec![
+        Span::styled("▰".repeat(filled), ratatui::style::Style::new().fg(colour)),
+        Span::styled("▱".repeat(all - filled), ratatui::style::Style::new().fg(rest)),
+    ]
+}
+
+/// `↑12.4k (11k cached) ↓1.2k`
+fn traffic(state: &State) -> String {
+    let usage = &state.history.usage;
+    if usage.input == 0 {
+        return String::new();
+    }
+    let cached = if usage.cached > 0 { format!(" ({} cached)", human_count(usage.cached)) } else { String::new() };
+    format!("↑{}{cached} ↓{}", human_count(usage.input), human_count(usage.output))
+}
+
+/// All of it as text, for the side panel.
+pub(super) fn text(state: &State) -> String {
+    let cost = state.history.cost.to_string();
+    let parts = [window(state).0, traffic(state), cost];
+    parts.into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join(" · ")
+}
