@@ -13,7 +13,6 @@ use serde_json::json;
 use crate::cli::{Cli, block_on};
 use crate::output::{Output, chatter, exit_code};
 
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuthCommand {
     /// Store a key: typed without echo, read from stdin, or obtained by signing in on another device
@@ -142,7 +141,7 @@ fn read_key(provider: &str) -> Result<Secret> {
         text
     };
     let again = || format!("printf %s \"$KEY\" | pixir auth login {provider}");
-    key(&text.into()).map_err(|e| Error { remedy: again().into(), ..e })
+    key(&text).map_err(|e| Error { remedy: again().into(), ..e })
 }
 
 async fn sign_in(provider: &str, args: &LoginArgs, config: &Config, output: &Output) -> Result<Token> {

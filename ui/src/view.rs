@@ -25,6 +25,7 @@ mod replay; // the bar of a replay
 mod side; // the side panel
 mod status; // the status line
 mod transcript; // the conversation
+mod welcome; // the first screen of an empty Session
 
 /// The smallest screen, in columns and rows, that has room for the interface.
 const SMALLEST: (u16, u16) = (40, 10);
@@ -221,7 +222,7 @@ fn draw_header(state: &State, canvas: &mut Canvas, area: Rect) {
         Connection::Ready { .. } if settings.model.is_empty() => "…".to_owned(),
         Connection::Ready { .. } => {
             let effort = settings.effort.as_ref().map_or(String::new(), |e| format!(" · {e}"));
-            format!("{}/{}{effort}", settings.provider, settings.model)
+            format!("{}{effort}", state.model_name())
         }
     };
     let mode = settings.mode.name();

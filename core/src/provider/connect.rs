@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use secrecy::{ExposeSecret as _, SecretString};
 
 use super::choose::listens;
 use super::device_login::{Invitation, Issuer};
@@ -72,7 +71,10 @@ pub struct NewProvider {
 
 impl std::fmt::Debug for NewProvider {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NewProvider").field("provider", &self.provider).field("model", &self.model).finish_non_exhaustive()
+        f.debug_struct("NewProvider")
+            .field("provider", &self.provider)
+            .field("model", &self.model)
+            .finish_non_exhaustive()
     }
 }
 
@@ -80,9 +82,8 @@ impl std::fmt::Debug for NewProvider {
 ///
 /// # Errors
 /// `INVALID_ARGS`.
-pub fn key(text: &SecretString) -> Result<Secret> {
-    let key = text.expose_secret().trim();
-    let wrong = match key {
+pub fn key(text: &str) -> Result<Secret> {
+    let wrong = match text.trim() {
         "" => "the key is empty",
         key if key.len() > MAX_KEY => "the input is too long for a key",
         key if !key.bytes().all(|b| b.is_ascii_graphic()) => "a key is one word without spaces or control characters",
@@ -245,13 +246,7 @@ impl Connector {
         self.connect_with(provider, Secret::Token(token)).await
     }
 
-    fn connected(
-        &self,
-        provider: &str,
-        definition: Definition,
-        listed: &[Listed],
-        why: String,
-    ) -> Result<NewProvider> {
+    fn connected(&self, provider: &str, definition: Definition, listed: &[Listed], why: String) -> Result<NewProvider> {
         // The usual model, as long as this account has it.
         let usual = definition.model.clone().filter(|it| listed.is_empty() || listed.iter().any(|m| m.name == *it));
         let first = || listed.iter().find(|it| it.may_answer()).map(|it| it.name.clone());
@@ -289,8 +284,8 @@ mod tests {
         assert_eq!(provider_of("sk-ant-api03-x"), Some("anthropic"));
         assert_eq!(provider_of("  gsk_x"), Some("groq"));
         assert_eq!(provider_of("sk-x"), None, "many servers have keys like this");
-        assert!(key(&"  sk-one-word\n".into()).is_ok());
-        let error = key(&"sk two words".into()).expect_err("two words");
+        assert!(key("  sk-one-word\n").is_ok());
+        let error = key("sk two words").expect_err("two words");
         assert!(!format!("{error:?}").contains("sk two"), "{error:?}");
     }
 }

@@ -164,6 +164,7 @@ impl TreeView {
             Notification::Sessions { all, forks_of: Some(own), .. } => self.set_family(all, own),
             Notification::Sessions { forks_of: None, .. }
             | Notification::Models { .. }
+            | Notification::Connecting(_)
             | Notification::Skills(_)
             | Notification::Diffs { .. }
             | Notification::Jobs(_)
