@@ -1,18 +1,21 @@
 //! Launches the terminal Presenter, and prints the answer and the resume command when it ends.
 
 use std::io::IsTerminal as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use pixir_core::event::SessionId;
-use pixir_core::provider::demo;
-use pixir_core::{Code, Error, Handle, Harness, Result};
+use pixir_core::layers::Settings;
+use pixir_core::provider::{Connector, demo};
+use pixir_core::{Code, Error, Handle, Harness, ProjectFile, Result, edit};
 use pixir_ui::theme::{Background, Depth};
 use pixir_ui::{
-    Clipboards, ComposerKeys, ComposerOptions, ExitSummary, Launch, LookOptions, Motion, MouseOwner, ReplayOptions,
-    ScreenMode, ScreenOptions, Start,
+    Clipboards, ComposerKeys, ComposerOptions, Connect, Demo, ExitSummary, Launch, LookOptions, Motion, MouseOwner,
+    ReplayOptions, SavePlace, ScreenMode, ScreenOptions, SettingsStore, Start,
 };
 
 use crate::cli::{Attendance, Cli, block_on};
+use crate::commands::demo::Audience;
 use crate::output::{chatter, clean};
 
 /// Which Session to open.
@@ -63,6 +66,26 @@ impl Open {
     }
 }
 
+/// The settings of the interface, in the user's file and the project's.
+struct SettingsFiles(Cli);
+
+impl SettingsStore for SettingsFiles {
+    fn read(&self) -> Result<Settings> {
+        self.0.all_settings()
+    }
+
+    fn save(&self, key: &str, value: &str, place: SavePlace) -> Result<PathBuf> {
+        match place {
+            SavePlace::User => {
+                let path = self.0.user_config()?;
+                edit::Change::of(&path, key, value)?.write()?;
+                Ok(path)
+            }
+            SavePlace::Project => ProjectFile::set(&self.0.workspace()?, &self.0.store(), key, value),
+        }
+    }
+}
+
 /// Whether stdin and stdout are a terminal that can move its cursor.
 pub(crate) fn is_possible(cli: &Cli) -> bool {
     let draws = !matches!(cli.environment.variable("TERM"), None | Some("" | "dumb"));
@@ -74,6 +97,7 @@ pub(crate) fn launch(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<L
     let workspace = cli.workspace()?;
     let (context, open, folder) = (cli.clone(), open.clone(), workspace.clone());
     let config = cli.config()?;
+    let connector = Connector::new(config.clone(), cli.environment.clone());
     Ok(Launch {
         workspace,
         home: cli.environment.variable("HOME").map(Into::into),
@@ -82,6 +106,7 @@ pub(crate) fn launch(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<L
             themes_folder: cli.themes_folder(),
             depth: depth(cli),
             background: background(cli),
+            notifications: config.screen.notifications.unwrap_or(true),
             motion: if config.screen.motion.unwrap_or(true) && !is_set(cli, "PIXIR_REDUCED_MOTION") {
                 Motion::Full
             } else {
@@ -110,7 +135,13 @@ pub(crate) fn launch(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<L
         keys: config.keys(),
         clipboards: Clipboards::of(|name| cli.environment.variable(name).is_some()),
         start: Start { skill: cli.options.skill.clone(), prompt, replay: None },
-        connect: Box::new(move || Box::pin(async move { context.harness(&folder, Attendance::Attended).await })),
+        settings: Arc::new(SettingsFiles(cli.clone())),
+        connector: Some(Arc::new(connector)),
+        demo: Demo { program: std::env::current_exe().ok(), pace: None },
+        connect: Arc::new(move || {
+            let (context, folder) = (context.clone(), folder.clone());
+            Box::pin(async move { context.harness(&folder, Attendance::Attended).await })
+        }),
         open: Box::new(move |harness| open.open_attended(harness)),
     })
 }
@@ -129,14 +160,24 @@ pub(crate) fn run(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<u8> 
 }
 
 /// Everything that the interface needs to start on the demo.
-pub(crate) fn demo_launch(cli: &Cli, folder: &Path) -> Result<Launch> {
-    let harness = crate::commands::demo::harness(cli, folder, demo::script())?;
+pub(crate) fn demo_launch(cli: &Cli, folder: &Path, audience: Audience) -> Result<Launch> {
+    let (harness, pace) = crate::commands::demo::harness(cli, folder, audience)?;
     Ok(Launch {
         workspace: folder.to_owned(),
         start: Start { prompt: Some(demo::PROMPT.into()), ..Start::default() },
-        connect: Box::new(move || Box::pin(async move { Ok(harness) })),
+        connector: None,
+        demo: Demo { program: None, pace: Some(pace) },
+        connect: offered(harness),
         open: Box::new(Harness::start),
         ..launch(cli, &Open::New, None)?
+    })
+}
+
+/// A Harness that is there already.
+fn offered(harness: Harness) -> Connect {
+    Arc::new(move || {
+        let harness = harness.clone();
+        Box::pin(async move { Ok(harness) })
     })
 }
 
@@ -146,7 +187,8 @@ pub(crate) fn replay_launch(cli: &Cli, id: &str, options: ReplayOptions) -> Resu
     Ok(Launch {
         workspace: harness.workspace().to_owned(),
         start: Start { replay: Some(options), ..Start::default() },
-        connect: Box::new(move || Box::pin(async move { Ok(harness) })),
+        connector: None,
+        connect: offered(harness),
         open: Box::new(move |harness| harness.open_read_only(&place.id)),
         ..launch(cli, &Open::New, None)?
     })
@@ -160,8 +202,8 @@ pub(crate) fn run_replay(cli: &Cli, id: &str, options: ReplayOptions) -> Result<
 
 /// Opens the terminal interface on the demo.
 pub(crate) fn run_demo(cli: &Cli, folder: &Path) -> Result<u8> {
-    let ExitSummary { signal, .. } = show(demo_launch(cli, folder)?)?;
-    say_after("this was the demo; `pixir doctor` shows how to connect a model");
+    let ExitSummary { signal, .. } = show(demo_launch(cli, folder, Audience::User)?)?;
+    say_after("this was the demo; start pixir in your own folder, and it shows how to connect a model");
     Ok(signal.map_or(0, |number| 128 + number))
 }
 

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pixir_core::event::{AssistantMessage, Mode, SessionId, SessionStarted, UserMessage};
+use pixir_core::layers::{Layer, Settings};
 use pixir_core::log::Log;
 use pixir_core::provider::Providers;
 use pixir_core::provider::script::{Script, Scripted, Step};
 use pixir_core::{Environment, Harness, Options, SessionDefaults};
 use pixir_ui::script::Driver;
-use pixir_ui::{ComposerKeys, ComposerOptions, Launch, LookOptions, ScreenOptions};
+use pixir_ui::{ComposerKeys, ComposerOptions, Launch, LookOptions, SavePlace, ScreenOptions, SettingsStore};
 use tempfile::TempDir;
 
 /// An answer without a call.
@@ -138,6 +139,11 @@ impl Pixir {
         without_estimate(&self.screen.screen())
     }
 
+    /// The user's configuration file.
+    pub(crate) fn settings(&self) -> String {
+        fs::read_to_string(self.folder.path().join("config.toml")).unwrap_or_default()
+    }
+
     fn log_path(&self) -> PathBuf {
         let id = self.screen.session().expect("a session is open").to_string();
         let logs = self.folder.path().join("home/sessions");
@@ -192,6 +198,22 @@ fn without_estimate(screen: &str) -> String {
     format!("{before}~{}{}", "N".repeat(digits), &after[digits..])
 }
 
+/// Settings of which only the user's file is there.
+struct Files(PathBuf);
+
+impl SettingsStore for Files {
+    fn read(&self) -> pixir_core::Result<Settings> {
+        let table = pixir_core::Config::load(&self.0)?;
+        let from = self.0.display().to_string();
+        Settings::merge(&[Layer { source: pixir_core::layers::Source::User, from, table }])
+    }
+
+    fn save(&self, key: &str, value: &str, _: SavePlace) -> pixir_core::Result<PathBuf> {
+        pixir_core::edit::Change::of(&self.0, key, value)?.write()?;
+        Ok(self.0.clone())
+    }
+}
+
 fn launch(folder: &TempDir, script: Script) -> Launch {
     let workspace = folder.path().join("app");
     let environment = std::env::vars().filter(|(name, _)| name == "PATH").collect();
@@ -214,6 +236,7 @@ fn launch(folder: &TempDir, script: Script) -> Launch {
             themes_folder: None,
             depth: pixir_ui::theme::Depth::True,
             background: pixir_ui::theme::Background::Dark,
+            notifications: true,
             motion: pixir_ui::Motion::Full,
         },
         screen: ScreenOptions::default(),
@@ -221,7 +244,13 @@ fn launch(folder: &TempDir, script: Script) -> Launch {
         keys: std::collections::BTreeMap::new(),
         clipboards: pixir_ui::Clipboards::default(),
         start: pixir_ui::Start::default(),
-        connect: Box::new(move || Box::pin(async move { harness })),
+        settings: Arc::new(Files(folder.path().join("config.toml"))),
+        connector: None,
+        demo: pixir_ui::Demo::default(),
+        connect: Arc::new(move || {
+            let harness = harness.clone();
+            Box::pin(async move { harness })
+        }),
         open: Box::new(Harness::start),
     }
 }

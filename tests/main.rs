@@ -100,6 +100,8 @@ mod stories {
     mod find; // searching the transcript
     mod frames; // screens as snapshots
     mod interface; // header, settings, skills, diff
+    mod configure; // settings that are changed in place
+    mod connect; // a model that is connected while pixir runs; the first screen
     mod keymap; // keys, hints, the palette
     mod large_answers; // long, wide and strange answers
     mod layout; // no region covers another

@@ -52,6 +52,17 @@ impl Seen {
     }
 }
 
+/// Reads the screen of a terminal.
+pub(crate) struct Reader(Arc<(Mutex<Seen>, Condvar)>);
+
+impl Reader {
+    /// The screen shows this text now.
+    pub(crate) fn shows(&self, text: &str) -> bool {
+        let it = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        it.is_whole() && it.parser.screen().contents().contains(text)
+    }
+}
+
 type Keys = Arc<Mutex<Box<dyn Write + Send>>>;
 
 /// The last query of a program that asks for the abilities of its terminal.
@@ -313,6 +324,11 @@ impl Terminal {
             wait::within(AGAIN, &mut holds)
         });
         assert!(pressed, "pressed in vain until {what}; the screen:\n{}", self.screen());
+    }
+
+    /// What the screen shows, for a condition that is checked while keys are sent.
+    pub(crate) fn reader(&self) -> Reader {
+        Reader(Arc::clone(&self.seen))
     }
 
     /// Waits until pixir accepts keys again: it treats a key directly after a paste as a part of the paste. Ctrl+L

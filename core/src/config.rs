@@ -13,6 +13,7 @@ use crate::protocol::event::{Mode, Toolset};
 use crate::protocol::remedy::Remedy;
 use crate::protocol::sandbox::Tier;
 
+pub mod catalogue; // every setting once: values, default, what it does
 pub mod credentials; // keys and tokens: found, stored, renewed, never printed
 pub mod edit; // one setting of a file set, with its comments kept
 pub mod layers; // files, environment and flags, merged
@@ -110,6 +111,8 @@ pub struct ScreenConfig {
     pub inline: bool,
     /// Progress indicators may be animated.
     pub motion: Option<bool>,
+    /// The terminal notifies the user when a Turn ends or asks and its window has no focus.
+    pub notifications: Option<bool>,
     /// The output suits a screen reader.
     pub reader: bool,
     /// The composer uses vim keys.
@@ -332,7 +335,7 @@ const KEYS: [&str; 15] = [
     "screen",
     "keys",
 ];
-const SCREEN_KEYS: [&str; 5] = ["mouse", "inline", "motion", "reader", "vim"];
+const SCREEN_KEYS: [&str; 6] = ["mouse", "inline", "motion", "notifications", "reader", "vim"];
 const PROVIDER_KEYS: [&str; 9] =
     ["preset", "dialect", "base_url", "api_key_env", "headers", "insecure", "issuer", "client_id", "scope"];
 const MODEL_KEYS: [&str; 5] = ["window", "max_output", "vision", "efforts", "price"];

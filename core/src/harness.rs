@@ -22,6 +22,8 @@ use crate::protocol::input::SettingsChange;
 use crate::protocol::remedy::{ModelNeed, Remedy};
 use crate::protocol::trust::Contributions;
 use crate::provider::choose::Providers;
+use crate::provider::connect::NewProvider;
+use crate::provider::shared::SharedProviders;
 use crate::sandbox::{Places, Sandbox};
 use crate::session::{Handle, LogAccess, Options, Services, Session};
 use crate::storage::blobs::Blobs;
@@ -107,7 +109,7 @@ impl Harness {
         let environment = environment.into();
         let services = Services {
             workspace: Arc::clone(&workspace),
-            providers,
+            providers: SharedProviders::new(providers),
             registry: builtin_tools([]),
             blobs: store.blobs(),
             environment,
@@ -144,7 +146,7 @@ impl Harness {
     pub fn start(&self) -> Result<Handle> {
         let id = SessionId::now();
         let mut log = Log::create_on(Arc::clone(&self.services.disk), &self.services.place(&id).log(), id.clone())?;
-        let providers = &self.services.providers;
+        let providers = self.services.providers.now();
         let (context, surroundings) = self.services.documents(self.beginning.mode, self.beginning.toolset);
         let started = SessionStarted {
             workspace: self.workspace().display().to_string(),
@@ -263,7 +265,7 @@ impl Harness {
     /// Settings that change when a Session is resumed: the user's, and another Provider where its own is not set up any more.
     fn change_for(&self, history: &History) -> Option<SettingsChange> {
         let now = &history.settings;
-        let providers = &self.services.providers;
+        let providers = self.services.providers.now();
         let mut change = self.beginning.resumed.clone();
         if change.provider.is_none() && providers.connect(&now.provider).is_err() {
             change.provider = Some(providers.provider.clone());
@@ -317,9 +319,18 @@ impl Harness {
         self.services.workspace.root()
     }
 
-    /// The Providers that Sessions can use.
-    pub fn providers(&self) -> &Arc<Providers> {
-        &self.services.providers
+    /// The Providers that Sessions can use now.
+    pub fn providers(&self) -> Arc<Providers> {
+        self.services.providers.now()
+    }
+
+    /// Gives another Provider to all Sessions, also to those that run, and chooses it for new ones. A Session goes on with
+    /// its own until an `Input::Set` names the new one.
+    ///
+    /// # Errors
+    /// `CONFIG_INVALID` while the answers of models are recorded.
+    pub fn connect(&self, new: NewProvider) -> Result<()> {
+        self.services.providers.add(new)
     }
 
     /// The tools that Sessions offer.

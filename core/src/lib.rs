@@ -44,8 +44,8 @@ pub use protocol::{call_info, error, event, input, now, remedy, rule, tool_spec,
 
 // Sessions that run.
 pub use config::{
-    CompactionConfig, Config, Environment, LimitsConfig, Patience, RequestsConfig, SummaryAuthor, credentials, edit,
-    layers, project::PROJECT_KEYS,
+    CompactionConfig, Config, Environment, LimitsConfig, Patience, RequestsConfig, SummaryAuthor, catalogue,
+    credentials, edit, layers, project::PROJECT_KEYS,
 };
 pub use harness::{Harness, SessionDefaults, builtin_tools};
 pub use session::watch::Watch;

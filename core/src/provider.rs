@@ -41,20 +41,25 @@ pub(crate) mod stream; // bytes → events → an answer
 
 // The available Providers.
 pub(crate) mod choose; // chooses the Provider from flags, configuration, environment and local servers
+pub(crate) mod connect; // another Provider while pixir runs: a key, a local server, a sign-in
 pub(crate) mod device_login; // sign-in on another device, and token renewal
 pub mod demo; // the built-in Provider, which needs no setup
 pub(crate) mod models; // windows, efforts and prices of models
 pub(crate) mod preset; // presets of the usual servers
 pub(crate) mod record; // records answers as a script
 pub mod script; // replays the answers in a script file
+mod offered; // the models that the user can choose
 mod setup; // builds the available Providers
+pub(crate) mod shared; // the Providers that all Sessions of a workspace use now
 
 pub use body::RequestBody;
 pub use choose::{ProviderSelection, Providers};
-pub use device_login::Issuer;
+pub use connect::{Account, Connector, LocalServer, MAX_KEY, NewProvider, key, provider_of};
+pub use device_login::{Invitation, Issuer};
 pub use dialect::Dialect;
 pub use listing::Listed;
 pub use models::{ModelInfo, known_at};
+pub use offered::{ModelOffer, Offered};
 pub use preset::PRESETS;
 pub use stream::{MAX_EVENT, hear};
 

@@ -371,7 +371,7 @@ impl Session {
 
     async fn set(&mut self, change: SettingsChange) -> Result<Accepted> {
         if let Some(provider) = &change.provider {
-            self.services.providers.connect(provider)?;
+            self.services.providers.now().connect(provider)?;
         }
         let effort = change.effort.as_deref().map(Effort::parse).transpose()?;
         self.record(None, SettingsChanged::from(change).into()).await?;
@@ -384,7 +384,7 @@ impl Session {
     /// Models take different efforts. This says which one the model gets instead, if it is another.
     fn effort_notice(&self, effort: Effort) -> Option<String> {
         let Settings { provider, model, .. } = &self.history.settings;
-        match self.services.providers.facts(provider, model).effort(Some(effort.name())) {
+        match self.services.providers.now().facts(provider, model).effort(Some(effort.name())) {
             Some(asked) if asked == effort.name() => None,
             Some(asked) => Some(format!("{model} does not know the effort {}; it gets {asked} instead", effort.name())),
             None => Some(format!("{model} does not let you set an effort")),

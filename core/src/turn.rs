@@ -127,8 +127,8 @@ impl Turn {
         let mut has_spoken = false;
         // A resumed Session, or one that has changed its model, may talk to a server that nobody has asked yet.
         let (provider, model) = &self.model;
-        self.services.providers.prepared().await;
-        self.services.providers.learn_window(provider, model).await;
+        self.services.providers.now().prepared().await;
+        self.services.providers.now().learn_window(provider, model).await;
         self.offer_skills().await?;
         loop {
             if limits.max_rounds.is_some_and(|most| rounds >= most) {

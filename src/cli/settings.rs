@@ -23,6 +23,14 @@ impl Cli {
         self.environment.user_folder.as_ref().map(|folder| folder.join("config.toml"))
     }
 
+    /// The same, where something is to be written.
+    pub(crate) fn user_config(&self) -> Result<PathBuf> {
+        self.config_path().ok_or_else(|| {
+            let message = "there is no home folder, so there is no config.toml";
+            Error::new(Code::ConfigInvalid, message, "set HOME or PIXIR_CONFIG_HOME")
+        })
+    }
+
     /// The settings in force, without the flags that have a name of their own.
     pub(crate) fn settings(&self) -> Result<Settings> {
         Settings::merge(&self.layers()?)

@@ -1,23 +1,17 @@
 //! `pixir auth`: store, show and remove provider keys.
 
 use std::io::{IsTerminal as _, Read as _};
-use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use pixir_core::credentials::{Credential, Secret, Source, Token, Vault};
 use pixir_core::error::nearest;
-use pixir_core::provider::{Issuer, PRESETS, Providers};
+use pixir_core::provider::{Connector, Issuer, MAX_KEY, key};
 use pixir_core::{Code, Config, Error, Result};
 use serde_json::json;
 
 use crate::cli::{Cli, block_on};
 use crate::output::{Output, chatter, exit_code};
-
-/// The longest key, in bytes.
-const MAX_KEY: u64 = 16 << 10;
-/// How long a server may take to accept or refuse a key.
-const CHECK_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuthCommand {
@@ -60,31 +54,24 @@ pub(crate) struct LoginArgs {
 
 pub(super) fn run(cli: &Cli, command: AuthCommand) -> Result<u8> {
     let config = cli.own_config()?;
+    let connector = Connector::new(config.clone(), cli.environment.clone());
     match command {
-        AuthCommand::Login(args) => block_on(login(cli, &config, args)),
-        AuthCommand::Status { provider } => status(cli, &config, provider),
-        AuthCommand::Logout { provider } => logout(cli, &config, provider),
+        AuthCommand::Login(args) => block_on(login(cli, &config, &connector, args)),
+        AuthCommand::Status { provider } => status(cli, &connector, provider),
+        AuthCommand::Logout { provider } => logout(cli, &connector, provider),
     }
 }
 
-/// Providers that take a key: the built-in ones and those of the configuration.
-fn names(config: &Config) -> Vec<String> {
-    let built_in = PRESETS.iter().filter(|it| it.key_variable.is_some()).map(|it| it.name.to_owned());
-    let mut names: Vec<String> = built_in.chain(config.providers.keys().cloned()).collect();
+/// Providers that take a key, by name.
+fn names(connector: &Connector) -> Vec<String> {
+    let mut names = connector.names();
     names.sort();
-    names.dedup();
     names
 }
 
-/// The environment variable that can hold the Provider's key.
-fn variable<'a>(provider: &str, config: &'a Config) -> Option<&'a str> {
-    let configured = config.providers.get(provider).and_then(|it| it.api_key_env.as_deref());
-    configured.or_else(|| PRESETS.iter().find(|it| it.name == provider)?.key_variable)
-}
-
 /// Checks the name of a Provider; `subcommand` is the one that the error suggests again.
-fn check_name(provider: Option<String>, config: &Config, subcommand: &str) -> Result<String> {
-    let names = names(config);
+fn check_name(provider: Option<String>, connector: &Connector, subcommand: &str) -> Result<String> {
+    let names = names(connector);
     let Some(provider) = provider else {
         let message = format!("name a provider, one of: {}", names.join(", "));
         return Err(Error::new(Code::Usage, message, format!("pixir auth {subcommand} {}", names[0])));
@@ -100,17 +87,17 @@ fn check_name(provider: Option<String>, config: &Config, subcommand: &str) -> Re
     Err(Error::new(Code::ConfigInvalid, message, fix).with("input", provider))
 }
 
-async fn login(cli: &Cli, config: &Config, args: LoginArgs) -> Result<u8> {
+async fn login(cli: &Cli, config: &Config, connector: &Connector, args: LoginArgs) -> Result<u8> {
     let dry_run = cli.options.dry_run;
-    let provider = check_name(args.provider.clone(), config, "login")?;
+    let provider = check_name(args.provider.clone(), connector, "login")?;
     let secret = if args.device {
         Secret::Token(sign_in(&provider, &args, config, &cli.output).await?)
     } else {
-        Secret::Key(read_key(&provider)?.into())
+        read_key(&provider)?
     };
     let vault = Vault::new(&cli.environment);
     let credential = vault.hold(&provider, secret);
-    let models = if args.offline { None } else { Some(count_models(cli, config, &provider, &credential).await?) };
+    let models = if args.offline { None } else { Some(count_models(connector, &provider, &credential).await?) };
     // The test may have renewed a token, so the credential is stored, not the secret from above.
     let source = if dry_run { None } else { Some(vault.save(&provider, &credential.secret())?) };
     let place =
@@ -127,29 +114,22 @@ async fn login(cli: &Cli, config: &Config, args: LoginArgs) -> Result<u8> {
         json!({ "ok": true, "dry_run": dry_run, "provider": provider, "kept_in": place, "tested": models.is_some() }),
         &format!("{stored}{tested}"),
     );
-    if let Some(variable) = set_variable(cli, config, &provider) {
+    if let Some(variable) = connector.set_variable(&provider) {
         cli.output.aside(&format!("{variable} is set too, and takes precedence over the stored key"));
     }
     Ok(0)
 }
 
-/// The variable of the Provider's key, if the environment sets it.
-fn set_variable<'a>(cli: &Cli, config: &'a Config, provider: &str) -> Option<&'a str> {
-    variable(provider, config).filter(|name| cli.environment.variable(name).is_some())
-}
-
 /// Tests the key: asks the server for its models, with this key only.
-async fn count_models(cli: &Cli, config: &Config, provider: &str, credential: &Credential) -> Result<usize> {
-    let providers = Providers::with_secret(provider, credential.clone(), config, &cli.environment)?;
-    let endpoint = providers.endpoint(provider).expect("with_secret configures this provider");
-    endpoint.check(CHECK_TIMEOUT).await.map_err(|e| {
+async fn count_models(connector: &Connector, provider: &str, credential: &Credential) -> Result<usize> {
+    connector.check(provider, credential).await.map_err(|e| {
         let refused = e.code == Code::AuthRequired;
         let fix = if refused { "use another key" } else { "--offline stores the key without testing it" };
         Error { message: format!("{}; the key was not stored", e.message), remedy: fix.into(), ..e }
     })
 }
 
-fn read_key(provider: &str) -> Result<String> {
+fn read_key(provider: &str) -> Result<Secret> {
     let failed = |e: std::io::Error| {
         Error::new(Code::StdinError, format!("read the key: {e}"), format!("pipe it: … | pixir auth login {provider}"))
     };
@@ -157,25 +137,11 @@ fn read_key(provider: &str) -> Result<String> {
         rpassword::prompt_password(format!("key for {provider} (not echoed): ")).map_err(failed)?
     } else {
         let mut text = String::new();
-        std::io::stdin().lock().take(MAX_KEY + 1).read_to_string(&mut text).map_err(failed)?;
+        std::io::stdin().lock().take(MAX_KEY as u64 + 1).read_to_string(&mut text).map_err(failed)?;
         text
     };
-    let key = text.trim();
-    let wrong = match key {
-        "" => Some("the key is empty"),
-        key if key.len() as u64 > MAX_KEY => Some("the input is too long for a key"),
-        key if !key.bytes().all(|b| b.is_ascii_graphic()) => {
-            Some("a key is one word without spaces or control characters")
-        }
-        _ => None,
-    };
-    match wrong {
-        None => Ok(key.to_owned()),
-        // The error does not repeat the input: it may be a real key with a typo.
-        Some(wrong) => {
-            Err(Error::new(Code::InvalidArgs, wrong, format!("printf %s \"$KEY\" | pixir auth login {provider}")))
-        }
-    }
+    let again = || format!("printf %s \"$KEY\" | pixir auth login {provider}");
+    key(&text).map_err(|e| Error { remedy: again().into(), ..e })
 }
 
 async fn sign_in(provider: &str, args: &LoginArgs, config: &Config, output: &Output) -> Result<Token> {
@@ -207,20 +173,20 @@ async fn sign_in(provider: &str, args: &LoginArgs, config: &Config, output: &Out
     invitation.wait().await
 }
 
-fn status(cli: &Cli, config: &Config, provider: Option<String>) -> Result<u8> {
+fn status(cli: &Cli, connector: &Connector, provider: Option<String>) -> Result<u8> {
     let output = &cli.output;
     let vault = Vault::new(&cli.environment);
     let only = match provider {
         Some(name) if vault.names()?.contains(&name) => Some(name),
-        other => other.map(|name| check_name(Some(name), config, "status")).transpose()?,
+        other => other.map(|name| check_name(Some(name), connector, "status")).transpose()?,
     };
     let now = Timestamp::now();
     let (mut rows, mut lines) = (Vec::new(), Vec::new());
-    let mut all = names(config);
+    let mut all = names(connector);
     // A key stays stored when its provider leaves the configuration.
-    all.extend(vault.names()?.into_iter().filter(|name| !names(config).contains(name)));
+    all.extend(vault.names()?.into_iter().filter(|name| !connector.names().contains(name)));
     for name in all.into_iter().filter(|name| only.as_ref().is_none_or(|only| only == name)) {
-        let variable = variable(&name, config);
+        let variable = connector.variable(&name);
         let credential = vault.find(&name, variable, &cli.environment)?;
         let expired =
             credential.as_ref().is_some_and(|it| it.expires().is_some_and(|end| end <= now) && !it.can_renew());
@@ -265,13 +231,13 @@ fn status(cli: &Cli, config: &Config, provider: Option<String>) -> Result<u8> {
     Ok(code)
 }
 
-fn logout(cli: &Cli, config: &Config, provider: Option<String>) -> Result<u8> {
+fn logout(cli: &Cli, connector: &Connector, provider: Option<String>) -> Result<u8> {
     let dry_run = cli.options.dry_run;
     let vault = Vault::new(&cli.environment);
     // A stored key can be removed after its provider left the configuration.
     let provider = match provider {
         Some(name) if vault.names()?.contains(&name) => name,
-        other => check_name(other, config, "logout")?,
+        other => check_name(other, connector, "logout")?,
     };
     let removed = if dry_run { vault.holds(&provider)? } else { vault.remove(&provider)? };
     let text = match (removed, dry_run) {
@@ -280,7 +246,7 @@ fn logout(cli: &Cli, config: &Config, provider: Option<String>) -> Result<u8> {
         (false, _) => format!("no key for {provider} is stored"),
     };
     cli.output.either(json!({ "ok": true, "dry_run": dry_run, "provider": provider, "forgotten": removed }), &text);
-    if let Some(variable) = set_variable(cli, config, &provider) {
+    if let Some(variable) = connector.set_variable(&provider) {
         cli.output.aside(&format!("{variable} is still set, and pixir still uses it"));
     }
     Ok(0)

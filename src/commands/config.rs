@@ -1,11 +1,10 @@
 //! `pixir config`: settings, and where each comes from.
 
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use pixir_core::layers::{Setting, Source};
-use pixir_core::{Code, Config, Error, ProjectFile, Result, edit, error};
+use pixir_core::{Code, Error, ProjectFile, Result, catalogue, edit, error};
 use serde_json::{Value, json};
 
 use crate::cli::Cli;
@@ -106,7 +105,8 @@ fn origin(it: &Setting) -> String {
 fn document(it: &Setting) -> Value {
     let value = if is_hidden(it) { Some(json!("(hidden)")) } else { it.value.as_ref().map(|it| json!(it)) };
     let from = Some(&it.from).filter(|from| !from.is_empty());
-    json!({ "key": it.key, "value": value, "source": it.source.name(), "from": from })
+    let about = catalogue::spec(&it.key).map(|spec| spec.about);
+    json!({ "key": it.key, "value": value, "source": it.source.name(), "from": from, "about": about })
 }
 
 fn show(cli: &Cli) -> Result<u8> {
@@ -146,43 +146,16 @@ fn get(cli: &Cli, args: &GetArgs) -> Result<u8> {
 }
 
 fn set(cli: &Cli, args: &SetArgs) -> Result<u8> {
-    let Some(path) = cli.config_path() else {
-        let message = "there is no home folder, so there is no config.toml";
-        return Err(Error::new(Code::ConfigInvalid, message, "set HOME or PIXIR_CONFIG_HOME"));
-    };
-    let failed = |e: std::io::Error| {
-        let message = format!("write {}: {e}", path.display());
-        Error::new(Code::WriteFailed, message, "make the file and its folder writable")
-    };
-    Config::load(&path)?;
-    let before = match std::fs::read_to_string(&path) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
-        text => text.map_err(failed)?,
-    };
-    let after = edit::set(&before, &args.key, &args.value)
-        .map_err(|e| Error { message: format!("{}: {}", path.display(), e.message), ..e })?;
-    if !cli.options.dry_run && after != before {
-        write(&path, &after).map_err(failed)?;
+    let path = cli.user_config()?;
+    let change = edit::Change::of(&path, &args.key, &args.value)?;
+    if !cli.options.dry_run {
+        change.write()?;
     }
     let would = if cli.options.dry_run { "would set " } else { "" };
     let file = path.display().to_string();
     let document = json!({ "ok": true, "dry_run": cli.options.dry_run, "key": args.key, "file": file });
     cli.output.either(document, &format!("{would}{} in {file}", args.key));
     Ok(0)
-}
-
-/// Replaces a file as a whole. Where it is a symlink, as with files that are kept in a repository, its target is replaced.
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)?;
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    if let Ok(old) = std::fs::metadata(&path) {
-        file.as_file().set_permissions(old.permissions())?;
-    }
-    file.as_file().sync_all()?;
-    file.persist(&path).map(drop).map_err(|e| e.error)
 }
 
 fn path(cli: &Cli) -> Result<u8> {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pixir_core::layers::Settings;
-use pixir_core::provider::script::{Script, Scripted};
+use pixir_core::provider::script::Pace;
 use pixir_core::provider::{Providers, demo};
 use pixir_core::{Code, Environment, Error, Harness, Input, Result};
 use tempfile::TempDir;
@@ -23,8 +23,17 @@ pub(crate) struct Sample {
     _folder: TempDir,
 }
 
+/// Who watches the demo.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Audience {
+    /// A user at a terminal, who reads along and decides about the edits.
+    User,
+    /// A program or a pipe: nothing waits, and nobody is asked unless `--mode` says so.
+    Program,
+}
+
 impl Sample {
-    pub(crate) fn new(cli: &Cli) -> Result<Sample> {
+    pub(crate) fn new(cli: &Cli, audience: Audience) -> Result<Sample> {
         let failed = |e: std::io::Error| {
             Error::new(
                 Code::WriteFailed,
@@ -37,13 +46,14 @@ impl Sample {
         demo::write_sample(&workspace).map_err(failed)?;
         let options = &cli.options;
         let options = RunOptions {
-            write: options.mode.is_none(),
+            write: options.mode.is_none() && audience == Audience::Program,
             mode: options.mode.clone(),
             dry_run: options.dry_run,
             headless: options.headless,
             no_input: options.no_input,
             theme: options.theme.clone(),
             inline: options.inline,
+            allow: vec![demo::RULE.to_owned()],
             ..RunOptions::default()
         };
         let environment = Environment { home: folder.path().join("state"), ..cli.environment.clone() };
@@ -53,14 +63,14 @@ impl Sample {
 
 pub(super) fn run(cli: &Cli) -> Result<u8> {
     cli.start_diagnostics();
-    let sample = Sample::new(cli)?;
+    let is_watched = !cli.options.headless && !cli.output.is_json() && terminal::is_possible(cli);
+    let audience = if is_watched { Audience::User } else { Audience::Program };
+    let sample = Sample::new(cli, audience)?;
     let Sample { workspace, cli, .. } = &sample;
-    if !cli.options.headless && !cli.output.is_json() && terminal::is_possible(cli) {
+    if is_watched {
         return terminal::run_demo(cli, workspace);
     }
-    let mut script = demo::script();
-    script.pace_ms = 0;
-    let harness = harness(cli, workspace, script)?;
+    let (harness, _) = harness(cli, workspace, audience)?;
     block_on(async {
         let handle = harness.start()?;
         let prompt = Input::Prompt(demo::PROMPT.into());
@@ -79,12 +89,18 @@ pub(super) fn run(cli: &Cli) -> Result<u8> {
     })
 }
 
-/// A Harness in which the script plays the model.
-pub(crate) fn harness(cli: &Cli, workspace: &Path, script: Script) -> Result<Harness> {
-    let mut providers = Providers::only("demo", demo::MODEL, Arc::new(Scripted::new(script)));
+/// A Harness in which the script plays the model, and the waits of its answers.
+pub(crate) fn harness(cli: &Cli, workspace: &Path, audience: Audience) -> Result<(Harness, Arc<Pace>)> {
+    let script = match audience {
+        Audience::User => demo::script(),
+        Audience::Program => demo::script().without_waits(),
+    };
+    let guide = demo::Guide::new(script);
+    let pace = guide.pace();
+    let mut providers = Providers::only("demo", demo::MODEL, Arc::new(guide));
     cli.record(&mut providers)?;
-    // Without --mode the demo allows every call, so there is nothing to answer.
-    let attended = cli.options.mode.is_some() && !cli.options.headless;
+    // A program that sets no mode allows every call, so there is nothing to answer.
+    let attended = (audience == Audience::User || cli.options.mode.is_some()) && !cli.options.headless;
     let attendance = if attended { Attendance::Attended } else { Attendance::Unattended };
-    cli.assemble(workspace, attendance, &Settings::default(), providers)
+    Ok((cli.assemble(workspace, attendance, &Settings::default(), providers)?, pace))
 }

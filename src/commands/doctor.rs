@@ -149,7 +149,7 @@ async fn reachable(providers: &Providers) -> Finding {
         return pass("online", format!("{name} is built in"));
     };
     match endpoint.check(Duration::from_secs(10)).await {
-        Ok(models) => pass("online", format!("{name} lists {models} models")),
+        Ok(models) => pass("online", format!("{name} lists {} models", models.len())),
         Err(e) => fail("online", e.message, &remedies::word(&e.remedy)),
     }
 }

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use pixir_core::{Code, Error, Result};
 use pixir_ui::script::{self, Driver, Line};
 
-use super::demo::Sample;
+use super::demo::{Audience, Sample};
 use crate::cli::{Cli, block_on};
 use crate::output::{Output, count};
 use crate::terminal::{self, Open};
@@ -56,9 +56,9 @@ pub(super) fn run(cli: &Cli, args: &TuiArgs) -> Result<u8> {
         Error::new(Code::Usage, format!("`{}` is not a size", args.size), "columns and rows, such as 120x40")
     })?;
     // Dropping the sample deletes its repository, so it outlives the screen.
-    let sample = if args.demo { Some(Sample::new(cli)?) } else { None };
+    let sample = if args.demo { Some(Sample::new(cli, Audience::Program)?) } else { None };
     let launch = match &sample {
-        Some(it) => terminal::demo_launch(&it.cli, &it.workspace)?,
+        Some(it) => terminal::demo_launch(&it.cli, &it.workspace, Audience::Program)?,
         None => terminal::launch(cli, &Open::New, None)?,
     };
     block_on(async {

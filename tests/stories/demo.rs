@@ -85,15 +85,30 @@ fn timeless(line: &Value) -> Value {
     line
 }
 
+/// Broken builds: the demo edits without asking; a key does not skip the waits, which take most of a minute.
 #[test]
-fn demo_on_a_terminal_runs_the_interface() {
+fn demo_on_a_terminal_asks_before_its_edits_and_a_key_skips_its_waits() {
     let shell = Shell::new(&[]);
     let mut terminal = Terminal::start(&shell, &["demo"], 100, 40);
-    terminal.wait_for("all three tests pass");
+    // Ctrl+End only scrolls, so what it does is to skip the wait.
+    let wait_for = |terminal: &mut Terminal, text: &str| {
+        let reader = terminal.reader();
+        terminal.press_until("\x1b[1;5F", text, || reader.shows(text));
+    };
+    let edits =
+        [("+     echo $(($(sum", "With one number the old code"), ("+ check \"average of one\"", "Now the tests again")];
+    for (hunk, next) in edits {
+        wait_for(&mut terminal, hunk);
+        wait_for(&mut terminal, "Alt+Y");
+        let header = terminal.screen().lines().next().expect("a header").to_owned();
+        assert!(header.contains(" demo ") && !header.contains("pixir-demo") && header.ends_with("ask"), "{header}");
+        let reader = terminal.reader();
+        terminal.press_until("\x1by", "the edit is allowed", || reader.shows(next));
+    }
+    wait_for(&mut terminal, "all three tests pass");
     terminal.send("/diff\r");
-    terminal.wait_for("Changes of this turn");
     terminal.wait_for("average of one");
-    terminal.send("q\x04");
+    terminal.send("\x1b\x04");
     let left = terminal.end();
     left.assert_sane();
     assert_eq!(left.code, 0);

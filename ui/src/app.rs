@@ -1,11 +1,12 @@
 //! The interface without a terminal: the State, the Session, and background work that reports back.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::future::BoxFuture;
 use pixir_core::event::{SessionId, Severity, Status};
+use pixir_core::provider::Connector;
 use pixir_core::{Code, Error, Event, Handle, Harness, Input, Live, Result, Watch};
 use tokio::sync::mpsc;
 
@@ -14,9 +15,9 @@ use crate::input::keymap::Keymap;
 use crate::render::highlight::Highlighter;
 use crate::state::{Connection, Effect, Now, State};
 use crate::terminal::key::KeyEvent;
-use crate::terminal::{MouseOwner, ScreenMode, TerminalEvent, TerminalReply};
+use crate::terminal::{ScreenMode, TerminalEvent, TerminalReply};
 use crate::theme::contrast::luminance;
-use crate::theme::{Background, Depth, Theme};
+use crate::theme::{Background, Theme};
 use crate::transcript::Cell;
 use crate::transcript::reading::find;
 use crate::transcript::replay::{Replay, ReplayOptions};
@@ -25,7 +26,9 @@ use crate::update::{self, events, settings};
 mod background; // background tasks and their results
 pub(crate) mod clipboard; // copied text, pasted images
 mod editor; // the user's own editor
+mod connecting; // Providers that the user connects; settings that are read and saved
 mod farewell; // the last answer, for the main screen
+mod launch; // everything that the interface needs to start
 mod presence; // window title, progress, notifications
 mod run; // the loop on the real terminal
 mod saved_draft; // the draft on disk, for after a crash
@@ -33,112 +36,18 @@ mod themes; // the user's theme files
 
 use background::{BackgroundEvent, FailedTask};
 use clipboard::Clipboards;
+use connecting::Attempt;
 use editor::Editing;
 pub use farewell::ExitAnswer;
+pub use launch::{
+    ComposerKeys, ComposerOptions, Connect, Demo, Launch, LookOptions, Motion, Opener, ScreenOptions, SettingsStore,
+    Start,
+};
 pub use run::run;
 use saved_draft::SavedDraft;
 
-/// How long a server may take to list its models.
-const MODELS_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long the exit waits for the Session to record what it has already received.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(100);
-
-/// Opens a Session of a workspace.
-pub type Opener = Box<dyn FnOnce(&Harness) -> Result<Handle> + Send>;
-
-/// Everything that the interface needs to start.
-pub struct Launch {
-    /// The workspace's root folder.
-    pub workspace: PathBuf,
-    /// The user's home folder, which the header shows as `~`.
-    pub home: Option<PathBuf>,
-    /// Theme and colours.
-    pub look: LookOptions,
-    /// How the terminal is used.
-    pub screen: ScreenOptions,
-    /// How the user writes.
-    pub composer: ComposerOptions,
-    /// `[keys]` of the configuration: keys by the name of their action.
-    pub keys: BTreeMap<String, Vec<String>>,
-    /// The ways to a clipboard.
-    pub clipboards: Clipboards,
-    /// What happens once the Session is open.
-    pub start: Start,
-    /// Finds Providers and the workspace. Runs after the first frame.
-    pub connect: Box<dyn FnOnce() -> BoxFuture<'static, Result<Harness>> + Send>,
-    /// Opens the first Session.
-    pub open: Opener,
-}
-
-/// Theme and colours.
-#[derive(Debug, Clone)]
-pub struct LookOptions {
-    /// The theme's name.
-    pub theme: String,
-    /// The folder of the user's own themes.
-    pub themes_folder: Option<PathBuf>,
-    /// How many colours the terminal shows.
-    pub depth: Depth,
-    /// The terminal's background according to the environment. The interface also queries the terminal.
-    pub background: Background,
-    /// Whether the spinner moves.
-    pub motion: Motion,
-}
-
-/// How the terminal is used.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct ScreenOptions {
-    /// Where the interface is drawn.
-    pub mode: ScreenMode,
-    /// The receiver of clicks and the wheel.
-    pub mouse: MouseOwner,
-}
-
-/// How the user writes.
-#[derive(Debug, Clone)]
-pub struct ComposerOptions {
-    /// Which keys edit the draft.
-    pub keys: ComposerKeys,
-    /// The command line of the user's own editor.
-    pub editor: String,
-}
-
-/// Whether progress is shown by movement.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Motion {
-    /// The spinner moves.
-    #[default]
-    Full,
-    /// Only the clock changes, once a second.
-    Reduced,
-}
-
-/// Which keys edit the draft.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ComposerKeys {
-    /// The keys of most editors and shells.
-    #[default]
-    Standard,
-    /// The keys of vim.
-    Vim,
-}
-
-/// What happens once the first Session is open.
-#[derive(Debug, Clone, Default)]
-pub struct Start {
-    /// A skill to activate, before the prompt.
-    pub skill: Option<String>,
-    /// A prompt to send.
-    pub prompt: Option<String>,
-    /// Replay the Session instead of continuing it.
-    pub replay: Option<ReplayOptions>,
-}
-
-impl std::fmt::Debug for Launch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Launch").field("workspace", &self.workspace).field("look", &self.look).finish_non_exhaustive()
-    }
-}
 
 /// The data for the last lines on the main screen, after the interface has closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -195,6 +104,13 @@ pub(crate) struct App {
     /// Why the current theme cannot be loaded any more.
     theme_error: Option<String>,
     replay: Option<ReplayOptions>,
+    settings: Arc<dyn SettingsStore>,
+    connector: Option<Arc<Connector>>,
+    demo: Demo,
+    connect: Connect,
+    attempt: Attempt,
+    /// The user wants to watch the demo.
+    pub(crate) wants_demo: bool,
     done: bool,
 }
 
@@ -204,7 +120,21 @@ impl App {
     /// # Errors
     /// `CONFIG_INVALID` if the theme does not exist, or a key has two meanings.
     pub(crate) fn new(launch: Launch) -> Result<App> {
-        let Launch { workspace, home, look, screen, composer, keys, clipboards, start, connect, open } = launch;
+        let Launch {
+            workspace,
+            home,
+            look,
+            screen,
+            composer,
+            keys,
+            clipboards,
+            start,
+            settings,
+            connector,
+            demo,
+            connect,
+            open,
+        } = launch;
         let theme = Theme::load(&look.theme, look.themes_folder.as_deref(), look.depth, look.background)?;
         let (sender, results) = mpsc::unbounded_channel();
         let coloured = sender.clone();
@@ -217,6 +147,10 @@ impl App {
             state.composer.with_vim();
         }
         state.look.animate = look.motion == Motion::Full;
+        state.terminal.notifies = look.notifications;
+        state.keys.own = keys;
+        state.session.can_connect = connector.is_some();
+        state.session.is_demo = demo.pace.is_some();
         state.look.screen_reader = screen.mode == ScreenMode::ScreenReader;
         if screen.mode != ScreenMode::Whole {
             state.printing.inline = true;
@@ -256,9 +190,15 @@ impl App {
             themes_folder: look.themes_folder,
             theme_error: None,
             replay: start.replay,
+            settings,
+            connector,
+            demo,
+            connect,
+            attempt: Attempt::default(),
+            wants_demo: false,
             done: false,
         };
-        app.spawn(async move { BackgroundEvent::Connected(Box::new(connect().await)) });
+        app.connect();
         app.read_branch();
         Ok(app)
     }
@@ -285,8 +225,11 @@ impl App {
                 | Effect::FindFiles(_)
                 | Effect::Edit
                 | Effect::Copy(_)
+                | Effect::Connect(_)
                 | Effect::ListThemes
+                | Effect::LoadSettings
                 | Effect::ReadBranch
+                | Effect::SaveSetting { .. }
                 | Effect::SetTheme(_)
                 | Effect::RestoreTheme(_)
                 | Effect::Quit => false,
@@ -327,13 +270,10 @@ impl App {
                         self.spawn_on_session(move || BackgroundEvent::Sessions(harness.sessions(), forks_of));
                     }
                 }
-                Effect::LoadModels => {
-                    if let Some(harness) = self.harness.clone() {
-                        self.spawn(
-                            async move { BackgroundEvent::Models(harness.providers().models(MODELS_TIMEOUT).await) },
-                        );
-                    }
-                }
+                Effect::LoadModels => self.load_models(),
+                Effect::LoadSettings => self.load_settings(),
+                Effect::SaveSetting { key, value, place } => self.save_setting(key, value, place),
+                Effect::Connect(order) => self.order(order),
                 Effect::LoadSkills => self.load_skills(),
                 Effect::LoadOffers => self.load_offers(),
                 Effect::Find { number, text } => {
@@ -463,10 +403,17 @@ impl App {
         editing.map_err(|why| self.state.say(why)).ok()
     }
 
-    /// Takes over the draft from the editor that has ended.
-    pub(crate) fn end_editing(&mut self, written: std::result::Result<String, String>) {
+    /// Starts the demo on this terminal, or shows why that is not possible.
+    pub(crate) fn begin_demo(&mut self) -> Option<Editing> {
+        let program = self.demo.program.clone()?;
+        Editing::show(&program, "demo").map_err(|why| self.state.say(why)).ok()
+    }
+
+    /// Takes over the draft from the editor that has ended; a program without a draft leaves it as it is.
+    pub(crate) fn end_editing(&mut self, written: std::result::Result<Option<String>, String>) {
         match written {
-            Ok(text) => self.state.composer.set(&text),
+            Ok(Some(text)) => self.state.composer.set(&text),
+            Ok(None) => {}
             Err(why) => self.state.say(why),
         }
         self.save_soon = true;
@@ -517,7 +464,10 @@ impl App {
     pub(crate) async fn on_terminal(&mut self, event: TerminalEvent) {
         self.state.now = Now::read();
         let effects = match event {
-            TerminalEvent::Key(key) => update::on_key(&mut self.state, key),
+            TerminalEvent::Key(key) => {
+                self.hurry_demo();
+                update::on_key(&mut self.state, key)
+            }
             TerminalEvent::Paste(text) => update::on_paste(&mut self.state, &text),
             // A mouse event that changes nothing must not ask for a frame.
             TerminalEvent::Mouse(mouse) => match update::on_mouse(&mut self.state, mouse) {

@@ -24,9 +24,10 @@ pub mod theme; // colours by meaning
 
 pub use app::clipboard::Clipboards;
 pub use app::{
-    ComposerKeys, ComposerOptions, ExitAnswer, ExitSummary, Launch, LookOptions, Motion, Opener, ScreenOptions, Start,
-    run,
+    ComposerKeys, ComposerOptions, Connect, Demo, ExitAnswer, ExitSummary, Launch, LookOptions, Motion, Opener,
+    ScreenOptions, SettingsStore, Start, run,
 };
 pub use input::action::reference;
+pub use overlay::save_for::SavePlace;
 pub use terminal::{MouseOwner, Screen, ScreenMode, print_after};
 pub use transcript::replay::{Playback, ReplayOptions};

@@ -7,6 +7,7 @@ use pixir_core::changes::FileDiff;
 use pixir_core::event::{JobState, RestorePreview};
 use pixir_core::history::History;
 use pixir_core::input::RestoreOptions;
+use pixir_core::provider::Offered;
 use pixir_core::rule::SavedRule;
 use pixir_core::store::Summary;
 use pixir_core::{Decision, Input, Skill};
@@ -26,31 +27,41 @@ use crate::theme::Theme;
 pub(crate) mod always; // the rule that "always" saves
 pub(crate) mod approval; // the full preview of a call
 pub(crate) mod compaction; // the preview of a summary
+pub(crate) mod connect; // a key, a local server, a sign-in
 pub(crate) mod diff; // the changes of the Turn and the Session
 pub(crate) mod form; // questions of the model
 pub(crate) mod help; // keys and commands
 pub(crate) mod jobs; // background jobs
+pub(crate) mod models; // the models, and the effort
 pub(crate) mod narrow; // lists that are filtered by typing
 pub(crate) mod outline; // the conversation, turn by turn
 pub(crate) mod palette; // actions by name
 pub(crate) mod permissions; // mode, rules, decisions
 pub(crate) mod picker; // sessions, models, skills, settings
 pub(crate) mod restore; // the preview of a restore
+pub(crate) mod save_for; // for whom a setting is changed
+pub(crate) mod settings; // every setting
+pub(crate) mod themes; // the themes
 pub(crate) mod tree; // turns and branches
 pub(crate) mod trust; // what the workspace brings along
 
 use always::AlwaysView;
 use approval::ApprovalView;
 use compaction::CompactionView;
+use connect::{ConnectView, News, Order};
 use diff::DiffView;
 use form::FormView;
 use help::HelpView;
 use jobs::JobsView;
+use models::ModelsView;
 use outline::Outline;
 use palette::Palette;
 use permissions::PermissionsView;
 use picker::Picker;
 use restore::RestoreView;
+use save_for::SaveFor;
+use settings::SettingsView;
+use themes::ThemesView;
 use tree::{PendingMove, Sides, TreeView};
 use trust::TrustView;
 
@@ -60,15 +71,19 @@ pub(crate) enum Overlay {
     Always(AlwaysView),
     Approval(ApprovalView),
     Compaction(CompactionView),
+    Connect(ConnectView),
     Diff(DiffView),
     Form(FormView),
     Help(HelpView),
     Jobs(JobsView),
+    Models(ModelsView),
     Outline(Outline),
     Palette(Palette),
     Permissions(PermissionsView),
     Picker(Picker),
     Restore(RestoreView),
+    Settings(SettingsView),
+    Themes(ThemesView),
     Tree(TreeView),
     Trust(TrustView),
 }
@@ -111,8 +126,23 @@ pub(crate) enum Request {
         draft: String,
         hint: Option<&'static str>,
     },
-    /// Go back to this theme after a preview of others.
+    /// Use this theme without a word: a preview, or the end of one.
     RestoreTheme(String),
+    /// Change this setting, and save it where the user wants it.
+    Change {
+        key: String,
+        value: String,
+        save: SaveFor,
+    },
+    /// Let this model answer, and save it where the user wants it.
+    ChooseModel {
+        provider: String,
+        model: String,
+        effort: Option<String>,
+        save: SaveFor,
+    },
+    /// A step of connecting a model.
+    Connect(Order),
     /// Show this cell of the transcript.
     ShowCell(usize),
     /// Compare the files of two conversations.
@@ -136,10 +166,13 @@ pub(crate) enum Notification<'a> {
         current: Option<&'a str>,
         forks_of: Option<&'a str>,
     },
+    /// Models to choose from, and those of the last Sessions.
     Models {
-        all: &'a [String],
-        current: &'a str,
+        offered: &'a Offered,
+        recent: &'a [String],
     },
+    /// A step of connecting a model.
+    Connecting(News<'a>),
     Skills(&'a [Skill]),
     Diffs {
         turn: &'a [FileDiff],
@@ -185,15 +218,19 @@ macro_rules! each {
             Overlay::Always($it) => $call,
             Overlay::Approval($it) => $call,
             Overlay::Compaction($it) => $call,
+            Overlay::Connect($it) => $call,
             Overlay::Diff($it) => $call,
             Overlay::Form($it) => $call,
             Overlay::Help($it) => $call,
             Overlay::Jobs($it) => $call,
+            Overlay::Models($it) => $call,
             Overlay::Outline($it) => $call,
             Overlay::Palette($it) => $call,
             Overlay::Permissions($it) => $call,
             Overlay::Picker($it) => $call,
             Overlay::Restore($it) => $call,
+            Overlay::Settings($it) => $call,
+            Overlay::Themes($it) => $call,
             Overlay::Tree($it) => $call,
             Overlay::Trust($it) => $call,
         }
@@ -207,15 +244,19 @@ impl Overlay {
             Overlay::Always(_) => "Allow always",
             Overlay::Approval(_) => "Approval",
             Overlay::Compaction(_) => "Compact",
+            Overlay::Connect(_) => "Connect a model",
             Overlay::Diff(_) => "Changes",
             Overlay::Form(_) => "Question of the model",
             Overlay::Help(_) => "Help",
             Overlay::Jobs(_) => "Background jobs",
+            Overlay::Models(_) => "Models",
             Overlay::Outline(_) => "Outline",
             Overlay::Palette(_) => "Palette",
             Overlay::Permissions(_) => "Permissions",
             Overlay::Picker(picker) => picker.kind().title(),
             Overlay::Restore(_) => "Files to restore",
+            Overlay::Settings(_) => "Settings",
+            Overlay::Themes(_) => "Theme",
             Overlay::Tree(_) => "Tree",
             Overlay::Trust(_) => "What this workspace brings along",
         }
@@ -230,9 +271,12 @@ impl Overlay {
             Overlay::Form(_) => &[Scope::Form, Scope::Overlay],
             Overlay::Jobs(_) => &[Scope::Jobs, Scope::Overlay],
             Overlay::Permissions(_) => &[Scope::Permissions, Scope::Overlay],
+            Overlay::Models(_) => &[Scope::Models, Scope::Saving, Scope::Overlay],
             Overlay::Restore(_) => &[Scope::Restore, Scope::Overlay],
+            Overlay::Settings(_) | Overlay::Themes(_) => &[Scope::Saving, Scope::Overlay],
             Overlay::Tree(_) => &[Scope::Tree, Scope::Overlay],
             Overlay::Compaction(_)
+            | Overlay::Connect(_)
             | Overlay::Help(_)
             | Overlay::Outline(_)
             | Overlay::Palette(_)
@@ -244,8 +288,15 @@ impl Overlay {
     /// A field takes what the user types, so letters trigger no action.
     pub(crate) fn is_typing(&self) -> bool {
         match self {
-            Overlay::Form(_) | Overlay::Help(_) | Overlay::Palette(_) | Overlay::Picker(_) => true,
+            Overlay::Form(_)
+            | Overlay::Help(_)
+            | Overlay::Models(_)
+            | Overlay::Palette(_)
+            | Overlay::Picker(_)
+            | Overlay::Themes(_) => true,
             Overlay::Always(it) => it.is_typing(),
+            Overlay::Connect(it) => it.is_typing(),
+            Overlay::Settings(it) => it.is_typing(),
             Overlay::Tree(it) => it.is_typing(),
             Overlay::Approval(_)
             | Overlay::Compaction(_)
@@ -263,10 +314,14 @@ impl Overlay {
     pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
         match self {
             Overlay::Always(it) => it.key(key),
+            Overlay::Connect(it) => it.key(key),
             Overlay::Form(it) => it.key(key),
             Overlay::Help(it) => it.key(key),
+            Overlay::Models(it) => it.key(key),
             Overlay::Palette(it) => it.key(key),
             Overlay::Picker(it) => it.key(key),
+            Overlay::Settings(it) => it.key(key),
+            Overlay::Themes(it) => it.key(key),
             Overlay::Tree(it) => it.key(key),
             Overlay::Approval(_)
             | Overlay::Compaction(_)
@@ -301,8 +356,10 @@ impl Overlay {
     /// Updates the overlay with a notification.
     pub(crate) fn notify(&mut self, notification: Notification<'_>) {
         match self {
+            Overlay::Connect(it) => it.notify(notification),
             Overlay::Diff(it) => it.notify(notification),
             Overlay::Jobs(it) => it.notify(notification),
+            Overlay::Models(it) => it.notify(notification),
             Overlay::Permissions(it) => it.notify(notification),
             Overlay::Picker(it) => it.notify(notification),
             Overlay::Tree(it) => it.notify(notification),
@@ -314,6 +371,8 @@ impl Overlay {
             | Overlay::Outline(_)
             | Overlay::Palette(_)
             | Overlay::Restore(_)
+            | Overlay::Settings(_)
+            | Overlay::Themes(_)
             | Overlay::Trust(_) => {}
         }
     }
@@ -325,14 +384,18 @@ impl Overlay {
             Overlay::Approval(it) => Some(it.call_id()),
             Overlay::Form(it) => Some(it.call_id()),
             Overlay::Compaction(_)
+            | Overlay::Connect(_)
             | Overlay::Diff(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
+            | Overlay::Models(_)
             | Overlay::Outline(_)
             | Overlay::Palette(_)
             | Overlay::Permissions(_)
             | Overlay::Picker(_)
             | Overlay::Restore(_)
+            | Overlay::Settings(_)
+            | Overlay::Themes(_)
             | Overlay::Tree(_)
             | Overlay::Trust(_) => None,
         }
@@ -347,12 +410,27 @@ impl Overlay {
         }
     }
 
-    /// Takes pasted text, where there is a field for it.
+    /// Takes pasted text, if it has a field for it.
     pub(crate) fn paste(&mut self, text: &str) {
         match self {
-            Overlay::Form(form) => form.paste(text),
-            Overlay::Tree(tree) => tree.paste(text),
-            _ => {}
+            Overlay::Form(it) => it.paste(text),
+            Overlay::Connect(it) => it.paste(text),
+            Overlay::Settings(it) => it.paste(text),
+            Overlay::Tree(it) => it.paste(text),
+            Overlay::Always(_)
+            | Overlay::Approval(_)
+            | Overlay::Compaction(_)
+            | Overlay::Diff(_)
+            | Overlay::Help(_)
+            | Overlay::Jobs(_)
+            | Overlay::Models(_)
+            | Overlay::Outline(_)
+            | Overlay::Palette(_)
+            | Overlay::Permissions(_)
+            | Overlay::Picker(_)
+            | Overlay::Restore(_)
+            | Overlay::Themes(_)
+            | Overlay::Trust(_) => {}
         }
     }
 
@@ -360,7 +438,8 @@ impl Overlay {
     pub(crate) fn leave(self) -> Option<Request> {
         match self {
             Overlay::Form(form) => Some(form.leave()),
-            Overlay::Picker(picker) => picker.leave(),
+            Overlay::Connect(_) => Some(Request::Connect(Order::Cancel)),
+            Overlay::Themes(it) => Some(it.leave()),
             Overlay::Restore(_) => Some(Request::Stay),
             Overlay::Trust(card) => card.leave(),
             Overlay::Always(_)
@@ -369,9 +448,12 @@ impl Overlay {
             | Overlay::Diff(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
+            | Overlay::Models(_)
             | Overlay::Outline(_)
             | Overlay::Palette(_)
             | Overlay::Permissions(_)
+            | Overlay::Picker(_)
+            | Overlay::Settings(_)
             | Overlay::Tree(_) => None,
         }
     }
@@ -383,13 +465,17 @@ impl Overlay {
             Overlay::Always(_) | Overlay::Compaction(_) | Overlay::Restore(_) | Overlay::Trust(_) => true,
             Overlay::Form(form) => form.is_guarded(),
             Overlay::Approval(_)
+            | Overlay::Connect(_)
             | Overlay::Diff(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
+            | Overlay::Models(_)
             | Overlay::Outline(_)
             | Overlay::Palette(_)
             | Overlay::Permissions(_)
             | Overlay::Picker(_)
+            | Overlay::Settings(_)
+            | Overlay::Themes(_)
             | Overlay::Tree(_) => false,
         }
     }

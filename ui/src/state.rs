@@ -1,11 +1,13 @@
 //! Everything on the screen. `update` and `view` work on it; `app` fills in what it connects and loads.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pixir_core::event::Status;
 use pixir_core::history::History;
+use pixir_core::provider::Providers;
 
 use crate::composer::Composer;
 use crate::input::action::{Scope, SessionKind};
@@ -92,6 +94,8 @@ pub(crate) struct State {
 #[derive(Debug)]
 pub(crate) struct Keys {
     pub(crate) map: Keymap,
+    /// Keys that the user has bound, by the name of their action.
+    pub(crate) own: BTreeMap<String, Vec<String>>,
     pub(crate) chord: Vec<Key>,
 }
 
@@ -101,6 +105,8 @@ pub(crate) struct TerminalState {
     /// The terminal's window has the focus, as far as the terminal reports it.
     pub(crate) has_focus: bool,
     pub(crate) mouse_owner: MouseOwner,
+    /// A notification is sent where the window has no focus.
+    pub(crate) notifies: bool,
     /// The user asked for a frame that is painted from scratch.
     pub(crate) repaint: bool,
     /// The user asked to go back to the shell.
@@ -173,15 +179,41 @@ impl State {
             focus: Focus::Composer,
             side: SidePanel::default(),
             look: Look::new(theme, depth, highlighter, &keymap),
-            keys: Keys { map: keymap, chord: Vec::new() },
+            keys: Keys { map: keymap, own: BTreeMap::new(), chord: Vec::new() },
             guard: Guard::new(now.at),
             mouse: MouseState::default(),
             pending: Pending::default(),
             layout: Layout::default(),
-            terminal: TerminalState { has_focus: true, mouse_owner: MouseOwner::Pixir, repaint: false, suspend: false },
+            terminal: TerminalState {
+                has_focus: true,
+                mouse_owner: MouseOwner::Pixir,
+                notifies: true,
+                repaint: false,
+                suspend: false,
+            },
             printing: Printing::default(),
             stats: FrameStats::default(),
             toast: None,
+        }
+    }
+
+    /// No model is connected, and one can be connected here.
+    pub(crate) fn offers_connection(&self) -> bool {
+        self.session.can_connect
+            && match &self.session.connection {
+                Connection::Starting | Connection::Ready { demo: false, .. } => false,
+                Connection::Ready { demo: true, why, .. } => why != Providers::GIVEN,
+                Connection::Failed(_) => true,
+            }
+    }
+
+    /// The model that answers, for the header. The demo is no model.
+    pub(crate) fn model_name(&self) -> String {
+        let settings = &self.history.settings;
+        match settings.provider.as_str() {
+            "demo" if self.session.is_demo => "demo".to_owned(),
+            "demo" => "no model".to_owned(),
+            provider => format!("{provider}/{}", settings.model),
         }
     }
 

@@ -16,6 +16,8 @@ use crate::terminal::key::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseB
 use crate::transcript::Direction;
 
 mod approval; // decisions about a call
+pub(crate) mod configure; // settings that are changed in place
+pub(crate) mod connect; // a model that is connected while pixir runs
 pub(crate) mod events; // Events of the Session, and results of background tasks
 pub(crate) mod offers; // slash commands of templates and skills
 mod overlay; // requests of overlays
@@ -54,6 +56,9 @@ pub(crate) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     let is_alone = state.keys.chord.is_empty() && state.composer.is_empty();
     if key.code == KeyCode::Char('?') && is_alone && state.focus != Focus::Approval {
         return perform(state, Action::OpenHelp, "");
+    }
+    if let Some(effects) = connect::on_welcome_key(state, key) {
+        return effects;
     }
     if let Some(effects) = write::on_vim_key(state, key) {
         state.guard.confirm = PendingConfirm::Nothing;

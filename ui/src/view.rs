@@ -28,6 +28,7 @@ mod replay; // the bar of a replay
 mod side; // the side panel
 mod status; // the status line
 mod transcript; // the conversation
+mod welcome; // the first screen of an empty Session
 
 /// The smallest screen, in columns and rows, that has room for the interface.
 const SMALLEST: (u16, u16) = (40, 10);

@@ -1,5 +1,8 @@
 //! One setting of a configuration file set, with its comments and its order kept.
 
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
 use super::layers::dotted;
 use super::{Config, invalid};
 use crate::protocol::error::{Code, Error, Result};
@@ -40,6 +43,61 @@ pub fn set(text: &str, key: &str, value: &str) -> Result<String> {
         return Err(Error::new(Code::ConfigInvalid, message, "change it in the file yourself").with("input", key));
     }
     Config::parse(&changed).map(|_| changed)
+}
+
+/// A configuration file with one key set, before it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    file: PathBuf,
+    before: String,
+    after: String,
+}
+
+impl Change {
+    /// Sets one key in a copy of a configuration file. A missing file counts as empty.
+    ///
+    /// # Errors
+    /// As [`set`], with the path.
+    pub fn of(file: &Path, key: &str, value: &str) -> Result<Change> {
+        Config::load(file)?;
+        let before = match std::fs::read_to_string(file) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
+            text => text.map_err(|e| unwritten(file, &e))?,
+        };
+        let after = set(&before, key, value)
+            .map_err(|e| Error { message: format!("{}: {}", file.display(), e.message), ..e })?;
+        Ok(Change { file: file.to_owned(), before, after })
+    }
+
+    /// Writes the file, if anything in it changes.
+    ///
+    /// # Errors
+    /// `WRITE_FAILED`.
+    pub fn write(&self) -> Result<()> {
+        if self.after == self.before {
+            return Ok(());
+        }
+        write(&self.file, &self.after).map_err(|e| unwritten(&self.file, &e))
+    }
+}
+
+fn unwritten(file: &Path, e: &std::io::Error) -> Error {
+    let message = format!("write {}: {e}", file.display());
+    Error::new(Code::WriteFailed, message, "make the file and its folder writable")
+}
+
+/// Replaces a file as a whole. Where it is a symlink, as with files that are kept in a repository, its target is replaced.
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    if let Ok(old) = std::fs::metadata(&path) {
+        file.as_file().set_permissions(old.permissions())?;
+    }
+    file.as_file().sync_all()?;
+    file.persist(&path).map(drop).map_err(|e| e.error)
 }
 
 /// The parts of a dotted key.

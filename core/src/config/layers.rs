@@ -1,9 +1,9 @@
 //! The layers of settings, and where each value comes from.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use super::{Config, KEYS, Patience};
+use super::catalogue::{SETTINGS, SettingSpec};
+use super::{Config, KEYS};
 use crate::protocol::error::{Error, Result};
 use crate::protocol::event::Mode;
 
@@ -118,11 +118,12 @@ impl Settings {
 
     /// Every setting that has a default, and every other that is set, by key.
     pub fn all(&self) -> Vec<Setting> {
-        let default = |(key, value): (&str, Option<toml::Value>)| {
-            let plain = Setting { key: key.to_owned(), value, source: Source::Default, from: String::new() };
-            self.set.values().find(|it| it.key == key).cloned().unwrap_or(plain)
+        let default = |spec: &SettingSpec| {
+            let key = spec.key.to_owned();
+            let plain = Setting { key, value: spec.default(), source: Source::Default, from: String::new() };
+            self.set.values().find(|it| it.key == spec.key).cloned().unwrap_or(plain)
         };
-        let mut all: Vec<Setting> = defaults().into_iter().map(default).collect();
+        let mut all: Vec<Setting> = SETTINGS.iter().map(default).collect();
         let others = self.set.values().filter(|it| !all.iter().any(|other| other.key == it.key));
         let others: Vec<Setting> = others.cloned().collect();
         all.extend(others);
@@ -164,43 +165,6 @@ pub(super) fn dotted(path: &[String]) -> String {
 fn quoted(name: &str) -> String {
     let is_bare = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
     if is_bare { name.to_owned() } else { toml::Value::from(name).to_string() }
-}
-
-/// The settings that are listed even where nothing sets them.
-fn defaults() -> Vec<(&'static str, Option<toml::Value>)> {
-    let patience = Patience::default();
-    let seconds = |it: Duration| Some(toml::Value::Float(it.as_secs_f64()));
-    vec![
-        ("model", None),
-        ("fallback", Some(toml::Value::Array(Vec::new()))),
-        ("effort", None),
-        ("mode", Some(Mode::Ask.name().into())),
-        ("toolset", Some("typed".into())),
-        ("sandbox", None),
-        ("environment", Some(toml::Value::Array(Vec::new()))),
-        ("theme", Some("auto".into())),
-        ("limits.max_rounds", None),
-        ("limits.max_tokens", None),
-        ("limits.max_cost", None),
-        ("limits.deadline", None),
-        ("limits.output_bytes", Some(16_000.into())),
-        ("limits.page_bytes", Some(49_152.into())),
-        ("limits.run_bytes", Some(51_200.into())),
-        ("limits.run_lines", Some(200.into())),
-        ("requests.patience", seconds(patience.total)),
-        ("requests.attempts", None),
-        ("requests.first_wait", seconds(patience.first_wait)),
-        ("requests.head", seconds(patience.head)),
-        ("requests.idle", seconds(patience.idle)),
-        ("requests.progress", seconds(patience.progress)),
-        ("compaction.summary", Some("auto".into())),
-        ("compaction.threshold", Some(0.85.into())),
-        ("screen.mouse", Some(true.into())),
-        ("screen.inline", Some(false.into())),
-        ("screen.motion", Some(true.into())),
-        ("screen.reader", Some(false.into())),
-        ("screen.vim", Some(false.into())),
-    ]
 }
 
 #[cfg(test)]

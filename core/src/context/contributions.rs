@@ -4,11 +4,12 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::config::project;
+use crate::config::{edit, project};
 use crate::context::{skills, templates};
 use crate::files::workspace::Workspace;
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::trust::{Contribution, ContributionKind, Standing};
+use crate::protocol::remedy::Remedy;
+use crate::protocol::trust::{Contribution, ContributionKind, Standing, TrustAnswer};
 use crate::storage::store::Store;
 use crate::storage::trust::Trusted;
 
@@ -68,6 +69,36 @@ impl ProjectFile {
             Some(decision) if !decision.trusted.is_empty() => open(&Trusted::By(decision)),
             Some(_) | None => Ok(ProjectFile::NotRead(NotRead::UntrustedWorkspace)),
         }
+    }
+
+    /// Sets one key in the configuration of a workspace, and trusts the file as it is then: the user has made it so. A file
+    /// that is there has to be in force.
+    ///
+    /// # Errors
+    /// `CONFIG_INVALID` where the file is not in force or a project may not have the key, and those of the path layer.
+    pub fn set(workspace: &Path, store: &Store, key: &str, value: &str) -> Result<PathBuf> {
+        let workspace = Workspace::open(workspace)?;
+        let path = path_in(&workspace);
+        let decision = store.trust().decision(workspace.root()).unwrap_or_default();
+        let before = content(&workspace)?;
+        let is_in_force = match &before {
+            None => !decision.never,
+            Some(content) => decision.trusted.get(CONFIG) == Some(&digest(content)),
+        };
+        if !is_in_force {
+            let message = format!("you do not trust {}, so nothing is saved there", path.display());
+            return Err(Error::new(Code::ConfigInvalid, message, Remedy::TrustWorkspace));
+        }
+        let faulty = |e: Error| Error { message: format!("{}: {}", path.display(), e.message), ..e };
+        let after = edit::set(&String::from_utf8_lossy(&before.unwrap_or_default()), key, value).map_err(faulty)?;
+        project::parse(after.as_bytes()).map_err(faulty)?;
+        let at = workspace.locate(CONFIG)?;
+        workspace.check_writable(&at)?;
+        workspace.replace(&at, after.as_bytes(), None)?;
+        let mut trusted = decision.trusted;
+        trusted.insert(CONFIG.to_owned(), digest(after.as_bytes()));
+        store.trust().decide(workspace.root(), TrustAnswer::Trust, &trusted)?;
+        Ok(path)
     }
 
     fn read_in(workspace: &Workspace, trusted: &Trusted) -> Result<ProjectFile> {

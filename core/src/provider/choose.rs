@@ -11,6 +11,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::Provider;
+use super::connect::NewProvider;
 use super::demo;
 use super::dialect::Dialect;
 use super::endpoint::{Address, Endpoint};
@@ -46,16 +47,19 @@ pub struct ProviderSelection {
 }
 
 /// Every available Provider, and the chosen one.
+#[derive(Clone)]
 pub struct Providers {
-    known: Definitions,
+    pub(super) known: Definitions,
     /// Presets on this machine that are not configured. Their servers may be running nevertheless.
-    usual: Definitions,
+    pub(super) usual: Definitions,
     /// Errors of Providers whose configuration does not work.
     broken: BTreeMap<String, Error>,
     /// Models to ask, as `provider/model`, when the patience with the one before has ended.
     fallback: Vec<String>,
     /// Ends when the chosen Provider is prepared.
     preparing: Option<Shared<BoxFuture<'static, ()>>>,
+    /// Every answer is recorded.
+    is_recorded: bool,
     /// The chosen Provider's name.
     pub provider: String,
     /// The chosen model's name at it.
@@ -88,6 +92,7 @@ impl Providers {
             broken: BTreeMap::new(),
             fallback: Vec::new(),
             preparing: None,
+            is_recorded: false,
             provider: name.to_owned(),
             model: model.to_owned(),
             why: Self::GIVEN.into(),
@@ -114,29 +119,28 @@ impl Providers {
             broken,
             fallback: config.fallback.clone(),
             preparing: None,
+            is_recorded: false,
             provider: "demo".into(),
             model: demo::MODEL.into(),
             why: "no key and no local server was found".into(),
         }
     }
 
-    /// Loads the configured Providers, where one Provider uses this credential and no other.
-    ///
-    /// # Errors
-    /// As [`Providers::configured`].
-    pub fn with_secret(name: &str, secret: Credential, config: &Config, around: &Environment) -> Result<Providers> {
-        let setup = Setup { config, around, vault: Vault::new(around) };
-        let mut it = Providers::new(setup.everything()?, config);
-        let definition = match (config.providers.get(name), preset(name)) {
-            (Some(server), _) => setup.configured(name, server, Some(secret))?,
-            (None, Some(preset)) => setup.preset(preset, Some(secret))?,
-            (None, None) => {
-                let message = format!("there is no provider `{}`", name.escape_debug());
-                return Err(Error::new(Code::ConfigInvalid, message, "add a [providers] section to config.toml"));
-            }
-        };
-        it.known.insert(name.to_owned(), definition);
-        Ok(it)
+    /// The same Providers and a new one, which is chosen. It replaces one of the same name.
+    pub(super) fn with(&self, new: NewProvider) -> Providers {
+        let NewProvider { provider, model, why, definition, .. } = new;
+        let mut it = self.clone();
+        it.usual.remove(&provider);
+        it.broken.remove(&provider);
+        it.known.insert(provider.clone(), definition);
+        (it.provider, it.model, it.why) = (provider, model, why);
+        it.prepare();
+        it
+    }
+
+    /// Whether the answers are recorded.
+    pub(super) fn is_recorded(&self) -> bool {
+        self.is_recorded
     }
 
     /// Loads the configured Providers and chooses one. The usual local ports are tried only if none is configured.
@@ -444,24 +448,8 @@ impl Providers {
 
     /// Lists the available models as `provider/model`. Servers that do not answer in time are left out.
     pub async fn models(&self, within: Duration) -> Vec<String> {
-        let known = self.known.iter().map(|it| (it, true));
-        let asking =
-            known.chain(self.usual.iter().map(|it| (it, false))).map(|((name, definition), is_known)| async move {
-                let models = match (&definition.endpoint, &definition.model) {
-                    (Some(endpoint), _) if !is_known && listens(endpoint).await.is_none() => Vec::new(),
-                    (Some(endpoint), _) => {
-                        let listed = endpoint.models(within).await.unwrap_or_default();
-                        if let Some(server) = definition.server.as_ref().filter(|_| endpoint.is_own()) {
-                            server.learn(&listed);
-                        }
-                        listed.into_iter().map(|it| it.name).collect()
-                    }
-                    (None, Some(model)) => vec![model.clone()],
-                    (None, None) => Vec::new(),
-                };
-                models.into_iter().map(|model| format!("{name}/{model}")).collect::<Vec<_>>()
-            });
-        futures_util::future::join_all(asking).await.concat()
+        let models = self.offered(within).await.models.into_iter();
+        models.map(|it| format!("{}/{}", it.provider, it.model)).collect()
     }
 
     /// Splits `provider/model`. Without a Provider's name in front, the text is a model of `current`.
@@ -487,6 +475,7 @@ impl Providers {
     pub fn record(&mut self, path: &std::path::Path) -> Result<()> {
         let endpoints = self.known.values().filter_map(|it| it.endpoint.clone()).collect();
         let recorder = Arc::new(Recorder::create(path, endpoints)?);
+        self.is_recorded = true;
         for definition in self.known.values_mut().chain(self.usual.values_mut()) {
             let provider = Arc::clone(&definition.provider);
             definition.provider = Arc::new(Recording::new(provider, Arc::clone(&recorder)));
@@ -501,7 +490,7 @@ impl Providers {
 }
 
 /// Returns the port of a server on this machine if the port accepts connections. A closed port refuses at once.
-async fn listens(endpoint: &Endpoint) -> Option<u16> {
+pub(super) async fn listens(endpoint: &Endpoint) -> Option<u16> {
     let port = reqwest::Url::parse(endpoint.base_url()).ok()?.port()?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let connected = timeout(LOCAL_CONNECT, TcpStream::connect(address)).await;

@@ -3,10 +3,12 @@
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
-use super::script::{Script, Scripted};
+use super::script::{Pace, Script, Scripted};
 use super::{Answer, AnswerPart, Chunk, Failure, Provider, Request};
 use crate::conversation::history::Piece;
+use crate::protocol::error::Code;
 use crate::protocol::event::Usage;
 use futures_util::future::BoxFuture;
 
@@ -40,6 +42,49 @@ pub fn write_sample(folder: &Path) -> io::Result<()> {
 /// Returns the script that works on the sample project.
 pub fn script() -> Script {
     Scripted::parse(include_str!("demo/script.json")).expect("the embedded script is tested")
+}
+
+/// The rule that the demo brings along, so that its two edits are what the user decides about.
+pub const RULE: &str = "bash(bash tests/run.sh)";
+
+/// The model of the demo: a script, which has an answer too when the user does something else than the script expects.
+#[derive(Debug)]
+pub struct Guide(Scripted);
+
+impl Guide {
+    /// Follows this script.
+    pub fn new(script: Script) -> Guide {
+        Guide(Scripted::new(script))
+    }
+
+    /// The waits of its answers.
+    pub fn pace(&self) -> Arc<Pace> {
+        self.0.pace()
+    }
+}
+
+impl Provider for Guide {
+    fn writes_summaries(&self) -> bool {
+        false
+    }
+
+    fn answer<'a>(
+        &'a self,
+        request: &'a Request,
+        on_chunk: &'a mut (dyn FnMut(Chunk) + Send),
+    ) -> BoxFuture<'a, Result<Answer, Failure>> {
+        Box::pin(async move {
+            match self.0.answer(request, on_chunk).await {
+                Err(failure) if failure.error.code == Code::ScriptMismatch => {
+                    let text = include_str!("demo/elsewhere.md").trim_end().to_owned();
+                    on_chunk(Chunk::Text(text.clone()));
+                    let parts = vec![AnswerPart::text(text)];
+                    Ok(Answer { parts, usage: Some(Usage::default()), ..Answer::default() })
+                }
+                answered => answered,
+            }
+        })
+    }
 }
 
 /// The demo in the user's own workspace: it explains how to connect a model and calls no tool.

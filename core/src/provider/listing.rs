@@ -10,16 +10,16 @@ use super::invalid;
 use crate::protocol::error::Result;
 
 impl Endpoint {
-    /// Sends a request that only a valid key can make. Returns how many models the server lists.
+    /// Sends a request that only a valid key can make. Returns the models that the server lists.
     ///
     /// # Errors
     /// `AUTH_REQUIRED` when the key is invalid, else as [`Endpoint::models`].
-    pub async fn check(&self, within: Duration) -> Result<usize> {
+    pub async fn check(&self, within: Duration) -> Result<Vec<Listed>> {
         // A public list of models would prove nothing about the key.
         if let Some(path) = self.check_path() {
             self.get::<Value>(path, within).await?;
         }
-        self.models(within).await.map(|models| models.len())
+        self.models(within).await
     }
 
     /// Requests the list of models.

@@ -3,6 +3,7 @@
 use parking_lot::Mutex;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -16,6 +17,10 @@ use crate::protocol::event::Usage;
 use crate::protocol::remedy::{LoggedRemedy, Remedy};
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
+
+mod pace; // the waits of a script, which a user can skip
+
+pub use pace::Pace;
 
 /// A script: one step for each request, retries included.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -36,6 +41,19 @@ pub struct Script {
 impl Default for Script {
     fn default() -> Script {
         Script { pace_ms: 0, speed: as_recorded(), steps: Vec::new() }
+    }
+}
+
+impl Script {
+    /// The same script without any wait.
+    #[must_use]
+    pub fn without_waits(mut self) -> Script {
+        self.pace_ms = 0;
+        self.speed = 0.0;
+        for step in &mut self.steps {
+            step.delay_ms = 0;
+        }
+        self
     }
 }
 
@@ -195,6 +213,7 @@ pub fn schema() -> Value {
 pub struct Scripted {
     script: Script,
     state: Mutex<State>,
+    pace: Arc<Pace>,
 }
 
 #[derive(Debug, Default)]
@@ -206,7 +225,12 @@ struct State {
 impl Scripted {
     /// Creates a Provider at the start of this script.
     pub fn new(script: Script) -> Scripted {
-        Scripted { script, state: Mutex::default() }
+        Scripted { script, state: Mutex::default(), pace: Arc::default() }
+    }
+
+    /// The waits of its answers.
+    pub fn pace(&self) -> Arc<Pace> {
+        Arc::clone(&self.pace)
     }
 
     /// Parses a script from its JSON text.
@@ -337,14 +361,15 @@ impl Provider for Scripted {
             if let Some(recorded) = step.recorded {
                 return replay(recorded, self.script.speed, on_chunk).await;
             }
-            pause(step.delay_ms).await;
+            self.pace.begin();
+            self.pace.pause(step.delay_ms).await;
             for word in step.reasoning.split_inclusive(' ') {
                 on_chunk(Chunk::Reasoning(word.to_owned()));
-                pause(self.script.pace_ms).await;
+                self.pace.pause(self.script.pace_ms).await;
             }
             for word in step.text.split_inclusive([' ', '\n']) {
                 on_chunk(Chunk::Text(word.to_owned()));
-                pause(self.script.pace_ms).await;
+                self.pace.pause(self.script.pace_ms).await;
             }
             if step.hang {
                 std::future::pending::<()>().await;
@@ -418,11 +443,5 @@ async fn replay(
             })
         }
         (None, None) => unreachable!("checked when the script was read"),
-    }
-}
-
-async fn pause(ms: u64) {
-    if ms > 0 {
-        tokio::time::sleep(Duration::from_millis(ms)).await;
     }
 }

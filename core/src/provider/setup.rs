@@ -18,6 +18,7 @@ use crate::protocol::remedy::Remedy;
 pub(super) type Definitions = BTreeMap<String, Definition>;
 
 /// A Provider that is set up.
+#[derive(Clone)]
 pub(super) struct Definition {
     pub(super) provider: Arc<dyn Provider>,
     /// The server's endpoint, unless the Provider is built in.

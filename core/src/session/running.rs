@@ -87,7 +87,7 @@ impl Session {
     /// A model that sees no images is told that there are some; the user is told that.
     fn warn_of_images(&mut self, attachments: &[Attachment]) {
         let Settings { provider, model, .. } = &self.history.settings;
-        if !attachments.is_empty() && !self.services.providers.facts(provider, model).sees_images {
+        if !attachments.is_empty() && !self.services.providers.now().facts(provider, model).sees_images {
             let text = format!("{model} does not accept images; it is only told that there is one");
             self.notice(Severity::Warning, Code::VisionUnsupported.name(), text);
         }
@@ -203,7 +203,7 @@ impl Session {
         self.draft = Default::default();
         self.set_status(Status::Thinking);
         let settings = &self.history.settings;
-        let provider = self.services.providers.connect(&settings.provider)?;
+        let provider = self.services.providers.now().connect(&settings.provider)?;
         let facts = provider.facts(&settings.model);
         let toolset = settings.toolset;
         let services = &self.services;
@@ -221,7 +221,7 @@ impl Session {
     /// [`CompactionOptions::threshold`]: crate::CompactionOptions::threshold
     async fn relieve_pressure(&mut self) -> Result<Option<Box<SummaryRequest>>> {
         let Settings { provider, model, .. } = self.history.settings.clone();
-        let facts = self.services.providers.facts(&provider, &model);
+        let facts = self.services.providers.now().facts(&provider, &model);
         let Some(window) = facts.working_window() else { return Ok(None) };
         let fixed = self.fixed_tokens();
         let threshold = self.services.options.compaction.threshold;
@@ -263,7 +263,7 @@ impl Session {
         if author == SummaryAuthor::Pixir || is_again {
             return Summary::Made(Box::new(plan.compaction));
         }
-        let connected = match self.services.providers.connect(provider) {
+        let connected = match self.services.providers.now().connect(provider) {
             Ok(connected) => connected,
             Err(error) => {
                 plan.compaction.limitations.push(format!("no model could be asked: {}", error.message));
@@ -282,7 +282,7 @@ impl Session {
     /// Makes room after the Provider rejected a request as too long. Each attempt leaves half as much as the one before.
     async fn make_room(&mut self, attempt: u32, window_before: Option<u64>, tokens: u64) -> Result<()> {
         let Settings { provider, model, .. } = self.history.settings.clone();
-        let facts = self.services.providers.facts(&provider, &model);
+        let facts = self.services.providers.now().facts(&provider, &model);
         // The server named its window. The request may only have asked for too long an answer.
         let has_learnt = facts.window != window_before;
         if let Some(window) = facts.window.filter(|_| has_learnt)
@@ -305,7 +305,7 @@ impl Session {
     /// The room of a compaction on request.
     pub(super) fn room(&self) -> Option<Room> {
         let Settings { provider, model, .. } = &self.history.settings;
-        let window = self.services.providers.facts(provider, model).working_window()?;
+        let window = self.services.providers.now().facts(provider, model).working_window()?;
         Some(Room { window, fixed: self.fixed_tokens(), shrink: 0 })
     }
 
@@ -318,7 +318,7 @@ impl Session {
     /// Continues with the next fallback model. Returns whether there is one.
     async fn fall_back(&mut self, reason: &str) -> Result<bool> {
         let Settings { provider, model, .. } = self.history.settings.clone();
-        let Some((next_provider, next_model)) = self.services.providers.fallback_after(&provider, &model) else {
+        let Some((next_provider, next_model)) = self.services.providers.now().fallback_after(&provider, &model) else {
             return Ok(false);
         };
         // The part that arrived belongs to the model before.

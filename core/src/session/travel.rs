@@ -268,7 +268,7 @@ impl Travel {
     ) -> std::result::Result<(Option<BranchSummary>, Option<Live>), Stop> {
         let settings = &self.history.settings;
         let Services { registry, blobs, providers, .. } = &self.services;
-        let provider = providers.connect(&settings.provider)?;
+        let provider = providers.now().connect(&settings.provider)?;
         let (history, tools) = (&*self.history, registry.specs(settings.toolset));
         let cache_key = self.session.as_str();
         let left = compaction::left_behind(history, to_seq).0;

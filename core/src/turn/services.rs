@@ -20,7 +20,7 @@ use crate::protocol::input::RuleReach;
 use crate::protocol::rule::Reach;
 use crate::protocol::sandbox::Tier;
 use crate::protocol::tool_spec::ToolSpec;
-use crate::provider::choose::Providers;
+use crate::provider::shared::SharedProviders;
 use crate::sandbox::{Policy, Sandbox};
 use crate::storage::blobs::Blobs;
 use crate::storage::log::Disk;
@@ -79,7 +79,7 @@ impl Default for CompactionOptions {
 #[derive(Clone)]
 pub(crate) struct Services {
     pub(crate) workspace: Arc<Workspace>,
-    pub(crate) providers: Arc<Providers>,
+    pub(crate) providers: SharedProviders,
     pub(crate) registry: Registry,
     pub(crate) blobs: Blobs,
     pub(crate) environment: Arc<[(String, String)]>,

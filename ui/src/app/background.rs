@@ -9,6 +9,7 @@ use pixir_core::store::Summary;
 use pixir_core::{Error, Handle, Harness, Input, Result, Skill, Watch, changes};
 
 use super::App;
+use super::connecting::Connecting;
 use crate::app::clipboard::{self, Osc52};
 use crate::app::saved_draft::SavedDraft;
 use crate::composer::mention::Index;
@@ -45,7 +46,8 @@ pub(super) enum BackgroundEvent {
     /// The files of two conversations, compared.
     Compared(Vec<FileDiff>),
     Sessions(Vec<Summary>, Option<String>),
-    Models(Vec<String>),
+    /// Settings, models, and Providers that the user connects.
+    Connecting(Connecting),
     /// The result of the search with this number.
     Matches(u64, Matches),
     Files {
@@ -252,8 +254,9 @@ impl App {
     pub(super) async fn on_background(&mut self, result: BackgroundEvent) {
         self.state.now = Now::read();
         self.dirty = true;
-        // Colours come from the highlighter's thread, which is not a counted task.
-        if !matches!(result, BackgroundEvent::Coloured) {
+        // Colours come from the highlighter's thread, which is not a counted task; an attempt to sign in goes on after its
+        // invitation.
+        if !matches!(result, BackgroundEvent::Coloured | BackgroundEvent::Connecting(Connecting::Invited { .. })) {
             self.running_tasks = self.running_tasks.saturating_sub(1);
         }
         if let BackgroundEvent::Opened { .. } | BackgroundEvent::NotOpened { .. } = result {
@@ -278,12 +281,10 @@ impl App {
                     }
                 }
                 Ok(harness) => {
-                    let providers = harness.providers();
-                    self.state.session.connection = Connection::Ready {
-                        demo: providers.provider == "demo",
-                        why: providers.why.clone(),
-                        server: format!("{} · {}", providers.model, providers.describe(&providers.provider)),
-                    };
+                    self.show_connection(&harness);
+                    if self.state.session.is_demo {
+                        self.state.say("any key skips the waiting");
+                    }
                     let store = harness.store().clone();
                     self.spawn_blocking(move || BackgroundEvent::Past(store.prompts()));
                     self.harness = Some(harness);
@@ -320,6 +321,9 @@ impl App {
                 self.save_soon = true;
                 if let Some(error) = instead {
                     self.state.transcript.push(Cell::Error(Box::new(error.body())));
+                }
+                if self.state.transcript.is_empty() && !self.state.session.is_demo && self.state.replay.is_none() {
+                    self.load_recent();
                 }
                 let effects = events::on_present(&mut self.state, &watch.now);
                 self.watch = Some(*watch);
@@ -380,7 +384,7 @@ impl App {
             BackgroundEvent::Sessions(sessions, forks_of) => {
                 events::on_sessions(&mut self.state, &sessions, forks_of.as_deref())
             }
-            BackgroundEvent::Models(models) => events::on_models(&mut self.state, &models),
+            BackgroundEvent::Connecting(result) => self.on_connecting(result).await,
             BackgroundEvent::Skills(skills) => events::on_skills(&mut self.state, &skills),
             BackgroundEvent::Offers(offers) => {
                 let effects = offers::on_loaded(&mut self.state, offers);

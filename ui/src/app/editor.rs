@@ -1,6 +1,7 @@
 //! The user's own editor, for a long draft.
 
 use std::io::{self, Read as _, Write as _};
+use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -19,7 +20,8 @@ const GRACE: Duration = Duration::from_millis(300);
 /// restored and the file is deleted.
 #[derive(Debug)]
 pub(crate) struct Editing {
-    file: NamedTempFile,
+    /// The draft; a program that only shows something has none.
+    file: Option<NamedTempFile>,
     name: String,
     child: Child,
     _guard: OfThePerson,
@@ -41,7 +43,18 @@ impl Editing {
         let before = tcgetattr(io::stdin()).ok();
         let started = OfThePerson::start(Command::new(&name).args(words).arg(file.path()).kill_on_drop(true));
         let (child, guard) = started.map_err(|e| format!("cannot start {name}: {e}; set VISUAL or EDITOR"))?;
-        Ok(Editing { file, name, child, before, _guard: guard })
+        Ok(Editing { file: Some(file), name, child, before, _guard: guard })
+    }
+
+    /// Starts a program that only shows something, such as the demo.
+    ///
+    /// # Errors
+    /// A message for the user.
+    pub(crate) fn show(program: &Path, argument: &str) -> Result<Editing, String> {
+        let before = tcgetattr(io::stdin()).ok();
+        let started = OfThePerson::start(Command::new(program).arg(argument).kill_on_drop(true));
+        let (child, guard) = started.map_err(|e| format!("cannot start {}: {e}", program.display()))?;
+        Ok(Editing { file: None, name: format!("the {argument}"), child, before, _guard: guard })
     }
 
     /// Waits until the editor ends.
@@ -67,23 +80,24 @@ impl Editing {
         let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
     }
 
-    /// The text that the user has written.
+    /// The text that the user has written, if there is a draft.
     ///
     /// # Errors
     /// Why the draft stays unchanged, for the user.
-    pub(crate) fn written(&self, ended: io::Result<ExitStatus>) -> Result<String, String> {
+    pub(crate) fn written(&self, ended: io::Result<ExitStatus>) -> Result<Option<String>, String> {
         let name = &self.name;
         let status = ended.map_err(|e| format!("cannot wait for {name}: {e}; the draft is unchanged"))?;
         if !status.success() {
             let how = status.code().map_or_else(|| status.to_string(), |code| format!("code {code}"));
             return Err(format!("{name} ended with {how}; the draft is unchanged"));
         }
+        let Some(file) = &self.file else { return Ok(None) };
         // Opened by path again, because many editors replace the file instead of writing into it.
         let mut text = String::new();
-        std::fs::File::open(self.file.path())
+        std::fs::File::open(file.path())
             .and_then(|mut file| file.read_to_string(&mut text))
             .map_err(|e| format!("cannot read what {name} has written: {e}"))?;
-        Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
+        Ok(Some(text.strip_suffix('\n').unwrap_or(&text).to_owned()))
     }
 }
 

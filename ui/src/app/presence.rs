@@ -77,7 +77,7 @@ impl Presence {
             (false, false) => None,
         };
         (self.is_asking, self.turns_ended) = (is_asking, state.session.turns_ended);
-        if let Some(text) = text.filter(|_| !state.terminal.has_focus) {
+        if let Some(text) = text.filter(|_| !state.terminal.has_focus && state.terminal.notifies) {
             bytes.push_str(&notification(Bell::of(terminal), &subject(state), text));
         }
         bytes

@@ -138,10 +138,12 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
         if app.is_done() {
             return Ok(None);
         }
-        if std::mem::take(&mut app.wants_editor) {
+        let (wants_editor, wants_demo) = (std::mem::take(&mut app.wants_editor), std::mem::take(&mut app.wants_demo));
+        if wants_editor || wants_demo {
             screen.signal(presence.end())?;
             screen.pause();
-            if let Some(number) = edit(app, &mut signals).await {
+            let begin = if wants_editor { App::begin_editing } else { App::begin_demo };
+            if let Some(number) = edit(app, begin, &mut signals).await {
                 return Ok(Some(number));
             }
             screen.resume()?;
@@ -179,11 +181,12 @@ fn frame_due(drawn: Instant, last_event: Option<Instant>) -> Instant {
     quiet.map_or(drawn + FRAME, |quiet| quiet.min(drawn + FRAME))
 }
 
-/// Runs the user's own editor on the draft, with the terminal. Returns the signal that ends pixir, if one arrives.
-async fn edit(app: &mut App, signals: &mut Signals) -> Option<u8> {
+/// Runs the user's own editor on the draft, or the demo, with the terminal. Returns the signal that ends pixir, if one
+/// arrives.
+async fn edit(app: &mut App, begin: fn(&mut App) -> Option<Editing>, signals: &mut Signals) -> Option<u8> {
     // Registered before the editor starts, because the editor may stop itself at once.
     let mut of_child = signal(SignalKind::child()).ok()?;
-    let mut editing = app.begin_editing()?;
+    let mut editing = begin(app)?;
     loop {
         tokio::select! {
             biased;

@@ -10,6 +10,11 @@ impl Composer {
         self.vim = Some(Vim::default());
     }
 
+    /// The usual keys again.
+    pub(crate) fn without_vim(&mut self) {
+        self.vim = None;
+    }
+
     /// The vim mode. None if vim keys are off.
     pub(crate) fn mode(&self) -> Option<Mode> {
         self.vim.as_ref().map(|vim| vim.mode)

@@ -36,6 +36,10 @@ pub(crate) enum Scope {
     Tree,
     /// The diff.
     Diff,
+    /// The settings, and dialogs that save one.
+    Saving,
+    /// The models.
+    Models,
 }
 
 impl Scope {
@@ -57,6 +61,8 @@ impl Scope {
             Scope::Form => "question",
             Scope::Tree => "tree",
             Scope::Diff => "diff",
+            Scope::Saving => "settings",
+            Scope::Models => "models",
         }
     }
 
@@ -78,11 +84,13 @@ impl Scope {
             Scope::Form => "In a question of the model",
             Scope::Tree => "In the tree",
             Scope::Diff => "In the diff",
+            Scope::Saving => "In the settings, the models and the themes",
+            Scope::Models => "In the models",
         }
     }
 
     /// Every scope, in the order of the help.
-    pub(crate) const ALL: [Scope; 15] = [
+    pub(crate) const ALL: [Scope; 17] = [
         Scope::Composer,
         Scope::Anywhere,
         Scope::Approval,
@@ -98,6 +106,8 @@ impl Scope {
         Scope::Rule,
         Scope::Restore,
         Scope::Form,
+        Scope::Saving,
+        Scope::Models,
     ];
 }
 
@@ -207,8 +217,8 @@ macro_rules! actions {
 }
 
 use Scope::{
-    Approval, ApprovalFocus, Composer, Diff, Form, Jobs, Overlay, Permissions, Replay, Restore, Rule, Side, Transcript,
-    Tree,
+    Approval, ApprovalFocus, Composer, Diff, Form, Jobs, Models, Overlay, Permissions, Replay, Restore, Rule, Saving,
+    Side, Transcript, Tree,
 };
 
 #[rustfmt::skip]
@@ -346,6 +356,11 @@ actions! {
     SwitchSource: ("diff-source", &["tab", "s"], "what is compared").at(Diff);
     NextFile: ("diff-next-file", &["]", "n"], "next file").at(Diff);
     PreviousFile: ("diff-previous-file", &["[", "p"], "previous file").at(Diff);
+    SaveFor: ("save-for", &["ctrl+s", "s"], "save the change for this session, for you, or for the project").at(Saving);
+    FilterSettings: ("settings-filter", &["/"], "filter the settings").at(Saving);
+    MoreEffort: ("effort-more", &["right"], "more effort").at(Models);
+    LessEffort: ("effort-less", &["left"], "less effort").at(Models);
+    ConnectHere: ("model-connect", &["alt+c"], "connect another model").at(Models);
 
     // Overlays: one line each.
     OpenHelp: ("help", &["f1"], "keys and commands (? on an empty line)").slash("help", "", "opens the help");
@@ -357,6 +372,10 @@ actions! {
     OpenJobs: ("jobs", &[], "background jobs; x stops one").live().slash("jobs", "", "StopJob{job}");
     OpenPermissions: ("permissions", &[], "mode, sandbox, rules and the last decisions; x revokes a rule").live().slash("permissions", "", "ListRules, RevokeRule{id}");
     TrustWorkspace: ("trust", &[], "what this workspace brings along, and whether you trust it").live().slash("trust", "[revoke]", "ShowTrust, AnswerTrust{answer, seen}");
+    OpenSettings: ("settings", &["f2"], "every setting: its value, where it comes from, and a change in place").slash("settings", "[filter]", "Set{…}, or saves the configuration");
+    OpenConfig: ("config", &[], "the same as /settings").slash("config", "[filter]", "Set{…}, or saves the configuration");
+    OpenConnect: ("connect", &[], "connect a model here: a key, a local server, a sign-in").live().slash("connect", "", "stores the key, then Set{provider, model}");
+    OpenAuth: ("auth", &[], "the same as /connect").live().slash("auth", "", "stores the key, then Set{provider, model}");
     ToggleHud: ("hud", &["f12"], "show what drawing costs");
 
     // The session.

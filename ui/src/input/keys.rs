@@ -86,6 +86,20 @@ impl Key {
         Ok(Key::of(KeyEvent::press(code, modifiers)))
     }
 
+    /// The key as the configuration writes it.
+    pub(crate) fn written(self) -> String {
+        let held = HELD.iter().filter(|(modifier, ..)| self.modifiers.contains(*modifier));
+        let held: String = held.map(|(_, name, _)| format!("{name}+")).collect();
+        let name = match (NAMED.iter().find(|(code, ..)| *code == self.code), self.code) {
+            (Some((KeyCode::BackTab, ..)), _) => "shift+tab".to_owned(),
+            (Some((_, name, _)), _) => (*name).to_owned(),
+            (None, KeyCode::F(n)) => format!("f{n}"),
+            (None, KeyCode::Char(c)) => c.to_string(),
+            (None, other) => format!("{other:?}"),
+        };
+        held + &name
+    }
+
     /// The key types a character.
     pub(crate) fn is_plain(self) -> bool {
         matches!(self.code, KeyCode::Char(_)) && self.modifiers.is_empty()
@@ -150,6 +164,7 @@ mod tests {
             let key = Key::parse(text).expect(text);
             assert_eq!(key.to_string(), shown);
             assert_eq!(Key::parse(shown), Ok(key));
+            assert_eq!(Key::parse(&key.written()), Ok(key));
         }
         let of = |code, modifiers| Key::of(KeyEvent::press(code, modifiers));
         assert_eq!(Key::parse("N"), Ok(of(KeyCode::Char('N'), KeyModifiers::SHIFT)));

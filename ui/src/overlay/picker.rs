@@ -8,6 +8,7 @@ use pixir_core::{Effort, Skill};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+use super::models::about_effort;
 use super::narrow::Narrow;
 use super::{Notification, Outcome, Paint, Request, dialog, panel};
 use crate::input::action::Action;
@@ -25,24 +26,20 @@ struct Row {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Sessions,
-    Models,
     Skills,
     Modes,
     Toolsets,
     Efforts,
-    Themes,
 }
 
 impl Kind {
     pub(super) fn title(self) -> &'static str {
         match self {
             Kind::Sessions => "Sessions",
-            Kind::Models => "Models",
             Kind::Skills => "Skills",
             Kind::Modes => "Mode",
             Kind::Toolsets => "Toolset",
             Kind::Efforts => "Effort",
-            Kind::Themes => "Theme",
         }
     }
 }
@@ -54,13 +51,11 @@ pub(crate) struct Picker {
     narrow: Narrow,
     /// The text in place of rows, while there are none.
     empty: &'static str,
-    /// In the list of themes: the theme to return to if the user chooses none.
-    theme_before: Option<String>,
 }
 
 impl Picker {
     fn new(kind: Kind, rows: Vec<Row>, chosen: usize) -> Picker {
-        Picker { kind, rows, narrow: Narrow { chosen, ..Narrow::default() }, empty: "none", theme_before: None }
+        Picker { kind, rows, narrow: Narrow { chosen, ..Narrow::default() }, empty: "none" }
     }
 
     /// A list whose rows are being loaded.
@@ -99,36 +94,15 @@ impl Picker {
     }
 
     pub(crate) fn efforts(current: Option<&str>) -> Picker {
-        let about = |effort| match effort {
-            Effort::None => "no reasoning",
-            Effort::Minimal => "almost none",
-            Effort::Low => "little: fast and cheap",
-            Effort::Medium => "moderately",
-            Effort::High => "much",
-            Effort::XHigh => "very much, if the model supports it",
-            Effort::Max => "as much as the model supports",
-        };
         let rows = Effort::ALL.map(|effort| Row {
             label: effort.name().into(),
-            detail: about(effort).into(),
+            detail: about_effort(effort).into(),
             command: format!("/effort {}", effort.name()),
         });
         // Without a setting the cursor is in the middle, where an accidental Enter changes least.
         let current = current.unwrap_or(Effort::Medium.name());
         let chosen = Effort::ALL.iter().position(|it| it.name() == current).unwrap_or(0);
         Picker::new(Kind::Efforts, rows.to_vec(), chosen)
-    }
-
-    pub(crate) fn themes(names: &[String], current: &str) -> Picker {
-        let row = |name: &String| {
-            let detail = if name == current { "current" } else { "" };
-            Row { label: name.clone(), detail: detail.to_owned(), command: format!("/theme {name}") }
-        };
-        let chosen = names.iter().position(|n| n == current).unwrap_or(0);
-        Picker {
-            theme_before: Some(current.to_owned()),
-            ..Picker::new(Kind::Themes, names.iter().map(row).collect(), chosen)
-        }
     }
 
     fn sessions(&mut self, sessions: &[Summary], current: Option<&str>) {
@@ -142,21 +116,6 @@ impl Picker {
                 command: format!("/resume {}", s.id),
             })
             .collect();
-    }
-
-    fn models(&mut self, models: &[String], current: &str) {
-        self.empty = "no provider answers; `pixir doctor` shows why";
-        self.rows = models
-            .iter()
-            .map(|m| Row {
-                label: m.clone(),
-                detail: if m == current { "current".into() } else { String::new() },
-                command: format!("/model {m}"),
-            })
-            .collect();
-        if self.narrow.letters.is_empty() {
-            self.narrow.chosen = models.iter().position(|m| m == current).unwrap_or(0);
-        }
     }
 
     fn skills(&mut self, skills: &[Skill]) {
@@ -207,15 +166,9 @@ impl Picker {
     pub(crate) fn notify(&mut self, notification: Notification<'_>) {
         match (self.kind, notification) {
             (Kind::Sessions, Notification::Sessions { all, current, forks_of: None }) => self.sessions(all, current),
-            (Kind::Models, Notification::Models { all, current }) => self.models(all, current),
             (Kind::Skills, Notification::Skills(all)) => self.skills(all),
             (_, _) => {}
         }
-    }
-
-    /// Goes back to the theme that was in use before the list previewed others.
-    pub(crate) fn leave(self) -> Option<Request> {
-        self.theme_before.map(Request::RestoreTheme)
     }
 
     pub(crate) fn scroll(&mut self, by: isize) {
@@ -224,7 +177,7 @@ impl Picker {
     }
 
     pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
-        self.narrow.key(key).then(|| self.preview_theme())
+        self.narrow.key(key).then_some(Outcome::Stay)
     }
 
     pub(crate) fn act(&mut self, action: Action) -> Outcome {
@@ -234,16 +187,10 @@ impl Picker {
             Action::Choose => {
                 shown.get(self.narrow.chosen).map_or(Outcome::Stay, |at| Outcome::CloseAndAsk(self.choose(*at)))
             }
-            _ if self.narrow.act(action, shown.len()) => self.preview_theme(),
-            _ => Outcome::Stay,
-        }
-    }
-
-    /// A theme is previewed on the whole screen while the cursor is on it.
-    fn preview_theme(&self) -> Outcome {
-        match self.shown().get(self.narrow.chosen).filter(|_| self.kind == Kind::Themes) {
-            Some(at) => Outcome::Ask(Request::Command(self.rows[*at].command.clone())),
-            None => Outcome::Stay,
+            action => {
+                self.narrow.act(action, shown.len());
+                Outcome::Stay
+            }
         }
     }
 

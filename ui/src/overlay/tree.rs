@@ -200,6 +200,7 @@ impl TreeView {
             }
             Notification::Sessions { forks_of: None, .. }
             | Notification::Models { .. }
+            | Notification::Connecting(_)
             | Notification::Skills(_)
             | Notification::Diffs { .. }
             | Notification::Jobs(_)

@@ -5,7 +5,9 @@ use pixir_core::event::SessionId;
 
 use crate::composer::mention;
 use crate::overlay::Overlay;
+use crate::overlay::connect::Order;
 use crate::overlay::picker::Kind;
+use crate::overlay::save_for::SavePlace;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Effect {
@@ -38,6 +40,15 @@ pub(crate) enum Effect {
         forks_of: Option<String>,
     },
     LoadModels,
+    /// Read every setting and where it comes from.
+    LoadSettings,
+    SaveSetting {
+        key: String,
+        value: String,
+        place: SavePlace,
+    },
+    /// A step of connecting a model.
+    Connect(Order),
     LoadSkills,
     /// Read the templates and skills that slash commands can name.
     LoadOffers,
@@ -79,13 +90,14 @@ impl Effect {
             }
             Overlay::Picker(picker) => match picker.kind() {
                 Kind::Sessions => vec![Effect::LoadSessions { forks_of: None }],
-                Kind::Models => vec![Effect::LoadModels],
                 Kind::Skills => vec![Effect::LoadSkills],
-                Kind::Modes | Kind::Toolsets | Kind::Efforts | Kind::Themes => Vec::new(),
+                Kind::Modes | Kind::Toolsets | Kind::Efforts => Vec::new(),
             },
+            Overlay::Models(_) => vec![Effect::LoadModels],
             Overlay::Always(_)
             | Overlay::Approval(_)
             | Overlay::Compaction(_)
+            | Overlay::Connect(_)
             | Overlay::Form(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
@@ -93,6 +105,8 @@ impl Effect {
             | Overlay::Palette(_)
             | Overlay::Permissions(_)
             | Overlay::Restore(_)
+            | Overlay::Settings(_)
+            | Overlay::Themes(_)
             | Overlay::Tree(_)
             | Overlay::Trust(_) => Vec::new(),
         }

@@ -45,6 +45,16 @@ impl Look {
         }
     }
 
+    /// Hints with the keys that are bound now.
+    pub(crate) fn hint(&mut self, keymap: &Keymap, is_inline: bool) {
+        self.more = more_hints(keymap);
+        if is_inline {
+            self.hint_for_inline(keymap);
+        }
+        // The hints stand in the rows of the transcript.
+        self.generation += 1;
+    }
+
     /// Hints for inline mode. Printed lines cannot unfold, so the hint first leads to the full screen.
     pub(crate) fn hint_for_inline(&mut self, keymap: &Keymap) {
         let scroll = keymap.key_of(Action::PageUp);

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use pixir_core::event::{JobState, SessionId, Status};
+use pixir_core::store::Summary;
 use pixir_core::{Error, Tier};
 
 /// The Session on the screen, and where it runs.
@@ -15,6 +16,12 @@ pub(crate) struct SessionFacts {
     /// The git branch of the workspace.
     pub(crate) branch: Option<String>,
     pub(crate) connection: Connection,
+    /// A Provider can be connected here.
+    pub(crate) can_connect: bool,
+    /// This is the demo: a script plays the model.
+    pub(crate) is_demo: bool,
+    /// The last Sessions of the workspace, while this one is empty.
+    pub(crate) recent: Vec<Summary>,
     /// None until the Session is open.
     pub(crate) id: Option<SessionId>,
     /// A Session is open or opening: an Input will arrive.
@@ -39,6 +46,9 @@ impl SessionFacts {
             home: None,
             branch: None,
             connection: Connection::Starting,
+            can_connect: false,
+            is_demo: false,
+            recent: Vec::new(),
             id: None,
             can_send: true,
             read_only: false,

@@ -7,6 +7,7 @@ use pixir_core::changes::FileDiff;
 use pixir_core::event::{Refusal, SettingsChanged, Severity, Status, TurnStatus};
 use pixir_core::history::History;
 use pixir_core::now::Now;
+use pixir_core::provider::Offered;
 use pixir_core::store::Summary;
 use pixir_core::text::human::next_attempt;
 use pixir_core::{Entry, Event, Fact, Live, Remedy, Skill};
@@ -282,9 +283,8 @@ pub(crate) fn on_sessions(state: &mut State, all: &[Summary], forks_of: Option<&
     notify(state, Notification::Sessions { all, current: current.as_deref(), forks_of });
 }
 
-pub(crate) fn on_models(state: &mut State, all: &[String]) {
-    let current = format!("{}/{}", state.history.settings.provider, state.history.settings.model);
-    notify(state, Notification::Models { all, current: &current });
+pub(crate) fn on_models(state: &mut State, offered: &Offered, recent: &[String]) {
+    notify(state, Notification::Models { offered, recent });
 }
 
 pub(crate) fn on_skills(state: &mut State, all: &[Skill]) {

@@ -1,6 +1,6 @@
 //! Carries out the requests of overlays.
 
-use super::{approval, perform, run_slash, travel};
+use super::{approval, configure, perform, run_slash, travel};
 use crate::overlay::Request;
 use crate::overlay::tree::Sides;
 use crate::state::{Effect, Focus, State};
@@ -20,6 +20,11 @@ pub(super) fn fulfil(state: &mut State, request: Request) -> Vec<Effect> {
             Vec::new()
         }
         Request::RestoreTheme(name) => vec![Effect::RestoreTheme(name)],
+        Request::Change { key, value, save } => configure::change(state, &key, &value, save),
+        Request::ChooseModel { provider, model, effort, save } => {
+            configure::choose_model(state, provider, model, effort, save)
+        }
+        Request::Connect(order) => vec![Effect::Connect(order)],
         Request::ShowCell(cell) => {
             state.focus = Focus::Transcript;
             state.reading.cell = Some(cell);

@@ -1,6 +1,6 @@
 //! Carries out each action.
 
-use super::{approval, read, replay, send, settings, travel, write};
+use super::{approval, configure, connect, read, replay, send, settings, travel, write};
 use crate::composer::Composer;
 use crate::input::action::Action;
 use crate::overlay::Overlay;
@@ -138,7 +138,12 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         | Action::CycleSummary
         | Action::SwitchSource
         | Action::NextFile
-        | Action::PreviousFile => {}
+        | Action::PreviousFile
+        | Action::SaveFor
+        | Action::FilterSettings
+        | Action::MoreEffort
+        | Action::LessEffort
+        | Action::ConnectHere => {}
 
         Action::OpenHelp => return read::help(state, HelpView::new),
         Action::OpenKeyHelp => return read::help(state, HelpView::of_keys),
@@ -153,6 +158,8 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
             return effects;
         }
         Action::TrustWorkspace => return settings::trust(state, args),
+        Action::OpenSettings | Action::OpenConfig => return configure::open(state, args),
+        Action::OpenConnect | Action::OpenAuth => return connect::open(state),
         Action::ToggleHud => state.layout.hud = !state.layout.hud,
 
         Action::NewSession => return vec![Effect::OpenNew],

@@ -9,7 +9,9 @@ use pixir_core::usage::{Sums, Total, sums};
 use pixir_core::{Effort, Input};
 
 use crate::overlay::Overlay;
+use crate::overlay::models::ModelsView;
 use crate::overlay::picker::{Kind, Picker};
+use crate::overlay::themes::ThemesView;
 use crate::state::{Effect, State};
 use crate::theme::{Depth, Theme};
 use crate::transcript::Cell;
@@ -72,7 +74,9 @@ pub(super) fn effort(state: &mut State, name: &str) -> Vec<Effect> {
 
 pub(super) fn model(state: &mut State, name: &str) -> Vec<Effect> {
     if name.is_empty() {
-        return pick(state, Picker::loading(Kind::Models));
+        let settings = &state.history.settings;
+        let current = format!("{}/{}", settings.provider, settings.model);
+        return show_models(state, &current);
     }
     // A name without a provider is a model of the current provider.
     let (provider, model) =
@@ -82,6 +86,12 @@ pub(super) fn model(state: &mut State, name: &str) -> Vec<Effect> {
         model: Some(model.to_owned()),
         ..SettingsChange::default()
     })
+}
+
+/// Shows the models, with this one in use.
+pub(super) fn show_models(state: &mut State, current: &str) -> Vec<Effect> {
+    let effort = state.history.settings.effort.clone();
+    state.open(Overlay::Models(ModelsView::new(current, effort.as_deref())))
 }
 
 pub(super) fn resume(state: &mut State, id: &str) -> Vec<Effect> {
@@ -132,7 +142,7 @@ pub(super) fn theme(name: &str) -> Vec<Effect> {
 
 /// Lists the themes.
 pub(crate) fn on_themes(state: &mut State, names: &[String]) -> Vec<Effect> {
-    pick(state, Picker::themes(names, &state.look.theme_name))
+    state.open(Overlay::Themes(ThemesView::new(names, &state.look.theme_name)))
 }
 
 /// The user chose a theme: uses it, and says so; or shows why it cannot be loaded.
@@ -143,7 +153,7 @@ pub(crate) fn on_theme_chosen(state: &mut State, name: &str, loaded: pixir_core:
         state.say(match state.look.depth {
             Depth::Mono => format!("{name}; without colours (NO_COLOR) all themes look alike"),
             Depth::True | Depth::Indexed | Depth::Named => {
-                format!("{name} until you quit; theme = \"{name}\" in config.toml keeps it")
+                format!("{name}, until you quit; /theme saves it")
             }
         });
     }

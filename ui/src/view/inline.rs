@@ -4,8 +4,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::Line;
 
-use super::transcript::welcome_lines;
-use super::{Foot, draw_completions};
+use super::{Foot, draw_completions, welcome};
 use crate::input::action::Action;
 use crate::render::text::Row;
 use crate::state::{Announced, Connection, State, text_columns};
@@ -15,6 +14,8 @@ use crate::transcript::Answers;
 
 /// About how many rows one frame prints.
 const MAX_PRINTED: usize = 4_000;
+/// The welcome is printed whole, however low the screen is.
+const WELCOME: usize = 40;
 
 /// Draws the new cells that are to be printed on one canvas, and everything that can still change on the other. Each
 /// canvas gets the height that it needs. False when more is left to print.
@@ -129,12 +130,7 @@ fn begin(state: &mut State, rows: usize, columns: u16, printed: &mut Vec<Row>) -
         return printed.min(state.transcript.len());
     }
     if state.transcript.is_empty() {
-        let lines = welcome_lines(
-            &state.session.connection,
-            usize::from(columns.saturating_sub(4)),
-            &state.look.theme,
-            &state.look.more.remedies,
-        );
+        let lines = welcome::lines(state, usize::from(columns.saturating_sub(4)), rows.max(WELCOME));
         // The welcome is printed once, when the connection is known.
         if state.session.id.is_some() || matches!(state.session.connection, Connection::Failed(_)) {
             printed.extend(lines.into_iter().map(Row::text));

@@ -1,16 +1,13 @@
 //! The visible rows of the conversation, with hits, selection and labels on them, and the scrollbar.
 
-use pixir_core::provider::Providers;
 use ratatui::layout::Rect;
-use ratatui::style::Color;
-use ratatui::text::{Line, Span};
+use ratatui::text::Line;
 
+use super::welcome;
 use crate::input::action::Action;
-use crate::remedy::Remedies;
-use crate::render::text::{width, wrap_lines};
-use crate::state::{Connection, Focus, State, render_context};
+use crate::render::text::width;
+use crate::state::{Focus, State, render_context};
 use crate::terminal::canvas::{Canvas, RegionState, Shift};
-use crate::theme::Theme;
 use crate::transcript::reading::find::{Needle, Stretch};
 use crate::transcript::viewport::CellRow;
 use crate::transcript::{MARKS, Mark};
@@ -24,9 +21,9 @@ pub(super) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
             Rect { x: area.x + 1, height: area.height.min(1), width: area.width.saturating_sub(1), ..area },
         );
     }
-    if let Some(connection) = state.transcript.is_empty().then_some(&state.session.connection) {
+    if state.transcript.is_empty() {
         let columns = usize::from(area.width.saturating_sub(4));
-        let lines = welcome_lines(connection, columns, &state.look.theme, &state.look.more.remedies);
+        let lines = welcome::lines(state, columns, usize::from(area.height.saturating_sub(1)));
         for (row, line) in (area.y + 1..area.bottom()).zip(lines) {
             canvas.line(line, Rect { x: area.x + 2, y: row, width: area.width.saturating_sub(4), height: 1 });
         }
@@ -175,48 +172,4 @@ fn draw_scrollbar(state: &State, canvas: &mut Canvas, area: Rect) {
         let style = if thumb { theme.fg(colour).bg(theme.selection) } else { theme.fg(colour) };
         canvas.line(Line::styled(symbol, style), at);
     }
-}
-
-pub(super) fn welcome_lines(
-    connection: &Connection,
-    columns: usize,
-    theme: &Theme,
-    remedies: &Remedies,
-) -> Vec<Line<'static>> {
-    let mut lines = vec![Line::styled("pixir", theme.bold())];
-    let about = "A coding assistant that works on your files, and asks before it changes them.";
-    lines.extend(wrap_lines(&[Span::styled(about, theme.dim())], columns, &[], &[]));
-    lines.push(Line::default());
-    let mut say = |mark: &'static str, colour: Color, text: String| {
-        lines.extend(wrap_lines(
-            &[Span::styled(text, theme.fg(theme.text))],
-            columns,
-            &[Span::styled(mark, theme.fg(colour))],
-            &[Span::raw("  ")],
-        ));
-    };
-    match connection {
-        Connection::Starting => say("… ", theme.dim, "connecting to a model".into()),
-        Connection::Ready { demo: false, why, server } => {
-            say("✓ ", theme.success, format!("{server} ({why})"));
-            say("  ", theme.dim, "Type what you want. /help shows keys and commands, /model chooses the model.".into());
-        }
-        Connection::Ready { demo: true, why, .. } if why == Providers::GIVEN => {
-            say(
-                "○ ",
-                theme.warning,
-                "This is the demo: a script answers as the model; the tools and the files are real.".into(),
-            );
-        }
-        Connection::Ready { demo: true, why, .. } => {
-            say("○ ", theme.warning, format!("No model is connected: {why}."));
-            say("  ", theme.dim, "To connect one: export OPENAI_API_KEY=… or OPENROUTER_API_KEY=…, start a local server (ollama, llama.cpp, LM Studio, vLLM), or give --base-url URL --model NAME.".into());
-            say("  ", theme.dim, "To try pixir without a model: quit (Ctrl+C twice) and run `pixir demo`. `pixir doctor` shows which servers and keys it finds.".into());
-        }
-        Connection::Failed(e) => {
-            say("■ ", theme.error, e.message.clone());
-            say("  ", theme.dim, format!("fix: {}", remedies.word(&e.remedy)));
-        }
-    }
-    lines
 }

@@ -1,0 +1,39 @@
+//! The Providers of a workspace, replaced as a whole when the user connects another while pixir runs.
+
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+
+use super::choose::Providers;
+use super::connect::NewProvider;
+use crate::protocol::error::{Code, Error, Result};
+
+/// The Providers that the Sessions of a workspace use now. Clones share them. A request that runs goes on with those that
+/// it began with.
+#[derive(Debug, Clone)]
+pub(crate) struct SharedProviders(Arc<RwLock<Arc<Providers>>>);
+
+impl SharedProviders {
+    pub(crate) fn new(providers: Arc<Providers>) -> SharedProviders {
+        SharedProviders(Arc::new(RwLock::new(providers)))
+    }
+
+    /// The Providers at this moment.
+    pub(crate) fn now(&self) -> Arc<Providers> {
+        Arc::clone(&self.0.read())
+    }
+
+    /// Adds a Provider, or replaces one, and chooses it for new Sessions.
+    ///
+    /// # Errors
+    /// `CONFIG_INVALID` while the answers of models are recorded: a recording has no secrets because it knows every key.
+    pub(crate) fn add(&self, new: NewProvider) -> Result<()> {
+        let mut providers = self.0.write();
+        if providers.is_recorded() {
+            let message = "the answers of the models are being recorded";
+            return Err(Error::new(Code::ConfigInvalid, message, "start pixir without --record to connect a model"));
+        }
+        *providers = Arc::new(providers.with(new));
+        Ok(())
+    }
+}

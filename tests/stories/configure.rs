@@ -1,0 +1,136 @@
+//! The settings of the interface: changed in place, seen at once, saved where the user wants it.
+
+use crate::driver::{Pixir, says};
+use crate::pty::Terminal;
+use crate::shell::Shell;
+
+#[tokio::test]
+async fn every_setting_is_listed_with_its_value_and_origin() {
+    let mut pixir = Pixir::sized(vec![says("ok")], &[], 120, 40);
+    let screen = pixir.does("<F2>").await;
+    for part in ["Settings", "Model", "script/test-model", "Mode", "ask", "Vim keys", "off", "default"] {
+        assert!(screen.contains(part), "no {part:?} in\n{screen}");
+    }
+    let screen = pixir.does("/deadl").await;
+    assert!(screen.contains("the most seconds that a turn may take") && !screen.contains("Vim keys"), "{screen}");
+    assert!(screen.contains("limits.deadline · from the next start"), "{screen}");
+    // A value that does not fit is told, and the field stays.
+    let screen = pixir.does("<Enter>soon<Enter>").await;
+    assert!(screen.contains("invalid type") || screen.contains("expected"), "{screen}");
+    pixir.does("<C-u>90<Enter>").await;
+    assert_eq!(pixir.settings(), "[limits]\ndeadline = 90\n");
+    let screen = pixir.does("<Esc><Esc><Esc>").await;
+    assert!(!screen.contains("Settings"), "{screen}");
+    let screen = pixir.does("/config vim<Enter>").await;
+    assert!(screen.contains("vim keys in the composer"), "{screen}");
+}
+
+/// Broken build: a change is saved and takes no effect before the next start.
+#[tokio::test]
+async fn a_change_is_seen_at_once_and_kept_where_the_user_wants_it() {
+    let mut pixir = Pixir::sized(vec![says("ok")], &[], 100, 30);
+    // For this session only: nothing is written.
+    pixir.does("<F2>/mode<Enter><Down><Enter>").await;
+    let screen = pixir.does("<Esc><Esc><Esc>").await;
+    let header = |screen: &str| screen.lines().next().expect("a header").to_owned();
+    assert!(header(&screen).ends_with("auto"), "{screen}");
+    assert_eq!(pixir.settings(), "mode = \"auto\"\n");
+    let screen = pixir.does("/settings effort<Enter>").await;
+    assert!(screen.contains("save for: session [you] project"), "{screen}");
+    pixir.does("<C-s><C-s><Enter><Down><Down><Down><Enter>").await;
+    assert_eq!(pixir.settings(), "mode = \"auto\"\n", "only for the session");
+    let changed = pixir.log().into_iter().rfind(|it| it["type"] == "settings_changed").expect("a change");
+    assert!(changed["data"]["effort"].is_string(), "{changed}");
+    let screen = pixir.does("<Esc><Esc>").await;
+    assert!(!screen.contains("Settings"), "{screen}");
+}
+
+/// Broken builds: the pressed key is bound although it has a meaning; the new key works from the next start only.
+#[tokio::test]
+async fn a_key_is_bound_by_pressing_it_and_a_conflict_is_told() {
+    let mut pixir = Pixir::sized(vec![says("One.")], &[], 100, 30);
+    pixir.does("go<Enter>").await;
+    let screen = pixir.does("/settings keys.tree<Enter>").await;
+    assert!(screen.contains("Ctrl+T"), "{screen}");
+    let screen = pixir.does("<Enter><C-p>").await;
+    assert!(screen.contains("Ctrl+P would be both") && screen.contains("palette"), "{screen}");
+    assert_eq!(pixir.settings(), "");
+    let screen = pixir.does("<F5>").await;
+    assert!(screen.contains("F5"), "{screen}");
+    assert_eq!(pixir.settings(), "[keys]\ntree = \"f5\"\n");
+    pixir.does("<Esc><Esc>").await;
+    let screen = pixir.does("<C-t>").await;
+    assert!(!screen.contains("Tree"), "{screen}");
+    let screen = pixir.does("<F5>").await;
+    assert!(screen.contains("Tree"), "{screen}");
+}
+
+#[tokio::test]
+async fn a_theme_is_previewed_and_saved_from_its_dialog() {
+    let mut pixir = Pixir::new(vec![], &[]);
+    let before = pixir.screen.coloured();
+    pixir.does("/theme<Enter>").await;
+    let screen = pixir.does("light").await;
+    assert!(screen.contains("save for: session [you] project"), "{screen}");
+    assert_ne!(pixir.screen.coloured(), before);
+    pixir.does("<Esc>").await;
+    assert_eq!(pixir.settings(), "", "nothing was chosen");
+    pixir.does("/theme<Enter>light<Enter>").await;
+    assert_eq!(pixir.settings(), "theme = \"light\"\n");
+}
+
+#[tokio::test]
+async fn the_model_in_use_is_marked_and_chosen_with_its_effort() {
+    let mut pixir = Pixir::sized(vec![says("ok")], &[], 100, 30);
+    let screen = pixir.does("/model<Enter>").await;
+    assert!(screen.contains("● script/test-model") && screen.contains("Effort"), "{screen}");
+    let screen = pixir.does("<Right><Right>").await;
+    assert!(screen.contains("‹ xhigh ›"), "{screen}");
+    pixir.does("<C-s><Enter>").await;
+    assert_eq!(pixir.settings(), "effort = \"xhigh\"\nmodel = \"script/test-model\"\n");
+    let changed = pixir.log().into_iter().rfind(|it| it["type"] == "settings_changed").expect("a change");
+    assert_eq!((changed["data"]["model"].as_str(), changed["data"]["effort"].as_str()), (Some("test-model"), Some("xhigh")));
+    // A name that no server lists can be typed, and is shown then.
+    pixir.does("/model script/other<Enter>").await;
+    let screen = pixir.does("/model<Enter>").await;
+    assert!(screen.contains("● script/other  in use; its server does not list it"), "{screen}");
+}
+
+#[test]
+fn a_changed_setting_survives_a_restart_and_is_in_the_file_that_was_chosen() {
+    let shell = Shell::new(&[]);
+    let user = shell.home().join(".config/pixir/config.toml");
+    let project = shell.workspace().join(".pixir/config.toml");
+    let mut terminal = Terminal::start(&shell, &["--provider", "demo"], 100, 30);
+    terminal.wait_for("Ask pixir");
+    terminal.send("/settings screen.vim\r");
+    terminal.wait_for("vim keys in the composer");
+    terminal.send("\r");
+    terminal.wait_for("screen.vim saved in");
+    assert_eq!(std::fs::read_to_string(&user).expect("the user's file"), "[screen]\nvim = true\n");
+    terminal.send("\x1b\x1b/");
+    terminal.wait_for("every setting");
+    terminal.send("settings toolset\r");
+    terminal.wait_for("the tools that the model gets");
+    // For the project: Ctrl+S goes on from you.
+    terminal.send("\x13");
+    terminal.wait_for("save for: session you [project]");
+    terminal.send("\r");
+    terminal.wait_for("○ run");
+    terminal.send("\x1b[B\r");
+    terminal.wait_for("toolset saved in");
+    assert_eq!(std::fs::read_to_string(&project).expect("the project's file"), "toolset = \"run\"\n");
+    terminal.send("\x1b\x1b");
+    terminal.wait_that("the settings are closed", |screen| !screen.contains("Settings"));
+    terminal.send("\x04");
+    terminal.end().assert_sane();
+    let mut terminal = Terminal::start(&shell, &["--provider", "demo"], 100, 30);
+    terminal.wait_for("INSERT");
+    terminal.send("\x1bOQ");
+    terminal.wait_for("Settings");
+    terminal.send("/toolset");
+    let screen = terminal.wait_for("project");
+    assert!(screen.contains("run"), "{screen}");
+    terminal.send("\x03\x03\x03\x04");
+    terminal.end().assert_sane();
+}

@@ -1,0 +1,161 @@
+//! A model is connected while pixir runs: a key, a server of this machine; and what the first screen offers.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::issuer::Issuer;
+use crate::pty::Terminal;
+use crate::server::{Server, text};
+use crate::shell::{SECRET, Shell};
+
+const SIZE: (u16, u16) = (80, 24);
+
+fn start(shell: &Shell, environment: &[(&str, &str)], (columns, rows): (u16, u16)) -> Terminal {
+    let binary: &Path = env!("CARGO_BIN_EXE_pixir").as_ref();
+    Terminal::of(shell, binary.as_ref(), &[], environment, columns, rows)
+}
+
+/// Broken build: the Session keeps the Providers that it began with.
+#[test]
+fn a_first_start_without_a_key_takes_one_and_answers_without_a_restart() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("Hello from the server.")]);
+    let mut terminal = start(&shell, &[("OPENAI_BASE_URL", &server.url)], SIZE);
+    terminal.wait_for("No model is connected");
+    assert!(terminal.wait_for("Paste a key").lines().next().expect("a header").contains("no model"));
+    terminal.send("1");
+    terminal.wait_for("Whose key is it?");
+    terminal.send("openai");
+    terminal.wait_for("OPENAI_API_KEY");
+    terminal.send("\r");
+    terminal.wait_for("Key for openai");
+    let key = format!("{SECRET}-0123456789abcd");
+    terminal.send(&format!("\x1b[200~{key}\x1b[201~"));
+    terminal.wait_for(&format!("{} characters", key.len()));
+    terminal.settle();
+    terminal.send("\r");
+    // The models of the server, the one in use marked.
+    let screen = terminal.wait_for("● openai/m");
+    assert!(screen.contains("Effort"), "{screen}");
+    terminal.send("\x1b");
+    terminal.wait_that("the dialog is closed", |screen| !screen.contains("● openai/m"));
+    terminal.send("hi\r");
+    terminal.wait_for("Hello from the server.");
+    assert_eq!(server.keys(), [format!("Bearer {key}")]);
+    terminal.send("\x04");
+    let left = terminal.end();
+    left.assert_sane();
+    let shown = String::from_utf8_lossy(&left.bytes).into_owned();
+    assert!(!shown.contains(SECRET), "the key was on the screen");
+    // The Log and the diagnostics are searched for it when the shell is dropped.
+    assert!(std::fs::read_to_string(shell.home().join("auth.json")).expect("stored").contains(&key));
+}
+
+/// Broken build: a refused key closes the dialog.
+#[test]
+fn a_wrong_key_is_told_in_the_words_of_the_server_and_typed_again() {
+    let shell = Shell::new(&[]);
+    let strict = Issuer::start(|asked, _| {
+        if asked.head.contains("right-key-0001") {
+            (200, json!({ "data": [{ "id": "claude-sonnet-5-5" }] }))
+        } else {
+            (401, json!({ "error": { "message": format!("no such key: {SECRET}-wrong-key-0001") } }))
+        }
+    });
+    let mut terminal = start(&shell, &[("ANTHROPIC_BASE_URL", &strict.url)], SIZE);
+    terminal.wait_for("No model is connected");
+    // A key of this form tells whose it is.
+    terminal.send("/connect\r");
+    terminal.wait_for("1–4 or");
+    terminal.send("1");
+    terminal.wait_for("ANTHROPIC_API_KEY");
+    terminal.send("anthropic\r");
+    terminal.wait_for("Key for anthropic");
+    terminal.send(&format!("{SECRET}-wrong-key-0001\r"));
+    let screen = terminal.wait_for("no such key");
+    assert!(screen.contains("[redacted]") && screen.contains("press Enter again"), "{screen}");
+    assert!(!shell.home().join("auth.json").exists());
+    terminal.send("\x15");
+    terminal.wait_for("paste or type the key");
+    terminal.send(&format!("{SECRET}-right-key-0001\r"));
+    terminal.wait_for("● anthropic/claude-sonnet-5-5");
+    terminal.send("\x1b");
+    terminal.wait_for("anthropic/claude-sonnet-5-5");
+    terminal.send("\x04");
+    let left = terminal.end();
+    left.assert_sane();
+    assert!(!String::from_utf8_lossy(&left.bytes).contains(SECRET));
+}
+
+#[test]
+fn a_local_server_that_was_started_later_is_found_and_used() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("Hello from this machine.")]);
+    // The usual port may be taken on the machine of the test.
+    let configuration = format!("[providers.ollama]\nbase_url = \"{}\"\n", server.url);
+    let folder = shell.home().join(".config/pixir");
+    std::fs::create_dir_all(&folder).expect("mkdir");
+    std::fs::write(folder.join("config.toml"), configuration).expect("write");
+    let mut terminal = start(&shell, &[], SIZE);
+    terminal.wait_for("No model is connected");
+    terminal.send("3");
+    terminal.wait_for("ollama, 2 models");
+    terminal.send("\r");
+    terminal.wait_for("● ollama/m");
+    terminal.send("\x1b");
+    terminal.wait_that("the dialog is closed", |screen| !screen.contains("● ollama/m"));
+    terminal.send("hi\r");
+    terminal.wait_for("Hello from this machine.");
+    terminal.send("\x04");
+    terminal.end().assert_sane();
+}
+
+/// A configured model without its key used to leave nothing but a restart.
+#[test]
+fn a_model_whose_key_is_missing_is_connected_in_place() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("It works now.")]);
+    let folder = shell.home().join(".config/pixir");
+    std::fs::create_dir_all(&folder).expect("mkdir");
+    std::fs::write(folder.join("config.toml"), "model = \"openai/m\"\n").expect("write");
+    let mut terminal = start(&shell, &[("OPENAI_BASE_URL", &server.url)], SIZE);
+    terminal.wait_for("openai needs an API key");
+    terminal.send("1");
+    terminal.wait_for("OPENAI_API_KEY");
+    terminal.send("openai\r");
+    terminal.wait_for("Key for openai");
+    terminal.send(&format!("{SECRET}-0123456789abcd\r"));
+    terminal.wait_for("openai is connected");
+    terminal.send("hi\r");
+    terminal.wait_for("It works now.");
+    terminal.send("\x04");
+    terminal.end().assert_sane();
+}
+
+#[test]
+fn a_small_screen_offers_every_way_to_a_model() {
+    let shell = Shell::new(&[]);
+    let mut terminal = start(&shell, &[], (40, 10));
+    for way in ["1 Paste a key", "2 Sign in", "3 Local server", "4 Watch the demo"] {
+        terminal.wait_for(way);
+    }
+    terminal.send("1");
+    terminal.wait_for("anthropic");
+    terminal.send("\x1b\x1b");
+    terminal.wait_for("Ask pixir");
+    terminal.send("\x03\x03\x03");
+    terminal.end().assert_sane();
+}
+
+#[test]
+fn the_welcome_names_the_last_sessions() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("Done.")]);
+    let first = crate::connected::ask(&shell, &server, crate::server::Dialect::Responses, &["mend the roof"]);
+    assert_eq!(first.code, 0, "{}", first.stderr);
+    let mut terminal = start(&shell, &[], SIZE);
+    terminal.wait_for("mend the roof");
+    terminal.send("\x03\x03\x03");
+    terminal.end().assert_sane();
+}

@@ -1,0 +1,245 @@
+//! Background work for settings and for Providers that the user connects.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pixir_core::layers::{Settings, Source};
+use pixir_core::provider::{Account, Connector, LocalServer, NewProvider, Offered, key};
+use pixir_core::store::Summary;
+use pixir_core::{Harness, Result};
+use tokio::sync::oneshot;
+
+use super::App;
+use super::background::BackgroundEvent;
+use crate::overlay::connect::{News, Order};
+use crate::overlay::save_for::SavePlace;
+use crate::state::{Connection, Effect};
+use crate::update::{configure, connect, events};
+
+/// How long a server may take to list its models.
+const MODELS_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(3);
+/// The most Sessions that the welcome names.
+const RECENT: usize = 3;
+
+/// The result of such work.
+pub(super) enum Connecting {
+    Settings(Result<Settings>),
+    /// A setting was saved in a file; and what is stronger than that file.
+    Saved {
+        key: String,
+        saved: Result<(PathBuf, Option<String>)>,
+    },
+    /// Models to choose from, and those of the last Sessions.
+    Models(Offered, Vec<String>),
+    Recent(Vec<Summary>),
+    Accounts(Result<Vec<Account>>),
+    LocalServers(Vec<LocalServer>),
+    /// The issuer has invited the user; the attempt goes on.
+    Invited {
+        attempt: u64,
+        url: String,
+        code: String,
+    },
+    NewProvider {
+        attempt: u64,
+        made: Result<NewProvider>,
+    },
+    /// The user does not wait for it any more.
+    Cancelled,
+}
+
+/// The attempt to connect that the user waits for.
+#[derive(Default)]
+pub(super) struct Attempt {
+    number: u64,
+    /// Dropping it ends the attempt.
+    _cancel: Option<oneshot::Sender<()>>,
+}
+
+impl App {
+    /// Finds Providers and the workspace.
+    pub(super) fn connect(&mut self) {
+        let connecting = (self.connect)();
+        self.spawn(async move { BackgroundEvent::Connected(Box::new(connecting.await)) });
+    }
+
+    pub(super) fn load_settings(&mut self) {
+        let settings = Arc::clone(&self.settings);
+        self.spawn_blocking(move || BackgroundEvent::Connecting(Connecting::Settings(settings.read())));
+    }
+
+    pub(super) fn save_setting(&mut self, key: String, value: String, place: SavePlace) {
+        let settings = Arc::clone(&self.settings);
+        self.spawn_blocking(move || {
+            let saved = settings.save(&key, &value, place).map(|path| {
+                let own = match place {
+                    SavePlace::User => Source::User,
+                    SavePlace::Project => Source::Project,
+                };
+                let all = settings.read().map(|it| it.all()).unwrap_or_default();
+                let other = all.into_iter().find(|it| it.key == key && it.source > own);
+                (path, other.map(|it| it.from))
+            });
+            BackgroundEvent::Connecting(Connecting::Saved { key, saved })
+        });
+    }
+
+    pub(super) fn load_models(&mut self) {
+        let Some(harness) = self.harness.clone() else { return };
+        self.spawn(async move {
+            let store = harness.clone();
+            let sessions = tokio::task::spawn_blocking(move || store.sessions());
+            let providers = harness.providers();
+            let (offered, sessions) = tokio::join!(providers.offered(MODELS_TIMEOUT), sessions);
+            let mut recent: Vec<String> = Vec::new();
+            for it in sessions.unwrap_or_default() {
+                if !recent.contains(&it.model) {
+                    recent.push(it.model);
+                }
+            }
+            BackgroundEvent::Connecting(Connecting::Models(offered, recent))
+        });
+    }
+
+    /// Reads the last Sessions for the welcome, after its first frame.
+    pub(super) fn load_recent(&mut self) {
+        let Some(harness) = self.harness.clone() else { return };
+        self.spawn_on_session(move || {
+            let recent = harness.sessions().into_iter().take(RECENT).collect();
+            BackgroundEvent::Connecting(Connecting::Recent(recent))
+        });
+    }
+
+    /// Does what the dialog wants.
+    pub(super) fn order(&mut self, order: Order) {
+        let Some(connector) = self.connector.clone() else { return };
+        match order {
+            Order::Look => {
+                let reading = Arc::clone(&connector);
+                self.spawn_blocking(move || BackgroundEvent::Connecting(Connecting::Accounts(reading.accounts())));
+                self.spawn(async move {
+                    BackgroundEvent::Connecting(Connecting::LocalServers(connector.local_servers().await))
+                });
+            }
+            Order::UseKey { provider, key: pasted } => {
+                self.attempt(async move { connector.connect_with(&provider, key(&pasted.0)?).await })
+            }
+            Order::UseLocal { provider } => self.attempt(async move { connector.connect_local(&provider).await }),
+            Order::SignIn { provider } => self.sign_in(connector, provider),
+            Order::Cancel => self.attempt = Attempt { number: self.attempt.number + 1, _cancel: None },
+            Order::Demo if self.demo.program.is_some() => self.wants_demo = true,
+            Order::Demo => self.state.say("`pixir demo` shows the demo"),
+        }
+    }
+
+    /// Runs an attempt that the user can cancel.
+    fn attempt(&mut self, work: impl Future<Output = Result<NewProvider>> + Send + 'static) {
+        let (cancel, cancelled) = oneshot::channel();
+        let attempt = self.attempt.number + 1;
+        self.attempt = Attempt { number: attempt, _cancel: Some(cancel) };
+        self.spawn(async move {
+            BackgroundEvent::Connecting(tokio::select! {
+                made = work => Connecting::NewProvider { attempt, made },
+                _ = cancelled => Connecting::Cancelled,
+            })
+        });
+    }
+
+    fn sign_in(&mut self, connector: Arc<Connector>, provider: String) {
+        let (sender, attempt) = (self.sender.clone(), self.attempt.number + 1);
+        self.attempt(async move {
+            let invitation = connector.invite(&provider).await?;
+            let url = invitation.complete_url.clone().unwrap_or_else(|| invitation.url.clone());
+            let invited = Connecting::Invited { attempt, url, code: invitation.code.clone() };
+            drop(sender.send(BackgroundEvent::Connecting(invited)));
+            connector.connect_signed_in(&provider, invitation).await
+        });
+    }
+
+    pub(super) async fn on_connecting(&mut self, result: Connecting) {
+        let effects = match result {
+            Connecting::Settings(read) => {
+                configure::on_settings(&mut self.state, read);
+                Vec::new()
+            }
+            Connecting::Saved { key, saved } => {
+                configure::on_saved(&mut self.state, &key, saved);
+                vec![Effect::LoadSettings]
+            }
+            Connecting::Models(offered, recent) => {
+                events::on_models(&mut self.state, &offered, &recent);
+                Vec::new()
+            }
+            Connecting::Recent(recent) => {
+                self.state.session.recent = recent;
+                Vec::new()
+            }
+            Connecting::Accounts(Ok(accounts)) => {
+                connect::on_news(&mut self.state, News::Accounts(&accounts));
+                Vec::new()
+            }
+            Connecting::LocalServers(servers) => {
+                connect::on_news(&mut self.state, News::LocalServers(&servers));
+                Vec::new()
+            }
+            Connecting::Invited { attempt, url, code } => {
+                if attempt == self.attempt.number {
+                    connect::on_news(&mut self.state, News::Invited { url: &url, code: &code });
+                }
+                Vec::new()
+            }
+            Connecting::Accounts(Err(error)) => {
+                connect::on_failed(&mut self.state, &error);
+                Vec::new()
+            }
+            Connecting::NewProvider { attempt, made } if attempt == self.attempt.number => match self.join(made) {
+                Ok(effects) => effects,
+                Err(error) => {
+                    connect::on_failed(&mut self.state, &error);
+                    Vec::new()
+                }
+            },
+            Connecting::NewProvider { .. } | Connecting::Cancelled => Vec::new(),
+        };
+        Box::pin(self.perform(effects)).await;
+    }
+
+    /// Gives the new Provider to the Harness. Where there is none yet, everything is tried again with the stored key.
+    fn join(&mut self, made: Result<NewProvider>) -> Result<Vec<Effect>> {
+        let new = made?;
+        let (provider, model) = (new.provider.clone(), new.model.clone());
+        let note = match &new.hidden_by {
+            Some(variable) => format!("; at the next start {variable} of the environment comes first"),
+            None => String::new(),
+        };
+        match self.harness.clone() {
+            Some(harness) => {
+                harness.connect(new)?;
+                self.show_connection(&harness);
+            }
+            None => {
+                self.state.session.connection = Connection::Starting;
+                self.state.session.can_send = true;
+                self.connect();
+            }
+        }
+        Ok(connect::on_connected(&mut self.state, &provider, &model, &note))
+    }
+
+    /// Shows which Provider new Sessions get, and why.
+    pub(super) fn show_connection(&mut self, harness: &Harness) {
+        let providers = harness.providers();
+        self.state.session.connection = Connection::Ready {
+            demo: providers.provider == "demo",
+            why: providers.why.clone(),
+            server: format!("{} · {}", providers.model, providers.describe(&providers.provider)),
+        };
+    }
+
+    /// A key of the user skips the waits of the demo's answer.
+    pub(super) fn hurry_demo(&self) {
+        if let Some(pace) = &self.demo.pace {
+            pace.hurry();
+        }
+    }
+}

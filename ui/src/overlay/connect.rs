@@ -1,0 +1,540 @@
+//! Connecting a model: a key that the user pastes, a server of this machine, a sign-in with a browser.
+
+use pixir_core::provider::{Account, LocalServer, MAX_KEY, provider_of};
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::narrow::Narrow;
+use super::{Notification, Outcome, Paint, Request, dialog, panel};
+use crate::input::action::Action;
+use crate::input::slash::fuzzy;
+use crate::render::text::{fit, visible, width, wrap_lines};
+use crate::terminal::canvas::{Canvas, RegionState};
+use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
+use crate::theme::Theme;
+
+/// The size of the dialog.
+const SIZE: (u16, u16) = (84, 20);
+/// The most dots that stand for a key.
+const DOTS: usize = 40;
+
+/// A key as the user typed or pasted it. It is shown nowhere.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct PastedKey(pub(crate) String);
+
+impl std::fmt::Debug for PastedKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PastedKey")
+    }
+}
+
+/// What the application has to do for the dialog.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Look for keys and for servers of this machine.
+    Look,
+    /// Test this key, store it, and connect its Provider.
+    UseKey {
+        provider: String,
+        key: PastedKey,
+    },
+    UseLocal {
+        provider: String,
+    },
+    SignIn {
+        provider: String,
+    },
+    /// The user does not wait for it any more.
+    Cancel,
+    /// Show the demo on this terminal, and come back.
+    Demo,
+}
+
+/// What has come of an order.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum News<'a> {
+    /// Providers that take a key.
+    Accounts(&'a [Account]),
+    /// The model servers of this machine that answer.
+    LocalServers(&'a [LocalServer]),
+    /// The user can sign in on this page with this code.
+    Invited { url: &'a str, code: &'a str },
+    /// The attempt has failed, for this reason.
+    Failed(&'a str),
+}
+
+/// The ways to a model, in the order of the menu.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    Key,
+    SignIn,
+    Local,
+    Demo,
+}
+
+impl Way {
+    pub(crate) const ALL: [Way; 4] = [Way::Key, Way::SignIn, Way::Local, Way::Demo];
+
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Way::Key => "Paste a key",
+            Way::SignIn => "Sign in with a browser",
+            Way::Local => "Local server",
+            Way::Demo => "Watch the demo",
+        }
+    }
+
+    pub(crate) fn about(self) -> &'static str {
+        match self {
+            Way::Key => "Anthropic, OpenAI, OpenRouter, Gemini, …",
+            Way::SignIn => "where your configuration names a sign-in server",
+            Way::Local => "ollama, llama.cpp, LM Studio, vLLM",
+            Way::Demo => "no key, 40 seconds",
+        }
+    }
+}
+
+/// What the dialog shows.
+#[derive(Debug)]
+enum Step {
+    Menu(usize),
+    /// The Providers, of which one gets a key or a sign-in.
+    Providers {
+        narrow: Narrow,
+        signs_in: bool,
+    },
+    Key {
+        provider: String,
+        key: PastedKey,
+        error: Option<String>,
+    },
+    Local(usize),
+    /// The server or the issuer has been asked. Esc goes back to the step before.
+    Waiting {
+        what: String,
+        invitation: Option<(String, String)>,
+        before: Box<Step>,
+    },
+}
+
+#[derive(Debug)]
+pub(crate) struct ConnectView {
+    step: Step,
+    accounts: Vec<Account>,
+    local: Option<Vec<LocalServer>>,
+    /// Why the last attempt failed.
+    failure: Option<String>,
+}
+
+impl ConnectView {
+    /// The dialog at its menu, or at one of its ways.
+    pub(crate) fn new(way: Option<Way>) -> ConnectView {
+        let mut it = ConnectView { step: Step::Menu(0), accounts: Vec::new(), local: None, failure: None };
+        if let Some(way) = way {
+            it.enter(way);
+        }
+        it
+    }
+
+    /// Goes to one of the ways. The demo is none: it needs no dialog.
+    fn enter(&mut self, way: Way) {
+        self.failure = None;
+        self.step = match way {
+            Way::Key => Step::Providers { narrow: Narrow::default(), signs_in: false },
+            Way::SignIn => Step::Providers { narrow: Narrow::default(), signs_in: true },
+            Way::Local => Step::Local(0),
+            Way::Demo => Step::Menu(3),
+        };
+    }
+
+    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
+        let Notification::Connecting(news) = notification else { return };
+        match news {
+            News::Accounts(accounts) => self.accounts = accounts.to_vec(),
+            News::LocalServers(servers) => self.local = Some(servers.to_vec()),
+            News::Invited { url, code } => {
+                if let Step::Waiting { invitation, .. } = &mut self.step {
+                    *invitation = Some((url.to_owned(), code.to_owned()));
+                }
+            }
+            News::Failed(why) => self.fail(why),
+        }
+    }
+
+    /// Goes back to the step before the attempt, with the reason.
+    fn fail(&mut self, why: &str) {
+        let step = std::mem::replace(&mut self.step, Step::Menu(0));
+        self.step = match step {
+            Step::Waiting { before, .. } => *before,
+            other => other,
+        };
+        match &mut self.step {
+            Step::Key { error, .. } => *error = Some(why.to_owned()),
+            Step::Menu(_) | Step::Providers { .. } | Step::Local(_) | Step::Waiting { .. } => {
+                self.failure = Some(why.to_owned());
+            }
+        }
+    }
+
+    fn wait(&mut self, what: String, order: Order) -> Outcome {
+        let before = Box::new(std::mem::replace(&mut self.step, Step::Menu(0)));
+        self.step = Step::Waiting { what, invitation: None, before };
+        Outcome::Ask(Request::Connect(order))
+    }
+
+    fn listed(&self, narrow: &Narrow, signs_in: bool) -> Vec<&Account> {
+        let all = self.accounts.iter().filter(|it| it.signs_in || !signs_in).collect();
+        fuzzy(&narrow.letters, all, |it| it.provider.clone())
+    }
+
+    fn rows(&self) -> usize {
+        match &self.step {
+            Step::Menu(_) => Way::ALL.len(),
+            Step::Providers { narrow, signs_in } => self.listed(narrow, *signs_in).len(),
+            Step::Local(_) => self.local.as_ref().map_or(0, Vec::len),
+            Step::Key { .. } | Step::Waiting { .. } => 0,
+        }
+    }
+
+    fn choose(&mut self) -> Outcome {
+        match &self.step {
+            Step::Menu(at) => match Way::ALL.get(*at) {
+                Some(Way::Demo) => return Outcome::Ask(Request::Connect(Order::Demo)),
+                Some(way) => self.enter(*way),
+                None => {}
+            },
+            Step::Providers { narrow, signs_in } => {
+                let chosen = self.listed(narrow, *signs_in).get(narrow.chosen).map(|it| it.provider.clone());
+                match (chosen, signs_in) {
+                    (Some(provider), true) => {
+                        let what = format!("asking the sign-in server of {provider}…");
+                        return self.wait(what, Order::SignIn { provider });
+                    }
+                    (Some(provider), false) => {
+                        self.step = Step::Key { provider, key: PastedKey::default(), error: None };
+                    }
+                    (None, _) => {}
+                }
+            }
+            Step::Key { provider, key, .. } if !key.0.trim().is_empty() => {
+                let order = Order::UseKey { provider: provider.clone(), key: key.clone() };
+                let what = format!("{provider} checks the key…");
+                return self.wait(what, order);
+            }
+            Step::Local(at) => {
+                if let Some(server) = self.local.as_ref().and_then(|all| all.get(*at)) {
+                    let provider = server.provider.clone();
+                    return self.wait(format!("connecting to {provider}…"), Order::UseLocal { provider });
+                }
+            }
+            Step::Key { .. } | Step::Waiting { .. } => {}
+        }
+        Outcome::Stay
+    }
+
+    /// One step back, or out of the dialog.
+    fn back(&mut self) -> Outcome {
+        match std::mem::replace(&mut self.step, Step::Menu(0)) {
+            Step::Menu(_) => return Outcome::Close,
+            Step::Waiting { before, .. } => {
+                self.step = *before;
+                return Outcome::Ask(Request::Connect(Order::Cancel));
+            }
+            Step::Providers { .. } | Step::Local(_) => {}
+            Step::Key { .. } => self.enter(Way::Key),
+        }
+        self.failure = None;
+        Outcome::Stay
+    }
+
+    fn go(&mut self, by: isize) {
+        let rows = self.rows();
+        match &mut self.step {
+            Step::Menu(at) | Step::Local(at) => *at = at.saturating_add_signed(by).min(rows.saturating_sub(1)),
+            Step::Providers { narrow, .. } => narrow.scroll(by, rows),
+            Step::Key { .. } | Step::Waiting { .. } => {}
+        }
+    }
+
+    pub(crate) fn scroll(&mut self, by: isize) {
+        self.go(by);
+    }
+
+    /// A field takes what the user types; in the menu it is the digits.
+    pub(crate) fn is_typing(&self) -> bool {
+        match &self.step {
+            Step::Menu(_) | Step::Providers { .. } | Step::Key { .. } => true,
+            Step::Local(_) | Step::Waiting { .. } => false,
+        }
+    }
+
+    pub(crate) fn key(&mut self, pressed: KeyEvent) -> Option<Outcome> {
+        match &mut self.step {
+            Step::Menu(at) => {
+                let KeyCode::Char(digit @ '1'..='4') = pressed.code else { return None };
+                *at = digit as usize - '1' as usize;
+                return Some(self.choose());
+            }
+            Step::Providers { narrow, .. } => return narrow.key(pressed).then_some(Outcome::Stay),
+            Step::Key { key, error, .. } => {
+                match pressed.code {
+                    KeyCode::Backspace => drop(key.0.pop()),
+                    KeyCode::Char('u') if pressed.modifiers == KeyModifiers::CONTROL => key.0.clear(),
+                    KeyCode::Char(c) if pressed.modifiers.is_typing() && key.0.len() < MAX_KEY => key.0.push(c),
+                    KeyCode::Char(_) if pressed.modifiers.is_typing() => {}
+                    _ => return None,
+                }
+                *error = None;
+            }
+            Step::Local(_) | Step::Waiting { .. } => return None,
+        }
+        Some(Outcome::Stay)
+    }
+
+    /// A pasted key goes into the field; before that it tells its Provider.
+    pub(crate) fn paste(&mut self, text: &str) {
+        let text = text.trim();
+        if text.len() > MAX_KEY {
+            return self.fail("the pasted text is too long for a key");
+        }
+        match &mut self.step {
+            Step::Key { key, error, .. } => {
+                key.0.push_str(text);
+                *error = None;
+            }
+            Step::Menu(_) | Step::Providers { signs_in: false, .. } => match provider_of(text) {
+                Some(provider) => {
+                    let key = PastedKey(text.to_owned());
+                    self.step = Step::Key { provider: provider.to_owned(), key, error: None };
+                }
+                None => {
+                    self.enter(Way::Key);
+                    self.failure = Some("choose whose key that is, then paste it again".to_owned());
+                }
+            },
+            Step::Providers { .. } | Step::Local(_) | Step::Waiting { .. } => {}
+        }
+    }
+
+    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+        match action {
+            Action::CloseOverlay => return self.back(),
+            Action::Choose => return self.choose(),
+            Action::OverlayUp => self.go(-1),
+            Action::OverlayDown => self.go(1),
+            Action::OverlayPageUp => self.go(-8),
+            Action::OverlayPageDown => self.go(8),
+            _ => {}
+        }
+        Outcome::Stay
+    }
+}
+
+// ─── Drawing ───
+
+impl ConnectView {
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        let theme = paint.theme;
+        let hints = |choose: &str, close: &str| paint.hints(&[(Action::Choose, choose), (Action::CloseOverlay, close)]);
+        let (title, keys) = match &self.step {
+            Step::Menu(_) => ("Connect a model".to_owned(), format!("1–4 or {}", hints("choose", "close"))),
+            Step::Providers { signs_in: false, .. } => {
+                ("Whose key is it?".to_owned(), format!("{} · or paste the key here", hints("choose", "back")))
+            }
+            Step::Providers { .. } => ("Sign in with a browser".to_owned(), hints("sign in", "back")),
+            Step::Key { provider, .. } => (format!("Key for {}", visible(provider)), hints("connect", "back")),
+            Step::Local(_) => ("Servers of this machine".to_owned(), hints("connect", "back")),
+            Step::Waiting { .. } => ("Connect a model".to_owned(), paint.hints(&[(Action::CloseOverlay, "cancel")])),
+        };
+        let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), &title, &keys, theme);
+        let below = match &self.failure {
+            Some(why) => {
+                let columns = usize::from(inner.width);
+                let lines = wrap_lines(&[Span::styled(visible(why), theme.fg(theme.error))], columns, &[], &[]);
+                let rows = u16::try_from(lines.len()).unwrap_or(1).min(inner.height / 2);
+                for (y, line) in (inner.bottom() - rows..inner.bottom()).zip(lines) {
+                    canvas.line(line, Rect { y, height: 1, ..inner });
+                }
+                Rect { height: inner.height - rows, ..inner }
+            }
+            None => inner,
+        };
+        match &self.step {
+            Step::Menu(at) => self.draw_menu(*at, canvas, below, theme),
+            Step::Providers { narrow, signs_in } => self.draw_providers(narrow, *signs_in, canvas, below, theme),
+            Step::Key { provider, key, error } => {
+                let variable =
+                    self.accounts.iter().find(|it| it.provider == *provider).and_then(|it| it.variable.as_deref());
+                draw_key(key, error.as_deref(), variable, canvas, below, theme);
+            }
+            Step::Local(at) => self.draw_local(*at, canvas, below, theme),
+            Step::Waiting { what, invitation, .. } => draw_waiting(what, invitation.as_ref(), canvas, below, theme),
+        }
+    }
+
+    fn draw_menu(&self, at: usize, canvas: &mut Canvas, area: Rect, theme: &Theme) {
+        let text = "Nothing needs a restart, and the key is stored on this machine only.";
+        canvas.line(
+            Line::styled(fit(text, usize::from(area.width)), theme.dim()),
+            Rect { height: 1.min(area.height), ..area },
+        );
+        let step = if area.height >= 12 { 2 } else { 1 };
+        for (number, way) in Way::ALL.into_iter().enumerate() {
+            let y = area.y + 2 + step * u16::try_from(number).unwrap_or(0);
+            if y >= area.bottom() {
+                break;
+            }
+            let about = match (way, &self.local) {
+                (Way::Local, Some(servers)) if !servers.is_empty() => {
+                    servers.iter().map(describe).collect::<Vec<_>>().join(", ")
+                }
+                (Way::Local, Some(_)) => "none answers now; start ollama, llama.cpp, LM Studio or vLLM".to_owned(),
+                (Way::Local, None) => "looking…".to_owned(),
+                (Way::Key | Way::SignIn | Way::Demo, _) => way.about().to_owned(),
+            };
+            let here = Rect { y, height: 1, ..area };
+            option(canvas, here, number == at, &format!("{}  {}", number + 1, way.title()), &about, theme);
+        }
+    }
+
+    fn draw_providers(&self, narrow: &Narrow, signs_in: bool, canvas: &mut Canvas, area: Rect, theme: &Theme) {
+        let list = narrow.draw(canvas, area, theme);
+        let listed = self.listed(narrow, signs_in);
+        if listed.is_empty() {
+            let text = match (signs_in, narrow.letters.is_empty()) {
+                (true, true) => {
+                    "No provider has a sign-in server. Add one to config.toml: [providers.NAME] with issuer and client_id."
+                }
+                (false, true) => "reading which keys there are…",
+                (_, false) => "No matches",
+            };
+            let lines = wrap_lines(&[Span::styled(text, theme.dim())], usize::from(list.width), &[], &[]);
+            for (y, line) in (list.y..list.bottom()).zip(lines) {
+                canvas.line(line, Rect { y, height: 1, ..list });
+            }
+            return;
+        }
+        let chosen = narrow.chosen.min(listed.len() - 1);
+        for (y, (number, it)) in (list.y..list.bottom()).zip(listed.iter().enumerate().skip(narrow.top(list.height))) {
+            let about = match (&it.source, &it.variable) {
+                (Some(source), _) => format!("has a key, from {source}"),
+                (None, Some(variable)) => variable.clone(),
+                (None, None) => String::new(),
+            };
+            let here = Rect { y, height: 1, ..list };
+            option(canvas, here, number == chosen, &visible(&it.provider), &visible(&about), theme);
+        }
+    }
+
+    fn draw_local(&self, at: usize, canvas: &mut Canvas, area: Rect, theme: &Theme) {
+        let text = match &self.local {
+            None => Some("looking for servers on their usual ports…"),
+            Some(servers) if servers.is_empty() => {
+                Some("No server answers. Start ollama, llama.cpp, LM Studio or vLLM, then open this again.")
+            }
+            Some(_) => None,
+        };
+        if let Some(text) = text {
+            let lines = wrap_lines(&[Span::styled(text, theme.dim())], usize::from(area.width), &[], &[]);
+            for (y, line) in (area.y..area.bottom()).zip(lines) {
+                canvas.line(line, Rect { y, height: 1, ..area });
+            }
+        }
+        for (y, (number, it)) in (area.y..area.bottom()).zip(self.local.iter().flatten().enumerate()) {
+            let about = match &it.models {
+                Ok(models) => models.iter().take(4).cloned().collect::<Vec<_>>().join(", "),
+                Err(e) => e.message.clone(),
+            };
+            let here = Rect { y, height: 1, ..area };
+            option(canvas, here, number == at, &describe(it), &visible(&about), theme);
+        }
+    }
+}
+
+/// `ollama, 4 models`
+fn describe(it: &LocalServer) -> String {
+    match &it.models {
+        Ok(models) if models.len() == 1 => format!("{}, 1 model", it.provider),
+        Ok(models) => format!("{}, {} models", it.provider, models.len()),
+        Err(_) => format!("{} on port {}", it.provider, it.port),
+    }
+}
+
+/// A row that can be chosen: what it is, and what is to be said about it.
+fn option(canvas: &mut Canvas, here: Rect, is_chosen: bool, title: &str, about: &str, theme: &Theme) {
+    canvas.tint(here, if is_chosen { theme.selected() } else { theme.base() });
+    canvas.region("option", here, || title.to_owned());
+    canvas.region_state(RegionState { focused: false, selected: is_chosen });
+    let columns = usize::from(here.width);
+    let gap = 28.min(columns / 2).saturating_sub(width(title)).max(2);
+    let room = columns.saturating_sub(width(title) + gap);
+    canvas.line(
+        Line::from(vec![
+            Span::styled(fit(title, columns), theme.fg(theme.text)),
+            Span::styled(format!("{}{}", " ".repeat(gap), fit(about, room)), theme.dim()),
+        ]),
+        here,
+    );
+}
+
+/// The field for the key. The key itself is never drawn.
+fn draw_key(
+    key: &PastedKey,
+    error: Option<&str>,
+    variable: Option<&str>,
+    canvas: &mut Canvas,
+    area: Rect,
+    theme: &Theme,
+) {
+    let columns = usize::from(area.width);
+    let count = key.0.chars().count();
+    let dots = "•".repeat(count.min(DOTS).min(columns.saturating_sub(22)));
+    let tail = if count > 0 { format!("  {count} characters") } else { String::new() };
+    let placeholder = if count == 0 { "paste or type the key" } else { "" };
+    let field = Line::from(vec![
+        Span::styled("› ", theme.fg(theme.accent)),
+        Span::styled(dots.clone(), theme.fg(theme.text)),
+        Span::styled(placeholder, theme.dim()),
+        Span::styled(tail, theme.dim()),
+    ]);
+    canvas.line(field, Rect { height: area.height.min(1), ..area });
+    let x = area.x + 2 + u16::try_from(width(&dots)).unwrap_or(0);
+    canvas.set_cursor_position((x.min(area.right().saturating_sub(1)), area.y));
+    let mut lines = vec![Line::default()];
+    if let Some(error) = error {
+        lines.extend(wrap_lines(&[Span::styled(visible(error), theme.fg(theme.error))], columns, &[], &[]));
+        lines.push(Line::styled("Correct it and press Enter again; Ctrl+U clears the field.", theme.dim()));
+        lines.push(Line::default());
+    }
+    let about = "The key is shown nowhere. It is tested, and stored with those of `pixir auth` once it works.";
+    lines.extend(wrap_lines(&[Span::styled(about, theme.dim())], columns, &[], &[]));
+    if let Some(variable) = variable {
+        let text = format!("{variable} in the environment does the same.");
+        lines.extend(wrap_lines(&[Span::styled(text, theme.dim())], columns, &[], &[]));
+    }
+    for (y, line) in (area.y + 1..area.bottom()).zip(lines) {
+        canvas.line(line, Rect { y, height: 1, ..area });
+    }
+}
+
+fn draw_waiting(what: &str, invitation: Option<&(String, String)>, canvas: &mut Canvas, area: Rect, theme: &Theme) {
+    let columns = usize::from(area.width);
+    let mut lines = Vec::new();
+    match invitation {
+        Some((url, code)) => {
+            lines.extend(wrap_lines(&[Span::styled("Open this page in a browser:", theme.dim())], columns, &[], &[]));
+            lines.extend(wrap_lines(&[Span::styled(visible(url), theme.fg(theme.accent))], columns, &[], &[]));
+            lines.push(Line::default());
+            lines.push(Line::from(vec![
+                Span::styled("and enter the code  ", theme.dim()),
+                Span::styled(visible(code), theme.bold()),
+            ]));
+            lines.push(Line::default());
+            lines.push(Line::styled("waiting for you to sign in…", theme.dim()));
+        }
+        None => lines.push(Line::styled(visible(what), theme.fg(theme.accent))),
+    }
+    for (y, line) in (area.y..area.bottom()).zip(lines) {
+        canvas.line(line, Rect { y, height: 1, ..area });
+    }
+}
