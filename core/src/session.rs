@@ -22,6 +22,7 @@ use crate::session::watch::{Outbox, Watch};
 use crate::storage::log::LogWriter;
 use crate::storage::store::Indexed;
 
+mod folders; // folders outside the workspace that the tools may read
 mod handle; // the door to a running Session
 mod queue; // messages that wait for the running Turn
 mod record; // what is recorded and published
@@ -294,6 +295,7 @@ impl Session {
             Input::StopAsking => Ok(self.stop_asking()),
             Input::ListRules => Ok(self.list_rules()),
             Input::RevokeRule { id } => self.services.store.rules().revoke(&id).map(|()| self.list_rules()),
+            Input::AddFolder { path, holds } => self.add_folder(&path, holds),
             Input::ShowTrust => {
                 self.look(true);
                 Ok(Accepted::default())
