@@ -71,6 +71,7 @@ fn begins_turn(input: &Input) -> bool {
         | Input::StopAsking
         | Input::ListRules
         | Input::RevokeRule { .. }
+        | Input::AddFolder { .. }
         | Input::ShowTrust
         | Input::AnswerTrust { .. }
         | Input::StopJob { .. }

@@ -23,6 +23,7 @@ use crate::storage::log::LogWriter;
 use crate::storage::store::Indexed;
 
 mod branches; // branches that the user removes and restores
+mod folders; // folders outside the workspace that the tools may read
 mod handle; // the door to a running Session
 mod queue; // messages that wait for the running Turn
 mod record; // what is recorded and published
@@ -295,6 +296,7 @@ impl Session {
             Input::StopAsking => Ok(self.stop_asking()),
             Input::ListRules => Ok(self.list_rules()),
             Input::RevokeRule { id } => self.services.store.rules().revoke(&id).map(|()| self.list_rules()),
+            Input::AddFolder { path, holds } => self.add_folder(&path, holds),
             Input::ShowTrust => {
                 self.look(true);
                 Ok(Accepted::default())

@@ -226,6 +226,8 @@ notices! {
     RestoreInterrupted = "RESTORE_INTERRUPTED",
     /// The user has answered whether the workspace is trusted.
     TrustChanged = "TRUST_CHANGED",
+    /// The user lets the tools read a folder outside the workspace.
+    FolderAdded = "FOLDER_ADDED",
     /// A saved rule cannot be read by this build.
     RuleUnreadable = "RULE_UNREADABLE",
     /// A restore left a file as it was.

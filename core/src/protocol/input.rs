@@ -58,6 +58,14 @@ pub enum Input {
         /// The rule's id.
         id: String,
     },
+    /// Let the tools of this Session read a folder outside the workspace without asking, and publish the rules in force.
+    AddFolder {
+        /// The folder: absolute, or relative to the workspace.
+        path: String,
+        /// Where that holds from now on.
+        #[serde(default)]
+        holds: RuleReach,
+    },
     /// Publish what the workspace brings along, as
     /// [`Live::TrustAsked`](crate::protocol::event::Live::TrustAsked).
     ShowTrust,
@@ -237,6 +245,7 @@ impl Input {
             Input::StopAsking => "stop_asking",
             Input::ListRules => "list_rules",
             Input::RevokeRule { .. } => "revoke_rule",
+            Input::AddFolder { .. } => "add_folder",
             Input::ShowTrust => "show_trust",
             Input::AnswerTrust { .. } => "answer_trust",
             Input::StopJob { .. } => "stop_job",
