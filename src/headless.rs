@@ -81,6 +81,8 @@ fn begins_turn(input: &Input) -> bool {
         | Input::Fork { .. }
         | Input::Label { .. }
         | Input::Pin { .. }
+        | Input::Drop { .. }
+        | Input::ShowContext
         | Input::Set(_) => false,
     }
 }

@@ -7,13 +7,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use crate::call::Answers;
-use crate::context::compaction::{self, Summary};
 use crate::conversation::history::{History, Settings};
 use crate::protocol::effort::Effort;
 use crate::protocol::error::{Code, Error, NoticeCode, Result};
 use crate::protocol::event::{
-    Delivery, Event, Fact, Label, Live, LiveEvent, Printed, Refusal, SessionId, SettingsChanged, Severity, SkillIndex,
-    Status, Trigger,
+    CompactionPreview, Delivery, Event, Fact, Label, Live, LiveEvent, Printed, Refusal, SessionId, SettingsChanged,
+    Severity, SkillIndex, Status,
 };
 use crate::protocol::input::{Accepted, Decision, Input, Message, SettingsChange};
 use crate::protocol::now::{Draft, Now};
@@ -22,6 +21,7 @@ use crate::session::watch::{Outbox, Watch};
 use crate::storage::log::LogWriter;
 use crate::storage::store::Indexed;
 
+mod compact; // compactions on request: previews, drafts, what the user approved; what fills the context
 mod handle; // the door to a running Session
 mod queue; // messages that wait for the running Turn
 mod record; // what is recorded and published
@@ -89,6 +89,8 @@ pub(crate) struct Session {
     was_asked: bool,
     /// The index of skills, as the last Turn found it.
     skill_index: Option<SkillIndex>,
+    /// The last preview of a compaction. A summary that the user applies unchanged is by its author.
+    previewed: Option<Box<CompactionPreview>>,
     /// Callers of [`Handle::settle`].
     settling: Vec<oneshot::Sender<()>>,
 }
@@ -160,6 +162,7 @@ impl Session {
             looking: JoinSet::new(),
             was_asked: false,
             skill_index: None,
+            previewed: None,
             settling: Vec::new(),
         };
         tokio::spawn(session.run(inbox, job_news));
@@ -314,22 +317,24 @@ impl Session {
                 Ok(Accepted::default())
             }
             Input::Set(change) => self.set(change).await,
-            Input::Label { seq, text } => self.mark(Label { seq, text: Some(text), pinned: None }).await,
-            Input::Pin { seq, pinned } => self.mark(Label { seq, text: None, pinned: Some(pinned) }).await,
+            Input::Label { seq, text } => self.mark(Label { seq, text: Some(text), ..Label::default() }).await,
+            Input::Pin { seq, pinned } => self.mark(Label { seq, pinned: Some(pinned), ..Label::default() }).await,
+            Input::ShowContext => Ok(self.show_context()),
             Input::Compact { .. }
             | Input::MoveHead { .. }
             | Input::Undo { .. }
             | Input::Redo { .. }
             | Input::Fork { .. }
+            | Input::Drop { .. }
             | Input::Init
             | Input::ActivateSkill { .. }
                 if self.work.is_some() =>
             {
                 Err(Error::new(Code::InvalidArgs, "that is not possible while a turn is running", Remedy::Interrupt))
             }
-            Input::Compact { instructions, dry_run: true } => self.preview_compaction(instructions.as_deref()),
+            Input::Drop { seq, dropped } => self.drop_entry(seq, dropped).await,
             // These may take long: they run beside the actor, which hears an interrupt meanwhile and answers in the end.
-            Input::Compact { instructions, dry_run: false } => match self.compact(instructions.as_deref()).await {
+            Input::Compact { instructions, dry_run, options } => match self.compact(instructions, dry_run, options).await {
                 Ok(Some(trip)) => return self.set_out(name, reply, trip),
                 Ok(None) => Ok(Accepted::default()),
                 Err(error) => Err(error),
@@ -392,21 +397,6 @@ impl Session {
         on_entry(&self.history, mark.seq)?;
         self.record(None, mark.into()).await?;
         Ok(Accepted::default())
-    }
-
-    fn preview_compaction(&mut self, instructions: Option<&str>) -> Result<Accepted> {
-        let plan = compaction::plan(&self.history, Trigger::Manual, instructions, self.room())?;
-        self.publish(Live::CompactionPreviewed(Box::new(plan.compaction)));
-        Ok(Accepted::default())
-    }
-
-    /// Compacts at once, or returns the trip on which a model writes the summary.
-    async fn compact(&mut self, instructions: Option<&str>) -> Result<Option<Trip>> {
-        let plan = compaction::plan(&self.history, Trigger::Manual, instructions, self.room())?;
-        match self.summary(plan, instructions) {
-            Summary::Asked(request) => Ok(Some(Trip::Compact(request))),
-            Summary::Made(compaction) => self.record(None, (*compaction).into()).await.map(|()| None),
-        }
     }
 
     fn decide(&mut self, call_id: &str, decision: Decision) -> Result<Accepted> {
