@@ -14,12 +14,13 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::widgets::{Block, BorderType};
 
-use crate::input::action::Action;
+use crate::input::action::{Action, Scope};
+use crate::input::keymap::Keymap;
 use crate::render::context::LayoutKey;
 use crate::render::highlight::Highlighter;
 use crate::render::text::width;
 use crate::terminal::canvas::Canvas;
-use crate::terminal::key::{KeyCode, KeyEvent};
+use crate::terminal::key::KeyEvent;
 use crate::theme::Theme;
 
 pub(crate) mod always; // the rule that "always" saves
@@ -162,6 +163,15 @@ pub(crate) struct Paint<'a> {
     pub(crate) highlighter: &'a Highlighter,
     /// See [`LayoutKey::generation`].
     pub(crate) generation: u64,
+    /// What the user's keys do, for hints.
+    pub(crate) keys: &'a Keymap,
+}
+
+impl Paint<'_> {
+    /// `Enter go · Esc close`: the bound keys of these actions. Actions without a key are left out.
+    pub(crate) fn hints(&self, actions: &[(Action, &str)]) -> String {
+        self.keys.hints(actions)
+    }
 }
 
 /// Calls the method that every overlay has under the same name.
@@ -207,9 +217,67 @@ impl Overlay {
         }
     }
 
-    /// Handles a key while the overlay is on top.
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
-        each!(self, it => it.key(key))
+    /// The scopes of its keys, the innermost first.
+    pub(crate) fn scopes(&self) -> &'static [Scope] {
+        match self {
+            Overlay::Always(_) => &[Scope::Rule, Scope::Overlay],
+            Overlay::Diff(_) => &[Scope::Diff, Scope::Overlay],
+            Overlay::Form(_) => &[Scope::Form, Scope::Overlay],
+            Overlay::Jobs(_) => &[Scope::Jobs, Scope::Overlay],
+            Overlay::Permissions(_) => &[Scope::Permissions, Scope::Overlay],
+            Overlay::Restore(_) => &[Scope::Restore, Scope::Overlay],
+            Overlay::Tree(_) => &[Scope::Tree, Scope::Overlay],
+            Overlay::Approval(_)
+            | Overlay::Compaction(_)
+            | Overlay::Help(_)
+            | Overlay::Outline(_)
+            | Overlay::Palette(_)
+            | Overlay::Picker(_)
+            | Overlay::Trust(_) => &[Scope::Overlay],
+        }
+    }
+
+    /// A field takes what the user types, so letters trigger no action.
+    pub(crate) fn is_typing(&self) -> bool {
+        match self {
+            Overlay::Form(_) | Overlay::Help(_) | Overlay::Palette(_) | Overlay::Picker(_) => true,
+            Overlay::Always(it) => it.is_typing(),
+            Overlay::Tree(it) => it.is_typing(),
+            Overlay::Approval(_)
+            | Overlay::Compaction(_)
+            | Overlay::Diff(_)
+            | Overlay::Jobs(_)
+            | Overlay::Outline(_)
+            | Overlay::Permissions(_)
+            | Overlay::Restore(_)
+            | Overlay::Trust(_) => false,
+        }
+    }
+
+    /// Types into the field that takes text, if there is one. `None` if the key means nothing to the field: then it can
+    /// be an action.
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
+        match self {
+            Overlay::Always(it) => it.key(key),
+            Overlay::Form(it) => it.key(key),
+            Overlay::Help(it) => it.key(key),
+            Overlay::Palette(it) => it.key(key),
+            Overlay::Picker(it) => it.key(key),
+            Overlay::Tree(it) => it.key(key),
+            Overlay::Approval(_)
+            | Overlay::Compaction(_)
+            | Overlay::Diff(_)
+            | Overlay::Jobs(_)
+            | Overlay::Outline(_)
+            | Overlay::Permissions(_)
+            | Overlay::Restore(_)
+            | Overlay::Trust(_) => None,
+        }
+    }
+
+    /// Carries out an action of one of its scopes. An action that means nothing here changes nothing.
+    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+        each!(self, it => it.act(action))
     }
 
     /// Scrolls by rows, or moves the cursor of a list.
@@ -374,15 +442,15 @@ impl Page {
         self.top >= self.max_top
     }
 
-    /// Handles the keys that scroll; other keys do nothing.
-    pub(crate) fn key(&mut self, key: KeyEvent) {
-        match key.code {
-            KeyCode::Up | KeyCode::Char('k') => self.scroll(-1),
-            KeyCode::Down | KeyCode::Char('j') => self.scroll(1),
-            KeyCode::PageUp => self.scroll(-self.page()),
-            KeyCode::PageDown | KeyCode::Char(' ') => self.scroll(self.page()),
-            KeyCode::Home | KeyCode::Char('g') => self.top = 0,
-            KeyCode::End | KeyCode::Char('G') => self.top = self.max_top,
+    /// Carries out the actions that scroll; others do nothing.
+    pub(crate) fn act(&mut self, action: Action) {
+        match action {
+            Action::OverlayUp => self.scroll(-1),
+            Action::OverlayDown => self.scroll(1),
+            Action::OverlayPageUp => self.scroll(-self.page()),
+            Action::OverlayPageDown => self.scroll(self.page()),
+            Action::OverlayStart => self.top = 0,
+            Action::OverlayEnd => self.top = self.max_top,
             _ => {}
         }
     }
@@ -452,8 +520,9 @@ fn fitting_hints(keys: &str, columns: usize) -> String {
     fitting
 }
 
-/// An area of at most this size in the middle of another.
-pub(crate) fn centred(area: Rect, width: u16, height: u16) -> Rect {
+/// The place of a dialog of at most this size: in the middle, in the upper third. Its size must not depend on how much a
+/// list shows at the moment, so that the dialog stands still while the user types.
+pub(crate) fn dialog(area: Rect, width: u16, height: u16) -> Rect {
     let (width, height) = (width.min(area.width), height.min(area.height));
-    Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height }
+    Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 3, width, height }
 }

@@ -288,6 +288,9 @@ impl State {
 
     /// The scopes that apply now, the innermost first.
     pub(crate) fn scopes(&self) -> Vec<Scope> {
+        if let Some(overlay) = self.overlays.last().filter(|overlay| !overlay.is_aside()) {
+            return overlay.scopes().to_vec();
+        }
         let inner = match self.focus {
             Focus::Composer if self.replay.is_some() => Scope::Replay,
             Focus::Composer => Scope::Composer,
@@ -300,9 +303,7 @@ impl State {
         let approval = is_open.then_some(Scope::Approval);
         match inner {
             Scope::ApprovalFocus => [Some(inner), approval, Some(Scope::Anywhere)],
-            Scope::Anywhere | Scope::Composer | Scope::Approval | Scope::Transcript | Scope::Side | Scope::Replay => {
-                [approval, Some(inner), Some(Scope::Anywhere)]
-            }
+            _ => [approval, Some(inner), Some(Scope::Anywhere)],
         }
         .into_iter()
         .flatten()

@@ -107,12 +107,36 @@ fn on_overlay_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
         if is_guarded {
             return Some(Vec::new());
         }
-    } else if is_guarded && key.code == KeyCode::Enter {
-        return Some(Vec::new());
     }
-    let outcome = match (key.code, key.modifiers) {
-        (KeyCode::Char('c'), KeyModifiers::CONTROL) => Outcome::Close,
-        _ => overlay.key(key),
+    let is_text = matches!(key.code, KeyCode::Char(_)) && key.modifiers.is_typing();
+    let is_typing = state.keys.chord.is_empty() && overlay.is_typing();
+    let typed = if is_typing { overlay.key(key) } else { None };
+    let outcome = match typed {
+        Some(outcome) => outcome,
+        // Letters for a field never trigger an action.
+        None if is_typing && is_text => Outcome::Stay,
+        None => {
+            state.keys.chord.push(Key::of(key));
+            match state.keys.map.find(&state.keys.chord, overlay.scopes()) {
+                Lookup::Prefix => return Some(Vec::new()),
+                Lookup::Nothing => {
+                    let chord = std::mem::take(&mut state.keys.chord);
+                    return Some(match state.keys.map.find(&chord, &[Scope::Anywhere]) {
+                        Lookup::Action(spec) if spec.works_over_overlays() => perform(state, spec.action, ""),
+                        _ => Vec::new(),
+                    });
+                }
+                Lookup::Action(spec) => {
+                    state.keys.chord.clear();
+                    match spec.action {
+                        // The key can have been pressed before the overlay was visible.
+                        Action::Choose if is_guarded => return Some(Vec::new()),
+                        Action::OverlayHelp => return Some(perform(state, Action::OpenHelp, "")),
+                        action => overlay.act(action),
+                    }
+                }
+            }
+        }
     };
     Some(match outcome {
         Outcome::Stay => Vec::new(),

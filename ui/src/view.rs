@@ -98,9 +98,18 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, size: (u16, u16)) {
     draw_chord(state, canvas, body);
     // Overlays leave the header and the status line visible.
     let middle = Rect { y: header.bottom(), height: area.height.saturating_sub(2), ..area };
-    let paint =
-        Paint { theme: &state.look.theme, highlighter: &state.look.highlighter, generation: state.look.generation };
-    for overlay in &mut state.overlays {
+    let paint = Paint {
+        theme: &state.look.theme,
+        highlighter: &state.look.highlighter,
+        generation: state.look.generation,
+        keys: &state.keys.map,
+    };
+    let top = state.overlays.iter().rposition(|overlay| !overlay.is_aside());
+    for (at, overlay) in state.overlays.iter_mut().enumerate() {
+        // The conversation and lower layers step back behind the layer that has the keys.
+        if Some(at) == top && !canvas.is_bare {
+            canvas.recede(middle, state.look.theme.dim());
+        }
         canvas.region("dialog", middle, || overlay.title().to_owned());
         canvas.region_state(RegionState { focused: !overlay.is_aside(), selected: false });
         overlay.draw(canvas, middle, paint);

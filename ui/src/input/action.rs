@@ -20,6 +20,22 @@ pub(crate) enum Scope {
     Side,
     /// A replay is shown; it has no composer.
     Replay,
+    /// Any overlay is on top, unless an inner scope has the same key.
+    Overlay,
+    /// The card that saves a rule.
+    Rule,
+    /// The list of background jobs.
+    Jobs,
+    /// The permissions.
+    Permissions,
+    /// The preview of a restore.
+    Restore,
+    /// A form with the model's questions.
+    Form,
+    /// The tree.
+    Tree,
+    /// The diff.
+    Diff,
 }
 
 impl Scope {
@@ -33,8 +49,56 @@ impl Scope {
             Scope::Transcript => "transcript",
             Scope::Side => "side panel",
             Scope::Replay => "replay",
+            Scope::Overlay => "every overlay",
+            Scope::Rule => "rule",
+            Scope::Jobs => "jobs",
+            Scope::Permissions => "permissions",
+            Scope::Restore => "restore",
+            Scope::Form => "question",
+            Scope::Tree => "tree",
+            Scope::Diff => "diff",
         }
     }
+
+    /// Its heading in the help.
+    pub(crate) fn heading(self) -> &'static str {
+        match self {
+            Scope::Anywhere => "Everywhere",
+            Scope::Composer => "In the composer",
+            Scope::Approval => "While an approval is open",
+            Scope::ApprovalFocus => "With the approval in focus (Tab)",
+            Scope::Transcript => "With the transcript in focus (Tab)",
+            Scope::Side => "With the side panel in focus (Tab)",
+            Scope::Replay => "In a replay",
+            Scope::Overlay => "In every overlay",
+            Scope::Rule => "When a rule is saved",
+            Scope::Jobs => "In the background jobs",
+            Scope::Permissions => "In the permissions",
+            Scope::Restore => "In the preview of a restore",
+            Scope::Form => "In a question of the model",
+            Scope::Tree => "In the tree",
+            Scope::Diff => "In the diff",
+        }
+    }
+
+    /// Every scope, in the order of the help.
+    pub(crate) const ALL: [Scope; 15] = [
+        Scope::Composer,
+        Scope::Anywhere,
+        Scope::Approval,
+        Scope::ApprovalFocus,
+        Scope::Transcript,
+        Scope::Side,
+        Scope::Replay,
+        Scope::Overlay,
+        Scope::Tree,
+        Scope::Diff,
+        Scope::Jobs,
+        Scope::Permissions,
+        Scope::Rule,
+        Scope::Restore,
+        Scope::Form,
+    ];
 }
 
 /// When an action is available.
@@ -108,6 +172,11 @@ impl ActionSpec {
         self.when == When::Always || session == SessionKind::Live
     }
 
+    /// The action also works over an overlay, and leaves the overlay as it is.
+    pub(crate) fn works_over_overlays(&self) -> bool {
+        matches!(self.action, Action::Suspend | Action::Repaint | Action::ToggleHud)
+    }
+
     /// How lists name it.
     pub(crate) fn title(&self) -> String {
         self.slash.map_or_else(|| self.id.to_owned(), |it| format!("/{}", it.name))
@@ -137,7 +206,10 @@ macro_rules! actions {
     };
 }
 
-use Scope::{Approval, ApprovalFocus, Composer, Replay, Side, Transcript};
+use Scope::{
+    Approval, ApprovalFocus, Composer, Diff, Form, Jobs, Overlay, Permissions, Replay, Restore, Rule, Side, Transcript,
+    Tree,
+};
 
 #[rustfmt::skip]
 actions! {
@@ -229,6 +301,37 @@ actions! {
     SpeedUpReplay: ("replay-faster", &["+", "="], "twice as fast").at(Replay);
     SlowDownReplay: ("replay-slower", &["-"], "half as fast").at(Replay);
     QuitReplay: ("replay-quit", &["q", "ctrl+d"], "close the replay").at(Replay);
+
+    // Inside of overlays. An overlay names the scopes that it has.
+    OverlayUp: ("up", &["up", "k"], "up").at(Overlay);
+    OverlayDown: ("down", &["down", "j"], "down").at(Overlay);
+    OverlayPageUp: ("overlay-page-up", &["pgup"], "page up").at(Overlay);
+    OverlayPageDown: ("overlay-page-down", &["pgdn", "space"], "page down").at(Overlay);
+    OverlayStart: ("overlay-start", &["home", "g"], "go to the start").at(Overlay);
+    OverlayEnd: ("overlay-end", &["end", "G"], "go to the end").at(Overlay);
+    Choose: ("choose", &["enter"], "choose, or apply").at(Overlay);
+    CloseOverlay: ("close", &["esc", "q", "ctrl+c"], "close without choosing").at(Overlay);
+    OverlayHelp: ("overlay-help", &["?"], "the keys of this overlay").at(Overlay);
+    RuleLastsLonger: ("rule-longer", &["right"], "the rule holds longer").at(Rule);
+    RuleLastsShorter: ("rule-shorter", &["left"], "the rule holds for a shorter time").at(Rule);
+    SwitchRuleEffect: ("rule-effect", &["tab"], "allow always, or deny always").at(Rule);
+    StopJob: ("job-stop", &["x"], "stop the job").at(Jobs);
+    RevokeRule: ("rule-revoke", &["x"], "revoke the rule").at(Permissions);
+    ConfirmRevoke: ("rule-revoke-confirm", &["y"], "yes, revoke it").at(Permissions);
+    MoveWithoutFiles: ("restore-none", &["n"], "go there, and keep the files as they are").at(Restore);
+    KeepFile: ("restore-keep", &["k"], "keep this file as it is").at(Restore);
+    MergeFile: ("restore-merge", &["m"], "merge this file with what changed since").at(Restore);
+    OverwriteFile: ("restore-overwrite", &["o"], "overwrite what changed since in this file").at(Restore);
+    PreviousQuestion: ("question-back", &["shift+tab", "left"], "go back to the previous question").at(Form);
+    EditAgain: ("tree-edit", &["e"], "go to before this prompt, and edit it").at(Tree);
+    JumpBack: ("tree-back", &["b"], "go back to where the head was").at(Tree);
+    ForkHere: ("tree-fork", &["f"], "fork the session here").at(Tree);
+    LabelNode: ("tree-label", &["l"], "label this turn").at(Tree);
+    PinNode: ("tree-pin", &["p"], "pin this turn, so that compactions keep it").at(Tree);
+    CycleSummary: ("tree-summary", &["s"], "how the branch that is left is summarized").at(Tree);
+    SwitchSource: ("diff-source", &["tab", "s"], "what is compared").at(Diff);
+    NextFile: ("diff-next-file", &["]", "n"], "next file").at(Diff);
+    PreviousFile: ("diff-previous-file", &["[", "p"], "previous file").at(Diff);
 
     // Overlays: one line each.
     OpenHelp: ("help", &["f1"], "keys and commands (? on an empty line)").slash("help", "", "opens the help");

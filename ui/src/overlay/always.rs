@@ -12,6 +12,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::{Outcome, Paint, Request, panel};
+use crate::input::action::Action;
 use crate::render::text::{fit, visible};
 use crate::terminal::canvas::Canvas;
 use crate::terminal::key::{KeyCode, KeyEvent};
@@ -90,17 +91,33 @@ impl AlwaysView {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.choices.len().saturating_sub(1));
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
+    /// The user has to type a word first.
+    pub(crate) fn is_typing(&self) -> bool {
+        self.danger().is_some()
+    }
+
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
         match key.code {
-            KeyCode::Esc => return Outcome::Close,
-            KeyCode::Up => self.scroll(-1),
-            KeyCode::Down => self.scroll(1),
-            KeyCode::Left => self.lasts = self.lasts.saturating_sub(1),
-            KeyCode::Right => self.lasts = (self.lasts + 1).min(LASTS.len() - 1),
-            KeyCode::Tab => self.denies = !self.denies,
             KeyCode::Backspace => drop(self.typed.pop()),
-            KeyCode::Char(c) if self.danger().is_some() && self.typed.len() < 40 => self.typed.push(c),
-            KeyCode::Enter if self.danger().is_none() || self.typed.trim() == WORD => {
+            KeyCode::Char(c) if key.modifiers.is_typing() => {
+                if self.typed.len() < 40 {
+                    self.typed.push(c);
+                }
+            }
+            _ => return None,
+        }
+        Some(Outcome::Stay)
+    }
+
+    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+        match action {
+            Action::CloseOverlay => return Outcome::Close,
+            Action::OverlayUp => self.scroll(-1),
+            Action::OverlayDown => self.scroll(1),
+            Action::RuleLastsShorter => self.lasts = self.lasts.saturating_sub(1),
+            Action::RuleLastsLonger => self.lasts = (self.lasts + 1).min(LASTS.len() - 1),
+            Action::SwitchRuleEffect => self.denies = !self.denies,
+            Action::Choose if self.danger().is_none() || self.typed.trim() == WORD => {
                 let (rule, holds) = self.choices[self.chosen].clone();
                 let seconds = LASTS[self.lasts].0;
                 let decision = if self.denies {
@@ -118,12 +135,19 @@ impl AlwaysView {
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
-        let (title, hint) = if self.denies {
-            ("Deny always", "Enter deny and save · ↑↓ rule · ←→ how long · Tab allow · Esc back")
+        let (title, save, other) = if self.denies {
+            ("Deny always", "deny and save", "allow")
         } else {
-            ("Allow always", "Enter allow and save · ↑↓ rule · ←→ how long · Tab deny · Esc back")
+            ("Allow always", "allow and save", "deny")
         };
-        let inner = panel(canvas, area, title, hint, theme);
+        let hint = paint.hints(&[
+            (Action::Choose, save),
+            (Action::OverlayDown, "next rule"),
+            (Action::RuleLastsLonger, "longer"),
+            (Action::SwitchRuleEffect, other),
+            (Action::CloseOverlay, "back"),
+        ]);
+        let inner = panel(canvas, area, title, &hint, theme);
         let columns = usize::from(inner.width);
         let mut lines = Vec::new();
         for (at, (rule, reach)) in self.choices.iter().enumerate() {

@@ -1,10 +1,10 @@
 //! An approval in full: everything that the call would do.
 
-use crate::terminal::key::{KeyCode, KeyEvent};
 use pixir_core::event::Approval;
 use ratatui::layout::Rect;
 
 use super::{Outcome, Page, Paint, panel};
+use crate::input::action::Action;
 use crate::render::preview;
 use crate::terminal::canvas::Canvas;
 
@@ -22,11 +22,11 @@ impl ApprovalView {
 }
 
 impl ApprovalView {
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
-        if matches!(key.code, KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q')) {
+    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+        if matches!(action, Action::CloseOverlay | Action::Choose) {
             return Outcome::Close;
         }
-        self.page.key(key);
+        self.page.act(action);
         Outcome::Stay
     }
 
@@ -44,9 +44,10 @@ impl ApprovalView {
     }
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
-        let keys = "↑↓ read to the end · Enter or Esc back to the approval";
+        let keys =
+            paint.hints(&[(Action::OverlayDown, "read to the end"), (Action::CloseOverlay, "back to the approval")]);
         let title = format!("{}: {}", self.approval.tool, self.approval.preview.would);
-        let inner = panel(canvas, area, &title, keys, paint.theme);
+        let inner = panel(canvas, area, &title, &keys, paint.theme);
         let preview = &self.approval.preview;
         self.page.draw(canvas, inner, paint, |columns| preview::lines(preview, columns, paint.theme));
         self.is_drawn = true;

@@ -1,12 +1,12 @@
 //! The preview of a compaction: the summary that would replace older history.
 
-use crate::terminal::key::{KeyCode, KeyEvent};
 use pixir_core::Input;
 use pixir_core::event::HistoryCompaction;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{Outcome, Page, Paint, centred, panel};
+use super::{Outcome, Page, Paint, dialog, panel};
+use crate::input::action::Action;
 use crate::render::context::RenderContext;
 use crate::render::markdown;
 use crate::render::text::{lines_of, wrap_lines};
@@ -26,14 +26,14 @@ impl CompactionView {
 }
 
 impl CompactionView {
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
-        match key.code {
-            KeyCode::Enter => {
+    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+        match action {
+            Action::Choose => {
                 Outcome::close_and_send(Input::Compact { instructions: self.instructions.clone(), dry_run: false })
             }
-            KeyCode::Esc | KeyCode::Char('q') => Outcome::Close,
+            Action::CloseOverlay => Outcome::Close,
             _ => {
-                self.page.key(key);
+                self.page.act(action);
                 Outcome::Stay
             }
         }
@@ -47,8 +47,8 @@ impl CompactionView {
         let Paint { theme, highlighter, .. } = paint;
         let title =
             format!("Compact: {} → {} tokens (estimated)", self.preview.tokens_before, self.preview.tokens_after);
-        let keys = "Enter apply · ↑↓ scroll · Esc cancel";
-        let inner = panel(canvas, centred(area, 100, 60), &title, keys, theme);
+        let keys = paint.hints(&[(Action::Choose, "apply"), (Action::CloseOverlay, "cancel")]);
+        let inner = panel(canvas, dialog(area, 100, 60), &title, &keys, theme);
         let preview = &self.preview;
         let text = format!(
             "{} entries leave the model's context; the newest part of the conversation stays. Nothing is deleted: /tree goes back to before the compaction. Where a model is connected, it writes the summary when you apply this; else, or if it fails, this one is used:",

@@ -1,13 +1,13 @@
 //! The files that this Turn, or the whole Session, changed.
 
 use crate::terminal::canvas::Canvas;
-use crate::terminal::key::{KeyCode, KeyEvent};
 use pixir_core::changes::FileDiff;
 use pixir_core::event::ChangeKind;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::{Notification, Outcome, Page, Paint, panel};
+use crate::input::action::Action;
 use crate::render::diff;
 use crate::render::text::fit;
 use crate::theme::Theme;
@@ -51,23 +51,21 @@ impl DiffView {
         self.page.scroll(by);
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
-        match key.code {
-            KeyCode::Esc | KeyCode::Char('q') => return Outcome::Close,
-            KeyCode::Tab | KeyCode::Char('s') => {
+    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+        match action {
+            Action::CloseOverlay => return Outcome::Close,
+            Action::SwitchSource => {
                 self.scope = if self.scope == Scope::Turn { Scope::Session } else { Scope::Turn };
                 self.page = Page::default();
             }
-            KeyCode::Char(']' | 'n') => {
+            Action::NextFile => {
                 let next = self.starts.iter().find(|at| **at > self.page.top).copied();
                 self.page.top = next.unwrap_or(self.page.top).min(self.page.max_top);
             }
-            KeyCode::Char('[' | 'p') => {
+            Action::PreviousFile => {
                 self.page.top = self.starts.iter().rev().find(|at| **at < self.page.top).copied().unwrap_or(0)
             }
-            _ => {
-                self.page.key(key);
-            }
+            _ => self.page.act(action),
         }
         Outcome::Stay
     }
@@ -78,7 +76,13 @@ impl DiffView {
             Scope::Turn => "Changes of this turn",
             Scope::Session => "Changes of this session",
         };
-        let inner = panel(canvas, area, title, "Tab turn/session · [ ] files · ↑↓ scroll · Esc close", theme);
+        let keys = paint.hints(&[
+            (Action::SwitchSource, "turn/session"),
+            (Action::NextFile, "next file"),
+            (Action::PreviousFile, "previous file"),
+            (Action::CloseOverlay, "close"),
+        ]);
+        let inner = panel(canvas, area, title, &keys, theme);
         let DiffView { scope, files, page, starts } = self;
         page.draw(canvas, inner, paint, |columns| {
             starts.clear();

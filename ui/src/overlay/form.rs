@@ -10,7 +10,8 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::narrow::cut_word;
-use super::{Outcome, Paint, Request, centred, panel};
+use super::{Outcome, Paint, Request, dialog, panel};
+use crate::input::action::Action;
 use crate::render::text::{visible, width, wrap_lines};
 use crate::theme::Theme;
 
@@ -254,23 +255,20 @@ impl FormView {
         &self.own
     }
 
-    /// A key for a form of lines: one line is edited, and Enter gives it.
-    fn line_key(&mut self, key: KeyEvent) -> Outcome {
+    /// A key for a form of lines: one line is edited.
+    fn line_key(&mut self, key: KeyEvent) -> Option<Outcome> {
         match key.code {
             KeyCode::Esc if !self.own.is_empty() => self.own.clear(),
-            KeyCode::Esc => return self.close(None),
-            KeyCode::BackTab => self.back(),
-            KeyCode::Enter => return self.answer_line(),
             KeyCode::Char('u') if key.modifiers == KeyModifiers::CONTROL => self.own.clear(),
             KeyCode::Char('w') if key.modifiers == KeyModifiers::CONTROL => cut_word(&mut self.own),
             KeyCode::Backspace => drop(self.own.pop()),
             KeyCode::Char(c) if key.modifiers.is_typing() => self.own.push(c),
-            _ => {}
+            _ => return None,
         }
-        Outcome::Stay
+        Some(Outcome::Stay)
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
         if self.style == Style::Lines {
             return self.line_key(key);
         }
@@ -281,13 +279,6 @@ impl FormView {
                 self.own.clear();
                 (self.row, self.follows) = (0, true);
             }
-            KeyCode::Esc => return self.close(None),
-            KeyCode::Up => self.select(-1),
-            KeyCode::Down => self.select(1),
-            KeyCode::PageUp => (self.top, self.follows) = (self.top.saturating_sub(PAGE), false),
-            KeyCode::PageDown => (self.top, self.follows) = (self.top + PAGE, false),
-            KeyCode::BackTab | KeyCode::Left => self.back(),
-            KeyCode::Enter => return self.answer(),
             KeyCode::Char('u') if key.modifiers == KeyModifiers::CONTROL => self.own.clear(),
             KeyCode::Backspace if self.is_own() => drop(self.own.pop()),
             KeyCode::Char(c) if plain && self.is_own() => self.own.push(c),
@@ -295,7 +286,7 @@ impl FormView {
             KeyCode::Char(c @ '1'..='9') if plain && self.digit.is_none() && self.has_option(c) => {
                 self.row = c as usize - '1' as usize;
                 (self.digit, self.follows) = (Some(c), true);
-                return Outcome::Stay;
+                return Some(Outcome::Stay);
             }
             // A user who begins to type has an answer that is not listed. A digit typed before belongs to it.
             KeyCode::Char(c) if plain => {
@@ -304,6 +295,22 @@ impl FormView {
                 self.own.extend(self.digit.take());
                 self.own.push(c);
             }
+            _ => return None,
+        }
+        self.digit = None;
+        Some(Outcome::Stay)
+    }
+
+    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+        match (action, self.style) {
+            (Action::CloseOverlay, _) => return self.close(None),
+            (Action::PreviousQuestion, _) => self.back(),
+            (Action::Choose, Style::Lines) => return self.answer_line(),
+            (Action::Choose, Style::Panel) => return self.answer(),
+            (Action::OverlayUp, Style::Panel) => self.select(-1),
+            (Action::OverlayDown, Style::Panel) => self.select(1),
+            (Action::OverlayPageUp, Style::Panel) => (self.top, self.follows) = (self.top.saturating_sub(PAGE), false),
+            (Action::OverlayPageDown, Style::Panel) => (self.top, self.follows) = (self.top + PAGE, false),
             _ => {}
         }
         self.digit = None;
@@ -325,14 +332,17 @@ impl FormView {
         };
         let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX);
         let fits = height <= area.height;
+        let answer = paint.hints(&[(Action::Choose, "answer")]);
+        let close = paint.hints(&[(Action::CloseOverlay, "no answer")]);
+        let read = paint.hints(&[(Action::OverlayPageUp, "read up"), (Action::OverlayPageDown, "read on")]);
         let keys = match (self.has_keys, self.question().multiple, fits) {
-            (false, ..) => "Tab answer · keep typing to continue your draft",
-            (true, true, true) => "Enter answer · Space mark · Esc no answer · ↑↓ · type your own",
-            (true, false, true) => "Enter answer · Esc no answer · ↑↓ · type your own",
-            (true, true, false) => "Enter answer · Space mark · Esc no answer · PgUp PgDn read",
-            (true, false, false) => "Enter answer · Esc no answer · PgUp PgDn read · ↑↓",
+            (false, ..) => "Tab answer · keep typing to continue your draft".to_owned(),
+            (true, true, true) => format!("{answer} · Space mark · {close} · type your own"),
+            (true, false, true) => format!("{answer} · {close} · type your own"),
+            (true, true, false) => format!("{answer} · Space mark · {close} · {read}"),
+            (true, false, false) => format!("{answer} · {close} · {read}"),
         };
-        let inner = panel(canvas, centred(area, 84, height), &title, keys, theme);
+        let inner = panel(canvas, dialog(area, 84, height), &title, &keys, theme);
         let rows = usize::from(inner.height);
         if self.follows {
             // The row with the cursor is visible. Of a long row it is the end, where the user writes.

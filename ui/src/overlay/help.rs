@@ -5,8 +5,8 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::{Outcome, Page, Paint, centred, panel};
-use crate::input::action::{ACTIONS, Scope, SessionKind};
+use super::{Outcome, Page, Paint, dialog, panel};
+use crate::input::action::{ACTIONS, Action, Scope, SessionKind};
 use crate::input::keymap::Keymap;
 use crate::input::slash::{commands, fuzzy};
 use crate::render::text::{width, wrap_lines};
@@ -55,22 +55,17 @@ impl HelpView {
             let first = [Span::styled(format!("{left}{gap}"), theme.fg(theme.accent))];
             wrap_lines(&[Span::styled(about, style)], columns, &first, &[Span::raw(" ".repeat(wide))])
         };
-        let mut parts = [
-            (Scope::Composer, "In the composer"),
-            (Scope::Anywhere, "Everywhere"),
-            (Scope::Approval, "While an approval is open"),
-            (Scope::ApprovalFocus, "With the approval in focus (Tab)"),
-            (Scope::Transcript, "With the transcript in focus (Tab)"),
-            (Scope::Side, "With the side panel in focus (Tab)"),
-            (Scope::Replay, "In a replay"),
-        ];
-        parts.sort_by_key(|(scope, _)| Some(*scope) != self.first);
-        for (scope, title) in parts {
+        let mut scopes = Scope::ALL;
+        scopes.sort_by_key(|scope| Some(*scope) != self.first);
+        for scope in scopes {
             // A replay has neither a composer nor approvals.
             let is_elsewhere = match scope {
                 Scope::Composer | Scope::Approval | Scope::ApprovalFocus => self.session == SessionKind::Replay,
                 Scope::Replay => self.session == SessionKind::Live,
-                Scope::Anywhere | Scope::Transcript | Scope::Side => false,
+                Scope::Rule | Scope::Jobs | Scope::Permissions | Scope::Restore | Scope::Form => {
+                    self.session == SessionKind::Replay
+                }
+                Scope::Anywhere | Scope::Transcript | Scope::Side | Scope::Overlay | Scope::Tree | Scope::Diff => false,
             };
             if is_elsewhere && !self.names {
                 continue;
@@ -90,7 +85,7 @@ impl HelpView {
             if !lines.is_empty() {
                 lines.push(Line::default());
             }
-            lines.push(Line::styled(title, theme.bold()));
+            lines.push(Line::styled(scope.heading(), theme.bold()));
             for (prefix, about) in prefixes {
                 lines.extend(row((*prefix).to_owned(), (*about).to_owned(), theme.fg(theme.text)));
             }
@@ -118,22 +113,23 @@ impl HelpView {
 }
 
 impl HelpView {
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
         match key.code {
-            KeyCode::Esc | KeyCode::F(1) | KeyCode::Enter => return Outcome::Close,
-            KeyCode::Char('?') if self.letters.is_empty() => return Outcome::Close,
-            KeyCode::Backspace => {
-                self.letters.pop();
-                self.page = Page::default();
-            }
-            KeyCode::Char(c) if key.modifiers.is_typing() => {
-                self.letters.push(c);
-                self.page = Page::default();
-            }
-            _ => {
-                self.page.key(key);
-            }
+            KeyCode::F(1) => return Some(Outcome::Close),
+            KeyCode::Char('?') if self.letters.is_empty() => return Some(Outcome::Close),
+            KeyCode::Backspace => drop(self.letters.pop()),
+            KeyCode::Char(c) if key.modifiers.is_typing() => self.letters.push(c),
+            _ => return None,
         }
+        self.page = Page::default();
+        Some(Outcome::Stay)
+    }
+
+    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+        if matches!(action, Action::CloseOverlay | Action::Choose) {
+            return Outcome::Close;
+        }
+        self.page.act(action);
         Outcome::Stay
     }
 
@@ -143,8 +139,8 @@ impl HelpView {
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let title = if self.letters.is_empty() { "Help".to_owned() } else { format!("Help: {}", self.letters) };
-        let keys = "type to narrow · ↑↓ scroll · Esc close";
-        let inner = panel(canvas, centred(area, 90, 44), &title, keys, paint.theme);
+        let keys = format!("type to narrow · {}", paint.hints(&[(Action::CloseOverlay, "close")]));
+        let inner = panel(canvas, dialog(area, 90, 44), &title, &keys, paint.theme);
         let mut page = std::mem::take(&mut self.page);
         page.draw(canvas, inner, paint, |columns| self.lines(columns, paint.theme));
         self.page = page;

@@ -1,14 +1,17 @@
 //! The background jobs of the Session.
 
 use crate::terminal::canvas::Canvas;
-use crate::terminal::key::{KeyCode, KeyEvent};
 use pixir_core::Input;
 use pixir_core::event::{JobState, JobStatus};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{Notification, Outcome, Paint, centred, panel};
+use super::{Notification, Outcome, Paint, dialog, panel};
+use crate::input::action::Action;
 use crate::render::text::{fit, visible};
+
+/// The rows of the dialog, its frame included.
+const ROWS: u16 = 18;
 
 #[derive(Debug)]
 pub(crate) struct JobsView {
@@ -33,12 +36,12 @@ impl JobsView {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.jobs.len().saturating_sub(1));
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
-        match key.code {
-            KeyCode::Esc | KeyCode::Char('q') | KeyCode::Enter => return Outcome::Close,
-            KeyCode::Up | KeyCode::Char('k') => self.scroll(-1),
-            KeyCode::Down | KeyCode::Char('j') => self.scroll(1),
-            KeyCode::Char('x') => {
+    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+        match action {
+            Action::CloseOverlay | Action::Choose => return Outcome::Close,
+            Action::OverlayUp => self.scroll(-1),
+            Action::OverlayDown => self.scroll(1),
+            Action::StopJob => {
                 let running = self.jobs.get(self.chosen).filter(|job| job.status == JobStatus::Running);
                 return running.map_or(Outcome::Stay, |job| Outcome::send(Input::StopJob { job: job.id }));
             }
@@ -49,8 +52,8 @@ impl JobsView {
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
-        let rows = u16::try_from(self.jobs.len().clamp(1, 16)).unwrap_or(16);
-        let inner = panel(canvas, centred(area, 90, rows + 2), "Background jobs", "x stop · ↑↓ · Esc close", theme);
+        let keys = paint.hints(&[(Action::StopJob, "stop"), (Action::CloseOverlay, "close")]);
+        let inner = panel(canvas, dialog(area, 90, ROWS), "Background jobs", &keys, theme);
         let columns = usize::from(inner.width);
         if self.jobs.is_empty() {
             canvas.line(Line::styled(fit("no background jobs", columns), theme.dim()), inner);

@@ -4,6 +4,7 @@ use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+use crate::input::action::Action;
 use crate::render::text::width;
 use crate::terminal::canvas::Canvas;
 use crate::theme::Theme;
@@ -16,13 +17,23 @@ pub(crate) struct Narrow {
 }
 
 impl Narrow {
-    /// Handles a key of a list of `rows` matching rows. False if the key has no meaning here.
-    pub(crate) fn key(&mut self, key: KeyEvent, rows: usize) -> bool {
+    /// Moves in a list of `rows` matching rows. False if the action has no meaning here.
+    pub(crate) fn act(&mut self, action: Action, rows: usize) -> bool {
+        match action {
+            Action::OverlayUp => self.scroll(-1, rows),
+            Action::OverlayDown => self.scroll(1, rows),
+            Action::OverlayPageUp => self.scroll(-10, rows),
+            Action::OverlayPageDown => self.scroll(10, rows),
+            Action::OverlayStart => self.chosen = 0,
+            Action::OverlayEnd => self.chosen = rows.saturating_sub(1),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Types a letter. False if the key has no meaning here.
+    pub(crate) fn key(&mut self, key: KeyEvent) -> bool {
         match key.code {
-            KeyCode::Up => self.scroll(-1, rows),
-            KeyCode::Down => self.scroll(1, rows),
-            KeyCode::PageUp => self.scroll(-10, rows),
-            KeyCode::PageDown => self.scroll(10, rows),
             KeyCode::Char('u') if key.modifiers == KeyModifiers::CONTROL => {
                 self.letters.clear();
                 self.chosen = 0;

@@ -1,12 +1,12 @@
 //! The conversation, Turn by Turn: each prompt, with its calls, changes and errors.
 
-use crate::terminal::key::{KeyCode, KeyEvent};
 use pixir_core::Fact;
 use pixir_core::history::starts_turn;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{Outcome, Paint, Request, centred, panel};
+use super::{Outcome, Paint, Request, dialog, panel};
+use crate::input::action::Action;
 use crate::render::markdown::first_line;
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::transcript::rows::target;
@@ -75,16 +75,16 @@ impl Outline {
 }
 
 impl Outline {
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
-        match key.code {
-            KeyCode::Esc | KeyCode::Char('q' | 'o') => return Outcome::Close,
-            KeyCode::Up | KeyCode::Char('k') => self.scroll(-1),
-            KeyCode::Down | KeyCode::Char('j') => self.scroll(1),
-            KeyCode::PageUp => self.scroll(-10),
-            KeyCode::PageDown => self.scroll(10),
-            KeyCode::Home | KeyCode::Char('g') => self.chosen = 0,
-            KeyCode::End | KeyCode::Char('G') => self.chosen = self.turns.len().saturating_sub(1),
-            KeyCode::Enter => {
+    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+        match action {
+            Action::CloseOverlay => return Outcome::Close,
+            Action::OverlayUp => self.scroll(-1),
+            Action::OverlayDown => self.scroll(1),
+            Action::OverlayPageUp => self.scroll(-10),
+            Action::OverlayPageDown => self.scroll(10),
+            Action::OverlayStart => self.chosen = 0,
+            Action::OverlayEnd => self.chosen = self.turns.len().saturating_sub(1),
+            Action::Choose => {
                 let Some(cell) = self.turns.get(self.chosen).map(|turn| turn.cell) else { return Outcome::Close };
                 return Outcome::CloseAndAsk(Request::ShowCell(cell));
             }
@@ -99,8 +99,8 @@ impl Outline {
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
-        let rows = u16::try_from(self.turns.len().clamp(1, 40)).unwrap_or(40);
-        let inner = panel(canvas, centred(area, 100, rows + 2), "Outline", "Enter go there · ↑↓ · Esc close", theme);
+        let keys = paint.hints(&[(Action::Choose, "go there"), (Action::CloseOverlay, "close")]);
+        let inner = panel(canvas, dialog(area, 100, 42), "Outline", &keys, theme);
         if self.turns.is_empty() {
             canvas.line(Line::styled("no prompts yet", theme.dim()), inner);
             return;

@@ -1,11 +1,11 @@
 //! Actions by name.
 
-use crate::terminal::key::{KeyCode, KeyEvent};
+use crate::terminal::key::KeyEvent;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::narrow::Narrow;
-use super::{Outcome, Paint, Request, centred, panel};
+use super::{Outcome, Paint, Request, dialog, panel};
 use crate::input::action::{ACTIONS, Action, ActionSpec, Scope, SessionKind, Slash, When};
 use crate::input::keymap::Keymap;
 use crate::input::slash::fuzzy;
@@ -13,7 +13,7 @@ use crate::render::text::{fit, width};
 use crate::terminal::canvas::{Canvas, RegionState};
 
 /// The most rows on the screen.
-const ROWS: usize = 16;
+const ROWS: u16 = 16;
 
 /// An action in the list.
 #[derive(Debug)]
@@ -66,10 +66,14 @@ impl Palette {
 }
 
 impl Palette {
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
-        match key.code {
-            KeyCode::Esc => Outcome::Close,
-            KeyCode::Enter => {
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
+        self.narrow.key(key).then_some(Outcome::Stay)
+    }
+
+    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+        match action {
+            Action::CloseOverlay => Outcome::Close,
+            Action::Choose => {
                 let matches = self.matches();
                 let Some(Entry { spec, is_possible: true, .. }) = matches.get(self.narrow.chosen) else {
                     return Outcome::Stay;
@@ -81,7 +85,7 @@ impl Palette {
             }
             _ => {
                 let rows = self.matches().len();
-                self.narrow.key(key, rows);
+                self.narrow.act(action, rows);
                 Outcome::Stay
             }
         }
@@ -95,9 +99,9 @@ impl Palette {
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let matches = self.matches();
-        let rows = u16::try_from(matches.len().clamp(1, ROWS)).unwrap_or(16);
-        let inner =
-            panel(canvas, centred(area, 90, rows + 4), "Palette", "type to narrow · ↑↓ · Enter run · Esc close", theme);
+        let keys =
+            format!("type to narrow · {}", paint.hints(&[(Action::Choose, "run"), (Action::CloseOverlay, "close")]));
+        let inner = panel(canvas, dialog(area, 90, ROWS + 4), "Palette", &keys, theme);
         let list = self.narrow.draw(canvas, inner, theme);
         let top = self.narrow.top(list.height);
         let columns = usize::from(list.width);

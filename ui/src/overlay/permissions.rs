@@ -9,9 +9,9 @@ use ratatui::text::{Line, Span};
 
 use super::always::covered;
 use super::{Notification, Outcome, Paint, panel};
+use crate::input::action::Action;
 use crate::render::text::{fit, visible};
 use crate::terminal::canvas::Canvas;
-use crate::terminal::key::{KeyCode, KeyEvent};
 use crate::theme::Theme;
 
 /// Decisions that are shown.
@@ -91,17 +91,17 @@ impl PermissionsView {
         self.is_confirming = false;
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
+    pub(crate) fn act(&mut self, action: Action) -> Outcome {
         let rule = self.rules.as_ref().and_then(|rules| rules.get(self.chosen));
-        match (key.code, rule) {
-            (KeyCode::Char('y'), Some(rule)) if self.is_confirming => {
+        match (action, rule) {
+            (Action::ConfirmRevoke, Some(rule)) if self.is_confirming => {
                 return Outcome::send(Input::RevokeRule { id: rule.id.clone() });
             }
             (_, _) if self.is_confirming => self.is_confirming = false,
-            (KeyCode::Esc | KeyCode::Char('q') | KeyCode::Enter, _) => return Outcome::Close,
-            (KeyCode::Up | KeyCode::Char('k'), _) => self.scroll(-1),
-            (KeyCode::Down | KeyCode::Char('j'), _) => self.scroll(1),
-            (KeyCode::Char('x'), Some(_)) => self.is_confirming = true,
+            (Action::CloseOverlay | Action::Choose, _) => return Outcome::Close,
+            (Action::OverlayUp, _) => self.scroll(-1),
+            (Action::OverlayDown, _) => self.scroll(1),
+            (Action::RevokeRule, Some(_)) => self.is_confirming = true,
             _ => {}
         }
         Outcome::Stay
@@ -110,11 +110,11 @@ impl PermissionsView {
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let keys = if self.is_confirming {
-            "y revoke it · any other key keeps it"
+            paint.hints(&[(Action::ConfirmRevoke, "revoke it"), (Action::CloseOverlay, "keep it")])
         } else {
-            "x revoke · ↑↓ · Esc close"
+            paint.hints(&[(Action::RevokeRule, "revoke"), (Action::CloseOverlay, "close")])
         };
-        let inner = panel(canvas, area, "Permissions", keys, theme);
+        let inner = panel(canvas, area, "Permissions", &keys, theme);
         let columns = usize::from(inner.width);
         let height = usize::from(inner.height);
         let mut lines = vec![

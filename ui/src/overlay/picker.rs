@@ -1,7 +1,7 @@
 //! Lists to choose from: Sessions, models, skills, settings. Each row has the slash command that it stands for.
 
 use crate::terminal::canvas::{Canvas, RegionState};
-use crate::terminal::key::{KeyCode, KeyEvent};
+use crate::terminal::key::KeyEvent;
 use pixir_core::event::{Mode, Toolset};
 use pixir_core::store::Summary;
 use pixir_core::{Effort, Skill};
@@ -9,7 +9,8 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::narrow::Narrow;
-use super::{Notification, Outcome, Paint, Request, centred, panel};
+use super::{Notification, Outcome, Paint, Request, dialog, panel};
+use crate::input::action::Action;
 use crate::input::slash::fuzzy;
 use crate::render::text::{fit, width};
 
@@ -222,23 +223,24 @@ impl Picker {
         self.narrow.scroll(by, rows);
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
-        match key.code {
-            KeyCode::Esc => return Outcome::Close,
-            KeyCode::Enter => {
-                return self
-                    .shown()
-                    .get(self.narrow.chosen)
-                    .map_or(Outcome::Stay, |at| Outcome::CloseAndAsk(self.choose(*at)));
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
+        self.narrow.key(key).then(|| self.preview_theme())
+    }
+
+    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+        let shown = self.shown();
+        match action {
+            Action::CloseOverlay => Outcome::Close,
+            Action::Choose => {
+                shown.get(self.narrow.chosen).map_or(Outcome::Stay, |at| Outcome::CloseAndAsk(self.choose(*at)))
             }
-            _ => {
-                let rows = self.shown().len();
-                if !self.narrow.key(key, rows) {
-                    return Outcome::Stay;
-                }
-            }
+            _ if self.narrow.act(action, shown.len()) => self.preview_theme(),
+            _ => Outcome::Stay,
         }
-        // A theme is previewed on the whole screen while the cursor is on it.
+    }
+
+    /// A theme is previewed on the whole screen while the cursor is on it.
+    fn preview_theme(&self) -> Outcome {
         match self.shown().get(self.narrow.chosen).filter(|_| self.kind == Kind::Themes) {
             Some(at) => Outcome::Ask(Request::Command(self.rows[*at].command.clone())),
             None => Outcome::Stay,
@@ -248,14 +250,8 @@ impl Picker {
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let shown = self.shown();
-        let rows = u16::try_from(shown.len().clamp(1, 16)).unwrap_or(16);
-        let inner = panel(
-            canvas,
-            centred(area, 90, rows + 4),
-            self.kind.title(),
-            "type to narrow · ↑↓ · Enter choose · Esc close",
-            theme,
-        );
+        let hints = paint.hints(&[(Action::Choose, "choose"), (Action::CloseOverlay, "close")]);
+        let inner = panel(canvas, dialog(area, 90, 20), self.kind.title(), &format!("type to narrow · {hints}"), theme);
         let list = self.narrow.draw(canvas, inner, theme);
         if shown.is_empty() {
             let text = if self.rows.is_empty() { self.empty } else { "no matches" };

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use crate::terminal::canvas::Canvas;
-use crate::terminal::key::{KeyCode, KeyEvent};
 use pixir_core::event::{ChangeKind, FilePreview, RestorePreview, RestoreReason, Standing};
 use pixir_core::input::{OnConflict, RestoreOptions};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
 use super::{Outcome, Page, Paint, Request, panel};
+use crate::input::action::Action;
 use crate::render::diff;
 use crate::render::text::{fit, plain, wrap_lines};
 use crate::theme::Theme;
@@ -139,21 +139,19 @@ impl RestoreView {
         self.page = Page::default();
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
-        match key.code {
-            KeyCode::Esc | KeyCode::Char('q') => return Outcome::Close,
-            KeyCode::Enter => {
+    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+        match action {
+            Action::CloseOverlay => return Outcome::Close,
+            Action::Choose => {
                 return Outcome::CloseAndAsk(Request::Restore(Box::new(self.preview.clone()), self.options()));
             }
-            KeyCode::Char('n') if self.is_rewind() => {
-                return Outcome::CloseAndAsk(Request::MoveWithoutFiles);
-            }
-            KeyCode::Up | KeyCode::Char('p') => self.scroll(-1),
-            KeyCode::Down => self.scroll(1),
-            KeyCode::Char('k') => self.choose(OnConflict::Keep),
-            KeyCode::Char('m') => self.choose(OnConflict::Merge),
-            KeyCode::Char('o') => self.choose(OnConflict::Overwrite),
-            _ => self.page.key(key),
+            Action::MoveWithoutFiles if self.is_rewind() => return Outcome::CloseAndAsk(Request::MoveWithoutFiles),
+            Action::OverlayUp => self.scroll(-1),
+            Action::OverlayDown => self.scroll(1),
+            Action::KeepFile => self.choose(OnConflict::Keep),
+            Action::MergeFile => self.choose(OnConflict::Merge),
+            Action::OverwriteFile => self.choose(OnConflict::Overwrite),
+            _ => self.page.act(action),
         }
         Outcome::Stay
     }
@@ -168,11 +166,22 @@ impl RestoreView {
             _ => format!("Continue from there, and restore {files} as well?"),
         };
         let keys = if self.is_rewind() {
-            "Enter go, restore files · n go, keep files · Esc stay here · ↑↓ file · PgDn scroll"
+            paint.hints(&[
+                (Action::Choose, "go, restore files"),
+                (Action::MoveWithoutFiles, "go, keep files"),
+                (Action::CloseOverlay, "stay here"),
+                (Action::OverlayDown, "next file"),
+                (Action::OverlayPageDown, "scroll"),
+            ])
         } else {
-            "Enter restore · Esc cancel · ↑↓ file · PgDn scroll"
+            paint.hints(&[
+                (Action::Choose, "restore"),
+                (Action::CloseOverlay, "cancel"),
+                (Action::OverlayDown, "next file"),
+                (Action::OverlayPageDown, "scroll"),
+            ])
         };
-        let inner = panel(canvas, area, &title, keys, theme);
+        let inner = panel(canvas, area, &title, &keys, theme);
         let rows = u16::try_from(count).unwrap_or(u16::MAX).min(inner.height / 3).max(1);
         let [list, _, below] =
             Layout::vertical([Constraint::Length(rows), Constraint::Length(1), Constraint::Fill(1)]).areas(inner);

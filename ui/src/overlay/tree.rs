@@ -12,7 +12,7 @@ use ratatui::text::{Line, Span};
 
 use super::narrow::cut_word;
 use super::{Notification, Outcome, Paint, Request, panel};
-use crate::input::action::SessionKind;
+use crate::input::action::{Action, SessionKind};
 use crate::render::markdown::first_line;
 use crate::render::text::{fit, plain, wrap_lines};
 use crate::theme::Theme;
@@ -93,8 +93,13 @@ impl TreeView {
         self.nodes.len() + self.family.len()
     }
 
-    fn name_key(&mut self, key: KeyEvent) -> Outcome {
-        let Some(name) = &mut self.naming else { return Outcome::Stay };
+    /// The user types a label.
+    pub(crate) fn is_typing(&self) -> bool {
+        self.naming.is_some()
+    }
+
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
+        let name = self.naming.as_mut()?;
         match key.code {
             KeyCode::Esc => self.naming = None,
             KeyCode::Backspace => drop(name.pop()),
@@ -104,12 +109,12 @@ impl TreeView {
             KeyCode::Enter => {
                 let text = self.naming.take().unwrap_or_default().trim().to_owned();
                 if let Some(node) = self.nodes.get(self.chosen) {
-                    return Outcome::send(Input::Label { seq: node.seq, text });
+                    return Some(Outcome::send(Input::Label { seq: node.seq, text }));
                 }
             }
             _ => {}
         }
-        Outcome::Stay
+        Some(Outcome::Stay)
     }
 
     fn go(&self, to_seq: Option<u64>, edit: Option<String>) -> Outcome {
@@ -172,37 +177,34 @@ impl TreeView {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.count().saturating_sub(1));
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
-        if self.naming.is_some() {
-            return self.name_key(key);
-        }
+    pub(crate) fn act(&mut self, action: Action) -> Outcome {
         let node = self.nodes.get(self.chosen);
-        match (key.code, node) {
-            (KeyCode::Esc | KeyCode::Char('q'), _) => return Outcome::Close,
-            (KeyCode::Up | KeyCode::Char('k'), _) => self.scroll(-1),
-            (KeyCode::Down | KeyCode::Char('j'), _) => self.scroll(1),
-            (KeyCode::PageUp, _) => self.scroll(-10),
-            (KeyCode::PageDown, _) => self.scroll(10),
-            (KeyCode::Home | KeyCode::Char('g'), _) => self.chosen = 0,
-            (KeyCode::End | KeyCode::Char('G'), _) => self.chosen = self.count().saturating_sub(1),
-            (KeyCode::Enter, _) => return self.enter(),
+        match (action, node) {
+            (Action::CloseOverlay, _) => return Outcome::Close,
+            (Action::OverlayUp, _) => self.scroll(-1),
+            (Action::OverlayDown, _) => self.scroll(1),
+            (Action::OverlayPageUp, _) => self.scroll(-10),
+            (Action::OverlayPageDown, _) => self.scroll(10),
+            (Action::OverlayStart, _) => self.chosen = 0,
+            (Action::OverlayEnd, _) => self.chosen = self.count().saturating_sub(1),
+            (Action::Choose, _) => return self.enter(),
             _ if self.session == SessionKind::Replay => {}
-            (KeyCode::Char('e'), Some(node)) => return self.go(node.before, Some(node.text.clone())),
-            (KeyCode::Char('b'), _) => {
+            (Action::EditAgain, Some(node)) => return self.go(node.before, Some(node.text.clone())),
+            (Action::JumpBack, _) => {
                 if let Some(jump) = self.back {
                     return self.go(jump.from, None);
                 }
             }
-            (KeyCode::Char('f'), Some(node)) => return Outcome::close_and_send(Input::Fork { seq: node.end_seq }),
-            (KeyCode::Char('l'), Some(node)) => self.naming = Some(node.label.clone().unwrap_or_default()),
-            (KeyCode::Char('p'), Some(node)) => {
+            (Action::ForkHere, Some(node)) => return Outcome::close_and_send(Input::Fork { seq: node.end_seq }),
+            (Action::LabelNode, Some(node)) => self.naming = Some(node.label.clone().unwrap_or_default()),
+            (Action::PinNode, Some(node)) => {
                 let mut seqs = vec![node.seq, node.end_seq];
                 seqs.dedup();
                 let pinned = !node.pinned;
                 let pin = |seq| Input::Pin { seq, pinned };
                 return Outcome::Ask(Request::Send(seqs.into_iter().map(pin).collect()));
             }
-            (KeyCode::Char('s'), _) => {
+            (Action::CycleSummary, _) => {
                 self.summarize = match self.summarize {
                     Summarize::No => Summarize::Deterministic,
                     Summarize::Deterministic => Summarize::Model,
@@ -216,17 +218,26 @@ impl TreeView {
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
+        let go = [(Action::Choose, "go"), (Action::CloseOverlay, "close")];
         let keys = match (&self.naming, self.summarize) {
-            _ if self.session == SessionKind::Replay => "Enter go · Esc close".to_owned(),
+            _ if self.session == SessionKind::Replay => paint.hints(&go),
             (Some(name), _) => format!("label: {}▏ Enter save · Esc cancel", plain(name)),
             (None, summarize) => {
                 let summary = match summarize {
-                    Summarize::No => "s no summary",
-                    Summarize::Deterministic => "s summary from the log",
-                    Summarize::Model => "s summary by the model",
+                    Summarize::No => "summary: none",
+                    Summarize::Deterministic => "summary: from the log",
+                    Summarize::Model => "summary: by the model",
                 };
-                let back = if self.back.is_some() { " · b back" } else { "" };
-                format!("Enter go · Esc close · e edit{back} · f fork · {summary} · l label · p pin")
+                let back = self.back.is_some().then_some((Action::JumpBack, "back"));
+                let others = [
+                    (Action::ForkHere, "fork"),
+                    (Action::CycleSummary, summary),
+                    (Action::LabelNode, "label"),
+                    (Action::PinNode, "pin"),
+                ];
+                let all: Vec<_> =
+                    go.into_iter().chain([(Action::EditAgain, "edit")]).chain(back).chain(others).collect();
+                paint.hints(&all)
             }
         };
         let inner = panel(canvas, area, "Tree", &keys, theme);

@@ -5,10 +5,10 @@ use pixir_core::trust::{Contribution, Contributions, Standing, TrustAnswer};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-use super::{Outcome, Page, Paint, Request, centred, panel};
+use super::{Outcome, Page, Paint, Request, dialog, panel};
+use crate::input::action::Action;
 use crate::render::text::{fit, visible, width, wrap_lines};
 use crate::terminal::canvas::Canvas;
-use crate::terminal::key::{KeyCode, KeyEvent};
 use crate::theme::Theme;
 
 /// The most rows and columns of the card.
@@ -83,18 +83,18 @@ impl TrustView {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.choices.len() - 1);
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
-        match key.code {
-            KeyCode::Esc => return Outcome::Close,
-            KeyCode::Enter => {
+    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+        match action {
+            Action::CloseOverlay => return Outcome::Close,
+            Action::Choose => {
                 return match self.choices[self.chosen].answer {
                     Some(answer) => Outcome::CloseAndAsk(self.request(answer)),
                     None => Outcome::Close,
                 };
             }
-            KeyCode::Up => self.scroll(-1),
-            KeyCode::Down => self.scroll(1),
-            KeyCode::PageUp | KeyCode::PageDown => self.page.key(key),
+            Action::OverlayUp => self.scroll(-1),
+            Action::OverlayDown => self.scroll(1),
+            Action::OverlayPageUp | Action::OverlayPageDown => self.page.act(action),
             _ => {}
         }
         Outcome::Stay
@@ -107,10 +107,11 @@ impl TrustView {
         let text = u16::try_from(lines(&self.all, columns, theme).len()).unwrap_or(u16::MAX);
         // The frame and a blank line are around the text and the choices.
         let wanted = text.saturating_add(rows + 3);
-        let more = if wanted > area.height.min(ROWS) { " · PgDn more" } else { "" };
-        let esc = if self.all.needs_answer() { "Esc not now" } else { "Esc close" };
-        let keys = format!("↑↓ choose · Enter do it{more} · {esc}");
-        let card = centred(area, COLUMNS, wanted.min(ROWS));
+        let more = (wanted > area.height.min(ROWS)).then_some((Action::OverlayPageDown, "more"));
+        let close = (Action::CloseOverlay, if self.all.needs_answer() { "not now" } else { "close" });
+        let hints: Vec<_> = [(Action::Choose, "choose")].into_iter().chain(more).chain([close]).collect();
+        let keys = paint.hints(&hints);
+        let card = dialog(area, COLUMNS, wanted.min(ROWS));
         let inner = panel(canvas, card, "What this workspace brings along", &keys, theme);
         let rows = rows.min(inner.height);
         let [above, _, below] =

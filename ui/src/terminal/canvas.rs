@@ -159,6 +159,19 @@ impl Canvas {
         self.grid.buffer.set_style(area, style);
     }
 
+    /// Lets an area step back behind what is drawn over it: its text in this style, without emphasis or grounds.
+    pub(crate) fn recede(&mut self, area: Rect, style: Style) {
+        let area = area.intersection(self.area());
+        self.grid.touch(area);
+        let ground = self.ground;
+        for y in area.y..area.bottom() {
+            let from = self.grid.buffer.index_of(area.x, y);
+            for cell in &mut self.grid.buffer.content[from..from + usize::from(area.width)] {
+                cell.set_style(Style::reset().patch(ground).patch(style));
+            }
+        }
+    }
+
     /// Fills an area with blanks in this style.
     pub(crate) fn fill(&mut self, area: Rect, style: Style) {
         let area = area.intersection(self.area());

@@ -95,6 +95,37 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         Action::SpeedUpReplay => replay::faster(state, 2.0),
         Action::SlowDownReplay => replay::faster(state, 0.5),
 
+        // The overlay on top has carried them out.
+        Action::OverlayUp
+        | Action::OverlayDown
+        | Action::OverlayPageUp
+        | Action::OverlayPageDown
+        | Action::OverlayStart
+        | Action::OverlayEnd
+        | Action::Choose
+        | Action::CloseOverlay
+        | Action::OverlayHelp
+        | Action::RuleLastsLonger
+        | Action::RuleLastsShorter
+        | Action::SwitchRuleEffect
+        | Action::StopJob
+        | Action::RevokeRule
+        | Action::ConfirmRevoke
+        | Action::MoveWithoutFiles
+        | Action::KeepFile
+        | Action::MergeFile
+        | Action::OverwriteFile
+        | Action::PreviousQuestion
+        | Action::EditAgain
+        | Action::JumpBack
+        | Action::ForkHere
+        | Action::LabelNode
+        | Action::PinNode
+        | Action::CycleSummary
+        | Action::SwitchSource
+        | Action::NextFile
+        | Action::PreviousFile => {}
+
         Action::OpenHelp => return read::help(state, HelpView::new),
         Action::OpenKeyHelp => return read::help(state, HelpView::of_keys),
         Action::OpenPalette => return read::palette(state),
