@@ -84,6 +84,8 @@ fn begins_turn(input: &Input) -> bool {
         | Input::Pin { .. }
         | Input::RemoveBranch { .. }
         | Input::RestoreBranch { .. }
+        | Input::Drop { .. }
+        | Input::ShowContext
         | Input::Set(_) => false,
     }
 }

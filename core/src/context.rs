@@ -1,6 +1,6 @@
 //! What the model is sent: instructions, documents, skills and History, cut to its window.
 
-pub(crate) mod compaction; // where to cut a long History, and what to keep
+pub mod compaction; // where to cut a long History, and what to keep
 pub(crate) mod contributions; // what a workspace brings along, in force only with trust
 pub(crate) mod documents; // what is said before the conversation: AGENTS.md, the environment
 pub(crate) mod environment; // where the model is, and what it may do
@@ -14,3 +14,4 @@ pub mod prompt; // instructions, context, tools and History as one request
 pub(crate) mod sketch; // a first AGENTS.md, made from file names
 pub(crate) mod skills; // find, read and activate SKILL.md
 pub(crate) mod templates; // messages that the user sends by a name
+mod title; // what a list of the context calls an Entry

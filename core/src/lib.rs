@@ -58,7 +58,7 @@ pub use storage::{blobs::Blobs, log, rules as saved_rules, store, trust::TrustDe
 // What a Log means.
 pub use context::{
     contributions::{NotRead, ProjectFile, project_config},
-    ledger, prompt,
+    compaction, ledger, prompt,
     sketch::Sketch,
     skills::{Fields, Finding, Skill, Validated, Weight},
     templates::Template,

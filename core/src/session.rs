@@ -7,13 +7,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use crate::call::Answers;
-use crate::context::compaction::{self, Summary};
 use crate::conversation::history::{History, Settings};
 use crate::protocol::effort::Effort;
 use crate::protocol::error::{Code, Error, NoticeCode, Result};
 use crate::protocol::event::{
-    Delivery, Event, Fact, Label, Live, LiveEvent, Printed, Refusal, SessionId, SettingsChanged, Severity, SkillIndex,
-    Status, Trigger,
+    CompactionPreview, Delivery, Event, Fact, Label, Live, LiveEvent, Printed, Refusal, SessionId, SettingsChanged,
+    Severity, SkillIndex, Status,
 };
 use crate::protocol::input::{Accepted, Decision, Input, Message, SettingsChange};
 use crate::protocol::now::{Draft, Now};
@@ -24,6 +23,7 @@ use crate::storage::store::Indexed;
 
 mod branches; // branches that the user removes and restores
 mod folders; // folders outside the workspace that the tools may read
+mod compact; // compactions on request: previews, drafts, what the user approved; what fills the context
 mod handle; // the door to a running Session
 mod queue; // messages that wait for the running Turn
 mod record; // what is recorded and published
@@ -91,6 +91,8 @@ pub(crate) struct Session {
     was_asked: bool,
     /// The index of skills, as the last Turn found it.
     skill_index: Option<SkillIndex>,
+    /// The last preview of a compaction. A summary that the user applies unchanged is by its author.
+    previewed: Option<Box<CompactionPreview>>,
     /// Callers of [`Handle::settle`].
     settling: Vec<oneshot::Sender<()>>,
 }
@@ -162,6 +164,7 @@ impl Session {
             looking: JoinSet::new(),
             was_asked: false,
             skill_index: None,
+            previewed: None,
             settling: Vec::new(),
         };
         tokio::spawn(session.run(inbox, job_news));
@@ -317,8 +320,9 @@ impl Session {
                 Ok(Accepted::default())
             }
             Input::Set(change) => self.set(change).await,
-            Input::Label { seq, text } => self.mark(Label { seq, text: Some(text), pinned: None }).await,
-            Input::Pin { seq, pinned } => self.mark(Label { seq, text: None, pinned: Some(pinned) }).await,
+            Input::Label { seq, text } => self.mark(Label { seq, text: Some(text), ..Label::default() }).await,
+            Input::Pin { seq, pinned } => self.mark(Label { seq, pinned: Some(pinned), ..Label::default() }).await,
+            Input::ShowContext => Ok(self.show_context()),
             Input::RemoveBranch { seq } => self.remove_branch(seq).await,
             Input::RestoreBranch { seq } => self.restore_branch(seq).await,
             Input::Compact { .. }
@@ -326,15 +330,16 @@ impl Session {
             | Input::Undo { .. }
             | Input::Redo { .. }
             | Input::Fork { .. }
+            | Input::Drop { .. }
             | Input::Init
             | Input::ActivateSkill { .. }
                 if self.work.is_some() =>
             {
                 Err(Error::new(Code::InvalidArgs, "that is not possible while a turn is running", Remedy::Interrupt))
             }
-            Input::Compact { instructions, dry_run: true } => self.preview_compaction(instructions.as_deref()),
+            Input::Drop { seq, dropped } => self.drop_entry(seq, dropped).await,
             // These may take long: they run beside the actor, which hears an interrupt meanwhile and answers in the end.
-            Input::Compact { instructions, dry_run: false } => match self.compact(instructions.as_deref()).await {
+            Input::Compact { instructions, dry_run, options } => match self.compact(instructions, dry_run, options).await {
                 Ok(Some(trip)) => return self.set_out(name, reply, trip),
                 Ok(None) => Ok(Accepted::default()),
                 Err(error) => Err(error),
@@ -397,21 +402,6 @@ impl Session {
         on_entry(&self.history, mark.seq)?;
         self.record(None, mark.into()).await?;
         Ok(Accepted::default())
-    }
-
-    fn preview_compaction(&mut self, instructions: Option<&str>) -> Result<Accepted> {
-        let plan = compaction::plan(&self.history, Trigger::Manual, instructions, self.room())?;
-        self.publish(Live::CompactionPreviewed(Box::new(plan.compaction)));
-        Ok(Accepted::default())
-    }
-
-    /// Compacts at once, or returns the trip on which a model writes the summary.
-    async fn compact(&mut self, instructions: Option<&str>) -> Result<Option<Trip>> {
-        let plan = compaction::plan(&self.history, Trigger::Manual, instructions, self.room())?;
-        match self.summary(plan, instructions) {
-            Summary::Asked(request) => Ok(Some(Trip::Compact(request))),
-            Summary::Made(compaction) => self.record(None, (*compaction).into()).await.map(|()| None),
-        }
     }
 
     fn decide(&mut self, call_id: &str, decision: Decision) -> Result<Accepted> {

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use pixir_core::event::HistoryCompaction;
+use pixir_core::input::CompactOptions;
 use pixir_core::{Code, Error, Event, Fact, Input, Live, Result};
 use serde_json::json;
 
@@ -24,7 +25,7 @@ pub(super) fn run(cli: &Cli, args: &CompactArgs) -> Result<u8> {
     let dry_run = cli.options.dry_run;
     let output = &cli.output;
     output.aside(&format!("session {} in {}", place.id, harness.workspace().display()));
-    let input = Input::Compact { instructions: args.focus.clone(), dry_run };
+    let input = Input::Compact { instructions: args.focus.clone(), dry_run, options: CompactOptions::default() };
     let (_, events) = block_on(async {
         let handle = if dry_run {
             // A read-only Session opens a damaged Log without a word; reading its entries reports the damage.
@@ -42,7 +43,7 @@ pub(super) fn run(cli: &Cli, args: &CompactArgs) -> Result<u8> {
     for event in events {
         match event {
             Event::Live(event) => match event.live {
-                Live::CompactionPreviewed(preview) => made = Some(*preview),
+                Live::CompactionPreviewed(preview) => made = Some(preview.compaction),
                 Live::Notice { message, .. } => output.aside(&message),
                 _ => {}
             },

@@ -119,6 +119,7 @@ pub(crate) fn live(news: &Live) -> Option<String> {
         | Live::JobsChanged { .. }
         | Live::QueueChanged { .. }
         | Live::CompactionPreviewed(_)
+        | Live::ContextListed(_)
         | Live::RestorePreviewed(_)
         | Live::SessionForked { .. }
         | Live::Refused(_) => None,

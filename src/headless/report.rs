@@ -188,6 +188,7 @@ impl<'a> Report<'a> {
                     // The next attempt begins at the start of the answer.
                     Live::RetryScheduled { .. } => self.streamed.clear(),
                     Live::CompactionPreviewed(it) => {
+                        let it = &it.compaction;
                         let (before, after) = (it.tokens_before, it.tokens_after);
                         self.tell(&format!("would compact: {before} → {after} tokens\n\n{}", it.summary));
                     }
@@ -207,6 +208,7 @@ impl<'a> Report<'a> {
                     | Live::TrustAsked(_)
                     | Live::JobsChanged { .. }
                     | Live::QueueChanged { .. }
+                    | Live::ContextListed(_)
                     | Live::SessionForked { .. }
                     | Live::Refused(_)
                     | Live::Notice { .. } => {}

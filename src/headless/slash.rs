@@ -2,7 +2,7 @@
 
 use pixir_core::error::nearest;
 use pixir_core::event::{Mode, Toolset};
-use pixir_core::input::{RestoreOptions, SettingsChange};
+use pixir_core::input::{CompactOptions, RestoreOptions, SettingsChange};
 use pixir_core::{Code, Effort, Error, Harness, Input, Result};
 
 /// Commands of the terminal interface that need its screen, and what does the same without it.
@@ -33,7 +33,10 @@ pub(crate) fn input(harness: &Harness, prompt: String, dry_run: bool) -> Result<
     let rest = rest.trim();
     let set = |change: SettingsChange| Ok(Input::Set(change));
     match name {
-        "compact" => Ok(Input::Compact { instructions: Some(rest.to_owned()).filter(|it| !it.is_empty()), dry_run }),
+        "compact" => {
+            let instructions = Some(rest.to_owned()).filter(|it| !it.is_empty());
+            Ok(Input::Compact { instructions, dry_run, options: CompactOptions::default() })
+        }
         "skill" => {
             let (name, args) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
             if name.is_empty() {

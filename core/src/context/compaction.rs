@@ -3,19 +3,27 @@
 mod branch;
 mod by_model;
 mod digest;
+mod division;
+mod preview;
 mod summary;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub(crate) use branch::{branch, left_behind, with_notes};
 pub(crate) use by_model::{Author, NotesRequest, Summary, SummaryRequest};
 use digest::Digest;
+use division::{Unit, move_units, propose, units};
+pub use preview::recorded;
+pub(crate) use preview::{is_stale, token};
+use summary::Made;
 
-use crate::conversation::history::{History, length_of, starts_turn};
+use crate::conversation::history::{History, is_request, starts_turn};
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{Entry, Fact, HistoryCompaction, StepStatus, Trigger};
+use crate::protocol::event::{Entry, Fact, HistoryCompaction, List, StepStatus, Trigger};
+use crate::protocol::input::CompactOptions;
 use crate::protocol::remedy::Remedy;
 
 /// The window that is assumed where neither the model table nor the server states one, in tokens.
@@ -64,11 +72,15 @@ impl Room {
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) compaction: HistoryCompaction,
-    /// The entries that the summary replaces, with the compaction before them.
-    dropped: Vec<Arc<Entry>>,
+    /// What the model reads to write the summary: the entries that it replaces, without those that the user dropped, and
+    /// the compaction before them.
+    about: Vec<Arc<Entry>>,
     digest: Digest,
-    /// The longest summary, bytes.
-    most: usize,
+    /// What the compaction does with each part of the conversation.
+    units: Vec<Unit>,
+    /// The end of the summary, which repeats texts word for word.
+    appended: String,
+    room: Room,
     /// Tokens of the entries that stay.
     kept: u64,
 }
@@ -85,52 +97,115 @@ pub(crate) fn plan(
     instructions: Option<&str>,
     room: Option<Room>,
 ) -> Result<Plan> {
+    plan_with(history, trigger, instructions, room, &CompactOptions::default())
+}
+
+/// Plans a compaction with what the user has moved to another list.
+///
+/// # Errors
+/// `NOTHING_TO_DO` as above, and when nothing is left to replace; `INVALID_ARGS` for an Entry that cannot be moved.
+pub(crate) fn plan_with(
+    history: &History,
+    trigger: Trigger,
+    instructions: Option<&str>,
+    room: Option<Room>,
+    options: &CompactOptions,
+) -> Result<Plan> {
+    let window = room.map(|it| it.window);
     let room = room.unwrap_or(Room { window: USUAL_WINDOW, fixed: 0, shrink: 0 });
     // What an earlier compaction replaced is in its summary, so a compaction costs no more in a long Session. What it left
     // verbatim may be dropped now.
-    let recent = history.recent_path();
-    let before = (history.path().len() - recent.len()) as u64;
-    let earlier = history.recent_path().rev().find(|entry| matches!(entry.fact, Fact::HistoryCompaction(_)));
-    let path: Vec<&Arc<Entry>> = recent.filter(|entry| !matches!(entry.fact, Fact::HistoryCompaction(_))).collect();
-    let cut = find_cut(history, &path, room.verbatim()).ok_or_else(|| {
-        Error::new(
-            Code::NothingToDo,
-            "there is nothing to compact: the whole conversation is recent",
-            Remedy::any_of(["continue the conversation".into(), Remedy::NewSession]),
-        )
-    })?;
-    let mut digest = Digest::new(earlier.map(|entry| &entry.fact), instructions);
-    for entry in path[..cut].iter().filter(|e| !history.is_untold(&e.fact)) {
-        digest.take(entry);
+    let is_compaction = |entry: &&Arc<Entry>| matches!(entry.fact, Fact::HistoryCompaction(_));
+    let earlier = history.recent_path().filter(is_compaction).last();
+    let path: Vec<&Arc<Entry>> = history.recent_path().filter(|entry| !is_compaction(entry)).collect();
+    let cut = find_cut(history, &path, room.verbatim()).ok_or_else(nothing_to_do)?;
+    let mut units = units(history, &path);
+    propose(&mut units, &path, cut);
+    move_units(&mut units, &path, options)?;
+    // Thinking does not survive a compaction. What is in no unit shows the model nothing.
+    let mut stays: Vec<bool> =
+        path.iter().enumerate().map(|(at, entry)| at >= cut && !matches!(entry.fact, Fact::Reasoning(_))).collect();
+    let mut is_dropped = vec![false; path.len()];
+    for unit in &units {
+        let segment = &unit.segment;
+        for at in &unit.at {
+            stays[*at] = unit.stays();
+            is_dropped[*at] = segment.list == List::Dropped && !segment.fixed;
+        }
     }
-    // Its beginning is dropped and its end is kept, so it is the request that the kept messages continue.
-    let continues = !path[cut..].first().is_some_and(|entry| starts_turn(&entry.fact));
-    digest.finish(history, path[cut].seq, continues);
-    let kept: u64 = path[cut..].iter().filter(|e| !history.is_untold(&e.fact)).map(|e| tokens(&e.fact)).sum();
-    let most = room.summary();
-    let summary = digest.summary(most);
-    let dropped = earlier.into_iter().chain(path[..cut].iter().copied()).cloned().collect();
+    let is_told = |at: usize| !history.is_untold(&path[at].fact) && !is_thinking(path[at]);
+    let replaced: Vec<usize> =
+        (0..path.len()).filter(|at| !stays[*at] && (*at < cut || !is_thinking(path[*at]))).collect();
+    if !replaced.iter().any(|at| is_told(*at)) {
+        return Err(nothing_to_do());
+    }
+    let mut digest = Digest::new(earlier.map(|entry| &entry.fact), instructions);
+    for at in replaced.iter().copied().filter(|at| is_told(*at) && !is_dropped[*at]) {
+        // What the user dropped from the context is not for a summary either.
+        if !history.is_dropped(path[at].seq) {
+            digest.take(path[at]);
+        }
+    }
+    // Its beginning goes and its end stays, so it is the request that the kept messages continue.
+    let first = (cut..path.len()).find(|at| stays[*at]);
+    let request = (0..first.unwrap_or(path.len())).rev().find(|at| is_request(&path[*at].fact));
+    let continues = !first.is_some_and(|at| starts_turn(&path[at].fact))
+        && request.is_none_or(|at| !stays[at] && !is_dropped[at]);
+    let kept: BTreeSet<u64> = (0..path.len()).filter(|at| stays[*at]).map(|at| path[at].seq).collect();
+    digest.finish(history, &kept, continues);
+    let stay = (0..path.len()).filter(|at| stays[*at] && is_told(*at));
+    let kept_tokens: u64 = stay.map(|at| tokens(history, path[at])).sum();
+    let Made { text, appended_from, turns, left_out, limitations } = digest.summary(room.summary());
+    let appended = text[appended_from..].to_owned();
+    // The model reads all that was before the cut, so that its request begins as the last one did. Thinking is only valid
+    // with exactly that.
+    let is_moved = replaced.iter().any(|at| *at >= cut || is_dropped[*at]);
+    let reads = |at: usize| (at < cut || !stays[at]) && !is_dropped[at];
+    let about = (0..path.len()).filter(|at| reads(*at) && (!is_thinking(path[*at]) || (*at < cut && !is_moved)));
+    let about = earlier.into_iter().chain(about.map(|at| path[at])).cloned().collect();
+    let kept_from_seq = path[cut].seq.max(history.last_compaction().map_or(0, |it| it.kept_from_seq));
+    let removed_before = history.last_compaction().map_or(&[][..], |it| &it.removed);
+    let removed_now = replaced.iter().map(|at| path[*at].seq);
+    let removed = removed_before.iter().copied().chain(removed_now).filter(|seq| *seq >= kept_from_seq);
+    let before = history.path().len() - history.recent_path().count();
     let open_tasks = history.plan.iter().filter(|it| it.status != StepStatus::Completed);
     let compaction = HistoryCompaction {
         strategy: DETERMINISTIC.into(),
         trigger,
-        kept_from_seq: path[cut].seq,
+        kept_from_seq,
         tokens_before: history.estimated_tokens(),
-        tokens_after: kept + summary.text.len() as u64 / 4,
-        entries_dropped: before + cut as u64,
+        tokens_after: kept_tokens + tokens_of(&text),
+        entries_dropped: (before + replaced.len()) as u64,
         files_read: newest(&digest.read),
         files_modified: newest(&digest.changed),
-        summary: summary.text,
+        kept: kept.iter().copied().filter(|seq| *seq < kept_from_seq).collect(),
+        removed: removed.collect(),
+        dropped: (0..path.len()).filter(|at| is_dropped[*at]).map(|at| path[at].seq).collect(),
+        edited: false,
+        window,
+        summary: text,
         pinned: digest.pinned.iter().map(|it| it.seq).collect(),
         skills: digest.skills.iter().map(|it| it.seq).collect(),
-        turns: summary.turns,
-        turns_left_out: summary.left_out,
+        turns,
+        turns_left_out: left_out,
         notes: digest.notes.clone(),
         model: None,
         open_tasks: open_tasks.map(|it| it.step.clone()).collect(),
-        limitations: summary.limitations,
+        limitations,
     };
-    Ok(Plan { compaction, dropped, digest, most, kept })
+    Ok(Plan { compaction, about, digest, units, appended, room, kept: kept_tokens })
+}
+
+fn nothing_to_do() -> Error {
+    Error::new(
+        Code::NothingToDo,
+        "there is nothing to compact: the whole conversation is recent",
+        Remedy::any_of(["continue the conversation".into(), Remedy::NewSession]),
+    )
+}
+
+fn is_thinking(entry: &Entry) -> bool {
+    matches!(entry.fact, Fact::Reasoning(_))
 }
 
 /// The last names of a list, which are those that were used last.
@@ -146,7 +221,7 @@ fn find_cut(history: &History, path: &[&Arc<Entry>], keep: u64) -> Option<usize>
     let mut unanswered = 0_i64;
     for at in (0..path.len()).rev() {
         let fact = &path[at].fact;
-        after += if history.is_untold(fact) { 0 } else { tokens(fact) };
+        after += if history.is_untold(fact) { 0 } else { tokens(history, path[at]) };
         match fact {
             Fact::ToolResult(_) => unanswered += 1,
             Fact::ToolCall(_) | Fact::UserCommand(_) => unanswered -= 1,
@@ -168,10 +243,11 @@ fn find_cut(history: &History, path: &[&Arc<Entry>], keep: u64) -> Option<usize>
     whole_turn.filter(|at| *at > 0).or_else(|| step.filter(|at| *at > 0 && after > keep))
 }
 
-fn tokens(fact: &Fact) -> u64 {
-    let bytes = match fact {
-        Fact::UserCommand(it) => it.command.len(),
-        other => length_of(other),
-    };
-    bytes as u64 / 4
+fn tokens(history: &History, entry: &Arc<Entry>) -> u64 {
+    history.length_of(entry) as u64 / 4
+}
+
+/// Estimated tokens of a text.
+fn tokens_of(text: &str) -> u64 {
+    text.len() as u64 / 4
 }

@@ -1,11 +1,18 @@
 //! The ledger of a request: what takes up the window, segment by segment, in the order in which it is sent.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
+use crate::context::title;
 use crate::conversation::history::{History, Item, Piece};
-use crate::protocol::event::Fact;
+pub use crate::protocol::event::TokensFrom;
+use crate::protocol::event::{ContextReport, Fact, Part, PartKind};
 use crate::protocol::tool_spec::ToolSpec;
 use crate::provider::RequestBody;
+
+/// The most of the text of a part that no Entry holds, characters.
+const MAX_EXCERPT: usize = 4_000;
 
 /// Everything that the next request of a Session contains.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -20,17 +27,6 @@ pub struct Ledger {
     pub tokens_from: TokensFrom,
     /// Tokens of the model's window, where they are known.
     pub window: Option<u64>,
-}
-
-/// Where the tokens of a ledger come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TokensFrom {
-    /// Estimated at four bytes each.
-    Estimate,
-    /// The Provider reported those of the last request; they are spread over its segments by their bytes, and what is new
-    /// since is estimated.
-    Provider,
 }
 
 /// A part of the request that a reader can name.
@@ -122,126 +118,216 @@ pub(crate) fn spec_bytes(spec: &ToolSpec) -> usize {
     spec.name.len() + spec.description.len() + spec.parameters.to_string().len()
 }
 
+/// One part of the request, and the segment of a ledger that it belongs to.
+struct Line {
+    part: Part,
+    group: SegmentKind,
+    /// The name of the segment; empty for a Turn.
+    name: String,
+    count: usize,
+    content: Option<&'static str>,
+}
+
+/// What a request is made of, and how large it is.
+struct Sheet {
+    lines: Vec<Line>,
+    bytes: usize,
+    tokens: u64,
+    tokens_from: TokensFrom,
+}
+
 /// Draws up the ledger of a request. It reads each item once, so it costs as much as the request is long.
 pub fn ledger(history: &History, body: &RequestBody, window: Option<u64>) -> Ledger {
+    let Sheet { lines, bytes, tokens, tokens_from } = sheet(history, body);
+    Ledger { segments: grouped(lines), bytes, tokens, tokens_from, window }
+}
+
+/// The same request, part by part: each message, call and result by itself.
+pub fn report(history: &History, body: &RequestBody, window: Option<u64>) -> ContextReport {
+    let Sheet { lines, bytes, tokens, tokens_from } = sheet(history, body);
+    let mut parts: Vec<Part> = lines.into_iter().map(|line| line.part).collect();
+    let request = body.request();
+    let tools = request.tools.iter().map(|it| format!("{}: {}\n", it.name, title::start(&it.description, 160)));
+    let documents = history.started.context.iter().map(|it| it.text.clone());
+    let texts = [request.instructions.to_string(), tools.collect()].into_iter().chain(documents);
+    for (part, text) in parts.iter_mut().zip(texts) {
+        part.excerpt = text.chars().take(MAX_EXCERPT).collect();
+    }
+    ContextReport { parts, bytes, tokens, tokens_from, window }
+}
+
+fn sheet(history: &History, body: &RequestBody) -> Sheet {
     let request = body.request();
     let measured = history.measured();
     let was_sent = measured.is_some() || history.usage.input > 0;
-    let repeated = |kind, name: &str, count, bytes| Segment {
-        kind,
+    let repeated = |kind, group, name: &str, count, bytes| Line {
+        part: Part {
+            kind,
+            title: name.to_owned(),
+            seq: None,
+            bytes,
+            tokens: 0,
+            turn: None,
+            age: None,
+            in_prefix: was_sent,
+            images: 0,
+            pinned: false,
+            dropped: false,
+            excerpt: String::new(),
+        },
+        group,
         name: name.to_owned(),
         count,
-        bytes,
-        tokens: 0,
-        turn: None,
-        age: None,
-        in_prefix: was_sent,
-        contents: Vec::new(),
+        content: None,
     };
-    let mut segments = vec![
-        repeated(SegmentKind::Instructions, "instructions", 1, request.instructions.len()),
-        repeated(SegmentKind::Tools, "tools", request.tools.len(), request.tools.iter().map(spec_bytes).sum()),
+    let specs = request.tools.iter().map(spec_bytes).sum();
+    let mut lines = vec![
+        repeated(PartKind::Instructions, SegmentKind::Instructions, "instructions", 1, request.instructions.len()),
+        repeated(PartKind::Tools, SegmentKind::Tools, "tools", request.tools.len(), specs),
     ];
     for document in &history.started.context {
-        segments.push(repeated(SegmentKind::Document, &document.source, 1, document.text.len()));
+        lines.push(repeated(PartKind::Document, SegmentKind::Document, &document.source, 1, document.text.len()));
     }
-    add_items(&mut segments, history, &request.items);
+    add_items(&mut lines, history, &request.items);
     let bytes = body.size();
-    let known: usize = segments.iter().map(|it| it.bytes).sum();
-    segments.push(repeated(SegmentKind::Framing, "JSON around it", 1, bytes.saturating_sub(known)));
+    let known: usize = lines.iter().map(|it| it.part.bytes).sum();
+    let framing = bytes.saturating_sub(known);
+    lines.push(repeated(PartKind::Framing, SegmentKind::Framing, "JSON around it", 1, framing));
     let (tokens, tokens_from) = match measured {
         Some((input, _)) => {
-            let is_new = |it: &&Segment| !it.in_prefix;
-            let new: usize = segments.iter().filter(is_new).map(|it| it.bytes).sum();
-            spread(&mut segments, true, input);
-            spread(&mut segments, false, new as u64 / 4);
+            let is_new = |it: &&Line| !it.part.in_prefix;
+            let new: usize = lines.iter().filter(is_new).map(|it| it.part.bytes).sum();
+            spread(&mut lines, true, input);
+            spread(&mut lines, false, new as u64 / 4);
             (input + new as u64 / 4, TokensFrom::Provider)
         }
         None => {
             let tokens = bytes as u64 / 4;
-            segments.iter_mut().for_each(|it| it.in_prefix = false);
-            spread(&mut segments, false, tokens);
-            segments
-                .iter_mut()
-                .for_each(|it| it.in_prefix = was_sent && it.turn.is_none() && it.kind != SegmentKind::Summary);
+            lines.iter_mut().for_each(|it| it.part.in_prefix = false);
+            spread(&mut lines, false, tokens);
+            lines.iter_mut().for_each(|it| {
+                it.part.in_prefix = was_sent && it.part.turn.is_none() && it.group != SegmentKind::Summary;
+            });
             (tokens, TokensFrom::Estimate)
         }
     };
-    Ledger { segments, bytes, tokens, tokens_from, window }
+    Sheet { lines, bytes, tokens, tokens_from }
 }
 
-fn add_items(segments: &mut Vec<Segment>, history: &History, items: &[Item]) {
+fn add_items(lines: &mut Vec<Line>, history: &History, items: &[Item]) {
     let sent = history.measured().map_or(0, |(_, bytes)| bytes);
-    let first = items.first().filter(|_| history.begins_with_summary());
     let mut at = 0;
     let mut turn = None;
-    for (index, item) in items.iter().enumerate() {
-        let piece_bytes = item.piece().len();
-        at += piece_bytes;
-        let is_summary = index == 0 && first.is_some();
-        let (kind, name) = match item {
-            Item::Made(_) if is_summary => (SegmentKind::Summary, "summary of the earlier conversation".to_owned()),
-            Item::Made(_) => (SegmentKind::Turn, String::new()),
-            Item::Recorded(entry) => {
-                turn = entry.turn.or(turn);
-                match &entry.fact {
-                    Fact::SkillActivation(it) => (SegmentKind::Skill, it.name.clone()),
-                    Fact::ContextChanged(it) => {
-                        let sources: Vec<&str> = it.documents.iter().map(|it| it.source.as_str()).collect();
-                        (SegmentKind::Change, sources.join(", "))
-                    }
-                    _ => (SegmentKind::Turn, String::new()),
-                }
+    // What each call is about, for the title of its result.
+    let mut calls: HashMap<String, String> = HashMap::new();
+    for item in items {
+        let piece = item.piece();
+        let bytes = piece.len();
+        at += bytes;
+        let entry = item.entry();
+        let (kind, group, name) = match entry.map(|it| &it.fact) {
+            Some(Fact::HistoryCompaction(_)) => {
+                (PartKind::Summary, SegmentKind::Summary, "summary of the earlier conversation".to_owned())
             }
+            Some(Fact::SkillActivation(it)) => (PartKind::Skill, SegmentKind::Skill, it.name.clone()),
+            Some(Fact::ContextChanged(it)) => {
+                let sources: Vec<&str> = it.documents.iter().map(|it| it.source.as_str()).collect();
+                (PartKind::Change, SegmentKind::Change, sources.join(", "))
+            }
+            Some(fact) => (title::kind(fact), SegmentKind::Turn, String::new()),
+            None => (PartKind::Result, SegmentKind::Turn, String::new()),
         };
-        let in_prefix = at <= sent;
+        let is_summary = group == SegmentKind::Summary;
+        turn = if is_summary { turn } else { entry.and_then(|it| it.turn).or(turn) };
         let own_turn = if is_summary { None } else { turn };
-        let is_same = |it: &&mut Segment| {
-            it.kind == SegmentKind::Turn
-                && kind == SegmentKind::Turn
-                && it.turn == own_turn
-                && it.in_prefix == in_prefix
+        let title = match (&piece, entry) {
+            (Piece::Result { id, .. }, _) => calls.get(&**id).cloned().unwrap_or_else(|| "a call".to_owned()),
+            _ if !name.is_empty() => name.clone(),
+            (_, Some(entry)) => title::of(&entry.fact),
+            (_, None) => String::new(),
         };
-        let content = Content { kind: kind_of(item), count: 1, bytes: piece_bytes };
+        if let Piece::Call { id, .. } = &piece {
+            calls.insert(id.clone().into_owned(), title.clone());
+        }
+        let images = match &piece {
+            Piece::User { images, .. } | Piece::Result { images, .. } => images.len(),
+            Piece::Assistant { .. } | Piece::Reasoning { .. } | Piece::Call { .. } => 0,
+        };
+        let mark = entry.map(|it| history.mark(it.seq)).unwrap_or_default();
+        lines.push(Line {
+            part: Part {
+                kind,
+                title,
+                seq: entry.map(|it| it.seq),
+                bytes,
+                tokens: 0,
+                turn: own_turn,
+                age: own_turn.map(|turn| history.turns.saturating_sub(turn)),
+                in_prefix: at <= sent,
+                images,
+                pinned: mark.pinned.is_some(),
+                dropped: mark.dropped.is_some(),
+                excerpt: String::new(),
+            },
+            group,
+            name,
+            count: 1,
+            content: Some(kind_of(item)),
+        });
+    }
+}
+
+/// The lines as segments: the items of a Turn that follow each other are one.
+fn grouped(lines: Vec<Line>) -> Vec<Segment> {
+    let mut segments: Vec<Segment> = Vec::new();
+    for Line { part, group, name, count, content } in lines {
+        let content = content.map(|kind| Content { kind, count: 1, bytes: part.bytes });
+        let is_turn = group == SegmentKind::Turn;
+        let is_same = |it: &&mut Segment| {
+            is_turn && it.kind == SegmentKind::Turn && it.turn == part.turn && it.in_prefix == part.in_prefix
+        };
         if let Some(open) = segments.last_mut().filter(is_same) {
-            open.count += 1;
-            open.bytes += piece_bytes;
-            match open.contents.iter_mut().find(|it| it.kind == content.kind) {
-                Some(it) => (it.count, it.bytes) = (it.count + 1, it.bytes + piece_bytes),
-                None => open.contents.push(content),
+            open.count += count;
+            open.bytes += part.bytes;
+            open.tokens += part.tokens;
+            if let Some(content) = content {
+                match open.contents.iter_mut().find(|it| it.kind == content.kind) {
+                    Some(it) => (it.count, it.bytes) = (it.count + 1, it.bytes + content.bytes),
+                    None => open.contents.push(content),
+                }
             }
             continue;
         }
-        let is_turn = kind == SegmentKind::Turn;
-        let name = match own_turn {
+        let name = match part.turn {
             Some(turn) if is_turn => format!("turn {turn}"),
             None if is_turn => "between turns".to_owned(),
             _ => name,
         };
         segments.push(Segment {
-            kind,
+            kind: group,
             name,
-            count: 1,
-            bytes: piece_bytes,
-            tokens: 0,
-            turn: own_turn,
-            age: own_turn.map(|turn| history.turns.saturating_sub(turn)),
-            in_prefix,
-            contents: if is_turn { vec![content] } else { Vec::new() },
+            count,
+            bytes: part.bytes,
+            tokens: part.tokens,
+            turn: part.turn,
+            age: part.age,
+            in_prefix: part.in_prefix,
+            contents: if is_turn { content.into_iter().collect() } else { Vec::new() },
         });
     }
+    segments
 }
 
-/// Spreads tokens over the segments in or behind the prefix, in proportion to their bytes, so that they add up exactly.
-fn spread(segments: &mut [Segment], in_prefix: bool, tokens: u64) {
-    let of_part = |it: &&mut Segment| it.in_prefix == in_prefix;
-    let all: u128 = segments.iter().filter(|it| it.in_prefix == in_prefix).map(|it| it.bytes as u128).sum();
+/// Spreads tokens over the lines in or behind the prefix, in proportion to their bytes, so that they add up exactly.
+fn spread(lines: &mut [Line], in_prefix: bool, tokens: u64) {
+    let of_part = |it: &&mut Line| it.part.in_prefix == in_prefix;
+    let all: u128 = lines.iter().filter(|it| it.part.in_prefix == in_prefix).map(|it| it.part.bytes as u128).sum();
     let (mut bytes, mut given) = (0_u128, 0_u64);
-    for segment in segments.iter_mut().filter(of_part) {
-        bytes += segment.bytes as u128;
+    for line in lines.iter_mut().filter(of_part) {
+        bytes += line.part.bytes as u128;
         // Each gets what is due up to here, so rounding never adds up.
         let due = u64::try_from(u128::from(tokens) * bytes / all.max(1)).unwrap_or(tokens);
-        segment.tokens = due - given;
+        line.part.tokens = due - given;
         given = due;
     }
 }

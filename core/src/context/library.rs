@@ -10,7 +10,7 @@ use crate::context::skills::{Skill, activation, found, index};
 use crate::context::templates::{self, Template};
 use crate::files::workspace::Workspace;
 use crate::protocol::error::Result;
-use crate::protocol::event::{ActivatedBy, Entry, Fact, SessionId, SkillActivation, SkillIndex};
+use crate::protocol::event::{ActivatedBy, Entry, Fact, HistoryCompaction, SessionId, SkillActivation, SkillIndex};
 use crate::protocol::input::Message;
 use crate::protocol::trust::Contributions;
 use crate::storage::log;
@@ -158,8 +158,9 @@ impl Library {
             }
             let entries = self.entries(&summary.id);
             // The model still sees the rest of its own conversation.
-            let until = if is_own { replaced_until(&entries) } else { u64::MAX };
-            let hits = entries.iter().rev().filter(|entry| entry.seq < until).filter_map(|entry| {
+            let last = last_compaction(&entries);
+            let is_gone = |entry: &&Arc<Entry>| !is_own || last.is_some_and(|it| it.has_replaced(entry.seq));
+            let hits = entries.iter().rev().filter(is_gone).filter_map(|entry| {
                 let (who, text) = said(&entry.fact)?;
                 let folded = text.to_lowercase();
                 let at = words.iter().map(|word| folded.find(word)).collect::<Option<Vec<_>>>()?.into_iter().min()?;
@@ -213,13 +214,12 @@ impl Library {
     }
 }
 
-/// The first entry that the last compaction keeps; 0 if there was none.
-fn replaced_until(entries: &[std::sync::Arc<Entry>]) -> u64 {
-    let last = entries.iter().rev().find_map(|entry| match &entry.fact {
-        Fact::HistoryCompaction(it) => Some(it.kept_from_seq),
+/// The last compaction of a Log.
+fn last_compaction(entries: &[Arc<Entry>]) -> Option<&HistoryCompaction> {
+    entries.iter().rev().find_map(|entry| match &entry.fact {
+        Fact::HistoryCompaction(it) => Some(it),
         _ => None,
-    });
-    last.unwrap_or(0)
+    })
 }
 
 fn minute(entry: &Entry) -> String {

@@ -11,10 +11,12 @@ use crate::protocol::event::{
 mod branching; // moves of the head, branches in the trash
 mod item; // items of a request
 mod sent; // what the requests so far have told the model
+mod window; // the part of the path that the next request is made of
 
 pub use branching::Jump;
 pub use item::{Item, Piece};
-use item::{NOT_RUN, command_text, not_run, piece_of, result_of, summary_text};
+use item::{NOT_RUN, command_text, not_run, piece_of, result_of};
+use window::DROPPED_COMMAND;
 pub(crate) use item::{documents_text, json_len};
 
 /// The settings of a Session after the last change.
@@ -85,7 +87,7 @@ pub struct History {
     /// The Turn of the open calls.
     open_calls_of: Option<u32>,
     /// A command of the user without a result.
-    open_command: Option<UserCommand>,
+    open_command: Option<Arc<Entry>>,
     /// Reasoning before this Entry is not sent again, because the prompt prefix that it is valid for has changed.
     reasoning_from: u64,
     /// Labels and pins, by the number of their Entry.
@@ -262,74 +264,16 @@ impl History {
         self.refold();
     }
 
-    fn take_mark(&mut self, new: &Label) {
-        let mark = self.marks.entry(new.seq).or_default();
-        mark.seq = new.seq;
-        if let Some(text) = &new.text {
-            mark.text = Some(text.clone()).filter(|t| !t.is_empty());
-        }
-        if let Some(pinned) = new.pinned {
-            mark.pinned = Some(true).filter(|_| pinned);
-        }
-    }
-
-    /// Folds the path to the Head anew. It reads only what the next request contains: the last compaction, and the
-    /// Entries that it keeps.
-    fn refold(&mut self) {
-        self.measured = None;
-        self.items.clear();
-        self.told = None;
-        self.item_bytes = 0;
-        self.open_calls.clear();
-        self.open_command = None;
-        let mut reasoning_from = self.reasoning_from;
-        if let Some((at, _)) = self.last_compaction() {
-            let entry = Arc::clone(&self.entries[at]);
-            if let Fact::HistoryCompaction(it) = &entry.fact {
-                self.make(Piece::text(summary_text(it)));
-            }
-            reasoning_from = reasoning_from.max(entry.seq);
-        }
-        for at in self.recent_from()..self.path.len() {
-            let entry = Arc::clone(&self.entries[self.path[at]]);
-            let is_stale = matches!(entry.fact, Fact::Reasoning(_)) && entry.seq < reasoning_from;
-            if !is_stale {
-                self.fold_item(&entry);
-            }
-        }
-    }
-
-    /// The index of the last compaction on the path, and the number of the first Entry that it keeps.
-    fn last_compaction(&self) -> Option<(usize, u64)> {
-        let at = self.compactions.iter().rev().copied().find(|at| self.path.binary_search(at).is_ok())?;
-        match &self.entries[at].fact {
-            Fact::HistoryCompaction(it) => Some((at, it.kept_from_seq)),
-            _ => None,
-        }
-    }
-
-    /// The part of the path that the next request is made of: from the first Entry that the last compaction keeps.
-    pub(crate) fn recent_path(&self) -> impl DoubleEndedIterator<Item = &Arc<Entry>> + ExactSizeIterator {
-        self.path[self.recent_from()..].iter().map(|index| &self.entries[*index])
-    }
-
-    /// The place on the path at which the next request begins.
-    fn recent_from(&self) -> usize {
-        let kept_from = self.last_compaction().map_or(0, |(_, seq)| seq);
-        self.path.partition_point(|index| self.entries[*index].seq < kept_from)
-    }
-
     fn fold_item(&mut self, entry: &Arc<Entry>) {
         #[cfg(test)]
         {
             self.folded += 1;
         }
-        if self.fold_command(&entry.fact) {
+        if self.fold_command(entry) {
             return;
         }
-        let Some(piece) = piece_of(&entry.fact) else { return };
-        let len = piece.len();
-        match &piece {
+        let Some((item, len)) = self.piece_for(entry) else { return };
+        match &item.piece() {
             Piece::Call { id, .. } => {
                 self.open_calls.push(id.clone().into_owned());
                 self.open_calls_of = entry.turn;
@@ -346,37 +290,28 @@ impl History {
         if let Fact::ContextChanged(it) = &entry.fact {
             self.told = Some(it.surroundings.clone());
         }
-        self.item_bytes += len;
-        // The model reads the list of skills before the message that it answers. No request was sent between the two.
-        let before = match (&entry.fact, self.items.last()) {
-            (Fact::SkillIndex(_), Some(Item::Recorded(last))) => usize::from(is_request(&last.fact)),
-            (_, _) => 0,
-        };
-        self.items.insert(self.items.len() - before, Item::Recorded(Arc::clone(entry)));
+        self.push_item(entry, item, len);
     }
 
     /// Folds a command of the user and its output into one user message for the model.
-    fn fold_command(&mut self, fact: &Fact) -> bool {
-        match fact {
-            Fact::UserCommand(it) => {
-                self.close_open_calls();
-                self.open_command = Some(it.clone());
-                true
-            }
-            other => {
-                if self.open_command.is_none() {
-                    return false;
-                }
-                let Some((id, output)) = result_of(other) else { return false };
-                match self.open_command.take_if(|it| it.call_id == id) {
-                    Some(it) if it.send_to_model => {
-                        self.make(Piece::text(command_text(&it.command, &output)));
-                        true
-                    }
-                    other => other.is_some(),
-                }
-            }
+    fn fold_command(&mut self, entry: &Arc<Entry>) -> bool {
+        if let Fact::UserCommand(_) = &entry.fact {
+            self.close_open_calls();
+            self.open_command = Some(Arc::clone(entry));
+            return true;
         }
+        let Some((ran, it)) = self.open_command.as_ref().and_then(|ran| Some((ran, command_of(ran)?))) else {
+            return false;
+        };
+        let Some((_, output)) = result_of(&entry.fact).filter(|(id, _)| *id == it.call_id) else { return false };
+        let is_dropped = self.is_dropped(ran.seq) || self.is_dropped(entry.seq);
+        let text = if is_dropped { DROPPED_COMMAND.to_owned() } else { command_text(&it.command, &output) };
+        let is_told = it.send_to_model;
+        let ran = self.open_command.take();
+        if let Some(ran) = ran.filter(|_| is_told) {
+            self.stand_in(&ran, Piece::text(text));
+        }
+        true
     }
 
     fn close_open_calls(&mut self) {
@@ -399,7 +334,7 @@ impl History {
 
     /// Calls on the path without a result, left by a crash or an interrupt.
     pub fn orphans(&self) -> impl Iterator<Item = &str> {
-        let command = self.open_command.iter().map(|it| it.call_id.as_str());
+        let command = self.open_command.iter().filter_map(|ran| Some(command_of(ran)?.call_id.as_str()));
         self.open_calls.iter().map(String::as_str).chain(command)
     }
 
@@ -567,14 +502,14 @@ impl History {
     }
 }
 
+/// The command of the user in this Entry.
+fn command_of(entry: &Entry) -> Option<&UserCommand> {
+    if let Fact::UserCommand(it) = &entry.fact { Some(it) } else { None }
+}
+
 /// Whether a Turn begins with this Entry.
 pub fn starts_turn(fact: &Fact) -> bool {
     is_request(fact) || matches!(fact, Fact::UserCommand(_))
-}
-
-/// Bytes of text that the model reads of an Entry, for estimates; an image counts as about a thousand tokens.
-pub(crate) fn length_of(fact: &Fact) -> usize {
-    piece_of(fact).map_or(0, |piece| piece.len())
 }
 
 /// Whether this Entry is a new request of the user.
@@ -662,7 +597,7 @@ mod tests {
         let of = |turns: u64| log((0..turns).flat_map(turn).collect());
         let (short, long) = (of(100), of(10_000));
         assert_eq!(told(&long).len(), told(&short).len());
-        assert_eq!(long.recent_path().len(), short.recent_path().len());
+        assert_eq!(long.recent_path().count(), short.recent_path().count());
         assert!(
             long.folded <= 101 * short.folded,
             "{} Entries were folded, {} for 100 Turns",

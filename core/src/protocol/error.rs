@@ -101,6 +101,7 @@ codes! {
     UnknownCommand = "UNKNOWN_COMMAND", InvalidArgs;
     UnknownFlag = "UNKNOWN_FLAG", InvalidArgs;
     ConfigInvalid = "CONFIG_INVALID", InvalidArgs;
+    PreviewStale = "PREVIEW_STALE", InvalidArgs;
     ScriptInvalid = "SCRIPT_INVALID", InvalidArgs;
     NothingToDo = "NOTHING_TO_DO", InvalidArgs;
     UnknownTool = "UNKNOWN_TOOL", UnknownTool;

@@ -18,11 +18,13 @@ mod fact; // the payloads of Entries, one struct per type
 mod open; // reads lines of newer builds
 mod printed; // the output of a running program
 mod skill; // skills and prompt templates
+mod window; // what fills the model's window, and what a compaction would do to it
 
 pub use fact::*;
 use open::Understood;
 pub use printed::Printed;
 pub use skill::{ActivatedBy, Origin, SkillActivation, SkillIndex, TemplateUse};
+pub use window::{CompactionPreview, ContextReport, Draft, List, Part, PartKind, Segment, TokensFrom};
 
 /// The version of the envelope that this build writes.
 pub const VERSION: u8 = 1;
@@ -231,7 +233,9 @@ pub enum Live {
     },
     /// The preview of a compaction; nothing was written.
     #[serde(rename = "compaction_planned")]
-    CompactionPreviewed(Box<HistoryCompaction>),
+    CompactionPreviewed(Box<CompactionPreview>),
+    /// What fills the window of the next request, as the user requested.
+    ContextListed(Box<ContextReport>),
     /// The preview of a restore; no file was touched.
     #[serde(rename = "restore_planned")]
     RestorePreviewed(RestorePreview),
@@ -284,6 +288,7 @@ impl Live {
         "queue_changed",
         "retry_scheduled",
         "compaction_planned",
+        "context_listed",
         "restore_planned",
         "session_forked",
         "refused",

@@ -10,6 +10,10 @@ use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Attachment, Delivery, EditorDocument, Mode, Rule, SettingsChanged, TemplateUse, Toolset};
 use crate::protocol::trust::TrustAnswer;
 
+mod compact; // what the user changed in the preview of a compaction
+
+pub use compact::CompactOptions;
+
 /// One request of a Presenter to a Session. Events report its effects.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -90,7 +94,13 @@ pub enum Input {
         /// Publish the preview and write nothing.
         #[serde(default)]
         dry_run: bool,
+        /// What the user changed in the preview.
+        #[serde(flatten)]
+        options: CompactOptions,
     },
+    /// Publish what fills the window of the next request, as
+    /// [`Live::ContextListed`](crate::protocol::event::Live::ContextListed).
+    ShowContext,
     /// Move the Head to another Entry.
     MoveHead {
         /// The new Head; null is the empty conversation.
@@ -145,6 +155,14 @@ pub enum Input {
     RestoreBranch {
         /// The request that the branch begins with.
         seq: u64,
+    },
+    /// Put a short note in place of an Entry's text in every request from now on, or send the text again. The Provider
+    /// cannot use its cache for what follows the Entry, once.
+    Drop {
+        /// The Entry.
+        seq: u64,
+        /// Whether the note stands for it from now on.
+        dropped: bool,
     },
     /// Start a Turn in which the model writes or improves AGENTS.md, from a sketch that the Session makes of the
     /// repository.
@@ -250,6 +268,7 @@ impl Input {
             Input::AnswerTrust { .. } => "answer_trust",
             Input::StopJob { .. } => "stop_job",
             Input::Compact { .. } => "compact",
+            Input::ShowContext => "show_context",
             Input::MoveHead { .. } => "move_head",
             Input::Undo { .. } => "undo",
             Input::Redo { .. } => "redo",
@@ -258,6 +277,7 @@ impl Input {
             Input::Pin { .. } => "pin",
             Input::RemoveBranch { .. } => "remove_branch",
             Input::RestoreBranch { .. } => "restore_branch",
+            Input::Drop { .. } => "drop",
             Input::Init => "init",
             Input::Set(_) => "set",
             Input::ActivateSkill { .. } => "activate_skill",

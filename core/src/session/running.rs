@@ -378,6 +378,7 @@ impl Session {
                 self.set_status(*status);
                 return;
             }
+            Live::CompactionPreviewed(preview) => self.previewed = Some(preview.clone()),
             _ => {}
         }
         self.publish(live);

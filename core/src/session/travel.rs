@@ -17,7 +17,7 @@ use crate::conversation::history::{History, Settings};
 use crate::files::restore::{self, INTERRUPTED, RestoreTarget};
 use crate::protocol::error::{Code, Error, NoticeCode, Result};
 use crate::protocol::event::{
-    BranchSummary, Entry, Fact, FilesRestored, HeadMoved, LeftFile, Live, PermissionDecision, RestoreReason, Rule,
+    BranchSummary, CompactionPreview, Draft, Entry, Fact, FilesRestored, HeadMoved, LeftFile, Live, PermissionDecision, RestoreReason, Rule,
     SessionFork, SessionId, SessionStarted, SettingsChanged, Severity, Standing, Status,
 };
 use crate::protocol::input::{Accepted, OnConflict, RestoreOptions, Summarize};
@@ -101,6 +101,8 @@ pub(super) enum Trip {
     },
     /// A model writes the summary of a compaction.
     Compact(Box<SummaryRequest>),
+    /// A model writes the summary of a preview.
+    Draft(Box<SummaryRequest>, Box<CompactionPreview>),
 }
 
 impl Trip {
@@ -112,7 +114,7 @@ impl Trip {
             {
                 Status::Idle
             }
-            Trip::Compact(_) | Trip::MoveHead { summarize: Summarize::Model, .. } => Status::Compacting,
+            Trip::Compact(_) | Trip::Draft(..) | Trip::MoveHead { summarize: Summarize::Model, .. } => Status::Compacting,
             Trip::Undo { .. } | Trip::Redo { .. } | Trip::MoveHead { .. } | Trip::Fork { .. } => Status::Working,
         }
     }
@@ -171,6 +173,7 @@ impl Travel {
             Trip::MoveHead { to_seq, summarize, files } => self.move_head(to_seq, summarize, files).await,
             Trip::Fork { seq } => self.fork(seq).await,
             Trip::Compact(request) => self.compact(*request).await,
+            Trip::Draft(request, preview) => self.draft(*request, *preview).await,
         };
         let arrived = match outcome {
             Ok(accepted) => Ok(accepted),
@@ -196,6 +199,37 @@ impl Travel {
                 return Err(Stop::interrupted("the compaction was interrupted; the conversation stays as it was"));
             }
         }
+        Ok(Accepted::default())
+    }
+
+    /// Publishes the preview again once the model has written its summary, or cannot, or the user has stopped it.
+    async fn draft(
+        &self,
+        request: SummaryRequest,
+        preview: CompactionPreview,
+    ) -> std::result::Result<Accepted, Stop> {
+        let mut interrupted = self.interrupted.clone();
+        let relay = DeltaCoalescer::new(&self.reports);
+        let mut hear = |chunk| relay.take_note(chunk);
+        let answer = tokio::select! {
+            answer = relay.during(request.ask(&mut hear)) => Some(answer),
+            _ = interrupted.wait_for(|it| *it) => None,
+        };
+        let (compaction, draft) = match answer {
+            Some((made, usage)) => {
+                // A preview of a Session that is only read costs as well, but nothing can be recorded.
+                if let Some(usage) = usage.filter(|_| self.read_only.is_none()) {
+                    self.reports.record(usage).await?;
+                }
+                match made {
+                    Ok(compaction) => (compaction, Draft::Written),
+                    Err(error) => (request.without_model(&error), Draft::Failed),
+                }
+            }
+            None => (preview.compaction.clone(), Draft::Stopped),
+        };
+        let preview = CompactionPreview { compaction, draft, ..preview };
+        self.reports.live(Live::CompactionPreviewed(Box::new(preview))).await?;
         Ok(Accepted::default())
     }
 
@@ -480,8 +514,9 @@ impl Travel {
             let changed: &[&str] = match &mut fact {
                 Fact::HistoryCompaction(it) => {
                     it.kept_from_seq = new(it.kept_from_seq);
-                    it.pinned.iter_mut().chain(&mut it.skills).for_each(|seq| *seq = new(*seq));
-                    &["kept_from_seq", "pinned", "skills"]
+                    let named = [&mut it.pinned, &mut it.skills, &mut it.kept, &mut it.removed, &mut it.dropped];
+                    named.into_iter().flatten().for_each(|seq| *seq = new(*seq));
+                    &["kept_from_seq", "pinned", "skills", "kept", "removed", "dropped"]
                 }
                 // The branch that it tells of is not in the fork.
                 Fact::BranchSummary(it) => {
@@ -503,7 +538,7 @@ impl Travel {
         }
         for entry in path {
             let mark = self.history.mark(entry.seq);
-            if mark.text.is_some() || mark.pinned.is_some() {
+            if mark.text.is_some() || mark.pinned.is_some() || mark.dropped.is_some() {
                 log.append(None, crate::protocol::event::Label { seq: new(entry.seq), ..mark }.into())?;
             }
         }

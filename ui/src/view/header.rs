@@ -57,6 +57,7 @@ fn is_connected(state: &State) -> bool {
 fn model(state: &State) -> String {
     match &state.session.connection {
         Connection::Failed(_) => "no model".to_owned(),
+        Connection::Ready { .. } if state.history.settings.provider == "demo" => state.model_name(),
         Connection::Ready { .. } if is_connected(state) => {
             let model = state.history.settings.model.as_str();
             visible(model.rsplit('/').next().filter(|it| !it.is_empty()).unwrap_or(model))

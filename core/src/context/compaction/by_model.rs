@@ -4,17 +4,19 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::{BY_MODEL, Plan};
+use super::{BY_MODEL, Plan, tokens_of};
 use crate::context::prompt;
 use crate::conversation::history::{History, Item};
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{Entry, HistoryCompaction, Notes, ProviderUsage};
+use crate::protocol::event::{Entry, HistoryCompaction, Notes, ProviderUsage, Usage};
 use crate::protocol::tool_spec::ToolSpec;
 use crate::provider::{Chunk, Failure, Provider, Request};
 use crate::storage::blobs::Blobs;
 
 /// What a request adds for the summary, and an answer may need, tokens.
 const ASIDE: u64 = 2_500;
+/// The tokens of a long answer.
+const MOST_ANSWERED: u64 = 2_000;
 /// The most of one note, characters.
 const MAX_NOTE: usize = 4_000;
 /// The most notes of each kind.
@@ -79,9 +81,14 @@ impl NotesRequest {
 
     fn new(author: Author<'_>, about: impl IntoIterator<Item = Arc<Entry>>, ask: &str) -> NotesRequest {
         let Author { provider, history, tools, blobs, cache_key } = author;
-        let mut items = History::fold(about).items();
+        let mut items = history.fold_with_marks(about).items();
         items.push(Item::user(ask.to_owned()));
         NotesRequest { provider, request: Request { items, ..prompt::request(history, tools, blobs, cache_key) } }
+    }
+
+    /// Estimated tokens of the request and its answer.
+    pub(crate) fn tokens(&self) -> u64 {
+        self.request.estimated_tokens() + ASIDE
     }
 
     /// The model that is asked.
@@ -91,7 +98,7 @@ impl NotesRequest {
 
     fn fits(&self) -> bool {
         let window = self.provider.facts(&self.request.model).window;
-        window.is_none_or(|window| self.request.estimated_tokens() + ASIDE <= window)
+        window.is_none_or(|window| self.tokens() <= window)
     }
 
     /// Asks the model, and hands on the parts of its answer as they arrive. Returns the notes, and what the request used.
@@ -126,12 +133,17 @@ impl SummaryRequest {
         if let Some(focus) = instructions {
             ask.push_str(&format!("\nThe user asks you to mind this in the notes: {focus}"));
         }
-        let notes = NotesRequest::new(author, plan.dropped.iter().cloned(), &ask);
+        let notes = NotesRequest::new(author, plan.about.iter().cloned(), &ask);
         if !notes.fits() {
             plan.compaction.limitations.push("the replaced part is too long for the model to read at once".into());
             return Summary::Made(Box::new(plan.compaction));
         }
         Summary::Asked(Box::new(SummaryRequest { plan, notes }))
+    }
+
+    /// The model that is asked.
+    pub(crate) fn model(&self) -> &str {
+        self.notes.model()
     }
 
     /// Asks the model. Returns the compaction with its summary, and what the request used.
@@ -140,12 +152,20 @@ impl SummaryRequest {
         (notes.map(|notes| self.with(notes)), usage)
     }
 
+    /// What the request costs at most, in US dollars, where the price is known.
+    pub(crate) fn usd(&self) -> Option<f64> {
+        let output = MOST_ANSWERED;
+        let usage = Usage { input: self.notes.tokens().saturating_sub(ASIDE), output, ..Usage::default() };
+        let cost = self.notes.provider.facts(self.model()).cost(&usage, None);
+        (cost.unpriced == 0).then_some(cost.usd)
+    }
+
     fn with(&self, notes: Notes) -> HistoryCompaction {
-        let Plan { compaction, digest, most, kept, .. } = &self.plan;
-        let made = digest.with_notes(&notes, *most);
+        let Plan { compaction, digest, room, kept, .. } = &self.plan;
+        let made = digest.with_notes(&notes, room.summary());
         HistoryCompaction {
             strategy: BY_MODEL.into(),
-            tokens_after: kept + made.text.len() as u64 / 4,
+            tokens_after: kept + tokens_of(&made.text),
             summary: made.text,
             turns: made.turns,
             turns_left_out: made.left_out,

@@ -1,6 +1,11 @@
 //! Collects what a summary is made of: the Turns, files and commands before the cut.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use super::summary::{self, Made};
+use crate::context::title::words;
+pub(super) use crate::context::title::start;
 use crate::conversation::history::{History, is_request};
 use crate::protocol::call_info::CallKind;
 use crate::protocol::event::{Entry, Fact, HistoryCompaction, Notes, StepStatus, ToolResult, TurnDigest};
@@ -173,8 +178,10 @@ impl Digest {
     }
 
     /// Adds what is not before the cut alone: pinned messages, skills and the plan.
-    pub(super) fn finish(&mut self, history: &History, kept_from: u64, continues: bool) {
-        let dropped_pins = history.pinned().filter(|e| e.seq < kept_from && !history.is_untold(&e.fact));
+    /// `kept` are the Entries that stay in the conversation.
+    pub(super) fn finish(&mut self, history: &History, kept: &BTreeSet<u64>, continues: bool) {
+        let is_gone = |e: &&Arc<Entry>| !kept.contains(&e.seq) && !history.is_untold(&e.fact);
+        let dropped_pins = history.pinned().filter(is_gone);
         self.pinned = dropped_pins.filter_map(|e| Some(Verbatim { seq: e.seq, text: spoken(&e.fact)? })).collect();
         let earlier = std::mem::take(&mut self.earlier_skills);
         let mut skills: Vec<Verbatim> = Vec::new();
@@ -202,7 +209,7 @@ impl Digest {
             .collect();
         if continues {
             // An earlier compaction may have dropped the message itself.
-            let of_turn = |entry: &&std::sync::Arc<Entry>| entry.seq < kept_from && is_request(&entry.fact);
+            let of_turn = |entry: &&Arc<Entry>| !kept.contains(&entry.seq) && is_request(&entry.fact);
             self.continued = self.request.clone().or_else(|| match &history.path().rev().find(of_turn)?.fact {
                 Fact::UserMessage(it) => Some(it.text.clone()),
                 _ => None,
@@ -240,22 +247,10 @@ fn spoken(fact: &Fact) -> Option<String> {
     }
 }
 
-/// The beginning of a text, on one line.
-pub(super) fn start(text: &str, most: usize) -> String {
-    // Words may be several blanks apart, so more is looked at than is kept.
-    let line = words(text.chars().take(most * 2 + 1).collect());
-    let is_whole = text.chars().nth(most * 2 + 1).is_none() && line.chars().count() <= most;
-    if is_whole { line } else { line.chars().take(most).chain("…".chars()).collect() }
-}
-
 /// The end of a text, on one line.
 pub(super) fn end(text: &str, most: usize) -> String {
     let skipped = text.chars().count().saturating_sub(most * 2 + 1);
     let line = words(text.chars().skip(skipped).collect());
     let excess = line.chars().count().saturating_sub(most);
     if skipped == 0 && excess == 0 { line } else { "…".chars().chain(line.chars().skip(excess)).collect() }
-}
-
-fn words(text: String) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

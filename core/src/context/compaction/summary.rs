@@ -15,6 +15,8 @@ const MIN_SHARED: usize = 400;
 #[derive(Debug)]
 pub(super) struct Made {
     pub(super) text: String,
+    /// Where the texts begin that are repeated word for word.
+    pub(super) appended_from: usize,
     /// The Turns that it tells of, as shortened as in the text.
     pub(super) turns: Vec<TurnDigest>,
     /// Turns that it does not tell of.
@@ -51,8 +53,9 @@ pub(super) fn without_model(digest: &Digest, most: usize) -> Made {
     });
     section(&mut text, "Turns so far, oldest first", missing.into_iter().chain(lines));
     text.push_str(&lists(digest, shared));
+    let appended_from = text.len();
     text.push_str(&fixed);
-    Made { text, turns, left_out, limitations }
+    Made { text, appended_from, turns, left_out, limitations }
 }
 
 /// A summary with what a model wrote about the conversation.
@@ -69,8 +72,9 @@ pub(super) fn with_notes(digest: &Digest, notes: &Notes, most: usize) -> Made {
     }
     section(&mut text, "Notes", [told]);
     text.push_str(&lists(digest, shared));
+    let appended_from = text.len();
     text.push_str(&fixed);
-    Made { text, turns: Vec::new(), left_out: 0, limitations }
+    Made { text, appended_from, turns: Vec::new(), left_out: 0, limitations }
 }
 
 /// What the user pinned, the plan, active skills, and the request that the kept messages continue.

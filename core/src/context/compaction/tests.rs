@@ -54,7 +54,7 @@ impl Talk {
     }
 
     fn pin(&mut self, seq: u64) {
-        self.add(Label { seq, text: None, pinned: Some(true) });
+        self.add(Label { seq, pinned: Some(true), ..Label::default() });
     }
 
     /// Compacts as a Session does before a request, until it uses less than 85 % of the window. `None` if nothing may be

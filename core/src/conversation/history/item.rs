@@ -21,7 +21,10 @@ const IMAGE: usize = 4_000;
 pub enum Item {
     /// An Entry of the Log.
     Recorded(Arc<Entry>),
-    /// A text that replaces other Entries, or the result of an interrupted call.
+    /// A text that the model reads in place of this Entry's: a summary, a command with its output, the note for what the
+    /// user dropped.
+    StandIn(Arc<Entry>, Box<Piece<'static>>),
+    /// A text that is no Entry's: the result of an interrupted call, the request for notes.
     Made(Box<Piece<'static>>),
 }
 
@@ -91,10 +94,18 @@ impl Item {
                 Fact::ToolCall(it) => Some(&it.call_id),
                 _ => None,
             },
-            Item::Made(piece) => match &**piece {
+            Item::StandIn(_, piece) | Item::Made(piece) => match &**piece {
                 Piece::Call { id, .. } => Some(id),
                 _ => None,
             },
+        }
+    }
+
+    /// The Entry that the item is, or stands for.
+    pub fn entry(&self) -> Option<&Arc<Entry>> {
+        match self {
+            Item::Recorded(entry) | Item::StandIn(entry, _) => Some(entry),
+            Item::Made(_) => None,
         }
     }
 
@@ -102,7 +113,7 @@ impl Item {
     pub fn piece(&self) -> Piece<'_> {
         match self {
             Item::Recorded(entry) => piece_of(&entry.fact).unwrap_or(Piece::text("")),
-            Item::Made(piece) => piece.reborrow(),
+            Item::StandIn(_, piece) | Item::Made(piece) => piece.reborrow(),
         }
     }
 }

@@ -22,9 +22,4 @@ impl History {
     pub(crate) fn measured(&self) -> Option<(u64, usize)> {
         self.measured
     }
-
-    /// Whether the items begin with the summary of a compaction.
-    pub(crate) fn begins_with_summary(&self) -> bool {
-        self.last_compaction().is_some()
-    }
 }

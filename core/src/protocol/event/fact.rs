@@ -14,6 +14,7 @@ use crate::protocol::error::{Code, Error, ErrorBody, Result};
 
 mod branch; // moves of the head, and branches in the trash
 mod context; // documents, surroundings, what the editor shows
+mod label; // the user's marks on Entries
 mod parent; // the Session that started another one
 mod rule; // the rules of the user
 mod summary; // what takes the place of a part of the conversation
@@ -22,6 +23,7 @@ pub use branch::{BranchRemoved, HeadMoved};
 pub use context::{
     ContextChanged, ContextDocument, EditorDocument, EditorDocumentKind, GitState, LineRange, Surroundings, UserMessage,
 };
+pub use label::Label;
 pub use parent::ParentSession;
 pub use rule::{Rule, Scope};
 pub use summary::{BranchSummary, HistoryCompaction, Notes, Trigger, TurnDigest};
@@ -810,19 +812,6 @@ pub struct LogRepaired {
     pub reason: String,
     /// The file next to the Log with the Log as it was before the repair.
     pub quarantine: String,
-}
-
-/// A change of an Entry's name or pin; only the changed one is present.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Label {
-    /// The Entry.
-    pub seq: u64,
-    /// The name; empty removes it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
-    /// Whether the Entry is pinned. A compaction keeps pinned Entries word for word.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pinned: Option<bool>,
 }
 
 /// How a Turn ended.

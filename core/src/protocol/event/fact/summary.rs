@@ -39,6 +39,22 @@ pub struct HistoryCompaction {
     pub tokens_after: u64,
     /// Entries of the path that the summary replaces.
     pub entries_dropped: u64,
+    /// Entries before `kept_from_seq` that the user kept word for word; they follow the summary.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<u64>,
+    /// Entries from `kept_from_seq` on that are replaced all the same, because the user moved them, in this compaction or
+    /// an earlier one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<u64>,
+    /// Replaced Entries that the user kept out of the summary.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<u64>,
+    /// The user edited the summary.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub edited: bool,
+    /// Tokens of the model's window, where they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
     /// Pinned Entries of the replaced part; the summary contains them word for word.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pinned: Vec<u64>,
@@ -63,6 +79,14 @@ pub struct HistoryCompaction {
     /// What the summary lacks, for the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limitations: Vec<String>,
+}
+
+impl HistoryCompaction {
+    /// The summary stands in place of the Entry with this number.
+    pub fn has_replaced(&self, seq: u64) -> bool {
+        let is_before = seq < self.kept_from_seq;
+        (is_before && !self.kept.contains(&seq)) || (!is_before && self.removed.contains(&seq))
+    }
 }
 
 /// A Turn in a summary. Long texts are shortened.
