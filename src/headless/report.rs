@@ -275,6 +275,7 @@ impl<'a> Report<'a> {
             | Fact::FilesRestored(_)
             | Fact::Label(_)
             | Fact::MemoryFact(_)
+            | Fact::HunkReviewed(_)
             | Fact::LogRepaired(_)
             | Fact::Unknown { .. } => {}
         }

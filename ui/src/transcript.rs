@@ -181,6 +181,7 @@ impl Transcript {
             | Fact::ContextChanged(_)
             | Fact::ProviderUsage(_)
             | Fact::SessionFork(_)
+            | Fact::HunkReviewed(_)
             | Fact::HeadMoved(_)
             | Fact::Label(_)
             | Fact::MemoryFact(_)

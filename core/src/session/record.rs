@@ -98,6 +98,7 @@ fn is_sync_point(fact: &Fact) -> bool {
         | Fact::ProviderUsage(_)
         | Fact::Label(_)
         | Fact::MemoryFact(_)
+        | Fact::HunkReviewed(_)
         | Fact::LogRepaired(_)
         | Fact::Unknown { .. } => false,
     }
