@@ -79,6 +79,8 @@ fn begins_turn(input: &Input) -> bool {
         | Input::MoveHead { .. }
         | Input::Undo { .. }
         | Input::Redo { .. }
+        | Input::RevertHunk { .. }
+        | Input::KeepHunk(_)
         | Input::Fork { .. }
         | Input::Label { .. }
         | Input::Pin { .. }

@@ -11,6 +11,7 @@ pub mod ledger; // what takes up the window, segment by segment
 pub(crate) mod library; // past Sessions, memories and skills, for tools to search
 mod project; // languages and commands, judged by files
 pub mod prompt; // instructions, context, tools and History as one request
+pub mod review; // changes that the user reviews
 pub(crate) mod sketch; // a first AGENTS.md, made from file names
 pub(crate) mod skills; // find, read and activate SKILL.md
 pub(crate) mod templates; // messages that the user sends by a name

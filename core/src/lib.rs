@@ -58,13 +58,13 @@ pub use storage::{blobs::Blobs, log, rules as saved_rules, store, trust::TrustDe
 // What a Log means.
 pub use context::{
     contributions::{NotRead, ProjectFile, project_config},
-    compaction, ledger, prompt,
+    compaction, ledger, prompt, review,
     sketch::Sketch,
     skills::{Fields, Finding, Skill, Validated, Weight},
     templates::Template,
 };
 pub use conversation::{history, tree, usage};
-pub use files::changes;
+pub use files::{changes, diff};
 
 // Processes and signals of the program around it, and its part as the sandbox's launcher.
 pub use process::{EndSignals, OfThePerson, adopt_orphans, between_starts};

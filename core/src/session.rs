@@ -329,6 +329,7 @@ impl Session {
             | Input::MoveHead { .. }
             | Input::Undo { .. }
             | Input::Redo { .. }
+            | Input::RevertHunk { .. }
             | Input::Fork { .. }
             | Input::Drop { .. }
             | Input::Init
@@ -349,6 +350,10 @@ impl Session {
             }
             Input::Undo { turn, options } => return self.set_out(name, reply, Trip::Undo { turn, options }),
             Input::Redo { options } => return self.set_out(name, reply, Trip::Redo { options }),
+            Input::RevertHunk { hunk, options } => {
+                return self.set_out(name, reply, Trip::RevertHunk { hunk, options });
+            }
+            Input::KeepHunk(review) => self.record(None, review.into()).await.map(|_| Accepted::default()),
             Input::Fork { seq } => return self.set_out(name, reply, Trip::Fork { seq }),
             Input::Init => self.begin_init(name).await,
             Input::ActivateSkill { name: skill, args, attachments } => {

@@ -137,8 +137,10 @@ fn heading(reason: RestoreReason, of_turn: Option<u32>) -> String {
     match (reason, of_turn) {
         (RestoreReason::Undo, Some(turn)) => format!("undo of turn {turn}"),
         (RestoreReason::Redo, Some(turn)) => format!("redo of turn {turn}"),
-        (RestoreReason::Undo | RestoreReason::Redo, None)
-        | (RestoreReason::Rewind | RestoreReason::Stayed | RestoreReason::Unknown, _) => "files".to_owned(),
+        (RestoreReason::Undo, None) => "undo of a reverted hunk".to_owned(),
+        (RestoreReason::Redo, None) => "redo of a reverted hunk".to_owned(),
+        (RestoreReason::Hunk, _) => "revert of a hunk".to_owned(),
+        (RestoreReason::Rewind | RestoreReason::Stayed | RestoreReason::Unknown, _) => "files".to_owned(),
     }
 }
 

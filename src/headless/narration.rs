@@ -55,6 +55,7 @@ impl Narrator {
                 Some(match (it.reason, it.of_turn) {
                     (RestoreReason::Undo, Some(turn)) => format!("• turn {turn} was undone: {}\n", paths.join(", ")),
                     (RestoreReason::Redo, Some(turn)) => format!("• turn {turn} was redone: {}\n", paths.join(", ")),
+                    (RestoreReason::Hunk, _) => format!("• a hunk was reverted: {}\n", paths.join(", ")),
                     (RestoreReason::Stayed, _) => format!("• files stayed as they were: {}\n", left.join(", ")),
                     _ => format!("• files were restored: {}\n", paths.join(", ")),
                 })
@@ -67,6 +68,7 @@ impl Narrator {
             | Fact::PermissionDecision(_)
             | Fact::ProviderUsage(_)
             | Fact::SessionFork(_)
+            | Fact::HunkReviewed(_)
             | Fact::HeadMoved(_)
             | Fact::BranchRemoved(_)
             | Fact::Label(_)

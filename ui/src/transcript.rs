@@ -226,6 +226,7 @@ impl Transcript {
             | Fact::ContextChanged(_)
             | Fact::ProviderUsage(_)
             | Fact::SessionFork(_)
+            | Fact::HunkReviewed(_)
             | Fact::HeadMoved(_)
             | Fact::BranchRemoved(_)
             | Fact::Label(_)

@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::permissions::repository::{self, Repository};
 use crate::protocol::event::GitState;
 
+mod compare; // the work tree against the commit
 mod index; // which tracked files differ from the index
 mod objects; // commits, loose or in packs
 mod sha1; // the names of objects
@@ -212,6 +213,49 @@ mod tests {
             assert_eq!(subjects()[0], format!("Change {}", 39 - back));
             git(at, &["reset", "-q", "--soft", "ORIG_HEAD"]);
         }
+    }
+
+    /// Broken build: one that reads loose trees only, takes a touched file for a changed one, or trusts the time of a file
+    /// that was written together with the index.
+    #[test]
+    fn the_work_tree_differs_from_the_commit_as_git_says_it() {
+        use crate::files::diff::Kind;
+        let temp = tempfile::tempdir().expect("a folder");
+        let at = temp.path().canonicalize().expect("a path");
+        git(&at, &["init", "-q", "-b", "main"]);
+        fs::create_dir_all(at.join("src/deep")).expect("mkdir");
+        for n in 0..30 {
+            let text = (0..80).map(|line| format!("{n} {line}\n")).collect::<String>();
+            fs::write(at.join(format!("src/deep/{n}.txt")), text).expect("write");
+        }
+        fs::write(at.join("kept.txt"), "kept\n").expect("write");
+        fs::write(at.join("gone.txt"), "gone\n").expect("write");
+        fs::write(at.join(".gitignore"), "*.log\n").expect("write");
+        git(&at, &["add", "."]);
+        git(&at, &["commit", "-qm", "First"]);
+        git(&at, &["gc", "-q", "--aggressive", "--prune=now"]);
+        let changes = || Git::of(&at).expect("a repository").changes(&at);
+        assert_eq!((changes().files.len(), changes().note), (0, None));
+        // Of the same size, and in the same moment as the index.
+        fs::write(at.join("kept.txt"), "best\n").expect("write");
+        fs::write(at.join("src/deep/7.txt"), "7\n").expect("write");
+        fs::remove_file(at.join("gone.txt")).expect("rm");
+        fs::write(at.join("new.txt"), "new\n").expect("write");
+        fs::write(at.join("noise.log"), "noise\n").expect("write");
+        git(&at, &["add", "src/deep/7.txt"]);
+        let now = changes();
+        let shown: Vec<_> = now.files.iter().map(|it| (it.path.as_str(), it.kind.clone())).collect();
+        assert_eq!(
+            shown,
+            [
+                ("gone.txt", Kind::Deleted),
+                ("kept.txt", Kind::Modified),
+                ("new.txt", Kind::Added),
+                ("src/deep/7.txt", Kind::Modified)
+            ]
+        );
+        let crate::files::diff::Version::Object(name) = &now.files[1].old else { panic!("it is in the commit") };
+        assert_eq!(Git::of(&at).and_then(|git| git.blob(name)).as_deref(), Some(&b"kept\n"[..]));
     }
 
     /// Broken build: one that follows `..` in a reference.

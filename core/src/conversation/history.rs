@@ -236,7 +236,7 @@ impl History {
                 }
                 self.take_unknown(kind);
             }
-            Fact::MemoryFact(_) | Fact::LogRepaired(_) => {}
+            Fact::MemoryFact(_) | Fact::HunkReviewed(_) | Fact::LogRepaired(_) => {}
         }
     }
 

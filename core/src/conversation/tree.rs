@@ -262,6 +262,13 @@ pub fn nodes(history: &History) -> Vec<Node> {
     order.into_iter().filter_map(|at| nodes[at].take()).collect()
 }
 
+/// The last Entry of the path to the Head that another branch goes on from.
+pub fn branch_point(history: &History) -> Option<u64> {
+    let on_path: std::collections::HashSet<u64> = history.path().map(|entry| entry.seq).collect();
+    let others = history.entries().iter().filter(|entry| entry.fact.is_conversation() && !on_path.contains(&entry.seq));
+    others.filter_map(|entry| history.parent(entry.seq)).filter(|seq| on_path.contains(seq)).max()
+}
+
 /// Whether a node begins with this Fact: the request of a Turn, or an event between two Turns, such as an undo.
 pub fn begins_node(fact: &Fact) -> bool {
     starts_turn(fact) || matches!(fact, Fact::BranchSummary(_) | Fact::FilesRestored(_))
@@ -276,6 +283,9 @@ fn restored(it: &FilesRestored) -> String {
     match (it.reason, it.of_turn) {
         (RestoreReason::Undo, Some(turn)) => format!("[undo of turn {turn}: {files}]"),
         (RestoreReason::Redo, Some(turn)) => format!("[redo of turn {turn}: {files}]"),
+        (RestoreReason::Hunk, _) => {
+            format!("[hunk reverted: {}]", it.changes.first().map_or("", |change| change.path.as_str()))
+        }
         (RestoreReason::Stayed, _) => format!("[files stayed as they are: {}]", it.left.len()),
         _ => format!("[{files} restored]"),
     }

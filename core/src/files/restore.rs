@@ -18,6 +18,10 @@ use crate::storage::blobs::{self, Blobs};
 /// Why an interrupted restore left a file as it was.
 pub(crate) const INTERRUPTED: &str = "the restore was interrupted before it";
 
+mod hunk; // one hunk of a change
+
+pub(crate) use hunk::of_hunk;
+
 /// The version of a file, past or wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Version {
@@ -54,7 +58,17 @@ pub(crate) struct RestoreTarget {
     reason: RestoreReason,
     of_turn: Option<u32>,
     to_seq: Option<u64>,
+    of_seq: Option<u64>,
     files: BTreeMap<String, AimedFile>,
+}
+
+/// What an undo takes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Undoable {
+    /// The changes of a Turn.
+    Turn(u32),
+    /// The revert of a hunk, by its Entry.
+    Revert(u64),
 }
 
 /// One file: the changes that pixir made to it, oldest first, from the wanted version to the one that pixir left.
@@ -98,16 +112,16 @@ fn aimed<'a>(changes: impl Iterator<Item = &'a FileChange>) -> BTreeMap<String, 
     files
 }
 
-/// Returns the Turns whose changes are in effect, newest first: what an undo without a number tries.
+/// Returns what is in effect, newest first: what an undo without a number tries.
 ///
 /// # Errors
 /// `NOTHING_TO_DO` when there is no such Turn.
-pub(crate) fn undoable(entries: &[Arc<Entry>]) -> Result<Vec<u32>> {
+pub(crate) fn undoable(entries: &[Arc<Entry>]) -> Result<Vec<Undoable>> {
     let done = Done::fold(entries);
-    let mut turns = done.applied;
-    turns.reverse();
-    match (turns.is_empty(), done.undone.is_empty()) {
-        (false, _) => Ok(turns),
+    let mut applied = done.applied;
+    applied.reverse();
+    match (applied.is_empty(), done.undone.is_empty()) {
+        (false, _) => Ok(applied),
         (true, false) => Err(nothing("the changes of every turn are already undone", Remedy::Redo)),
         (true, true) => {
             Err(nothing("there is nothing to undo: no turn of this session changed a file", Remedy::ShowTree))
@@ -115,11 +129,28 @@ pub(crate) fn undoable(entries: &[Arc<Entry>]) -> Result<Vec<u32>> {
     }
 }
 
-/// Returns the files of this Turn that an undo has left as they were.
-pub(crate) fn left_by_undo(entries: &[Arc<Entry>], turn: u32) -> Vec<&str> {
+/// Returns the files that an undo of this has left as they were.
+pub(crate) fn left_by_undo(entries: &[Arc<Entry>], of: Undoable) -> Vec<&str> {
     let restored = entries.iter().filter_map(|e| if let Fact::FilesRestored(it) = &e.fact { Some(it) } else { None });
-    let of_turn = restored.filter(|it| it.reason == RestoreReason::Undo && it.of_turn == Some(turn));
-    of_turn.flat_map(|it| it.left.iter().map(|left| left.path.as_str())).collect()
+    let is_of = |it: &&FilesRestored| match of {
+        Undoable::Turn(turn) => it.of_turn == Some(turn),
+        Undoable::Revert(seq) => it.of_seq == Some(seq),
+    };
+    let undone = restored.filter(|it| it.reason == RestoreReason::Undo && is_of(it));
+    undone.flat_map(|it| it.left.iter().map(|left| left.path.as_str())).collect()
+}
+
+/// Undoes the revert of a hunk.
+///
+/// # Errors
+/// `NOT_FOUND` when the Entry is none.
+pub(crate) fn undo_revert(entries: &[Arc<Entry>], seq: u64) -> Result<RestoreTarget> {
+    let entry = entries.iter().find(|entry| entry.seq == seq);
+    let Some(Fact::FilesRestored(it)) = entry.map(|entry| &entry.fact) else {
+        return Err(Error::new(Code::NotFound, format!("entry {seq} restored no file"), Remedy::ShowTree));
+    };
+    let files = aimed(it.changes.iter());
+    Ok(RestoreTarget { reason: RestoreReason::Undo, of_turn: None, to_seq: None, of_seq: Some(seq), files })
 }
 
 /// Undoes what a Turn changed.
@@ -138,7 +169,7 @@ pub(crate) fn undo(entries: &[Arc<Entry>], turn: u32) -> Result<RestoreTarget> {
     if files.is_empty() {
         return Err(nothing(&format!("turn {turn} changed no file"), Remedy::ShowTree));
     }
-    Ok(RestoreTarget { reason: RestoreReason::Undo, of_turn: Some(turn), to_seq: None, files })
+    Ok(RestoreTarget { reason: RestoreReason::Undo, of_turn: Some(turn), to_seq: None, of_seq: None, files })
 }
 
 /// Redoes what the last undo took back.
@@ -155,6 +186,7 @@ pub(crate) fn redo(entries: &[Arc<Entry>]) -> Result<RestoreTarget> {
         reason: RestoreReason::Redo,
         of_turn: it.of_turn,
         to_seq: None,
+        of_seq: it.of_seq,
         files: aimed(it.changes.iter()),
     })
 }
@@ -163,44 +195,55 @@ pub(crate) fn redo(entries: &[Arc<Entry>]) -> Result<RestoreTarget> {
 pub(crate) fn rewind(entries: &[Arc<Entry>], to_seq: Option<u64>) -> RestoreTarget {
     let later = entries.iter().filter(|entry| to_seq.is_none_or(|seq| entry.seq > seq));
     let files = aimed(later.flat_map(|entry| of_entry(&entry.fact)));
-    RestoreTarget { reason: RestoreReason::Rewind, of_turn: None, to_seq, files }
+    RestoreTarget { reason: RestoreReason::Rewind, of_turn: None, to_seq, of_seq: None, files }
 }
 
 fn nothing(message: &str, fix: Remedy) -> Error {
     Error::new(Code::NothingToDo, message, fix)
 }
 
-/// Which Turns' changes are in effect, in order, and which undos can be redone.
+/// What is in effect, in order, and which undos can be redone.
 #[derive(Default)]
 struct Done {
-    applied: Vec<u32>,
+    applied: Vec<Undoable>,
     undone: Vec<u64>,
 }
 
+impl FilesRestored {
+    /// What was undone or redone.
+    fn of(&self) -> Option<Undoable> {
+        self.of_turn.map(Undoable::Turn).or(self.of_seq.map(Undoable::Revert))
+    }
+}
+
 impl Done {
+    fn apply(&mut self, it: Undoable) {
+        self.applied.retain(|done| *done != it);
+        self.applied.push(it);
+    }
+
     fn fold(entries: &[Arc<Entry>]) -> Done {
         let mut it = Done::default();
         for entry in told_by_files(entries).into_iter().rev().flatten() {
             match (&entry.fact, entry.turn) {
                 (Fact::ToolResult(result), Some(turn)) if !result.changes.is_empty() => {
-                    it.applied.retain(|t| *t != turn);
-                    it.applied.push(turn);
+                    it.apply(Undoable::Turn(turn));
                 }
-                (Fact::FilesRestored(restored), _) => match (restored.reason, restored.of_turn) {
-                    (RestoreReason::Undo, Some(turn)) => {
+                (Fact::FilesRestored(restored), _) => match (restored.reason, restored.of()) {
+                    (RestoreReason::Undo, Some(of)) => {
                         // Files that the undo left as they were can still be undone.
                         if restored.left.is_empty() {
-                            it.applied.retain(|t| *t != turn);
+                            it.applied.retain(|done| *done != of);
                         }
                         it.undone.push(entry.seq);
                     }
-                    (RestoreReason::Redo, Some(turn)) => {
+                    (RestoreReason::Redo, Some(of)) => {
                         if restored.left.is_empty() {
                             it.undone.pop();
                         }
-                        it.applied.retain(|t| *t != turn);
-                        it.applied.push(turn);
+                        it.apply(of);
                     }
+                    (RestoreReason::Hunk, _) if !restored.changes.is_empty() => it.apply(Undoable::Revert(entry.seq)),
                     _ => {}
                 },
                 _ => {}
@@ -285,6 +328,7 @@ impl RestoreTarget {
             reason: self.reason,
             of_turn: self.of_turn,
             to_seq: self.to_seq,
+            of_seq: self.of_seq,
             changes: Vec::new(),
             left: Vec::new(),
         };
@@ -359,7 +403,8 @@ impl RestoreTarget {
             found.iter().filter(|file| file.standing != Standing::AlreadyThere).map(FileToRestore::describe).collect();
         let text = serde_json::to_string(&files).unwrap_or_default();
         let token = blobs::name_of(text.as_bytes());
-        RestorePreview { reason: self.reason, of_turn: self.of_turn, to_seq: self.to_seq, files, token }
+        let RestoreTarget { reason, of_turn, to_seq, of_seq, .. } = *self;
+        RestorePreview { reason, of_turn, to_seq, of_seq, files, token }
     }
 }
 
@@ -562,7 +607,7 @@ mod tests {
             changes::record(&blobs, name, None, Some((name.as_bytes(), 0o644))).expect("it is stored")
         });
         let aim =
-            RestoreTarget { reason: RestoreReason::Undo, of_turn: Some(1), to_seq: None, files: aimed(made.iter()) };
+            RestoreTarget { reason: RestoreReason::Undo, of_turn: Some(1), to_seq: None, of_seq: None, files: aimed(made.iter()) };
         let asked = Cell::new(0);
         let is_interrupted = || asked.replace(asked.get() + 1) >= 2;
         let snapshot = SessionSnapshot::default();

@@ -460,6 +460,9 @@ pub struct RestorePreview {
     /// The Entry whose state of the files is restored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_seq: Option<u64>,
+    /// The Entry of the restore that is undone or redone, if it is not a Turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of_seq: Option<u64>,
     /// The files that the restore covers, without those that need no change.
     pub files: Vec<FilePreview>,
     /// A token that identifies exactly this preview, for the Input that performs the restore.

@@ -7,12 +7,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{Attachment, Delivery, EditorDocument, Mode, Rule, SettingsChanged, TemplateUse, Toolset};
+use crate::protocol::event::{
+    Attachment, Delivery, EditorDocument, HunkReviewed, Mode, Rule, SettingsChanged, TemplateUse, Toolset,
+};
 use crate::protocol::trust::TrustAnswer;
 
 mod compact; // what the user changed in the preview of a compaction
+mod hunk; // a part of a change that is taken back
 
 pub use compact::CompactOptions;
+pub use hunk::{HunkEdit, HunkRevert};
 
 /// One request of a Presenter to a Session. Events report its effects.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -127,6 +131,17 @@ pub enum Input {
         #[serde(flatten)]
         options: RestoreOptions,
     },
+    /// Take back one hunk of a change. It is restored like an undo, and can be undone.
+    RevertHunk {
+        /// The hunk.
+        #[serde(flatten)]
+        hunk: HunkRevert,
+        /// How to restore.
+        #[serde(flatten)]
+        options: RestoreOptions,
+    },
+    /// Mark a hunk as reviewed, or take the mark back.
+    KeepHunk(HunkReviewed),
     /// Fork the Session.
     Fork {
         /// The last Entry that both Sessions share.
@@ -272,6 +287,8 @@ impl Input {
             Input::MoveHead { .. } => "move_head",
             Input::Undo { .. } => "undo",
             Input::Redo { .. } => "redo",
+            Input::RevertHunk { .. } => "revert_hunk",
+            Input::KeepHunk(_) => "keep_hunk",
             Input::Fork { .. } => "fork",
             Input::Label { .. } => "label",
             Input::Pin { .. } => "pin",

@@ -99,6 +99,7 @@ fn is_sync_point(fact: &Fact) -> bool {
         | Fact::BranchRemoved(_)
         | Fact::Label(_)
         | Fact::MemoryFact(_)
+        | Fact::HunkReviewed(_)
         | Fact::LogRepaired(_)
         | Fact::Unknown { .. } => false,
     }

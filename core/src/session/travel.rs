@@ -14,13 +14,13 @@ use crate::call::Gone;
 use crate::context::compaction::SummaryRequest;
 use crate::context::compaction::{self, Author, NotesRequest};
 use crate::conversation::history::{History, Settings};
-use crate::files::restore::{self, INTERRUPTED, RestoreTarget};
+use crate::files::restore::{self, INTERRUPTED, RestoreTarget, Undoable};
 use crate::protocol::error::{Code, Error, NoticeCode, Result};
 use crate::protocol::event::{
     BranchSummary, CompactionPreview, Draft, Entry, Fact, FilesRestored, HeadMoved, LeftFile, Live, PermissionDecision, RestoreReason, Rule,
     SessionFork, SessionId, SessionStarted, SettingsChanged, Severity, Standing, Status,
 };
-use crate::protocol::input::{Accepted, OnConflict, RestoreOptions, Summarize};
+use crate::protocol::input::{Accepted, HunkRevert, OnConflict, RestoreOptions, Summarize};
 use crate::protocol::remedy::Remedy;
 use crate::storage::log::Log;
 use crate::storage::outputs::outputs_named;
@@ -96,6 +96,10 @@ pub(super) enum Trip {
         summarize: Summarize,
         files: Option<RestoreOptions>,
     },
+    RevertHunk {
+        hunk: HunkRevert,
+        options: RestoreOptions,
+    },
     Fork {
         seq: u64,
     },
@@ -109,13 +113,20 @@ impl Trip {
     /// What the Session is doing meanwhile. A preview changes nothing, so the Session stays as it was.
     fn status(&self) -> Status {
         match self {
-            Trip::Undo { options, .. } | Trip::Redo { options } | Trip::MoveHead { files: Some(options), .. }
+            Trip::Undo { options, .. }
+            | Trip::Redo { options }
+            | Trip::RevertHunk { options, .. }
+            | Trip::MoveHead { files: Some(options), .. }
                 if options.dry_run =>
             {
                 Status::Idle
             }
             Trip::Compact(_) | Trip::Draft(..) | Trip::MoveHead { summarize: Summarize::Model, .. } => Status::Compacting,
-            Trip::Undo { .. } | Trip::Redo { .. } | Trip::MoveHead { .. } | Trip::Fork { .. } => Status::Working,
+            Trip::Undo { .. }
+            | Trip::Redo { .. }
+            | Trip::RevertHunk { .. }
+            | Trip::MoveHead { .. }
+            | Trip::Fork { .. } => Status::Working,
         }
     }
 }
@@ -171,6 +182,7 @@ impl Travel {
             Trip::Undo { turn, options } => self.undo(turn, &options).await,
             Trip::Redo { options } => self.redo(&options).await,
             Trip::MoveHead { to_seq, summarize, files } => self.move_head(to_seq, summarize, files).await,
+            Trip::RevertHunk { hunk, options } => self.revert_hunk(hunk, &options).await,
             Trip::Fork { seq } => self.fork(seq).await,
             Trip::Compact(request) => self.compact(*request).await,
             Trip::Draft(request, preview) => self.draft(*request, *preview).await,
@@ -269,7 +281,7 @@ impl Travel {
         // The model is told which files are not as the conversation knows them there.
         if !left.is_empty() {
             let stayed =
-                FilesRestored { reason: RestoreReason::Stayed, of_turn: None, to_seq, changes: Vec::new(), left };
+                FilesRestored { reason: RestoreReason::Stayed, of_turn: None, to_seq, of_seq: None, changes: Vec::new(), left };
             self.reports.record(stayed).await?;
         }
         if let Some(summary) = summary {
@@ -334,15 +346,19 @@ impl Travel {
 
     /// Without a number, the last Turn that left anything to undo.
     async fn undo(&self, turn: Option<u32>, options: &RestoreOptions) -> std::result::Result<Accepted, Stop> {
-        let turns = match turn {
-            Some(turn) => vec![turn],
-            None => restore::undoable(self.history.entries())?,
+        let entries = self.history.entries();
+        let all = match turn {
+            Some(turn) => vec![Undoable::Turn(turn)],
+            None => restore::undoable(entries)?,
         };
         let mut fallback = None;
-        for turn in turns.iter().copied() {
-            let aim = restore::undo(self.history.entries(), turn)?;
+        for of in all.iter().copied() {
+            let aim = match of {
+                Undoable::Turn(turn) => restore::undo(entries, turn)?,
+                Undoable::Revert(seq) => restore::undo_revert(entries, seq)?,
+            };
             // A Turn of which only what an earlier undo has left is left does not hide the one before it.
-            if turns.len() == 1 || self.has_more_to_undo(turn, &aim, options).await? {
+            if all.len() == 1 || self.has_more_to_undo(of, &aim, options).await? {
                 fallback = Some(aim);
                 break;
             }
@@ -354,11 +370,11 @@ impl Travel {
         Ok(Accepted::default())
     }
 
-    async fn has_more_to_undo(&self, turn: u32, aim: &RestoreTarget, options: &RestoreOptions) -> Result<bool> {
+    async fn has_more_to_undo(&self, of: Undoable, aim: &RestoreTarget, options: &RestoreOptions) -> Result<bool> {
         let (workspace, blobs) = (Arc::clone(&self.services.workspace), self.services.blobs.clone());
         let aim = aim.clone();
         let preview = offload(move || aim.preview(&workspace, &blobs)).await?;
-        let left = restore::left_by_undo(self.history.entries(), turn);
+        let left = restore::left_by_undo(self.history.entries(), of);
         Ok(preview.files.iter().any(|file| match file.standing {
             Standing::Ready => true,
             Standing::ChangedSince => options.changed_since != OnConflict::Keep || !left.contains(&file.path.as_str()),
@@ -368,6 +384,17 @@ impl Travel {
 
     async fn redo(&self, options: &RestoreOptions) -> std::result::Result<Accepted, Stop> {
         let aim = restore::redo(self.history.entries())?;
+        self.restore(aim, options).await?;
+        Ok(Accepted::default())
+    }
+
+    async fn revert_hunk(
+        &self,
+        hunk: HunkRevert,
+        options: &RestoreOptions,
+    ) -> std::result::Result<Accepted, Stop> {
+        let (workspace, blobs) = (Arc::clone(&self.services.workspace), self.services.blobs.clone());
+        let aim = offload(move || restore::of_hunk(&hunk, &workspace, &blobs)).await??;
         self.restore(aim, options).await?;
         Ok(Accepted::default())
     }
@@ -526,7 +553,8 @@ impl Travel {
                 }
                 Fact::FilesRestored(it) => {
                     it.to_seq = it.to_seq.map(new);
-                    &["to_seq"]
+                    it.of_seq = it.of_seq.map(new);
+                    &["to_seq", "of_seq"]
                 }
                 _ => &[],
             };

@@ -123,6 +123,7 @@ impl Digest {
             | Fact::Label(_)
             | Fact::MemoryFact(_)
             | Fact::TurnEnded(_)
+            | Fact::HunkReviewed(_)
             | Fact::LogRepaired(_)
             | Fact::Unknown { .. } => None,
         });

@@ -290,6 +290,7 @@ fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> 
         | Fact::PermissionDecision(_)
         | Fact::ProviderUsage(_)
         | Fact::SessionFork(_)
+            | Fact::HunkReviewed(_)
         | Fact::HeadMoved(_)
         | Fact::BranchRemoved(_)
         | Fact::Label(_)
@@ -312,6 +313,7 @@ fn restored(it: &FilesRestored, context: &RenderContext<'_>) -> Vec<Row> {
     let what = match (it.reason, it.of_turn) {
         (RestoreReason::Undo, Some(turn)) => format!("undid turn {turn}"),
         (RestoreReason::Redo, Some(turn)) => format!("redid turn {turn}"),
+        (RestoreReason::Hunk, _) => "reverted a hunk".to_owned(),
         (RestoreReason::Stayed, _) => "these files stayed as they are".to_owned(),
         _ => "restored files".to_owned(),
     };

@@ -123,6 +123,7 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
         | Fact::BranchSummary(_)
         | Fact::FilesRestored(_)
         | Fact::MemoryFact(_)
+        | Fact::HunkReviewed(_)
         | Fact::LogRepaired(_)
         | Fact::Unknown { .. } => {}
     }

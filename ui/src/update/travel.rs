@@ -63,6 +63,8 @@ pub(super) fn restore(state: &mut State, preview: &RestorePreview, options: Rest
         RestoreReason::Rewind | RestoreReason::Stayed | RestoreReason::Unknown => move_head(state, Some(options)),
         RestoreReason::Undo => vec![Effect::Send(Input::Undo { turn: preview.of_turn, options })],
         RestoreReason::Redo => vec![Effect::Send(Input::Redo { options })],
+        // The diff asks for a revert itself, without a dry run.
+        RestoreReason::Hunk => Vec::new(),
     }
 }
 

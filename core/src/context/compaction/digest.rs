@@ -135,6 +135,7 @@ impl Digest {
             | Fact::MemoryFact(_)
             | Fact::SkillIndex(_)
             | Fact::TurnEnded(_)
+            | Fact::HunkReviewed(_)
             | Fact::LogRepaired(_)
             | Fact::Unknown { .. } => {}
         }

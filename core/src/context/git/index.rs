@@ -18,6 +18,10 @@ const LONGEST: u64 = 1 << 20;
 /// The most bytes of files that are read because only their times differ.
 const MOST_READ: u64 = 1 << 20;
 
+/// The same, for a comparison that the user asked for.
+const MOST_REVIEWED: u32 = 50_000;
+const LONGEST_REVIEWED: u64 = 32 << 20;
+
 /// How the work tree stands.
 pub(super) struct Comparison {
     /// The tracked files that differ from the index.
@@ -69,6 +73,39 @@ pub(super) fn compare(repository: &Repository, tree: Option<Id>) -> Option<Compa
     let written = written_tree(&index, at)?;
     let is_empty = count == 0 && tree.is_none();
     Some(Comparison { changed, staged: !is_empty && (written.is_none() || written != tree) })
+}
+
+/// The tracked files that are as the index has them, judged by size, mode and time alone. A file that was written after
+/// the index may have changed without a trace, so it is not one of them. `None` as in [`compare`].
+pub(super) fn unchanged(repository: &Repository) -> Option<HashMap<PathBuf, Id>> {
+    let path = repository.git.join("index");
+    let Ok(written) = fs::symlink_metadata(&path) else { return Some(HashMap::new()) };
+    let index = repository::bytes(&path, LONGEST_REVIEWED)?;
+    let (version, count) = (be(&index, 4)?, be(&index, 8)?);
+    if index.get(..4)? != b"DIRC" || !matches!(version, 2..=4) || count > MOST_REVIEWED {
+        return None;
+    }
+    let mut at = 12;
+    let mut all = HashMap::new();
+    let mut before: Vec<u8> = Vec::new();
+    for _ in 0..count {
+        let entry = tracked(&index, version, &mut at, &before)?;
+        let name = Path::new(std::ffi::OsStr::from_bytes(&entry.name));
+        let is_plain = name.components().all(|it| matches!(it, Component::Normal(part) if part != ".git"));
+        let metadata = if is_plain { fs::symlink_metadata(repository.top.join(name)).ok() } else { None };
+        let is_same = metadata.is_some_and(|it| {
+            it.is_file()
+                && it.len() & 0xffff_ffff == u64::from(entry.number(36))
+                && (it.mode() & 0o100 != 0) == (entry.number(24) & 0o100 != 0)
+                && has_time_of(&it, &entry)
+                && (it.mtime(), it.mtime_nsec()) < (written.mtime(), written.mtime_nsec())
+        });
+        if is_same && !entry.is_skipped {
+            all.insert(name.to_owned(), Id(entry.fields[40..60].try_into().ok()?));
+        }
+        before = entry.name;
+    }
+    Some(all)
 }
 
 fn tracked<'a>(index: &'a [u8], version: u32, at: &mut usize, before: &[u8]) -> Option<Tracked<'a>> {

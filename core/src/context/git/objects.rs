@@ -1,4 +1,4 @@
-//! Commits of a repository: loose objects and objects in packs. Formats: gitformat-pack(5).
+//! Objects of a repository: commits, trees and files, loose or in packs. Formats: gitformat-pack(5).
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -11,13 +11,16 @@ use crate::permissions::repository::{self, Repository};
 
 /// The longest commit that is read, bytes.
 const MAX_COMMIT: u64 = 64 << 10;
+/// The longest tree, and the longest file, bytes.
+const MAX_TREE: u64 = 4 << 20;
+const MAX_BLOB: u64 = 64 << 20;
 /// The most packs that are searched.
 const MAX_PACKS: usize = 64;
 /// The longest chain of deltas.
 const MAX_CHAIN: u32 = 60;
 
 /// The name of an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Id(pub(super) [u8; 20]);
 
 impl Id {
@@ -60,8 +63,43 @@ struct Pack {
     count: u32,
 }
 
-/// The number of a commit's type in a pack.
-const COMMIT: u8 = 1;
+/// What an object is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Commit,
+    Tree,
+    Blob,
+}
+
+impl Kind {
+    /// The number of the type in a pack.
+    const fn number(self) -> u8 {
+        match self {
+            Kind::Commit => 1,
+            Kind::Tree => 2,
+            Kind::Blob => 3,
+        }
+    }
+
+    /// How a loose object begins.
+    const fn name(self) -> &'static [u8] {
+        match self {
+            Kind::Commit => b"commit ",
+            Kind::Tree => b"tree ",
+            Kind::Blob => b"blob ",
+        }
+    }
+
+    /// The most bytes that are read of one.
+    const fn most(self) -> u64 {
+        match self {
+            Kind::Commit => MAX_COMMIT,
+            Kind::Tree => MAX_TREE,
+            Kind::Blob => MAX_BLOB,
+        }
+    }
+}
+
 const OFFSET_DELTA: u8 = 6;
 const NAME_DELTA: u8 = 7;
 
@@ -71,7 +109,7 @@ impl Objects {
     }
 
     pub(super) fn commit(&self, id: Id) -> Option<Commit> {
-        let bytes = self.loose(id).or_else(|| self.packed(id, 0))?;
+        let bytes = self.object(id, Kind::Commit)?;
         let text = String::from_utf8_lossy(&bytes);
         let (head, message) = text.split_once("\n\n").unwrap_or((&text, ""));
         let field = |name: &str| head.lines().find_map(|line| Id::parse(line.strip_prefix(name)?));
@@ -79,25 +117,41 @@ impl Objects {
         Some(Commit { tree: field("tree ")?, parent: field("parent "), subject: subject.trim().to_owned() })
     }
 
-    fn loose(&self, id: Id) -> Option<Vec<u8>> {
-        let hex = id.hex();
-        let packed = repository::bytes(&self.folder.join(&hex[..2]).join(&hex[2..]), MAX_COMMIT)?;
-        let bytes = inflate(&packed[..], MAX_COMMIT)?;
-        let start = bytes.iter().position(|byte| *byte == 0)? + 1;
-        bytes.starts_with(b"commit ").then(|| bytes[start..].to_vec())
+    /// The entries of a folder, as git stores them.
+    pub(super) fn tree(&self, id: Id) -> Option<Vec<u8>> {
+        self.object(id, Kind::Tree)
     }
 
-    fn packed(&self, id: Id, chain: u32) -> Option<Vec<u8>> {
+    /// The bytes of a file.
+    pub(super) fn blob(&self, id: Id) -> Option<Vec<u8>> {
+        self.object(id, Kind::Blob)
+    }
+
+    fn object(&self, id: Id, kind: Kind) -> Option<Vec<u8>> {
+        self.loose(id, kind).or_else(|| self.packed(id, kind, 0))
+    }
+
+    fn loose(&self, id: Id, kind: Kind) -> Option<Vec<u8>> {
+        let hex = id.hex();
+        // The header and what zlib adds to text that it cannot shorten.
+        let most = kind.most() + kind.most() / 1_000 + 64;
+        let packed = repository::bytes(&self.folder.join(&hex[..2]).join(&hex[2..]), most)?;
+        let mut bytes = inflate(&packed[..], most)?;
+        let start = bytes.iter().position(|byte| *byte == 0)? + 1;
+        bytes.starts_with(kind.name()).then(|| bytes.split_off(start))
+    }
+
+    fn packed(&self, id: Id, kind: Kind, chain: u32) -> Option<Vec<u8>> {
         let packs = fs::read_dir(self.folder.join("pack")).ok()?.flatten().map(|entry| entry.path());
         let indices = packs.filter(|path| path.extension().is_some_and(|it| it == "idx"));
         indices.take(MAX_PACKS).find_map(|path| {
             let pack = Pack::open(repository::open(&path)?.0, repository::open(&path.with_extension("pack"))?.0)?;
-            self.in_pack(&pack, pack.find(id)?, chain)
+            self.in_pack(&pack, pack.find(id)?, kind, chain)
         })
     }
 
-    /// The commit at this offset of a pack.
-    fn in_pack(&self, pack: &Pack, offset: u64, chain: u32) -> Option<Vec<u8>> {
+    /// The object at this offset of a pack.
+    fn in_pack(&self, pack: &Pack, offset: u64, of: Kind, chain: u32) -> Option<Vec<u8>> {
         if chain > MAX_CHAIN {
             return None;
         }
@@ -112,11 +166,11 @@ impl Objects {
             size |= u64::from(byte & 0x7f).checked_shl(shift)?;
             (more, shift, used) = (byte & 0x80 != 0, shift + 7, used + 1);
         }
-        if size > MAX_COMMIT {
+        if size > of.most() {
             return None;
         }
         let base = match kind {
-            COMMIT => None,
+            own if own == of.number() => None,
             OFFSET_DELTA => {
                 let mut byte = head.next()?;
                 let mut back = u64::from(byte & 0x7f);
@@ -126,7 +180,7 @@ impl Objects {
                     back = back.checked_add(1)?.checked_mul(128)? | u64::from(byte & 0x7f);
                     used += 1;
                 }
-                Some(self.in_pack(pack, offset.checked_sub(back).filter(|_| back > 0)?, chain + 1)?)
+                Some(self.in_pack(pack, offset.checked_sub(back).filter(|_| back > 0)?, of, chain + 1)?)
             }
             NAME_DELTA => {
                 let mut id = [0; 20];
@@ -135,18 +189,18 @@ impl Objects {
                 }
                 used += 20;
                 let id = Id(id);
-                let here = pack.find(id).and_then(|at| self.in_pack(pack, at, chain + 1));
-                Some(here.or_else(|| self.loose(id)).or_else(|| self.packed(id, chain + 1))?)
+                let here = pack.find(id).and_then(|at| self.in_pack(pack, at, of, chain + 1));
+                Some(here.or_else(|| self.loose(id, of)).or_else(|| self.packed(id, of, chain + 1))?)
             }
             _ => return None,
         };
         // A stream never grows by more than its own headers.
-        let mut stream = vec![0; usize::try_from(size).ok()? + 1_024];
+        let mut stream = vec![0; usize::try_from(size + size / 1_000).ok()? + 1_024];
         let len = pack.objects.read_at(&mut stream, offset + used).ok()?;
         let bytes = inflate(&stream[..len], size)?;
         match base {
             None => Some(bytes),
-            Some(base) => apply(&bytes, &base),
+            Some(base) => apply(&bytes, &base, of.most()),
         }
     }
 }
@@ -208,7 +262,7 @@ fn inflate(stream: &[u8], most: u64) -> Option<Vec<u8>> {
 }
 
 /// Applies a delta to its base.
-fn apply(delta: &[u8], base: &[u8]) -> Option<Vec<u8>> {
+fn apply(delta: &[u8], base: &[u8], most: u64) -> Option<Vec<u8>> {
     let mut delta = delta.iter().copied();
     let mut size = || {
         let (mut size, mut shift) = (0_u64, 0);
@@ -222,7 +276,7 @@ fn apply(delta: &[u8], base: &[u8]) -> Option<Vec<u8>> {
         }
     };
     let (from, to) = (size()?, size()?);
-    if from != base.len() as u64 || to > MAX_COMMIT {
+    if from != base.len() as u64 || to > most {
         return None;
     }
     let mut made = Vec::new();

@@ -240,6 +240,7 @@ pub(super) fn piece_of(fact: &Fact) -> Option<Piece<'_>> {
         | Fact::Label(_)
         | Fact::MemoryFact(_)
         | Fact::TurnEnded(_)
+        | Fact::HunkReviewed(_)
         | Fact::LogRepaired(_) => return None,
     })
 }
@@ -282,6 +283,7 @@ pub(super) fn result_of(fact: &Fact) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
         | Fact::Label(_)
         | Fact::MemoryFact(_)
         | Fact::TurnEnded(_)
+        | Fact::HunkReviewed(_)
         | Fact::LogRepaired(_)
         | Fact::Unknown { .. } => None,
     }
@@ -316,6 +318,7 @@ fn branch_text(it: &BranchSummary) -> String {
 fn restored_text(it: &FilesRestored) -> Option<String> {
     let what = match it.reason {
         RestoreReason::Undo => "undid changes to these files",
+        RestoreReason::Hunk => "reverted a part of the changes to these files",
         RestoreReason::Redo => "redid the changes to these files that had been undone",
         RestoreReason::Unknown => "set these files back",
         RestoreReason::Rewind => return None,

@@ -16,6 +16,7 @@ mod branch; // moves of the head, and branches in the trash
 mod context; // documents, surroundings, what the editor shows
 mod label; // the user's marks on Entries
 mod parent; // the Session that started another one
+mod review; // what the user thinks of a change
 mod rule; // the rules of the user
 mod summary; // what takes the place of a part of the conversation
 
@@ -25,6 +26,7 @@ pub use context::{
 };
 pub use label::Label;
 pub use parent::ParentSession;
+pub use review::HunkReviewed;
 pub use rule::{Rule, Scope};
 pub use summary::{BranchSummary, HistoryCompaction, Notes, Trigger, TurnDigest};
 
@@ -142,6 +144,8 @@ facts! {
     BranchSummary = "branch_summary", true;
     /// A restore set files back.
     FilesRestored = "files_restored", true;
+    /// The user reviewed a hunk of a diff.
+    HunkReviewed = "hunk_reviewed", false;
     /// The user named or pinned an Entry.
     Label = "label", false;
     /// A memory for later Sessions was added or removed.
@@ -773,6 +777,8 @@ pub enum RestoreReason {
     Rewind,
     /// The Head moved to an earlier Entry, and these files stayed as they were.
     Stayed,
+    /// One hunk of a change was taken back.
+    Hunk,
     /// A reason that only a newer build knows.
     #[schemars(skip)]
     Unknown,
@@ -789,6 +795,9 @@ pub struct FilesRestored {
     /// The Entry that the files were set back to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_seq: Option<u64>,
+    /// The Entry of the restore that was undone or redone, if it was not a Turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_seq: Option<u64>,
     /// The changes that the restore made.
     pub changes: Vec<FileChange>,
     /// Files that the restore left as they were.

@@ -131,6 +131,7 @@ impl Summary {
             | Fact::Label(_)
             | Fact::MemoryFact(_)
             | Fact::TurnEnded(_)
+            | Fact::HunkReviewed(_)
             | Fact::LogRepaired(_)
             | Fact::Unknown { .. } => {}
         }

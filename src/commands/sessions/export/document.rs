@@ -123,6 +123,7 @@ impl<'a> Document<'a> {
                 let paths = if it.reason == RestoreReason::Stayed { left } else { paths };
                 let what = match (it.reason, it.of_turn) {
                     (RestoreReason::Stayed, _) => "files stayed as they were".into(),
+                    (RestoreReason::Hunk, _) => "a hunk was reverted".into(),
                     (RestoreReason::Undo, Some(turn)) => format!("turn {turn} was undone"),
                     (RestoreReason::Redo, Some(turn)) => format!("turn {turn} was redone"),
                     _ => "files were restored".into(),
@@ -144,6 +145,7 @@ impl<'a> Document<'a> {
             | Fact::ProviderUsage(_)
             | Fact::HeadMoved(_)
             | Fact::BranchRemoved(_)
+            | Fact::HunkReviewed(_)
             | Fact::Label(_)
             | Fact::SkillIndex(_)
             | Fact::TurnEnded(_)
