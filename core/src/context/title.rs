@@ -27,6 +27,8 @@ pub(crate) fn kind(fact: &Fact) -> PartKind {
         | Fact::SessionFork(_)
         | Fact::HeadMoved(_)
         | Fact::Label(_)
+        | Fact::BranchRemoved(_)
+        | Fact::HunkReviewed(_)
         | Fact::MemoryFact(_)
         | Fact::TurnEnded(_)
         | Fact::LogRepaired(_) => PartKind::Change,
@@ -66,6 +68,8 @@ pub(crate) fn of(fact: &Fact) -> String {
         | Fact::SessionFork(_)
         | Fact::HeadMoved(_)
         | Fact::Label(_)
+        | Fact::BranchRemoved(_)
+        | Fact::HunkReviewed(_)
         | Fact::MemoryFact(_)
         | Fact::TurnEnded(_)
         | Fact::LogRepaired(_)

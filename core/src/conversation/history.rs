@@ -15,7 +15,7 @@ mod window; // the part of the path that the next request is made of
 
 pub use branching::Jump;
 pub use item::{Item, Piece};
-use item::{NOT_RUN, command_text, not_run, piece_of, result_of};
+use item::{NOT_RUN, command_text, not_run, result_of};
 use window::DROPPED_COMMAND;
 pub(crate) use item::{documents_text, json_len};
 

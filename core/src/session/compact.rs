@@ -64,11 +64,11 @@ impl Session {
         let family = self.history.family.as_deref().unwrap_or(self.id.as_str());
         let services = &self.services;
         let request = prompt::request(&self.history, services.specs(*toolset), &services.blobs, family);
-        let body = match services.providers.connect(provider) {
+        let body = match services.providers.now().connect(provider) {
             Ok(connected) => connected.body(request),
             Err(_) => RequestBody::described(request),
         };
-        let window = services.providers.facts(provider, model).working_window();
+        let window = services.providers.now().facts(provider, model).working_window();
         let report = ledger::report(&self.history, &body, window);
         self.publish(Live::ContextListed(Box::new(report)));
         Accepted::default()
