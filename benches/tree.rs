@@ -52,6 +52,7 @@ fn write(folder: &std::path::Path, workspace: &std::path::Path, turns: u32) {
         }
         say(&mut log, n, &format!("question {n} about the parser"), &format!("Answer {n}: the lexer reads one token."));
     }
+    log.establish().expect("establish");
 }
 
 #[expect(clippy::print_stdout, reason = "a bench prints its table")]

@@ -21,7 +21,7 @@ async fn the_tree_edits_a_prompt_again_and_loses_no_branch() {
     let screen = pixir.does(", but other<Enter>").await;
     assert!(screen.contains("Other.") && !screen.contains("Two."), "{screen}");
     let screen = pixir.does("<C-t>").await;
-    assert!(screen.contains("◉ 3 second, but other") && screen.contains("○ 2 second"), "{screen}");
+    assert!(screen.contains("◉ │ 3 second, but other") && screen.contains("○ 2 second"), "{screen}");
     let screen = pixir.does("<Down><Enter>").await;
     assert!(screen.contains("Two.") && !screen.contains("Other."), "the other branch is back:\n{screen}");
 }

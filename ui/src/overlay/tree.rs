@@ -106,7 +106,7 @@ impl TreeView {
             tree: Tree::default(),
             plot: Plot::default(),
             figures: Figures::default(),
-            moves: moves(history.jumps()),
+            moves: Moves::default(),
             counts: (0, 0, 0),
             face: Face::Tree,
             forest: Forest::default(),
@@ -139,6 +139,7 @@ impl TreeView {
     fn read(&mut self, history: &History) {
         let chosen = self.plot.node().map(|node| self.tree.nodes[node].seq);
         self.tree = Tree::of(history);
+        self.moves = moves(history.jumps());
         self.figures = Figures::of(&self.tree);
         let shown = || self.tree.nodes.iter().enumerate().filter(|(_, node)| !node.in_trash);
         let mut has_child = vec![false; self.tree.nodes.len()];

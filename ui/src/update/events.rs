@@ -55,6 +55,10 @@ pub(crate) fn on_present(state: &mut State, now: &Now) -> Vec<Effect> {
 pub(super) fn show(state: &mut State, past: History) {
     state.history = past;
     rebuild(state);
+    // The tree may have been opened before the conversation was there.
+    for overlay in &mut state.overlays {
+        overlay.notify(Notification::Branches(&state.history));
+    }
 }
 
 /// Builds the cells anew from the path to the head.

@@ -16,7 +16,7 @@ use crate::terminal::canvas::Canvas;
 use crate::theme::Theme;
 
 /// The most Turns of one side that are listed.
-const MOST_TURNS: usize = 100;
+const MOST_TURNS: usize = 10;
 
 /// A comparison on the screen.
 #[derive(Debug)]

@@ -154,7 +154,7 @@ impl Forest {
             let style = if it.is_current { theme.fg(theme.success) } else { theme.fg(theme.accent) };
             canvas.line(
                 Line::from(vec![
-                    Span::styled(it.lines.clone(), theme.fg(theme.border)),
+                    Span::styled(it.lines.clone(), theme.dim()),
                     Span::styled(dot, style),
                     Span::styled(it.mark, theme.fg(theme.tool)),
                     Span::styled(title, if it.is_current { theme.bold() } else { theme.fg(theme.text) }),

@@ -142,13 +142,11 @@ impl TreeView {
         let position = format!("{at}/{of}");
         let left = match (&self.naming, self.question, &self.search) {
             (Some(name), ..) => Span::styled(format!("Label: {}▏", plain(name)), theme.fg(theme.text)),
-            (None, Some(Question::Fork), _) => {
-                Span::styled("Fork a new session from here?  Enter fork · Esc cancel", theme.fg(theme.warning))
-            }
+            (None, Some(Question::Fork), _) => Span::styled("Fork a new session from here?", theme.fg(theme.warning)),
             (None, Some(Question::Remove), _) => {
                 let turns = self.branch_size();
                 let turns = if turns == 1 { "1 turn".to_owned() } else { format!("{turns} turns") };
-                let text = format!("Move this branch ({turns}) to the trash?  Enter move · Esc cancel");
+                let text = format!("Move this branch ({turns}) to the trash?");
                 Span::styled(text, theme.fg(theme.warning))
             }
             (None, None, Some(search)) => {
@@ -195,8 +193,11 @@ impl TreeView {
             let done = if self.naming.is_some() { "Enter save" } else { "Enter search" };
             return format!("{done} · Esc cancel");
         }
-        if self.question.is_some() {
-            return String::new();
+        let cancel = (Action::CloseOverlay, "cancel");
+        match self.question {
+            Some(Question::Fork) => return paint.hints(&[(Action::Choose, "fork"), cancel]),
+            Some(Question::Remove) => return paint.hints(&[(Action::Choose, "move to the trash"), cancel]),
+            None => {}
         }
         let back = (Action::CloseOverlay, "back");
         match self.face {

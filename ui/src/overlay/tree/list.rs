@@ -10,7 +10,6 @@ use crate::render::text::{fit, plain, width};
 use crate::theme::Theme;
 
 /// The widths from which on a row shows more, in columns.
-const SHOWS_WORDS: usize = 56;
 const SHOWS_AGE: usize = 40;
 const SHOWS_COST: usize = 50;
 const SHOWS_TOKENS: usize = 72;
@@ -151,15 +150,20 @@ pub(super) fn line(row: &Row, about: &About<'_>, columns: usize, theme: &Theme) 
     let digits = about.figures.digits;
     if chain {
         let text = format!("{:>digits$} {} turns", "…", about.nodes.len());
-        spans.push(Span::styled(text, theme.dim()));
+        let style = if about.found { theme.dim().underlined() } else { theme.dim() };
+        spans.push(Span::styled(text, style));
     } else {
         let number = node.turn.map_or(String::new(), |turn| turn.to_string());
         spans.push(Span::styled(format!("{number:>digits$} "), theme.dim()));
     }
     let figures = figures(about, columns, theme);
-    let badges = if chain { Vec::new() } else { badges(node, about, columns >= SHOWS_WORDS, theme) };
     let of = |spans: &[Span<'_>]| spans.iter().map(|span| width(&span.content)).sum::<usize>();
-    let room = columns.saturating_sub(of(&spans) + of(&badges) + of(&figures));
+    let room = |badges: &[Span<'_>]| columns.saturating_sub(of(&spans) + of(badges) + of(&figures));
+    // The marks have their words where the text has room beside them.
+    let words = if chain { Vec::new() } else { badges(node, about, true, theme) };
+    let is_short = |room: usize| width(&first_line(&node.text, room + 1)) <= room;
+    let badges = if chain || is_short(room(&words)) { words } else { badges(node, about, false, theme) };
+    let room = room(&badges);
     if !chain {
         let style = match (node.is_request, node.on_path && !node.in_trash) {
             (false, _) => theme.dim(),
