@@ -189,7 +189,7 @@ pub(super) fn change(state: &mut State, key: &str, value: &str, save: SaveFor) -
         SaveFor::You => Some(SavePlace::User),
         SaveFor::Project => Some(SavePlace::Project),
     };
-    effects.extend(place.map(|place| Effect::SaveSetting { key: key.to_owned(), value: value.to_owned(), place }));
+    effects.extend(place.map(|place| Effect::SaveSettings(vec![(key.to_owned(), value.to_owned())], place)));
     effects.push(Effect::LoadSettings);
     effects
 }
@@ -268,11 +268,8 @@ pub(super) fn choose_model(
         SaveFor::You => SavePlace::User,
         SaveFor::Project => SavePlace::Project,
     };
-    if let Some(effort) = effort {
-        effects.push(Effect::SaveSetting { key: "effort".to_owned(), value: effort, place });
-    }
-    effects.push(Effect::SaveSetting { key: "model".to_owned(), value: name, place });
-    state.say("saving…");
+    let effort = effort.map(|effort| ("effort".to_owned(), effort));
+    effects.push(Effect::SaveSettings(effort.into_iter().chain([("model".to_owned(), name)]).collect(), place));
     effects
 }
 
