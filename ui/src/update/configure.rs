@@ -248,13 +248,7 @@ fn apply(state: &mut State, key: &str, value: &str) -> Result<Vec<Effect>, Error
 }
 
 /// Lets a model answer, and saves it and its effort where the user wants it.
-pub(super) fn choose_model(
-    state: &mut State,
-    provider: String,
-    model: String,
-    effort: Option<String>,
-    save: SaveFor,
-) -> Vec<Effect> {
+pub(super) fn choose_model(provider: String, model: String, effort: Option<String>, save: SaveFor) -> Vec<Effect> {
     let name = format!("{provider}/{model}");
     let change = SettingsChange {
         provider: Some(provider),
