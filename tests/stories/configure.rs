@@ -29,7 +29,6 @@ async fn every_setting_is_listed_with_its_value_and_origin() {
 #[tokio::test]
 async fn a_change_is_seen_at_once_and_kept_where_the_user_wants_it() {
     let mut pixir = Pixir::sized(vec![says("ok")], &[], 100, 30);
-    // For this session only: nothing is written.
     pixir.does("<F2>/mode<Enter><Down><Enter>").await;
     let screen = pixir.does("<Esc><Esc><Esc>").await;
     let header = |screen: &str| screen.lines().next().expect("a header").to_owned();
@@ -89,7 +88,10 @@ async fn the_model_in_use_is_marked_and_chosen_with_its_effort() {
     pixir.does("<C-s><Enter>").await;
     assert_eq!(pixir.settings(), "effort = \"xhigh\"\nmodel = \"script/test-model\"\n");
     let changed = pixir.log().into_iter().rfind(|it| it["type"] == "settings_changed").expect("a change");
-    assert_eq!((changed["data"]["model"].as_str(), changed["data"]["effort"].as_str()), (Some("test-model"), Some("xhigh")));
+    assert_eq!(
+        (changed["data"]["model"].as_str(), changed["data"]["effort"].as_str()),
+        (Some("test-model"), Some("xhigh"))
+    );
     // A name that no server lists can be typed, and is shown then.
     pixir.does("/model script/other<Enter>").await;
     let screen = pixir.does("/model<Enter>").await;
@@ -103,14 +105,13 @@ fn a_changed_setting_survives_a_restart_and_is_in_the_file_that_was_chosen() {
     let project = shell.workspace().join(".pixir/config.toml");
     let mut terminal = Terminal::start(&shell, &["--provider", "demo"], 100, 30);
     terminal.wait_for("Ask pixir");
-    terminal.send("/settings screen.vim\r");
-    terminal.wait_for("vim keys in the composer");
+    terminal.send("/settings screen.motion\r");
+    terminal.wait_for("progress is animated");
     terminal.send("\r");
-    terminal.wait_for("screen.vim saved in");
-    assert_eq!(std::fs::read_to_string(&user).expect("the user's file"), "[screen]\nvim = true\n");
-    terminal.send("\x1b\x1b/");
-    terminal.wait_for("every setting");
-    terminal.send("settings toolset\r");
+    terminal.wait_for("screen.motion saved in");
+    assert_eq!(std::fs::read_to_string(&user).expect("the user's file"), "[screen]\nmotion = false\n");
+    leave(&mut terminal);
+    terminal.send("/settings toolset\r");
     terminal.wait_for("the tools that the model gets");
     // For the project: Ctrl+S goes on from you.
     terminal.send("\x13");
@@ -120,17 +121,29 @@ fn a_changed_setting_survives_a_restart_and_is_in_the_file_that_was_chosen() {
     terminal.send("\x1b[B\r");
     terminal.wait_for("toolset saved in");
     assert_eq!(std::fs::read_to_string(&project).expect("the project's file"), "toolset = \"run\"\n");
-    terminal.send("\x1b\x1b");
-    terminal.wait_that("the settings are closed", |screen| !screen.contains("Settings"));
+    leave(&mut terminal);
     terminal.send("\x04");
     terminal.end().assert_sane();
     let mut terminal = Terminal::start(&shell, &["--provider", "demo"], 100, 30);
-    terminal.wait_for("INSERT");
+    terminal.wait_for("Ask pixir");
     terminal.send("\x1bOQ");
     terminal.wait_for("Settings");
-    terminal.send("/toolset");
-    let screen = terminal.wait_for("project");
-    assert!(screen.contains("run"), "{screen}");
-    terminal.send("\x03\x03\x03\x04");
+    // Each row names its value and its origin.
+    let row = |screen: &str, title: &str| screen.lines().find(|line| line.contains(title)).map(str::to_owned);
+    terminal.wait_that("the saved values hold", |screen| {
+        let motion = row(screen, "  Motion").is_some_and(|it| it.contains("off") && it.contains("you"));
+        motion && row(screen, "  Toolset").is_some_and(|it| it.contains("run") && it.contains("project"))
+    });
+    terminal.send("\x1b");
+    terminal.wait_that("the settings are closed", |screen| !screen.contains("Settings"));
+    terminal.send("\x04");
     terminal.end().assert_sane();
+}
+
+/// Leaves the filter, then the settings.
+fn leave(terminal: &mut Terminal) {
+    terminal.send("\x1b");
+    terminal.wait_for("/ filter");
+    terminal.send("\x1b");
+    terminal.wait_that("the settings are closed", |screen| !screen.contains(" Settings "));
 }

@@ -65,20 +65,25 @@ fn a_wrong_key_is_told_in_the_words_of_the_server_and_typed_again() {
     });
     let mut terminal = start(&shell, &[("ANTHROPIC_BASE_URL", &strict.url)], SIZE);
     terminal.wait_for("No model is connected");
-    // A key of this form tells whose it is.
     terminal.send("/connect\r");
     terminal.wait_for("1–4 or");
     terminal.send("1");
     terminal.wait_for("ANTHROPIC_API_KEY");
     terminal.send("anthropic\r");
     terminal.wait_for("Key for anthropic");
-    terminal.send(&format!("{SECRET}-wrong-key-0001\r"));
+    terminal.send(&format!("{SECRET}-wrong-key-0001"));
+    terminal.wait_for("24 characters");
+    terminal.settle();
+    terminal.send("\r");
     let screen = terminal.wait_for("no such key");
     assert!(screen.contains("[redacted]") && screen.contains("press Enter again"), "{screen}");
     assert!(!shell.home().join("auth.json").exists());
     terminal.send("\x15");
     terminal.wait_for("paste or type the key");
-    terminal.send(&format!("{SECRET}-right-key-0001\r"));
+    terminal.send(&format!("{SECRET}-right-key-0001"));
+    terminal.wait_for("24 characters");
+    terminal.settle();
+    terminal.send("\r");
     terminal.wait_for("● anthropic/claude-sonnet-5-5");
     terminal.send("\x1b");
     terminal.wait_for("anthropic/claude-sonnet-5-5");
@@ -125,7 +130,10 @@ fn a_model_whose_key_is_missing_is_connected_in_place() {
     terminal.wait_for("OPENAI_API_KEY");
     terminal.send("openai\r");
     terminal.wait_for("Key for openai");
-    terminal.send(&format!("{SECRET}-0123456789abcd\r"));
+    terminal.send(&format!("{SECRET}-0123456789abcd"));
+    terminal.wait_for("characters");
+    terminal.settle();
+    terminal.send("\r");
     terminal.wait_for("openai is connected");
     terminal.send("hi\r");
     terminal.wait_for("It works now.");
@@ -142,8 +150,10 @@ fn a_small_screen_offers_every_way_to_a_model() {
     }
     terminal.send("1");
     terminal.wait_for("anthropic");
-    terminal.send("\x1b\x1b");
-    terminal.wait_for("Ask pixir");
+    terminal.send("\x1b");
+    terminal.wait_for("Connect a model");
+    terminal.send("\x1b");
+    terminal.wait_for("1 Paste a key");
     terminal.send("\x03\x03\x03");
     terminal.end().assert_sane();
 }

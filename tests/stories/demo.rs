@@ -95,8 +95,10 @@ fn demo_on_a_terminal_asks_before_its_edits_and_a_key_skips_its_waits() {
         let reader = terminal.reader();
         terminal.press_until("\x1b[1;5F", text, || reader.shows(text));
     };
-    let edits =
-        [("+     echo $(($(sum", "With one number the old code"), ("+ check \"average of one\"", "Now the tests again")];
+    let edits = [
+        ("+     echo $(($(sum", "With one number the old code"),
+        ("+ check \"average of one\"", "Now the tests again"),
+    ];
     for (hunk, next) in edits {
         wait_for(&mut terminal, hunk);
         wait_for(&mut terminal, "Alt+Y");

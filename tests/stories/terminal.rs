@@ -17,7 +17,9 @@ fn a_first_start_says_what_is_missing_and_how_to_get_it() {
         let mut terminal = Terminal::start(&shell, &[], columns, rows);
         terminal.wait_for("Ask pixir");
         terminal.wait_that("says what is missing", |screen| {
-            ["No model is connected", "ANTHROPIC_API_KEY", "Paste a key", "Watch the demo"].iter().all(|text| screen.contains(text))
+            ["No model is connected", "ANTHROPIC_API_KEY", "Paste a key", "Watch the demo"]
+                .iter()
+                .all(|text| screen.contains(text))
         });
         terminal.send("\x03\x03");
         let left = terminal.end();

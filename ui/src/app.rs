@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use pixir_core::event::{SessionId, Severity, Status};
 use pixir_core::provider::Connector;
 use pixir_core::{Code, Error, Event, Handle, Harness, Input, Live, Result, Watch};
@@ -105,6 +106,8 @@ pub(crate) struct App {
     theme_error: Option<String>,
     replay: Option<ReplayOptions>,
     settings: Arc<dyn SettingsStore>,
+    /// Held while a setting is saved, because that reads the file and replaces it.
+    saving: Arc<Mutex<()>>,
     connector: Option<Arc<Connector>>,
     demo: Demo,
     connect: Connect,
@@ -194,6 +197,7 @@ impl App {
             connector,
             demo,
             connect,
+            saving: Arc::default(),
             attempt: Attempt::default(),
             wants_demo: false,
             done: false,
@@ -229,7 +233,7 @@ impl App {
                 | Effect::ListThemes
                 | Effect::LoadSettings
                 | Effect::ReadBranch
-                | Effect::SaveSetting { .. }
+                | Effect::SaveSettings(..)
                 | Effect::SetTheme(_)
                 | Effect::RestoreTheme(_)
                 | Effect::Quit => false,
@@ -272,7 +276,7 @@ impl App {
                 }
                 Effect::LoadModels => self.load_models(),
                 Effect::LoadSettings => self.load_settings(),
-                Effect::SaveSetting { key, value, place } => self.save_setting(key, value, place),
+                Effect::SaveSettings(settings, place) => self.save_settings(settings, place),
                 Effect::Connect(order) => self.order(order),
                 Effect::LoadSkills => self.load_skills(),
                 Effect::LoadOffers => self.load_offers(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pixir_core::layers::{Settings, Source};
 use pixir_core::provider::{Account, Connector, LocalServer, NewProvider, Offered, key};
 use pixir_core::store::Summary;
-use pixir_core::{Harness, Result};
+use pixir_core::{Code, Harness, Result};
 use tokio::sync::oneshot;
 
 use super::App;
@@ -68,19 +68,29 @@ impl App {
         self.spawn_blocking(move || BackgroundEvent::Connecting(Connecting::Settings(settings.read())));
     }
 
-    pub(super) fn save_setting(&mut self, key: String, value: String, place: SavePlace) {
-        let settings = Arc::clone(&self.settings);
+    /// Saves settings in a file, and reports the last one, or the first that failed.
+    pub(super) fn save_settings(&mut self, changed: Vec<(String, String)>, place: SavePlace) {
+        let (settings, saving) = (Arc::clone(&self.settings), Arc::clone(&self.saving));
         self.spawn_blocking(move || {
-            let saved = settings.save(&key, &value, place).map(|path| {
-                let own = match place {
-                    SavePlace::User => Source::User,
-                    SavePlace::Project => Source::Project,
-                };
-                let all = settings.read().map(|it| it.all()).unwrap_or_default();
-                let other = all.into_iter().find(|it| it.key == key && it.source > own);
-                (path, other.map(|it| it.from))
-            });
-            BackgroundEvent::Connecting(Connecting::Saved { key, saved })
+            let _alone = saving.lock();
+            let mut report =
+                (String::new(), Err(pixir_core::Error::new(Code::Usage, "nothing to save", "name a setting")));
+            for (key, value) in changed {
+                let saved = settings.save(&key, &value, place);
+                let has_failed = saved.is_err();
+                report = (key, saved);
+                if has_failed {
+                    break;
+                }
+            }
+            let (key, saved) = report;
+            let own = match place {
+                SavePlace::User => Source::User,
+                SavePlace::Project => Source::Project,
+            };
+            let all = settings.read().map(|it| it.all()).unwrap_or_default();
+            let stronger = all.into_iter().find(|it| it.key == key && it.source > own).map(|it| it.from);
+            BackgroundEvent::Connecting(Connecting::Saved { key, saved: saved.map(|path| (path, stronger)) })
         });
     }
 

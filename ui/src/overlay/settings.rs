@@ -112,7 +112,8 @@ impl SettingsView {
             shown.sort_by_key(|at| {
                 let row = &self.rows[*at];
                 let (title, key) = (row.title.to_lowercase(), &row.key);
-                (!title.starts_with(&letters), !(title.contains(&letters) || key.contains(&letters)))
+                let is_it = title == letters || *key == letters;
+                (!is_it, !title.starts_with(&letters), !(title.contains(&letters) || key.contains(&letters)))
             });
         }
         shown

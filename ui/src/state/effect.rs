@@ -42,11 +42,8 @@ pub(crate) enum Effect {
     LoadModels,
     /// Read every setting and where it comes from.
     LoadSettings,
-    SaveSetting {
-        key: String,
-        value: String,
-        place: SavePlace,
-    },
+    /// Save settings, by their keys, in this order.
+    SaveSettings(Vec<(String, String)>, SavePlace),
     /// A step of connecting a model.
     Connect(Order),
     LoadSkills,

@@ -189,7 +189,7 @@ pub(super) fn change(state: &mut State, key: &str, value: &str, save: SaveFor) -
         SaveFor::You => Some(SavePlace::User),
         SaveFor::Project => Some(SavePlace::Project),
     };
-    effects.extend(place.map(|place| Effect::SaveSetting { key: key.to_owned(), value: value.to_owned(), place }));
+    effects.extend(place.map(|place| Effect::SaveSettings(vec![(key.to_owned(), value.to_owned())], place)));
     effects.push(Effect::LoadSettings);
     effects
 }
@@ -248,13 +248,7 @@ fn apply(state: &mut State, key: &str, value: &str) -> Result<Vec<Effect>, Error
 }
 
 /// Lets a model answer, and saves it and its effort where the user wants it.
-pub(super) fn choose_model(
-    state: &mut State,
-    provider: String,
-    model: String,
-    effort: Option<String>,
-    save: SaveFor,
-) -> Vec<Effect> {
+pub(super) fn choose_model(provider: String, model: String, effort: Option<String>, save: SaveFor) -> Vec<Effect> {
     let name = format!("{provider}/{model}");
     let change = SettingsChange {
         provider: Some(provider),
@@ -268,11 +262,8 @@ pub(super) fn choose_model(
         SaveFor::You => SavePlace::User,
         SaveFor::Project => SavePlace::Project,
     };
-    if let Some(effort) = effort {
-        effects.push(Effect::SaveSetting { key: "effort".to_owned(), value: effort, place });
-    }
-    effects.push(Effect::SaveSetting { key: "model".to_owned(), value: name, place });
-    state.say("saving…");
+    let effort = effort.map(|effort| ("effort".to_owned(), effort));
+    effects.push(Effect::SaveSettings(effort.into_iter().chain([("model".to_owned(), name)]).collect(), place));
     effects
 }
 

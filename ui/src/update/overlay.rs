@@ -22,7 +22,7 @@ pub(super) fn fulfil(state: &mut State, request: Request) -> Vec<Effect> {
         Request::RestoreTheme(name) => vec![Effect::RestoreTheme(name)],
         Request::Change { key, value, save } => configure::change(state, &key, &value, save),
         Request::ChooseModel { provider, model, effort, save } => {
-            configure::choose_model(state, provider, model, effort, save)
+            configure::choose_model(provider, model, effort, save)
         }
         Request::Connect(order) => vec![Effect::Connect(order)],
         Request::ShowCell(cell) => {
