@@ -1,18 +1,22 @@
 //! Launches the terminal Presenter, and prints the answer and the resume command when it ends.
 
 use std::io::IsTerminal as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use pixir_core::event::SessionId;
 use pixir_core::provider::demo;
 use pixir_core::{Code, Error, Handle, Harness, Result};
 use pixir_ui::theme::{Background, Depth};
 use pixir_ui::{
-    Clipboards, ComposerKeys, ComposerOptions, ExitSummary, Launch, LookOptions, Motion, MouseOwner, ReplayOptions,
-    ScreenMode, ScreenOptions, Start,
+    Check, Clipboards, ComposerKeys, ComposerOptions, ExitSummary, ExportFormat, Launch, LookOptions, Motion,
+    MouseOwner, Program, ReplayOptions, ScreenMode, ScreenOptions, Start,
 };
 
 use crate::cli::{Attendance, Cli, block_on};
+use crate::commands::doctor;
+use crate::commands::sessions::export;
 use crate::output::{chatter, clean};
 
 /// Which Session to open.
@@ -111,7 +115,26 @@ pub(crate) fn launch(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<L
         start: Start { skill: cli.options.skill.clone(), prompt, replay: None },
         connect: Box::new(move || Box::pin(async move { context.harness(&folder, Attendance::Attended).await })),
         open: Box::new(move |harness| open.open_attended(harness)),
+        program: program(cli),
     })
+}
+
+/// What this program does for the interface.
+fn program(cli: &Cli) -> Program {
+    let context = cli.clone();
+    let examine = move || -> BoxFuture<'static, Vec<Check>> {
+        let cli = context.clone();
+        Box::pin(async move { doctor::checks(&cli).await })
+    };
+    let write = |harness: &Harness, id: &SessionId, format: ExportFormat, file: &Path| {
+        export::to_file(harness, &harness.place(id), format, file)
+    };
+    Program {
+        log: Some(cli.log_file()),
+        home: cli.environment.variable("HOME").map(PathBuf::from),
+        examine: Some(Arc::new(examine)),
+        export: Some(Arc::new(write)),
+    }
 }
 
 /// Opens the terminal interface.

@@ -222,6 +222,7 @@ fn launch(folder: &TempDir, script: Script) -> Launch {
         start: pixir_ui::Start::default(),
         connect: Box::new(move || Box::pin(async move { harness })),
         open: Box::new(Harness::start),
+        program: pixir_ui::Program::default(),
     }
 }
 

@@ -24,9 +24,11 @@ pub mod theme; // colours by meaning
 
 pub use app::clipboard::Clipboards;
 pub use app::{
-    ComposerKeys, ComposerOptions, ExitAnswer, ExitSummary, Launch, LookOptions, Motion, Opener, ScreenOptions, Start,
-    run,
+    ComposerKeys, ComposerOptions, Examine, ExitAnswer, ExitSummary, Export, Launch, LookOptions, Motion, Opener,
+    Program, ScreenOptions, Start, run,
 };
 pub use input::action::reference;
+pub use input::argument::ExportFormat;
+pub use render::report::{Check, Grade};
 pub use terminal::{MouseOwner, Screen, ScreenMode, print_after};
 pub use transcript::replay::{Playback, ReplayOptions};

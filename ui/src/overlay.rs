@@ -8,16 +8,18 @@ use pixir_core::event::{JobState, RestorePreview};
 use pixir_core::history::History;
 use pixir_core::input::RestoreOptions;
 use pixir_core::rule::SavedRule;
+use pixir_core::search::{Found, Said};
 use pixir_core::store::Summary;
 use pixir_core::{Decision, Input, Skill};
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::widgets::{Block, BorderType};
 
-use crate::input::action::{Action, Scope};
+use crate::input::action::{Action, ActionSpec, Scope};
 use crate::input::keymap::Keymap;
 use crate::render::context::LayoutKey;
 use crate::render::highlight::Highlighter;
+use crate::render::report::Check;
 use crate::render::text::width;
 use crate::terminal::canvas::Canvas;
 use crate::terminal::key::KeyEvent;
@@ -30,12 +32,16 @@ pub(crate) mod diff; // the changes of the Turn and the Session
 pub(crate) mod form; // questions of the model
 pub(crate) mod help; // keys and commands
 pub(crate) mod jobs; // background jobs
+pub(crate) mod log; // the end of pixir's own log file
 pub(crate) mod narrow; // lists that are filtered by typing
 pub(crate) mod outline; // the conversation, turn by turn
 pub(crate) mod palette; // actions by name
 pub(crate) mod permissions; // mode, rules, decisions
 pub(crate) mod picker; // sessions, models, skills, settings
+pub(crate) mod report; // status, usage, plan, checks
 pub(crate) mod restore; // the preview of a restore
+mod panes; // a list beside its preview
+pub(crate) mod sessions; // the stored Sessions
 pub(crate) mod tree; // turns and branches
 pub(crate) mod trust; // what the workspace brings along
 
@@ -46,11 +52,14 @@ use diff::DiffView;
 use form::FormView;
 use help::HelpView;
 use jobs::JobsView;
+use log::{LogTail, LogView};
 use outline::Outline;
 use palette::Palette;
 use permissions::PermissionsView;
 use picker::Picker;
+use report::ReportView;
 use restore::RestoreView;
+use sessions::SessionList;
 use tree::{PendingMove, TreeView};
 use trust::TrustView;
 
@@ -64,11 +73,14 @@ pub(crate) enum Overlay {
     Form(FormView),
     Help(HelpView),
     Jobs(JobsView),
+    Log(LogView),
     Outline(Outline),
     Palette(Palette),
     Permissions(PermissionsView),
     Picker(Picker),
+    Report(ReportView),
     Restore(RestoreView),
+    Sessions(SessionList),
     Tree(TreeView),
     Trust(TrustView),
 }
@@ -100,17 +112,18 @@ pub(crate) enum Request {
     Command(String),
     /// Send these Inputs, in this order.
     Send(Vec<Input>),
-    Perform(Action),
+    /// Carry out an action that the user has looked up, which counts as a use of it.
+    Use(&'static ActionSpec),
+    /// Work on stored Sessions, in this order.
+    Stored(Vec<sessions::Work>),
+    /// Find files that match these letters.
+    FindFiles(String),
+    /// Mention a file in the draft.
+    Mention(String),
     /// Decide about the call that waits for it.
-    Decide {
-        call_id: String,
-        decision: Decision,
-    },
+    Decide { call_id: String, decision: Decision },
     /// Put a command into the composer for the user to complete, with a hint in the status line.
-    Complete {
-        draft: String,
-        hint: Option<&'static str>,
-    },
+    Complete { draft: String, hint: Option<&'static str> },
     /// Go back to this theme after a preview of others.
     RestoreTheme(String),
     /// Show this cell of the transcript.
@@ -134,6 +147,23 @@ pub(crate) enum Notification<'a> {
         current: Option<&'a str>,
         forks_of: Option<&'a str>,
     },
+    /// The stored Sessions that were asked for; `current` is open.
+    StoredSessions {
+        all: &'a [Summary],
+        current: Option<&'a str>,
+    },
+    /// The words that are searched are in this Session.
+    SessionFound {
+        id: &'a str,
+        found: &'a Found,
+    },
+    /// All Sessions are searched.
+    SearchEnded,
+    /// The last messages of a Session.
+    SessionPreview {
+        id: &'a str,
+        said: &'a [Said],
+    },
     Models {
         all: &'a [String],
         current: &'a str,
@@ -144,6 +174,15 @@ pub(crate) enum Notification<'a> {
         session: &'a [FileDiff],
     },
     Jobs(&'a [JobState]),
+    /// The files that match these letters.
+    Files {
+        letters: &'a str,
+        found: &'a [String],
+    },
+    /// The end of the log file.
+    Log(&'a LogTail),
+    /// The checks of this machine.
+    Checks(&'a [Check]),
     /// The rules in force, and what could not be read.
     Rules {
         rules: &'a [SavedRule],
@@ -185,11 +224,14 @@ macro_rules! each {
             Overlay::Form($it) => $call,
             Overlay::Help($it) => $call,
             Overlay::Jobs($it) => $call,
+            Overlay::Log($it) => $call,
             Overlay::Outline($it) => $call,
             Overlay::Palette($it) => $call,
             Overlay::Permissions($it) => $call,
             Overlay::Picker($it) => $call,
+            Overlay::Report($it) => $call,
             Overlay::Restore($it) => $call,
+            Overlay::Sessions($it) => $call,
             Overlay::Tree($it) => $call,
             Overlay::Trust($it) => $call,
         }
@@ -207,11 +249,14 @@ impl Overlay {
             Overlay::Form(_) => "Question of the model",
             Overlay::Help(_) => "Help",
             Overlay::Jobs(_) => "Background jobs",
+            Overlay::Log(_) => "Log",
             Overlay::Outline(_) => "Outline",
             Overlay::Palette(_) => "Palette",
             Overlay::Permissions(_) => "Permissions",
             Overlay::Picker(picker) => picker.kind().title(),
+            Overlay::Report(it) => it.title(),
             Overlay::Restore(_) => "Files to restore",
+            Overlay::Sessions(_) => "Sessions",
             Overlay::Tree(_) => "Tree",
             Overlay::Trust(_) => "What this workspace brings along",
         }
@@ -223,16 +268,19 @@ impl Overlay {
             Overlay::Always(_) => &[Scope::Rule, Scope::Overlay],
             Overlay::Diff(_) => &[Scope::Diff, Scope::Overlay],
             Overlay::Form(_) => &[Scope::Form, Scope::Overlay],
+            Overlay::Help(_) => &[Scope::Help, Scope::Overlay],
             Overlay::Jobs(_) => &[Scope::Jobs, Scope::Overlay],
+            Overlay::Log(_) => &[Scope::Log, Scope::Overlay],
             Overlay::Permissions(_) => &[Scope::Permissions, Scope::Overlay],
             Overlay::Restore(_) => &[Scope::Restore, Scope::Overlay],
+            Overlay::Sessions(_) => &[Scope::Sessions, Scope::Overlay],
             Overlay::Tree(_) => &[Scope::Tree, Scope::Overlay],
             Overlay::Approval(_)
             | Overlay::Compaction(_)
-            | Overlay::Help(_)
             | Overlay::Outline(_)
             | Overlay::Palette(_)
             | Overlay::Picker(_)
+            | Overlay::Report(_)
             | Overlay::Trust(_) => &[Scope::Overlay],
         }
     }
@@ -240,8 +288,9 @@ impl Overlay {
     /// A field takes what the user types, so letters trigger no action.
     pub(crate) fn is_typing(&self) -> bool {
         match self {
-            Overlay::Form(_) | Overlay::Help(_) | Overlay::Palette(_) | Overlay::Picker(_) => true,
+            Overlay::Form(_) | Overlay::Help(_) | Overlay::Log(_) | Overlay::Palette(_) | Overlay::Picker(_) => true,
             Overlay::Always(it) => it.is_typing(),
+            Overlay::Sessions(it) => it.is_typing(),
             Overlay::Tree(it) => it.is_typing(),
             Overlay::Approval(_)
             | Overlay::Compaction(_)
@@ -249,6 +298,7 @@ impl Overlay {
             | Overlay::Jobs(_)
             | Overlay::Outline(_)
             | Overlay::Permissions(_)
+            | Overlay::Report(_)
             | Overlay::Restore(_)
             | Overlay::Trust(_) => false,
         }
@@ -261,8 +311,10 @@ impl Overlay {
             Overlay::Always(it) => it.key(key),
             Overlay::Form(it) => it.key(key),
             Overlay::Help(it) => it.key(key),
+            Overlay::Log(it) => it.key(key),
             Overlay::Palette(it) => it.key(key),
             Overlay::Picker(it) => it.key(key),
+            Overlay::Sessions(it) => it.key(key),
             Overlay::Tree(it) => it.key(key),
             Overlay::Approval(_)
             | Overlay::Compaction(_)
@@ -270,6 +322,7 @@ impl Overlay {
             | Overlay::Jobs(_)
             | Overlay::Outline(_)
             | Overlay::Permissions(_)
+            | Overlay::Report(_)
             | Overlay::Restore(_)
             | Overlay::Trust(_) => None,
         }
@@ -294,8 +347,12 @@ impl Overlay {
         match self {
             Overlay::Diff(it) => it.notify(notification),
             Overlay::Jobs(it) => it.notify(notification),
+            Overlay::Log(it) => it.notify(notification),
+            Overlay::Palette(it) => it.notify(notification),
+            Overlay::Report(it) => it.notify(notification),
             Overlay::Permissions(it) => it.notify(notification),
             Overlay::Picker(it) => it.notify(notification),
+            Overlay::Sessions(it) => it.notify(notification),
             Overlay::Tree(it) => it.notify(notification),
             Overlay::Always(_)
             | Overlay::Approval(_)
@@ -303,7 +360,6 @@ impl Overlay {
             | Overlay::Form(_)
             | Overlay::Help(_)
             | Overlay::Outline(_)
-            | Overlay::Palette(_)
             | Overlay::Restore(_)
             | Overlay::Trust(_) => {}
         }
@@ -319,11 +375,14 @@ impl Overlay {
             | Overlay::Diff(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
+            | Overlay::Log(_)
             | Overlay::Outline(_)
             | Overlay::Palette(_)
             | Overlay::Permissions(_)
             | Overlay::Picker(_)
+            | Overlay::Report(_)
             | Overlay::Restore(_)
+            | Overlay::Sessions(_)
             | Overlay::Tree(_)
             | Overlay::Trust(_) => None,
         }
@@ -358,9 +417,12 @@ impl Overlay {
             | Overlay::Diff(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
+            | Overlay::Log(_)
             | Overlay::Outline(_)
             | Overlay::Palette(_)
             | Overlay::Permissions(_)
+            | Overlay::Report(_)
+            | Overlay::Sessions(_)
             | Overlay::Tree(_) => None,
         }
     }
@@ -375,10 +437,13 @@ impl Overlay {
             | Overlay::Diff(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
+            | Overlay::Log(_)
             | Overlay::Outline(_)
             | Overlay::Palette(_)
             | Overlay::Permissions(_)
             | Overlay::Picker(_)
+            | Overlay::Report(_)
+            | Overlay::Sessions(_)
             | Overlay::Tree(_) => false,
         }
     }

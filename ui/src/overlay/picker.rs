@@ -1,9 +1,8 @@
-//! Lists to choose from: Sessions, models, skills, settings. Each row has the slash command that it stands for.
+//! Lists to choose from: models, skills, settings. Each row has the slash command that it stands for.
 
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::terminal::key::KeyEvent;
 use pixir_core::event::{Mode, Toolset};
-use pixir_core::store::Summary;
 use pixir_core::{Effort, Skill};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -24,7 +23,6 @@ struct Row {
 /// What a list shows. Rows that arrive late are for the list of their kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    Sessions,
     Models,
     Skills,
     Modes,
@@ -36,7 +34,6 @@ pub(crate) enum Kind {
 impl Kind {
     pub(super) fn title(self) -> &'static str {
         match self {
-            Kind::Sessions => "Sessions",
             Kind::Models => "Models",
             Kind::Skills => "Skills",
             Kind::Modes => "Mode",
@@ -131,19 +128,6 @@ impl Picker {
         }
     }
 
-    fn sessions(&mut self, sessions: &[Summary], current: Option<&str>) {
-        self.empty = "no other session in this workspace yet";
-        self.rows = sessions
-            .iter()
-            .filter(|s| Some(s.id.as_str()) != current)
-            .map(|s| Row {
-                label: s.title().to_owned(),
-                detail: format!("{}  {}", s.last_minute(), s.id),
-                command: format!("/resume {}", s.id),
-            })
-            .collect();
-    }
-
     fn models(&mut self, models: &[String], current: &str) {
         self.empty = "no provider answers; `pixir doctor` shows why";
         self.rows = models
@@ -206,7 +190,6 @@ impl Picker {
 
     pub(crate) fn notify(&mut self, notification: Notification<'_>) {
         match (self.kind, notification) {
-            (Kind::Sessions, Notification::Sessions { all, current, forks_of: None }) => self.sessions(all, current),
             (Kind::Models, Notification::Models { all, current }) => self.models(all, current),
             (Kind::Skills, Notification::Skills(all)) => self.skills(all),
             (_, _) => {}

@@ -10,6 +10,8 @@ use pixir_core::{Error, Tier};
 #[derive(Debug)]
 pub(crate) struct SessionFacts {
     pub(crate) workspace: PathBuf,
+    /// Other places that matter to the user, by name.
+    pub(crate) places: Vec<(&'static str, PathBuf)>,
     /// The git branch of the workspace.
     pub(crate) branch: Option<String>,
     pub(crate) connection: Connection,
@@ -34,6 +36,7 @@ impl SessionFacts {
     pub(super) fn new(workspace: PathBuf) -> SessionFacts {
         SessionFacts {
             workspace,
+            places: Vec::new(),
             branch: None,
             connection: Connection::Starting,
             id: None,

@@ -5,7 +5,7 @@ use ratatui::style::Style;
 use ratatui::text::Line;
 
 use super::transcript::welcome_lines;
-use super::{Foot, draw_completions};
+use super::{Foot, completions};
 use crate::input::action::Action;
 use crate::render::text::Row;
 use crate::state::{Announced, Connection, State, text_columns};
@@ -75,7 +75,7 @@ pub(super) fn draw(
     }
     foot.move_to(above);
     foot.draw(state, open);
-    draw_completions(state, open, foot.composer);
+    completions::draw(state, open, foot.composer);
     state.overlays_drawn();
     until == end
 }
