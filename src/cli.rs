@@ -111,6 +111,11 @@ impl Cli {
         diagnostics::start(&self.environment);
     }
 
+    /// The log file of the program itself.
+    pub(crate) fn log_file(&self) -> PathBuf {
+        diagnostics::path(&self.environment)
+    }
+
     /// From now on panics are appended to that log, and printed nowhere.
     pub(crate) fn note_panics(&self) {
         diagnostics::note_panics(&self.environment);

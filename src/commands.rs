@@ -9,7 +9,7 @@ mod auth; // stored keys
 mod config; // settings, and where each comes from
 pub(crate) mod demo; // the embedded task in a temporary workspace
 mod diagnose; // problems of a Session, and their fixes
-mod doctor; // checks of this machine
+pub(crate) mod doctor; // checks of this machine
 mod compact; // the older part of a conversation replaced by a summary
 mod fork; // a new Session from an entry of another
 mod gc; // deletion of unreferenced data
@@ -23,7 +23,7 @@ mod restore; // undo and redo
 mod resume; // continue a Session
 mod run; // a line of the run language
 mod schema; // the machine-readable contract
-mod sessions; // Sessions that are not open
+pub(crate) mod sessions; // Sessions that are not open
 mod skills; // instructions for certain kinds of work
 mod themes; // colours and their contrast
 mod tools; // the tools of models, without a model

@@ -4,18 +4,21 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use pixir_core::event::SessionId;
 use pixir_core::layers::Settings;
 use pixir_core::provider::{Connector, demo};
 use pixir_core::{Code, Error, Handle, Harness, ProjectFile, Result, edit};
 use pixir_ui::theme::{Background, Depth};
 use pixir_ui::{
-    Clipboards, ComposerKeys, ComposerOptions, Connect, Demo, ExitSummary, Launch, LookOptions, Motion, MouseOwner,
-    ReplayOptions, SavePlace, ScreenMode, ScreenOptions, SettingsStore, Start,
+    Check, Clipboards, ComposerKeys, ComposerOptions, Connect, Demo, ExitSummary, ExportFormat, Launch, LookOptions,
+    Motion, MouseOwner, Program, ReplayOptions, SavePlace, ScreenMode, ScreenOptions, SettingsStore, Start,
 };
 
 use crate::cli::{Attendance, Cli, block_on};
 use crate::commands::demo::Audience;
+use crate::commands::doctor;
+use crate::commands::sessions::export;
 use crate::output::{chatter, clean};
 
 /// Which Session to open.
@@ -100,7 +103,6 @@ pub(crate) fn launch(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<L
     let connector = Connector::new(config.clone(), cli.environment.clone());
     Ok(Launch {
         workspace,
-        home: cli.environment.variable("HOME").map(Into::into),
         look: LookOptions {
             theme: theme(cli)?,
             themes_folder: cli.themes_folder(),
@@ -143,7 +145,26 @@ pub(crate) fn launch(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<L
             Box::pin(async move { context.harness(&folder, Attendance::Attended).await })
         }),
         open: Box::new(move |harness| open.open_attended(harness)),
+        program: program(cli),
     })
+}
+
+/// What this program does for the interface.
+fn program(cli: &Cli) -> Program {
+    let context = cli.clone();
+    let examine = move || -> BoxFuture<'static, Vec<Check>> {
+        let cli = context.clone();
+        Box::pin(async move { doctor::checks(&cli).await })
+    };
+    let write = |harness: &Harness, id: &SessionId, format: ExportFormat, file: &Path| {
+        export::to_file(harness, &harness.place(id), format, file)
+    };
+    Program {
+        log: Some(cli.log_file()),
+        home: cli.environment.variable("HOME").map(PathBuf::from),
+        examine: Some(Arc::new(examine)),
+        export: Some(Arc::new(write)),
+    }
 }
 
 /// Opens the terminal interface.

@@ -252,6 +252,7 @@ fn launch(folder: &TempDir, script: Script) -> Launch {
             Box::pin(async move { harness })
         }),
         open: Box::new(Harness::start),
+        program: pixir_ui::Program::default(),
     }
 }
 

@@ -95,6 +95,7 @@ mod stories {
     mod repositories; // hostile repositories: nothing of them runs
     mod approval_text; // what the user approves is visible and is what runs
     mod approvals; // the card, the keys that decide, the scope of a decision
+    mod commands; // slash commands: effects, completion, availability
     mod composer; // editing the prompt, completion, vim
     mod drafts; // saved, restored, set aside
     mod find; // searching the transcript

@@ -52,7 +52,7 @@ pub use session::watch::Watch;
 pub use session::{Budget, CompactionOptions, Handle, Limits, Options};
 
 // Sessions at rest.
-pub use maintenance::{archive, diagnose, inspect};
+pub use maintenance::{archive, diagnose, inspect, search};
 pub use storage::{blobs::Blobs, log, rules as saved_rules, store, trust::TrustDecision};
 
 // What a Log means.

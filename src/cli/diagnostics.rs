@@ -41,7 +41,7 @@ pub(super) fn note_panics(environment: &Environment) {
     }));
 }
 
-fn path(environment: &Environment) -> PathBuf {
+pub(super) fn path(environment: &Environment) -> PathBuf {
     environment.home.join("log").join("pixir.log")
 }
 

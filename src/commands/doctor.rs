@@ -9,6 +9,7 @@ use clap::Args;
 use pixir_core::credentials::Vault;
 use pixir_core::provider::{PRESETS, Providers};
 use pixir_core::{Code, Result, Tier, working_tier};
+use pixir_ui::Check;
 use serde_json::json;
 
 use crate::cli::{Cli, block_on};
@@ -53,6 +54,22 @@ pub(super) fn run(cli: &Cli, args: &DoctorArgs) -> Result<u8> {
         let findings = examine(cli, args).await;
         Ok(report(&findings, &cli.output))
     })
+}
+
+/// The same checks for the interface.
+pub(crate) async fn checks(cli: &Cli) -> Vec<Check> {
+    let findings = examine(cli, &DoctorArgs { online: false }).await;
+    let check = |it: Finding| Check {
+        name: it.name.to_owned(),
+        grade: match it.grade {
+            Grade::Pass => pixir_ui::Grade::Pass,
+            Grade::Warn => pixir_ui::Grade::Warn,
+            Grade::Fail => pixir_ui::Grade::Fail,
+        },
+        message: it.message,
+        fix: it.fix,
+    };
+    findings.into_iter().map(check).collect()
 }
 
 async fn examine(cli: &Cli, args: &DoctorArgs) -> Vec<Finding> {

@@ -7,7 +7,7 @@ use pixir_core::{Code, Error, Result};
 use crate::cli::Cli;
 
 mod delete;
-mod export;
+pub(crate) mod export;
 mod import;
 mod list;
 mod relocate;

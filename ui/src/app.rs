@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -26,16 +27,21 @@ use crate::update::{self, events, settings};
 
 mod background; // background tasks and their results
 pub(crate) mod clipboard; // copied text, pasted images
+mod doors; // checks, the log file, exports
 mod editor; // the user's own editor
 mod connecting; // Providers that the user connects; settings that are read and saved
 mod farewell; // the last answer, for the main screen
 mod launch; // everything that the interface needs to start
+mod log_tail; // the end of pixir's own log file
+mod opening; // another Session in place of this one
 mod presence; // window title, progress, notifications
+mod program; // what the program around the interface does for it
 mod run; // the loop on the real terminal
+mod stored; // stored Sessions: listed, searched, renamed, deleted
 mod saved_draft; // the draft on disk, for after a crash
 mod themes; // the user's theme files
 
-use background::{BackgroundEvent, FailedTask};
+use background::BackgroundEvent;
 use clipboard::Clipboards;
 use connecting::Attempt;
 use editor::Editing;
@@ -44,6 +50,7 @@ pub use launch::{
     ComposerKeys, ComposerOptions, Connect, Demo, Launch, LookOptions, Motion, Opener, ScreenOptions, SettingsStore,
     Start,
 };
+pub use program::{Examine, Export, Program};
 pub use run::run;
 use saved_draft::SavedDraft;
 
@@ -102,6 +109,11 @@ pub(crate) struct App {
     pub(crate) signals: Vec<String>,
     clipboards: Clipboards,
     themes_folder: Option<PathBuf>,
+    program: Program,
+    /// The size of the log file when it was last read, bytes.
+    log_bytes: u64,
+    /// The number of the search in stored Sessions; an older one stops.
+    stored_search: Arc<AtomicU64>,
     /// Why the current theme cannot be loaded any more.
     theme_error: Option<String>,
     replay: Option<ReplayOptions>,
@@ -125,7 +137,6 @@ impl App {
     pub(crate) fn new(launch: Launch) -> Result<App> {
         let Launch {
             workspace,
-            home,
             look,
             screen,
             composer,
@@ -137,6 +148,7 @@ impl App {
             demo,
             connect,
             open,
+            program,
         } = launch;
         let theme = Theme::load(&look.theme, look.themes_folder.as_deref(), look.depth, look.background)?;
         let (sender, results) = mpsc::unbounded_channel();
@@ -144,7 +156,7 @@ impl App {
         let highlighter = Highlighter::new(move || drop(coloured.send(BackgroundEvent::Coloured)));
         let keymap = Keymap::new(&keys)?;
         let mut state = State::new(workspace, theme, look.depth, highlighter, keymap);
-        state.session.home = home;
+        state.session.home = program.home.clone();
         state.terminal.mouse_owner = screen.mouse;
         if composer.keys == ComposerKeys::Vim {
             state.composer.with_vim();
@@ -160,6 +172,7 @@ impl App {
             state.look.hint_for_inline(&state.keys.map);
         }
         (state.look.theme_name, state.look.background) = (look.theme, look.background);
+        state.session.places = program.log.iter().map(|path| ("log", path.clone())).collect();
         let skill = start
             .skill
             .map(|name| Effect::Send(Input::ActivateSkill { name, args: String::new(), attachments: Vec::new() }));
@@ -191,6 +204,9 @@ impl App {
             signals: Vec::new(),
             clipboards,
             themes_folder: look.themes_folder,
+            program,
+            log_bytes: 0,
+            stored_search: Arc::default(),
             theme_error: None,
             replay: start.replay,
             settings,
@@ -222,12 +238,19 @@ impl App {
                 | Effect::LoadSessions { .. }
                 | Effect::LoadModels
                 | Effect::LoadSkills
+                | Effect::LoadCandidates(_)
+                | Effect::Stored(_)
                 | Effect::LoadOffers => true,
                 Effect::Send(_)
                 | Effect::Deliver { .. }
                 | Effect::Find { .. }
                 | Effect::FindFiles(_)
                 | Effect::Edit
+                | Effect::Examine
+                | Effect::OpenPalette
+                | Effect::ReadLog
+                | Effect::AddFolder { .. }
+                | Effect::Export { .. }
                 | Effect::Copy(_)
                 | Effect::Connect(_)
                 | Effect::ListThemes
@@ -238,8 +261,10 @@ impl App {
                 | Effect::RestoreTheme(_)
                 | Effect::Quit => false,
             };
-            let is_for_session =
-                matches!(effect, Effect::Send(_) | Effect::Deliver { .. } | Effect::Open(_) | Effect::OpenNew);
+            let is_for_session = matches!(
+                effect,
+                Effect::Send(_) | Effect::Deliver { .. } | Effect::Open(_) | Effect::OpenNew | Effect::AddFolder { .. }
+            );
             if self.state.replay.is_some() && is_for_session {
                 self.state.say("this is a replay; `pixir resume` continues the session");
                 continue;
@@ -262,7 +287,7 @@ impl App {
                     self.until_open.push_back(effect);
                 }
                 Effect::Deliver { input, mentions } => self.deliver(input, mentions),
-                Effect::AttachFile { path, pasted } => self.attach_file(path, pasted),
+                Effect::AttachFile { path, pasted } => self.attach_file(self.typed_path(path), pasted),
                 Effect::AttachClipboard => self.attach_clipboard(),
                 Effect::OpenNew => self.reopen(|harness| harness.start()).await,
                 Effect::Open(id) => self.reopen(move |harness| harness.resume_or_read(&id)).await,
@@ -279,6 +304,17 @@ impl App {
                 Effect::SaveSettings(settings, place) => self.save_settings(settings, place),
                 Effect::Connect(order) => self.order(order),
                 Effect::LoadSkills => self.load_skills(),
+                Effect::LoadCandidates(argument) => self.load_candidates(argument),
+                Effect::OpenPalette => {
+                    self.state.uses.load(self.saved_uses());
+                    let effects = update::read::palette(&mut self.state);
+                    Box::pin(self.perform(effects)).await;
+                }
+                Effect::Stored(work) => self.work_on_stored(work).await,
+                Effect::Examine => self.examine(),
+                Effect::ReadLog => self.read_log(),
+                Effect::AddFolder { path, holds } => self.add_folder(&path, holds).await,
+                Effect::Export { format, file } => self.export(format, file.as_deref()),
                 Effect::LoadOffers => self.load_offers(),
                 Effect::Find { number, text } => {
                     let hay = find::haystack(&self.state.transcript, &self.state.look.more.remedies);
@@ -306,6 +342,7 @@ impl App {
 
     /// Saves the draft and the reading position next to the Log, in a small file that is replaced as a whole.
     pub(crate) fn save_draft(&mut self) {
+        self.save_uses();
         let (Some(harness), Some(id), false) = (&self.harness, &self.state.session.id, self.state.session.read_only)
         else {
             return;
@@ -349,56 +386,6 @@ impl App {
                 None => return,
             }
         }
-    }
-
-    /// Closes this Session and opens another. If that fails, opens this one again and shows the error.
-    async fn reopen(&mut self, open: impl FnOnce(&Harness) -> Result<Handle> + Send + 'static) {
-        let Some(harness) = self.harness.clone() else { return };
-        self.save_draft();
-        let before = self.handle.take();
-        self.closing.extend(before.clone());
-        self.watch = None;
-        let again = self.state.session.id.clone();
-        // Before the first Session, an overlay that the user has opened stays.
-        if self.opens_requested > 0 {
-            self.state.clear_session();
-        }
-        self.state.session.can_send = true;
-        self.opens_requested += 1;
-        let number = self.opens_requested;
-        self.spawn_for(FailedTask::Open(number), async move {
-            if let Some(before) = before {
-                before.close().await;
-            }
-            let reading = harness.clone();
-            // Opening a Session reads its whole Log.
-            let read = tokio::task::spawn_blocking(move || match (open(&reading), again) {
-                // An empty Session is deleted when it closes, so it cannot always be resumed.
-                (Err(error), Some(id)) => (reading.resume_or_read(&id).or_else(|_| reading.start()), Some(error)),
-                (opened, _) => (opened, None),
-            });
-            let (opened, instead) = read.await.expect("opening a session does not panic");
-            match opened {
-                Ok(handle) => match handle.watch().await {
-                    Some(watch) => {
-                        let place = harness.place(handle.id());
-                        let is_new = watch.past.entries().iter().all(|entry| !entry.fact.is_conversation());
-                        let abandoned = || if is_new && !watch.now.read_only { harness.abandoned() } else { None };
-                        let draft = place.presenter_state().or_else(abandoned);
-                        BackgroundEvent::Opened { number, handle, watch: Box::new(watch), instead, draft }
-                    }
-                    None => BackgroundEvent::NotOpened {
-                        number,
-                        error: Error::new(
-                            Code::SessionStartFailed,
-                            "the session closed as soon as it was open",
-                            "try again",
-                        ),
-                    },
-                },
-                Err(error) => BackgroundEvent::NotOpened { number, error },
-            }
-        });
     }
 
     /// Opens the draft in the user's own editor, or shows why that is not possible.

@@ -9,6 +9,7 @@ use tui_textarea::{AtomicRange, CursorMove, CursorRenderMode, TextArea, WrapMode
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
+use crate::input::argument::{Argument, Candidate};
 use crate::input::offer::Offer;
 
 mod atoms; // pastes and images, which the draft shows as markers
@@ -49,12 +50,14 @@ pub(crate) struct Composer {
     pub(crate) past: Past,
     /// A search in earlier prompts; it has the keys.
     pub(crate) past_search: Option<PastSearch>,
-    /// The chosen completion.
-    pub(crate) chosen: usize,
+    /// The completion that the user has moved to.
+    pub(crate) chosen: Option<usize>,
     /// The user has closed the list of completions for this text.
     dismissed: Option<String>,
     /// The files that match the letters after an `@`.
     pub(crate) files: Option<(String, Vec<String>)>,
+    /// What can complete the argument of a command, as last loaded.
+    pub(crate) candidates: Option<(Argument, Vec<Candidate>)>,
     /// Templates and skills by name; `None` until they are read.
     pub(crate) offers: Option<Vec<Offer>>,
 }
@@ -85,9 +88,10 @@ impl Default for Composer {
             between: VecDeque::new(),
             past: Past::default(),
             past_search: None,
-            chosen: 0,
+            chosen: None,
             dismissed: None,
             files: None,
+            candidates: None,
             offers: None,
         }
     }
@@ -129,7 +133,7 @@ impl Composer {
         }
         let text = self.pastes.refold(&clean(text));
         self.replace_selection(&text);
-        self.chosen = 0;
+        self.chosen = None;
         self.atomise();
     }
 
@@ -139,7 +143,7 @@ impl Composer {
         self.past.remember(&text);
         self.area.set_lines(vec![String::new()], (0, 0));
         self.pastes.trim();
-        self.chosen = 0;
+        self.chosen = None;
         if let Some(vim) = &mut self.vim {
             vim.insert();
         }
@@ -230,11 +234,11 @@ impl Composer {
             (false, true) => self.area.cancel_selection(),
             _ => {}
         }
-        self.chosen = 0;
+        self.chosen = None;
     }
 
     fn edited(&mut self) {
-        self.chosen = 0;
+        self.chosen = None;
         self.past.edited();
         self.atomise();
         if self.dismissed.is_some() && self.dismissed.as_deref() != Some(self.shown().as_str()) {
@@ -455,27 +459,6 @@ impl Composer {
     pub(crate) fn mention(&self) -> Option<Mention> {
         let (row, column) = self.area.cursor();
         Mention::at(&self.area.lines()[row], column)
-    }
-
-    /// The completions of the word at the caret, best first.
-    pub(crate) fn completions(&self) -> Vec<Completion> {
-        if self.past.is_browsing() {
-            return Vec::new();
-        }
-        let text = self.shown();
-        if self.dismissed.as_deref() == Some(text.as_str()) {
-            return Vec::new();
-        }
-        if let Some(mention) = self.mention().filter(|_| self.runs().is_none()) {
-            let found = self.files.iter().filter(|(letters, _)| *letters == mention.letters);
-            return found.flat_map(|(_, files)| files.iter().cloned().map(Completion::File)).collect();
-        }
-        match text.strip_prefix('/') {
-            Some(word) if !word.contains([' ', '\n']) => {
-                Completion::of_slash(word, self.offers.as_deref().unwrap_or_default())
-            }
-            _ => Vec::new(),
-        }
     }
 
     /// Replaces the letters after the `@` by a path.

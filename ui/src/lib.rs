@@ -24,10 +24,12 @@ pub mod theme; // colours by meaning
 
 pub use app::clipboard::Clipboards;
 pub use app::{
-    ComposerKeys, ComposerOptions, Connect, Demo, ExitAnswer, ExitSummary, Launch, LookOptions, Motion, Opener,
-    ScreenOptions, SettingsStore, Start, run,
+    ComposerKeys, ComposerOptions, Connect, Demo, Examine, ExitAnswer, ExitSummary, Export, Launch, LookOptions, Motion,
+    Opener, Program, ScreenOptions, SettingsStore, Start, run,
 };
 pub use input::action::reference;
+pub use input::argument::ExportFormat;
 pub use overlay::save_for::SavePlace;
+pub use render::report::{Check, Grade};
 pub use terminal::{MouseOwner, Screen, ScreenMode, print_after};
 pub use transcript::replay::{Playback, ReplayOptions};

@@ -9,16 +9,18 @@ use pixir_core::history::History;
 use pixir_core::input::RestoreOptions;
 use pixir_core::provider::Offered;
 use pixir_core::rule::SavedRule;
+use pixir_core::search::{Found, Said};
 use pixir_core::store::Summary;
 use pixir_core::{Decision, Input, Skill};
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::widgets::{Block, BorderType};
 
-use crate::input::action::{Action, Scope};
+use crate::input::action::{Action, ActionSpec, Scope};
 use crate::input::keymap::Keymap;
 use crate::render::context::LayoutKey;
 use crate::render::highlight::Highlighter;
+use crate::render::report::Check;
 use crate::render::text::width;
 use crate::terminal::canvas::Canvas;
 use crate::terminal::key::KeyEvent;
@@ -33,15 +35,19 @@ pub(crate) mod form; // questions of the model
 pub(crate) mod help; // keys and commands
 pub(crate) mod jobs; // background jobs
 pub(crate) mod models; // the models, and the effort
+pub(crate) mod log; // the end of pixir's own log file
 pub(crate) mod narrow; // lists that are filtered by typing
 pub(crate) mod outline; // the conversation, turn by turn
 pub(crate) mod palette; // actions by name
 pub(crate) mod permissions; // mode, rules, decisions
 pub(crate) mod picker; // sessions, models, skills, settings
+pub(crate) mod report; // status, usage, plan, checks
 pub(crate) mod restore; // the preview of a restore
 pub(crate) mod save_for; // for whom a setting is changed
 pub(crate) mod settings; // every setting
 pub(crate) mod themes; // the themes
+mod panes; // a list beside its preview
+pub(crate) mod sessions; // the stored Sessions
 pub(crate) mod tree; // turns and branches
 pub(crate) mod trust; // what the workspace brings along
 
@@ -54,12 +60,15 @@ use form::FormView;
 use help::HelpView;
 use jobs::JobsView;
 use models::ModelsView;
+use log::{LogTail, LogView};
 use outline::Outline;
 use palette::Palette;
 use permissions::PermissionsView;
 use picker::Picker;
+use report::ReportView;
 use restore::RestoreView;
 use save_for::SaveFor;
+use sessions::SessionList;
 use settings::SettingsView;
 use themes::ThemesView;
 use tree::{PendingMove, Sides, TreeView};
@@ -77,13 +86,16 @@ pub(crate) enum Overlay {
     Help(HelpView),
     Jobs(JobsView),
     Models(ModelsView),
+    Log(LogView),
     Outline(Outline),
     Palette(Palette),
     Permissions(PermissionsView),
     Picker(Picker),
+    Report(ReportView),
     Restore(RestoreView),
     Settings(SettingsView),
     Themes(ThemesView),
+    Sessions(SessionList),
     Tree(TreeView),
     Trust(TrustView),
 }
@@ -115,12 +127,16 @@ pub(crate) enum Request {
     Command(String),
     /// Send these Inputs, in this order.
     Send(Vec<Input>),
-    Perform(Action),
+    /// Carry out an action that the user has looked up, which counts as a use of it.
+    Use(&'static ActionSpec),
+    /// Work on stored Sessions, in this order.
+    Stored(Vec<sessions::Work>),
+    /// Find files that match these letters.
+    FindFiles(String),
+    /// Mention a file in the draft.
+    Mention(String),
     /// Decide about the call that waits for it.
-    Decide {
-        call_id: String,
-        decision: Decision,
-    },
+    Decide { call_id: String, decision: Decision },
     /// Put a command into the composer for the user to complete, with a hint in the status line.
     Complete {
         draft: String,
@@ -166,6 +182,23 @@ pub(crate) enum Notification<'a> {
         current: Option<&'a str>,
         forks_of: Option<&'a str>,
     },
+    /// The stored Sessions that were asked for; `current` is open.
+    StoredSessions {
+        all: &'a [Summary],
+        current: Option<&'a str>,
+    },
+    /// The words that are searched are in this Session.
+    SessionFound {
+        id: &'a str,
+        found: &'a Found,
+    },
+    /// All Sessions are searched.
+    SearchEnded,
+    /// The last messages of a Session.
+    SessionPreview {
+        id: &'a str,
+        said: &'a [Said],
+    },
     /// Models to choose from, and those of the last Sessions.
     Models {
         offered: &'a Offered,
@@ -179,6 +212,15 @@ pub(crate) enum Notification<'a> {
         session: &'a [FileDiff],
     },
     Jobs(&'a [JobState]),
+    /// The files that match these letters.
+    Files {
+        letters: &'a str,
+        found: &'a [String],
+    },
+    /// The end of the log file.
+    Log(&'a LogTail),
+    /// The checks of this machine.
+    Checks(&'a [Check]),
     /// The rules in force, and what could not be read.
     Rules {
         rules: &'a [SavedRule],
@@ -224,13 +266,16 @@ macro_rules! each {
             Overlay::Help($it) => $call,
             Overlay::Jobs($it) => $call,
             Overlay::Models($it) => $call,
+            Overlay::Log($it) => $call,
             Overlay::Outline($it) => $call,
             Overlay::Palette($it) => $call,
             Overlay::Permissions($it) => $call,
             Overlay::Picker($it) => $call,
+            Overlay::Report($it) => $call,
             Overlay::Restore($it) => $call,
             Overlay::Settings($it) => $call,
             Overlay::Themes($it) => $call,
+            Overlay::Sessions($it) => $call,
             Overlay::Tree($it) => $call,
             Overlay::Trust($it) => $call,
         }
@@ -250,13 +295,16 @@ impl Overlay {
             Overlay::Help(_) => "Help",
             Overlay::Jobs(_) => "Background jobs",
             Overlay::Models(_) => "Models",
+            Overlay::Log(_) => "Log",
             Overlay::Outline(_) => "Outline",
             Overlay::Palette(_) => "Palette",
             Overlay::Permissions(_) => "Permissions",
             Overlay::Picker(picker) => picker.kind().title(),
+            Overlay::Report(it) => it.title(),
             Overlay::Restore(_) => "Files to restore",
             Overlay::Settings(_) => "Settings",
             Overlay::Themes(_) => "Theme",
+            Overlay::Sessions(_) => "Sessions",
             Overlay::Tree(_) => "Tree",
             Overlay::Trust(_) => "What this workspace brings along",
         }
@@ -269,18 +317,21 @@ impl Overlay {
             Overlay::Approval(_) => &[Scope::ApprovalFocus, Scope::Overlay],
             Overlay::Diff(_) => &[Scope::Diff, Scope::Overlay],
             Overlay::Form(_) => &[Scope::Form, Scope::Overlay],
+            Overlay::Help(_) => &[Scope::Help, Scope::Overlay],
             Overlay::Jobs(_) => &[Scope::Jobs, Scope::Overlay],
+            Overlay::Log(_) => &[Scope::Log, Scope::Overlay],
             Overlay::Permissions(_) => &[Scope::Permissions, Scope::Overlay],
             Overlay::Models(_) => &[Scope::Models, Scope::Saving, Scope::Overlay],
             Overlay::Restore(_) => &[Scope::Restore, Scope::Overlay],
+            Overlay::Sessions(_) => &[Scope::Sessions, Scope::Overlay],
             Overlay::Settings(_) | Overlay::Themes(_) => &[Scope::Saving, Scope::Overlay],
             Overlay::Tree(_) => &[Scope::Tree, Scope::Overlay],
             Overlay::Compaction(_)
             | Overlay::Connect(_)
-            | Overlay::Help(_)
             | Overlay::Outline(_)
             | Overlay::Palette(_)
             | Overlay::Picker(_)
+            | Overlay::Report(_)
             | Overlay::Trust(_) => &[Scope::Overlay],
         }
     }
@@ -290,12 +341,14 @@ impl Overlay {
         match self {
             Overlay::Form(_)
             | Overlay::Help(_)
+            | Overlay::Log(_)
             | Overlay::Models(_)
             | Overlay::Palette(_)
             | Overlay::Picker(_)
             | Overlay::Themes(_) => true,
             Overlay::Always(it) => it.is_typing(),
             Overlay::Connect(it) => it.is_typing(),
+            Overlay::Sessions(it) => it.is_typing(),
             Overlay::Settings(it) => it.is_typing(),
             Overlay::Tree(it) => it.is_typing(),
             Overlay::Approval(_)
@@ -304,6 +357,7 @@ impl Overlay {
             | Overlay::Jobs(_)
             | Overlay::Outline(_)
             | Overlay::Permissions(_)
+            | Overlay::Report(_)
             | Overlay::Restore(_)
             | Overlay::Trust(_) => false,
         }
@@ -317,9 +371,11 @@ impl Overlay {
             Overlay::Connect(it) => it.key(key),
             Overlay::Form(it) => it.key(key),
             Overlay::Help(it) => it.key(key),
+            Overlay::Log(it) => it.key(key),
             Overlay::Models(it) => it.key(key),
             Overlay::Palette(it) => it.key(key),
             Overlay::Picker(it) => it.key(key),
+            Overlay::Sessions(it) => it.key(key),
             Overlay::Settings(it) => it.key(key),
             Overlay::Themes(it) => it.key(key),
             Overlay::Tree(it) => it.key(key),
@@ -329,6 +385,7 @@ impl Overlay {
             | Overlay::Jobs(_)
             | Overlay::Outline(_)
             | Overlay::Permissions(_)
+            | Overlay::Report(_)
             | Overlay::Restore(_)
             | Overlay::Trust(_) => None,
         }
@@ -360,8 +417,12 @@ impl Overlay {
             Overlay::Diff(it) => it.notify(notification),
             Overlay::Jobs(it) => it.notify(notification),
             Overlay::Models(it) => it.notify(notification),
+            Overlay::Log(it) => it.notify(notification),
+            Overlay::Palette(it) => it.notify(notification),
+            Overlay::Report(it) => it.notify(notification),
             Overlay::Permissions(it) => it.notify(notification),
             Overlay::Picker(it) => it.notify(notification),
+            Overlay::Sessions(it) => it.notify(notification),
             Overlay::Tree(it) => it.notify(notification),
             Overlay::Always(_)
             | Overlay::Approval(_)
@@ -369,7 +430,6 @@ impl Overlay {
             | Overlay::Form(_)
             | Overlay::Help(_)
             | Overlay::Outline(_)
-            | Overlay::Palette(_)
             | Overlay::Restore(_)
             | Overlay::Settings(_)
             | Overlay::Themes(_)
@@ -389,13 +449,16 @@ impl Overlay {
             | Overlay::Help(_)
             | Overlay::Jobs(_)
             | Overlay::Models(_)
+            | Overlay::Log(_)
             | Overlay::Outline(_)
             | Overlay::Palette(_)
             | Overlay::Permissions(_)
             | Overlay::Picker(_)
+            | Overlay::Report(_)
             | Overlay::Restore(_)
             | Overlay::Settings(_)
             | Overlay::Themes(_)
+            | Overlay::Sessions(_)
             | Overlay::Tree(_)
             | Overlay::Trust(_) => None,
         }
@@ -448,11 +511,14 @@ impl Overlay {
             | Overlay::Diff(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
+            | Overlay::Log(_)
             | Overlay::Models(_)
             | Overlay::Outline(_)
             | Overlay::Palette(_)
             | Overlay::Permissions(_)
             | Overlay::Picker(_)
+            | Overlay::Report(_)
+            | Overlay::Sessions(_)
             | Overlay::Settings(_)
             | Overlay::Tree(_) => None,
         }
@@ -470,12 +536,15 @@ impl Overlay {
             | Overlay::Help(_)
             | Overlay::Jobs(_)
             | Overlay::Models(_)
+            | Overlay::Log(_)
             | Overlay::Outline(_)
             | Overlay::Palette(_)
             | Overlay::Permissions(_)
             | Overlay::Picker(_)
             | Overlay::Settings(_)
             | Overlay::Themes(_)
+            | Overlay::Report(_)
+            | Overlay::Sessions(_)
             | Overlay::Tree(_) => false,
         }
     }

@@ -10,7 +10,7 @@ use pixir_core::history::History;
 use pixir_core::provider::Providers;
 
 use crate::composer::Composer;
-use crate::input::action::{Scope, SessionKind};
+use crate::input::action::{Scope, SessionKind, TurnState};
 use crate::input::keymap::Keymap;
 use crate::input::keys::Key;
 use crate::overlay::Overlay;
@@ -32,6 +32,7 @@ mod printing; // the terminal's history in inline mode
 mod reading; // the chosen entry, search, selection, copy labels
 mod session; // the Session's id, Provider, queue and activity
 pub(crate) mod side; // the side panel
+pub(crate) mod uses; // how often each action was chosen
 
 pub(crate) use approval::PendingApproval;
 pub(crate) use effect::Effect;
@@ -42,6 +43,7 @@ pub(crate) use printing::{Announced, Printing};
 pub(crate) use reading::Reading;
 pub(crate) use session::{Activity, Connection, Queue, Retry, RetryLimit, SessionFacts};
 use side::SidePanel;
+use uses::Uses;
 
 use crate::terminal::MouseOwner;
 
@@ -86,6 +88,7 @@ pub(crate) struct State {
     pub(crate) terminal: TerminalState,
     pub(crate) printing: Printing,
     pub(crate) stats: FrameStats,
+    pub(crate) uses: Uses,
     /// A message in the status line until the next key, and when it appeared.
     pub(crate) toast: Option<(String, Instant)>,
 }
@@ -193,6 +196,7 @@ impl State {
             },
             printing: Printing::default(),
             stats: FrameStats::default(),
+            uses: Uses::default(),
             toast: None,
         }
     }
@@ -226,6 +230,10 @@ impl State {
         self.session.status != Status::Idle
     }
 
+    pub(crate) fn turn_state(&self) -> TurnState {
+        if self.is_busy() { TurnState::Running } else { TurnState::Idle }
+    }
+
     pub(crate) fn session_kind(&self) -> SessionKind {
         if self.replay.is_some() { SessionKind::Replay } else { SessionKind::Live }
     }
@@ -234,6 +242,11 @@ impl State {
     pub(crate) fn is_animated(&self) -> bool {
         let is_working = self.session.status.is_busy();
         is_working && !self.look.screen_reader || self.mouse.edge != 0
+    }
+
+    /// The end of the log file is on the screen, and grows there.
+    pub(crate) fn follows_log(&self) -> bool {
+        matches!(self.overlays.last(), Some(Overlay::Log(_)))
     }
 
     /// The interval at which it changes.

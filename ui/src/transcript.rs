@@ -13,6 +13,7 @@ use crate::render::context::{Fold, LayoutKey, RenderContext};
 use crate::render::split::{Part, Splitter};
 use crate::render::text::Row;
 
+mod cached; // what the layout holds in memory
 mod cell; // one entry, or a part of one
 mod heights; // the height of each cell, exact or estimated
 mod runs; // calls that only read, folded
@@ -695,11 +696,6 @@ impl Transcript {
         self.heights.set(at, rows.len());
         self.draft.rows = Some((key, length, Rc::clone(&rows)));
         rows
-    }
-
-    /// The number of cells that are laid out.
-    pub(crate) fn laid_out(&self) -> usize {
-        self.layouts.len()
     }
 
     /// The rows above a cell, partly estimated.

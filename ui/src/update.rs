@@ -18,11 +18,14 @@ use crate::transcript::Direction;
 mod approval; // decisions about a call
 pub(crate) mod configure; // settings that are changed in place
 pub(crate) mod connect; // a model that is connected while pixir runs
+pub(crate) mod arguments; // completions of an argument
+mod commands; // slash commands about the Session as a whole
 pub(crate) mod events; // Events of the Session, and results of background tasks
 pub(crate) mod offers; // slash commands of templates and skills
 mod overlay; // requests of overlays
 mod perform; // the effect of each action
-mod read; // scroll, jump, fold, search, copy
+mod report; // what /status, /usage and /plan show
+pub(crate) mod read; // scroll, jump, fold, search, copy
 pub(crate) mod replay; // steps through a replay
 pub(crate) mod send; // sending, interrupting, quitting
 pub(crate) mod settings; // model, mode, theme and other settings
@@ -229,13 +232,15 @@ fn on_label_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
 /// Runs `/name rest`, typed or chosen. A command that cannot run now goes back into the composer.
 pub(crate) fn run_slash(state: &mut State, text: &str) -> Vec<Effect> {
     let Some((spec, rest)) = slash::parse(text) else { return offers::run(state, text) };
-    if spec.when == When::Idle && state.is_busy() {
-        state.composer.set(text);
-        let name = spec.slash.map_or(spec.id, |slash| slash.name);
-        let stop = state.keys.map.and_hints(&[(Action::Escape, "interrupts it")]);
-        state.say(format!("/{name} has to wait until the turn has ended{stop}"));
+    let name = spec.slash.map_or(spec.id, |slash| slash.name);
+    if let Some(why) = spec.when.unavailable(state.session_kind(), state.turn_state()) {
+        if spec.when == When::Idle && state.replay.is_none() {
+            return send::put_off(state, text, name);
+        }
+        state.say(format!("/{name} is not available: {why}"));
         return Vec::new();
     }
+    state.uses.note(spec);
     perform(state, spec.action, rest)
 }
 

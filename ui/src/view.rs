@@ -6,8 +6,7 @@ use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType};
 
-use crate::composer::{self, Completion};
-use crate::input::action::Action;
+use crate::composer;
 use crate::input::keys::chord_name;
 use crate::overlay::form::FormView;
 use crate::overlay::{Overlay, Paint, panel};
@@ -20,9 +19,11 @@ use crate::theme::Theme;
 use crate::transcript::Mark;
 
 mod approval; // the card of an approval
+mod completions; // what completes the word at the caret
 mod dock; // the approval, the queue and slow calls, above the composer
 mod gauge; // the model's window, and the cost
 mod header; // workspace, model, mode, sandbox
+mod hud; // what drawing costs
 mod inline; // the frame of inline mode
 mod replay; // the bar of a replay
 mod side; // the side panel
@@ -102,7 +103,7 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, size: (u16, u16)) {
     foot.draw(state, canvas);
     transcript::draw_pill(state, canvas, body, foot.composer);
     if state.overlays.is_empty() {
-        draw_completions(state, canvas, foot.composer);
+        completions::draw(state, canvas, foot.composer);
     }
     draw_chord(state, canvas, body);
     // Overlays leave the header and the status line visible.
@@ -141,7 +142,7 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, size: (u16, u16)) {
         approval.is_read = true;
     }
     if state.layout.hud {
-        draw_hud(state, canvas, body);
+        hud::draw(state, canvas, body);
     }
     state.overlays_drawn();
 }
@@ -281,32 +282,6 @@ fn draw_chord(state: &State, canvas: &mut Canvas, area: Rect) {
     }
 }
 
-/// Draws the HUD with the cost of drawing.
-fn draw_hud(state: &State, canvas: &mut Canvas, area: Rect) {
-    let theme = &state.look.theme;
-    let percentile = |samples: &std::collections::VecDeque<u32>, percent: usize| {
-        let mut all: Vec<u32> = samples.iter().copied().collect();
-        all.sort_unstable();
-        let micros = all.get(all.len().saturating_sub(1) * percent / 100).copied().unwrap_or(0);
-        format!("{:.2}", f64::from(micros) / 1e3)
-    };
-    let stats = &state.stats;
-    let counts = stats.counts;
-    let lines = [
-        format!("frame ms   p50 {}  p99 {}", percentile(&stats.frames, 50), percentile(&stats.frames, 99)),
-        format!("key → seen p50 {}  p99 {}", percentile(&stats.echoes, 50), percentile(&stats.echoes, 99)),
-        format!("frames {}  cells {}", counts.frames, status::short(counts.cells)),
-        format!("bytes  {}  {} a frame", status::short(counts.bytes), counts.bytes / counts.frames.max(1)),
-        format!("laid out {} of {} cells", state.transcript.laid_out(), state.transcript.len()),
-    ];
-    let at =
-        Rect { x: area.right().saturating_sub(38), y: area.y, width: 38.min(area.width), height: 7.min(area.height) };
-    let inner = panel(canvas, at, "HUD", &state.keys.map.key_of(Action::ToggleHud).unwrap_or_default(), theme);
-    for (y, line) in (inner.y..inner.bottom()).zip(lines) {
-        canvas.line(Line::styled(line, theme.dim()), Rect { y, height: 1, ..inner });
-    }
-}
-
 fn draw_composer(state: &mut State, canvas: &mut Canvas, area: Rect) {
     let colour = match state.approvals.first() {
         Some(approval) if approval.is_in_feedback() => state.look.theme.warning,
@@ -390,62 +365,5 @@ fn draw_draft(state: &mut State, canvas: &mut Canvas, text: Rect) {
         state.focus == Focus::Composer && is_free && state.reading.search.as_ref().is_none_or(|it| !it.is_typed);
     if let Some(caret) = caret.filter(|_| has_keys) {
         canvas.set_cursor_position(caret);
-    }
-}
-
-fn draw_completions(state: &mut State, canvas: &mut Canvas, composer: Rect) {
-    let completions = state.composer.completions();
-    if completions.is_empty() {
-        return;
-    }
-    // The header and one row of the conversation stay visible.
-    let kept = if canvas.area().height > composer.bottom() + 1 || !state.printing.inline { 2 } else { 0 };
-    let rows = u16::try_from(completions.len().min(8)).unwrap_or(8).min(composer.y.saturating_sub(kept));
-    let chosen = state.composer.chosen.min(completions.len() - 1);
-    let top = (chosen + 1).saturating_sub(usize::from(rows));
-    let columns = composer.width.saturating_sub(4).min(90);
-    let area = Rect { x: composer.x + 2, y: composer.y.saturating_sub(rows), width: columns, height: rows };
-    canvas.fill(area, state.look.theme.base());
-    for (row, (at, completion)) in (area.y..area.bottom()).zip(completions.iter().enumerate().skip(top)) {
-        let (theme, room) = (&state.look.theme, usize::from(columns));
-        let line = match completion {
-            Completion::Command(slash, spec) => {
-                let name = fit(&format!(" /{} {}", slash.name, slash.args), 28);
-                let pad = " ".repeat(28_usize.saturating_sub(width(&name)));
-                Line::from(vec![
-                    Span::styled(name, theme.fg(theme.accent)),
-                    Span::raw(pad),
-                    Span::styled(fit(spec.about, room.saturating_sub(29)), theme.fg(theme.text)),
-                ])
-            }
-            Completion::Offer(offer) => {
-                let name = fit(&format!(" /{} {}", offer.name, offer.hint), 28);
-                let pad = " ".repeat(28_usize.saturating_sub(width(&name)));
-                Line::from(vec![
-                    Span::styled(name, theme.fg(theme.accent)),
-                    Span::raw(pad),
-                    Span::styled(fit(&offer.about, room.saturating_sub(29)), theme.fg(theme.text)),
-                ])
-            }
-            Completion::File(path) => {
-                let (folder, name) =
-                    path.trim_end_matches('/').rsplit_once('/').map_or(("", path.as_str()), |(f, n)| (f, n));
-                let name =
-                    if path.ends_with('/') && !name.ends_with('/') { format!("{name}/") } else { name.to_owned() };
-                Line::from(vec![
-                    Span::styled(format!(" {}", visible(&name)), theme.fg(theme.accent)),
-                    Span::styled(
-                        format!("  {}", fit(&visible(folder), room.saturating_sub(width(&name) + 4))),
-                        theme.dim(),
-                    ),
-                ])
-            }
-        };
-        let at_row = Rect { y: row, height: 1, ..area };
-        let style = if at == chosen { theme.selected() } else { Style::new().bg(theme.panel) };
-        canvas.tint(at_row, style);
-        canvas.region("option", at_row, || line.to_string());
-        canvas.region_state(RegionState { focused: false, selected: at == chosen });
-        canvas.line(line, at_row);
     }
 }

@@ -27,8 +27,9 @@ impl Session {
 /// The real path of a folder outside the workspace.
 fn outside(path: &str, workspace: &Path) -> Result<PathBuf> {
     let named = workspace.join(path);
-    let folder =
-        named.canonicalize().map_err(|e| refused(path, &format!("it cannot be opened: {e}"), "name an existing folder"))?;
+    let folder = named
+        .canonicalize()
+        .map_err(|e| refused(path, &format!("it cannot be opened: {e}"), "name an existing folder"))?;
     if !folder.is_dir() {
         return Err(refused(path, "it is not a folder", "name the folder that holds the file"));
     }

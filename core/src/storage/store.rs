@@ -29,6 +29,9 @@ pub use moves::Trashed;
 /// Sessions.
 pub(crate) const SCRATCH: &str = "tmp";
 
+/// The file of a Presenter's state over all Sessions.
+const PRESENTER: &str = "presenter.json";
+
 /// Everything that pixir stores under its home folder.
 #[derive(Debug, Clone)]
 pub struct Store {
@@ -143,6 +146,20 @@ impl Store {
     /// Errors of the file system.
     pub fn keep_prompts(&self, texts: &[String]) -> io::Result<()> {
         prompts::add(&self.home, texts)
+    }
+
+    /// Reads the small state that a Presenter keeps over all Sessions, if any.
+    pub fn presenter_state(&self) -> Option<String> {
+        regular::read_to_string(&self.home.join(PRESENTER)).ok()
+    }
+
+    /// Saves it. The file is written whole or not at all.
+    ///
+    /// # Errors
+    /// Errors of the file system.
+    pub fn keep_presenter_state(&self, state: &str) -> io::Result<()> {
+        make_private(&self.home)?;
+        write_whole(&self.home.join(PRESENTER), state.as_bytes())
     }
 
     /// The blob store.

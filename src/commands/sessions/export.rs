@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use pixir_core::history::History;
+use pixir_core::store::Place;
 use pixir_core::text::human::human_size;
-use pixir_core::{Code, Error, Harness, Result, archive};
+use pixir_core::{Code, Error, Harness, Result, archive, log};
 use serde_json::json;
 use tempfile::NamedTempFile;
 
@@ -95,6 +96,31 @@ pub(super) fn run(cli: &Cli, harness: &Harness, args: &ExportArgs) -> Result<()>
         &format!("{verb} {} ({})", file.display(), human_size(bytes)),
     );
     Ok(())
+}
+
+/// Writes a Session to a new file for the interface, and returns its bytes.
+///
+/// # Errors
+/// `WRITE_FAILED` if there is a file already; errors of reading the Session.
+pub(crate) fn to_file(harness: &Harness, place: &Place, to: pixir_ui::ExportFormat, file: &Path) -> Result<u64> {
+    let mut bytes = 0;
+    let mut new = NewFile::create(file)?;
+    let mut write = |text: &str| {
+        bytes += text.len() as u64;
+        new.write(text)
+    };
+    if to == pixir_ui::ExportFormat::Json {
+        archive::export(place, harness.blobs(), true, &mut write)?;
+    } else {
+        let history = History::fold(log::read(&place.log())?.entries);
+        let document = Document::new(summary_of(place)?, &history, harness.blobs());
+        match to {
+            pixir_ui::ExportFormat::Markdown => markdown::render(&document, &mut write)?,
+            pixir_ui::ExportFormat::Html | pixir_ui::ExportFormat::Json => html::render(&document, &mut write)?,
+        }
+    }
+    new.finish()?;
+    Ok(bytes)
 }
 
 /// Takes the next piece of an export.

@@ -5,21 +5,27 @@ use std::time::{Duration, Instant};
 
 use pixir_core::changes::FileDiff;
 use pixir_core::event::{Attachment, Severity};
+use pixir_core::search::{Found, Said};
 use pixir_core::store::Summary;
 use pixir_core::{Error, Handle, Harness, Input, Result, Skill, Watch, changes};
 
 use super::App;
 use super::connecting::Connecting;
 use crate::app::clipboard::{self, Osc52};
+use crate::app::doors::Exported;
 use crate::app::saved_draft::SavedDraft;
 use crate::composer::mention::Index;
+use crate::input::argument::{Argument, Candidate};
 use crate::input::offer::Offer;
+use crate::overlay::Notification;
+use crate::overlay::log::LogTail;
 use crate::remedy::Remedies;
+use crate::render::report::Check;
 use crate::state::{Connection, Effect, Now};
 use crate::transcript::Cell;
 use crate::transcript::reading::find::Matches;
 use crate::transcript::replay::Replay;
-use crate::update::{self, events, offers};
+use crate::update::{self, arguments, events, offers};
 
 /// The list of the workspace's files is read again when it is older than this.
 const MAX_INDEX_AGE: Duration = Duration::from_secs(20);
@@ -58,6 +64,28 @@ pub(super) enum BackgroundEvent {
     Walked(Index),
     /// The prompts of earlier Sessions.
     Past(Vec<String>),
+    /// The stored Sessions.
+    Stored(Vec<Summary>),
+    /// The search with this number has found its words in a Session.
+    SessionFound {
+        number: u64,
+        id: String,
+        found: Found,
+    },
+    /// The search with this number has ended.
+    SearchEnded(u64),
+    /// The last messages of a Session.
+    SessionPreview(String, Vec<Said>),
+    /// Work on a stored Session has failed.
+    NotDone(Error),
+    /// The checks of this machine.
+    Checks(Vec<Check>),
+    /// The end of the log file.
+    Log(LogTail),
+    /// An export has ended.
+    Exported(Exported),
+    /// What can complete an argument.
+    Candidates(Argument, Vec<Candidate>),
     /// A report for the user about a text that was copied.
     Copied(String),
     Skills(Vec<Skill>),
@@ -116,6 +144,11 @@ impl App {
         let sender = self.sender.clone();
         let task = tokio::task::spawn_blocking(work);
         tokio::spawn(async move { drop(sender.send(task.await.unwrap_or(BackgroundEvent::Failed(failed)))) });
+    }
+
+    /// What a background task reports to.
+    pub(super) fn sender(&self) -> tokio::sync::mpsc::UnboundedSender<BackgroundEvent> {
+        self.sender.clone()
     }
 
     pub(super) fn load_skills(&mut self) {
@@ -255,8 +288,13 @@ impl App {
         self.state.now = Now::read();
         self.dirty = true;
         // Colours come from the highlighter's thread, which is not a counted task; an attempt to sign in goes on after its
-        // invitation.
-        if !matches!(result, BackgroundEvent::Coloured | BackgroundEvent::Connecting(Connecting::Invited { .. })) {
+        // invitation, and a search reports more than once.
+        if !matches!(
+            result,
+            BackgroundEvent::Coloured
+                | BackgroundEvent::SessionFound { .. }
+                | BackgroundEvent::Connecting(Connecting::Invited { .. })
+        ) {
             self.running_tasks = self.running_tasks.saturating_sub(1);
         }
         if let BackgroundEvent::Opened { .. } | BackgroundEvent::NotOpened { .. } = result {
@@ -347,8 +385,8 @@ impl App {
                 }
             }
             BackgroundEvent::Files { letters, found } => {
-                let is_wanted = self.state.composer.mention().is_some_and(|it| it.letters == letters);
-                if is_wanted {
+                events::notify(&mut self.state, Notification::Files { letters: &letters, found: &found });
+                if self.state.composer.path_letters().as_ref() == Some(&letters) {
                     self.state.composer.files = Some((letters, found));
                 }
             }
@@ -379,6 +417,37 @@ impl App {
                 self.state.say(why);
             }
             BackgroundEvent::Past(texts) => self.state.composer.past.load(texts),
+            BackgroundEvent::Stored(all) => {
+                let current = self.state.session.id.as_ref().map(ToString::to_string);
+                let current = current.as_deref();
+                events::notify(&mut self.state, Notification::StoredSessions { all: &all, current });
+            }
+            BackgroundEvent::SessionFound { number, id, found } => {
+                if self.is_current_search(number) {
+                    events::notify(&mut self.state, Notification::SessionFound { id: &id, found: &found });
+                }
+            }
+            BackgroundEvent::SearchEnded(number) => {
+                if self.is_current_search(number) {
+                    events::notify(&mut self.state, Notification::SearchEnded);
+                }
+            }
+            BackgroundEvent::SessionPreview(id, said) => {
+                events::notify(&mut self.state, Notification::SessionPreview { id: &id, said: &said });
+            }
+            BackgroundEvent::NotDone(error) => {
+                let why = one_line(&error, &self.state.look.more.remedies);
+                self.state.say(why);
+            }
+            BackgroundEvent::Checks(checks) => events::notify(&mut self.state, Notification::Checks(&checks)),
+            BackgroundEvent::Log(tail) => {
+                self.log_bytes = tail.bytes;
+                events::notify(&mut self.state, Notification::Log(&tail));
+            }
+            BackgroundEvent::Exported(exported) => self.on_exported(exported),
+            BackgroundEvent::Candidates(argument, candidates) => {
+                arguments::on_loaded(&mut self.state, argument, candidates);
+            }
             BackgroundEvent::Copied(report) => self.state.say(report),
             BackgroundEvent::Compared(files) => events::on_compared(&mut self.state, &files),
             BackgroundEvent::Sessions(sessions, forks_of) => {

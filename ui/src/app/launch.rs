@@ -11,6 +11,7 @@ use pixir_core::provider::script::Pace;
 use pixir_core::{Handle, Harness, Result};
 
 use super::clipboard::Clipboards;
+use super::program::Program;
 use crate::overlay::save_for::SavePlace;
 use crate::terminal::{MouseOwner, ScreenMode};
 use crate::theme::{Background, Depth};
@@ -50,8 +51,6 @@ pub struct Demo {
 pub struct Launch {
     /// The workspace's root folder.
     pub workspace: PathBuf,
-    /// The user's home folder, which the header shows as `~`.
-    pub home: Option<PathBuf>,
     /// Theme and colours.
     pub look: LookOptions,
     /// How the terminal is used.
@@ -75,6 +74,8 @@ pub struct Launch {
     pub connect: Connect,
     /// Opens the first Session.
     pub open: Opener,
+    /// What the program around the interface does for it.
+    pub program: Program,
 }
 
 /// Theme and colours.

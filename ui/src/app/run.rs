@@ -24,6 +24,8 @@ const QUIET: Duration = Duration::from_millis(2);
 const LATE_SIGNAL: Duration = Duration::from_millis(20);
 /// How often pixir looks whether the editor has stopped, beside the signal that says so.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// How often the log file is looked at while it is on the screen.
+const FOLLOW: Duration = Duration::from_secs(1);
 /// How long after a change the draft is saved.
 const SAVE_AFTER: Duration = Duration::from_millis(200);
 
@@ -55,7 +57,7 @@ pub async fn run(launch: Launch) -> io::Result<Result<ExitSummary>> {
 async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> io::Result<Option<u8>> {
     let mut signals = Signals::new()?;
     let mut drawn = draw(app, screen, presence)?;
-    let mut ticked = drawn;
+    let (mut ticked, mut followed) = (drawn, drawn);
     let mut keys = Keyboard::new()?;
     let mut save_due = None;
     let mut stopped = false;
@@ -127,12 +129,19 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
                 app.reload_theme();
                 app.dirty = true;
             }
+            () = tokio::time::sleep_until((followed + FOLLOW).into()), if app.state.follows_log() => {
+                followed = Instant::now();
+                app.follow_log();
+            }
             () = replay_due(app.state.replay.as_ref()) => app.replay_step(),
             event = next_event(&mut app.watch) => {
                 last_event = Some(Instant::now());
                 app.on_event(event).await;
             }
             Some(result) = app.results.recv() => app.on_background(result).await,
+        }
+        if app.state.layout.hud {
+            app.state.stats.note_wake(Instant::now());
         }
         app.drain().await;
         if app.is_done() {
@@ -241,7 +250,18 @@ fn draw(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> io::Resu
     let now = Instant::now();
     FrameStats::note(&mut app.state.stats.frames, now - app.state.now.at);
     app.state.stats.counts = screen.counts();
+    if app.state.layout.hud {
+        app.state.stats.resident = resident();
+    }
     Ok(now)
+}
+
+/// The resident memory of the process, bytes.
+fn resident() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1_024)
 }
 
 /// A signal to the process.

@@ -3,6 +3,8 @@
 //! The key map, palette, help, hints, slash commands and the reference of `pixir schema` are made from this table.
 //! `update::perform` carries the actions out.
 
+use crate::input::argument::Argument;
+
 /// Where a key binding applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Scope {
@@ -26,6 +28,12 @@ pub(crate) enum Scope {
     Rule,
     /// The list of background jobs.
     Jobs,
+    /// The end of the log file.
+    Log,
+    /// The help.
+    Help,
+    /// The stored Sessions.
+    Sessions,
     /// The permissions.
     Permissions,
     /// The preview of a restore.
@@ -56,6 +64,9 @@ impl Scope {
             Scope::Overlay => "every overlay",
             Scope::Rule => "rule",
             Scope::Jobs => "jobs",
+            Scope::Log => "log",
+            Scope::Help => "help",
+            Scope::Sessions => "sessions",
             Scope::Permissions => "permissions",
             Scope::Restore => "restore",
             Scope::Form => "question",
@@ -79,6 +90,9 @@ impl Scope {
             Scope::Overlay => "In every overlay",
             Scope::Rule => "When a rule is saved",
             Scope::Jobs => "In the background jobs",
+            Scope::Log => "In the log",
+            Scope::Help => "In the help",
+            Scope::Sessions => "In the sessions",
             Scope::Permissions => "In the permissions",
             Scope::Restore => "In the preview of a restore",
             Scope::Form => "In a question of the model",
@@ -90,7 +104,7 @@ impl Scope {
     }
 
     /// Every scope, in the order of the help.
-    pub(crate) const ALL: [Scope; 17] = [
+    pub(crate) const ALL: [Scope; 20] = [
         Scope::Composer,
         Scope::Anywhere,
         Scope::Approval,
@@ -102,6 +116,9 @@ impl Scope {
         Scope::Tree,
         Scope::Diff,
         Scope::Jobs,
+        Scope::Log,
+        Scope::Help,
+        Scope::Sessions,
         Scope::Permissions,
         Scope::Rule,
         Scope::Restore,
@@ -119,6 +136,27 @@ pub(crate) enum When {
     Live,
     /// Neither in a replay nor while a Turn runs.
     Idle,
+    /// While a Turn runs.
+    Running,
+}
+
+impl When {
+    /// Why the action is not available now.
+    pub(crate) fn unavailable(self, session: SessionKind, turn: TurnState) -> Option<&'static str> {
+        match (self, session, turn) {
+            (When::Live | When::Idle | When::Running, SessionKind::Replay, _) => Some("not in a replay"),
+            (When::Idle, SessionKind::Live, TurnState::Running) => Some("when the turn has ended"),
+            (When::Running, SessionKind::Live, TurnState::Idle) => Some("no turn is running"),
+            (When::Always, ..) | (When::Live | When::Idle | When::Running, SessionKind::Live, _) => None,
+        }
+    }
+}
+
+/// Whether a Turn runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TurnState {
+    Idle,
+    Running,
 }
 
 /// The slash command of an action.
@@ -128,6 +166,8 @@ pub(crate) struct Slash {
     pub(crate) args: &'static str,
     /// The Inputs that it becomes.
     pub(crate) does: &'static str,
+    /// What can complete its argument.
+    pub(crate) argument: Argument,
 }
 
 impl Slash {
@@ -166,6 +206,11 @@ impl ActionSpec {
         self
     }
 
+    const fn running(mut self) -> ActionSpec {
+        self.when = When::Running;
+        self
+    }
+
     const fn idle(mut self) -> ActionSpec {
         self.when = When::Idle;
         self
@@ -173,7 +218,15 @@ impl ActionSpec {
 
     /// The action is also a slash command of this name.
     const fn slash(mut self, name: &'static str, args: &'static str, does: &'static str) -> ActionSpec {
-        self.slash = Some(Slash { name, args, does });
+        self.slash = Some(Slash { name, args, does, argument: Argument::Text });
+        self
+    }
+
+    /// What completes the argument of its slash command.
+    const fn takes(mut self, argument: Argument) -> ActionSpec {
+        if let Some(slash) = &mut self.slash {
+            slash.argument = argument;
+        }
         self
     }
 
@@ -217,8 +270,8 @@ macro_rules! actions {
 }
 
 use Scope::{
-    Approval, ApprovalFocus, Composer, Diff, Form, Jobs, Models, Overlay, Permissions, Replay, Restore, Rule, Saving,
-    Side, Transcript, Tree,
+    Approval, ApprovalFocus, Composer, Diff, Form, Help, Jobs, Log, Models, Overlay, Permissions, Replay, Restore, Rule,
+    Saving, Sessions, Side, Transcript, Tree,
 };
 
 #[rustfmt::skip]
@@ -231,7 +284,7 @@ actions! {
     Escape: ("escape", &["esc"], "close, else interrupt the turn; twice on an empty line: tree");
     StashOrQuit: ("stash-or-quit", &["ctrl+c"], "put the draft aside (Up brings it back); twice quits");
     QuitWhenEmpty: ("quit-when-empty", &["ctrl+d"], "quit, if the composer is empty").at(Composer);
-    Interrupt: ("interrupt", &[], "interrupt the running turn (Esc)").live().slash("interrupt", "", "Interrupt");
+    Interrupt: ("interrupt", &[], "interrupt the running turn (Esc)").running().slash("interrupt", "", "Interrupt");
     Quit: ("quit", &[], "close pixir; the session is kept").slash("quit", "", "closes the session");
     OpenEditor: ("editor", &["ctrl+g"], "write in your own editor (VISUAL, EDITOR)").at(Composer);
     PasteImage: ("paste-image", &["ctrl+v"], "attach the image in the clipboard").at(Composer);
@@ -325,6 +378,15 @@ actions! {
     RuleLastsLonger: ("rule-longer", &["right"], "the rule holds longer").at(Rule);
     RuleLastsShorter: ("rule-shorter", &["left"], "the rule holds for a shorter time").at(Rule);
     SwitchRuleEffect: ("rule-effect", &["tab"], "allow always, or deny always").at(Rule);
+    SwitchReach: ("sessions-reach", &["tab"], "sessions of this workspace, or of all").at(Sessions);
+    OnlyNamed: ("sessions-named", &["alt+n"], "only sessions with a name, or all").at(Sessions);
+    RenameStored: ("sessions-rename", &["ctrl+r"], "rename the session").at(Sessions);
+    DeleteStored: ("sessions-delete", &["ctrl+x", "delete"], "delete the session; asked first").at(Sessions);
+    ConfirmDelete: ("sessions-delete-confirm", &["y"], "yes, delete it").at(Sessions);
+    UndeleteStored: ("sessions-undelete", &["alt+u"], "restore the session that was deleted last").at(Sessions);
+    NextHelpSection: ("help-next-section", &["tab"], "next section").at(Help);
+    PreviousHelpSection: ("help-previous-section", &["shift+tab"], "previous section").at(Help);
+    CycleLogLevel: ("log-level", &["tab"], "which lines are shown: errors, warnings, all").at(Log);
     StopJob: ("job-stop", &["x"], "stop the job").at(Jobs);
     RevokeRule: ("rule-revoke", &["x"], "revoke the rule").at(Permissions);
     ConfirmRevoke: ("rule-revoke-confirm", &["y"], "yes, revoke it").at(Permissions);
@@ -363,7 +425,7 @@ actions! {
     ConnectHere: ("model-connect", &["alt+c"], "connect another model").at(Models);
 
     // Overlays: one line each.
-    OpenHelp: ("help", &["f1"], "keys and commands (? on an empty line)").slash("help", "", "opens the help");
+    OpenHelp: ("help", &["f1"], "keys and commands (? on an empty line)").slash("help", "[command]", "opens the help").takes(Argument::Command);
     OpenKeyHelp: ("keys", &[], "every key, where it applies, and its name in [keys]").slash("keys", "", "opens the help");
     OpenPalette: ("palette", &["ctrl+p"], "find an action by name");
     OpenOutline: ("outline", &[], "the conversation, turn by turn").slash("outline", "", "moves the viewport");
@@ -371,33 +433,44 @@ actions! {
     OpenDiff: ("diff", &["alt+d"], "what this turn and this session changed").slash("diff", "", "opens the diff");
     OpenJobs: ("jobs", &[], "background jobs; x stops one").live().slash("jobs", "", "StopJob{job}");
     OpenPermissions: ("permissions", &[], "mode, sandbox, rules and the last decisions; x revokes a rule").live().slash("permissions", "", "ListRules, RevokeRule{id}");
-    TrustWorkspace: ("trust", &[], "what this workspace brings along, and whether you trust it").live().slash("trust", "[revoke]", "ShowTrust, AnswerTrust{answer, seen}");
+    TrustWorkspace: ("trust", &[], "what this workspace brings along, and whether you trust it").live().slash("trust", "[revoke]", "ShowTrust, AnswerTrust{answer, seen}").takes(Argument::Words(&["revoke"]));
     OpenSettings: ("settings", &["f2"], "every setting: its value, where it comes from, and a change in place").slash("settings", "[filter]", "Set{…}, or saves the configuration");
     OpenConfig: ("config", &[], "the same as /settings").slash("config", "[filter]", "Set{…}, or saves the configuration");
     OpenConnect: ("connect", &[], "connect a model here: a key, a local server, a sign-in").live().slash("connect", "", "stores the key, then Set{provider, model}");
     OpenAuth: ("auth", &[], "the same as /connect").live().slash("auth", "", "stores the key, then Set{provider, model}");
-    ToggleHud: ("hud", &["f12"], "show what drawing costs");
+    ToggleHud: ("hud", &["f12"], "show what drawing costs, beside its budget");
+    ShowStatus: ("status", &[], "model, mode, sandbox, workspace, session, tokens, files of pixir").slash("status", "", "opens the status");
+    RunDoctor: ("doctor", &[], "check this machine: each finding with its fix").slash("doctor", "", "runs the checks of `pixir doctor`");
+    ShowLog: ("log", &[], "the end of pixir's own log file, filtered as you type").slash("log", "[text]", "opens the log");
+    ShowPlan: ("plan", &[], "show the plan; with a task, ask for one and change nothing meanwhile").slash("plan", "[task]", "Set{mode: read-only}, Prompt{}");
 
     // The session.
     NewSession: ("new", &[], "start a new session").live().slash("new", "", "closes this session and starts one");
-    ResumeSession: ("resume", &[], "continue another session").live().slash("resume", "[id]", "closes this session and opens that one");
+    ResumeSession: ("resume", &[], "continue another session").live().slash("resume", "[session]", "closes this session and opens that one").takes(Argument::Session);
+    ListSessions: ("sessions", &[], "search all sessions: resume, rename, delete").live().slash("sessions", "", "opens the list");
     RenameSession: ("rename", &[], "name this session").live().slash("rename", "<name>", "Set{name}");
     ForkSession: ("fork", &[], "continue from here in a new session; this one stays as it is").idle().slash("fork", "", "Fork{seq}");
-    UndoTurn: ("undo", &[], "undo the file changes of a turn; previewed first").idle().slash("undo", "[turn]", "Undo{dry_run}, then Undo{}");
+    Rewind: ("rewind", &[], "go back to an earlier turn, with or without its file changes").idle().slash("rewind", "[turn|label]", "MoveHead{to_seq, files: dry_run}, then MoveHead{}").takes(Argument::Turn);
+    LabelTurn: ("label", &[], "name the last turn; without a name, remove its name").live().slash("label", "[name]", "Label{seq, text}");
+    PinTurn: ("pin", &[], "keep the last turn word for word in compactions, or no longer").live().slash("pin", "", "Pin{seq, pinned}");
+    UndoTurn: ("undo", &[], "undo the file changes of a turn; previewed first").idle().slash("undo", "[turn]", "Undo{dry_run}, then Undo{}").takes(Argument::Turn);
     RedoTurn: ("redo", &[], "redo what was last undone; previewed first").idle().slash("redo", "", "Redo{dry_run}, then Redo{}");
     CompactHistory: ("compact", &[], "replace older history by a summary; previewed first").idle().slash("compact", "[instructions]", "Compact{dry_run}, then Compact{}");
     InitInstructions: ("init", &[], "the model writes AGENTS.md from a sketch of this repository").idle().slash("init", "", "Init");
-    ActivateSkill: ("skill", &[], "add a SKILL.md to the conversation").idle().slash("skill", "[name] [task]", "ActivateSkill{name, args}");
+    ActivateSkill: ("skill", &[], "add a SKILL.md to the conversation").idle().slash("skill", "[name] [task]", "ActivateSkill{name, args}").takes(Argument::Skill);
+    AttachFile: ("attach", &[], "attach an image, or mention a file").live().slash("attach", "<file>", "adds it to your next Prompt{}").takes(Argument::File);
+    AddFolder: ("add-dir", &[], "let the tools read a folder outside the workspace").live().slash("add-dir", "<folder>", "AddFolder{path}");
+    ExportSession: ("export", &[], "write this session to a file: Markdown, a page, or JSON").slash("export", "[md|html|json] [file]", "writes a new file").takes(Argument::Words(&["md", "html", "json"]));
     ShowUsage: ("usage", &[], "tokens and cost: this branch, the session, each model and turn").slash("usage", "", "prints it");
-    Copy: ("copy", &[], "copy the last answer, or a labelled part").slash("copy", "[answer|code]", "writes the clipboard");
+    Copy: ("copy", &[], "copy the last answer, or a labelled part").slash("copy", "[answer|code]", "writes the clipboard").takes(Argument::Words(&["answer", "code"]));
 
     // Settings.
     CycleMode: ("cycle-mode", &["shift+tab"], "next mode: read-only, ask, auto").live();
-    SetMode: ("mode", &[], "what may run without asking").live().slash("mode", "[read-only|ask|auto]", "Set{mode}");
-    SetModel: ("model", &[], "the model that answers from the next request on").live().slash("model", "[provider/name]", "Set{provider, model}");
-    SetEffort: ("effort", &[], "how hard the model thinks, from the next request on").live().slash("effort", "[level]", "Set{effort}");
-    SetToolset: ("toolset", &[], "the tools that the model gets, from the next request on").live().slash("toolset", "[typed|run|both]", "Set{toolset}");
-    SetTheme: ("theme", &[], "choose the colours").slash("theme", "[name]", "changes the screen only");
+    SetMode: ("mode", &[], "what may run without asking").live().slash("mode", "[read-only|ask|auto]", "Set{mode}").takes(Argument::Words(&["read-only", "ask", "auto"]));
+    SetModel: ("model", &[], "the model that answers from the next request on").live().slash("model", "[provider/name]", "Set{provider, model}").takes(Argument::Model);
+    SetEffort: ("effort", &[], "how hard the model thinks, from the next request on").live().slash("effort", "[level]", "Set{effort}").takes(Argument::Words(&["none", "minimal", "low", "medium", "high", "xhigh", "max"]));
+    SetToolset: ("toolset", &[], "the tools that the model gets, from the next request on").live().slash("toolset", "[typed|run|both]", "Set{toolset}").takes(Argument::Words(&["typed", "run", "both"]));
+    SetTheme: ("theme", &[], "choose the colours").slash("theme", "[name]", "changes the screen only").takes(Argument::Theme);
     ToggleMouse: ("mouse", &[], "give clicks and the wheel to pixir, or to the terminal").slash("mouse", "", "changes the screen only");
 }
 

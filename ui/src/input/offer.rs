@@ -21,6 +21,16 @@ pub(crate) enum OfferKind {
     Skill,
 }
 
+impl OfferKind {
+    /// What lists call it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            OfferKind::Template => "template",
+            OfferKind::Skill => "skill",
+        }
+    }
+}
+
 impl Offer {
     /// What can be used, sorted by name. Built-in commands keep their names, and a template keeps its name before a skill.
     pub(crate) fn all(templates: &[Template], skills: &[Skill]) -> Vec<Offer> {

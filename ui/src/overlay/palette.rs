@@ -1,130 +1,222 @@
-//! Actions by name.
+//! Everything that can be done now, by name: actions, and at letters also Sessions and files.
 
-use crate::terminal::key::KeyEvent;
+use pixir_core::store::Summary;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::narrow::Narrow;
-use super::{Outcome, Paint, Request, dialog, panel};
-use crate::input::action::{ACTIONS, Action, ActionSpec, Scope, SessionKind, Slash, When};
+use super::{Notification, Outcome, Paint, Request, dialog, panel};
+use crate::input::action::{ACTIONS, Action, ActionSpec, Scope, SessionKind, Slash, TurnState};
 use crate::input::keymap::Keymap;
 use crate::input::slash::fuzzy;
-use crate::render::text::{fit, width};
+use crate::render::marked;
+use crate::render::text::{fit, visible, width};
 use crate::terminal::canvas::{Canvas, RegionState};
+use crate::terminal::key::KeyEvent;
+use crate::theme::Theme;
 
-/// The most rows on the screen.
-const ROWS: u16 = 16;
+/// The size of the dialog.
+const SIZE: (u16, u16) = (100, 24);
+/// Columns of the names.
+const NAMES: usize = 20;
+/// The most Sessions that are offered at letters.
+const MOST_SESSIONS: usize = 6;
+/// What people look for before they have habits.
+const USUAL: [Action; 10] = [
+    Action::OpenTree,
+    Action::OpenDiff,
+    Action::UndoTurn,
+    Action::SetModel,
+    Action::SetMode,
+    Action::ResumeSession,
+    Action::NewSession,
+    Action::CompactHistory,
+    Action::Find,
+    Action::OpenHelp,
+];
 
 /// An action in the list.
 #[derive(Debug)]
 struct Entry {
     spec: &'static ActionSpec,
     key: String,
-    /// It does not have to wait for the end of the Turn.
-    is_possible: bool,
 }
 
-/// Whether a Turn runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TurnState {
-    Idle,
-    Running,
+/// A row of the list.
+#[derive(Debug)]
+enum Row<'a> {
+    Action(&'a Entry),
+    Session { id: &'a str, title: &'a str },
+    File(&'a str),
 }
 
 #[derive(Debug)]
 pub(crate) struct Palette {
     narrow: Narrow,
+    /// What can be done now, the most used first.
     entries: Vec<Entry>,
+    sessions: Vec<Summary>,
+    /// The files that match these letters.
+    files: Option<(String, Vec<String>)>,
 }
 
 impl Palette {
-    /// The actions that can apply in these scopes. Some of them have to wait while a Turn runs.
-    pub(crate) fn new(keymap: &Keymap, scopes: &[Scope], session: SessionKind, turn: TurnState) -> Palette {
+    /// The actions that can be done now in these scopes.
+    pub(crate) fn new(
+        keymap: &Keymap,
+        scopes: &[Scope],
+        session: SessionKind,
+        turn: TurnState,
+        uses: &dyn Fn(&str) -> u32,
+    ) -> Palette {
         let is_here = |spec: &&ActionSpec| {
             let is_offered = spec.scope != Scope::Composer && spec.action != Action::OpenPalette;
-            is_offered && scopes.contains(&spec.scope) && spec.applies(session)
+            is_offered && scopes.contains(&spec.scope) && spec.when.unavailable(session, turn).is_none()
         };
-        let entry = |spec: &'static ActionSpec| Entry {
-            spec,
-            key: keymap.key_of(spec.action).unwrap_or_default(),
-            is_possible: spec.when != When::Idle || turn == TurnState::Idle,
-        };
+        let entry = |spec| Entry { spec, key: keymap.key_of(spec.action).unwrap_or_default() };
         let mut entries: Vec<Entry> = ACTIONS.iter().filter(is_here).map(entry).collect();
-        // Users look for slash commands most.
-        entries.sort_by_key(|entry| entry.spec.slash.is_none());
-        Palette { narrow: Narrow::default(), entries }
+        entries.sort_by_key(|Entry { spec, .. }| {
+            // What ends something is never the first row, where a hasty Enter would choose it.
+            let ends = matches!(spec.action, Action::Interrupt | Action::Quit | Action::StashOrQuit | Action::Escape);
+            let usual = USUAL.iter().position(|it| *it == spec.action).unwrap_or(USUAL.len());
+            (ends, std::cmp::Reverse(uses(spec.id)), usual, spec.slash.is_none())
+        });
+        Palette { narrow: Narrow::default(), entries, sessions: Vec::new(), files: None }
     }
 
-    /// The entries that match the letters: first those whose name matches, then those whose description does.
-    fn matches(&self) -> Vec<&Entry> {
-        let mut matches = fuzzy(&self.narrow.letters, self.entries.iter().collect(), |entry| entry.spec.title());
+    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
+        match notification {
+            Notification::Sessions { all, current, forks_of: None } => {
+                self.sessions = all.iter().filter(|it| Some(it.id.as_str()) != current).cloned().collect();
+            }
+            Notification::Files { letters, found } => self.files = Some((letters.to_owned(), found.to_vec())),
+            _ => {}
+        }
+    }
+
+    /// The letters after an `@`, which search files.
+    fn file_letters(&self) -> Option<&str> {
+        self.narrow.letters.strip_prefix('@')
+    }
+
+    /// Actions whose name matches, then those whose description does, then Sessions by their title.
+    fn rows(&self) -> Vec<Row<'_>> {
+        if let Some(letters) = self.file_letters() {
+            let found = self.files.iter().filter(|(of, _)| of == letters);
+            return found.flat_map(|(_, files)| files.iter().map(|it| Row::File(it))).collect();
+        }
+        let letters = &self.narrow.letters;
+        let mut matches = fuzzy(letters, self.entries.iter().collect(), |entry| entry.spec.title());
         let by_name: Vec<Action> = matches.iter().map(|entry| entry.spec.action).collect();
         let others = self.entries.iter().filter(|entry| !by_name.contains(&entry.spec.action)).collect();
-        matches.extend(fuzzy(&self.narrow.letters, others, |entry| entry.spec.about.to_owned()));
-        matches
+        matches.extend(fuzzy(letters, others, |entry| entry.spec.about.to_owned()));
+        let mut rows: Vec<Row<'_>> = matches.into_iter().map(Row::Action).collect();
+        if !letters.is_empty() {
+            let sessions = fuzzy(letters, self.sessions.iter().collect(), |it| it.title().to_owned());
+            rows.extend(
+                sessions.into_iter().take(MOST_SESSIONS).map(|it| Row::Session { id: &it.id, title: it.title() }),
+            );
+        }
+        rows
     }
-}
 
-impl Palette {
     pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
-        self.narrow.key(key).then_some(Outcome::Stay)
+        if !self.narrow.key(key) {
+            return None;
+        }
+        Some(match self.file_letters() {
+            Some(letters) => Outcome::Ask(Request::FindFiles(letters.to_owned())),
+            None => Outcome::Stay,
+        })
     }
 
     pub(crate) fn act(&mut self, action: Action) -> Outcome {
         match action {
             Action::CloseOverlay => Outcome::Close,
-            Action::Choose => {
-                let matches = self.matches();
-                let Some(Entry { spec, is_possible: true, .. }) = matches.get(self.narrow.chosen) else {
-                    return Outcome::Stay;
-                };
-                Outcome::CloseAndAsk(match spec.slash.filter(Slash::needs_args) {
-                    Some(slash) => Request::Complete { draft: format!("/{} ", slash.name), hint: None },
-                    None => Request::Perform(spec.action),
-                })
-            }
+            Action::Choose => self.choose(),
             _ => {
-                let rows = self.matches().len();
+                let rows = self.rows().len();
                 self.narrow.act(action, rows);
                 Outcome::Stay
             }
         }
     }
 
+    fn choose(&self) -> Outcome {
+        let rows = self.rows();
+        let Some(row) = rows.get(self.narrow.chosen) else { return Outcome::Stay };
+        Outcome::CloseAndAsk(match row {
+            Row::Action(Entry { spec, .. }) => match spec.slash.filter(Slash::needs_args) {
+                Some(slash) => Request::Complete { draft: format!("/{} ", slash.name), hint: None },
+                None => Request::Use(spec),
+            },
+            Row::Session { id, .. } => Request::Command(format!("/resume {id}")),
+            Row::File(path) => Request::Mention((*path).to_owned()),
+        })
+    }
+
     pub(crate) fn scroll(&mut self, by: isize) {
-        let rows = self.matches().len();
+        let rows = self.rows().len();
         self.narrow.scroll(by, rows);
     }
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
-        let matches = self.matches();
-        let keys =
-            format!("type to narrow · {}", paint.hints(&[(Action::Choose, "run"), (Action::CloseOverlay, "close")]));
-        let inner = panel(canvas, dialog(area, 90, ROWS + 4), "Palette", &keys, theme);
+        let hints = paint.hints(&[(Action::Choose, "run"), (Action::CloseOverlay, "close")]);
+        let keys = format!("type to search · @ files · {hints}");
+        let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "Palette", &keys, theme);
         let list = self.narrow.draw(canvas, inner, theme);
-        let top = self.narrow.top(list.height);
-        let columns = usize::from(list.width);
-        for (y, (at, entry)) in (list.y..list.bottom()).zip(matches.iter().enumerate().skip(top)) {
-            let Entry { spec, key, is_possible } = entry;
-            let row = Rect { y, height: 1, ..list };
-            let name = fit(&spec.title(), 22);
-            let pad = " ".repeat(23_usize.saturating_sub(width(&name)));
-            let room = columns.saturating_sub(24 + width(key));
-            let about = fit(spec.about, room);
-            let gap = " ".repeat(room.saturating_sub(width(&about)) + 1);
-            let style = if *is_possible { theme.fg(theme.text) } else { theme.dim() };
-            canvas.tint(row, if at == self.narrow.chosen { theme.selected() } else { theme.base() });
-            canvas.region("option", row, || spec.title());
-            canvas.region_state(RegionState { focused: false, selected: at == self.narrow.chosen });
-            let line = Line::from(vec![
-                Span::styled(name, if *is_possible { theme.fg(theme.accent) } else { theme.dim() }),
-                Span::raw(pad),
-                Span::styled(about, style),
-                Span::raw(gap),
-                Span::styled(key.clone(), theme.dim()),
-            ]);
-            canvas.line(line, row);
+        let rows = self.rows();
+        if rows.is_empty() {
+            let text = if self.file_letters().is_some() { "No files match" } else { "No matches" };
+            canvas.line(Line::styled(text, theme.dim()), Rect { height: 1.min(list.height), ..list });
+            return;
         }
+        let chosen = self.narrow.chosen.min(rows.len() - 1);
+        let top = (chosen + 1).saturating_sub(usize::from(list.height));
+        for (y, (at, row)) in (list.y..list.bottom()).zip(rows.iter().enumerate().skip(top)) {
+            let area = Rect { y, height: 1, ..list };
+            let is_chosen = at == chosen;
+            canvas.tint(area, if is_chosen { theme.selected() } else { theme.base() });
+            canvas.region("option", area, || row.name());
+            canvas.region_state(RegionState { focused: false, selected: is_chosen });
+            canvas.line(row.line(&self.narrow.letters, usize::from(list.width), theme), area);
+        }
+    }
+}
+
+impl Row<'_> {
+    fn name(&self) -> String {
+        match self {
+            Row::Action(entry) => entry.spec.title(),
+            Row::Session { title, .. } => visible(title),
+            Row::File(path) => visible(path),
+        }
+    }
+
+    fn line(&self, letters: &str, columns: usize, theme: &Theme) -> Line<'static> {
+        let (name, about, tail) = match self {
+            Row::Action(entry) => (entry.spec.title(), entry.spec.about.to_owned(), entry.key.clone()),
+            Row::Session { title, .. } => ("session".to_owned(), visible(title), "resume".to_owned()),
+            Row::File(path) => ("@".to_owned(), visible(path), String::new()),
+        };
+        let name = fit(&name, NAMES);
+        let pad = " ".repeat((NAMES + 1).saturating_sub(width(&name)));
+        let room = columns.saturating_sub(NAMES + 2 + width(&tail));
+        let about = fit(&about, room);
+        let gap = " ".repeat(room.saturating_sub(width(&about)) + 1);
+        let marked = theme.bold().fg(theme.warning);
+        let letters = letters.strip_prefix('@').unwrap_or(letters);
+        let mut spans = marked::spans(letters, &name, theme.fg(theme.accent), marked);
+        spans.push(Span::raw(pad));
+        // The description is marked where the name is not why the row is here.
+        if spans.len() == 2 {
+            spans.extend(marked::spans(letters, &about, theme.fg(theme.text), marked));
+        } else {
+            spans.push(Span::styled(about, theme.fg(theme.text)));
+        }
+        spans.push(Span::raw(gap));
+        spans.push(Span::styled(tail, theme.dim()));
+        Line::from(spans)
     }
 }

@@ -1,9 +1,8 @@
-//! Lists to choose from: Sessions, models, skills, settings. Each row has the slash command that it stands for.
+//! Lists to choose from: models, skills, settings. Each row has the slash command that it stands for.
 
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::terminal::key::KeyEvent;
 use pixir_core::event::{Mode, Toolset};
-use pixir_core::store::Summary;
 use pixir_core::{Effort, Skill};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -25,7 +24,6 @@ struct Row {
 /// What a list shows. Rows that arrive late are for the list of their kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    Sessions,
     Skills,
     Modes,
     Toolsets,
@@ -35,7 +33,6 @@ pub(crate) enum Kind {
 impl Kind {
     pub(super) fn title(self) -> &'static str {
         match self {
-            Kind::Sessions => "Sessions",
             Kind::Skills => "Skills",
             Kind::Modes => "Mode",
             Kind::Toolsets => "Toolset",
@@ -105,17 +102,6 @@ impl Picker {
         Picker::new(Kind::Efforts, rows.to_vec(), chosen)
     }
 
-    fn sessions(&mut self, sessions: &[Summary], current: Option<&str>) {
-        self.empty = "no other session in this workspace yet";
-        self.rows = sessions
-            .iter()
-            .filter(|s| Some(s.id.as_str()) != current)
-            .map(|s| Row {
-                label: s.title().to_owned(),
-                detail: format!("{}  {}", s.last_minute(), s.id),
-                command: format!("/resume {}", s.id),
-            })
-            .collect();
     }
 
     fn skills(&mut self, skills: &[Skill]) {
@@ -165,7 +151,6 @@ impl Picker {
 
     pub(crate) fn notify(&mut self, notification: Notification<'_>) {
         match (self.kind, notification) {
-            (Kind::Sessions, Notification::Sessions { all, current, forks_of: None }) => self.sessions(all, current),
             (Kind::Skills, Notification::Skills(all)) => self.skills(all),
             (_, _) => {}
         }

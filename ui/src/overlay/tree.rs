@@ -205,6 +205,13 @@ impl TreeView {
             | Notification::Skills(_)
             | Notification::Diffs { .. }
             | Notification::Jobs(_)
+            | Notification::Files { .. }
+            | Notification::StoredSessions { .. }
+            | Notification::SessionFound { .. }
+            | Notification::SearchEnded
+            | Notification::SessionPreview { .. }
+            | Notification::Log(_)
+            | Notification::Checks(_)
             | Notification::Rules { .. }
             | Notification::CallEnded(_)
             | Notification::TurnEnded => {}

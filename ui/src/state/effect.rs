@@ -2,12 +2,15 @@
 
 use pixir_core::Input;
 use pixir_core::event::SessionId;
+use pixir_core::input::RuleReach;
 
 use crate::composer::mention;
+use crate::input::argument::{Argument, ExportFormat};
 use crate::overlay::Overlay;
 use crate::overlay::connect::Order;
 use crate::overlay::picker::Kind;
 use crate::overlay::save_for::SavePlace;
+use crate::overlay::sessions::{self, Reach};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Effect {
@@ -46,6 +49,26 @@ pub(crate) enum Effect {
     SaveSettings(Vec<(String, String)>, SavePlace),
     /// A step of connecting a model.
     Connect(Order),
+    /// Load what can complete an argument.
+    LoadCandidates(Argument),
+    /// Read how often the user has chosen each action, then open the palette.
+    OpenPalette,
+    /// Work on stored Sessions.
+    Stored(sessions::Work),
+    /// Check this machine.
+    Examine,
+    /// Read the end of the log file.
+    ReadLog,
+    /// Let the tools read a folder, whose path the user has typed.
+    AddFolder {
+        path: String,
+        holds: RuleReach,
+    },
+    /// Write the Session to a new file.
+    Export {
+        format: ExportFormat,
+        file: Option<String>,
+    },
     LoadSkills,
     /// Read the templates and skills that slash commands can name.
     LoadOffers,
@@ -86,11 +109,13 @@ impl Effect {
                 vec![Effect::LoadSessions { forks_of: session.map(ToString::to_string) }]
             }
             Overlay::Picker(picker) => match picker.kind() {
-                Kind::Sessions => vec![Effect::LoadSessions { forks_of: None }],
                 Kind::Skills => vec![Effect::LoadSkills],
                 Kind::Modes | Kind::Toolsets | Kind::Efforts => Vec::new(),
             },
             Overlay::Models(_) => vec![Effect::LoadModels],
+            Overlay::Log(_) => vec![Effect::ReadLog],
+            Overlay::Sessions(_) => vec![Effect::Stored(sessions::Work::List(Reach::Workspace))],
+            Overlay::Palette(_) => vec![Effect::LoadSessions { forks_of: None }],
             Overlay::Always(_)
             | Overlay::Approval(_)
             | Overlay::Compaction(_)
@@ -99,8 +124,8 @@ impl Effect {
             | Overlay::Help(_)
             | Overlay::Jobs(_)
             | Overlay::Outline(_)
-            | Overlay::Palette(_)
             | Overlay::Permissions(_)
+            | Overlay::Report(_)
             | Overlay::Restore(_)
             | Overlay::Settings(_)
             | Overlay::Themes(_)

@@ -42,10 +42,32 @@ pub(crate) struct FrameStats {
     /// Microseconds from a key to the last byte of the frame that shows it.
     pub(crate) echoes: VecDeque<u32>,
     pub(crate) counts: Counts,
+    /// The resident memory of the process, bytes, while the HUD is on.
+    pub(crate) resident: Option<u64>,
+    /// Since when the loop's wake-ups are counted, and how many there were.
+    wakes: Option<(Instant, u64)>,
 }
 
 impl FrameStats {
     const MAX_SAMPLES: usize = 240;
+
+    /// The loop has woken up.
+    pub(crate) fn note_wake(&mut self, now: Instant) {
+        let (since, count) = self.wakes.unwrap_or((now, 0));
+        // An average over more than a minute would hide what happens now.
+        self.wakes = Some(if now - since > Duration::from_secs(60) { (now, 1) } else { (since, count + 1) });
+    }
+
+    /// Counts from now on.
+    pub(crate) fn restart_wakes(&mut self) {
+        self.wakes = None;
+    }
+
+    pub(crate) fn wakes_a_minute(&self, now: Instant) -> u64 {
+        let Some((since, count)) = self.wakes else { return 0 };
+        let seconds = now.saturating_duration_since(since).as_secs().max(1);
+        count * 60 / seconds.max(10)
+    }
 
     pub(crate) fn note(samples: &mut VecDeque<u32>, took: Duration) {
         if samples.len() == Self::MAX_SAMPLES {

@@ -13,6 +13,8 @@ pub(crate) struct SessionFacts {
     pub(crate) workspace: PathBuf,
     /// The user's home folder.
     pub(crate) home: Option<PathBuf>,
+    /// Other places that matter to the user, by name.
+    pub(crate) places: Vec<(&'static str, PathBuf)>,
     /// The git branch of the workspace.
     pub(crate) branch: Option<String>,
     pub(crate) connection: Connection,
@@ -44,6 +46,7 @@ impl SessionFacts {
         SessionFacts {
             workspace,
             home: None,
+            places: Vec::new(),
             branch: None,
             connection: Connection::Starting,
             can_connect: false,

@@ -269,7 +269,7 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
 
 // ─── Background work ───
 
-fn notify(state: &mut State, notification: Notification<'_>) {
+pub(crate) fn notify(state: &mut State, notification: Notification<'_>) {
     for overlay in &mut state.overlays {
         overlay.notify(notification);
     }

@@ -1,11 +1,10 @@
 //! `/name args` of a prompt template or a skill. They are read in the background, when the user types a `/`.
 
-use crate::input::action::Action;
 use crate::input::offer::{Offer, OfferKind};
 use crate::input::slash;
 use crate::state::{Connection, Effect, State};
 
-use super::run_slash;
+use super::{run_slash, send};
 
 /// Starts reading them when the user begins a slash command, so that those of now are offered.
 pub(super) fn load_for(state: &State) -> Vec<Effect> {
@@ -31,10 +30,7 @@ pub(super) fn run(state: &mut State, text: &str) -> Vec<Effect> {
         return Vec::new();
     };
     if offer.kind == OfferKind::Skill && state.is_busy() {
-        put_back(state, text);
-        let stop = state.keys.map.and_hints(&[(Action::Escape, "interrupts it")]);
-        state.say(format!("/{name} has to wait until the turn has ended{stop}"));
-        return Vec::new();
+        return send::put_off(state, text, name);
     }
     state.viewport.follow();
     let attachments = state.composer.images.within(args).attachments();

@@ -11,7 +11,18 @@ pub(super) fn fulfil(state: &mut State, request: Request) -> Vec<Effect> {
         Request::Command(text) => run_slash(state, &text),
         Request::Send(inputs) => inputs.into_iter().map(Effect::Send).collect(),
         Request::Decide { call_id, decision } => approval::decide_about(state, &call_id, decision),
-        Request::Perform(action) => perform(state, action, ""),
+        Request::Use(spec) => {
+            state.uses.note(spec);
+            perform(state, spec.action, "")
+        }
+        Request::Stored(works) => works.into_iter().map(Effect::Stored).collect(),
+        Request::FindFiles(letters) => vec![Effect::FindFiles(letters)],
+        Request::Mention(path) => {
+            let quoted = if path.contains(' ') { format!("@\"{path}\" ") } else { format!("@{path} ") };
+            state.focus = Focus::Composer;
+            state.composer.insert(&quoted);
+            Vec::new()
+        }
         Request::Complete { draft, hint } => {
             state.composer.set(&draft);
             if let Some(hint) = hint {

@@ -1,12 +1,13 @@
 //! Carries out each action.
 
-use super::{approval, configure, connect, read, replay, send, settings, travel, write};
+use super::{approval, commands, configure, connect, read, replay, send, settings, travel, write};
 use crate::composer::Composer;
 use crate::input::action::Action;
 use crate::overlay::Overlay;
 use crate::overlay::diff::DiffView;
 use crate::overlay::help::HelpView;
 use crate::overlay::jobs::JobsView;
+use crate::overlay::log::LogView;
 use crate::overlay::permissions::PermissionsView;
 use crate::state::{Effect, PendingConfirm, State};
 use crate::transcript::{Direction, Mark};
@@ -105,6 +106,15 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         | Action::Choose
         | Action::CloseOverlay
         | Action::OverlayHelp
+        | Action::CycleLogLevel
+        | Action::SwitchReach
+        | Action::OnlyNamed
+        | Action::RenameStored
+        | Action::DeleteStored
+        | Action::ConfirmDelete
+        | Action::UndeleteStored
+        | Action::NextHelpSection
+        | Action::PreviousHelpSection
         | Action::RuleLastsLonger
         | Action::RuleLastsShorter
         | Action::SwitchRuleEffect
@@ -145,8 +155,8 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         | Action::LessEffort
         | Action::ConnectHere => {}
 
-        Action::OpenHelp => return read::help(state, HelpView::new),
-        Action::OpenKeyHelp => return read::help(state, HelpView::of_keys),
+        Action::OpenHelp => return read::help(state, HelpView::new, args),
+        Action::OpenKeyHelp => return read::help(state, HelpView::of_keys, ""),
         Action::OpenPalette => return read::palette(state),
         Action::OpenOutline | Action::OutlineOfTranscript => return read::outline(state),
         Action::OpenTree => return travel::open_tree(state),
@@ -158,12 +168,26 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
             return effects;
         }
         Action::TrustWorkspace => return settings::trust(state, args),
+        Action::ShowStatus => return commands::status(state),
+        Action::RunDoctor => return commands::doctor(state),
+        Action::ShowLog => return state.open(Overlay::Log(LogView::new(args))),
+        Action::ShowPlan => return commands::plan(state, args),
         Action::OpenSettings | Action::OpenConfig => return configure::open(state, args),
         Action::OpenConnect | Action::OpenAuth => return connect::open(state),
-        Action::ToggleHud => state.layout.hud = !state.layout.hud,
+        Action::ToggleHud => {
+            state.layout.hud = !state.layout.hud;
+            state.stats.restart_wakes();
+        }
 
         Action::NewSession => return vec![Effect::OpenNew],
         Action::ResumeSession => return settings::resume(state, args),
+        Action::ListSessions => return settings::resume(state, ""),
+        Action::Rewind => return commands::rewind(state, args),
+        Action::LabelTurn => return commands::label(state, args),
+        Action::PinTurn => return commands::pin(state),
+        Action::AttachFile => return commands::attach(state, args),
+        Action::AddFolder => return commands::add_folder(state, args),
+        Action::ExportSession => return commands::export(state, args),
         Action::RenameSession => return settings::rename(state, args),
         Action::ForkSession => return travel::fork(state),
         Action::UndoTurn => return travel::undo(state, args),
@@ -171,7 +195,7 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         Action::CompactHistory => return settings::compact(state, args),
         Action::InitInstructions => return vec![Effect::Send(Input::Init)],
         Action::ActivateSkill => return settings::skill(state, args),
-        Action::ShowUsage => settings::usage(state),
+        Action::ShowUsage => return commands::usage(state),
         Action::Copy => return read::copy(state, args),
 
         Action::CycleMode => return settings::cycle_mode(state),

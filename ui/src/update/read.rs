@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use pixir_core::Fact;
 
-use crate::input::action::{Action, Scope, SessionKind};
+use super::report;
+use crate::input::action::{Action, Scope, SessionKind, of_slash};
 use crate::input::keymap::Keymap;
+use crate::input::slash;
 use crate::overlay::Overlay;
 use crate::overlay::diff::DiffView;
 use crate::overlay::help::HelpView;
 use crate::overlay::outline::Outline;
-use crate::overlay::palette::{Palette, TurnState};
+use crate::overlay::palette::Palette;
+use crate::overlay::report::{ReportKind, ReportView};
 use crate::render::context::Fold;
 use crate::state::{Effect, Focus, State};
 use crate::terminal::MouseOwner;
@@ -95,15 +98,42 @@ fn follow_all(state: &mut State) {
     }
 }
 
-pub(super) fn help(state: &mut State, view: fn(&Keymap, Option<Scope>, SessionKind) -> HelpView) -> Vec<Effect> {
-    let here = state.scopes().first().copied();
-    let view = view(&state.keys.map, here, state.session_kind());
+pub(super) fn help(
+    state: &mut State,
+    view: fn(&Keymap, &[Scope], SessionKind) -> HelpView,
+    command: &str,
+) -> Vec<Effect> {
+    if !command.is_empty() {
+        return help_about(state, command);
+    }
+    let view = view(&state.keys.map, &state.scopes(), state.session_kind());
     state.open(Overlay::Help(view))
 }
 
-pub(super) fn palette(state: &mut State) -> Vec<Effect> {
-    let turn = if state.is_busy() { TurnState::Running } else { TurnState::Idle };
-    let palette = Palette::new(&state.keys.map, &state.scopes(), state.session_kind(), turn);
+/// Usage, keys, availability and Inputs of one command.
+fn help_about(state: &mut State, command: &str) -> Vec<Effect> {
+    let name = command.trim_start_matches('/');
+    match of_slash(name) {
+        Some(spec) => {
+            let report = report::command(state, spec);
+            state.open(Overlay::Report(ReportView::new(ReportKind::Command, report)))
+        }
+        None => {
+            let why = slash::unknown(name, state.composer.offers.as_deref().unwrap_or_default());
+            state.say(why);
+            Vec::new()
+        }
+    }
+}
+
+/// Opens the palette. `app` reads the saved uses of each action before.
+pub(crate) fn palette(state: &mut State) -> Vec<Effect> {
+    if !state.uses.is_known() {
+        return vec![Effect::OpenPalette];
+    }
+    let counts = state.uses.counts();
+    let uses = |name: &str| counts.get(name).copied().unwrap_or(0);
+    let palette = Palette::new(&state.keys.map, &state.scopes(), state.session_kind(), state.turn_state(), &uses);
     state.open(Overlay::Palette(palette))
 }
 

@@ -64,6 +64,17 @@ pub(super) fn submit(state: &mut State, if_busy: IfBusy) -> Vec<Effect> {
     vec![Effect::message(input(Message { text, attachments, ..Message::default() }))]
 }
 
+/// Puts a command back that has to wait for the end of the Turn, and says so.
+pub(super) fn put_off(state: &mut State, text: &str, name: &str) -> Vec<Effect> {
+    // Up brings back the command where the user has begun something else.
+    if state.composer.is_empty() {
+        state.composer.set(text);
+    }
+    let stop = state.keys.map.and_hints(&[(Action::Escape, "interrupts it")]);
+    state.say(format!("/{name} has to wait until the turn has ended{stop}"));
+    Vec::new()
+}
+
 /// Runs `!cmd`, or `!!cmd`, whose output the model does not see.
 fn run_command(state: &mut State) -> Vec<Effect> {
     let text = state.composer.text();

@@ -2,22 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use pixir_core::event::{Mode, SessionId, Severity, Toolset};
+use pixir_core::event::{Mode, SessionId, Toolset};
 use pixir_core::input::SettingsChange;
 use pixir_core::trust::TrustAnswer;
-use pixir_core::usage::{Sums, Total, sums};
 use pixir_core::{Effort, Input};
 
 use crate::overlay::Overlay;
 use crate::overlay::models::ModelsView;
 use crate::overlay::picker::{Kind, Picker};
 use crate::overlay::themes::ThemesView;
+use crate::overlay::sessions::SessionList;
 use crate::state::{Effect, State};
 use crate::theme::{Depth, Theme};
 use crate::transcript::Cell;
-
-/// The most Turns that `/usage` lists one by one.
-const SHOWN_TURNS: usize = 8;
 
 fn set(change: SettingsChange) -> Vec<Effect> {
     vec![Effect::Send(Input::Set(change))]
@@ -95,7 +92,11 @@ pub(super) fn show_models(state: &mut State, current: &str) -> Vec<Effect> {
 }
 
 pub(super) fn resume(state: &mut State, id: &str) -> Vec<Effect> {
-    if id.is_empty() { pick(state, Picker::loading(Kind::Sessions)) } else { open_session(state, id) }
+    if id.is_empty() {
+        let list = SessionList::new(state.now.wall);
+        return state.open(Overlay::Sessions(list));
+    }
+    open_session(state, id)
 }
 
 pub(crate) fn open_session(state: &mut State, id: &str) -> Vec<Effect> {
@@ -176,31 +177,6 @@ pub(crate) fn set_theme(state: &mut State, theme: Theme) {
         state.look.theme = theme;
         state.look.generation += 1;
     }
-}
-
-pub(super) fn usage(state: &mut State) {
-    let text = usage_text(&sums(&state.history));
-    state.transcript.push(Cell::Notice(Severity::Info, text.into()));
-    state.viewport.follow();
-}
-
-/// The usage of a Session, line by line.
-fn usage_text(sums: &Sums) -> String {
-    if sums.session.requests == 0 {
-        return "no request has reported its usage yet".to_owned();
-    }
-    let line = |name: &str, it: &Total| format!("{name:<16} {it}");
-    let mut lines = vec![line("session", &sums.session)];
-    if sums.branch != sums.session {
-        lines.push(line("this branch", &sums.branch));
-    }
-    lines.extend(sums.models.iter().map(|(model, total)| line(model, total)));
-    let hidden = sums.turns.len().saturating_sub(SHOWN_TURNS);
-    if hidden > 0 {
-        lines.push(format!("… {hidden} earlier turns (pixir sessions show --json has them)"));
-    }
-    lines.extend(sums.turns.iter().skip(hidden).map(|it| line(&format!("turn {}", it.turn), &it.total)));
-    lines.join("\n")
 }
 
 /// Shows what the workspace brings along, or with `revoke` stops trusting it.

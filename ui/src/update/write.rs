@@ -2,7 +2,7 @@
 
 use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::{offers, run_slash};
+use super::{arguments, offers, run_slash};
 use crate::composer::{Completion, Composer, PastSearch};
 use crate::state::{Effect, Focus, State};
 
@@ -36,17 +36,18 @@ pub(super) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
 }
 
 /// Starts to look for what can complete the word at the caret.
-fn find_offered(state: &State) -> Vec<Effect> {
+fn find_offered(state: &mut State) -> Vec<Effect> {
     let mut effects = find_mentioned(state);
     effects.extend(offers::load_for(state));
+    effects.extend(arguments::load_for(state));
     effects
 }
 
-/// Starts the search for the file after an `@`, in the background.
+/// Starts the search for the path that the user is typing, in the background.
 fn find_mentioned(state: &State) -> Vec<Effect> {
-    match state.composer.mention() {
-        Some(mention) if state.composer.files.as_ref().is_none_or(|(letters, _)| *letters != mention.letters) => {
-            vec![Effect::FindFiles(mention.letters)]
+    match state.composer.path_letters() {
+        Some(typed) if state.composer.files.as_ref().is_none_or(|(letters, _)| *letters != typed) => {
+            vec![Effect::FindFiles(typed)]
         }
         _ => Vec::new(),
     }
@@ -98,20 +99,42 @@ pub(super) fn on_completion_key(state: &mut State, key: KeyEvent) -> Option<Vec<
     if completions.is_empty() {
         return None;
     }
-    let chosen = state.composer.chosen.min(completions.len() - 1);
-    // A path that is already complete is not completed again: Enter sends the draft.
-    if let (KeyCode::Enter, Completion::File(path)) = (key.code, &completions[chosen])
-        && state.composer.mention().is_some_and(|it| it.letters == *path)
-    {
-        return None;
+    let selected = state.composer.selected(&completions);
+    match key.code {
+        KeyCode::Up => {
+            let before = selected.and_then(|at| at.checked_sub(1));
+            state.composer.chosen = Some(before.unwrap_or(completions.len() - 1));
+            return Some(Vec::new());
+        }
+        KeyCode::Down => {
+            state.composer.chosen = Some(selected.map_or(0, |at| (at + 1) % completions.len()));
+            return Some(Vec::new());
+        }
+        KeyCode::Esc => {
+            state.composer.dismiss();
+            return Some(Vec::new());
+        }
+        _ => {}
     }
-    match (key.code, &completions[chosen]) {
-        (KeyCode::Up, _) => state.composer.chosen = chosen.checked_sub(1).unwrap_or(completions.len() - 1),
-        (KeyCode::Down, _) => state.composer.chosen = (chosen + 1) % completions.len(),
-        (KeyCode::Esc, _) => state.composer.dismiss(),
+    // Where nothing of an argument is typed, Tab takes the first, and Enter runs the command without one.
+    let at = selected.or((key.code == KeyCode::Tab).then_some(0))?;
+    match (key.code, &completions[at]) {
+        // A path that is already complete is not completed again: Enter sends the draft.
+        (KeyCode::Enter, Completion::File(path)) if state.composer.path_letters().as_ref() == Some(path) => {
+            return None;
+        }
         (_, Completion::File(path)) => {
-            state.composer.accept_file(path);
+            if state.composer.typed_argument().is_some() {
+                state.composer.accept_argument(path);
+            } else {
+                state.composer.accept_file(path);
+            }
             return Some(find_mentioned(state));
+        }
+        (key, Completion::Argument(candidate)) => {
+            state.composer.accept_argument(&candidate.value);
+            // Enter then runs the whole line.
+            return if key == KeyCode::Enter { None } else { Some(Vec::new()) };
         }
         (KeyCode::Enter, Completion::Command(slash, _)) if !slash.needs_args() => {
             let line = format!("/{}", slash.name);
@@ -131,6 +154,7 @@ pub(super) fn on_completion_key(state: &mut State, key: KeyEvent) -> Option<Vec<
             if key == KeyCode::Enter {
                 state.say(format!("/{} needs {}", slash.name, slash.args));
             }
+            return Some(find_offered(state));
         }
     }
     Some(Vec::new())

@@ -4,7 +4,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::Line;
 
-use super::{Foot, draw_completions, welcome};
+use super::{Foot, completions, welcome};
 use crate::input::action::Action;
 use crate::render::text::Row;
 use crate::state::{Announced, Connection, State, text_columns};
@@ -82,7 +82,7 @@ pub(super) fn draw(
     }
     foot.move_to(above);
     foot.draw(state, open);
-    draw_completions(state, open, foot.composer);
+    completions::draw(state, open, foot.composer);
     state.overlays_drawn();
     until == end
 }

@@ -10,6 +10,7 @@ use ratatui::text::{Line, Span};
 use super::gauge;
 use crate::input::action::Action;
 use crate::overlay::Overlay;
+use crate::render::figures::short;
 use crate::render::text::{fit, span_width, visible, width};
 use crate::state::{Focus, PendingConfirm, Retry, RetryLimit, State};
 use crate::terminal::canvas::Canvas;
@@ -247,4 +248,3 @@ pub(super) fn whole(time: Duration) -> Duration {
     Duration::from_secs(time.as_secs())
 }
 
-pub(crate) use pixir_core::text::human::human_count as short;

@@ -1,0 +1,83 @@
+//! A page of facts: status, usage, the plan, the checks of this machine.
+
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+use super::{Notification, Outcome, Page, Paint, dialog, panel};
+use crate::input::action::Action;
+use crate::render::report::{Item, Report, Section};
+use crate::terminal::canvas::Canvas;
+
+/// The size of the dialog.
+const SIZE: (u16, u16) = (100, 30);
+
+/// What the page is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReportKind {
+    Status,
+    Usage,
+    Plan,
+    Doctor,
+    Command,
+}
+
+#[derive(Debug)]
+pub(crate) struct ReportView {
+    kind: ReportKind,
+    /// `None` while it is being made.
+    report: Option<Report>,
+    page: Page,
+}
+
+impl ReportView {
+    pub(crate) fn new(kind: ReportKind, report: Report) -> ReportView {
+        ReportView { kind, report: Some(report), page: Page::default() }
+    }
+
+    /// A page whose content is being made.
+    pub(crate) fn loading(kind: ReportKind) -> ReportView {
+        ReportView { kind, report: None, page: Page::default() }
+    }
+
+    pub(crate) fn title(&self) -> &'static str {
+        match self.kind {
+            ReportKind::Status => "Status",
+            ReportKind::Usage => "Usage",
+            ReportKind::Plan => "Plan",
+            ReportKind::Doctor => "Doctor",
+            ReportKind::Command => "Command",
+        }
+    }
+
+    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
+        if let (ReportKind::Doctor, Notification::Checks(checks)) = (self.kind, notification) {
+            let items = checks.iter().cloned().map(Item::Check).collect();
+            self.report = Some(Report { sections: vec![Section::new("", items)] });
+            self.page = Page::default();
+        }
+    }
+
+    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+        if matches!(action, Action::CloseOverlay | Action::Choose) {
+            return Outcome::Close;
+        }
+        self.page.act(action);
+        Outcome::Stay
+    }
+
+    pub(crate) fn scroll(&mut self, by: isize) {
+        self.page.scroll(by);
+    }
+
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        let theme = paint.theme;
+        let keys = paint.hints(&[(Action::OverlayPageDown, "page down"), (Action::CloseOverlay, "close")]);
+        let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), self.title(), &keys, theme);
+        let mut page = std::mem::take(&mut self.page);
+        page.draw(canvas, inner, paint, |columns| match &self.report {
+            Some(report) => report.lines(columns, theme),
+            None => vec![Line::styled("checking…", theme.dim())],
+        });
+        self.page = page;
+    }
+}

@@ -1,0 +1,388 @@
+//! The stored Sessions: searched by all their text, previewed, resumed, renamed, deleted.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use pixir_core::search::{Found, Said};
+use pixir_core::store::Summary;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::narrow::{Narrow, cut_word};
+use super::panes;
+use super::{Notification, Outcome, Paint, Request, dialog, panel};
+use crate::input::action::Action;
+use crate::input::slash::fuzzy;
+use crate::render::figures::age;
+use crate::render::marked;
+use crate::render::text::{fit, plain, visible, width, wrap_lines};
+use crate::terminal::canvas::{Canvas, RegionState};
+use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
+use crate::theme::Theme;
+
+/// The size of the dialog.
+const SIZE: (u16, u16) = (132, 34);
+/// The most lines of a message in the preview.
+const MESSAGE: usize = 8;
+
+/// Which Sessions are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    Workspace,
+    Everywhere,
+}
+
+/// Work on stored Sessions, which needs files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Work {
+    List(Reach),
+    /// Read the last messages of a Session.
+    Preview(String),
+    /// Search all text for these words, and no longer for those before.
+    Search {
+        words: Vec<String>,
+        reach: Reach,
+    },
+    Rename {
+        id: String,
+        name: String,
+        reach: Reach,
+    },
+    /// Move a Session to the trash.
+    Delete {
+        id: String,
+        reach: Reach,
+    },
+    Undelete {
+        id: String,
+        reach: Reach,
+    },
+    /// Resume a Session, which may belong to another workspace.
+    Resume {
+        id: String,
+        workspace: String,
+    },
+}
+
+fn ask(work: Work) -> Outcome {
+    Outcome::Ask(Request::Stored(vec![work]))
+}
+
+#[derive(Debug)]
+pub(crate) struct SessionList {
+    narrow: Narrow,
+    reach: Reach,
+    /// Only Sessions with a name.
+    named: bool,
+    /// `None` while they are loaded.
+    all: Option<Vec<Summary>>,
+    current: Option<String>,
+    /// The Sessions whose text has the words, with the text around them.
+    hits: HashMap<String, Found>,
+    /// The search is still running.
+    is_searching: bool,
+    preview: Option<(String, Vec<Said>)>,
+    /// The new name of the chosen Session, while the user types it.
+    naming: Option<String>,
+    /// The user is asked whether the chosen Session is to be deleted.
+    is_confirming: bool,
+    /// The Session that was deleted last.
+    deleted: Option<String>,
+    /// The wall clock when the list was loaded.
+    now: Duration,
+}
+
+impl SessionList {
+    pub(crate) fn new(now: Duration) -> SessionList {
+        SessionList {
+            narrow: Narrow::default(),
+            reach: Reach::Workspace,
+            named: false,
+            all: None,
+            current: None,
+            hits: HashMap::new(),
+            is_searching: false,
+            preview: None,
+            naming: None,
+            is_confirming: false,
+            deleted: None,
+            now,
+        }
+    }
+
+    pub(crate) fn is_typing(&self) -> bool {
+        !self.is_confirming
+    }
+
+    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
+        match notification {
+            Notification::StoredSessions { all, current } => {
+                let is_first = self.all.is_none();
+                self.all = Some(all.to_vec());
+                self.current = current.map(str::to_owned);
+                // The cursor begins on the latest other Session: Enter on the current one changes nothing.
+                let shown = self.shown();
+                let other = shown.iter().position(|it| Some(it.id.as_str()) != current).unwrap_or(0);
+                self.narrow.chosen =
+                    if is_first { other } else { self.narrow.chosen.min(shown.len().saturating_sub(1)) };
+            }
+            Notification::SessionFound { id, found } => drop(self.hits.insert(id.to_owned(), found.clone())),
+            Notification::SearchEnded => self.is_searching = false,
+            Notification::SessionPreview { id, said } => self.preview = Some((id.to_owned(), said.to_vec())),
+            _ => {}
+        }
+    }
+
+    /// Titles that match the letters, then Sessions whose text has the words, the latest first.
+    fn shown(&self) -> Vec<&Summary> {
+        let all = self.all.iter().flatten().filter(|it| !self.named || it.name.is_some());
+        let letters = &self.narrow.letters;
+        if letters.is_empty() {
+            return all.collect();
+        }
+        let titled = fuzzy(letters, all.clone().collect(), |it| it.title().to_owned());
+        let ids: Vec<&str> = titled.iter().map(|it| it.id.as_str()).collect();
+        let others = all.filter(|it| !ids.contains(&it.id.as_str()) && self.hits.contains_key(&it.id));
+        let others: Vec<&Summary> = others.collect();
+        titled.into_iter().chain(others).collect()
+    }
+
+    fn chosen(&self) -> Option<&Summary> {
+        let shown = self.shown();
+        shown.get(self.narrow.chosen).or(shown.last()).copied()
+    }
+
+    /// Asks for the last messages of the chosen Session, if they are not shown.
+    fn look(&self) -> Outcome {
+        match self.chosen() {
+            Some(it) if self.preview.as_ref().is_none_or(|(id, _)| *id != it.id) => ask(Work::Preview(it.id.clone())),
+            Some(_) | None => Outcome::Stay,
+        }
+    }
+
+    fn search(&mut self) -> Work {
+        self.hits.clear();
+        let words: Vec<String> = self.narrow.letters.split_whitespace().map(str::to_lowercase).collect();
+        // One letter is in every Session.
+        let words = if self.narrow.letters.trim().chars().count() < 2 { Vec::new() } else { words };
+        self.is_searching = !words.is_empty();
+        Work::Search { words, reach: self.reach }
+    }
+
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
+        if let Some(name) = &mut self.naming {
+            match key.code {
+                KeyCode::Backspace => drop(name.pop()),
+                KeyCode::Char('u') if key.modifiers == KeyModifiers::CONTROL => name.clear(),
+                KeyCode::Char('w') if key.modifiers == KeyModifiers::CONTROL => cut_word(name),
+                KeyCode::Char(c) if key.modifiers.is_typing() => name.push(c),
+                _ => return None,
+            }
+            return Some(Outcome::Stay);
+        }
+        self.narrow.key(key).then(|| ask(self.search()))
+    }
+
+    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+        if let Some(name) = self.naming.take() {
+            return match (action, self.chosen()) {
+                (Action::Choose, Some(it)) => {
+                    ask(Work::Rename { id: it.id.clone(), name: name.trim().to_owned(), reach: self.reach })
+                }
+                (Action::CloseOverlay, _) => Outcome::Stay,
+                _ => {
+                    self.naming = Some(name);
+                    Outcome::Stay
+                }
+            };
+        }
+        if std::mem::take(&mut self.is_confirming) {
+            return match (action, self.chosen().map(|it| it.id.clone())) {
+                (Action::ConfirmDelete, Some(id)) => {
+                    self.deleted = Some(id.clone());
+                    ask(Work::Delete { id, reach: self.reach })
+                }
+                _ => Outcome::Stay,
+            };
+        }
+        match action {
+            Action::CloseOverlay => return Outcome::Close,
+            Action::Choose => {
+                return match self.chosen() {
+                    Some(it) if Some(&it.id) == self.current.as_ref() => Outcome::Close,
+                    Some(it) if self.reach == Reach::Everywhere => {
+                        let (id, workspace) = (it.id.clone(), it.workspace.clone());
+                        Outcome::CloseAndAsk(Request::Stored(vec![Work::Resume { id, workspace }]))
+                    }
+                    Some(it) => Outcome::CloseAndAsk(Request::Command(format!("/resume {}", it.id))),
+                    None => Outcome::Stay,
+                };
+            }
+            Action::SwitchReach => {
+                self.reach = match self.reach {
+                    Reach::Workspace => Reach::Everywhere,
+                    Reach::Everywhere => Reach::Workspace,
+                };
+                (self.all, self.narrow.chosen) = (None, 0);
+                let search = self.search();
+                return Outcome::Ask(Request::Stored(vec![Work::List(self.reach), search]));
+            }
+            Action::OnlyNamed => {
+                (self.named, self.narrow.chosen) = (!self.named, 0);
+            }
+            Action::RenameStored => {
+                self.naming = self.chosen().map(|it| it.name.clone().unwrap_or_default());
+                return Outcome::Stay;
+            }
+            Action::DeleteStored => {
+                self.is_confirming = self.chosen().is_some_and(|it| Some(&it.id) != self.current.as_ref());
+                return Outcome::Stay;
+            }
+            Action::UndeleteStored => {
+                return match self.deleted.take() {
+                    Some(id) => ask(Work::Undelete { id, reach: self.reach }),
+                    None => Outcome::Stay,
+                };
+            }
+            action => {
+                let rows = self.shown().len();
+                self.narrow.act(action, rows);
+            }
+        }
+        self.look()
+    }
+
+    pub(crate) fn scroll(&mut self, by: isize) {
+        let rows = self.shown().len();
+        self.narrow.scroll(by, rows);
+    }
+
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        let theme = paint.theme;
+        let keys = if self.is_confirming {
+            paint.hints(&[(Action::ConfirmDelete, "delete it, any other key keeps it")])
+        } else if self.naming.is_some() {
+            paint.hints(&[(Action::Choose, "save the name"), (Action::CloseOverlay, "cancel")])
+        } else {
+            let reach = match self.reach {
+                Reach::Workspace => "everywhere",
+                Reach::Everywhere => "this workspace",
+            };
+            let undo = if self.deleted.is_some() { "undelete" } else { "" };
+            let mut keys = vec![(Action::Choose, "resume"), (Action::SwitchReach, reach)];
+            keys.extend((!undo.is_empty()).then_some((Action::UndeleteStored, undo)));
+            keys.extend([
+                (Action::RenameStored, "rename"),
+                (Action::DeleteStored, "delete"),
+                (Action::OnlyNamed, if self.named { "all" } else { "named" }),
+                (Action::CloseOverlay, "close"),
+            ]);
+            paint.hints(&keys)
+        };
+        let title = match self.reach {
+            Reach::Workspace => "Sessions · this workspace",
+            Reach::Everywhere => "Sessions · everywhere",
+        };
+        let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), title, &keys, theme);
+        let body = self.narrow.draw(canvas, inner, theme);
+        let shown = self.shown();
+        let count = match (&self.all, self.is_searching) {
+            (None, _) => "loading…".to_owned(),
+            (Some(_), true) => format!("{} · searching their text…", shown.len()),
+            (Some(all), false) => format!("{} of {}", shown.len(), all.len()),
+        };
+        let at = Rect { y: inner.y, height: 1.min(inner.height), ..inner };
+        let wide = u16::try_from(width(&count)).unwrap_or(0).min(at.width);
+        canvas.line(Line::styled(count, theme.dim()), Rect { x: at.right() - wide, width: wide, ..at });
+        let (list, preview) = panes::split(canvas, body, theme);
+        if shown.is_empty() {
+            let text = match &self.all {
+                None => "",
+                Some(_) if self.is_searching => "Searching…",
+                Some(all) if !all.is_empty() => "No matches",
+                Some(_) => "No sessions yet: what you send starts one",
+            };
+            canvas.line(
+                Line::styled(fit(text, usize::from(list.width)), theme.dim()),
+                Rect { height: 1.min(list.height), ..list },
+            );
+            return;
+        }
+        let chosen = self.narrow.chosen.min(shown.len() - 1);
+        let top = (chosen + 1).saturating_sub(usize::from(list.height));
+        for (y, (at, it)) in (list.y..list.bottom()).zip(shown.iter().enumerate().skip(top)) {
+            let row = Rect { y, height: 1, ..list };
+            let is_chosen = at == chosen;
+            canvas.tint(row, if is_chosen { theme.selected() } else { theme.base() });
+            canvas.region("option", row, || it.title().to_owned());
+            canvas.region_state(RegionState { focused: false, selected: is_chosen });
+            let line = match (&self.naming, is_chosen) {
+                (Some(name), true) => Line::from(vec![
+                    Span::styled("  name: ", theme.fg(theme.accent)),
+                    Span::styled(format!("{}▏", visible(name)), theme.fg(theme.text)),
+                ]),
+                (Some(_) | None, _) => self.line(it, usize::from(list.width), theme),
+            };
+            canvas.line(line, row);
+        }
+        if let Some(area) = preview {
+            let lines = self.preview_lines(shown[chosen], usize::from(area.width), theme);
+            panes::draw_lines(canvas, area, lines);
+        }
+    }
+
+    fn line(&self, it: &Summary, columns: usize, theme: &Theme) -> Line<'static> {
+        let is_current = Some(&it.id) == self.current.as_ref();
+        let mark = if is_current {
+            "● "
+        } else if it.damaged {
+            "! "
+        } else {
+            "  "
+        };
+        let then = Duration::from_millis(u64::try_from(it.last_activity.as_millisecond()).unwrap_or(0));
+        let tail =
+            format!("  {:>3} turns {:>4} {:>7}", it.turns, age(self.now.saturating_sub(then)), it.cost.to_string());
+        let room = columns.saturating_sub(2 + width(&tail));
+        let title = fit(&visible(it.title()), room);
+        let pad = " ".repeat(room.saturating_sub(width(&title)));
+        let style = if it.name.is_some() { theme.fg(theme.strong) } else { theme.fg(theme.text) };
+        let mut spans = vec![Span::styled(mark, theme.fg(if it.damaged { theme.warning } else { theme.success }))];
+        spans.extend(marked::spans(&self.narrow.letters, &title, style, theme.bold().fg(theme.warning)));
+        spans.extend([Span::raw(pad), Span::styled(tail, theme.dim())]);
+        Line::from(spans)
+    }
+
+    /// What the search has found, then the last messages.
+    fn preview_lines(&self, it: &Summary, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+        let mut lines = vec![Line::styled(fit(&visible(it.title()), columns), theme.bold())];
+        let mut facts = format!("{} · {} calls", it.model, it.tool_calls);
+        if self.reach == Reach::Everywhere {
+            facts = format!("{} · {facts}", it.workspace);
+        }
+        lines.push(Line::styled(fit(&visible(&facts), columns), theme.dim()));
+        if self.is_confirming {
+            lines.push(Line::styled("Delete this session? It moves to the trash.", theme.fg(theme.warning)));
+        }
+        if let Some(found) = self.hits.get(&it.id) {
+            lines.push(Line::default());
+            let turn = found.turn.map_or(String::new(), |turn| format!("turn {turn}: "));
+            let text = [Span::styled(format!("{turn}{}", visible(&found.excerpt)), theme.fg(theme.warning))];
+            lines.extend(wrap_lines(&text, columns, &[], &[]));
+        }
+        let said = self.preview.iter().filter(|(id, _)| *id == it.id).flat_map(|(_, said)| said);
+        for Said { by_user, text } in said {
+            lines.push(Line::default());
+            let (mark, style) = if *by_user { ("❯ ", theme.fg(theme.user)) } else { ("  ", theme.fg(theme.text)) };
+            let start: String = text.chars().take(columns * MESSAGE).collect();
+            let parts = start.lines().filter(|line| !line.trim().is_empty());
+            let wrapped = parts.enumerate().flat_map(|(at, part)| {
+                let first = if at == 0 { mark } else { "  " };
+                let text = [Span::styled(plain(part).into_owned(), style)];
+                wrap_lines(&text, columns, &[Span::styled(first, style)], &[Span::raw("  ")])
+            });
+            lines.extend(wrapped.take(MESSAGE));
+        }
+        lines
+    }
+}

@@ -1,0 +1,175 @@
+//! Slash commands about the Session as a whole: status, plan, marks, files, exports.
+
+use pixir_core::event::{Mode, PlanItem};
+use pixir_core::input::{RuleReach, SettingsChange, Summarize};
+use pixir_core::{Input, tree};
+
+use super::{send, travel};
+use crate::composer::is_image_name;
+use crate::input::argument::ExportFormat;
+use crate::overlay::Overlay;
+use crate::overlay::report::{ReportKind, ReportView};
+use crate::overlay::tree::PendingMove;
+use crate::state::{Effect, State};
+use crate::update::report;
+
+// ─── Reports ───
+
+pub(super) fn status(state: &mut State) -> Vec<Effect> {
+    let report = report::status(state);
+    state.open(Overlay::Report(ReportView::new(ReportKind::Status, report)))
+}
+
+pub(super) fn usage(state: &mut State) -> Vec<Effect> {
+    let report = report::usage(state);
+    state.open(Overlay::Report(ReportView::new(ReportKind::Usage, report)))
+}
+
+pub(super) fn doctor(state: &mut State) -> Vec<Effect> {
+    let mut effects = state.open(Overlay::Report(ReportView::loading(ReportKind::Doctor)));
+    effects.push(Effect::Examine);
+    effects
+}
+
+/// Shows the plan, or asks for one. While the model plans, nothing is changed.
+pub(super) fn plan(state: &mut State, task: &str) -> Vec<Effect> {
+    if task.is_empty() {
+        if state.history.plan.is_empty() {
+            state.say("no plan yet; /plan <task> asks for one");
+            return Vec::new();
+        }
+        let plan: Vec<PlanItem> = state.history.plan.clone();
+        return state.open(Overlay::Report(ReportView::new(ReportKind::Plan, report::plan(&plan))));
+    }
+    if state.replay.is_some() {
+        state.say("/plan <task> is not possible in a replay");
+        return Vec::new();
+    }
+    if state.is_busy() {
+        return send::put_off(state, &format!("/plan {task}"), "plan");
+    }
+    state.viewport.follow();
+    let mut effects = Vec::new();
+    if state.history.settings.mode != Mode::ReadOnly {
+        let change = SettingsChange { mode: Some(Mode::ReadOnly), ..SettingsChange::default() };
+        effects.push(Effect::Send(Input::Set(change)));
+    }
+    let text = format!(
+        "{task}\n\nFirst make a plan, and change nothing yet: read what you need, write the steps down with your plan \
+         tool, say what is open, and wait for my answer."
+    );
+    effects.push(Effect::message(Input::Prompt(text.into())));
+    effects
+}
+
+// ─── Marks and moves ───
+
+/// The node of the tree that holds the head.
+fn head_node(state: &State) -> Option<tree::Node> {
+    tree::nodes(&state.history).into_iter().find(|node| node.is_head)
+}
+
+/// Goes to the end of a Turn, or opens the tree.
+pub(super) fn rewind(state: &mut State, to: &str) -> Vec<Effect> {
+    if to.is_empty() {
+        return travel::open_tree(state);
+    }
+    let nodes = tree::nodes(&state.history);
+    let by_number = to.parse::<u32>().ok().and_then(|turn| nodes.iter().find(|node| node.turn == Some(turn)));
+    let by_label = || nodes.iter().find(|node| node.label.as_deref().is_some_and(|it| it.eq_ignore_ascii_case(to)));
+    match by_number.or_else(by_label) {
+        Some(node) if node.is_head => {
+            state.say("the conversation is already there");
+            Vec::new()
+        }
+        Some(node) => {
+            let pending = PendingMove { to_seq: Some(node.end_seq), summarize: Summarize::No, edit: None };
+            travel::preview_move(state, pending)
+        }
+        None => {
+            state.say(format!("there is no turn {to}, and no label of that name; /rewind opens the tree"));
+            Vec::new()
+        }
+    }
+}
+
+pub(super) fn label(state: &mut State, name: &str) -> Vec<Effect> {
+    let Some(node) = head_node(state) else {
+        state.say("there is no turn to label yet");
+        return Vec::new();
+    };
+    if name.is_empty() && node.label.is_none() {
+        state.say("the last turn has no label; /label <name> gives it one");
+        return Vec::new();
+    }
+    let turn = node.turn.map_or("the last step".to_owned(), |turn| format!("turn {turn}"));
+    state.say(if name.is_empty() {
+        format!("{turn} has no label any more")
+    } else {
+        format!("{turn} is labelled {name}; /rewind {name} comes back to it")
+    });
+    vec![Effect::Send(Input::Label { seq: node.seq, text: name.to_owned() })]
+}
+
+pub(super) fn pin(state: &mut State) -> Vec<Effect> {
+    let Some(node) = head_node(state) else {
+        state.say("there is no turn to pin yet");
+        return Vec::new();
+    };
+    let pinned = !node.pinned;
+    let turn = node.turn.map_or("the last step".to_owned(), |turn| format!("turn {turn}"));
+    state.say(if pinned {
+        format!("{turn} is pinned: compactions keep it word for word; /pin again unpins it")
+    } else {
+        format!("{turn} is not pinned any more")
+    });
+    let mut seqs = vec![node.seq, node.end_seq];
+    seqs.dedup();
+    seqs.into_iter().map(|seq| Effect::Send(Input::Pin { seq, pinned })).collect()
+}
+
+// ─── Files ───
+
+/// Attaches an image to the draft, or mentions another file in it.
+pub(super) fn attach(state: &mut State, path: &str) -> Vec<Effect> {
+    let path = path.trim_matches('"');
+    if path.is_empty() {
+        state.say("/attach needs a file: /attach <file>");
+        return Vec::new();
+    }
+    let quoted = if path.contains(' ') { format!("@\"{path}\" ") } else { format!("@{path} ") };
+    if is_image_name(path) {
+        return vec![Effect::AttachFile { path: path.to_owned(), pasted: quoted }];
+    }
+    state.composer.insert(&quoted);
+    state.say("mentioned; the model reads it when it needs to");
+    Vec::new()
+}
+
+pub(super) fn add_folder(state: &mut State, path: &str) -> Vec<Effect> {
+    if path.is_empty() {
+        state.say("/add-dir needs a folder: /add-dir <folder>");
+        return Vec::new();
+    }
+    state.viewport.follow();
+    let path = path.trim_matches('"').to_owned();
+    vec![Effect::AddFolder { path, holds: RuleReach::Session }]
+}
+
+/// `/export [md|html|json] [file]`: the file's ending can name the format too.
+pub(super) fn export(state: &mut State, args: &str) -> Vec<Effect> {
+    let (first, rest) = args.split_once(char::is_whitespace).unwrap_or((args, ""));
+    let (format, file) = match (ExportFormat::parse(first), args) {
+        (Some(format), _) => (format, rest.trim()),
+        (None, "") => (ExportFormat::Markdown, ""),
+        (None, file) => match file.rsplit_once('.').and_then(|(_, ending)| ExportFormat::parse(ending)) {
+            Some(format) => (format, file),
+            None => {
+                state.say("/export takes md, html or json, and a file: /export html talk.html");
+                return Vec::new();
+            }
+        },
+    };
+    let file = Some(file.trim_matches('"').to_owned()).filter(|it| !it.is_empty());
+    vec![Effect::Export { format, file }]
+}
