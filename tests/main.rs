@@ -96,6 +96,7 @@ mod stories {
     mod approval_text; // what the user approves is visible and is what runs
     mod approvals; // the card, the keys that decide, the scope of a decision
     mod composer; // editing the prompt, completion, vim
+    mod conversation; // what a Turn looks like: prompts, runs of reads, plans, its end
     mod drafts; // saved, restored, set aside
     mod find; // searching the transcript
     mod frames; // screens as snapshots
