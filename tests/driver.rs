@@ -256,10 +256,25 @@ fn launch(folder: &TempDir, script: Script) -> Launch {
     }
 }
 
+/// The line without the duration of a Turn, if it ends one. Its rule then has one character.
+pub(crate) fn timeless_footer(line: &str) -> String {
+    let Some(at) = line.find(" call").filter(|_| line.contains(" ──") || line.contains("m ─") || line.contains("m──"))
+    else {
+        return line.to_owned();
+    };
+    let begin = line[..at].rfind(|c: char| !c.is_ascii_digit()).map_or(0, |at| at + 1);
+    let mut rest = line[begin..].to_owned();
+    while rest.contains("──") {
+        rest = rest.replace("──", "─");
+    }
+    rest
+}
+
 /// The screen with durations replaced by blanks of the same width.
 pub(crate) fn timeless(screen: &str) -> String {
     let mut shown = String::new();
     for line in screen.lines() {
+        let line = &timeless_footer(line);
         let mut kept = Vec::new();
         for word in line.split(' ') {
             let digits = word.trim_end_matches("ms").trim_end_matches('s');

@@ -97,6 +97,7 @@ mod stories {
     mod approvals; // the card, the keys that decide, the scope of a decision
     mod commands; // slash commands: effects, completion, availability
     mod composer; // editing the prompt, completion, vim
+    mod conversation; // what a Turn looks like: prompts, runs of reads, plans, its end
     mod drafts; // saved, restored, set aside
     mod find; // searching the transcript
     mod frames; // screens as snapshots

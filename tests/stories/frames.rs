@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::driver::{Pixir, also_calls, calls, says, timeless};
+use crate::driver::{Pixir, also_calls, calls, says, timeless, timeless_footer};
 use crate::shell::Shell;
 
 pub(super) const ANSWER: &str = "## What was wrong\n\n`average` divided by **one less** than the count; see [the docs](https://example.com/a).\n\n| numbers | before | now |\n|---|---:|:---:|\n| 2 4 6 | 6 | 4 |\n| 漢字 | 👨‍👩‍👧 | ✓ |\n\n1. first\n   - nested\n     > quoted, with a line that is long enough to be wrapped on most of the screens that people have\n2. second\n- [x] done\n- [ ] open\n\n````md\n```sh\nls\n```\n````\n\n```rust\nfn main() {\n\tprintln!(\"hi\");\n}\n```\n";
@@ -46,6 +46,7 @@ fn without_times(screen: &str) -> String {
         !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
     };
     let lines = screen.lines().map(|line| {
+        let line = &timeless_footer(line);
         if !line.contains('✓') && !line.contains('✗') {
             return line.trim_end().to_owned();
         }

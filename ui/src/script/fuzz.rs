@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use crate::input::keymap::Keymap;
 use crate::overlay::Overlay;
 use crate::render::highlight::Highlighter;
-use crate::state::{Effect, PendingApproval, State};
+use crate::state::{Effect, Focus, PendingApproval, State};
 use crate::terminal::canvas::Canvas;
 use crate::terminal::key::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use crate::theme::{Background, Depth, Theme};
@@ -95,6 +95,16 @@ impl Observed {
     fn happens(&mut self, it: &Happening) -> Result<(), TestCaseError> {
         let writes_feedback = self.state.approvals.first().is_some_and(PendingApproval::is_in_feedback);
         let is_choosing = matches!(self.state.overlays.last(), Some(Overlay::Always(_)));
+        // A key that answers, pressed too early, is ignored. It does not postpone the moment at which it counts.
+        let has_keys = match self.state.overlays.last() {
+            None => self.state.focus == Focus::Approval,
+            Some(overlay) => matches!(overlay, Overlay::Approval(_)),
+        };
+        let is_answer = match it {
+            Happening::Key(KeyCode::Char('y' | 'a' | 's' | 'n' | 'f'), KeyModifiers::ALT, _) => true,
+            Happening::Key(KeyCode::Char('y' | 'a' | 's' | 'n' | 'f') | KeyCode::Enter, _, _) => has_keys,
+            _ => false,
+        };
         let effects = match it {
             Happening::Key(code, modifiers, kind) => {
                 let key = KeyEvent { code: *code, modifiers: *modifiers, kind: *kind };
@@ -158,7 +168,12 @@ impl Observed {
                 prop_assert!(false, "a rule is saved only where its scope is visible");
             }
         }
-        if matches!(it, Happening::Key(..) | Happening::Click(..) | Happening::Focus) {
+        let is_disturbance = match it {
+            Happening::Key(..) => !is_answer,
+            Happening::Click(..) | Happening::Focus => true,
+            Happening::Asked | Happening::AnsweredElsewhere | Happening::Frame | Happening::Passes(_) => false,
+        };
+        if is_disturbance {
             self.disturbed = now;
         }
         Ok(())

@@ -392,7 +392,10 @@ fn tool(cell: &Tool, data: &CellData<'_>, context: &RenderContext<'_>) -> Vec<Ro
             rows.extend(block(&data.live.text, &data.live.colours, context, most, Side::Last, 0));
         }
         (Some(result), _) if result.error.is_none() && changed::are_many(cell, &result.changes, fold) => {
-            rows.extend(output(cell, result, context, fold));
+            // That it printed nothing is no news beside what it has changed.
+            if !result.output.starts_with("no output\n") {
+                rows.extend(output(cell, result, context, fold));
+            }
             rows.extend(changed::list(&result.changes, context));
         }
         (Some(result), Some(diffs)) if result.error.is_none() && !diffs.is_empty() => {

@@ -1,6 +1,6 @@
 //! The card of an approval, above the composer: what the call would do, the keys that decide, and why it asks.
 
-use pixir_core::event::{Approval, Preview, Rule};
+use pixir_core::event::{Approval, Preview, Rule, Scope};
 use pixir_core::rules;
 use ratatui::text::{Line, Span};
 
@@ -26,8 +26,12 @@ pub(super) fn lines(state: &mut State, columns: usize, most: usize) -> Option<(V
     let ink = theme.fg(if danger.is_some() { theme.error } else { theme.warning });
     // A frame takes two columns on each side.
     let inside = columns.saturating_sub(if is_roomy { 4 } else { 3 }).max(1);
-    let answers = answer_lines(pending, focused, inside, theme, &state.keys.map);
-    let answers = if most < 5 { answers.into_iter().take(1).collect() } else { answers };
+    let mut answers = answer_lines(pending, focused, inside, theme, &state.keys.map, Answers::All);
+    // In one row only, allowing and refusing matter most.
+    if most < 5 && answers.len() > 1 {
+        answers = answer_lines(pending, focused, inside, theme, &state.keys.map, Answers::Plain);
+        answers.truncate(1);
+    }
     let title = title(&pending.approval, columns.saturating_sub(12));
     let mut body: Vec<Line<'static>> = Vec::new();
     if let Some(danger) = danger {
@@ -91,6 +95,10 @@ pub(super) fn lines(state: &mut State, columns: usize, most: usize) -> Option<(V
     if is_roomy {
         let why = Span::styled(fit(&format!("why: {}", why(it)), columns.saturating_sub(8)), theme.dim());
         lines.push(edge(('┗', '┛'), vec![why], "", columns, true, ink, theme));
+    }
+    // Air above the card, where nothing is missing for it.
+    if is_whole && lines.len() < most {
+        lines.insert(0, Line::default());
     }
     Some((lines, is_whole))
 }
@@ -180,11 +188,22 @@ fn danger(approval: &Approval) -> Option<String> {
 fn why(approval: &Approval) -> String {
     let reason = visible(&approval.reason);
     match &approval.rule {
+        Some(Rule::Allow(Scope::FileChanges) | Rule::Deny(Scope::FileChanges)) => {
+            format!("{reason} · rule that would allow it: every change of files")
+        }
         Some(Rule::Allow(scope) | Rule::Deny(scope)) => {
             format!("{reason} · rule that would allow it: {}", visible(&rules::shown(scope)))
         }
         None => reason,
     }
+}
+
+/// Which answers are shown with their keys.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answers {
+    All,
+    /// To allow or to refuse, and no more.
+    Plain,
 }
 
 fn answer_lines(
@@ -193,6 +212,7 @@ fn answer_lines(
     columns: usize,
     theme: &Theme,
     keymap: &Keymap,
+    which: Answers,
 ) -> Vec<Line<'static>> {
     let it = &pending.approval;
     if pending.is_in_feedback() {
@@ -203,12 +223,12 @@ fn answer_lines(
     let mut answers = Vec::new();
     for (anywhere, here, label) in [
         (Action::AllowOnce, Action::FocusedAllowOnce, Some("Allow")),
-        (Action::AllowAlways, Action::FocusedAllowAlways, it.rule.as_ref().map(|_| "Always…")),
+        (Action::AllowAlways, Action::FocusedAllowAlways, it.rule.as_ref().filter(|_| which == Answers::All).map(|_| "Always…")),
         (Action::Deny, Action::FocusedDeny, Some("Refuse")),
         (
             Action::DenyWithFeedback,
             Action::FocusedDenyWithFeedback,
-            Some(if is_wide { "Refuse and say why" } else { "Say why" }),
+            Some(if is_wide { "Refuse and say why" } else { "Say why" }).filter(|_| which == Answers::All),
         ),
     ] {
         let key = keymap.key_of(if focused { here } else { anywhere });
