@@ -84,6 +84,7 @@ mod stories {
     mod sessions_together; // several watchers, several Sessions, slow disks
     mod sessions; // lists, names, trash, export, import
     mod tree; // moving the head, forks, labels, pins
+    mod diff; // reading changes, keeping, reverting, commenting
     mod undo; // undo, redo and restore of files
 
     // The interface.

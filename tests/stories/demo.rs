@@ -91,7 +91,7 @@ fn demo_on_a_terminal_runs_the_interface() {
     let mut terminal = Terminal::start(&shell, &["demo"], 100, 40);
     terminal.wait_for("all three tests pass");
     terminal.send("/diff\r");
-    terminal.wait_for("Changes of this turn");
+    terminal.wait_for("Diff · this turn");
     terminal.wait_for("average of one");
     terminal.send("q\x04");
     let left = terminal.end();

@@ -27,13 +27,14 @@ pub(crate) mod clipboard; // copied text, pasted images
 mod editor; // the user's own editor
 mod farewell; // the last answer, for the main screen
 mod presence; // window title, progress, notifications
+mod review; // what the diff reads
 mod run; // the loop on the real terminal
 mod saved_draft; // the draft on disk, for after a crash
 mod themes; // the user's theme files
 
 use background::{BackgroundEvent, FailedTask};
 use clipboard::Clipboards;
-use editor::Editing;
+use editor::{Editing, Editor};
 pub use farewell::ExitAnswer;
 pub use run::run;
 use saved_draft::SavedDraft;
@@ -184,7 +185,7 @@ pub(crate) struct App {
     /// While the files are listed: the letters that the user has typed since.
     walk_letters: Option<String>,
     /// The user wants to write the draft in their own editor.
-    pub(crate) wants_editor: bool,
+    pub(crate) wants_editor: Option<Editor>,
     editor: String,
     /// Sequences for the terminal that draw nothing: the clipboard.
     pub(crate) signals: Vec<String>,
@@ -246,7 +247,7 @@ impl App {
             closing: Vec::new(),
             file_index: None,
             walk_letters: None,
-            wants_editor: false,
+            wants_editor: None,
             editor: composer.editor,
             signals: Vec::new(),
             clipboards,
@@ -270,7 +271,7 @@ impl App {
                 | Effect::AttachClipboard
                 | Effect::OpenNew
                 | Effect::Open(_)
-                | Effect::LoadDiffs
+                | Effect::ReadDiff(_)
                 | Effect::LoadSessions { .. }
                 | Effect::LoadModels
                 | Effect::LoadSkills
@@ -280,6 +281,7 @@ impl App {
                 | Effect::Find { .. }
                 | Effect::FindFiles(_)
                 | Effect::Edit
+                | Effect::EditFile { .. }
                 | Effect::Copy(_)
                 | Effect::ListThemes
                 | Effect::ReadBranch
@@ -315,7 +317,7 @@ impl App {
                 Effect::AttachClipboard => self.attach_clipboard(),
                 Effect::OpenNew => self.reopen(|harness| harness.start()).await,
                 Effect::Open(id) => self.reopen(move |harness| harness.resume_or_read(&id)).await,
-                Effect::LoadDiffs => self.load_diffs(),
+                Effect::ReadDiff(want) => self.read_diff(want),
                 Effect::ReadBranch => self.read_branch(),
                 Effect::LoadSessions { forks_of } => {
                     if let Some(harness) = self.harness.clone() {
@@ -349,7 +351,8 @@ impl App {
                     settings::use_theme(&mut self.state, &name, loaded);
                 }
                 Effect::FindFiles(letters) => self.find_files(letters),
-                Effect::Edit => self.wants_editor = true,
+                Effect::Edit => self.wants_editor = Some(Editor::Draft),
+                Effect::EditFile { path, line } => self.wants_editor = Some(Editor::File { path, line }),
                 Effect::Quit => self.done = true,
             }
         }
@@ -453,15 +456,19 @@ impl App {
     }
 
     /// Opens the draft in the user's own editor, or shows why that is not possible.
-    pub(crate) fn begin_editing(&mut self) -> Option<Editing> {
-        let editing = Editing::begin(&self.state.composer.text(), &self.editor);
+    pub(crate) fn begin_editing(&mut self, what: &Editor) -> Option<Editing> {
+        let editing = match what {
+            Editor::Draft => Editing::begin(&self.state.composer.text(), &self.editor),
+            Editor::File { path, line } => Editing::open(&self.state.session.workspace.join(path), *line, &self.editor),
+        };
         editing.map_err(|why| self.state.say(why)).ok()
     }
 
     /// Takes over the draft from the editor that has ended.
-    pub(crate) fn end_editing(&mut self, written: std::result::Result<String, String>) {
+    pub(crate) fn end_editing(&mut self, written: std::result::Result<Option<String>, String>) {
         match written {
-            Ok(text) => self.state.composer.set(&text),
+            Ok(Some(text)) => self.state.composer.set(&text),
+            Ok(None) => {}
             Err(why) => self.state.say(why),
         }
         self.save_soon = true;

@@ -3,14 +3,16 @@
 //!
 //! A new overlay is a file here, a variant with its match arms, and a line in the action table that opens it.
 
-use pixir_core::changes::FileDiff;
+use std::sync::Arc;
+
+use pixir_core::diff::{ChangedFile, Changes};
 use pixir_core::event::{JobState, RestorePreview};
 use pixir_core::history::History;
 use pixir_core::input::RestoreOptions;
 use pixir_core::rule::SavedRule;
 use pixir_core::store::Summary;
 use pixir_core::{Decision, Input, Skill};
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, BorderType};
 
@@ -26,7 +28,7 @@ use crate::theme::Theme;
 pub(crate) mod always; // the rule that "always" saves
 pub(crate) mod approval; // the full preview of a call
 pub(crate) mod compaction; // the preview of a summary
-pub(crate) mod diff; // the changes of the Turn and the Session
+pub(crate) mod diff; // changed files, reviewed hunk by hunk
 pub(crate) mod form; // questions of the model
 pub(crate) mod help; // keys and commands
 pub(crate) mod jobs; // background jobs
@@ -42,7 +44,7 @@ pub(crate) mod trust; // what the workspace brings along
 use always::AlwaysView;
 use approval::ApprovalView;
 use compaction::CompactionView;
-use diff::DiffView;
+use diff::{DiffView, Loaded, Review, Want};
 use form::FormView;
 use help::HelpView;
 use jobs::JobsView;
@@ -121,6 +123,24 @@ pub(crate) enum Request {
     MoveWithoutFiles,
     /// Cancel the pending move of the head.
     Stay,
+    /// Read what the diff shows.
+    ReadDiff(Vec<Want>),
+    /// Send what the user decided about a hunk, and read on.
+    Review {
+        input: Input,
+        wants: Vec<Want>,
+    },
+    /// Send the comments on the diff as one message.
+    SendReview(String),
+    /// Keep the comments on the diff until it is opened again.
+    KeepReview(Review),
+    /// Put a text into the clipboard.
+    Copy(String),
+    /// Open a file of the workspace at a line in the user's own editor.
+    EditFile {
+        path: String,
+        line: u32,
+    },
     /// Restore files as previewed. `RestoreOptions` has the user's choices.
     Restore(Box<RestorePreview>, RestoreOptions),
 }
@@ -139,10 +159,24 @@ pub(crate) enum Notification<'a> {
         current: &'a str,
     },
     Skills(&'a [Skill]),
-    Diffs {
-        turn: &'a [FileDiff],
-        session: &'a [FileDiff],
+    /// The changed files of the list with this number.
+    Changes {
+        number: u64,
+        changes: &'a Changes,
     },
+    /// Files of that list whose lines were counted.
+    Counts {
+        number: u64,
+        files: &'a [(usize, ChangedFile)],
+    },
+    /// The lines of a file of that list.
+    Patch {
+        number: u64,
+        at: usize,
+        loaded: &'a Arc<Loaded>,
+    },
+    /// An Input was refused, for this reason.
+    Refused(&'a str),
     Jobs(&'a [JobState]),
     /// The rules in force, and what could not be read.
     Rules {
@@ -203,7 +237,7 @@ impl Overlay {
             Overlay::Always(_) => "Allow always",
             Overlay::Approval(_) => "Approval",
             Overlay::Compaction(_) => "Compact",
-            Overlay::Diff(_) => "Changes",
+            Overlay::Diff(_) => "Diff",
             Overlay::Form(_) => "Question of the model",
             Overlay::Help(_) => "Help",
             Overlay::Jobs(_) => "Background jobs",
@@ -243,9 +277,9 @@ impl Overlay {
             Overlay::Form(_) | Overlay::Help(_) | Overlay::Palette(_) | Overlay::Picker(_) => true,
             Overlay::Always(it) => it.is_typing(),
             Overlay::Tree(it) => it.is_typing(),
+            Overlay::Diff(it) => it.is_typing(),
             Overlay::Approval(_)
             | Overlay::Compaction(_)
-            | Overlay::Diff(_)
             | Overlay::Jobs(_)
             | Overlay::Outline(_)
             | Overlay::Permissions(_)
@@ -264,9 +298,9 @@ impl Overlay {
             Overlay::Palette(it) => it.key(key),
             Overlay::Picker(it) => it.key(key),
             Overlay::Tree(it) => it.key(key),
+            Overlay::Diff(it) => it.key(key),
             Overlay::Approval(_)
             | Overlay::Compaction(_)
-            | Overlay::Diff(_)
             | Overlay::Jobs(_)
             | Overlay::Outline(_)
             | Overlay::Permissions(_)
@@ -338,11 +372,29 @@ impl Overlay {
         }
     }
 
-    /// Takes pasted text. Only a form has a field for it.
+    /// Takes pasted text, where there is a field for it.
     pub(crate) fn paste(&mut self, text: &str) {
-        if let Overlay::Form(form) = self {
-            form.paste(text);
+        match self {
+            Overlay::Form(form) => form.paste(text),
+            Overlay::Diff(diff) => diff.paste(text),
+            Overlay::Always(_)
+            | Overlay::Approval(_)
+            | Overlay::Compaction(_)
+            | Overlay::Help(_)
+            | Overlay::Jobs(_)
+            | Overlay::Outline(_)
+            | Overlay::Palette(_)
+            | Overlay::Permissions(_)
+            | Overlay::Picker(_)
+            | Overlay::Restore(_)
+            | Overlay::Tree(_)
+            | Overlay::Trust(_) => {}
         }
+    }
+
+    /// A click of the left button.
+    pub(crate) fn press(&mut self, at: Position) -> Outcome {
+        if let Overlay::Diff(diff) = self { diff.press(at) } else { Outcome::Stay }
     }
 
     /// The request when the user leaves the overlay without choosing.
@@ -352,10 +404,10 @@ impl Overlay {
             Overlay::Picker(picker) => picker.leave(),
             Overlay::Restore(_) => Some(Request::Stay),
             Overlay::Trust(card) => card.leave(),
+            Overlay::Diff(diff) => Some(Request::KeepReview(diff.into_review())),
             Overlay::Always(_)
             | Overlay::Approval(_)
             | Overlay::Compaction(_)
-            | Overlay::Diff(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
             | Overlay::Outline(_)
@@ -381,6 +433,10 @@ impl Overlay {
             | Overlay::Picker(_)
             | Overlay::Tree(_) => false,
         }
+    }
+
+    pub(crate) fn diff_mut(&mut self) -> Option<&mut DiffView> {
+        if let Overlay::Diff(diff) = self { Some(diff) } else { None }
     }
 
     /// A form that waits for the user's answers.

@@ -19,6 +19,7 @@ pub(crate) mod offers; // slash commands of templates and skills
 mod overlay; // requests of overlays
 mod perform; // the effect of each action
 mod read; // scroll, jump, fold, search, copy
+pub(crate) mod review; // the diff: what it reads, what it decides
 pub(crate) mod replay; // steps through a replay
 pub(crate) mod send; // sending, interrupting, quitting
 pub(crate) mod settings; // model, mode, theme and other settings
@@ -138,7 +139,11 @@ fn on_overlay_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
             }
         }
     };
-    Some(match outcome {
+    Some(carry_out(state, outcome))
+}
+
+fn carry_out(state: &mut State, outcome: Outcome) -> Vec<Effect> {
+    match outcome {
         Outcome::Stay => Vec::new(),
         Outcome::Close => {
             let request = state.overlays.pop().and_then(|overlay| overlay.leave());
@@ -149,7 +154,7 @@ fn on_overlay_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
             state.overlays.pop();
             overlay::fulfil(state, request)
         }
-    })
+    }
 }
 
 /// While the user types a search, keys edit its text.
@@ -283,8 +288,9 @@ fn on_press(state: &mut State, column: u16, row: u16) -> Vec<Effect> {
     state.mouse.last = Some((state.now.at, column, row));
     (state.mouse.on_bar, state.mouse.edge) = (false, 0);
     state.reading.selection = None;
-    if !state.overlays.is_empty() {
-        return Vec::new();
+    if let Some(overlay) = state.overlays.last_mut() {
+        let outcome = overlay.press(at);
+        return carry_out(state, outcome);
     }
     if let Some(bar) = state.replay.as_ref().and_then(|it| it.bar).filter(|bar| bar.contains(at)) {
         replay::to_fraction(state, f64::from(column - bar.x) / f64::from(bar.width.saturating_sub(1).max(1)));
@@ -293,8 +299,14 @@ fn on_press(state: &mut State, column: u16, row: u16) -> Vec<Effect> {
     let area = state.layout.transcript;
     if state.layout.pill.is_some_and(|pill| pill.contains(at)) {
         state.viewport.follow();
-    } else if state.layout.side.is_some_and(|area| area.contains(at)) {
+    } else if let Some(side) = state.layout.side.filter(|area| area.contains(at)) {
         state.focus = Focus::Side;
+        // Two rows at the top are the names of the tabs.
+        if let Some(row) = usize::from(at.y - side.y).checked_sub(2)
+            && let Some(path) = state.side.choose_row(row, &state.history)
+        {
+            return review::open(state, None, Some(path));
+        }
     } else if area.contains(at) && column + 1 >= area.right() {
         state.mouse.on_bar = true;
         on_drag(state, column, row);

@@ -10,6 +10,7 @@ use pixir_core::{Error, Handle, Harness, Input, Result, Skill, Watch, changes};
 
 use super::App;
 use crate::app::clipboard::{self, Osc52};
+use crate::app::review::Reviewed;
 use crate::app::saved_draft::SavedDraft;
 use crate::composer::mention::Index;
 use crate::input::offer::Offer;
@@ -41,7 +42,8 @@ pub(super) enum BackgroundEvent {
     },
     Branch(Option<String>),
     CallDiff(usize, u64, Vec<FileDiff>),
-    Diffs(Vec<FileDiff>, Vec<FileDiff>),
+    /// A part of the diff was read.
+    Reviewed(Reviewed),
     Sessions(Vec<Summary>, Option<String>),
     Models(Vec<String>),
     /// The result of the search with this number.
@@ -227,17 +229,6 @@ impl App {
         self.spawn_blocking(move || BackgroundEvent::Branch(branch_of(&workspace)));
     }
 
-    pub(super) fn load_diffs(&mut self) {
-        let Some(harness) = &self.harness else { return };
-        let blobs = harness.blobs().clone();
-        let entries = self.state.history.entries().to_vec();
-        let last = self.state.history.turns;
-        self.spawn_on_session(move || {
-            let turn = changes::between(entries.iter().filter(|e| e.turn == Some(last)), &blobs);
-            BackgroundEvent::Diffs(turn, changes::between(entries.iter(), &blobs))
-        });
-    }
-
     /// Handles the result of a background task.
     pub(super) async fn on_background(&mut self, result: BackgroundEvent) {
         self.state.now = Now::read();
@@ -321,7 +312,7 @@ impl App {
             BackgroundEvent::NotOpened { error, .. } => self.startup_error = Some(error),
             BackgroundEvent::Branch(branch) => self.state.session.branch = branch,
             BackgroundEvent::CallDiff(cell, result, diffs) => self.state.transcript.set_diffs(cell, result, diffs),
-            BackgroundEvent::Diffs(turn, session) => events::on_diffs(&mut self.state, &turn, &session),
+            BackgroundEvent::Reviewed(reviewed) => self.on_reviewed(reviewed).await,
             BackgroundEvent::Matches(number, matches) => {
                 let effects = events::on_matches(&mut self.state, number, matches);
                 Box::pin(self.perform(effects)).await;

@@ -7,7 +7,7 @@ use pixir_core::{EndSignals, Result};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{App, ExitSummary, Launch, next_event, replay_due};
-use crate::app::editor::Editing;
+use crate::app::editor::{Editing, Editor};
 use crate::app::presence::Presence;
 use crate::state::{FrameStats, Now};
 use crate::terminal::{Keyboard, Screen, TerminalEvent, can_suspend, stop_group};
@@ -138,10 +138,10 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
         if app.is_done() {
             return Ok(None);
         }
-        if std::mem::take(&mut app.wants_editor) {
+        if let Some(what) = app.wants_editor.take() {
             screen.signal(presence.end())?;
             screen.pause();
-            if let Some(number) = edit(app, &mut signals).await {
+            if let Some(number) = edit(app, &what, &mut signals).await {
                 return Ok(Some(number));
             }
             screen.resume()?;
@@ -179,11 +179,11 @@ fn frame_due(drawn: Instant, last_event: Option<Instant>) -> Instant {
     quiet.map_or(drawn + FRAME, |quiet| quiet.min(drawn + FRAME))
 }
 
-/// Runs the user's own editor on the draft, with the terminal. Returns the signal that ends pixir, if one arrives.
-async fn edit(app: &mut App, signals: &mut Signals) -> Option<u8> {
+/// Runs the user's own editor on the draft or a file, with the terminal. Returns the signal that ends pixir, if one arrives.
+async fn edit(app: &mut App, what: &Editor, signals: &mut Signals) -> Option<u8> {
     // Registered before the editor starts, because the editor may stop itself at once.
     let mut of_child = signal(SignalKind::child()).ok()?;
-    let mut editing = app.begin_editing()?;
+    let mut editing = app.begin_editing(what)?;
     loop {
         tokio::select! {
             biased;

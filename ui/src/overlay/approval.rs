@@ -5,6 +5,7 @@ use ratatui::layout::Rect;
 
 use super::{Outcome, Page, Paint, panel};
 use crate::input::action::Action;
+use crate::render::context::RenderContext;
 use crate::render::preview;
 use crate::terminal::canvas::Canvas;
 
@@ -49,7 +50,9 @@ impl ApprovalView {
         let title = format!("{}: {}", self.approval.tool, self.approval.preview.would);
         let inner = panel(canvas, area, &title, &keys, paint.theme);
         let preview = &self.approval.preview;
-        self.page.draw(canvas, inner, paint, |columns| preview::lines(preview, columns, paint.theme));
+        self.page.draw(canvas, inner, paint, |columns| {
+            preview::lines(preview, &RenderContext::new(paint.theme, paint.highlighter, columns))
+        });
         self.is_drawn = true;
     }
 }

@@ -165,7 +165,10 @@ impl TreeView {
             Notification::Sessions { forks_of: None, .. }
             | Notification::Models { .. }
             | Notification::Skills(_)
-            | Notification::Diffs { .. }
+            | Notification::Changes { .. }
+            | Notification::Counts { .. }
+            | Notification::Patch { .. }
+            | Notification::Refused(_)
             | Notification::Jobs(_)
             | Notification::Rules { .. }
             | Notification::CallEnded(_)

@@ -5,19 +5,21 @@ use pixir_core::text::clean::visible_command;
 use pixir_core::text::human::human_size;
 use ratatui::text::{Line, Span};
 
+use super::context::RenderContext;
 use super::diff;
-use super::text::{visible, wrap_lines};
-use crate::theme::Theme;
+use super::text::{lines_of, visible, wrap_lines};
 
 /// Diffs of so many lines together need no list of the files before them.
 const SHORT: usize = 16;
 
 /// The lines of a preview: the target in full, then the diff; for several steps also their list.
-pub(crate) fn lines(preview: &Preview, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+pub(crate) fn lines(preview: &Preview, context: &RenderContext<'_>) -> Vec<Line<'static>> {
+    let (columns, theme) = (context.columns, context.theme);
+    let of_diff = |text: &str| lines_of(diff::coloured_rows(text, context, usize::MAX).0);
     let mut lines =
         wrap_lines(&[Span::styled(visible_command(&preview.target), theme.fg(theme.code))], columns, &[], &[]);
     if let Some(text) = &preview.diff {
-        lines.extend(diff::lines(text, columns, theme));
+        lines.extend(of_diff(text));
     }
     let step_line = |step: &Preview| {
         let first = [Span::styled(format!("{} ", step.would), theme.fg(theme.tool))];
@@ -41,7 +43,7 @@ pub(crate) fn lines(preview: &Preview, columns: usize, theme: &Theme) -> Vec<Lin
         if preview.steps.len() == 1 || step.diff.is_some() {
             lines.extend(step_line(step));
         }
-        lines.extend(step.diff.iter().flat_map(|text| diff::lines(text, columns, theme)));
+        lines.extend(step.diff.iter().flat_map(|text| of_diff(text)));
     }
     for note in &preview.notes {
         lines.extend(wrap_lines(&[Span::styled(visible(note), theme.dim())], columns, &[], &[]));

@@ -5,6 +5,7 @@ use pixir_core::event::SessionId;
 
 use crate::composer::mention;
 use crate::overlay::Overlay;
+use crate::overlay::diff::Want;
 use crate::overlay::picker::Kind;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -26,7 +27,8 @@ pub(crate) enum Effect {
     OpenNew,
     /// Close this Session and open that one.
     Open(SessionId),
-    LoadDiffs,
+    /// Read what the diff shows.
+    ReadDiff(Want),
     /// Read the current git branch; a command may have changed it.
     ReadBranch,
     LoadSessions {
@@ -52,6 +54,11 @@ pub(crate) enum Effect {
     RestoreTheme(String),
     /// Open the draft in the user's own editor.
     Edit,
+    /// Open a file of the workspace at a line in the user's own editor.
+    EditFile {
+        path: String,
+        line: u32,
+    },
     Quit,
 }
 
@@ -68,7 +75,6 @@ impl Effect {
     /// Loads the data that an overlay needs when it opens.
     pub(crate) fn to_fill(overlay: &Overlay, session: Option<&SessionId>) -> Vec<Effect> {
         match overlay {
-            Overlay::Diff(_) => vec![Effect::LoadDiffs],
             Overlay::Tree(tree) if tree.shows_forks() => {
                 vec![Effect::LoadSessions { forks_of: session.map(ToString::to_string) }]
             }
@@ -81,6 +87,7 @@ impl Effect {
             Overlay::Always(_)
             | Overlay::Approval(_)
             | Overlay::Compaction(_)
+            | Overlay::Diff(_)
             | Overlay::Form(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
+use pixir_core::diff::{ChangedFile, Tally};
 use pixir_core::history::History;
 use pixir_core::tree::Node;
 use pixir_core::{Entry, Fact, changes, tree};
@@ -52,12 +53,16 @@ pub(crate) struct SidePanel {
     width: u16,
     /// The first line on the screen.
     top: usize,
+    /// The chosen file of the tab Changes.
+    chosen: usize,
+    /// Lines of the last frame.
+    height: usize,
     pub(crate) digest: Digest,
 }
 
 impl Default for SidePanel {
     fn default() -> SidePanel {
-        SidePanel { shown: Shown::Auto, tab: None, width: 36, top: 0, digest: Digest::default() }
+        SidePanel { shown: Shown::Auto, tab: None, width: 36, top: 0, chosen: 0, height: 0, digest: Digest::default() }
     }
 }
 
@@ -71,8 +76,9 @@ pub(crate) struct Digest {
     unsent: HashSet<String>,
     /// Bytes of the model's context, by source.
     pub(crate) context: [usize; 5],
-    /// Files in the order of their last change, with lines added and removed.
-    pub(crate) files: Vec<(String, u64, u64)>,
+    tally: Tally,
+    /// The changed files in the order of the diff, computed when the tab is shown. None after another change.
+    files: Option<Vec<ChangedFile>>,
     /// The Turns, computed when the tab is first shown. None after another Turn has begun.
     nodes: Option<Vec<Node>>,
 }
@@ -139,6 +145,16 @@ impl Digest {
         }
     }
 
+    pub(crate) fn read_files(&mut self) {
+        if self.files.is_none() {
+            self.files = Some(self.tally.files());
+        }
+    }
+
+    pub(crate) fn files(&self) -> &[ChangedFile] {
+        self.files.as_deref().unwrap_or_default()
+    }
+
     pub(crate) fn nodes(&self) -> &[Node] {
         self.nodes.as_deref().unwrap_or_default()
     }
@@ -169,13 +185,9 @@ impl Digest {
         }
         let (at, length) = self.weigh(fact);
         self.context[at] += length;
-        for change in changes::of_entry(fact) {
-            let (mut added, mut removed) = (change.added, change.removed);
-            if let Some(at) = self.files.iter().rposition(|(path, ..)| *path == change.path) {
-                let (_, a, r) = self.files.remove(at);
-                (added, removed) = (added + a, removed + r);
-            }
-            self.files.push((change.path.clone(), added, removed));
+        if !changes::of_entry(fact).is_empty() {
+            self.tally.take(fact);
+            self.files = None;
         }
     }
 }
@@ -196,6 +208,34 @@ impl SidePanel {
         self.top = self.top.saturating_add_signed(by);
     }
 
+    /// Moves the choice of a file, or scrolls a tab without one.
+    pub(crate) fn step(&mut self, by: isize, history: &History) {
+        if self.tab(history) == Tab::Changes {
+            let last = self.digest.files().len().saturating_sub(1);
+            self.chosen = self.chosen.saturating_add_signed(by).min(last);
+            self.top = self.top.min(self.chosen).max((self.chosen + 1).saturating_sub(self.height));
+        } else {
+            self.scroll(by);
+        }
+    }
+
+    /// The path of the chosen file.
+    pub(crate) fn path(&self, history: &History) -> Option<String> {
+        let files = if self.tab(history) == Tab::Changes { self.digest.files() } else { &[] };
+        files.get(self.chosen).map(|file| file.path.clone())
+    }
+
+    /// Chooses the file in this row of the panel.
+    pub(crate) fn choose_row(&mut self, row: usize, history: &History) -> Option<String> {
+        let at = self.top + row;
+        (at < self.digest.files().len()).then(|| self.chosen = at)?;
+        self.path(history)
+    }
+
+    pub(crate) fn chosen(&self) -> usize {
+        self.chosen
+    }
+
     /// Forgets the conversation, to show another.
     pub(crate) fn reset(&mut self) {
         self.digest = Digest::default();
@@ -203,7 +243,7 @@ impl SidePanel {
 
     /// The tab on the screen.
     pub(crate) fn tab(&self, history: &History) -> Tab {
-        let usual = if history.plan.is_empty() && !self.digest.files.is_empty() { Tab::Changes } else { Tab::Plan };
+        let usual = if history.plan.is_empty() && !self.digest.tally.is_empty() { Tab::Changes } else { Tab::Plan };
         self.tab.unwrap_or(usual)
     }
 
@@ -212,11 +252,12 @@ impl SidePanel {
         let now = self.tab(history);
         let at = TABS.iter().position(|(tab, _)| *tab == now).unwrap_or(0);
         self.tab = Some(TABS[(at + TABS.len()).saturating_add_signed(by) % TABS.len()].0);
-        self.top = 0;
+        (self.top, self.chosen) = (0, 0);
     }
 
     /// The lines on the screen, of `of` lines in a panel of `height`.
     pub(crate) fn rows(&mut self, of: usize, height: usize) -> Range<usize> {
+        self.height = height;
         self.top = self.top.min(of.saturating_sub(height));
         self.top..(self.top + height).min(of)
     }

@@ -288,7 +288,7 @@ fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> 
         | Fact::PermissionDecision(_)
         | Fact::ProviderUsage(_)
         | Fact::SessionFork(_)
-            | Fact::HunkReviewed(_)
+        | Fact::HunkReviewed(_)
         | Fact::HeadMoved(_)
         | Fact::Label(_)
         | Fact::MemoryFact(_)
@@ -508,7 +508,7 @@ fn changed(diffs: &[FileDiff], context: &RenderContext<'_>, fold: Fold) -> Vec<R
         }
         let room = most.saturating_sub(rows.len());
         let (lines, left) =
-            diff::first_rows(&file.text, context.columns.saturating_sub(INDENT).min(140), context.theme, room);
+            diff::coloured_rows(&file.text, &context.of_columns(context.columns.saturating_sub(INDENT).min(140)), room);
         rows.extend(indent(lines));
         more += left;
     }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use pixir_core::Fact;
 
+use super::review;
 use crate::input::action::{Action, Scope, SessionKind};
 use crate::input::keymap::Keymap;
 use crate::overlay::Overlay;
-use crate::overlay::diff::DiffView;
 use crate::overlay::help::HelpView;
 use crate::overlay::outline::Outline;
 use crate::overlay::palette::{Palette, TurnState};
@@ -205,9 +205,8 @@ pub(super) fn fold_cell(state: &mut State, cell: usize) {
 
 pub(super) fn open(state: &mut State) -> Vec<Effect> {
     let cell = chosen(state);
-    let changed = matches!(state.transcript.cell(cell), Some(Cell::Tool(it)) if it.result().is_some_and(|r| !r.changes.is_empty()));
-    if changed {
-        return state.open(Overlay::Diff(DiffView::default()));
+    if let Some(result) = review::result_of(state, cell) {
+        return review::open(state, Some(result), None);
     }
     state.viewport.stay(&state.transcript);
     state.transcript.set_fold(cell, Some(Fold::Full));

@@ -9,7 +9,7 @@ use ratatui::text::{Line, Span};
 use super::status::whole;
 use crate::input::action::Action;
 use crate::input::keymap::Keymap;
-use crate::render::context::LayoutKey;
+use crate::render::context::{LayoutKey, RenderContext};
 use crate::render::preview;
 use crate::render::text::{fit, visible, wrap_lines};
 use crate::state::{Focus, PendingApproval, State};
@@ -85,7 +85,10 @@ fn approval_lines(state: &mut State, columns: usize, most: usize) -> Option<(Vec
         Span::styled(count, theme.dim()),
     ]);
     let key = LayoutKey { columns: columns.saturating_sub(3), generation: state.look.generation };
-    let body = pending.preview.lines(key, |columns| preview::lines(&it.preview, columns, theme));
+    let highlighter = &state.look.highlighter;
+    let body = pending
+        .preview
+        .lines(key, |columns| preview::lines(&it.preview, &RenderContext::new(theme, highlighter, columns)));
     let room = most.saturating_sub(1 + answers.len()).max(1);
     // With little room, the preview is worth more than the reason.
     let tight = body.len() + 2 > room;
