@@ -239,6 +239,7 @@ fn files_of_the_workspace_are_opened_through_its_path_layer() {
         ("config/edit.rs", "the user's configuration"),
         ("context/library.rs", "Logs"),
         ("context/environment.rs", "the machine's name and time zone"),
+        ("context/git/compare.rs", "the work tree of the repository, compared with its commit"),
         (
             "context/git/index.rs",
             "git's index; of tracked files only the status, and the content where its time differs",

@@ -85,6 +85,7 @@ mod stories {
     mod sessions; // lists, names, trash, export, import
     mod branches; // the tree's rows, search, comparisons, trash, sessions
     mod tree; // moving the head, forks, labels, pins
+    mod diff; // reading changes, keeping, reverting, commenting
     mod undo; // undo, redo and restore of files
 
     // The interface.

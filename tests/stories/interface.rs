@@ -56,12 +56,9 @@ async fn diff_shows_changes_of_the_turn_and_of_the_session() {
     pixir.does("a<Enter>").await;
     pixir.does("b<Enter>").await;
     let turn = pixir.does("/diff<Enter>").await;
-    assert!(turn.contains("Changes of this turn") && turn.contains("- 2") && turn.contains("+ 3"), "{turn}");
-    let session = pixir.does("<Tab>").await;
-    assert!(
-        session.contains("Changes of this session") && session.contains("- 1") && session.contains("+ 3"),
-        "{session}"
-    );
+    assert!(turn.contains("Diff · this turn") && turn.contains("- 2") && turn.contains("+ 3"), "{turn}");
+    let session = pixir.does("<Tab><Tab>").await;
+    assert!(session.contains("Diff · this session") && session.contains("- 1") && session.contains("+ 3"), "{session}");
     assert!(!session.contains("- 2"));
 }
 

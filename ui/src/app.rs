@@ -36,6 +36,7 @@ mod log_tail; // the end of pixir's own log file
 mod opening; // another Session in place of this one
 mod presence; // window title, progress, notifications
 mod program; // what the program around the interface does for it
+mod review; // what the diff reads
 mod run; // the loop on the real terminal
 mod stored; // stored Sessions: listed, searched, renamed, deleted
 mod saved_draft; // the draft on disk, for after a crash
@@ -44,7 +45,7 @@ mod themes; // the user's theme files
 use background::BackgroundEvent;
 use clipboard::Clipboards;
 use connecting::Attempt;
-use editor::Editing;
+use editor::{Borrower, Editing};
 pub use farewell::ExitAnswer;
 pub use launch::{
     ComposerKeys, ComposerOptions, Connect, Demo, Launch, LookOptions, Motion, Opener, ScreenOptions, SettingsStore,
@@ -102,8 +103,8 @@ pub(crate) struct App {
     file_index: Option<(Instant, Index)>,
     /// While the files are listed: the letters that the user has typed since.
     walk_letters: Option<String>,
-    /// The user wants to write the draft in their own editor.
-    pub(crate) wants_editor: bool,
+    /// Gets the terminal before the next frame.
+    pub(crate) lends_terminal: Option<Borrower>,
     editor: String,
     /// Sequences for the terminal that draw nothing: the clipboard.
     pub(crate) signals: Vec<String>,
@@ -124,8 +125,6 @@ pub(crate) struct App {
     demo: Demo,
     connect: Connect,
     attempt: Attempt,
-    /// The user wants to watch the demo.
-    pub(crate) wants_demo: bool,
     done: bool,
 }
 
@@ -199,7 +198,7 @@ impl App {
             closing: Vec::new(),
             file_index: None,
             walk_letters: None,
-            wants_editor: false,
+            lends_terminal: None,
             editor: composer.editor,
             signals: Vec::new(),
             clipboards,
@@ -215,7 +214,6 @@ impl App {
             connect,
             saving: Arc::default(),
             attempt: Attempt::default(),
-            wants_demo: false,
             done: false,
         };
         app.connect();
@@ -233,7 +231,7 @@ impl App {
                 | Effect::AttachClipboard
                 | Effect::OpenNew
                 | Effect::Open(_)
-                | Effect::LoadDiffs
+                | Effect::ReadDiff(_)
                 | Effect::LoadComparison { .. }
                 | Effect::LoadSessions { .. }
                 | Effect::LoadModels
@@ -251,6 +249,7 @@ impl App {
                 | Effect::ReadLog
                 | Effect::AddFolder { .. }
                 | Effect::Export { .. }
+                | Effect::EditFile { .. }
                 | Effect::Copy(_)
                 | Effect::Connect(_)
                 | Effect::ListThemes
@@ -291,7 +290,7 @@ impl App {
                 Effect::AttachClipboard => self.attach_clipboard(),
                 Effect::OpenNew => self.reopen(|harness| harness.start()).await,
                 Effect::Open(id) => self.reopen(move |harness| harness.resume_or_read(&id)).await,
-                Effect::LoadDiffs => self.load_diffs(),
+                Effect::ReadDiff(want) => self.read_diff(want),
                 Effect::LoadComparison { left, right } => self.load_comparison(&left, &right),
                 Effect::ReadBranch => self.read_branch(),
                 Effect::LoadSessions { forks_of } => {
@@ -334,7 +333,8 @@ impl App {
                     settings::use_theme(&mut self.state, &name, loaded);
                 }
                 Effect::FindFiles(letters) => self.find_files(letters),
-                Effect::Edit => self.wants_editor = true,
+                Effect::Edit => self.lends_terminal = Some(Borrower::Draft),
+                Effect::EditFile { path, line } => self.lends_terminal = Some(Borrower::File { path, line }),
                 Effect::Quit => self.done = true,
             }
         }
@@ -389,15 +389,13 @@ impl App {
     }
 
     /// Opens the draft in the user's own editor, or shows why that is not possible.
-    pub(crate) fn begin_editing(&mut self) -> Option<Editing> {
-        let editing = Editing::begin(&self.state.composer.text(), &self.editor);
+    pub(crate) fn begin_editing(&mut self, borrower: &Borrower) -> Option<Editing> {
+        let editing = match borrower {
+            Borrower::Draft => Editing::begin(&self.state.composer.text(), &self.editor),
+            Borrower::Demo => Editing::show(self.demo.program.as_ref()?, "demo"),
+            Borrower::File { path, line } => Editing::open(&self.state.session.workspace.join(path), *line, &self.editor),
+        };
         editing.map_err(|why| self.state.say(why)).ok()
-    }
-
-    /// Starts the demo on this terminal, or shows why that is not possible.
-    pub(crate) fn begin_demo(&mut self) -> Option<Editing> {
-        let program = self.demo.program.clone()?;
-        Editing::show(&program, "demo").map_err(|why| self.state.say(why)).ok()
     }
 
     /// Takes over the draft from the editor that has ended; a program without a draft leaves it as it is.

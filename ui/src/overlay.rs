@@ -3,7 +3,9 @@
 //!
 //! A new overlay is a file here, a variant with its match arms, and a line in the action table that opens it.
 
-use pixir_core::changes::FileDiff;
+use std::sync::Arc;
+
+use pixir_core::diff::{ChangedFile, Changes};
 use pixir_core::event::{JobState, RestorePreview};
 use pixir_core::history::History;
 use pixir_core::input::RestoreOptions;
@@ -12,7 +14,7 @@ use pixir_core::rule::SavedRule;
 use pixir_core::search::{Found, Said};
 use pixir_core::store::Summary;
 use pixir_core::{Decision, Input, Skill};
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, BorderType};
 
@@ -30,7 +32,7 @@ pub(crate) mod always; // the rule that "always" saves
 pub(crate) mod approval; // the full preview of a call
 pub(crate) mod compaction; // the preview of a summary
 pub(crate) mod connect; // a key, a local server, a sign-in
-pub(crate) mod diff; // the changes of the Turn and the Session
+pub(crate) mod diff; // changed files, reviewed hunk by hunk
 pub(crate) mod form; // questions of the model
 pub(crate) mod help; // keys and commands
 pub(crate) mod jobs; // background jobs
@@ -55,7 +57,7 @@ use always::AlwaysView;
 use approval::ApprovalView;
 use compaction::CompactionView;
 use connect::{ConnectView, News, Order};
-use diff::DiffView;
+use diff::{DiffView, Loaded, Review, Want};
 use form::FormView;
 use help::HelpView;
 use jobs::JobsView;
@@ -108,6 +110,16 @@ pub(crate) enum Outcome {
     Close,
     Ask(Request),
     CloseAndAsk(Request),
+}
+
+/// The result of a click in an overlay.
+#[derive(Debug)]
+pub(crate) enum Press {
+    /// The click was all that there is to do.
+    Did(Outcome),
+    /// It chose a row; a second one is like Enter.
+    OnRow,
+    Nowhere,
 }
 
 impl Outcome {
@@ -169,6 +181,24 @@ pub(crate) enum Request {
     MoveWithoutFiles,
     /// Cancel the pending move of the head.
     Stay,
+    /// Read what the diff shows.
+    ReadDiff(Vec<Want>),
+    /// Send what the user decided about a hunk, and read on.
+    Review {
+        input: Input,
+        wants: Vec<Want>,
+    },
+    /// Send the comments on the diff as one message.
+    SendReview(String),
+    /// Keep the comments on the diff until it is opened again.
+    KeepReview(Review),
+    /// Put a text into the clipboard.
+    Copy(String),
+    /// Open a file of the workspace at a line in the user's own editor.
+    EditFile {
+        path: String,
+        line: u32,
+    },
     /// Restore files as previewed. `RestoreOptions` has the user's choices.
     Restore(Box<RestorePreview>, RestoreOptions),
 }
@@ -207,10 +237,24 @@ pub(crate) enum Notification<'a> {
     /// A step of connecting a model.
     Connecting(News<'a>),
     Skills(&'a [Skill]),
-    Diffs {
-        turn: &'a [FileDiff],
-        session: &'a [FileDiff],
+    /// The changed files of the list with this number.
+    Changes {
+        number: u64,
+        changes: &'a Changes,
     },
+    /// Files of that list whose lines were counted.
+    Counts {
+        number: u64,
+        files: &'a [(usize, ChangedFile)],
+    },
+    /// The lines of a file of that list.
+    Patch {
+        number: u64,
+        at: usize,
+        loaded: &'a Arc<Loaded>,
+    },
+    /// An Input was refused, for this reason.
+    Refused(&'a str),
     Jobs(&'a [JobState]),
     /// The files that match these letters.
     Files {
@@ -290,7 +334,7 @@ impl Overlay {
             Overlay::Approval(_) => "Approval",
             Overlay::Compaction(_) => "Compact",
             Overlay::Connect(_) => "Connect a model",
-            Overlay::Diff(_) => "Changes",
+            Overlay::Diff(_) => "Diff",
             Overlay::Form(_) => "Question of the model",
             Overlay::Help(_) => "Help",
             Overlay::Jobs(_) => "Background jobs",
@@ -351,9 +395,9 @@ impl Overlay {
             Overlay::Sessions(it) => it.is_typing(),
             Overlay::Settings(it) => it.is_typing(),
             Overlay::Tree(it) => it.is_typing(),
+            Overlay::Diff(it) => it.is_typing(),
             Overlay::Approval(_)
             | Overlay::Compaction(_)
-            | Overlay::Diff(_)
             | Overlay::Jobs(_)
             | Overlay::Outline(_)
             | Overlay::Permissions(_)
@@ -379,9 +423,9 @@ impl Overlay {
             Overlay::Settings(it) => it.key(key),
             Overlay::Themes(it) => it.key(key),
             Overlay::Tree(it) => it.key(key),
+            Overlay::Diff(it) => it.key(key),
             Overlay::Approval(_)
             | Overlay::Compaction(_)
-            | Overlay::Diff(_)
             | Overlay::Jobs(_)
             | Overlay::Outline(_)
             | Overlay::Permissions(_)
@@ -394,11 +438,6 @@ impl Overlay {
     /// Carries out an action of one of its scopes. An action that means nothing here changes nothing.
     pub(crate) fn act(&mut self, action: Action) -> Outcome {
         each!(self, it => it.act(action))
-    }
-
-    /// A click puts the cursor on the row under it. False if there is none.
-    pub(crate) fn click(&mut self, column: u16, row: u16) -> bool {
-        if let Overlay::Tree(tree) = self { tree.click(column, row) } else { false }
     }
 
     /// Scrolls by rows, or moves the cursor of a list.
@@ -478,12 +517,12 @@ impl Overlay {
         match self {
             Overlay::Form(it) => it.paste(text),
             Overlay::Connect(it) => it.paste(text),
+            Overlay::Diff(it) => it.paste(text),
             Overlay::Settings(it) => it.paste(text),
             Overlay::Tree(it) => it.paste(text),
             Overlay::Always(_)
             | Overlay::Approval(_)
             | Overlay::Compaction(_)
-            | Overlay::Diff(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
             | Overlay::Models(_)
@@ -497,6 +536,15 @@ impl Overlay {
         }
     }
 
+    /// A click of the left button.
+    pub(crate) fn press(&mut self, at: Position) -> Press {
+        match self {
+            Overlay::Diff(diff) => Press::Did(diff.press(at)),
+            Overlay::Tree(tree) => tree.press(at),
+            _ => Press::Nowhere,
+        }
+    }
+
     /// The request when the user leaves the overlay without choosing.
     pub(crate) fn leave(self) -> Option<Request> {
         match self {
@@ -505,10 +553,10 @@ impl Overlay {
             Overlay::Themes(it) => Some(it.leave()),
             Overlay::Restore(_) => Some(Request::Stay),
             Overlay::Trust(card) => card.leave(),
+            Overlay::Diff(diff) => Some(Request::KeepReview(diff.into_review())),
             Overlay::Always(_)
             | Overlay::Approval(_)
             | Overlay::Compaction(_)
-            | Overlay::Diff(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
             | Overlay::Log(_)
@@ -547,6 +595,10 @@ impl Overlay {
             | Overlay::Sessions(_)
             | Overlay::Tree(_) => false,
         }
+    }
+
+    pub(crate) fn diff_mut(&mut self) -> Option<&mut DiffView> {
+        if let Overlay::Diff(diff) = self { Some(diff) } else { None }
     }
 
     /// A form that waits for the user's answers.

@@ -61,7 +61,7 @@ macro_rules! tokens {
 
 tokens! {
     background, text, dim, accent, border, panel, selection, user, heading, strong, link, quote, code, code_panel, success, warning, error,
-    thinking, tool, added, removed, added_panel, removed_panel, mode_read_only, mode_ask, mode_auto, keyword, string, comment, number, function, r#type,
+    thinking, tool, added, removed, added_panel, removed_panel, added_word, removed_word, mode_read_only, mode_ask, mode_auto, keyword, string, comment, number, function, r#type,
 }
 
 #[derive(Deserialize)]
@@ -292,8 +292,13 @@ fn file(name: &str, folder: Option<&Path>, parents: usize) -> Result<ThemeFile, 
 fn resolve(file: &ThemeFile, depth: Depth) -> Result<Theme, Error> {
     Theme::from_tokens(file.name.clone(), |token| {
         let token = token.trim_start_matches("r#");
-        let value =
-            file.tokens.get(token).ok_or_else(|| invalid(&file.name, &format!("the token `{token}` is missing")))?;
+        // Themes from before the words had a tint of their own.
+        let older = token.strip_suffix("_word").map(|token| format!("{token}_panel"));
+        let value = file
+            .tokens
+            .get(token)
+            .or_else(|| file.tokens.get(&older?))
+            .ok_or_else(|| invalid(&file.name, &format!("the token `{token}` is missing")))?;
         let value = file.palette.get(value).unwrap_or(value);
         let colour = match named(value) {
             Some(colour) => colour,

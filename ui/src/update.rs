@@ -24,8 +24,9 @@ pub(crate) mod events; // Events of the Session, and results of background tasks
 pub(crate) mod offers; // slash commands of templates and skills
 mod overlay; // requests of overlays
 mod perform; // the effect of each action
-mod report; // what /status, /usage and /plan show
 pub(crate) mod read; // scroll, jump, fold, search, copy
+mod report; // what /status, /usage and /plan show
+pub(crate) mod review; // the diff: what it reads, what it decides
 pub(crate) mod replay; // steps through a replay
 pub(crate) mod send; // sending, interrupting, quitting
 pub(crate) mod settings; // model, mode, theme and other settings
@@ -309,9 +310,10 @@ fn on_press(state: &mut State, column: u16, row: u16) -> Vec<Effect> {
     state.reading.selection = None;
     if let Some(overlay) = state.overlays.last_mut() {
         // A double click is like Enter on the row.
-        let outcome = match overlay.click(column, row) {
-            true if state.mouse.clicks == 2 => overlay.act(Action::Choose),
-            _ => Outcome::Stay,
+        let outcome = match overlay.press(at) {
+            Press::Did(outcome) => outcome,
+            Press::OnRow if state.mouse.clicks == 2 => overlay.act(Action::Choose),
+            Press::OnRow | Press::Nowhere => Outcome::Stay,
         };
         return carry_out(state, outcome);
     }
@@ -322,8 +324,14 @@ fn on_press(state: &mut State, column: u16, row: u16) -> Vec<Effect> {
     let area = state.layout.transcript;
     if state.layout.pill.is_some_and(|pill| pill.contains(at)) {
         state.viewport.follow();
-    } else if state.layout.side.is_some_and(|area| area.contains(at)) {
+    } else if let Some(side) = state.layout.side.filter(|area| area.contains(at)) {
         state.focus = Focus::Side;
+        // Two rows at the top are the names of the tabs.
+        if let Some(row) = usize::from(at.y - side.y).checked_sub(2)
+            && let Some(path) = state.side.choose_row(row, &state.history)
+        {
+            return review::open(state, None, Some(path));
+        }
     } else if area.contains(at) && column + 1 >= area.right() {
         state.mouse.on_bar = true;
         on_drag(state, column, row);

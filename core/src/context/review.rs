@@ -7,12 +7,9 @@ use crate::context::git::Git;
 use crate::conversation::history::{History, starts_turn};
 use crate::conversation::tree;
 use crate::files::diff::{self, ChangedFile, Changes, Patch, Version, Versions};
-use crate::permissions::repository;
+use crate::files::workspace::Workspace;
 use crate::protocol::event::{Entry, Fact, RestoreReason};
 use crate::storage::blobs::Blobs;
-
-/// The largest file of the work tree that is read, bytes.
-const LARGEST: u64 = 64 << 20;
 
 /// Which changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -145,15 +142,15 @@ impl Versions for Everywhere<'_> {
                 bytes.map(Some).ok_or_else(|| "the version of the commit cannot be read here".to_owned())
             }
             Version::Disk => {
-                let at = self.workspace.join(path);
-                match std::fs::symlink_metadata(&at) {
-                    Ok(metadata) if metadata.is_symlink() => {
-                        let target = std::fs::read_link(&at).map_err(|e| format!("it cannot be read: {e}"))?;
-                        Ok(Some(target.to_string_lossy().into_owned().into_bytes()))
+                let read = || {
+                    let workspace = Workspace::open(self.workspace)?;
+                    let at = workspace.locate(path)?;
+                    if workspace.is_behind_symlink(&at) {
+                        return Ok(None);
                     }
-                    Ok(_) => repository::bytes(&at, LARGEST).map(Some).ok_or_else(|| "it cannot be read".to_owned()),
-                    Err(_) => Ok(None),
-                }
+                    workspace.read_if_there(&at)
+                };
+                read().map(|now| now.map(|now| now.bytes)).map_err(|e| e.message)
             }
         }
     }

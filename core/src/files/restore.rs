@@ -606,8 +606,13 @@ mod tests {
             fs::write(root.join(name), name).expect("write");
             changes::record(&blobs, name, None, Some((name.as_bytes(), 0o644))).expect("it is stored")
         });
-        let aim =
-            RestoreTarget { reason: RestoreReason::Undo, of_turn: Some(1), to_seq: None, of_seq: None, files: aimed(made.iter()) };
+        let aim = RestoreTarget {
+            reason: RestoreReason::Undo,
+            of_turn: Some(1),
+            to_seq: None,
+            of_seq: None,
+            files: aimed(made.iter()),
+        };
         let asked = Cell::new(0);
         let is_interrupted = || asked.replace(asked.get() + 1) >= 2;
         let snapshot = SessionSnapshot::default();

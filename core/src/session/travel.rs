@@ -280,8 +280,14 @@ impl Travel {
         self.reports.record(HeadMoved { to_seq, reason: "rewind".into() }).await?;
         // The model is told which files are not as the conversation knows them there.
         if !left.is_empty() {
-            let stayed =
-                FilesRestored { reason: RestoreReason::Stayed, of_turn: None, to_seq, of_seq: None, changes: Vec::new(), left };
+            let stayed = FilesRestored {
+                reason: RestoreReason::Stayed,
+                of_turn: None,
+                to_seq,
+                of_seq: None,
+                changes: Vec::new(),
+                left,
+            };
             self.reports.record(stayed).await?;
         }
         if let Some(summary) = summary {
@@ -388,11 +394,7 @@ impl Travel {
         Ok(Accepted::default())
     }
 
-    async fn revert_hunk(
-        &self,
-        hunk: HunkRevert,
-        options: &RestoreOptions,
-    ) -> std::result::Result<Accepted, Stop> {
+    async fn revert_hunk(&self, hunk: HunkRevert, options: &RestoreOptions) -> std::result::Result<Accepted, Stop> {
         let (workspace, blobs) = (Arc::clone(&self.services.workspace), self.services.blobs.clone());
         let aim = offload(move || restore::of_hunk(&hunk, &workspace, &blobs)).await??;
         self.restore(aim, options).await?;

@@ -13,6 +13,7 @@ use super::App;
 use super::connecting::Connecting;
 use crate::app::clipboard::{self, Osc52};
 use crate::app::doors::Exported;
+use crate::app::review::Reviewed;
 use crate::app::saved_draft::SavedDraft;
 use crate::composer::mention::Index;
 use crate::input::argument::{Argument, Candidate};
@@ -48,7 +49,8 @@ pub(super) enum BackgroundEvent {
     },
     Branch(Option<String>),
     CallDiff(usize, u64, Vec<FileDiff>),
-    Diffs(Vec<FileDiff>, Vec<FileDiff>),
+    /// A part of the diff was read.
+    Reviewed(Reviewed),
     /// The files of two conversations, compared.
     Compared(Vec<FileDiff>),
     Sessions(Vec<Summary>, Option<String>),
@@ -264,17 +266,6 @@ impl App {
         self.spawn_blocking(move || BackgroundEvent::Branch(branch_of(&workspace)));
     }
 
-    pub(super) fn load_diffs(&mut self) {
-        let Some(harness) = &self.harness else { return };
-        let blobs = harness.blobs().clone();
-        let entries = self.state.history.entries().to_vec();
-        let last = self.state.history.turns;
-        self.spawn_on_session(move || {
-            let turn = changes::between(entries.iter().filter(|e| e.turn == Some(last)), &blobs);
-            BackgroundEvent::Diffs(turn, changes::between(entries.iter(), &blobs))
-        });
-    }
-
     pub(super) fn load_comparison(&mut self, left: &[u64], right: &[u64]) {
         let Some(harness) = &self.harness else { return };
         let blobs = harness.blobs().clone();
@@ -373,7 +364,7 @@ impl App {
             BackgroundEvent::NotOpened { error, .. } => self.startup_error = Some(error),
             BackgroundEvent::Branch(branch) => self.state.session.branch = branch,
             BackgroundEvent::CallDiff(cell, result, diffs) => self.state.transcript.set_diffs(cell, result, diffs),
-            BackgroundEvent::Diffs(turn, session) => events::on_diffs(&mut self.state, &turn, &session),
+            BackgroundEvent::Reviewed(reviewed) => self.on_reviewed(reviewed).await,
             BackgroundEvent::Matches(number, matches) => {
                 let effects = events::on_matches(&mut self.state, number, matches);
                 Box::pin(self.perform(effects)).await;

@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use super::App;
 use super::background::BackgroundEvent;
+use super::editor::Borrower;
 use crate::overlay::connect::{News, Order};
 use crate::overlay::save_for::SavePlace;
 use crate::state::{Connection, Effect};
@@ -137,7 +138,7 @@ impl App {
             Order::UseLocal { provider } => self.attempt(async move { connector.connect_local(&provider).await }),
             Order::SignIn { provider } => self.sign_in(connector, provider),
             Order::Cancel => self.attempt = Attempt { number: self.attempt.number + 1, _cancel: None },
-            Order::Demo if self.demo.program.is_some() => self.wants_demo = true,
+            Order::Demo if self.demo.program.is_some() => self.lends_terminal = Some(Borrower::Demo),
             Order::Demo => self.state.say("`pixir demo` shows the demo"),
         }
     }

@@ -1,5 +1,6 @@
 //! The user's own editor, for a long draft.
 
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 use std::process::ExitStatus;
@@ -14,14 +15,28 @@ use tokio::process::{Child, Command};
 /// How long an editor may take to restore the terminal after it is asked to end.
 const GRACE: Duration = Duration::from_millis(300);
 
+/// Who gets the terminal until they end.
+#[derive(Debug)]
+pub(crate) enum Borrower {
+    /// The user's editor, with the draft.
+    Draft,
+    /// The demo.
+    Demo,
+    /// The user's editor, with a file of the workspace, at a line counted from 1.
+    File {
+        path: String,
+        line: u32,
+    },
+}
+
 /// A running editor, with the draft and the terminal.
 ///
 /// The draft is in a temporary file that only the user can read. However the editor ends, the terminal modes are
 /// restored and the file is deleted.
 #[derive(Debug)]
 pub(crate) struct Editing {
-    /// The draft; a program that only shows something has none.
-    file: Option<NamedTempFile>,
+    /// The draft. A file of the workspace, and a program that only shows something, have none.
+    draft: Option<NamedTempFile>,
     name: String,
     child: Child,
     _guard: OfThePerson,
@@ -38,12 +53,37 @@ impl Editing {
         let unwritten = |e: io::Error| format!("cannot write the draft to a file for the editor: {e}");
         let mut file = tempfile::Builder::new().prefix("pixir-").suffix(".md").tempfile().map_err(unwritten)?;
         file.write_all(draft.as_bytes()).map_err(unwritten)?;
+        let place = [file.path().as_os_str().to_owned()];
+        Editing::start(editor, &place, Some(file))
+    }
+
+    /// Starts the editor on a file, at a line counted from 1.
+    ///
+    /// # Errors
+    /// A message for the user.
+    pub(crate) fn open(path: &Path, line: u32, editor: &str) -> Result<Editing, String> {
+        if !path.is_file() {
+            return Err("the file is not there any more".to_owned());
+        }
+        let program = Path::new(editor.split_whitespace().next().unwrap_or("vi")).file_name();
+        let mut with_line = path.as_os_str().to_owned();
+        with_line.push(format!(":{line}"));
+        // Most editors take the line as `+12`; these take it behind the path.
+        let place = match program.and_then(OsStr::to_str) {
+            Some("hx" | "helix" | "zed" | "subl") => vec![with_line],
+            Some("code" | "codium" | "code-insiders") => vec!["--goto".into(), with_line],
+            Some(_) | None => vec![format!("+{line}").into(), path.as_os_str().to_owned()],
+        };
+        Editing::start(editor, &place, None)
+    }
+
+    fn start(editor: &str, place: &[OsString], draft: Option<NamedTempFile>) -> Result<Editing, String> {
         let mut words = editor.split_whitespace();
         let name = words.next().unwrap_or("vi").to_owned();
         let before = tcgetattr(io::stdin()).ok();
-        let started = OfThePerson::start(Command::new(&name).args(words).arg(file.path()).kill_on_drop(true));
+        let started = OfThePerson::start(Command::new(&name).args(words).args(place).kill_on_drop(true));
         let (child, guard) = started.map_err(|e| format!("cannot start {name}: {e}; set VISUAL or EDITOR"))?;
-        Ok(Editing { file: Some(file), name, child, before, _guard: guard })
+        Ok(Editing { draft, name, child, before, _guard: guard })
     }
 
     /// Starts a program that only shows something, such as the demo.
@@ -54,7 +94,7 @@ impl Editing {
         let before = tcgetattr(io::stdin()).ok();
         let started = OfThePerson::start(Command::new(program).arg(argument).kill_on_drop(true));
         let (child, guard) = started.map_err(|e| format!("cannot start {}: {e}", program.display()))?;
-        Ok(Editing { file: None, name: format!("the {argument}"), child, before, _guard: guard })
+        Ok(Editing { draft: None, name: format!("the {argument}"), child, before, _guard: guard })
     }
 
     /// Waits until the editor ends.
@@ -80,11 +120,12 @@ impl Editing {
         let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
     }
 
-    /// The text that the user has written, if there is a draft.
+    /// The draft that the user has written; `None` if the program had none.
     ///
     /// # Errors
     /// Why the draft stays unchanged, for the user.
     pub(crate) fn written(&self, ended: io::Result<ExitStatus>) -> Result<Option<String>, String> {
+        let Some(draft) = &self.draft else { return Ok(None) };
         let name = &self.name;
         let status = ended.map_err(|e| format!("cannot wait for {name}: {e}; the draft is unchanged"))?;
         if !status.success() {
@@ -94,7 +135,7 @@ impl Editing {
         let Some(file) = &self.file else { return Ok(None) };
         // Opened by path again, because many editors replace the file instead of writing into it.
         let mut text = String::new();
-        std::fs::File::open(file.path())
+        std::fs::File::open(draft.path())
             .and_then(|mut file| file.read_to_string(&mut text))
             .map_err(|e| format!("cannot read what {name} has written: {e}"))?;
         Ok(Some(text.strip_suffix('\n').unwrap_or(&text).to_owned()))

@@ -7,7 +7,7 @@ use pixir_core::{EndSignals, Result};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{App, ExitSummary, Launch, next_event, replay_due};
-use crate::app::editor::Editing;
+use crate::app::editor::{Borrower, Editing};
 use crate::app::presence::Presence;
 use crate::state::{FrameStats, Now};
 use crate::terminal::{Keyboard, Screen, TerminalEvent, can_suspend, stop_group};
@@ -147,12 +147,10 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
         if app.is_done() {
             return Ok(None);
         }
-        let (wants_editor, wants_demo) = (std::mem::take(&mut app.wants_editor), std::mem::take(&mut app.wants_demo));
-        if wants_editor || wants_demo {
+        if let Some(borrower) = app.lends_terminal.take() {
             screen.signal(presence.end())?;
             screen.pause();
-            let begin = if wants_editor { App::begin_editing } else { App::begin_demo };
-            if let Some(number) = edit(app, begin, &mut signals).await {
+            if let Some(number) = lend(app, &borrower, &mut signals).await {
                 return Ok(Some(number));
             }
             screen.resume()?;
@@ -190,12 +188,11 @@ fn frame_due(drawn: Instant, last_event: Option<Instant>) -> Instant {
     quiet.map_or(drawn + FRAME, |quiet| quiet.min(drawn + FRAME))
 }
 
-/// Runs the user's own editor on the draft, or the demo, with the terminal. Returns the signal that ends pixir, if one
-/// arrives.
-async fn edit(app: &mut App, begin: fn(&mut App) -> Option<Editing>, signals: &mut Signals) -> Option<u8> {
-    // Registered before the editor starts, because the editor may stop itself at once.
+/// Gives the terminal to the user's own editor, or to the demo. Returns the signal that ends pixir, if one arrives.
+async fn lend(app: &mut App, borrower: &Borrower, signals: &mut Signals) -> Option<u8> {
+    // Registered before the program starts, because it may stop itself at once.
     let mut of_child = signal(SignalKind::child()).ok()?;
-    let mut editing = begin(app)?;
+    let mut editing = app.begin_editing(borrower)?;
     loop {
         tokio::select! {
             biased;

@@ -350,8 +350,9 @@ actions! {
     PreviousSideTab: ("side-previous", &["left", "h"], "previous tab").at(Side);
     WidenSide: ("side-wider", &["<", "+"], "widen the side panel").at(Side);
     NarrowSide: ("side-narrower", &[">", "-"], "narrow the side panel").at(Side);
-    ScrollSideDown: ("side-down", &["down", "j"], "scroll the side panel down").at(Side);
-    ScrollSideUp: ("side-up", &["up", "k"], "scroll it up").at(Side);
+    OpenSide: ("side-open", &["enter"], "open the diff at the chosen file").at(Side);
+    ScrollSideDown: ("side-down", &["down", "j"], "next file of the side panel, or scroll it down").at(Side);
+    ScrollSideUp: ("side-up", &["up", "k"], "previous file, or scroll it up").at(Side);
 
     // Replaying a session.
     PlayReplay: ("replay-play", &["space"], "play or pause").at(Replay);
@@ -415,9 +416,28 @@ actions! {
     RemoveBranch: ("tree-delete", &["x"], "move this branch to the trash").at(Tree);
     RestoreBranch: ("tree-restore", &["u"], "restore a branch from the trash").at(Tree);
     ToggleForest: ("tree-sessions", &["tab"], "all sessions of the workspace, with their forks").at(Tree);
-    SwitchSource: ("diff-source", &["tab", "s"], "what is compared").at(Diff);
-    NextFile: ("diff-next-file", &["]", "n"], "next file").at(Diff);
-    PreviousFile: ("diff-previous-file", &["[", "p"], "previous file").at(Diff);
+    SwitchSource: ("diff-source", &["tab"], "compare with something else: call, turn, prompt, branch, git HEAD").at(Diff);
+    PreviousSource: ("diff-source-back", &["shift+tab"], "compare with the one before").at(Diff);
+    SinceEarlierPrompt: ("diff-earlier-prompt", &["{"], "what changed since an earlier prompt").at(Diff);
+    SinceLaterPrompt: ("diff-later-prompt", &["}"], "what changed since a later prompt").at(Diff);
+    NextFile: ("diff-next-file", &["]"], "next file").at(Diff);
+    PreviousFile: ("diff-previous-file", &["["], "previous file").at(Diff);
+    NextHunk: ("diff-next-hunk", &["n"], "next hunk; while searching, next match").at(Diff);
+    PreviousHunk: ("diff-previous-hunk", &["p", "N"], "previous hunk, or match").at(Diff);
+    ListFiles: ("diff-files", &["f"], "show or hide the list of files").at(Diff);
+    FindInDiff: ("diff-find", &["/"], "search in the file").at(Diff);
+    FoldFile: ("diff-fold", &["z"], "fold or unfold the file").at(Diff);
+    SwitchColumns: ("diff-columns", &["S"], "side by side, or unified").at(Diff);
+    WrapLines: ("diff-wrap", &["w"], "wrap long lines, or scroll them").at(Diff);
+    ScrollLeft: ("diff-left", &["left", "h"], "scroll long lines back").at(Diff);
+    ScrollRight: ("diff-right", &["right", "l"], "scroll long lines").at(Diff);
+    KeepHunk: ("diff-keep", &["s"], "mark the hunk as reviewed, or take the mark back").at(Diff);
+    RevertHunk: ("diff-revert", &["r"], "revert the hunk; /undo brings it back").at(Diff);
+    CommentLine: ("diff-comment", &["c"], "comment on the line").at(Diff);
+    RemoveComment: ("diff-comment-remove", &["x"], "remove the comment on the line").at(Diff);
+    SendComments: ("diff-send", &["C"], "send all comments as one message (also Enter)").at(Diff);
+    CopyHunk: ("diff-copy", &["y"], "copy the hunk as a patch").at(Diff);
+    EditLine: ("diff-editor", &["o"], "open the file at this line in your own editor").at(Diff);
     SaveFor: ("save-for", &["ctrl+s", "s"], "save the change for this session, for you, or for the project").at(Saving);
     FilterSettings: ("settings-filter", &["/"], "filter the settings").at(Saving);
     MoreEffort: ("effort-more", &["right"], "more effort").at(Models);
@@ -430,7 +450,7 @@ actions! {
     OpenPalette: ("palette", &["ctrl+p"], "find an action by name");
     OpenOutline: ("outline", &[], "the conversation, turn by turn").slash("outline", "", "moves the viewport");
     OpenTree: ("tree", &["ctrl+t"], "turns and branches: go back, edit, fork").slash("tree", "", "MoveHead{to_seq}, Fork{seq}, Label{seq} or Pin{seq}");
-    OpenDiff: ("diff", &["alt+d"], "what this turn and this session changed").slash("diff", "", "opens the diff");
+    OpenDiff: ("diff", &["alt+d"], "what a call, a turn or the session changed; review, revert, comment").slash("diff", "", "RevertHunk{path, seen, edit}, KeepHunk{path, hunk} or Steer");
     OpenJobs: ("jobs", &[], "background jobs; x stops one").live().slash("jobs", "", "StopJob{job}");
     OpenPermissions: ("permissions", &[], "mode, sandbox, rules and the last decisions; x revokes a rule").live().slash("permissions", "", "ListRules, RevokeRule{id}");
     TrustWorkspace: ("trust", &[], "what this workspace brings along, and whether you trust it").live().slash("trust", "[revoke]", "ShowTrust, AnswerTrust{answer, seen}").takes(Argument::Words(&["revoke"]));

@@ -5,6 +5,7 @@ use ratatui::layout::Rect;
 
 use super::{Outcome, Page, Paint, Request, panel};
 use crate::input::action::Action;
+use crate::render::context::RenderContext;
 use crate::render::preview;
 use crate::render::text::visible;
 use crate::terminal::canvas::Canvas;
@@ -74,7 +75,9 @@ impl ApprovalView {
         let title = format!("{}{}", would[..first].to_uppercase(), visible(&would[first..]));
         let inner = panel(canvas, area, &title, &keys, paint.theme);
         let preview = &self.approval.preview;
-        self.page.draw(canvas, inner, paint, |columns| preview::lines(preview, columns, paint.theme));
+        self.page.draw(canvas, inner, paint, |columns| {
+            preview::lines(preview, &RenderContext::new(paint.theme, paint.highlighter, columns))
+        });
         self.is_drawn = true;
     }
 }

@@ -1,121 +1,374 @@
-//! The files that this Turn, or the whole Session, changed.
+//! The diff: what a call, a Turn, a part of the conversation or the whole work tree changed, file by file.
 
-use crate::terminal::canvas::Canvas;
-use pixir_core::changes::FileDiff;
-use pixir_core::event::ChangeKind;
-use ratatui::layout::Rect;
-use ratatui::text::{Line, Span};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-use super::{Notification, Outcome, Page, Paint, panel};
-use crate::input::action::Action;
-use crate::render::diff;
-use crate::render::text::fit;
-use crate::theme::Theme;
+use pixir_core::diff::{Body, ChangedFile, Changes, Folded, TextPatch};
+use pixir_core::event::Fact;
+use pixir_core::history::History;
+use pixir_core::review::{Source, Sources};
 
+use super::{Notification, Outcome, Request};
+
+mod act; // what the keys do
+mod comments; // comments on lines, and the message that they become
+mod draw; // the frame, the list of files, the lines
+mod files; // a changed file in one line
+mod places; // the rows of a file, unified or side by side
+mod search; // text in the lines of a file
+
+use comments::Field;
+pub(crate) use comments::Review;
+pub(crate) use files::file_line;
+pub(crate) use places::Loaded;
+use places::Place;
+use search::Search;
+
+/// Work that the diff needs done outside.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Want {
+    /// List the changed files.
+    Changes { number: u64, source: Source },
+    /// Count the lines of these files; each has its index in the list.
+    Counts { number: u64, source: Source, files: Vec<(usize, ChangedFile)> },
+    /// Read the lines of one file.
+    Patch { number: u64, source: Source, at: usize, file: Box<ChangedFile> },
+}
+
+/// Where lines stand.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Scope {
+enum Columns {
+    /// Side by side where there is room.
     #[default]
-    Turn,
-    Session,
+    Auto,
+    Unified,
+    Split,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct DiffView {
-    scope: Scope,
-    /// The changes of the Turn and of the Session, once they are loaded.
-    files: Option<(Vec<FileDiff>, Vec<FileDiff>)>,
-    page: Page,
-    /// The lines at which a file begins, since the last layout.
-    starts: Vec<usize>,
+    sources: Vec<(Source, String)>,
+    source: usize,
+    /// The Entries that start Turns, for the source "since a prompt".
+    turns: Vec<(u64, u32)>,
+    /// Grows with each list, so that late results of an earlier one are dropped.
+    number: u64,
+    changes: Option<Changes>,
+    loaded: HashMap<usize, Arc<Loaded>>,
+    asked: HashSet<usize>,
+    file: usize,
+    /// The row that the user is on, and the first one on the screen.
+    cursor: usize,
+    top: usize,
+    /// Columns that are scrolled away.
+    left: usize,
+    wraps: bool,
+    columns: Columns,
+    /// The last frame stood side by side.
+    is_split: bool,
+    /// The user unfolded or folded these files.
+    folds: HashMap<String, bool>,
+    /// The list of files has the whole overlay, on a narrow screen.
+    lists: bool,
+    /// The list is hidden, on a wide screen.
+    hides_list: bool,
+    search: Search,
+    review: Review,
+    field: Option<Field>,
+    /// The user is asked whether the comments are to be sent.
+    is_sending: bool,
+    /// Hunks that the user keeps.
+    kept: HashSet<String>,
+    /// Go to this file and line when the list is there.
+    wanted: Option<(String, usize)>,
+    /// The user has not chosen a source yet, so one without changes makes way.
+    is_first: bool,
+    /// A hunk is being reverted, or could not be.
+    notice: Option<String>,
+    page: usize,
+    areas: draw::Areas,
 }
 
 impl DiffView {
-    fn loaded(&mut self, turn: Vec<FileDiff>, session: Vec<FileDiff>) {
-        // A Turn without changes is not worth a page while the Session has some.
-        if turn.is_empty() && !session.is_empty() {
-            self.scope = Scope::Session;
+    /// For the conversation as it is. `call` is the result that the user looks at, `path` the file to open at.
+    pub(crate) fn new(history: &History, call: Option<u64>, path: Option<String>, review: Review) -> DiffView {
+        let all = Sources::of(history);
+        let mut sources = Vec::new();
+        if let Some(call) = call.or(all.calls.last().copied()) {
+            sources.push((Source::Call(call), "this call".to_owned()));
         }
-        self.files = Some((turn, session));
-        self.page = Page::default();
+        let usual = sources.len();
+        if let Some((seq, _)) = all.turns.last() {
+            sources.push((Source::Turn(*seq), "this turn".to_owned()));
+        }
+        if let Some((seq, turn)) = all.turns.len().checked_sub(2).and_then(|at| all.turns.get(at)) {
+            sources.push((Source::Since(Some(*seq)), format!("since prompt {turn}")));
+        }
+        match all.branch {
+            Some(seq) => sources.push((Source::Since(Some(seq + 1)), "since the branch".to_owned())),
+            None => sources.push((Source::Since(None), "this session".to_owned())),
+        }
+        sources.push((Source::Head, "git HEAD".to_owned()));
+        let source = if call.is_some() { 0 } else { usual.min(sources.len() - 1) };
+        let mut it = DiffView {
+            sources,
+            source,
+            turns: all.turns,
+            number: 0,
+            changes: None,
+            loaded: HashMap::new(),
+            asked: HashSet::new(),
+            file: 0,
+            cursor: 0,
+            top: 0,
+            left: 0,
+            wraps: false,
+            columns: Columns::Auto,
+            is_split: false,
+            folds: HashMap::new(),
+            lists: false,
+            hides_list: false,
+            search: Search::default(),
+            review,
+            field: None,
+            is_sending: false,
+            kept: HashSet::new(),
+            wanted: path.map(|path| (path, 0)),
+            is_first: call.is_none(),
+            notice: None,
+            page: 1,
+            areas: draw::Areas::default(),
+        };
+        if it.wanted.is_some() {
+            // The side panel lists the files of the Session.
+            it.source = it.sources.len() - 2;
+        }
+        it.read_reviews(history);
+        it
     }
-}
 
-impl DiffView {
+    /// What has to be read for what is shown.
+    pub(crate) fn wants(&mut self) -> Vec<Want> {
+        let source = self.sources[self.source].0.clone();
+        let Some(changes) = &self.changes else {
+            return vec![Want::Changes { number: self.number, source }];
+        };
+        let number = self.number;
+        let mut wants = Vec::new();
+        // The file on the screen, and the next one.
+        for at in [self.file, self.file + 1] {
+            if let Some(file) = changes.files.get(at).filter(|_| self.asked.insert(at)) {
+                wants.push(Want::Patch { number, source: source.clone(), at, file: Box::new(file.clone()) });
+            }
+        }
+        wants
+    }
+
+    fn outcome(&mut self) -> Outcome {
+        match self.wants() {
+            wants if wants.is_empty() => Outcome::Stay,
+            wants => Outcome::Ask(Request::ReadDiff(wants)),
+        }
+    }
+
+    /// Lists the files again, and stays where the user is.
+    pub(crate) fn read_again(&mut self, history: &History) {
+        self.read_reviews(history);
+        if let Some(path) = self.current().map(|file| file.path.clone()) {
+            self.wanted = Some((path, self.cursor));
+        }
+        self.number += 1;
+        self.changes = None;
+        self.asked.clear();
+    }
+
+    fn read_reviews(&mut self, history: &History) {
+        for entry in history.entries() {
+            if let Fact::HunkReviewed(it) = &entry.fact {
+                if it.kept {
+                    self.kept.insert(it.hunk.clone());
+                } else {
+                    self.kept.remove(&it.hunk);
+                }
+            }
+        }
+    }
+
     pub(crate) fn notify(&mut self, notification: Notification<'_>) {
-        if let Notification::Diffs { turn, session } = notification {
-            self.loaded(turn.to_vec(), session.to_vec());
+        match notification {
+            Notification::Changes { number, changes } if number == self.number => self.listed(changes.clone()),
+            Notification::Counts { number, files } if number == self.number => {
+                for (at, counted) in files {
+                    if let Some(file) = self.changes.as_mut().and_then(|it| it.files.get_mut(*at)) {
+                        *file = counted.clone();
+                    }
+                }
+            }
+            Notification::Patch { number, at, loaded } if number == self.number => self.read(at, loaded),
+            Notification::Refused(why) => self.notice = Some(why.to_owned()),
+            _ => {}
         }
     }
+
+    fn listed(&mut self, changes: Changes) {
+        // A Turn without changes is not worth a page while the Session has some.
+        if self.is_first && changes.files.is_empty() && self.source + 2 < self.sources.len() {
+            self.source += 1;
+            self.number += 1;
+            return;
+        }
+        self.is_first = false;
+        let wanted = self.wanted.take();
+        let is_there =
+            |path: &str| changes.files.iter().position(|file| file.path == path || file.from() == Some(path));
+        let at = wanted.as_ref().and_then(|(path, _)| is_there(path));
+        self.loaded.clear();
+        self.changes = Some(changes);
+        self.file = at.unwrap_or(self.file.min(self.files().len().saturating_sub(1)));
+        (self.cursor, self.top) = (0, 0);
+        if let (Some(_), Some((_, cursor))) = (at, wanted) {
+            self.cursor = cursor;
+        }
+    }
+
+    fn read(&mut self, at: usize, loaded: &Arc<Loaded>) {
+        let Some(file) = self.changes.as_mut().and_then(|it| it.files.get_mut(at)) else { return };
+        match &loaded.body {
+            Body::Text(_) => file.counts = Some(loaded.counts),
+            Body::Binary(old, new) => file.binary = Some((*old, *new)),
+            Body::Nothing(_) => {}
+        }
+        file.folded = file.folded.or(loaded.folded);
+        let path = file.path.clone();
+        if let Some(text) = loaded.text() {
+            self.review.follow(&path, text);
+        }
+        self.loaded.insert(at, Arc::clone(loaded));
+        if at == self.file {
+            self.cursor = self.cursor.min(self.last_row());
+            if self.cursor == 0 {
+                self.to_first_change();
+            }
+        }
+    }
+
+    fn files(&self) -> &[ChangedFile] {
+        self.changes.as_ref().map_or(&[], |it| &it.files)
+    }
+
+    fn current(&self) -> Option<&ChangedFile> {
+        self.files().get(self.file)
+    }
+
+    fn loaded(&self) -> Option<&Arc<Loaded>> {
+        self.loaded.get(&self.file)
+    }
+
+    fn text(&self) -> Option<&Arc<TextPatch>> {
+        self.loaded().and_then(|it| it.text())
+    }
+
+    fn folded(&self) -> Option<Folded> {
+        let file = self.current()?;
+        let why = file.folded?;
+        (*self.folds.get(&file.path).unwrap_or(&true)).then_some(why)
+    }
+
+    fn places(&self) -> &[Place] {
+        match (self.folded(), self.loaded()) {
+            (None, Some(loaded)) => loaded.places(self.is_split),
+            _ => &[],
+        }
+    }
+
+    fn last_row(&self) -> usize {
+        self.places().len().saturating_sub(1)
+    }
+
+    // ─── Moving ───
 
     pub(crate) fn scroll(&mut self, by: isize) {
-        self.page.scroll(by);
-    }
-
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
-        match action {
-            Action::CloseOverlay => return Outcome::Close,
-            Action::SwitchSource => {
-                self.scope = if self.scope == Scope::Turn { Scope::Session } else { Scope::Turn };
-                self.page = Page::default();
-            }
-            Action::NextFile => {
-                let next = self.starts.iter().find(|at| **at > self.page.top).copied();
-                self.page.top = next.unwrap_or(self.page.top).min(self.page.max_top);
-            }
-            Action::PreviousFile => {
-                self.page.top = self.starts.iter().rev().find(|at| **at < self.page.top).copied().unwrap_or(0)
-            }
-            _ => self.page.act(action),
+        if self.lists {
+            self.go_to_file(self.file.saturating_add_signed(by.signum()));
+            return;
         }
-        Outcome::Stay
+        let last = self.last_row();
+        self.cursor = self.cursor.saturating_add_signed(by).min(last);
+        self.top = self.top.saturating_add_signed(by).min(last);
     }
 
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
-        let theme = paint.theme;
-        let title = match self.scope {
-            Scope::Turn => "Changes of this turn",
-            Scope::Session => "Changes of this session",
-        };
-        let keys = paint.hints(&[
-            (Action::SwitchSource, "turn/session"),
-            (Action::NextFile, "next file"),
-            (Action::PreviousFile, "previous file"),
-            (Action::CloseOverlay, "close"),
-        ]);
-        let inner = panel(canvas, area, title, &keys, theme);
-        let DiffView { scope, files, page, starts } = self;
-        page.draw(canvas, inner, paint, |columns| {
-            starts.clear();
-            let Some((turn, session)) = files else { return vec![Line::styled("loading…", theme.dim())] };
-            let shown = if *scope == Scope::Turn { turn } else { session };
-            if shown.is_empty() {
-                return vec![Line::styled("no file has changed", theme.dim())];
-            }
-            let mut lines = Vec::new();
-            for file in shown {
-                if !lines.is_empty() {
-                    lines.push(Line::default());
+    fn go_to_file(&mut self, at: usize) {
+        let at = at.min(self.files().len().saturating_sub(1));
+        if at != self.file {
+            self.file = at;
+            (self.cursor, self.top, self.left) = (0, 0, 0);
+            self.to_first_change();
+        }
+    }
+
+    fn to_first_change(&mut self) {
+        if let Some(at) = self.places().iter().position(|place| place.is_change()) {
+            self.cursor = at;
+        }
+    }
+
+    /// The hunk that the cursor is in, and how many there are.
+    fn hunk(&self) -> Option<(usize, usize)> {
+        let hunk = self.places().get(self.cursor)?.hunk;
+        Some((usize::try_from(hunk).ok()?, self.text()?.hunks.len()))
+    }
+
+    fn go_to_hunk(&mut self, at: usize) {
+        let Ok(hunk) = u32::try_from(at) else { return };
+        let places = self.places();
+        let head = places.partition_point(|place| place.hunk < hunk);
+        // Only the context stands between the head and the first change.
+        if let Some(first) = places[head..].iter().position(|place| place.is_change()) {
+            (self.cursor, self.top) = (head + first, head);
+        }
+    }
+
+    fn next_hunk(&mut self) {
+        match self.hunk() {
+            Some((at, count)) if at + 1 < count => self.go_to_hunk(at + 1),
+            _ if self.file + 1 < self.files().len() => self.go_to_file(self.file + 1),
+            _ => {}
+        }
+    }
+
+    fn previous_hunk(&mut self) {
+        match self.hunk() {
+            Some((at, _)) if at > 0 => self.go_to_hunk(at - 1),
+            _ if self.file > 0 => {
+                self.go_to_file(self.file - 1);
+                if let Some(last) = self.text().map(|text| text.hunks.len().saturating_sub(1)) {
+                    self.go_to_hunk(last);
                 }
-                starts.push(lines.len());
-                lines.push(head(file, columns, theme));
-                lines.extend(diff::lines(&file.text, columns, theme));
             }
-            lines
-        });
+            _ => {}
+        }
     }
-}
 
-/// The heading of a file: what happened to it, and its counts of lines.
-fn head(file: &FileDiff, columns: usize, theme: &Theme) -> Line<'static> {
-    let (mark, style) = match file.kind {
-        ChangeKind::Created => ("new  ", theme.fg(theme.added)),
-        ChangeKind::Modified => ("     ", theme.dim()),
-        ChangeKind::Deleted => ("gone ", theme.fg(theme.removed)),
-    };
-    Line::from(vec![
-        Span::styled(mark, style),
-        Span::styled(fit(&file.path, columns.saturating_sub(20)), theme.bold()),
-        Span::styled(format!("  +{}", file.added), theme.fg(theme.added)),
-        Span::styled(format!(" −{}", file.removed), theme.fg(theme.removed)),
-    ])
+    fn switch_source(&mut self, at: usize) {
+        self.source = at;
+        self.is_first = false;
+        self.number += 1;
+        self.wanted = self.current().map(|file| (file.path.clone(), 0));
+        self.changes = None;
+        self.asked.clear();
+        self.loaded.clear();
+    }
+
+    /// Another prompt for the source that begins with one.
+    fn move_prompt(&mut self, by: isize) {
+        let is_since =
+            |source: &Source| matches!(source, Source::Since(Some(seq)) if self.turns.iter().any(|it| it.0 == *seq));
+        let Some(at) = self.sources.iter().position(|(source, _)| is_since(source)) else { return };
+        let Source::Since(Some(seq)) = self.sources[at].0 else { return };
+        let now = self.turns.iter().position(|it| it.0 == seq).unwrap_or(0);
+        let next = now.saturating_add_signed(by).min(self.turns.len() - 1);
+        let (seq, turn) = self.turns[next];
+        self.sources[at] = (Source::Since(Some(seq)), format!("since prompt {turn}"));
+        self.switch_source(at);
+    }
 }

@@ -203,7 +203,10 @@ impl TreeView {
             | Notification::Models { .. }
             | Notification::Connecting(_)
             | Notification::Skills(_)
-            | Notification::Diffs { .. }
+            | Notification::Changes { .. }
+            | Notification::Counts { .. }
+            | Notification::Patch { .. }
+            | Notification::Refused(_)
             | Notification::Jobs(_)
             | Notification::Files { .. }
             | Notification::StoredSessions { .. }

@@ -53,6 +53,11 @@ impl<'a> RenderContext<'a> {
         }
     }
 
+    /// The same with so many columns.
+    pub(crate) fn of_columns(&self, columns: usize) -> RenderContext<'_> {
+        RenderContext { columns: columns.max(1), ..*self }
+    }
+
     /// The same, `by` columns narrower.
     pub(crate) fn inset(&self, by: usize) -> RenderContext<'_> {
         let narrower = |columns: usize| columns.saturating_sub(by).max(1);

@@ -7,24 +7,24 @@ use pixir_core::text::clean::visible_command;
 use pixir_core::text::human::human_size;
 use ratatui::text::{Line, Span};
 
+use super::context::RenderContext;
 use super::diff;
-use super::text::{visible, wrap_lines};
-use crate::theme::Theme;
+use super::text::{lines_of, visible, wrap_lines};
 
 /// Diffs of so many lines together need no list of the files before them.
 const SHORT: usize = 16;
 
 /// How many of the unchanged lines around a change are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Context {
+pub(crate) enum Unchanged {
     All,
     Some,
     None,
 }
 
 /// The lines of a preview: the target in full, then the diff; for several steps also their list.
-pub(crate) fn lines(preview: &Preview, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    card(preview, columns, theme, Context::All, false)
+pub(crate) fn lines(preview: &Preview, context: &RenderContext<'_>) -> Vec<Line<'static>> {
+    card(preview, context, Unchanged::All, false)
 }
 
 /// The target, if it is one short line that can stand in a title.
@@ -46,18 +46,19 @@ pub(crate) fn changed_lines(preview: &Preview) -> (usize, usize) {
 /// Like [`lines`], with fewer unchanged lines, and without the target where `is_titled` says that the title has it.
 pub(crate) fn card(
     preview: &Preview,
-    columns: usize,
-    theme: &Theme,
-    context: Context,
+    context: &RenderContext<'_>,
+    unchanged: Unchanged,
     is_titled: bool,
 ) -> Vec<Line<'static>> {
+    let (columns, theme) = (context.columns, context.theme);
+    let of_diff = |text: &str| lines_of(diff::coloured_rows(&nearer(text, unchanged), context, usize::MAX).0);
     let mut lines = if is_titled {
         Vec::new()
     } else {
         wrap_lines(&[Span::styled(visible_command(&preview.target), theme.fg(theme.code))], columns, &[], &[])
     };
     if let Some(text) = &preview.diff {
-        lines.extend(diff::lines(&nearer(text, context), columns, theme));
+        lines.extend(of_diff(text));
     }
     let step_line = |step: &Preview| {
         let first = [Span::styled(format!("{} ", step.would), theme.fg(theme.tool))];
@@ -81,7 +82,7 @@ pub(crate) fn card(
         if preview.steps.len() == 1 || step.diff.is_some() {
             lines.extend(step_line(step));
         }
-        lines.extend(step.diff.iter().flat_map(|text| diff::lines(&nearer(text, context), columns, theme)));
+        lines.extend(step.diff.iter().flat_map(|text| of_diff(text)));
     }
     for note in &preview.notes {
         lines.extend(wrap_lines(&[Span::styled(visible(note), theme.dim())], columns, &[], &[]));
@@ -90,11 +91,11 @@ pub(crate) fn card(
 }
 
 /// A unified diff with fewer unchanged lines around each change. Every changed line stays.
-fn nearer(diff: &str, context: Context) -> Cow<'_, str> {
-    let around = match context {
-        Context::All => return Cow::Borrowed(diff),
-        Context::Some => 1,
-        Context::None => 0,
+fn nearer(diff: &str, unchanged: Unchanged) -> Cow<'_, str> {
+    let around = match unchanged {
+        Unchanged::All => return Cow::Borrowed(diff),
+        Unchanged::Some => 1,
+        Unchanged::None => 0,
     };
     let mut kept = String::new();
     let mut hunk: Vec<&str> = Vec::new();
@@ -153,13 +154,13 @@ mod tests {
     fn a_diff_with_fewer_lines_around_keeps_every_change_and_its_number() {
         let diff = "--- a/x\n+++ b/x\n@@ -9,7 +9,8 @@\n a\n b\n-c\n+C\n d\n e\n f\n+g\n h\n";
         assert_eq!(
-            nearer(diff, Context::Some),
+            nearer(diff, Unchanged::Some),
             "--- a/x\n+++ b/x\n@@ -10 +10 @@\n b\n-c\n+C\n d\n@@ -14 +14 @@\n f\n+g\n h\n"
         );
         assert_eq!(
-            nearer(diff, Context::None),
+            nearer(diff, Unchanged::None),
             "--- a/x\n+++ b/x\n@@ -11 +11 @@\n-c\n+C\n@@ -15 +15 @@\n+g\n"
         );
-        assert_eq!(nearer(diff, Context::All), diff);
+        assert_eq!(nearer(diff, Unchanged::All), diff);
     }
 }

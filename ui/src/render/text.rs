@@ -58,6 +58,31 @@ pub(crate) fn fit(text: &str, columns: usize) -> String {
     cut
 }
 
+/// A path that fits: its start and its name stay, and what is between is cut.
+pub(crate) fn fit_path(path: &str, columns: usize) -> String {
+    if width(path) <= columns {
+        return path.to_owned();
+    }
+    let name = path.rfind('/').map_or(path, |at| &path[at..]);
+    let start = columns.saturating_sub(width(name) + 1);
+    if width(name) + 1 >= columns {
+        // Of the name, the end tells most: it has the extension.
+        let mut shown: Vec<&str> = Vec::new();
+        let mut used = 1;
+        for grapheme in path.graphemes(true).rev() {
+            used += width(grapheme);
+            if used > columns {
+                break;
+            }
+            shown.push(grapheme);
+        }
+        shown.reverse();
+        return if columns == 0 { String::new() } else { format!("…{}", shown.concat()) };
+    }
+    let head = fit(path, start + 1);
+    format!("{}{name}", head.strip_suffix('…').map_or(head.clone(), |head| format!("{head}…")))
+}
+
 /// One row of the screen, and which of its columns are text.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Row {

@@ -8,6 +8,7 @@ use crate::composer::mention;
 use crate::input::argument::{Argument, ExportFormat};
 use crate::overlay::Overlay;
 use crate::overlay::connect::Order;
+use crate::overlay::diff::Want;
 use crate::overlay::picker::Kind;
 use crate::overlay::save_for::SavePlace;
 use crate::overlay::sessions::{self, Reach};
@@ -31,7 +32,8 @@ pub(crate) enum Effect {
     OpenNew,
     /// Close this Session and open that one.
     Open(SessionId),
-    LoadDiffs,
+    /// Read what the diff shows.
+    ReadDiff(Want),
     /// Compare the files of two conversations, by the Entries that only one of them has.
     LoadComparison {
         left: Vec<u64>,
@@ -88,6 +90,11 @@ pub(crate) enum Effect {
     RestoreTheme(String),
     /// Open the draft in the user's own editor.
     Edit,
+    /// Open a file of the workspace at a line in the user's own editor.
+    EditFile {
+        path: String,
+        line: u32,
+    },
     Quit,
 }
 
@@ -104,7 +111,6 @@ impl Effect {
     /// Loads the data that an overlay needs when it opens.
     pub(crate) fn to_fill(overlay: &Overlay, session: Option<&SessionId>) -> Vec<Effect> {
         match overlay {
-            Overlay::Diff(_) => vec![Effect::LoadDiffs],
             Overlay::Tree(tree) if tree.shows_forks() => {
                 vec![Effect::LoadSessions { forks_of: session.map(ToString::to_string) }]
             }
@@ -120,6 +126,7 @@ impl Effect {
             | Overlay::Approval(_)
             | Overlay::Compaction(_)
             | Overlay::Connect(_)
+            | Overlay::Diff(_)
             | Overlay::Form(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::overlay::diff::Review;
 use crate::overlay::tree::PendingMove;
 
 /// How long an approval must have been on the screen before a key decides about it.
@@ -16,6 +17,8 @@ pub(crate) struct Pending {
     pub(crate) compact_instructions: Option<String>,
     /// A slash command that waits until templates and skills are read.
     pub(crate) slash: Option<String>,
+    /// Comments on the diff that were not sent yet.
+    pub(crate) review: Review,
     /// Images that are being read, for the draft or for a message on its way.
     pub(crate) images: usize,
 }

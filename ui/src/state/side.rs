@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
+use pixir_core::diff::{ChangedFile, Tally};
 use pixir_core::history::History;
 use pixir_core::tree::Tree;
 use pixir_core::{Entry, Fact, changes, tree};
@@ -54,14 +55,26 @@ pub(crate) struct SidePanel {
     width: u16,
     /// The first line on the screen, once the user has scrolled.
     top: Option<usize>,
-    /// The first line of the last frame.
+    /// The first line and the number of lines of the last frame.
     drawn: usize,
+    height: usize,
+    /// The chosen file of the tab Changes.
+    chosen: usize,
     pub(crate) digest: Digest,
 }
 
 impl Default for SidePanel {
     fn default() -> SidePanel {
-        SidePanel { shown: Shown::Auto, tab: None, width: 36, top: None, drawn: 0, digest: Digest::default() }
+        SidePanel {
+            shown: Shown::Auto,
+            tab: None,
+            width: 36,
+            top: None,
+            drawn: 0,
+            height: 0,
+            chosen: 0,
+            digest: Digest::default(),
+        }
     }
 }
 
@@ -75,8 +88,9 @@ pub(crate) struct Digest {
     unsent: HashSet<String>,
     /// Bytes of the model's context, by source.
     pub(crate) context: [usize; 5],
-    /// Files in the order of their last change, with lines added and removed.
-    pub(crate) files: Vec<(String, u64, u64)>,
+    tally: Tally,
+    /// The changed files in the order of the diff, computed when the tab is shown. None after another change.
+    files: Option<Vec<ChangedFile>>,
     /// The Turns, computed when the tab is first shown. None after another Turn has begun.
     tree: Option<SmallTree>,
 }
@@ -149,6 +163,16 @@ impl Digest {
         self.tree.as_ref()
     }
 
+    pub(crate) fn read_files(&mut self) {
+        if self.files.is_none() {
+            self.files = Some(self.tally.files());
+        }
+    }
+
+    pub(crate) fn files(&self) -> &[ChangedFile] {
+        self.files.as_deref().unwrap_or_default()
+    }
+
     /// The source of an entry, as an index of `SOURCES`, and the bytes of it that the model reads.
     fn weigh(&self, fact: &Fact) -> (usize, usize) {
         match fact {
@@ -175,13 +199,9 @@ impl Digest {
         }
         let (at, length) = self.weigh(fact);
         self.context[at] += length;
-        for change in changes::of_entry(fact) {
-            let (mut added, mut removed) = (change.added, change.removed);
-            if let Some(at) = self.files.iter().rposition(|(path, ..)| *path == change.path) {
-                let (_, a, r) = self.files.remove(at);
-                (added, removed) = (added + a, removed + r);
-            }
-            self.files.push((change.path.clone(), added, removed));
+        if !changes::of_entry(fact).is_empty() {
+            self.tally.take(fact);
+            self.files = None;
         }
     }
 }
@@ -202,6 +222,34 @@ impl SidePanel {
         self.top = Some(self.drawn.saturating_add_signed(by));
     }
 
+    /// Moves the choice of a file, or scrolls a tab without one.
+    pub(crate) fn step(&mut self, by: isize, history: &History) {
+        if self.tab(history) == Tab::Changes {
+            let last = self.digest.files().len().saturating_sub(1);
+            self.chosen = self.chosen.saturating_add_signed(by).min(last);
+            self.top = Some(self.drawn.min(self.chosen).max((self.chosen + 1).saturating_sub(self.height)));
+        } else {
+            self.scroll(by);
+        }
+    }
+
+    /// The path of the chosen file.
+    pub(crate) fn path(&self, history: &History) -> Option<String> {
+        let files = if self.tab(history) == Tab::Changes { self.digest.files() } else { &[] };
+        files.get(self.chosen).map(|file| file.path.clone())
+    }
+
+    /// Chooses the file in this row of the panel.
+    pub(crate) fn choose_row(&mut self, row: usize, history: &History) -> Option<String> {
+        let at = self.drawn + row;
+        (at < self.digest.files().len()).then(|| self.chosen = at)?;
+        self.path(history)
+    }
+
+    pub(crate) fn chosen(&self) -> usize {
+        self.chosen
+    }
+
     /// Forgets the conversation, to show another.
     pub(crate) fn reset(&mut self) {
         self.digest = Digest::default();
@@ -209,7 +257,7 @@ impl SidePanel {
 
     /// The tab on the screen.
     pub(crate) fn tab(&self, history: &History) -> Tab {
-        let usual = if history.plan.is_empty() && !self.digest.files.is_empty() { Tab::Changes } else { Tab::Plan };
+        let usual = if history.plan.is_empty() && !self.digest.tally.is_empty() { Tab::Changes } else { Tab::Plan };
         self.tab.unwrap_or(usual)
     }
 
@@ -218,7 +266,7 @@ impl SidePanel {
         let now = self.tab(history);
         let at = TABS.iter().position(|(tab, _)| *tab == now).unwrap_or(0);
         self.tab = Some(TABS[(at + TABS.len()).saturating_add_signed(by) % TABS.len()].0);
-        self.top = None;
+        (self.top, self.chosen) = (None, 0);
     }
 
     /// The lines on the screen, of `of` lines in a panel of `height`.
@@ -230,7 +278,7 @@ impl SidePanel {
     pub(crate) fn rows_around(&mut self, line: usize, of: usize, height: usize) -> Range<usize> {
         let top = self.top.unwrap_or(line.saturating_sub(height * 2 / 3)).min(of.saturating_sub(height));
         self.top = self.top.map(|_| top);
-        self.drawn = top;
+        (self.drawn, self.height) = (top, height);
         top..(top + height).min(of)
     }
 

@@ -86,6 +86,17 @@ pub fn check(theme: &Theme, background: Background) -> Vec<Finding> {
     }
     see("added", it.added, "added_panel", it.added_panel);
     see("removed", it.removed, "removed_panel", it.removed_panel);
+    // Code has its colours on these grounds too. Where a theme sets no ground, lines keep the colour of their marks.
+    for (on, ground) in [("added_panel", it.added_panel), ("removed_panel", it.removed_panel)] {
+        if ground != Color::Reset {
+            coded.into_iter().chain([("text", it.text)]).for_each(|(token, colour)| see(token, colour, on, ground));
+        }
+    }
+    for (on, ground) in [("added_word", it.added_word), ("removed_word", it.removed_word)] {
+        if ground != Color::Reset {
+            see("strong", it.strong, on, ground);
+        }
+    }
     findings
 }
 

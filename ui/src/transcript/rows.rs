@@ -290,7 +290,7 @@ fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> 
         | Fact::PermissionDecision(_)
         | Fact::ProviderUsage(_)
         | Fact::SessionFork(_)
-            | Fact::HunkReviewed(_)
+        | Fact::HunkReviewed(_)
         | Fact::HeadMoved(_)
         | Fact::BranchRemoved(_)
         | Fact::Label(_)

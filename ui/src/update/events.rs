@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pixir_core::changes::FileDiff;
 use pixir_core::event::{Refusal, SettingsChanged, Severity, Status, TurnStatus};
 use pixir_core::history::History;
 use pixir_core::now::Now;
@@ -14,7 +13,7 @@ use pixir_core::{Entry, Event, Fact, Live, Remedy, Skill};
 
 use super::read;
 use super::settings::open_session;
-use super::travel;
+use super::{review, travel};
 use crate::overlay::compaction::CompactionView;
 use crate::overlay::form::{self, FormView, Keys};
 use crate::overlay::trust::TrustView;
@@ -136,6 +135,9 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
     }
     state.transcript.record(entry);
     let mut effects = read::search_again(state);
+    if !pixir_core::changes::of_entry(&entry.fact).is_empty() || matches!(entry.fact, Fact::UserMessage(_)) {
+        effects.extend(review::read_again(state));
+    }
     if matches!(entry.fact, Fact::TurnEnded(_)) && state.replay.is_none() {
         effects.push(Effect::ReadBranch);
     }
@@ -255,7 +257,12 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             state.say("this is the fork; the original session is unchanged");
             return effects;
         }
-        Live::Refused(Refusal { error, .. }) => {
+        Live::Refused(Refusal { error, input }) => {
+            if input == "revert_hunk" {
+                let why = format!("not reverted: {}", error.message);
+                notify(state, Notification::Refused(&why));
+                return Vec::new();
+            }
             state.transcript.push(Cell::Error(Box::new(error)));
             state.viewport.follow();
         }
@@ -273,10 +280,6 @@ pub(crate) fn notify(state: &mut State, notification: Notification<'_>) {
     for overlay in &mut state.overlays {
         overlay.notify(notification);
     }
-}
-
-pub(crate) fn on_diffs(state: &mut State, turn: &[FileDiff], session: &[FileDiff]) {
-    notify(state, Notification::Diffs { turn, session });
 }
 
 pub(crate) fn on_compared(state: &mut State, files: &[FileDiff]) {

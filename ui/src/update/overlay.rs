@@ -1,6 +1,6 @@
 //! Carries out the requests of overlays.
 
-use super::{approval, configure, perform, run_slash, travel};
+use super::{approval, configure, perform, review, run_slash, travel};
 use crate::overlay::Request;
 use crate::overlay::tree::Sides;
 use crate::state::{Effect, Focus, State};
@@ -52,6 +52,19 @@ pub(super) fn fulfil(state: &mut State, request: Request) -> Vec<Effect> {
             state.pending.head_move = None;
             Vec::new()
         }
+        Request::ReadDiff(wants) => review::read(wants),
+        Request::Review { input, wants } => {
+            let mut effects = vec![Effect::Send(input)];
+            effects.extend(review::read(wants));
+            effects
+        }
+        Request::SendReview(message) => review::send(state, message),
+        Request::KeepReview(review) => {
+            state.pending.review = review;
+            Vec::new()
+        }
+        Request::Copy(text) => vec![Effect::Copy(text)],
+        Request::EditFile { path, line } => vec![Effect::EditFile { path, line }],
         Request::Restore(preview, options) => travel::restore(state, &preview, options),
     }
 }

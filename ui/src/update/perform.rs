@@ -1,10 +1,9 @@
 //! Carries out each action.
 
-use super::{approval, commands, configure, connect, read, replay, send, settings, travel, write};
+use super::{approval, commands, configure, connect, read, replay, review, send, settings, travel, write};
 use crate::composer::Composer;
 use crate::input::action::Action;
 use crate::overlay::Overlay;
-use crate::overlay::diff::DiffView;
 use crate::overlay::help::HelpView;
 use crate::overlay::jobs::JobsView;
 use crate::overlay::log::LogView;
@@ -83,8 +82,12 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         Action::PreviousSideTab => state.side.turn(-1, &state.history),
         Action::WidenSide => state.side.widen(4),
         Action::NarrowSide => state.side.widen(-4),
-        Action::ScrollSideDown => state.side.scroll(1),
-        Action::ScrollSideUp => state.side.scroll(-1),
+        Action::OpenSide => {
+            let path = state.side.path(&state.history);
+            return path.map_or_else(Vec::new, |path| review::open(state, None, Some(path)));
+        }
+        Action::ScrollSideDown => state.side.step(1, &state.history),
+        Action::ScrollSideUp => state.side.step(-1, &state.history),
 
         Action::PlayReplay => replay::play(state),
         Action::StepReplay => replay::forward(state),
@@ -147,6 +150,25 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         | Action::PinNode
         | Action::CycleSummary
         | Action::SwitchSource
+        | Action::PreviousSource
+        | Action::SinceEarlierPrompt
+        | Action::SinceLaterPrompt
+        | Action::NextHunk
+        | Action::PreviousHunk
+        | Action::ListFiles
+        | Action::FindInDiff
+        | Action::FoldFile
+        | Action::SwitchColumns
+        | Action::WrapLines
+        | Action::ScrollLeft
+        | Action::ScrollRight
+        | Action::KeepHunk
+        | Action::RevertHunk
+        | Action::CommentLine
+        | Action::RemoveComment
+        | Action::SendComments
+        | Action::CopyHunk
+        | Action::EditLine
         | Action::NextFile
         | Action::PreviousFile
         | Action::SaveFor
@@ -160,7 +182,7 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         Action::OpenPalette => return read::palette(state),
         Action::OpenOutline | Action::OutlineOfTranscript => return read::outline(state),
         Action::OpenTree => return travel::open_tree(state),
-        Action::OpenDiff => return state.open(Overlay::Diff(DiffView::default())),
+        Action::OpenDiff => return review::open(state, None, None),
         Action::OpenJobs => return state.open(Overlay::Jobs(JobsView::new(&state.session.jobs))),
         Action::OpenPermissions => {
             let mut effects = state.open(Overlay::Permissions(PermissionsView::new(&state.history)));

@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use pixir_core::Fact;
 
-use super::report;
+use super::{report, review};
 use crate::input::action::{Action, Scope, SessionKind, of_slash};
 use crate::input::keymap::Keymap;
 use crate::input::slash;
 use crate::overlay::Overlay;
-use crate::overlay::diff::DiffView;
 use crate::overlay::help::HelpView;
 use crate::overlay::outline::Outline;
 use crate::overlay::palette::Palette;
@@ -243,9 +242,8 @@ pub(super) fn fold_cell(state: &mut State, cell: usize) {
 
 pub(super) fn open(state: &mut State) -> Vec<Effect> {
     let cell = chosen(state);
-    let changed = matches!(state.transcript.cell(cell), Some(Cell::Tool(it)) if it.result().is_some_and(|r| !r.changes.is_empty()));
-    if changed {
-        return state.open(Overlay::Diff(DiffView::default()));
+    if let Some(result) = review::result_of(state, cell) {
+        return review::open(state, Some(result), None);
     }
     state.viewport.stay(&state.transcript);
     let is_closed_run = state.transcript.usual_fold(cell, state.look.details) != state.look.details

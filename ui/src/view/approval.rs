@@ -6,8 +6,8 @@ use ratatui::text::{Line, Span};
 
 use crate::input::action::Action;
 use crate::input::keymap::Keymap;
-use crate::render::context::LayoutKey;
-use crate::render::preview::{self, Context};
+use crate::render::context::{LayoutKey, RenderContext};
+use crate::render::preview::{self, Unchanged};
 use crate::render::text::{fit, span_width, visible, width, wrap_lines};
 use crate::state::{Focus, PendingApproval, State};
 use crate::theme::Theme;
@@ -17,7 +17,7 @@ const ROOMY: (usize, usize) = (7, 56);
 
 /// The card of the first approval in at most `most` rows, and whether all that the call would change is visible.
 pub(super) fn lines(state: &mut State, columns: usize, most: usize) -> Option<(Vec<Line<'static>>, bool)> {
-    let (theme, of) = (&state.look.theme, state.approvals.len());
+    let (theme, highlighter, of) = (&state.look.theme, &state.look.highlighter, state.approvals.len());
     let is_bare = state.look.screen_reader;
     let focused = state.focus == Focus::Approval;
     let pending = state.approvals.first_mut()?;
@@ -44,16 +44,16 @@ pub(super) fn lines(state: &mut State, columns: usize, most: usize) -> Option<(V
     // Lines around a change give way before changed lines do.
     let mut shown: Option<Vec<Line<'static>>> = None;
     let mut all = 0;
-    for (context, cache) in [Context::All, Context::Some, Context::None].into_iter().zip(&mut pending.preview) {
+    for (unchanged, cache) in [Unchanged::All, Unchanged::Some, Unchanged::None].into_iter().zip(&mut pending.preview) {
         let key = LayoutKey { columns: inside, generation: state.look.generation };
-        let lines = cache.lines(key, |columns| preview::card(&it.preview, columns, theme, context, title.is_whole));
+        let lines = cache.lines(key, |columns| preview::card(&it.preview, &RenderContext::new(theme, highlighter, columns), unchanged, title.is_whole));
         all = lines.len();
         if all <= room {
             shown = Some(lines.to_vec());
             break;
         }
         shown = None;
-        if context == Context::None {
+        if unchanged == Unchanged::None {
             body.extend(lines[..room - 1].iter().cloned());
         }
     }

@@ -6,8 +6,10 @@ use pixir_core::event::PlanItem;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{gauge, status};
+use super::gauge;
+use crate::overlay::diff::file_line;
 use crate::render::context::RenderContext;
+use crate::render::figures::short;
 use crate::render::text::{fit, lines_of, plain, width};
 use crate::state::side::{SOURCES, TABS, Tab};
 use crate::state::{Focus, State};
@@ -40,7 +42,8 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
     let mut lines = match shown {
         Tab::Plan => plan_lines(state, columns),
         Tab::Changes => {
-            let rows = state.side.rows(state.side.digest.files.len(), height);
+            state.side.digest.read_files();
+            let rows = state.side.rows(state.side.digest.files().len(), height);
             change_lines(state, columns, rows)
         }
         Tab::Tree => {
@@ -75,25 +78,14 @@ fn plan_lines(state: &State, columns: usize) -> Vec<Line<'static>> {
 
 fn change_lines(state: &State, columns: usize, rows: Range<usize>) -> Vec<Line<'static>> {
     let theme = &state.look.theme;
-    if state.side.digest.files.is_empty() {
+    let files = state.side.digest.files();
+    if files.is_empty() {
         return empty("no file was changed", state, columns);
     }
-    let lines = state.side.digest.files.iter().rev().skip(rows.start).take(rows.len()).map(|(path, added, removed)| {
-        let numbers = format!(" +{added} −{removed}");
-        // The end of a path is its most specific part, so the start is cut.
-        let room = columns.saturating_sub(width(&numbers));
-        let shown = plain(path);
-        let shown = if width(&shown) > room {
-            let tail: String = shown.chars().rev().take(room.saturating_sub(1)).collect();
-            format!("…{}", tail.chars().rev().collect::<String>())
-        } else {
-            shown.into_owned()
-        };
-        Line::from(vec![
-            Span::styled(shown, theme.fg(theme.text)),
-            Span::styled(format!(" +{added}"), theme.fg(theme.added)),
-            Span::styled(format!(" −{removed}"), theme.fg(theme.removed)),
-        ])
+    let lines = files.iter().enumerate().skip(rows.start).take(rows.len()).map(|(at, file)| {
+        let line = file_line(file, columns, theme);
+        let is_chosen = state.focus == Focus::Side && at == state.side.chosen();
+        if is_chosen { line.patch_style(theme.selected()) } else { line }
     });
     lines.collect()
 }
@@ -115,7 +107,7 @@ fn context_lines(state: &State, columns: usize) -> Vec<Line<'static>> {
     let all = state.side.digest.context.iter().sum::<usize>().max(1);
     let mut lines = Vec::new();
     for (name, sum) in sums {
-        let tokens = status::short((sum / 4) as u64);
+        let tokens = short((sum / 4) as u64);
         let bar = columns.saturating_sub(20);
         let filled = (bar * sum).div_ceil(all).min(bar);
         lines.push(Line::from(vec![

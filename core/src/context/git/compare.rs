@@ -52,7 +52,7 @@ impl Git {
                 continue;
             }
             let Some(shown) = shown.to_str() else { continue };
-            match now(&at) {
+            match now(&self.repository.top, path) {
                 Now::Gone => files.push(changed(shown, Kind::Deleted, Some(*was), None)),
                 Now::Is(id, mode) if id == was.id && mode == was.mode => {}
                 Now::Is(id, mode) => {
@@ -151,7 +151,13 @@ enum Now {
     Unread,
 }
 
-fn now(path: &Path) -> Now {
+fn now(top: &Path, path: &Path) -> Now {
+    // A folder that became a symlink has none of the commit's files in it.
+    let mut folders = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+    if folders.any(|folder| fs::symlink_metadata(top.join(folder)).is_ok_and(|it| it.is_symlink())) {
+        return Now::Gone;
+    }
+    let path = &top.join(path);
     let Ok(metadata) = fs::symlink_metadata(path) else { return Now::Gone };
     let (content, mode) = if metadata.is_symlink() {
         let Ok(target) = fs::read_link(path) else { return Now::Unread };

@@ -363,7 +363,8 @@ mod tests {
         let [hunk] = patch.hunks.as_slice() else { panic!("one hunk") };
         assert_eq!((hunk.old.clone(), hunk.new.clone(), patch.counts()), (2..8, 2..9, (2, 1)));
         assert_eq!(patch.heading(hunk), "fn a() {");
-        let changed: Vec<_> = patch.lines.iter().filter(|line| line.tag != Tag::Same).map(|line| patch.pair(*line)).collect();
+        let changed: Vec<_> =
+            patch.lines.iter().filter(|line| line.tag != Tag::Same).map(|line| patch.pair(*line)).collect();
         let pair = Some(("    5\n", "    five\n"));
         assert_eq!(changed, [pair, pair, None]);
     }

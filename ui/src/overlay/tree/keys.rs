@@ -8,7 +8,7 @@ use super::find::Search;
 use super::{Face, PendingMove, Question, Sides, TreeView};
 use crate::input::action::{Action, SessionKind};
 use crate::overlay::narrow::cut_word;
-use crate::overlay::{Outcome, Request};
+use crate::overlay::{Outcome, Press, Request};
 use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 
 impl TreeView {
@@ -367,16 +367,17 @@ impl TreeView {
     }
 
     /// A click chooses the row under it.
-    pub(crate) fn click(&mut self, column: u16, row: u16) -> bool {
-        if !self.rows.contains(ratatui::layout::Position { x: column, y: row }) {
-            return false;
+    pub(crate) fn press(&mut self, at: ratatui::layout::Position) -> Press {
+        if !self.rows.contains(at) {
+            return Press::Nowhere;
         }
-        let below = usize::from(row - self.rows.y);
-        match self.face {
+        let below = usize::from(at.y - self.rows.y);
+        let is_row = match self.face {
             Face::Tree => self.plot.click(below),
             Face::Forest => self.forest.click(below),
             Face::Compared(_) | Face::Preview => false,
-        }
+        };
+        if is_row { Press::OnRow } else { Press::Nowhere }
     }
 
     // ─── Fields ───

@@ -240,7 +240,7 @@ fn each_text(fact: &Fact, mut see: impl FnMut(&str, Kind)) {
         | Fact::ContextChanged(_)
         | Fact::ProviderUsage(_)
         | Fact::SessionFork(_)
-            | Fact::HunkReviewed(_)
+        | Fact::HunkReviewed(_)
         | Fact::HeadMoved(_)
         | Fact::BranchRemoved(_)
         | Fact::Label(_)

@@ -68,7 +68,7 @@ pub(super) fn diffs(diffs: &[FileDiff], context: &RenderContext<'_>, fold: Fold)
         }
         let room = most.saturating_sub(rows.len());
         let (lines, left) =
-            diff::first_rows(&file.text, context.columns.saturating_sub(INDENT).min(140), context.theme, room);
+            diff::coloured_rows(&file.text, &context.of_columns(context.columns.saturating_sub(INDENT).min(140)), room);
         rows.extend(indent(lines));
         more += left;
     }

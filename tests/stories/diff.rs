@@ -1,0 +1,306 @@
+//! The diff: reading what changed, keeping, reverting and commenting on it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::driver::{Pixir, calls, says};
+
+/// A file of thirty lines.
+fn lines() -> String {
+    (1..=30).map(|n| format!("line {n}\n")).collect()
+}
+
+fn bash(command: &str) -> pixir_core::provider::script::Step {
+    calls("bash", json!({ "command": command }))
+}
+
+/// Two changes of one file, far enough apart to be two hunks.
+const TWO_HUNKS: &str = "sed -i -e 's/^line 5$/line five/' -e 's/^line 25$/line twenty-five/' a.txt";
+
+async fn with_two_hunks(columns: u16, rows: u16, more: Vec<pixir_core::provider::script::Step>) -> Pixir {
+    let mut steps = vec![bash(TWO_HUNKS), says("Done.")];
+    steps.extend(more);
+    let mut pixir = Pixir::sized(steps, &[("a.txt", &lines())], columns, rows);
+    pixir.does("/mode auto<Enter>").await;
+    pixir.does("change it<Enter>").await;
+    pixir
+}
+
+/// The Entries of one kind, as JSON.
+fn facts(pixir: &Pixir, kind: &str) -> Vec<Value> {
+    pixir.log().into_iter().filter(|entry| entry["type"] == kind).map(|mut entry| entry["data"].take()).collect()
+}
+
+/// Broken builds: no rename detection; sizes and modes left out of the list.
+#[tokio::test]
+async fn the_list_tells_added_modified_deleted_and_renamed_files_apart() {
+    let change = "mv old_name.py new_name.py && sed -i 's/^line 7$/line seven/' new_name.py && rm gone.txt && \
+                  echo new > fresh.txt && printf 'a\\0bc' > data.bin && chmod 755 run.sh && echo two >> kept.txt";
+    let files = [
+        ("old_name.py", lines()),
+        ("gone.txt", "gone\n".into()),
+        ("kept.txt", "one\n".into()),
+        ("data.bin", "a\0".into()),
+        ("run.sh", "#!/bin/sh\n".into()),
+    ];
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+    let mut pixir = Pixir::sized(vec![bash(change), says("Done.")], &files, 120, 30);
+    fs::set_permissions(pixir.path("run.sh"), fs::Permissions::from_mode(0o644)).expect("chmod");
+    pixir.does("/mode auto<Enter>").await;
+    pixir.does("change it all<Enter>").await;
+    let screen = pixir.does("/diff<Enter>").await;
+    for (line, figures) in [
+        ("A fresh.txt", "+1"),
+        ("D gone.txt", "−1"),
+        ("M kept.txt", "+1"),
+        ("R new_name.py", "+1 −1"),
+        ("M data.bin", "2 B → 4 B"),
+        ("M run.sh", "644 → 755"),
+    ] {
+        let row = screen.lines().find(|row| row.contains(line)).unwrap_or_else(|| panic!("{line}\n{screen}"));
+        assert!(row.contains(figures), "{row}");
+    }
+    assert!(screen.contains("Diff · this turn") && screen.contains("6 files"), "{screen}");
+    let renamed = pixir.does("]]]]").await;
+    assert!(renamed.contains("R old_name.py → new_name.py"), "{renamed}");
+    assert!(
+        renamed.contains("- line 7") && renamed.contains("+ line seven") && renamed.contains("hunk 1/1"),
+        "{renamed}"
+    );
+}
+
+/// Broken builds: `n` moves by lines; the side panel and the diff count anew after every file.
+#[tokio::test]
+async fn keys_go_from_hunk_to_hunk_and_from_source_to_source() {
+    let mut pixir = with_two_hunks(80, 24, vec![bash("echo more >> b.txt"), says("Done.")]).await;
+    let screen = pixir.does("/diff<Enter>").await;
+    assert!(screen.contains("hunk 1/2") && screen.contains("- line 5"), "{screen}");
+    let screen = pixir.does("n").await;
+    assert!(screen.contains("hunk 2/2") && screen.contains("+ line twenty-five"), "{screen}");
+    let screen = pixir.does("p").await;
+    assert!(screen.contains("hunk 1/2"), "{screen}");
+    let screen = pixir.does("/twenty<Enter>").await;
+    assert!(screen.contains("hunk 2/2") && screen.contains("/ twenty"), "{screen}");
+    pixir.does("<Esc><Esc>").await;
+    pixir.does("and more<Enter>").await;
+    let turn = pixir.does("/diff<Enter>").await;
+    assert!(turn.contains("this turn") && turn.contains("b.txt") && !turn.contains("- line 5"), "{turn}");
+    let since = pixir.does("<Tab>").await;
+    assert!(since.contains("since prompt 1") && since.contains("2 files") && since.contains("- line 5"), "{since}");
+    let session = pixir.does("<Tab>").await;
+    assert!(session.contains("this session") && session.contains("2 files"), "{session}");
+    let head = pixir.does("<Tab>").await;
+    assert!(head.contains("git HEAD") && head.contains("in no git repository"), "{head}");
+    let call = pixir.does("<Tab>").await;
+    assert!(call.contains("this call") && call.contains("b.txt"), "{call}");
+}
+
+/// Broken builds: `revert` writes the old text of the whole file; the restore is not recorded; undo tries Turns only.
+#[tokio::test]
+async fn one_hunk_is_reverted_and_undo_brings_it_back() {
+    let mut pixir = with_two_hunks(100, 30, vec![]).await;
+    let changed = pixir.file("a.txt");
+    pixir.does("/diff<Enter>").await;
+    let screen = pixir.does("r").await;
+    assert_eq!(pixir.file("a.txt"), changed.replace("line five", "line 5"), "only the first hunk goes");
+    assert!(
+        screen.contains("hunk 1/1") && screen.contains("line twenty-five") && !screen.contains("line five"),
+        "{screen}"
+    );
+    let restored = facts(&pixir, "files_restored");
+    assert_eq!(
+        (restored.len(), &restored[0]["reason"], &restored[0]["changes"][0]["path"]),
+        (1, &json!("hunk"), &json!("a.txt"))
+    );
+    pixir.does("<Esc>").await;
+    let screen = pixir.does("/undo<Enter>").await;
+    assert!(screen.contains("a.txt"), "{screen}");
+    pixir.does("<Enter>").await;
+    assert_eq!(pixir.file("a.txt"), changed, "the undo takes back the revert, and not the turn");
+    pixir.does("/undo<Enter>").await;
+    pixir.does("<Enter>").await;
+    assert_eq!(pixir.file("a.txt"), lines(), "the next one takes back the turn");
+}
+
+/// Broken build: one that writes over what the user has done since.
+#[tokio::test]
+async fn a_revert_keeps_what_was_edited_since_and_stops_at_a_conflict() {
+    let mut pixir = with_two_hunks(100, 30, vec![]).await;
+    let edited = pixir.file("a.txt").replace("line 15\n", "mine\n");
+    fs::write(pixir.path("a.txt"), &edited).expect("write");
+    pixir.does("/diff<Enter>").await;
+    pixir.does("r").await;
+    assert_eq!(pixir.file("a.txt"), edited.replace("line five", "line 5"));
+    let edited = pixir.file("a.txt").replace("line twenty-five", "line 25, mine");
+    fs::write(pixir.path("a.txt"), &edited).expect("write");
+    let screen = pixir.does("r").await;
+    assert!(screen.contains("not reverted"), "{screen}");
+    assert_eq!(pixir.file("a.txt"), edited);
+}
+
+/// Broken build: the new file stays behind, empty.
+#[tokio::test]
+async fn to_revert_all_of_a_new_file_removes_it() {
+    let mut pixir = Pixir::sized(
+        vec![bash("printf 'one\\ntwo' > new.txt; rm old.txt"), says("Done.")],
+        &[("old.txt", "old\r\nend")],
+        100,
+        24,
+    );
+    pixir.does("/mode auto<Enter>").await;
+    pixir.does("go<Enter>").await;
+    pixir.does("/diff<Enter>").await;
+    pixir.does("r").await;
+    assert!(!pixir.path("new.txt").exists());
+    let screen = pixir.does("r").await;
+    assert_eq!(pixir.file("old.txt"), "old\r\nend", "{screen}");
+    assert!(screen.contains("No changes here"), "{screen}");
+}
+
+#[tokio::test]
+async fn a_protected_file_is_not_written_by_a_revert() {
+    let mut pixir = Pixir::sized(
+        vec![bash("echo more >> .pixir/config.toml"), says("Done.")],
+        &[(".pixir/config.toml", "# one\n")],
+        100,
+        24,
+    );
+    pixir.does("/mode auto<Enter>").await;
+    pixir.does("go<Enter>").await;
+    pixir.does("<A-y>").await;
+    if pixir.file(".pixir/config.toml") == "# one\n" {
+        pixir.does("<A-y>").await;
+    }
+    let changed = pixir.file(".pixir/config.toml");
+    assert_eq!(changed, "# one\nmore\n", "{}", pixir.screen.screen());
+    pixir.does("/diff<Enter>").await;
+    let screen = pixir.does("r").await;
+    assert!(screen.contains("not reverted") && screen.contains("protected"), "{screen}");
+    assert_eq!(pixir.file(".pixir/config.toml"), changed);
+}
+
+/// Broken build: the mark is lost when pixir starts again.
+#[tokio::test]
+async fn a_kept_hunk_is_marked_as_reviewed_from_then_on() {
+    let mut pixir = with_two_hunks(100, 30, vec![]).await;
+    pixir.does("/diff<Enter>").await;
+    let screen = pixir.does("s").await;
+    assert!(screen.contains("✓ reviewed") && screen.contains("hunk 2/2"), "{screen}");
+    assert_eq!(facts(&pixir, "hunk_reviewed")[0]["kept"], json!(true));
+    pixir.does("<Esc>").await;
+    let mut pixir = pixir.again(vec![]).await;
+    let screen = pixir.does("/diff<Enter>").await;
+    assert_eq!(screen.matches("✓ reviewed").count(), 1, "{screen}");
+    let screen = pixir.does("s").await;
+    assert!(!screen.contains("✓ reviewed"), "{screen}");
+}
+
+/// Broken builds: letters of a comment act; each comment is a message; a comment keeps its line number when lines are
+/// added above.
+#[tokio::test]
+async fn comments_become_one_message_with_exact_places() {
+    let more = vec![bash("sed -i '1i a first line' a.txt"), says("Done."), says("I see.")];
+    let mut pixir = with_two_hunks(100, 30, more).await;
+    pixir.does("/diff<Enter>").await;
+    let before = pixir.file("a.txt");
+    let screen = pixir.does("jcwhy not 5, for crying out loud? nprsz<Enter>").await;
+    assert!(screen.contains("❯ why not 5, for crying out loud? nprsz"), "{screen}");
+    assert_eq!(pixir.file("a.txt"), before, "letters in the field trigger nothing");
+    let screen = pixir.does("njcand here<Enter>").await;
+    assert!(screen.contains("❯ and here"), "{screen}");
+    pixir.does("<Esc>").await;
+    pixir.does("add a line<Enter>").await;
+    pixir.does("/diff<Enter><Tab>").await;
+    let screen = pixir.does("<Enter>").await;
+    assert!(screen.contains("Send 2 comments as one message"), "{screen}");
+    pixir.does("<Enter>").await;
+    let said = facts(&pixir, "user_message").pop().expect("a message");
+    let text = said["text"].as_str().expect("a text");
+    assert!(text.starts_with("2 comments on the diff"), "{text}");
+    assert!(text.contains("a.txt:6\n> line five\nwhy not 5, for crying out loud? nprsz"), "{text}");
+    assert!(text.contains("a.txt:26\n> line twenty-five\nand here"), "{text}");
+    assert!(pixir.screen.screen().contains("I see."), "{}", pixir.screen.screen());
+}
+
+/// Broken builds: side by side on a narrow screen, or never.
+#[tokio::test]
+async fn lines_stand_side_by_side_where_there_is_room() {
+    let mut pixir = with_two_hunks(160, 30, vec![]).await;
+    let screen = pixir.does("/diff<Enter>").await;
+    let row = screen.lines().find(|row| row.contains("- line 5")).unwrap_or_else(|| panic!("{screen}"));
+    assert!(row.contains("+ line five"), "{screen}");
+    let screen = pixir.does("S").await;
+    let row = screen.lines().find(|row| row.contains("- line 5")).unwrap_or_else(|| panic!("{screen}"));
+    assert!(!row.contains("+ line five"), "{screen}");
+}
+
+/// Broken builds: the list takes room on a narrow screen; `f` does nothing.
+#[tokio::test]
+async fn on_a_narrow_screen_the_list_of_files_is_one_key_away() {
+    let mut pixir = Pixir::sized(vec![bash("echo a > a.txt; echo b > b.txt"), says("Done.")], &[], 60, 20);
+    pixir.does("/mode auto<Enter>").await;
+    pixir.does("go<Enter>").await;
+    let screen = pixir.does("/diff<Enter>").await;
+    assert!(screen.contains("A a.txt") && !screen.contains("A b.txt"), "{screen}");
+    let screen = pixir.does("f").await;
+    assert!(screen.contains("A a.txt") && screen.contains("A b.txt"), "{screen}");
+    let screen = pixir.does("j<Enter>").await;
+    assert!(screen.contains("A b.txt") && screen.contains("+ b"), "{screen}");
+}
+
+/// Broken build: lock files are shown line by line.
+#[tokio::test]
+async fn generated_files_are_folded_until_the_user_unfolds_them() {
+    let mut pixir = Pixir::sized(vec![bash("echo 'version = 4' > Cargo.lock"), says("Done.")], &[], 100, 24);
+    pixir.does("/mode auto<Enter>").await;
+    pixir.does("go<Enter>").await;
+    let screen = pixir.does("/diff<Enter>").await;
+    assert!(screen.contains("A generated file: +1 −0") && !screen.contains("version = 4"), "{screen}");
+    let screen = pixir.does("z").await;
+    assert!(screen.contains("+ version = 4"), "{screen}");
+}
+
+/// Broken builds: only what the Session did is shown; the commit is read by running git, or not from packs.
+#[tokio::test]
+async fn the_work_tree_is_compared_with_the_commit() {
+    let mut pixir = Pixir::sized(vec![bash("echo new > new.txt"), says("Done.")], &[("a.txt", &lines())], 100, 30);
+    let git = |args: &[&str]| {
+        let mut command = Command::new("git");
+        command.current_dir(pixir.path("")).args(["-c", "user.name=a", "-c", "user.email=a@b.c"]).args(args);
+        let output = command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null").output();
+        assert!(output.expect("git runs").status.success(), "git {args:?}");
+    };
+    git(&["init", "-q", "-b", "main"]);
+    git(&["add", "."]);
+    git(&["commit", "-qm", "First"]);
+    git(&["gc", "-q", "--prune=now"]);
+    fs::write(pixir.path("a.txt"), lines().replace("line 5\n", "mine\n")).expect("write");
+    pixir.does("/mode auto<Enter>").await;
+    pixir.does("go<Enter>").await;
+    let screen = pixir.does("/diff<Enter><S-Tab><S-Tab>").await;
+    assert!(screen.contains("git HEAD") && screen.contains("2 files"), "{screen}");
+    assert!(screen.contains("- line 5") && screen.contains("+ mine") && screen.contains("A new.txt"), "{screen}");
+    let screen = pixir.does("r").await;
+    assert_eq!(pixir.file("a.txt"), lines(), "{screen}");
+}
+
+/// Broken builds: the panel has an order or symbols of its own; Enter opens nothing.
+#[tokio::test]
+async fn the_side_panel_shows_the_same_files_and_opens_the_diff_there() {
+    let change = "rm gone.txt; echo a > a_new_file_in_a_folder.txt; mkdir -p deep/er/still/deeper; echo z > deep/er/still/deeper/z.txt";
+    let mut pixir = Pixir::sized(vec![bash(change), says("Done.")], &[("gone.txt", "gone\n")], 140, 30);
+    pixir.does("/mode auto<Enter>").await;
+    let screen = pixir.does("go<Enter>").await;
+    let rows: Vec<usize> = ["A a_new", "A deep", "D gone.txt"]
+        .iter()
+        .map(|start| screen.lines().position(|row| row.contains(start)).unwrap_or_else(|| panic!("{start}\n{screen}")))
+        .collect();
+    assert!(rows.is_sorted(), "{screen}");
+    assert!(screen.contains("…/z.txt"), "the name of a long path stays: {screen}");
+    pixir.does("<Tab><Tab>").await;
+    let screen = pixir.does("jj<Enter>").await;
+    assert!(screen.contains("Diff · this session") && screen.contains("- gone"), "{screen}");
+}

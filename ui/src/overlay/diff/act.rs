@@ -1,0 +1,238 @@
+//! What the keys and the mouse do in the diff.
+
+use pixir_core::Input;
+use pixir_core::diff::{Folded, Kind};
+use pixir_core::event::HunkReviewed;
+use pixir_core::input::{HunkRevert, OnConflict, RestoreOptions};
+use ratatui::layout::{Position, Rect};
+
+use super::comments::Typing;
+use super::search::{self, Search};
+use super::{Columns, DiffView, Review, places};
+use crate::input::action::Action;
+use crate::overlay::{Outcome, Request};
+use crate::terminal::key::KeyEvent;
+
+impl DiffView {
+    pub(crate) fn is_typing(&self) -> bool {
+        self.field.is_some() || self.search.is_typed
+    }
+
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
+        if let Some(field) = &mut self.field {
+            match field.key(key) {
+                Typing::Goes => {}
+                Typing::Done => {
+                    let field = self.field.take()?;
+                    self.review.put(field);
+                }
+                Typing::Left => self.field = None,
+                Typing::No => return None,
+            }
+            return Some(Outcome::Stay);
+        }
+        if !self.search.key(key) {
+            return None;
+        }
+        self.find(1, true);
+        Some(Outcome::Stay)
+    }
+
+    pub(crate) fn paste(&mut self, text: &str) {
+        if let Some(field) = &mut self.field {
+            field.paste(text);
+        } else if self.search.is_typed {
+            self.search.text.push_str(text.lines().next().unwrap_or_default());
+            self.find(1, true);
+        }
+    }
+
+    /// Goes to the next row with the searched text, or stays on this one if it has it.
+    fn find(&mut self, by: isize, may_stay: bool) {
+        let (Some(text), false) = (self.text(), self.search.text.is_empty()) else { return };
+        let found = search::next(text, self.places(), &self.search.text, self.cursor, by, may_stay);
+        self.search.is_missing = found.is_none();
+        if let Some(found) = found {
+            self.cursor = found;
+        }
+    }
+
+    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+        self.notice = None;
+        if self.is_sending {
+            self.is_sending = false;
+            return match action {
+                Action::Choose => Outcome::Ask(Request::SendReview(self.review.message(&self.sources[self.source].1))),
+                _ => Outcome::Stay,
+            };
+        }
+        match action {
+            Action::CloseOverlay if self.lists => self.lists = false,
+            Action::CloseOverlay if !self.search.text.is_empty() => self.search = Search::default(),
+            Action::CloseOverlay => return Outcome::Close,
+            Action::Choose if self.lists => self.lists = false,
+            Action::Choose | Action::SendComments if !self.review.is_empty() => self.is_sending = true,
+            Action::OverlayUp => self.step(-1),
+            Action::OverlayDown => self.step(1),
+            Action::OverlayPageUp => self.scroll(-isize::try_from(self.page).unwrap_or(1)),
+            Action::OverlayPageDown => self.scroll(isize::try_from(self.page).unwrap_or(1)),
+            Action::OverlayStart => (self.cursor, self.top) = (0, 0),
+            Action::OverlayEnd => self.cursor = self.last_row(),
+            Action::SwitchSource => self.switch_source((self.source + 1) % self.sources.len()),
+            Action::PreviousSource => {
+                self.switch_source((self.source + self.sources.len() - 1) % self.sources.len());
+            }
+            Action::SinceEarlierPrompt => self.move_prompt(-1),
+            Action::SinceLaterPrompt => self.move_prompt(1),
+            Action::NextFile => self.go_to_file(self.file + 1),
+            Action::PreviousFile => self.go_to_file(self.file.saturating_sub(1)),
+            Action::NextHunk if !self.search.text.is_empty() => self.find(1, false),
+            Action::PreviousHunk if !self.search.text.is_empty() => self.find(-1, false),
+            Action::NextHunk => self.next_hunk(),
+            Action::PreviousHunk => self.previous_hunk(),
+            Action::FindInDiff => self.search.begin(),
+            Action::FoldFile => self.fold(),
+            Action::SwitchColumns => self.columns = if self.is_split { Columns::Unified } else { Columns::Split },
+            Action::WrapLines => (self.wraps, self.left) = (!self.wraps, 0),
+            Action::ScrollLeft => self.left = self.left.saturating_sub(8),
+            Action::ScrollRight if !self.wraps => self.left += 8,
+            Action::ListFiles if self.areas.is_wide => self.hides_list = !self.hides_list,
+            Action::ListFiles => self.lists = !self.lists,
+            Action::CopyHunk => return self.copy(),
+            Action::EditLine => return self.edit(),
+            Action::KeepHunk => return self.keep(),
+            Action::RevertHunk => return self.revert(),
+            Action::CommentLine => self.comment(),
+            Action::RemoveComment => self.remove_comment(),
+            _ => {}
+        }
+        self.outcome()
+    }
+
+    fn step(&mut self, by: isize) {
+        if self.lists {
+            return self.go_to_file(self.file.saturating_add_signed(by));
+        }
+        self.cursor = self.cursor.saturating_add_signed(by).min(self.last_row());
+    }
+
+    fn fold(&mut self) {
+        let Some(file) = self.current() else { return };
+        let path = file.path.clone();
+        let was_folded = self.folded().is_some();
+        if let Some(file) = self.changes.as_mut().and_then(|it| it.files.get_mut(self.file)) {
+            file.folded = file.folded.or(Some(Folded::Huge));
+        }
+        self.folds.insert(path, !was_folded);
+        (self.cursor, self.top) = (0, 0);
+        self.to_first_change();
+    }
+
+    fn copy(&mut self) -> Outcome {
+        let (Some(file), Some(text), Some((at, _))) = (self.current(), self.text(), self.hunk()) else {
+            return self.refuse("no hunk here to copy");
+        };
+        Outcome::Ask(Request::Copy(places::patch_text(file, text, &text.hunks[at])))
+    }
+
+    fn refuse(&mut self, why: &str) -> Outcome {
+        self.notice = Some(why.to_owned());
+        Outcome::Stay
+    }
+
+    /// The line of the file as it is now that the cursor is on or next to, from 1.
+    fn line_now(&self) -> u32 {
+        let Some(text) = self.text() else { return 1 };
+        let lines = self.places().get(self.cursor..).unwrap_or_default().iter().filter_map(|place| place.line());
+        let now = lines.filter_map(|line| text.lines.get(line)).find_map(|line| line.new);
+        now.map_or(1, |line| line + 1)
+    }
+
+    fn edit(&mut self) -> Outcome {
+        let Some(file) = self.current() else { return Outcome::Stay };
+        let (path, line) = (file.path.clone(), self.line_now());
+        Outcome::Ask(Request::EditFile { path, line })
+    }
+
+    fn hunk_id(&self) -> Option<(String, String)> {
+        let (file, loaded, (at, _)) = (self.current()?, self.loaded()?, self.hunk()?);
+        Some((file.path.clone(), loaded.ids.get(at)?.clone()))
+    }
+
+    /// Marks the hunk as reviewed and goes on to the next, or takes the mark back.
+    fn keep(&mut self) -> Outcome {
+        let Some((path, hunk)) = self.hunk_id() else { return self.refuse("no hunk here to keep") };
+        let kept = !self.kept.contains(&hunk);
+        if kept {
+            self.kept.insert(hunk.clone());
+            self.next_hunk();
+        } else {
+            self.kept.remove(&hunk);
+        }
+        let mut inputs = self.wants();
+        let review = Input::KeepHunk(HunkReviewed { path, hunk, kept });
+        Outcome::Ask(Request::Review { input: review, wants: std::mem::take(&mut inputs) })
+    }
+
+    fn revert(&mut self) -> Outcome {
+        let is_lost = || "no hunk here to revert: /undo restores whole files";
+        let Some((at, _)) = self.hunk() else { return self.refuse(is_lost()) };
+        let (Some(file), Some(loaded), Some(text)) = (self.current(), self.loaded(), self.text()) else {
+            return self.refuse(is_lost());
+        };
+        let hunk = HunkRevert {
+            path: file.path.clone(),
+            seen: loaded.seen.clone(),
+            edit: text.edit(&text.hunks[at]),
+            is_new: file.kind == Kind::Added,
+            mode: file.old_mode(),
+        };
+        // Edits elsewhere in the file since stay; in the same lines they are a conflict, and nothing is written.
+        let options = RestoreOptions { changed_since: OnConflict::Merge, ..RestoreOptions::default() };
+        Outcome::Ask(Request::Review { input: Input::RevertHunk { hunk, options }, wants: Vec::new() })
+    }
+
+    fn comment(&mut self) {
+        let (Some(file), Some(text), Some(place)) = (self.current(), self.text(), self.places().get(self.cursor))
+        else {
+            return;
+        };
+        let line = place.line().and_then(|line| text.lines.get(line));
+        if let Some(line) = line.copied() {
+            self.field = self.review.field(&file.path, text, line);
+        }
+    }
+
+    fn remove_comment(&mut self) {
+        if let (Some(file), Some(text), Some(place)) = (self.current(), self.text(), self.places().get(self.cursor))
+            && let Some(line) = place.line().and_then(|line| text.lines.get(line)).copied()
+        {
+            let path = file.path.clone();
+            self.review.remove(&path, line);
+        }
+    }
+
+    /// The comments go on when the diff is closed.
+    pub(crate) fn into_review(self) -> Review {
+        self.review
+    }
+
+    /// The comments were sent.
+    pub(crate) fn sent(&mut self) {
+        self.review = Review::default();
+    }
+
+    /// A click on a file shows it, one on a line puts the cursor there.
+    pub(crate) fn press(&mut self, at: Position) -> Outcome {
+        let inside = |area: Rect| area.contains(at);
+        if let Some((list, first)) = self.areas.list.filter(|(list, _)| inside(*list)) {
+            self.lists = false;
+            self.go_to_file(first + usize::from(at.y - list.y));
+        } else if let Some(row) = self.areas.rows.get(usize::from(at.y.saturating_sub(self.areas.body.y)))
+            && inside(self.areas.body)
+        {
+            self.cursor = (*row).min(self.last_row());
+        }
+        self.outcome()
+    }
+}
