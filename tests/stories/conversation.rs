@@ -31,9 +31,7 @@ async fn calls_that_only_read_are_one_line_until_it_is_opened_and_errors_stay_vi
 /// Broken build: one without the end of a Turn, or with the card of the plan.
 #[tokio::test]
 async fn a_plan_stands_once_and_a_turn_ends_with_what_it_took() {
-    let plan = |first: &str, second: &str| {
-        json!({"items": [{"step": "Look at it", "status": first}, {"step": "Fix it", "status": second}]})
-    };
+    let plan = |first: &str, second: &str| json!({"items": [{"step": "Look at it", "status": first}, {"step": "Fix it", "status": second}]});
     let edit = json!({"path": "a.txt", "old_text": "alpha", "new_text": "omega\npsi"});
     let steps = vec![
         calls("update_plan", plan("in_progress", "pending")),
@@ -70,7 +68,10 @@ async fn text_keeps_a_readable_width_on_a_wide_screen_and_code_takes_what_it_nee
     let widest = screen.lines().filter(|line| line.contains("word")).map(|line| line.trim_end().len()).max();
     assert!(widest.is_some_and(|it| (80..=103).contains(&it)), "{widest:?}\n{screen}");
     assert!(screen.contains(&code), "code is not wrapped where there is room:\n{screen}");
-    assert!(screen.lines().nth(1).is_some_and(|line| line.trim().is_empty()), "a blank row below the header:\n{screen}");
+    assert!(
+        screen.lines().nth(1).is_some_and(|line| line.trim().is_empty()),
+        "a blank row below the header:\n{screen}"
+    );
 }
 
 /// Broken build: one that counts nothing, or follows links out of the folder.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use pixir_core::event::{SessionId, Severity, Status};
 use pixir_core::provider::Connector;
-use pixir_core::{Code, Error, Event, Handle, Harness, Input, Live, Result, Watch};
+use pixir_core::{Error, Event, Handle, Harness, Input, Live, Result, Watch};
 use tokio::sync::mpsc;
 
 use crate::composer::mention::Index;
@@ -393,7 +393,9 @@ impl App {
         let editing = match borrower {
             Borrower::Draft => Editing::begin(&self.state.composer.text(), &self.editor),
             Borrower::Demo => Editing::show(self.demo.program.as_ref()?, "demo"),
-            Borrower::File { path, line } => Editing::open(&self.state.session.workspace.join(path), *line, &self.editor),
+            Borrower::File { path, line } => {
+                Editing::open(&self.state.session.workspace.join(path), *line, &self.editor)
+            }
         };
         editing.map_err(|why| self.state.say(why)).ok()
     }

@@ -24,8 +24,8 @@ pub mod theme; // colours by meaning
 
 pub use app::clipboard::Clipboards;
 pub use app::{
-    ComposerKeys, ComposerOptions, Connect, Demo, Examine, ExitAnswer, ExitSummary, Export, Launch, LookOptions, Motion,
-    Opener, Program, ScreenOptions, SettingsStore, Start, run,
+    ComposerKeys, ComposerOptions, Connect, Demo, Examine, ExitAnswer, ExitSummary, Export, Launch, LookOptions,
+    Motion, Opener, Program, ScreenOptions, SettingsStore, Start, run,
 };
 pub use input::action::reference;
 pub use input::argument::ExportFormat;

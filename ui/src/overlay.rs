@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use pixir_core::diff::{ChangedFile, Changes};
+use pixir_core::changes::FileDiff;
 use pixir_core::event::{JobState, RestorePreview};
 use pixir_core::history::History;
 use pixir_core::input::RestoreOptions;
@@ -61,8 +62,8 @@ use diff::{DiffView, Loaded, Review, Want};
 use form::FormView;
 use help::HelpView;
 use jobs::JobsView;
-use models::ModelsView;
 use log::{LogTail, LogView};
+use models::ModelsView;
 use outline::Outline;
 use palette::Palette;
 use permissions::PermissionsView;
@@ -147,28 +148,18 @@ pub(crate) enum Request {
     FindFiles(String),
     /// Mention a file in the draft.
     Mention(String),
+    /// Carry out an action that is not the overlay's own.
+    Perform(Action),
     /// Decide about the call that waits for it.
     Decide { call_id: String, decision: Decision },
     /// Put a command into the composer for the user to complete, with a hint in the status line.
-    Complete {
-        draft: String,
-        hint: Option<&'static str>,
-    },
+    Complete { draft: String, hint: Option<&'static str> },
     /// Use this theme without a word: a preview, or the end of one.
     RestoreTheme(String),
     /// Change this setting, and save it where the user wants it.
-    Change {
-        key: String,
-        value: String,
-        save: SaveFor,
-    },
+    Change { key: String, value: String, save: SaveFor },
     /// Let this model answer, and save it where the user wants it.
-    ChooseModel {
-        provider: String,
-        model: String,
-        effort: Option<String>,
-        save: SaveFor,
-    },
+    ChooseModel { provider: String, model: String, effort: Option<String>, save: SaveFor },
     /// A step of connecting a model.
     Connect(Order),
     /// Show this cell of the transcript.
@@ -184,10 +175,7 @@ pub(crate) enum Request {
     /// Read what the diff shows.
     ReadDiff(Vec<Want>),
     /// Send what the user decided about a hunk, and read on.
-    Review {
-        input: Input,
-        wants: Vec<Want>,
-    },
+    Review { input: Input, wants: Vec<Want> },
     /// Send the comments on the diff as one message.
     SendReview(String),
     /// Keep the comments on the diff until it is opened again.
@@ -195,10 +183,7 @@ pub(crate) enum Request {
     /// Put a text into the clipboard.
     Copy(String),
     /// Open a file of the workspace at a line in the user's own editor.
-    EditFile {
-        path: String,
-        line: u32,
-    },
+    EditFile { path: String, line: u32 },
     /// Restore files as previewed. `RestoreOptions` has the user's choices.
     Restore(Box<RestorePreview>, RestoreOptions),
 }
@@ -525,12 +510,15 @@ impl Overlay {
             | Overlay::Compaction(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
+            | Overlay::Log(_)
             | Overlay::Models(_)
             | Overlay::Outline(_)
             | Overlay::Palette(_)
             | Overlay::Permissions(_)
             | Overlay::Picker(_)
+            | Overlay::Report(_)
             | Overlay::Restore(_)
+            | Overlay::Sessions(_)
             | Overlay::Themes(_)
             | Overlay::Trust(_) => {}
         }

@@ -218,10 +218,9 @@ impl Transcript {
                 self.plan_steps = steps;
                 self.push(Cell::Recorded(Arc::clone(entry)));
             }
-            Fact::SkillActivation(_)
-            | Fact::BranchSummary(_)
-            | Fact::FilesRestored(_)
-            | Fact::LogRepaired(_) => self.push(Cell::Recorded(Arc::clone(entry))),
+            Fact::SkillActivation(_) | Fact::BranchSummary(_) | Fact::FilesRestored(_) | Fact::LogRepaired(_) => {
+                self.push(Cell::Recorded(Arc::clone(entry)))
+            }
             Fact::SessionStarted(_)
             | Fact::SettingsChanged(_)
             | Fact::ContextChanged(_)

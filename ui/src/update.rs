@@ -9,7 +9,7 @@ use crate::input::action::{Action, Scope, When};
 use crate::input::keymap::Lookup;
 use crate::input::keys::Key;
 use crate::input::slash;
-use crate::overlay::Outcome;
+use crate::overlay::{Outcome, Press};
 use crate::overlay::narrow::cut_word;
 use crate::state::{Effect, Focus, PendingConfirm, State};
 use crate::terminal::key::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};

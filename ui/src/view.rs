@@ -178,7 +178,9 @@ impl Foot {
         let dock_rows = u16::try_from(lines.len()).unwrap_or(u16::MAX);
         let most_of_form = area.height.saturating_sub(composer_rows + 2 + dock_rows);
         let form_rows = match docked_form(state) {
-            Some(form) => form.rows(area.width, &state.look.theme).min(most_of_form - most_of_form.min(area.height / 6)),
+            Some(form) => {
+                form.rows(area.width, &state.look.theme).min(most_of_form - most_of_form.min(area.height / 6))
+            }
             None => 0,
         };
         let row = |y: u16, height: u16| Rect { y, height, ..area };

@@ -16,8 +16,8 @@ mod window; // the part of the path that the next request is made of
 pub use branching::Jump;
 pub use item::{Item, Piece};
 use item::{NOT_RUN, command_text, not_run, result_of};
-use window::DROPPED_COMMAND;
 pub(crate) use item::{documents_text, json_len};
+use window::DROPPED_COMMAND;
 
 /// The settings of a Session after the last change.
 #[derive(Debug, Clone, Default, PartialEq)]

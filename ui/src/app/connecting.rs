@@ -18,7 +18,7 @@ use crate::state::{Connection, Effect};
 use crate::update::{configure, connect, events};
 
 /// How long a server may take to list its models.
-const MODELS_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(3);
+pub(super) const MODELS_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(3);
 /// The most Sessions that the welcome names.
 const RECENT: usize = 3;
 

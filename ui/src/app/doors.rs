@@ -9,7 +9,8 @@ use pixir_core::text::human::human_size;
 use pixir_core::{Error, Input};
 
 use super::background::BackgroundEvent;
-use super::{App, MODELS_TIMEOUT, log_tail};
+use super::connecting::MODELS_TIMEOUT;
+use super::{App, log_tail};
 use crate::input::argument::{Argument, Candidate, ExportFormat};
 use crate::overlay::log::LogTail;
 use crate::render::figures::age;
@@ -125,7 +126,7 @@ impl App {
                 });
             }
             Argument::Model => {
-                let providers = Arc::clone(harness.providers());
+                let providers = harness.providers();
                 self.spawn(async move {
                     let models = providers.models(MODELS_TIMEOUT).await;
                     let candidates = models.into_iter().map(|it| Candidate::new(it, "")).collect();

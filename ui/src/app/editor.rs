@@ -23,10 +23,7 @@ pub(crate) enum Borrower {
     /// The demo.
     Demo,
     /// The user's editor, with a file of the workspace, at a line counted from 1.
-    File {
-        path: String,
-        line: u32,
-    },
+    File { path: String, line: u32 },
 }
 
 /// A running editor, with the draft and the terminal.
@@ -125,14 +122,14 @@ impl Editing {
     /// # Errors
     /// Why the draft stays unchanged, for the user.
     pub(crate) fn written(&self, ended: io::Result<ExitStatus>) -> Result<Option<String>, String> {
-        let Some(draft) = &self.draft else { return Ok(None) };
         let name = &self.name;
-        let status = ended.map_err(|e| format!("cannot wait for {name}: {e}; the draft is unchanged"))?;
+        let unchanged = if self.draft.is_some() { "; the draft is unchanged" } else { "" };
+        let status = ended.map_err(|e| format!("cannot wait for {name}: {e}{unchanged}"))?;
         if !status.success() {
             let how = status.code().map_or_else(|| status.to_string(), |code| format!("code {code}"));
-            return Err(format!("{name} ended with {how}; the draft is unchanged"));
+            return Err(format!("{name} ended with {how}{unchanged}"));
         }
-        let Some(file) = &self.file else { return Ok(None) };
+        let Some(draft) = &self.draft else { return Ok(None) };
         // Opened by path again, because many editors replace the file instead of writing into it.
         let mut text = String::new();
         std::fs::File::open(draft.path())

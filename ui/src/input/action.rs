@@ -270,8 +270,8 @@ macro_rules! actions {
 }
 
 use Scope::{
-    Approval, ApprovalFocus, Composer, Diff, Form, Help, Jobs, Log, Models, Overlay, Permissions, Replay, Restore, Rule,
-    Saving, Sessions, Side, Transcript, Tree,
+    Approval, ApprovalFocus, Composer, Diff, Form, Help, Jobs, Log, Models, Overlay, Permissions, Replay, Restore,
+    Rule, Saving, Sessions, Side, Transcript, Tree,
 };
 
 #[rustfmt::skip]

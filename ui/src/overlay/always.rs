@@ -151,15 +151,21 @@ impl AlwaysView {
         }
         let refused = covered.iter().filter(|it| it.was_refused).count();
         let (did, against) = if self.denies {
-            ("denied", match covered.len() - refused {
-                0 => "none that you allowed".to_owned(),
-                n => format!("{n} that you allowed"),
-            })
+            (
+                "denied",
+                match covered.len() - refused {
+                    0 => "none that you allowed".to_owned(),
+                    n => format!("{n} that you allowed"),
+                },
+            )
         } else {
-            ("allowed", match refused {
-                0 => "none that you refused".to_owned(),
-                n => format!("{n} that you refused"),
-            })
+            (
+                "allowed",
+                match refused {
+                    0 => "none that you refused".to_owned(),
+                    n => format!("{n} that you refused"),
+                },
+            )
         };
         let calls = match self.decided.len() {
             1 => "the last call that asked".to_owned(),

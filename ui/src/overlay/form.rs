@@ -313,7 +313,9 @@ impl FormView {
             (Action::OverlayUp, Style::Panel) => self.select(-1),
             (Action::OverlayDown, Style::Panel) => self.select(1),
             // The conversation that the question is about scrolls, where the question needs no scrolling.
-            (Action::OverlayPageUp, Style::Panel) if self.fits => return Outcome::Ask(Request::Perform(Action::PageUp)),
+            (Action::OverlayPageUp, Style::Panel) if self.fits => {
+                return Outcome::Ask(Request::Perform(Action::PageUp));
+            }
             (Action::OverlayPageDown, Style::Panel) if self.fits => {
                 return Outcome::Ask(Request::Perform(Action::PageDown));
             }

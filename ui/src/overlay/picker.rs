@@ -102,8 +102,6 @@ impl Picker {
         Picker::new(Kind::Efforts, rows.to_vec(), chosen)
     }
 
-    }
-
     fn skills(&mut self, skills: &[Skill]) {
         self.empty = "no skills; add one at .pixir/skills/<name>/SKILL.md";
         let about = |s: &Skill| match s.warning() {

@@ -54,7 +54,7 @@ pub(crate) fn first_rows(diff: &str, columns: usize, theme: &Theme, most: usize)
 
 /// The same with syntax colours, as far as they have arrived.
 pub(crate) fn coloured_rows(diff: &str, context: &RenderContext<'_>, most: usize) -> (Vec<Row>, usize) {
-    rows(diff, context.columns, context.theme, context.colours.then_some(context), most)
+    rows(diff, context.columns, context.theme, Some(context), most)
 }
 
 fn rows(

@@ -2,8 +2,8 @@
 //!
 //! Code that streams in is coloured by complete lines. A line keeps its colours: those of later lines do not change it.
 
-use std::collections::{HashMap, VecDeque};
 use std::collections::hash_map::DefaultHasher;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{Hash, Hasher as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -148,9 +148,8 @@ impl Highlighter {
         }
         let mut all = self.growing.lock();
         let text_before = hash(&before);
-        let is_it = |it: &Growing| {
-            it.language == language && it.before == text_before && closed.starts_with(it.code.as_str())
-        };
+        let is_it =
+            |it: &Growing| it.language == language && it.before == text_before && closed.starts_with(it.code.as_str());
         let at = match all.iter().position(is_it) {
             Some(at) => at,
             None => {

@@ -157,10 +157,7 @@ mod tests {
             nearer(diff, Unchanged::Some),
             "--- a/x\n+++ b/x\n@@ -10 +10 @@\n b\n-c\n+C\n d\n@@ -14 +14 @@\n f\n+g\n h\n"
         );
-        assert_eq!(
-            nearer(diff, Unchanged::None),
-            "--- a/x\n+++ b/x\n@@ -11 +11 @@\n-c\n+C\n@@ -15 +15 @@\n+g\n"
-        );
+        assert_eq!(nearer(diff, Unchanged::None), "--- a/x\n+++ b/x\n@@ -11 +11 @@\n-c\n+C\n@@ -15 +15 @@\n+g\n");
         assert_eq!(nearer(diff, Unchanged::All), diff);
     }
 }

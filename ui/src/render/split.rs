@@ -240,7 +240,10 @@ mod tests {
     fn shown(text: &str, parts: &[Part]) -> Vec<String> {
         let theme = Theme::load("dark", None, Depth::True, Background::Dark).expect("a theme");
         let highlighter = Highlighter::new(|| ());
-        let context = RenderContext { medium: crate::render::context::Medium::Reader, ..RenderContext::new(&theme, &highlighter, 50) };
+        let context = RenderContext {
+            medium: crate::render::context::Medium::Reader,
+            ..RenderContext::new(&theme, &highlighter, 50)
+        };
         let mut rows = Vec::new();
         for part in parts {
             let before = part.fence.map_or("", |at| &text[at..part.range.start]);

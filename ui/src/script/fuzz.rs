@@ -112,11 +112,12 @@ impl Observed {
             }
             Happening::Click(column, row) => {
                 let kind = MouseEventKind::Down(MouseButton::Left);
-                let mut effects =
-                    update::on_mouse(&mut self.state, MouseEvent { kind, column: *column, row: *row }).unwrap_or_default();
+                let mut effects = update::on_mouse(&mut self.state, MouseEvent { kind, column: *column, row: *row })
+                    .unwrap_or_default();
                 let kind = MouseEventKind::Up(MouseButton::Left);
                 effects.extend(
-                    update::on_mouse(&mut self.state, MouseEvent { kind, column: *column, row: *row }).unwrap_or_default(),
+                    update::on_mouse(&mut self.state, MouseEvent { kind, column: *column, row: *row })
+                        .unwrap_or_default(),
                 );
                 effects
             }

@@ -112,7 +112,15 @@ impl Tool {
             Fact::UserCommand(it) => Some(Box::new(it.as_call())),
             _ => None,
         };
-        Tool { call: Arc::clone(entry), by_user, result: None, allowed: None, refused: false, refusal: None, answer: None }
+        Tool {
+            call: Arc::clone(entry),
+            by_user,
+            result: None,
+            allowed: None,
+            refused: false,
+            refusal: None,
+            answer: None,
+        }
     }
 
     pub(crate) fn call(&self) -> &ToolCall {

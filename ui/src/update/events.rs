@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pixir_core::changes::FileDiff;
 use pixir_core::event::{Refusal, SettingsChanged, Severity, Status, TurnStatus};
 use pixir_core::history::History;
 use pixir_core::now::Now;

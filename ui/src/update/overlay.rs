@@ -30,6 +30,7 @@ pub(super) fn fulfil(state: &mut State, request: Request) -> Vec<Effect> {
             }
             Vec::new()
         }
+        Request::Perform(action) => perform(state, action, ""),
         Request::RestoreTheme(name) => vec![Effect::RestoreTheme(name)],
         Request::Change { key, value, save } => configure::change(state, &key, &value, save),
         Request::ChooseModel { provider, model, effort, save } => {

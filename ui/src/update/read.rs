@@ -63,7 +63,8 @@ pub(super) fn focus_next(state: &mut State) {
     if next == Focus::Transcript && state.reading.cell.is_none() {
         let shown = state.viewport.shown().iter().rev().map(|it| it.cell);
         let details = state.look.details;
-        state.reading.cell = shown.clone().find(|at| !state.transcript.is_hidden(*at, details)).or(shown.clone().next());
+        state.reading.cell =
+            shown.clone().find(|at| !state.transcript.is_hidden(*at, details)).or(shown.clone().next());
     }
 }
 

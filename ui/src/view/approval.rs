@@ -46,7 +46,9 @@ pub(super) fn lines(state: &mut State, columns: usize, most: usize) -> Option<(V
     let mut all = 0;
     for (unchanged, cache) in [Unchanged::All, Unchanged::Some, Unchanged::None].into_iter().zip(&mut pending.preview) {
         let key = LayoutKey { columns: inside, generation: state.look.generation };
-        let lines = cache.lines(key, |columns| preview::card(&it.preview, &RenderContext::new(theme, highlighter, columns), unchanged, title.is_whole));
+        let lines = cache.lines(key, |columns| {
+            preview::card(&it.preview, &RenderContext::new(theme, highlighter, columns), unchanged, title.is_whole)
+        });
         all = lines.len();
         if all <= room {
             shown = Some(lines.to_vec());
@@ -223,7 +225,11 @@ fn answer_lines(
     let mut answers = Vec::new();
     for (anywhere, here, label) in [
         (Action::AllowOnce, Action::FocusedAllowOnce, Some("Allow")),
-        (Action::AllowAlways, Action::FocusedAllowAlways, it.rule.as_ref().filter(|_| which == Answers::All).map(|_| "Always…")),
+        (
+            Action::AllowAlways,
+            Action::FocusedAllowAlways,
+            it.rule.as_ref().filter(|_| which == Answers::All).map(|_| "Always…"),
+        ),
         (Action::Deny, Action::FocusedDeny, Some("Refuse")),
         (
             Action::DenyWithFeedback,

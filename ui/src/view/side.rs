@@ -10,7 +10,7 @@ use super::gauge;
 use crate::overlay::diff::file_line;
 use crate::render::context::RenderContext;
 use crate::render::figures::short;
-use crate::render::text::{fit, lines_of, plain, width};
+use crate::render::text::{fit, lines_of};
 use crate::state::side::{SOURCES, TABS, Tab};
 use crate::state::{Focus, State};
 use crate::terminal::canvas::{Canvas, RegionState};

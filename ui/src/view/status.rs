@@ -129,8 +129,7 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
         let left = Span::styled(fit(&left.content, columns.saturating_sub(1)), left.style);
         let room = columns.saturating_sub(width(&left.content) + 3);
         let reads = matches!(state.focus, Focus::Transcript | Focus::Side) || !state.overlays.is_empty();
-        let right =
-            if reads { vec![Span::styled(hints(state, room), theme.dim())] } else { gauge::spans(state, room) };
+        let right = if reads { vec![Span::styled(hints(state, room), theme.dim())] } else { gauge::spans(state, room) };
         (vec![left], right)
     };
     let mut line = if is_idle { vec![Span::raw(" ")] } else { Vec::new() };
@@ -247,4 +246,3 @@ fn draw_search(search: &Search, state: &State, canvas: &mut Canvas, area: Rect) 
 pub(super) fn whole(time: Duration) -> Duration {
     Duration::from_secs(time.as_secs())
 }
-

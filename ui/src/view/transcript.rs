@@ -155,9 +155,10 @@ fn draw_scrollbar(state: &State, canvas: &mut Canvas, area: Rect) {
             (cell, _) => cell + 1,
         };
         let (from, to) = (first(row), first(row + 1));
-        let mark = MARKS.iter().rev().find(|mark| {
-            (prompts_are_few || **mark != Mark::Prompt) && state.transcript.has_mark(**mark, from..to)
-        });
+        let mark = MARKS
+            .iter()
+            .rev()
+            .find(|mark| (prompts_are_few || **mark != Mark::Prompt) && state.transcript.has_mark(**mark, from..to));
         let thumb = (top..top + size).contains(&row);
         let (symbol, colour) = match mark {
             Some(Mark::Error) => ("━", theme.error),
