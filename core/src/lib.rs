@@ -57,8 +57,9 @@ pub use storage::{blobs::Blobs, log, rules as saved_rules, store, trust::TrustDe
 
 // What a Log means.
 pub use context::{
+    compaction,
     contributions::{NotRead, ProjectFile, project_config},
-    compaction, ledger, prompt,
+    ledger, prompt,
     sketch::Sketch,
     skills::{Fields, Finding, Skill, Validated, Weight},
     templates::Template,

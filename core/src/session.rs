@@ -334,11 +334,13 @@ impl Session {
             }
             Input::Drop { seq, dropped } => self.drop_entry(seq, dropped).await,
             // These may take long: they run beside the actor, which hears an interrupt meanwhile and answers in the end.
-            Input::Compact { instructions, dry_run, options } => match self.compact(instructions, dry_run, options).await {
-                Ok(Some(trip)) => return self.set_out(name, reply, trip),
-                Ok(None) => Ok(Accepted::default()),
-                Err(error) => Err(error),
-            },
+            Input::Compact { instructions, dry_run, options } => {
+                match self.compact(instructions, dry_run, options).await {
+                    Ok(Some(trip)) => return self.set_out(name, reply, trip),
+                    Ok(None) => Ok(Accepted::default()),
+                    Err(error) => Err(error),
+                }
+            }
             Input::MoveHead { to_seq, summarize, files } => {
                 return self.set_out(name, reply, Trip::MoveHead { to_seq, summarize, files });
             }

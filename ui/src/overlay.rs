@@ -4,7 +4,7 @@
 //! A new overlay is a file here, a variant with its match arms, and a line in the action table that opens it.
 
 use pixir_core::changes::FileDiff;
-use pixir_core::event::{JobState, RestorePreview};
+use pixir_core::event::{ContextReport, JobState, RestorePreview};
 use pixir_core::history::History;
 use pixir_core::input::RestoreOptions;
 use pixir_core::rule::SavedRule;
@@ -26,6 +26,7 @@ use crate::theme::Theme;
 pub(crate) mod always; // the rule that "always" saves
 pub(crate) mod approval; // the full preview of a call
 pub(crate) mod compaction; // the preview of a summary
+pub(crate) mod context; // what fills the model's window
 pub(crate) mod diff; // the changes of the Turn and the Session
 pub(crate) mod form; // questions of the model
 pub(crate) mod help; // keys and commands
@@ -42,6 +43,7 @@ pub(crate) mod trust; // what the workspace brings along
 use always::AlwaysView;
 use approval::ApprovalView;
 use compaction::CompactionView;
+use context::ContextView;
 use diff::DiffView;
 use form::FormView;
 use help::HelpView;
@@ -59,7 +61,8 @@ use trust::TrustView;
 pub(crate) enum Overlay {
     Always(AlwaysView),
     Approval(ApprovalView),
-    Compaction(CompactionView),
+    Compaction(Box<CompactionView>),
+    Context(ContextView),
     Diff(DiffView),
     Form(FormView),
     Help(HelpView),
@@ -115,6 +118,8 @@ pub(crate) enum Request {
     RestoreTheme(String),
     /// Show this cell of the transcript.
     ShowCell(usize),
+    /// Show the cell of this entry.
+    ShowEntry(u64),
     /// Move the head, once the user has decided about the files.
     MoveHead(PendingMove),
     /// Move the head, and leave the files as they are.
@@ -149,6 +154,13 @@ pub(crate) enum Notification<'a> {
         rules: &'a [SavedRule],
         warning: Option<&'a str>,
     },
+    /// More of the notes that a model writes for a summary, as JSON.
+    SummaryDelta(&'a str),
+    /// What fills the window of the next request.
+    Context {
+        report: &'a ContextReport,
+        history: &'a History,
+    },
     /// Labels and pins have changed.
     Labels(&'a History),
     /// A call has its result, so it does not wait for an answer any more.
@@ -181,6 +193,7 @@ macro_rules! each {
             Overlay::Always($it) => $call,
             Overlay::Approval($it) => $call,
             Overlay::Compaction($it) => $call,
+            Overlay::Context($it) => $call,
             Overlay::Diff($it) => $call,
             Overlay::Form($it) => $call,
             Overlay::Help($it) => $call,
@@ -203,6 +216,7 @@ impl Overlay {
             Overlay::Always(_) => "Allow always",
             Overlay::Approval(_) => "Approval",
             Overlay::Compaction(_) => "Compact",
+            Overlay::Context(_) => "Context",
             Overlay::Diff(_) => "Changes",
             Overlay::Form(_) => "Question of the model",
             Overlay::Help(_) => "Help",
@@ -221,6 +235,8 @@ impl Overlay {
     pub(crate) fn scopes(&self) -> &'static [Scope] {
         match self {
             Overlay::Always(_) => &[Scope::Rule, Scope::Overlay],
+            Overlay::Compaction(_) => &[Scope::Compaction, Scope::Overlay],
+            Overlay::Context(_) => &[Scope::Context, Scope::Overlay],
             Overlay::Diff(_) => &[Scope::Diff, Scope::Overlay],
             Overlay::Form(_) => &[Scope::Form, Scope::Overlay],
             Overlay::Jobs(_) => &[Scope::Jobs, Scope::Overlay],
@@ -228,7 +244,6 @@ impl Overlay {
             Overlay::Restore(_) => &[Scope::Restore, Scope::Overlay],
             Overlay::Tree(_) => &[Scope::Tree, Scope::Overlay],
             Overlay::Approval(_)
-            | Overlay::Compaction(_)
             | Overlay::Help(_)
             | Overlay::Outline(_)
             | Overlay::Palette(_)
@@ -242,9 +257,10 @@ impl Overlay {
         match self {
             Overlay::Form(_) | Overlay::Help(_) | Overlay::Palette(_) | Overlay::Picker(_) => true,
             Overlay::Always(it) => it.is_typing(),
+            Overlay::Compaction(it) => it.is_typing(),
             Overlay::Tree(it) => it.is_typing(),
             Overlay::Approval(_)
-            | Overlay::Compaction(_)
+            | Overlay::Context(_)
             | Overlay::Diff(_)
             | Overlay::Jobs(_)
             | Overlay::Outline(_)
@@ -259,13 +275,14 @@ impl Overlay {
     pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
         match self {
             Overlay::Always(it) => it.key(key),
+            Overlay::Compaction(it) => it.key(key),
             Overlay::Form(it) => it.key(key),
             Overlay::Help(it) => it.key(key),
             Overlay::Palette(it) => it.key(key),
             Overlay::Picker(it) => it.key(key),
             Overlay::Tree(it) => it.key(key),
             Overlay::Approval(_)
-            | Overlay::Compaction(_)
+            | Overlay::Context(_)
             | Overlay::Diff(_)
             | Overlay::Jobs(_)
             | Overlay::Outline(_)
@@ -292,6 +309,8 @@ impl Overlay {
     /// Updates the overlay with a notification.
     pub(crate) fn notify(&mut self, notification: Notification<'_>) {
         match self {
+            Overlay::Compaction(it) => it.notify(notification),
+            Overlay::Context(it) => it.notify(notification),
             Overlay::Diff(it) => it.notify(notification),
             Overlay::Jobs(it) => it.notify(notification),
             Overlay::Permissions(it) => it.notify(notification),
@@ -299,7 +318,6 @@ impl Overlay {
             Overlay::Tree(it) => it.notify(notification),
             Overlay::Always(_)
             | Overlay::Approval(_)
-            | Overlay::Compaction(_)
             | Overlay::Form(_)
             | Overlay::Help(_)
             | Overlay::Outline(_)
@@ -316,6 +334,7 @@ impl Overlay {
             Overlay::Approval(it) => Some(it.call_id()),
             Overlay::Form(it) => Some(it.call_id()),
             Overlay::Compaction(_)
+            | Overlay::Context(_)
             | Overlay::Diff(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
@@ -338,23 +357,26 @@ impl Overlay {
         }
     }
 
-    /// Takes pasted text. Only a form has a field for it.
+    /// Takes pasted text, where there is a field for it.
     pub(crate) fn paste(&mut self, text: &str) {
-        if let Overlay::Form(form) = self {
-            form.paste(text);
+        match self {
+            Overlay::Form(form) => form.paste(text),
+            Overlay::Compaction(it) => it.paste(text),
+            _ => {}
         }
     }
 
     /// The request when the user leaves the overlay without choosing.
     pub(crate) fn leave(self) -> Option<Request> {
         match self {
+            Overlay::Compaction(it) => it.leave(),
             Overlay::Form(form) => Some(form.leave()),
             Overlay::Picker(picker) => picker.leave(),
             Overlay::Restore(_) => Some(Request::Stay),
             Overlay::Trust(card) => card.leave(),
             Overlay::Always(_)
             | Overlay::Approval(_)
-            | Overlay::Compaction(_)
+            | Overlay::Context(_)
             | Overlay::Diff(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
@@ -369,9 +391,11 @@ impl Overlay {
     /// first.
     pub(crate) fn is_guarded(&self) -> bool {
         match self {
-            Overlay::Always(_) | Overlay::Compaction(_) | Overlay::Restore(_) | Overlay::Trust(_) => true,
+            Overlay::Always(_) | Overlay::Restore(_) | Overlay::Trust(_) => true,
+            Overlay::Compaction(it) => it.is_guarded(),
             Overlay::Form(form) => form.is_guarded(),
             Overlay::Approval(_)
+            | Overlay::Context(_)
             | Overlay::Diff(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
@@ -435,6 +459,11 @@ pub(crate) struct Page {
 impl Page {
     pub(crate) fn scroll(&mut self, by: isize) {
         self.top = self.top.saturating_add_signed(by).min(self.max_top);
+    }
+
+    /// The text has changed; the place in it stays.
+    pub(crate) fn forget(&mut self) {
+        self.text = LineCache::default();
     }
 
     /// The last line is on the screen.

@@ -14,6 +14,7 @@ use crate::terminal::key::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseB
 use crate::transcript::Direction;
 
 mod approval; // decisions about a call
+mod context; // what fills the context, and compactions
 pub(crate) mod events; // Events of the Session, and results of background tasks
 pub(crate) mod offers; // slash commands of templates and skills
 mod overlay; // requests of overlays

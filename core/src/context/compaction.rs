@@ -149,8 +149,8 @@ pub(crate) fn plan_with(
     // Its beginning goes and its end stays, so it is the request that the kept messages continue.
     let first = (cut..path.len()).find(|at| stays[*at]);
     let request = (0..first.unwrap_or(path.len())).rev().find(|at| is_request(&path[*at].fact));
-    let continues = !first.is_some_and(|at| starts_turn(&path[at].fact))
-        && request.is_none_or(|at| !stays[at] && !is_dropped[at]);
+    let continues =
+        !first.is_some_and(|at| starts_turn(&path[at].fact)) && request.is_none_or(|at| !stays[at] && !is_dropped[at]);
     let kept: BTreeSet<u64> = (0..path.len()).filter(|at| stays[*at]).map(|at| path[at].seq).collect();
     digest.finish(history, &kept, continues);
     let stay = (0..path.len()).filter(|at| stays[*at] && is_told(*at));

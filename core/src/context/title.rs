@@ -50,9 +50,7 @@ pub(crate) fn of(fact: &Fact) -> String {
         Fact::BranchSummary(_) => "another branch".to_owned(),
         Fact::SkillActivation(it) => it.name.clone(),
         Fact::SkillIndex(it) => format!("{} skills", it.listed),
-        Fact::ContextChanged(it) => {
-            it.documents.iter().map(|it| it.source.as_str()).collect::<Vec<_>>().join(", ")
-        }
+        Fact::ContextChanged(it) => it.documents.iter().map(|it| it.source.as_str()).collect::<Vec<_>>().join(", "),
         Fact::FilesRestored(it) => match it.changes.len() {
             1 => "1 file restored".to_owned(),
             n => format!("{n} files restored"),

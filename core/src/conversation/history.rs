@@ -13,9 +13,9 @@ mod sent; // what the requests so far have told the model
 mod window; // the part of the path that the next request is made of
 
 pub use item::{Item, Piece};
-use item::{NOT_RUN, command_text, not_run, piece_of, result_of};
-use window::DROPPED_COMMAND;
+use item::{NOT_RUN, command_text, not_run, result_of};
 pub(crate) use item::{documents_text, json_len};
+use window::DROPPED_COMMAND;
 
 /// The settings of a Session after the last change.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -77,7 +77,8 @@ impl Session {
     /// Puts a note in place of an Entry in every request from now on, or sends the Entry again.
     pub(super) async fn drop_entry(&mut self, seq: u64, dropped: bool) -> Result<Accepted> {
         on_entry(&self.history, seq)?;
-        let is_last_request = self.history.path().rfind(|entry| is_request(&entry.fact)).is_some_and(|it| it.seq == seq);
+        let is_last_request =
+            self.history.path().rfind(|entry| is_request(&entry.fact)).is_some_and(|it| it.seq == seq);
         let why = match &self.history.entry(seq).map(|entry| &entry.fact) {
             _ if !dropped => None,
             _ if is_last_request => Some("it is your last request"),

@@ -17,8 +17,8 @@ use crate::conversation::history::{History, Settings};
 use crate::files::restore::{self, INTERRUPTED, RestoreTarget};
 use crate::protocol::error::{Code, Error, NoticeCode, Result};
 use crate::protocol::event::{
-    BranchSummary, CompactionPreview, Draft, Entry, Fact, FilesRestored, HeadMoved, LeftFile, Live, PermissionDecision, RestoreReason, Rule,
-    SessionFork, SessionId, SessionStarted, SettingsChanged, Severity, Standing, Status,
+    BranchSummary, CompactionPreview, Draft, Entry, Fact, FilesRestored, HeadMoved, LeftFile, Live, PermissionDecision,
+    RestoreReason, Rule, SessionFork, SessionId, SessionStarted, SettingsChanged, Severity, Standing, Status,
 };
 use crate::protocol::input::{Accepted, OnConflict, RestoreOptions, Summarize};
 use crate::protocol::remedy::Remedy;
@@ -114,7 +114,9 @@ impl Trip {
             {
                 Status::Idle
             }
-            Trip::Compact(_) | Trip::Draft(..) | Trip::MoveHead { summarize: Summarize::Model, .. } => Status::Compacting,
+            Trip::Compact(_) | Trip::Draft(..) | Trip::MoveHead { summarize: Summarize::Model, .. } => {
+                Status::Compacting
+            }
             Trip::Undo { .. } | Trip::Redo { .. } | Trip::MoveHead { .. } | Trip::Fork { .. } => Status::Working,
         }
     }
@@ -203,11 +205,7 @@ impl Travel {
     }
 
     /// Publishes the preview again once the model has written its summary, or cannot, or the user has stopped it.
-    async fn draft(
-        &self,
-        request: SummaryRequest,
-        preview: CompactionPreview,
-    ) -> std::result::Result<Accepted, Stop> {
+    async fn draft(&self, request: SummaryRequest, preview: CompactionPreview) -> std::result::Result<Accepted, Stop> {
         let mut interrupted = self.interrupted.clone();
         let relay = DeltaCoalescer::new(&self.reports);
         let mut hear = |chunk| relay.take_note(chunk);

@@ -36,6 +36,10 @@ pub(crate) enum Scope {
     Tree,
     /// The diff.
     Diff,
+    /// A compaction.
+    Compaction,
+    /// What fills the context.
+    Context,
 }
 
 impl Scope {
@@ -57,6 +61,8 @@ impl Scope {
             Scope::Form => "question",
             Scope::Tree => "tree",
             Scope::Diff => "diff",
+            Scope::Compaction => "compaction",
+            Scope::Context => "context",
         }
     }
 
@@ -78,11 +84,13 @@ impl Scope {
             Scope::Form => "In a question of the model",
             Scope::Tree => "In the tree",
             Scope::Diff => "In the diff",
+            Scope::Compaction => "In a compaction",
+            Scope::Context => "In the context",
         }
     }
 
     /// Every scope, in the order of the help.
-    pub(crate) const ALL: [Scope; 15] = [
+    pub(crate) const ALL: [Scope; 17] = [
         Scope::Composer,
         Scope::Anywhere,
         Scope::Approval,
@@ -93,6 +101,8 @@ impl Scope {
         Scope::Overlay,
         Scope::Tree,
         Scope::Diff,
+        Scope::Compaction,
+        Scope::Context,
         Scope::Jobs,
         Scope::Permissions,
         Scope::Rule,
@@ -207,8 +217,8 @@ macro_rules! actions {
 }
 
 use Scope::{
-    Approval, ApprovalFocus, Composer, Diff, Form, Jobs, Overlay, Permissions, Replay, Restore, Rule, Side, Transcript,
-    Tree,
+    Approval, ApprovalFocus, Compaction, Composer, Context, Diff, Form, Jobs, Overlay, Permissions, Replay, Restore,
+    Rule, Side, Transcript, Tree,
 };
 
 #[rustfmt::skip]
@@ -332,6 +342,15 @@ actions! {
     SwitchSource: ("diff-source", &["tab", "s"], "what is compared").at(Diff);
     NextFile: ("diff-next-file", &["]", "n"], "next file").at(Diff);
     PreviousFile: ("diff-previous-file", &["[", "p"], "previous file").at(Diff);
+    MoveSegment: ("compact-move", &["space"], "move the entry: kept, summed up, dropped").at(Compaction);
+    EditSummary: ("compact-edit", &["e"], "edit the summary; Esc leaves the field").at(Compaction);
+    RewriteSummary: ("compact-rewrite", &["r"], "let the model write the summary again").at(Compaction);
+    SwitchPane: ("compact-pane", &["tab"], "lists or summary").at(Compaction);
+    PinPart: ("context-pin", &["p"], "pin this part, or unpin it").at(Context);
+    DropPart: ("context-drop", &["d"], "drop this part from requests, or send it again").at(Context);
+    SortContext: ("context-sort", &["s"], "sort by place or by size").at(Context);
+    ScrollPreview: ("context-scroll", &["l", "right"], "scroll the text of this part").at(Context);
+    ScrollPreviewBack: ("context-scroll-back", &["h", "left"], "scroll it back").at(Context);
 
     // Overlays: one line each.
     OpenHelp: ("help", &["f1"], "keys and commands (? on an empty line)").slash("help", "", "opens the help");
@@ -340,6 +359,7 @@ actions! {
     OpenOutline: ("outline", &[], "the conversation, turn by turn").slash("outline", "", "moves the viewport");
     OpenTree: ("tree", &["ctrl+t"], "turns and branches: go back, edit, fork").slash("tree", "", "MoveHead{to_seq}, Fork{seq}, Label{seq} or Pin{seq}");
     OpenDiff: ("diff", &["alt+d"], "what this turn and this session changed").slash("diff", "", "opens the diff");
+    OpenContext: ("context", &[], "what fills the model's window: pin, drop, go there").live().slash("context", "", "ShowContext, then Pin{seq} or Drop{seq}");
     OpenJobs: ("jobs", &[], "background jobs; x stops one").live().slash("jobs", "", "StopJob{job}");
     OpenPermissions: ("permissions", &[], "mode, sandbox, rules and the last decisions; x revokes a rule").live().slash("permissions", "", "ListRules, RevokeRule{id}");
     TrustWorkspace: ("trust", &[], "what this workspace brings along, and whether you trust it").live().slash("trust", "[revoke]", "ShowTrust, AnswerTrust{answer, seen}");
@@ -352,7 +372,7 @@ actions! {
     ForkSession: ("fork", &[], "continue from here in a new session; this one stays as it is").idle().slash("fork", "", "Fork{seq}");
     UndoTurn: ("undo", &[], "undo the file changes of a turn; previewed first").idle().slash("undo", "[turn]", "Undo{dry_run}, then Undo{}");
     RedoTurn: ("redo", &[], "redo what was last undone; previewed first").idle().slash("redo", "", "Redo{dry_run}, then Redo{}");
-    CompactHistory: ("compact", &[], "replace older history by a summary; previewed first").idle().slash("compact", "[keep in mind]", "Compact{dry_run}, then Compact{}");
+    CompactHistory: ("compact", &[], "replace older history by a summary; previewed first").idle().slash("compact", "[keep in mind]", "Compact{dry_run, draft}, then Compact{seen, summary, keep, drop}");
     InitInstructions: ("init", &[], "the model writes AGENTS.md from a sketch of this repository").idle().slash("init", "", "Init");
     ActivateSkill: ("skill", &[], "add a SKILL.md to the conversation").idle().slash("skill", "[name] [task]", "ActivateSkill{name, args}");
     ShowUsage: ("usage", &[], "tokens and cost: this branch, the session, each model and turn").slash("usage", "", "prints it");

@@ -62,10 +62,16 @@ impl HelpView {
             let is_elsewhere = match scope {
                 Scope::Composer | Scope::Approval | Scope::ApprovalFocus => self.session == SessionKind::Replay,
                 Scope::Replay => self.session == SessionKind::Live,
-                Scope::Rule | Scope::Jobs | Scope::Permissions | Scope::Restore | Scope::Form => {
+                Scope::Rule | Scope::Jobs | Scope::Permissions | Scope::Restore | Scope::Form | Scope::Context => {
                     self.session == SessionKind::Replay
                 }
-                Scope::Anywhere | Scope::Transcript | Scope::Side | Scope::Overlay | Scope::Tree | Scope::Diff => false,
+                Scope::Compaction
+                | Scope::Anywhere
+                | Scope::Transcript
+                | Scope::Side
+                | Scope::Overlay
+                | Scope::Tree
+                | Scope::Diff => false,
             };
             if is_elsewhere && !self.names {
                 continue;

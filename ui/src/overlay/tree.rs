@@ -168,6 +168,8 @@ impl TreeView {
             | Notification::Diffs { .. }
             | Notification::Jobs(_)
             | Notification::Rules { .. }
+            | Notification::SummaryDelta(_)
+            | Notification::Context { .. }
             | Notification::CallEnded(_)
             | Notification::TurnEnded => {}
         }

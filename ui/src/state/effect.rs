@@ -81,6 +81,7 @@ impl Effect {
             Overlay::Always(_)
             | Overlay::Approval(_)
             | Overlay::Compaction(_)
+            | Overlay::Context(_)
             | Overlay::Form(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)

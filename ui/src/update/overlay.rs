@@ -1,6 +1,6 @@
 //! Carries out the requests of overlays.
 
-use super::{approval, perform, run_slash, travel};
+use super::{approval, context, perform, run_slash, travel};
 use crate::overlay::Request;
 use crate::state::{Effect, Focus, State};
 use crate::transcript::viewport::CellRow;
@@ -23,6 +23,10 @@ pub(super) fn fulfil(state: &mut State, request: Request) -> Vec<Effect> {
             state.focus = Focus::Transcript;
             state.reading.cell = Some(cell);
             state.viewport.stand_at(CellRow { cell, row: 0 }, &state.transcript);
+            Vec::new()
+        }
+        Request::ShowEntry(seq) => {
+            context::show_entry(state, seq);
             Vec::new()
         }
         Request::MoveHead(pending) => travel::preview_move(state, pending),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use pixir_core::Fact;
 
+use super::context;
 use crate::input::action::{Action, Scope, SessionKind};
 use crate::input::keymap::Keymap;
 use crate::overlay::Overlay;
@@ -208,6 +209,9 @@ pub(super) fn open(state: &mut State) -> Vec<Effect> {
     let changed = matches!(state.transcript.cell(cell), Some(Cell::Tool(it)) if it.result().is_some_and(|r| !r.changes.is_empty()));
     if changed {
         return state.open(Overlay::Diff(DiffView::default()));
+    }
+    if let Some(opened) = context::open_compaction(state, cell) {
+        return opened;
     }
     state.viewport.stay(&state.transcript);
     state.transcript.set_fold(cell, Some(Fold::Full));

@@ -9,6 +9,7 @@ use ratatui::text::{Line, Span};
 
 use crate::input::action::Action;
 use crate::overlay::Overlay;
+pub(crate) use crate::render::amount::short;
 use crate::render::text::{fit, visible, width};
 use crate::state::{Focus, PendingConfirm, Retry, RetryLimit, State};
 use crate::terminal::canvas::Canvas;
@@ -241,12 +242,4 @@ pub(crate) fn usage_text(state: &State) -> String {
         parts.push(cost);
     }
     parts.join(" · ")
-}
-
-pub(crate) fn short(n: u64) -> String {
-    match n {
-        0..1_000 => n.to_string(),
-        1_000..1_000_000 => format!("{:.1}k", n as f64 / 1e3).replace(".0k", "k"),
-        _ => format!("{:.1}M", n as f64 / 1e6).replace(".0M", "M"),
-    }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::summary::{self, Made};
-use crate::context::title::words;
 pub(super) use crate::context::title::start;
+use crate::context::title::words;
 use crate::conversation::history::{History, is_request};
 use crate::protocol::call_info::CallKind;
 use crate::protocol::event::{Entry, Fact, HistoryCompaction, Notes, StepStatus, ToolResult, TurnDigest};

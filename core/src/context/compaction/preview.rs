@@ -77,7 +77,8 @@ impl Plan {
         if compaction.window.is_none() || needed < window {
             return Ok(());
         }
-        let message = format!("what is kept does not fit: it needs about {needed} of the {window} tokens of the window");
+        let message =
+            format!("what is kept does not fit: it needs about {needed} of the {window} tokens of the window");
         Err(Error::new(Code::ContextOverflow, message, "move more entries to the summary, or drop them")
             .with("tokens", needed)
             .with("window", window))
