@@ -14,6 +14,7 @@ const NOTES: &str =
 
 /// A conversation whose older part is long, and a terminal in it.
 fn in_a_long_talk(shell: &Shell, server: &Server, columns: u16, rows: u16) -> Terminal {
+    shell.configure("[models.\"custom/m\"]\nwindow = 65536\n");
     let flags = server.flags(Dialect::Chat);
     run(shell, server, Dialect::Chat, &["--headless", "--json", "first request: the colour is turquoise"]);
     for prompt in ["second request", "third request"] {
@@ -138,7 +139,7 @@ fn escape_stops_the_model_and_leaves_me_with_the_summary_of_pixir() {
     terminal.wait_for("Rename");
     terminal.send("\x1b");
     terminal.wait_for("you stopped the model");
-    terminal.wait_for("made by pixir from the session log");
+    terminal.wait_for("Notes on the earlier conversation");
     gate.open();
     terminal.send("\x1b");
     terminal.wait_that("it is closed", |screen| !screen.contains("you stopped the model"));
@@ -174,9 +175,7 @@ fn the_context_lists_what_the_next_request_has_and_i_drop_the_largest_part() {
     terminal.send("/context\r");
     terminal.wait_for("system prompt");
     let mut args = server.flags(Dialect::Chat);
-    args.extend(
-        ["--config", "models.\"custom/m\".window=65536", "inspect", "last", "--ledger", "--json"].map(str::to_owned),
-    );
+    args.extend(["inspect", "last", "--ledger", "--json"].map(str::to_owned));
     let ledger = shell.run(args).document();
     let tokens = ledger["tokens"].as_u64().expect("a number");
     let screen = terminal.screen();
@@ -204,5 +203,5 @@ fn the_context_lists_what_the_next_request_has_and_i_drop_the_largest_part() {
 
 /// As the screen shortens a number.
 fn short(n: u64) -> String {
-    format!("{:.1}k", n as f64 / 1e3).replace(".0k", "k")
+    if n < 1_000 { n.to_string() } else { format!("{:.1}k", n as f64 / 1e3).replace(".0k", "k") }
 }
