@@ -111,7 +111,9 @@ fn i_watch_the_summary_being_written_edit_it_move_entries_and_the_model_reads_ex
     assert_eq!((count(&screen, "Kept word for word"), count(&screen, "Dropped")), (Some(5), Some(1)), "{screen}");
     terminal.send(" e\x1b");
     terminal.wait_that("it is closed", |screen| !screen.contains("To undo it"));
-    terminal.send("\x1b\x04");
+    terminal.send("\x1b");
+    terminal.wait_for("/ commands");
+    terminal.send("\x04");
     terminal.end().assert_sane();
 }
 
