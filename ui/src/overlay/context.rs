@@ -225,7 +225,7 @@ impl ContextView {
                 None => String::new(),
             };
             let right = format!(" {:>4} {:>6} {:>5}", age, short(part.tokens), share(part.tokens, report.tokens));
-            let kind = format!("{:<14}", part.kind.name());
+            let kind = format!("{:<15}", part.kind.name());
             let room = usize::from(area.width).saturating_sub(2 + width(&kind) + width(&right) + bars + 1);
             let images = match part.images {
                 0 => String::new(),
