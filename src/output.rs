@@ -173,6 +173,7 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         | Code::NotRegularFile
         | Code::WriteFailed
         | Code::FileChanged
+        | Code::PreviewStale
         | Code::CommandFailed
         | Code::SandboxFailed
         | Code::OrphanToolCall

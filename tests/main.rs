@@ -27,6 +27,7 @@ mod stories {
 
     // The model.
     mod context_files; // AGENTS.md, what it imports, `pixir init`
+    mod compaction_view; // what a compaction shows before it is applied
     mod compaction; // on demand, at the threshold, after a refusal
     mod dialects; // one task through three dialects
     mod host; // a program drives a Session by lines

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pixir_core::diff::{ChangedFile, Changes};
 use pixir_core::changes::FileDiff;
-use pixir_core::event::{JobState, RestorePreview};
+use pixir_core::event::{ContextReport, JobState, RestorePreview};
 use pixir_core::history::History;
 use pixir_core::input::RestoreOptions;
 use pixir_core::provider::Offered;
@@ -33,6 +33,7 @@ pub(crate) mod always; // the rule that "always" saves
 pub(crate) mod approval; // the full preview of a call
 pub(crate) mod compaction; // the preview of a summary
 pub(crate) mod connect; // a key, a local server, a sign-in
+pub(crate) mod context; // what fills the model's window
 pub(crate) mod diff; // changed files, reviewed hunk by hunk
 pub(crate) mod form; // questions of the model
 pub(crate) mod help; // keys and commands
@@ -58,6 +59,7 @@ use always::AlwaysView;
 use approval::ApprovalView;
 use compaction::CompactionView;
 use connect::{ConnectView, News, Order};
+use context::ContextView;
 use diff::{DiffView, Loaded, Review, Want};
 use form::FormView;
 use help::HelpView;
@@ -82,8 +84,9 @@ use trust::TrustView;
 pub(crate) enum Overlay {
     Always(AlwaysView),
     Approval(ApprovalView),
-    Compaction(CompactionView),
+    Compaction(Box<CompactionView>),
     Connect(ConnectView),
+    Context(ContextView),
     Diff(DiffView),
     Form(FormView),
     Help(HelpView),
@@ -166,6 +169,8 @@ pub(crate) enum Request {
     ShowCell(usize),
     /// Compare the files of two conversations.
     CompareFiles(Sides),
+    /// Show the cell of this entry.
+    ShowEntry(u64),
     /// Move the head, once the user has decided about the files.
     MoveHead(PendingMove),
     /// Move the head, and leave the files as they are.
@@ -259,6 +264,13 @@ pub(crate) enum Notification<'a> {
     Branches(&'a History),
     /// The files of two conversations, compared.
     Compared(&'a [FileDiff]),
+    /// More of the notes that a model writes for a summary, as JSON.
+    SummaryDelta(&'a str),
+    /// What fills the window of the next request.
+    Context {
+        report: &'a ContextReport,
+        history: &'a History,
+    },
     /// A call has its result, so it does not wait for an answer any more.
     CallEnded(&'a str),
     TurnEnded,
@@ -290,6 +302,7 @@ macro_rules! each {
             Overlay::Approval($it) => $call,
             Overlay::Compaction($it) => $call,
             Overlay::Connect($it) => $call,
+            Overlay::Context($it) => $call,
             Overlay::Diff($it) => $call,
             Overlay::Form($it) => $call,
             Overlay::Help($it) => $call,
@@ -319,6 +332,7 @@ impl Overlay {
             Overlay::Approval(_) => "Approval",
             Overlay::Compaction(_) => "Compact",
             Overlay::Connect(_) => "Connect a model",
+            Overlay::Context(_) => "Context",
             Overlay::Diff(_) => "Diff",
             Overlay::Form(_) => "Question of the model",
             Overlay::Help(_) => "Help",
@@ -344,6 +358,8 @@ impl Overlay {
         match self {
             Overlay::Always(_) => &[Scope::Rule, Scope::Overlay],
             Overlay::Approval(_) => &[Scope::ApprovalFocus, Scope::Overlay],
+            Overlay::Compaction(_) => &[Scope::Compaction, Scope::Overlay],
+            Overlay::Context(_) => &[Scope::Context, Scope::Overlay],
             Overlay::Diff(_) => &[Scope::Diff, Scope::Overlay],
             Overlay::Form(_) => &[Scope::Form, Scope::Overlay],
             Overlay::Help(_) => &[Scope::Help, Scope::Overlay],
@@ -355,8 +371,7 @@ impl Overlay {
             Overlay::Sessions(_) => &[Scope::Sessions, Scope::Overlay],
             Overlay::Settings(_) | Overlay::Themes(_) => &[Scope::Saving, Scope::Overlay],
             Overlay::Tree(_) => &[Scope::Tree, Scope::Overlay],
-            Overlay::Compaction(_)
-            | Overlay::Connect(_)
+            Overlay::Connect(_)
             | Overlay::Outline(_)
             | Overlay::Palette(_)
             | Overlay::Picker(_)
@@ -379,10 +394,11 @@ impl Overlay {
             Overlay::Connect(it) => it.is_typing(),
             Overlay::Sessions(it) => it.is_typing(),
             Overlay::Settings(it) => it.is_typing(),
+            Overlay::Compaction(it) => it.is_typing(),
             Overlay::Tree(it) => it.is_typing(),
             Overlay::Diff(it) => it.is_typing(),
             Overlay::Approval(_)
-            | Overlay::Compaction(_)
+            | Overlay::Context(_)
             | Overlay::Jobs(_)
             | Overlay::Outline(_)
             | Overlay::Permissions(_)
@@ -398,6 +414,7 @@ impl Overlay {
         match self {
             Overlay::Always(it) => it.key(key),
             Overlay::Connect(it) => it.key(key),
+            Overlay::Compaction(it) => it.key(key),
             Overlay::Form(it) => it.key(key),
             Overlay::Help(it) => it.key(key),
             Overlay::Log(it) => it.key(key),
@@ -410,7 +427,7 @@ impl Overlay {
             Overlay::Tree(it) => it.key(key),
             Overlay::Diff(it) => it.key(key),
             Overlay::Approval(_)
-            | Overlay::Compaction(_)
+            | Overlay::Context(_)
             | Overlay::Jobs(_)
             | Overlay::Outline(_)
             | Overlay::Permissions(_)
@@ -438,6 +455,8 @@ impl Overlay {
     pub(crate) fn notify(&mut self, notification: Notification<'_>) {
         match self {
             Overlay::Connect(it) => it.notify(notification),
+            Overlay::Compaction(it) => it.notify(notification),
+            Overlay::Context(it) => it.notify(notification),
             Overlay::Diff(it) => it.notify(notification),
             Overlay::Jobs(it) => it.notify(notification),
             Overlay::Models(it) => it.notify(notification),
@@ -450,7 +469,6 @@ impl Overlay {
             Overlay::Tree(it) => it.notify(notification),
             Overlay::Always(_)
             | Overlay::Approval(_)
-            | Overlay::Compaction(_)
             | Overlay::Form(_)
             | Overlay::Help(_)
             | Overlay::Outline(_)
@@ -469,6 +487,7 @@ impl Overlay {
             Overlay::Form(it) => Some(it.call_id()),
             Overlay::Compaction(_)
             | Overlay::Connect(_)
+            | Overlay::Context(_)
             | Overlay::Diff(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
@@ -501,13 +520,14 @@ impl Overlay {
     pub(crate) fn paste(&mut self, text: &str) {
         match self {
             Overlay::Form(it) => it.paste(text),
+            Overlay::Compaction(it) => it.paste(text),
             Overlay::Connect(it) => it.paste(text),
             Overlay::Diff(it) => it.paste(text),
             Overlay::Settings(it) => it.paste(text),
             Overlay::Tree(it) => it.paste(text),
             Overlay::Always(_)
             | Overlay::Approval(_)
-            | Overlay::Compaction(_)
+            | Overlay::Context(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
             | Overlay::Log(_)
@@ -536,6 +556,7 @@ impl Overlay {
     /// The request when the user leaves the overlay without choosing.
     pub(crate) fn leave(self) -> Option<Request> {
         match self {
+            Overlay::Compaction(it) => it.leave(),
             Overlay::Form(form) => Some(form.leave()),
             Overlay::Connect(_) => Some(Request::Connect(Order::Cancel)),
             Overlay::Themes(it) => Some(it.leave()),
@@ -545,6 +566,8 @@ impl Overlay {
             Overlay::Always(_)
             | Overlay::Approval(_)
             | Overlay::Compaction(_)
+            | Overlay::Context(_)
+            | Overlay::Diff(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
             | Overlay::Log(_)
@@ -564,10 +587,12 @@ impl Overlay {
     /// first.
     pub(crate) fn is_guarded(&self) -> bool {
         match self {
-            Overlay::Always(_) | Overlay::Compaction(_) | Overlay::Restore(_) | Overlay::Trust(_) => true,
+            Overlay::Always(_) | Overlay::Restore(_) | Overlay::Trust(_) => true,
+            Overlay::Compaction(it) => it.is_guarded(),
             Overlay::Form(form) => form.is_guarded(),
             Overlay::Approval(_)
             | Overlay::Connect(_)
+            | Overlay::Context(_)
             | Overlay::Diff(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
@@ -641,6 +666,11 @@ pub(crate) struct Page {
 impl Page {
     pub(crate) fn scroll(&mut self, by: isize) {
         self.top = self.top.saturating_add_signed(by).min(self.max_top);
+    }
+
+    /// The text has changed; the place in it stays.
+    pub(crate) fn forget(&mut self) {
+        self.text = LineCache::default();
     }
 
     /// The last line is on the screen.

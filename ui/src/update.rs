@@ -16,10 +16,11 @@ use crate::terminal::key::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseB
 use crate::transcript::Direction;
 
 mod approval; // decisions about a call
-pub(crate) mod configure; // settings that are changed in place
-pub(crate) mod connect; // a model that is connected while pixir runs
 pub(crate) mod arguments; // completions of an argument
 mod commands; // slash commands about the Session as a whole
+pub(crate) mod configure; // settings that are changed in place
+pub(crate) mod connect; // a model that is connected while pixir runs
+mod context; // what fills the context, and compactions
 pub(crate) mod events; // Events of the Session, and results of background tasks
 pub(crate) mod offers; // slash commands of templates and skills
 mod overlay; // requests of overlays

@@ -48,6 +48,10 @@ pub(crate) enum Scope {
     Saving,
     /// The models.
     Models,
+    /// A compaction.
+    Compaction,
+    /// What fills the context.
+    Context,
 }
 
 impl Scope {
@@ -74,6 +78,8 @@ impl Scope {
             Scope::Diff => "diff",
             Scope::Saving => "settings",
             Scope::Models => "models",
+            Scope::Compaction => "compaction",
+            Scope::Context => "context",
         }
     }
 
@@ -100,11 +106,13 @@ impl Scope {
             Scope::Diff => "In the diff",
             Scope::Saving => "In the settings, the models and the themes",
             Scope::Models => "In the models",
+            Scope::Compaction => "In a compaction",
+            Scope::Context => "In the context",
         }
     }
 
     /// Every scope, in the order of the help.
-    pub(crate) const ALL: [Scope; 20] = [
+    pub(crate) const ALL: [Scope; 22] = [
         Scope::Composer,
         Scope::Anywhere,
         Scope::Approval,
@@ -115,6 +123,8 @@ impl Scope {
         Scope::Overlay,
         Scope::Tree,
         Scope::Diff,
+        Scope::Compaction,
+        Scope::Context,
         Scope::Jobs,
         Scope::Log,
         Scope::Help,
@@ -270,8 +280,8 @@ macro_rules! actions {
 }
 
 use Scope::{
-    Approval, ApprovalFocus, Composer, Diff, Form, Help, Jobs, Log, Models, Overlay, Permissions, Replay, Restore,
-    Rule, Saving, Sessions, Side, Transcript, Tree,
+    Approval, ApprovalFocus, Compaction, Composer, Context, Diff, Form, Help, Jobs, Log, Models, Overlay, Permissions,
+    Replay, Restore, Rule, Saving, Sessions, Side, Transcript, Tree,
 };
 
 #[rustfmt::skip]
@@ -443,6 +453,15 @@ actions! {
     MoreEffort: ("effort-more", &["right"], "more effort").at(Models);
     LessEffort: ("effort-less", &["left"], "less effort").at(Models);
     ConnectHere: ("model-connect", &["alt+c"], "connect another model").at(Models);
+    MoveSegment: ("compact-move", &["space"], "move the entry: kept, summed up, dropped").at(Compaction);
+    EditSummary: ("compact-edit", &["e"], "edit the summary; Esc leaves the field").at(Compaction);
+    RewriteSummary: ("compact-rewrite", &["r"], "let the model write the summary again").at(Compaction);
+    SwitchPane: ("compact-pane", &["tab"], "lists or summary").at(Compaction);
+    PinPart: ("context-pin", &["p"], "pin this part, or unpin it").at(Context);
+    DropPart: ("context-drop", &["d"], "drop this part from requests, or send it again").at(Context);
+    SortContext: ("context-sort", &["s"], "sort by place or by size").at(Context);
+    ScrollPreview: ("context-scroll", &["l", "right"], "scroll the text of this part").at(Context);
+    ScrollPreviewBack: ("context-scroll-back", &["h", "left"], "scroll it back").at(Context);
 
     // Overlays: one line each.
     OpenHelp: ("help", &["f1"], "keys and commands (? on an empty line)").slash("help", "[command]", "opens the help").takes(Argument::Command);
@@ -451,6 +470,7 @@ actions! {
     OpenOutline: ("outline", &[], "the conversation, turn by turn").slash("outline", "", "moves the viewport");
     OpenTree: ("tree", &["ctrl+t"], "turns and branches: go back, edit, fork").slash("tree", "", "MoveHead{to_seq}, Fork{seq}, Label{seq} or Pin{seq}");
     OpenDiff: ("diff", &["alt+d"], "what a call, a turn or the session changed; review, revert, comment").slash("diff", "", "RevertHunk{path, seen, edit}, KeepHunk{path, hunk} or Steer");
+    OpenContext: ("context", &[], "what fills the model's window: pin, drop, go there").live().slash("context", "", "ShowContext, then Pin{seq} or Drop{seq}");
     OpenJobs: ("jobs", &[], "background jobs; x stops one").live().slash("jobs", "", "StopJob{job}");
     OpenPermissions: ("permissions", &[], "mode, sandbox, rules and the last decisions; x revokes a rule").live().slash("permissions", "", "ListRules, RevokeRule{id}");
     TrustWorkspace: ("trust", &[], "what this workspace brings along, and whether you trust it").live().slash("trust", "[revoke]", "ShowTrust, AnswerTrust{answer, seen}").takes(Argument::Words(&["revoke"]));
@@ -475,7 +495,7 @@ actions! {
     PinTurn: ("pin", &[], "keep the last turn word for word in compactions, or no longer").live().slash("pin", "", "Pin{seq, pinned}");
     UndoTurn: ("undo", &[], "undo the file changes of a turn; previewed first").idle().slash("undo", "[turn]", "Undo{dry_run}, then Undo{}").takes(Argument::Turn);
     RedoTurn: ("redo", &[], "redo what was last undone; previewed first").idle().slash("redo", "", "Redo{dry_run}, then Redo{}");
-    CompactHistory: ("compact", &[], "replace older history by a summary; previewed first").idle().slash("compact", "[instructions]", "Compact{dry_run}, then Compact{}");
+    CompactHistory: ("compact", &[], "replace older history by a summary; previewed first").idle().slash("compact", "[instructions]", "Compact{dry_run, draft}, then Compact{seen, summary, keep, drop}");
     InitInstructions: ("init", &[], "the model writes AGENTS.md from a sketch of this repository").idle().slash("init", "", "Init");
     ActivateSkill: ("skill", &[], "add a SKILL.md to the conversation").idle().slash("skill", "[name] [task]", "ActivateSkill{name, args}").takes(Argument::Skill);
     AttachFile: ("attach", &[], "attach an image, or mention a file").live().slash("attach", "<file>", "adds it to your next Prompt{}").takes(Argument::File);

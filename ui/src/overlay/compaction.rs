@@ -1,65 +1,312 @@
-//! The preview of a compaction: the summary that would replace older history.
+//! A compaction before it is applied: what stays, what is summed up, what goes, and the summary. A recorded one is shown in
+//! the same view, which then changes nothing.
+
+use std::collections::BTreeMap;
 
 use pixir_core::Input;
-use pixir_core::event::HistoryCompaction;
-use ratatui::layout::Rect;
-use ratatui::text::{Line, Span};
+use pixir_core::event::{CompactionPreview, Draft, List, Segment};
+use pixir_core::input::CompactOptions;
+use tui_textarea::{CursorMove, CursorRenderMode, TextArea, WrapMode};
 
-use super::{Outcome, Page, Paint, dialog, panel};
+use super::{Notification, Outcome, Page, Request};
 use crate::input::action::Action;
-use crate::render::context::RenderContext;
-use crate::render::markdown;
-use crate::render::text::{lines_of, wrap_lines};
-use crate::terminal::canvas::Canvas;
+use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 
-#[derive(Debug)]
-pub(crate) struct CompactionView {
-    preview: HistoryCompaction,
-    instructions: Option<String>,
-    page: Page,
+mod draw; // bar, lists, summary
+mod notes; // what a model has written so far
+
+/// The lists, in the order of the screen.
+const LISTS: [List; 3] = [List::Kept, List::SummedUp, List::Dropped];
+
+/// Whether the view decides about a compaction, or shows one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Decide,
+    Show,
 }
 
-impl CompactionView {
-    pub(crate) fn new(preview: HistoryCompaction, instructions: Option<String>) -> CompactionView {
-        CompactionView { preview, instructions, page: Page::default() }
+/// The half of the view that the keys move in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pane {
+    Lists,
+    Summary,
+}
+
+pub(crate) struct CompactionView {
+    preview: CompactionPreview,
+    purpose: Purpose,
+    instructions: Option<String>,
+    /// Entries that the user moved.
+    moves: BTreeMap<u64, List>,
+    /// The user moved something since the model began to write.
+    is_outdated: bool,
+    /// The segment with the cursor, in the order of the conversation.
+    chosen: usize,
+    /// The first row of the lists on the screen.
+    top: usize,
+    pane: Pane,
+    page: Page,
+    /// The part of the summary that the user can edit, as it is now.
+    body: String,
+    is_edited: bool,
+    field: Option<TextArea<'static>>,
+    /// The JSON of the notes that the model is writing.
+    written: String,
+}
+
+impl std::fmt::Debug for CompactionView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CompactionView").field("moves", &self.moves).field("body", &self.body).finish_non_exhaustive()
     }
 }
 
 impl CompactionView {
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
-        match action {
-            Action::Choose => {
-                Outcome::close_and_send(Input::Compact { instructions: self.instructions.clone(), dry_run: false })
+    /// A preview that the user decides about.
+    pub(crate) fn new(preview: CompactionPreview, instructions: Option<String>) -> CompactionView {
+        CompactionView::made(preview, Purpose::Decide, instructions)
+    }
+
+    /// A compaction that was recorded.
+    pub(crate) fn recorded(preview: CompactionPreview) -> CompactionView {
+        CompactionView::made(preview, Purpose::Show, None)
+    }
+
+    fn made(preview: CompactionPreview, purpose: Purpose, instructions: Option<String>) -> CompactionView {
+        let mut view = CompactionView {
+            body: preview.body().trim().to_owned(),
+            preview,
+            purpose,
+            instructions,
+            moves: BTreeMap::new(),
+            is_outdated: false,
+            chosen: 0,
+            top: 0,
+            pane: Pane::Lists,
+            page: Page::default(),
+            is_edited: false,
+            field: None,
+            written: String::new(),
+        };
+        view.chosen = view.order().first().copied().unwrap_or(0);
+        view
+    }
+
+    /// The model has written the summary, or cannot. What the user moved or edited meanwhile stays.
+    pub(crate) fn replace(&mut self, preview: CompactionPreview) {
+        if !self.is_edited {
+            self.body = preview.body().trim().to_owned();
+        }
+        self.written.clear();
+        self.is_outdated &= preview.draft != Draft::Writing;
+        self.preview = preview;
+        self.page = Page::default();
+    }
+
+    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
+        match notification {
+            Notification::SummaryDelta(text) if self.preview.draft == Draft::Writing => {
+                self.written.push_str(text);
+                self.page.forget();
             }
-            Action::CloseOverlay => Outcome::Close,
-            _ => {
-                self.page.act(action);
-                Outcome::Stay
-            }
+            _ => {}
         }
     }
 
-    pub(crate) fn scroll(&mut self, by: isize) {
-        self.page.scroll(by);
+    pub(crate) fn is_typing(&self) -> bool {
+        self.field.is_some()
     }
 
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
-        let Paint { theme, highlighter, .. } = paint;
-        let title =
-            format!("Compact: {} → {} tokens (estimated)", self.preview.tokens_before, self.preview.tokens_after);
-        let keys = paint.hints(&[(Action::Choose, "apply"), (Action::CloseOverlay, "cancel")]);
-        let inner = panel(canvas, dialog(area, 100, 60), &title, &keys, theme);
-        let preview = &self.preview;
-        let text = format!(
-            "{} entries leave the model's context; the newest part of the conversation stays. Nothing is deleted: /tree goes back to before the compaction. Where a model is connected, it writes the summary when you apply this; else, or if it fails, this one is used:",
-            preview.entries_dropped
-        );
-        self.page.draw(canvas, inner, paint, |columns| {
-            let mut lines = wrap_lines(&[Span::styled(text, theme.dim())], columns, &[], &[]);
-            lines.push(Line::default());
-            let context = RenderContext::new(theme, highlighter, columns);
-            lines.extend(lines_of(markdown::rows(&preview.summary, &context)));
-            lines
-        });
+    /// Enter applies it.
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.purpose == Purpose::Decide
+    }
+
+    fn is_writing(&self) -> bool {
+        self.preview.draft == Draft::Writing
+    }
+
+    fn list_of(&self, segment: &Segment) -> List {
+        segment.seq.and_then(|seq| self.moves.get(&seq)).copied().unwrap_or(segment.list)
+    }
+
+    /// The segments in the order of the screen: list by list.
+    fn order(&self) -> Vec<usize> {
+        let of = |list: List| {
+            let segments = self.preview.segments.iter().enumerate();
+            segments.filter(move |(_, it)| self.list_of(it) == list).map(|(at, _)| at)
+        };
+        LISTS.into_iter().flat_map(of).collect()
+    }
+
+    /// Tokens of the next request as it is, and after the compaction.
+    fn tokens(&self) -> (u64, u64) {
+        let fixed = self.preview.fixed_tokens;
+        let mut after = self.preview.compaction.tokens_after;
+        for segment in &self.preview.segments {
+            match (segment.list == List::Kept, self.list_of(segment) == List::Kept) {
+                (false, true) => after += segment.tokens,
+                (true, false) => after = after.saturating_sub(segment.tokens),
+                (_, _) => {}
+            }
+        }
+        let summary = self.preview.body().len() as u64 / 4;
+        after = (after + self.body.len() as u64 / 4).saturating_sub(summary);
+        (fixed + self.preview.compaction.tokens_before, fixed + after)
+    }
+
+    fn fits(&self) -> bool {
+        self.preview.compaction.window.is_none_or(|window| self.tokens().1 < window)
+    }
+
+    /// The moves, and what the user saw.
+    fn options(&self) -> CompactOptions {
+        let of = |list: List| self.moves.iter().filter(move |(_, to)| **to == list).map(|(seq, _)| *seq).collect();
+        CompactOptions {
+            seen: Some(self.preview.token.clone()),
+            keep: of(List::Kept),
+            sum_up: of(List::SummedUp),
+            drop: of(List::Dropped),
+            ..CompactOptions::default()
+        }
+    }
+
+    fn input(&self, dry_run: bool, options: CompactOptions) -> Input {
+        Input::Compact { instructions: self.instructions.clone(), dry_run, options }
+    }
+
+    fn apply(&self) -> Outcome {
+        if self.is_writing() || !self.fits() {
+            return Outcome::Stay;
+        }
+        let options = CompactOptions { summary: Some(self.body.clone()), ..self.options() };
+        Outcome::close_and_send(self.input(false, options))
+    }
+
+    /// Moves the chosen entry to the next list.
+    fn move_chosen(&mut self) {
+        let Some(segment) = self.preview.segments.get(self.chosen).filter(|it| !it.fixed) else { return };
+        let Some(seq) = segment.seq else { return };
+        let next = match self.list_of(segment) {
+            List::Kept => List::SummedUp,
+            List::SummedUp => List::Dropped,
+            List::Dropped => List::Kept,
+        };
+        if next == segment.list {
+            self.moves.remove(&seq);
+        } else {
+            self.moves.insert(seq, next);
+        }
+        self.is_outdated = matches!(self.preview.draft, Draft::Writing | Draft::Written);
+    }
+
+    fn edit(&mut self) {
+        if self.is_writing() {
+            return;
+        }
+        let mut field = TextArea::from(self.body.lines());
+        field.set_cursor_line_style(ratatui::style::Style::default());
+        field.set_cursor_render_mode(CursorRenderMode::Hidden);
+        field.set_wrap_mode(WrapMode::WordOrGlyph);
+        self.field = Some(field);
+        self.pane = Pane::Summary;
+    }
+
+    fn stop_editing(&mut self) {
+        let Some(field) = self.field.take() else { return };
+        let text = field.lines().join("\n");
+        if text.trim() != self.body.trim() {
+            self.body = text;
+            self.is_edited = true;
+        }
+        self.page = Page::default();
+    }
+
+    /// Everything that is typed belongs to the field; Esc leaves it.
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
+        let field = self.field.as_mut()?;
+        let held = key.modifiers;
+        let control = held == KeyModifiers::CONTROL;
+        match key.code {
+            KeyCode::Esc => self.stop_editing(),
+            KeyCode::Enter => field.insert_newline(),
+            KeyCode::Char(c) if held.is_typing() => field.insert_char(c),
+            KeyCode::Char('z' | '7' | '_' | '-') if control => drop(field.undo()),
+            KeyCode::Char('w') if control => drop(field.delete_word()),
+            KeyCode::Char('k') if control => drop(field.delete_line_by_end()),
+            KeyCode::Char('u') if control => drop(field.delete_line_by_head()),
+            KeyCode::Char('a') if control => field.move_cursor(CursorMove::Head),
+            KeyCode::Char('e') if control => field.move_cursor(CursorMove::End),
+            KeyCode::Backspace if control || held == KeyModifiers::ALT => drop(field.delete_word()),
+            KeyCode::Backspace => drop(field.delete_char()),
+            KeyCode::Delete => drop(field.delete_next_char()),
+            KeyCode::Left if control => field.move_cursor(CursorMove::WordBack),
+            KeyCode::Right if control => field.move_cursor(CursorMove::WordForward),
+            KeyCode::Left => field.move_cursor(CursorMove::Back),
+            KeyCode::Right => field.move_cursor(CursorMove::Forward),
+            KeyCode::Up => field.move_cursor(CursorMove::Up),
+            KeyCode::Down => field.move_cursor(CursorMove::Down),
+            KeyCode::Home if control => field.move_cursor(CursorMove::Top),
+            KeyCode::End if control => field.move_cursor(CursorMove::Bottom),
+            KeyCode::Home => field.move_cursor(CursorMove::Head),
+            KeyCode::End => field.move_cursor(CursorMove::End),
+            _ => {}
+        }
+        Some(Outcome::Stay)
+    }
+
+    pub(crate) fn paste(&mut self, text: &str) {
+        if let Some(field) = &mut self.field {
+            field.insert_str(text);
+        }
+    }
+
+    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+        let decides = self.purpose == Purpose::Decide;
+        match action {
+            Action::Choose if decides => return self.apply(),
+            Action::Choose => return Outcome::Close,
+            // The model stops, and pixir's summary is shown; the next Esc closes.
+            Action::CloseOverlay if self.is_writing() => return Outcome::send(Input::Interrupt),
+            Action::CloseOverlay => return Outcome::Close,
+            Action::MoveSegment if decides => self.move_chosen(),
+            Action::EditSummary if decides => self.edit(),
+            Action::RewriteSummary if decides && !self.is_writing() => {
+                self.is_edited = false;
+                let options = CompactOptions { draft: true, ..self.options() };
+                return Outcome::send(self.input(true, options));
+            }
+            Action::SwitchPane => {
+                self.pane = if self.pane == Pane::Lists { Pane::Summary } else { Pane::Lists };
+            }
+            _ if self.pane == Pane::Summary => self.page.act(action),
+            Action::OverlayUp => self.step(-1),
+            Action::OverlayDown => self.step(1),
+            Action::OverlayPageUp => self.step(-10),
+            Action::OverlayPageDown => self.step(10),
+            Action::OverlayStart => self.step(isize::MIN),
+            Action::OverlayEnd => self.step(isize::MAX),
+            _ => {}
+        }
+        Outcome::Stay
+    }
+
+    fn step(&mut self, by: isize) {
+        let order = self.order();
+        let at = order.iter().position(|it| *it == self.chosen).unwrap_or(0);
+        let to = at.saturating_add_signed(by).min(order.len().saturating_sub(1));
+        self.chosen = order.get(to).copied().unwrap_or(0);
+    }
+
+    pub(crate) fn scroll(&mut self, by: isize) {
+        match (&mut self.field, self.pane) {
+            (Some(field), _) => field.scroll((i16::try_from(by).unwrap_or(0), 0)),
+            (None, Pane::Lists) => self.step(by),
+            (None, Pane::Summary) => self.page.scroll(by),
+        }
+    }
+
+    /// The user closed it while the model was writing: nothing waits for the summary any more.
+    pub(crate) fn leave(self) -> Option<Request> {
+        self.is_writing().then(|| Request::Send(vec![Input::Interrupt]))
     }
 }

@@ -216,6 +216,8 @@ impl TreeView {
             | Notification::Log(_)
             | Notification::Checks(_)
             | Notification::Rules { .. }
+            | Notification::SummaryDelta(_)
+            | Notification::Context { .. }
             | Notification::CallEnded(_)
             | Notification::TurnEnded => {}
         }

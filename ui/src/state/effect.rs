@@ -127,6 +127,7 @@ impl Effect {
             | Overlay::Compaction(_)
             | Overlay::Connect(_)
             | Overlay::Diff(_)
+            | Overlay::Context(_)
             | Overlay::Form(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)

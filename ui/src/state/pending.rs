@@ -13,8 +13,8 @@ const DECISION_DELAY: Duration = Duration::from_millis(250);
 pub(crate) struct Pending {
     /// A move of the head, until the preview of its file changes has arrived and the user has confirmed it.
     pub(crate) head_move: Option<PendingMove>,
-    /// The instructions of `/compact`, until the user applies the preview.
-    pub(crate) compact_instructions: Option<String>,
+    /// The instructions of `/compact`, until its preview arrives.
+    pub(crate) compaction: Option<Option<String>>,
     /// A slash command that waits until templates and skills are read.
     pub(crate) slash: Option<String>,
     /// Comments on the diff that were not sent yet.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use pixir_core::event::{JobState, SessionId, Status};
+use pixir_core::event::{ContextReport, JobState, SessionId, Status};
 use pixir_core::store::Summary;
 use pixir_core::{Error, Tier};
 
@@ -35,6 +35,8 @@ pub(crate) struct SessionFacts {
     pub(crate) status: Status,
     pub(crate) queue: Queue,
     pub(crate) jobs: Vec<JobState>,
+    /// What fills the window of the next request, as the Session listed it last.
+    pub(crate) context: Option<Box<ContextReport>>,
     /// The model's window, in tokens.
     pub(crate) window: Option<u64>,
     /// Turns that have ended while the Session was on the screen.
@@ -59,6 +61,7 @@ impl SessionFacts {
             status: Status::Idle,
             queue: Queue::default(),
             jobs: Vec::new(),
+            context: None,
             window: None,
             turns_ended: 0,
         }
@@ -72,6 +75,7 @@ impl SessionFacts {
         self.status = Status::Idle;
         self.queue = Queue::default();
         self.jobs.clear();
+        self.context = None;
     }
 }
 

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::runs::ShownRun;
 use super::{Cell, Guess, Tool};
+use crate::render::figures::short;
 use crate::render::context::{Fold, RenderContext};
 use crate::render::split::Part;
 use crate::render::text::{Row, fit, plain, span_width, visible, width, wrap};
@@ -227,11 +228,13 @@ fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> 
         }
         Fact::HistoryCompaction(it) => {
             let author = it.model.as_deref().map_or_else(|| "from the log".to_owned(), |model| format!("by {model}"));
+            let edited = if it.edited { ", edited by you" } else { "" };
+            let (before, after) = (short(it.tokens_before), short(it.tokens_after));
+            let count = it.entries_dropped;
             let head = format!(
-                "compacted: {} → {} tokens, {} entries replaced by a summary {author}",
-                it.tokens_before, it.tokens_after, it.entries_dropped
+                "Compacted {before} → {after} tokens · {count} entries in a summary {author}{edited} · Enter opens it"
             );
-            let mut rows = vec![marked("◆ ", &head, theme.fg(theme.warning), context)];
+            let mut rows = vec![marked("▣ ", &head, theme.fg(theme.warning), context)];
             if in_full {
                 let notes = it.limitations.iter().map(|text| format!("{text}. ")).collect::<String>();
                 if !notes.is_empty() {

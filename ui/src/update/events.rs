@@ -10,12 +10,10 @@ use pixir_core::now::Now;
 use pixir_core::provider::Offered;
 use pixir_core::store::Summary;
 use pixir_core::text::human::next_attempt;
-use pixir_core::{Entry, Event, Fact, Live, Remedy, Skill};
+use pixir_core::{Code, Entry, Event, Fact, Live, Remedy, Skill};
 
-use super::read;
 use super::settings::open_session;
-use super::{review, travel};
-use crate::overlay::compaction::CompactionView;
+use super::{context, read, review, travel};
 use crate::overlay::form::{self, FormView, Keys};
 use crate::overlay::trust::TrustView;
 use crate::overlay::{Notification, Overlay};
@@ -88,7 +86,7 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
             rebuild(state);
             travel::on_head_moved(state);
             state.say("continuing from here; /tree shows the other branches");
-            return Vec::new();
+            return context::refresh(state);
         }
         Fact::PermissionDecision(it) => {
             state.drop_approvals(|waiting| waiting.approval.call_id == it.call_id);
@@ -142,6 +140,7 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
     if matches!(entry.fact, Fact::TurnEnded(_)) && state.replay.is_none() {
         effects.push(Effect::ReadBranch);
     }
+    effects.extend(context::after(state, &entry.fact));
     effects
 }
 
@@ -193,6 +192,7 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
         Live::ReasoningDelta { text } => state.transcript.stream_thinking(&text),
         Live::SummaryDelta { text } => {
             state.activity.summary_words += text.matches(char::is_whitespace).count();
+            notify(state, Notification::SummaryDelta(&text));
         }
         Live::ToolCallDelta { name, bytes, .. } => match &mut state.activity.writing_call {
             Some((of, all)) if *of == name => *all += bytes,
@@ -249,14 +249,17 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             state.transcript.say_retry(text);
         }
         Live::RestorePreviewed(preview) => return travel::on_preview(state, preview),
-        Live::CompactionPreviewed(preview) => {
-            let instructions = state.pending.compact_instructions.clone();
-            return state.open(Overlay::Compaction(CompactionView::new(*preview, instructions)));
-        }
+        Live::CompactionPreviewed(preview) => return context::on_preview(state, *preview),
+        Live::ContextListed(report) => context::on_listed(state, report),
         Live::SessionForked { session_id } => {
             let effects = open_session(state, &session_id);
             state.say("this is the fork; the original session is unchanged");
             return effects;
+        }
+        Live::Refused(Refusal { input, error }) if input == "compact" && error.code == Code::NothingToDo.name() => {
+            state.pending.compaction = None;
+            state.transcript.push(Cell::Notice(Severity::Info, error.message.into()));
+            state.viewport.follow();
         }
         Live::Refused(Refusal { error, input }) => {
             if input == "revert_hunk" {

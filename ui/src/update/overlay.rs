@@ -1,6 +1,6 @@
 //! Carries out the requests of overlays.
 
-use super::{approval, configure, perform, review, run_slash, travel};
+use super::{approval, configure, context, perform, review, run_slash, travel};
 use crate::overlay::Request;
 use crate::overlay::tree::Sides;
 use crate::state::{Effect, Focus, State};
@@ -46,6 +46,10 @@ pub(super) fn fulfil(state: &mut State, request: Request) -> Vec<Effect> {
         Request::CompareFiles(sides) => {
             let Sides { left, right } = sides;
             vec![Effect::LoadComparison { left, right }]
+        }
+        Request::ShowEntry(seq) => {
+            context::show_entry(state, seq);
+            Vec::new()
         }
         Request::MoveHead(pending) => travel::preview_move(state, pending),
         Request::MoveWithoutFiles => travel::move_head(state, None),

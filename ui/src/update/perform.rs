@@ -1,6 +1,6 @@
 //! Carries out each action.
 
-use super::{approval, commands, configure, connect, read, replay, review, send, settings, travel, write};
+use super::{approval, commands, configure, connect, context, read, replay, review, send, settings, travel, write};
 use crate::composer::Composer;
 use crate::input::action::Action;
 use crate::overlay::Overlay;
@@ -78,8 +78,14 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         Action::ShowCopyLabels => read::show_labels(state),
         Action::FoldCell => read::fold(state),
         Action::OpenCell => return read::open(state),
-        Action::NextSideTab => state.side.turn(1, &state.history),
-        Action::PreviousSideTab => state.side.turn(-1, &state.history),
+        Action::NextSideTab => {
+            state.side.turn(1, &state.history);
+            return context::refresh(state);
+        }
+        Action::PreviousSideTab => {
+            state.side.turn(-1, &state.history);
+            return context::refresh(state);
+        }
         Action::WidenSide => state.side.widen(4),
         Action::NarrowSide => state.side.widen(-4),
         Action::OpenSide => {
@@ -149,6 +155,15 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         | Action::LabelNode
         | Action::PinNode
         | Action::CycleSummary
+        | Action::MoveSegment
+        | Action::EditSummary
+        | Action::RewriteSummary
+        | Action::SwitchPane
+        | Action::PinPart
+        | Action::DropPart
+        | Action::SortContext
+        | Action::ScrollPreview
+        | Action::ScrollPreviewBack
         | Action::SwitchSource
         | Action::PreviousSource
         | Action::SinceEarlierPrompt
@@ -183,6 +198,7 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         Action::OpenOutline | Action::OutlineOfTranscript => return read::outline(state),
         Action::OpenTree => return travel::open_tree(state),
         Action::OpenDiff => return review::open(state, None, None),
+        Action::OpenContext => return context::open(state),
         Action::OpenJobs => return state.open(Overlay::Jobs(JobsView::new(&state.session.jobs))),
         Action::OpenPermissions => {
             let mut effects = state.open(Overlay::Permissions(PermissionsView::new(&state.history)));
@@ -214,7 +230,7 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         Action::ForkSession => return travel::fork(state),
         Action::UndoTurn => return travel::undo(state, args),
         Action::RedoTurn => return travel::redo(),
-        Action::CompactHistory => return settings::compact(state, args),
+        Action::CompactHistory => return context::compact(state, args),
         Action::InitInstructions => return vec![Effect::Send(Input::Init)],
         Action::ActivateSkill => return settings::skill(state, args),
         Action::ShowUsage => return commands::usage(state),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pixir_core::Fact;
 
-use super::{report, review};
+use super::{context, report, review};
 use crate::input::action::{Action, Scope, SessionKind, of_slash};
 use crate::input::keymap::Keymap;
 use crate::input::slash;
@@ -245,6 +245,9 @@ pub(super) fn open(state: &mut State) -> Vec<Effect> {
     let cell = chosen(state);
     if let Some(result) = review::result_of(state, cell) {
         return review::open(state, Some(result), None);
+    }
+    if let Some(opened) = context::open_compaction(state, cell) {
+        return opened;
     }
     state.viewport.stay(&state.transcript);
     let is_closed_run = state.transcript.usual_fold(cell, state.look.details) != state.look.details

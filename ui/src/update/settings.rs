@@ -129,11 +129,6 @@ pub(super) fn skill(state: &mut State, rest: &str) -> Vec<Effect> {
     vec![Effect::Send(Input::ActivateSkill { name: name.to_owned(), args: args.trim().to_owned(), attachments })]
 }
 
-pub(super) fn compact(state: &mut State, instructions: &str) -> Vec<Effect> {
-    state.pending.compact_instructions = Some(instructions.to_owned()).filter(|it| !it.is_empty());
-    vec![Effect::Send(Input::Compact { instructions: state.pending.compact_instructions.clone(), dry_run: true })]
-}
-
 pub(super) fn theme(name: &str) -> Vec<Effect> {
     vec![match name {
         "" => Effect::ListThemes,

@@ -8,6 +8,7 @@ use ratatui::text::{Line, Span};
 
 use super::gauge;
 use crate::overlay::diff::file_line;
+use crate::render::amount::{bar, filled, share};
 use crate::render::context::RenderContext;
 use crate::render::figures::short;
 use crate::render::text::{fit, lines_of};
@@ -100,20 +101,41 @@ fn tree_lines(state: &State, columns: usize, rows: Range<usize>) -> Vec<Line<'st
     }
 }
 
-/// The sources of the model's context, at an estimated four bytes a token.
+/// What fills the window, kind by kind, on the scale of the window. Until the Session has listed it, and in a replay, the
+/// Entries are estimated.
 fn context_lines(state: &State, columns: usize) -> Vec<Line<'static>> {
     let theme = &state.look.theme;
-    let sums = SOURCES.into_iter().zip(state.side.digest.context);
-    let all = state.side.digest.context.iter().sum::<usize>().max(1);
     let mut lines = Vec::new();
-    for (name, sum) in sums {
-        let tokens = short((sum / 4) as u64);
-        let bar = columns.saturating_sub(20);
-        let filled = (bar * sum).div_ceil(all).min(bar);
+    let rows: Vec<(&str, u64)> = match &state.session.context {
+        Some(report) => {
+            let mut sums: Vec<(&str, u64)> = Vec::new();
+            for part in &report.parts {
+                let name = part.kind.name();
+                match sums.iter_mut().find(|(known, _)| *known == name) {
+                    Some((_, sum)) => *sum += part.tokens,
+                    None => sums.push((name, part.tokens)),
+                }
+            }
+            let window = report.window.unwrap_or(report.tokens);
+            let mut head = vec![Span::styled(format!("{} of {}  ", short(report.tokens), short(window)), theme.bold())];
+            head.push(Span::styled(share(report.tokens, window), theme.dim()));
+            lines.push(Line::from(head));
+            lines.push(Line::from(bar(report.tokens, window, columns, theme).to_vec()));
+            lines.push(Line::default());
+            sums
+        }
+        None => {
+            let sums = SOURCES.into_iter().zip(state.side.digest.context);
+            sums.map(|(name, bytes)| (name, (bytes / 4) as u64)).collect()
+        }
+    };
+    let largest = rows.iter().map(|(_, tokens)| *tokens).max().unwrap_or(1);
+    for (name, tokens) in rows {
+        let cells = columns.saturating_sub(24);
         lines.push(Line::from(vec![
-            Span::styled(format!("{name:<9}"), theme.fg(theme.text)),
-            Span::styled(format!("{tokens:>7} "), theme.dim()),
-            Span::styled("▪".repeat(filled), theme.fg(theme.accent)),
+            Span::styled(format!("{name:<15}"), theme.fg(theme.text)),
+            Span::styled(format!("{:>7} ", short(tokens)), theme.dim()),
+            Span::styled("▪".repeat(filled(tokens, largest, cells)), theme.fg(theme.accent)),
         ]));
     }
     lines.push(Line::default());

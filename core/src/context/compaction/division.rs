@@ -139,6 +139,7 @@ fn refused(seq: u64, why: &str) -> Error {
 
 /// The lists as a recorded compaction made them.
 pub(super) fn assign(units: &mut [Unit], path: &[&Arc<Entry>], recorded: &HistoryCompaction) {
+    let request = path.iter().rposition(|entry| is_request(&entry.fact));
     for unit in units.iter_mut().filter(|unit| unit.segment.kind != PartKind::Thinking) {
         let has = |seqs: &[u64]| unit.at.iter().any(|at| seqs.contains(&path[*at].seq));
         let seq = path[unit.at[0]].seq;
@@ -147,6 +148,7 @@ pub(super) fn assign(units: &mut [Unit], path: &[&Arc<Entry>], recorded: &Histor
         unit.segment.list = match stays {
             true => List::Kept,
             false if has(&recorded.pinned) || has(&recorded.skills) => List::Kept,
+            false if request.is_some_and(|at| unit.at.contains(&at)) => List::Kept,
             false if has(&recorded.dropped) || is_told_again => List::Dropped,
             false => List::SummedUp,
         };

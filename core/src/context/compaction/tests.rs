@@ -214,3 +214,157 @@ fn moving_the_head_before_a_compaction_restores_the_request() {
     talk.add(crate::protocol::event::HeadMoved { to_seq: Some(head), reason: "rewind".into() });
     assert_eq!(talk.request(), before);
 }
+
+/// The numbers of the Entries that the next request has, as they are or by a note.
+fn sent(history: &History) -> BTreeSet<u64> {
+    history.items().iter().filter_map(|item| Some(item.entry()?.seq)).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 120, ..ProptestConfig::default() })]
+
+    /// Broken build: one that forgets a move at the next compaction, lets a pinned message go, keeps a call without its
+    /// result, or tells of another conversation after a resume.
+    #[test]
+    fn what_the_user_moves_is_where_the_user_moved_it(
+        turns in proptest::collection::vec((1_usize..300, 0_usize..4, 0_usize..1_500, 0_usize..500, 0_u8..12), 8..40),
+        moves in proptest::collection::vec((0_usize..60, 0_u8..3), 0..20),
+        drops in proptest::collection::vec(0_usize..60, 0..4),
+        rounds in 1_usize..4,
+    ) {
+        let room = Room { window: 65_536, fixed: 2_400, shrink: 4 };
+        let mut talk = Talk::new();
+        let mut pinned: Vec<String> = Vec::new();
+        for round in 0..rounds {
+            let mut asked = String::new();
+            for (n, (request, calls, output, answer, pin)) in turns.iter().enumerate() {
+                asked = format!("request {round}.{n}: {}", "please ".repeat(request / 7));
+                let seq = talk.ask(&asked);
+                if *pin == 0 && pinned.len() < 3 {
+                    talk.pin(seq);
+                    pinned.push(asked.clone());
+                }
+                (0..*calls).for_each(|_| talk.call(*output));
+                talk.answer(&format!("answer {round}.{n} {}", "done ".repeat(answer / 5)));
+            }
+            // The user drops some of it from the context first.
+            let path: Vec<u64> = talk.history.recent_path().map(|it| it.seq).collect();
+            for at in &drops {
+                let seq = path[at % path.len()];
+                let is_asked = matches!(&talk.history.entry(seq).expect("there").fact, Fact::UserMessage(_));
+                if !is_asked {
+                    talk.add(Label { seq, dropped: Some(true), ..Label::default() });
+                }
+            }
+            let Ok(first) = plan(&talk.history, Trigger::Manual, None, Some(room)) else { continue };
+            let preview = first.preview(&talk.history);
+            let movable: Vec<u64> = preview.segments.iter().filter(|it| !it.fixed).filter_map(|it| it.seq).collect();
+            let mut options = CompactOptions::default();
+            let mut wished = std::collections::BTreeMap::new();
+            for (at, list) in moves.iter().filter(|_| !movable.is_empty()) {
+                let seq = movable[at % movable.len()];
+                wished.insert(seq, [List::Kept, List::SummedUp, List::Dropped][usize::from(*list)]);
+            }
+            for (seq, list) in &wished {
+                match list {
+                    List::Kept => options.keep.push(*seq),
+                    List::SummedUp => options.sum_up.push(*seq),
+                    List::Dropped => options.drop.push(*seq),
+                }
+            }
+            let Ok(moved) = plan_with(&talk.history, Trigger::Manual, None, Some(room), &options) else { continue };
+            let shown = moved.preview(&talk.history);
+            for segment in &shown.segments {
+                if let Some(wish) = segment.seq.and_then(|seq| wished.get(&seq)) {
+                    prop_assert_eq!(segment.list, *wish);
+                }
+            }
+            let text = format!("My own words, round {round}.");
+            let compaction = moved.with_text(&text, None).expect("a text");
+            let before = talk.seq;
+            talk.add(compaction.clone());
+            let (sent, request) = (sent(&talk.history), talk.request());
+            prop_assert!(request.contains(&shown_in(&text)), "the summary word for word");
+            prop_assert!(request.contains(&shown_in(&asked)), "the last request");
+            for text in &pinned {
+                prop_assert!(request.contains(&shown_in(text)), "pinned: {text}");
+            }
+            for segment in &shown.segments {
+                let Some(seq) = segment.seq else { continue };
+                let stays = segment.list == List::Kept && !compaction.pinned.contains(&seq) && !asked_before(&talk, seq, &compaction);
+                prop_assert_eq!(sent.contains(&seq), stays, "entry {} in {:?}", seq, segment.list);
+            }
+            // What was recorded shows the same lists.
+            let recorded = recorded(&talk.history, before).expect("it is a compaction");
+            let lists = |it: &crate::protocol::event::CompactionPreview| -> Vec<(Option<u64>, List)> {
+                it.segments.iter().map(|it| (it.seq, it.list)).collect()
+            };
+            prop_assert_eq!(lists(&recorded), lists(&shown));
+            // A resume sends the same.
+            let again = History::fold(talk.history.entries().iter().cloned());
+            prop_assert_eq!(format!("{:?}", again.items()), format!("{:?}", talk.history.items()));
+            let ids = |is_call: bool| -> Vec<String> {
+                let items = talk.history.items();
+                let of = items.iter().filter_map(|it| match it.piece() {
+                    crate::conversation::history::Piece::Call { id, .. } if is_call => Some(id.to_string()),
+                    crate::conversation::history::Piece::Result { id, .. } if !is_call => Some(id.to_string()),
+                    _ => None,
+                });
+                of.collect()
+            };
+            prop_assert_eq!(ids(true), ids(false));
+        }
+    }
+}
+
+/// The last request stands in the summary, because the cut is behind it.
+fn asked_before(talk: &Talk, seq: u64, compaction: &HistoryCompaction) -> bool {
+    let last = talk.history.path().rfind(|it| crate::conversation::history::is_request(&it.fact));
+    last.is_some_and(|it| it.seq == seq) && compaction.has_replaced(seq)
+}
+
+fn shown_in(text: &str) -> String {
+    shown(text)
+}
+
+/// Broken build: one that sends the dropped text, breaks the pair of a call and its result, or cannot take it back.
+#[test]
+fn a_dropped_result_is_a_note_until_it_is_sent_again() {
+    let mut talk = Talk::new();
+    talk.ask("look");
+    talk.call(4_000);
+    talk.answer("seen");
+    let before = talk.request();
+    let result = 2;
+    talk.add(Label { seq: result, dropped: Some(true), ..Label::default() });
+    let request = talk.request();
+    assert!(!request.contains(&"x".repeat(100)) && request.contains("dropped this result"), "{request}");
+    assert_eq!(talk.history.items().len(), 4);
+    talk.add(Label { seq: result, dropped: Some(false), ..Label::default() });
+    assert_eq!(talk.request(), before);
+}
+
+#[test]
+fn a_pinned_message_and_the_last_request_cannot_be_moved() {
+    let mut talk = Talk::new();
+    for n in 0..30 {
+        let seq = talk.ask(&format!("request {n}"));
+        if n == 1 {
+            talk.pin(seq);
+        }
+        talk.call(2_000);
+        talk.answer(&format!("answer {n}"));
+    }
+    let room = Some(Room { window: 16_000, fixed: 2_000, shrink: 0 });
+    let preview = plan(&talk.history, Trigger::Manual, None, room).expect("long").preview(&talk.history);
+    let fixed: Vec<u64> = preview.segments.iter().filter(|it| it.fixed).filter_map(|it| it.seq).collect();
+    assert_eq!(fixed.len(), 2, "{:?}", preview.segments);
+    for seq in fixed {
+        let options = CompactOptions { drop: vec![seq], ..CompactOptions::default() };
+        let error = plan_with(&talk.history, Trigger::Manual, None, room, &options).expect_err("it stays");
+        assert_eq!(error.code, Code::InvalidArgs, "{}", error.message);
+    }
+    let token = token(&talk.history);
+    talk.ask("one more");
+    assert_ne!(token, self::token(&talk.history), "a preview of before is out of date");
+}
