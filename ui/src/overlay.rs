@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use pixir_core::diff::{ChangedFile, Changes};
 use pixir_core::changes::FileDiff;
+use pixir_core::diff::{ChangedFile, Changes};
 use pixir_core::event::{ContextReport, JobState, RestorePreview};
 use pixir_core::history::History;
 use pixir_core::input::RestoreOptions;
@@ -565,9 +565,7 @@ impl Overlay {
             Overlay::Diff(diff) => Some(Request::KeepReview(diff.into_review())),
             Overlay::Always(_)
             | Overlay::Approval(_)
-            | Overlay::Compaction(_)
             | Overlay::Context(_)
-            | Overlay::Diff(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
             | Overlay::Log(_)

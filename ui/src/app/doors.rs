@@ -1,7 +1,6 @@
 //! What the program around the interface does for a command: checks, the log file, exports; and candidates of arguments.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use pixir_core::event::SessionId;
 use pixir_core::input::RuleReach;

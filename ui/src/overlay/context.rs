@@ -376,6 +376,8 @@ fn text_of(part: &Part, history: &History) -> String {
         | Fact::SessionFork(_)
         | Fact::HeadMoved(_)
         | Fact::Label(_)
+        | Fact::BranchRemoved(_)
+        | Fact::HunkReviewed(_)
         | Fact::MemoryFact(_)
         | Fact::TurnEnded(_)
         | Fact::LogRepaired(_)

@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use super::runs::ShownRun;
 use super::{Cell, Guess, Tool};
-use crate::render::figures::short;
 use crate::render::context::{Fold, RenderContext};
+use crate::render::figures::short;
 use crate::render::split::Part;
 use crate::render::text::{Row, fit, plain, span_width, visible, width, wrap};
 use crate::render::{markdown, sgr, thinking};
