@@ -69,7 +69,7 @@ pub(crate) enum Overlay {
     Permissions(PermissionsView),
     Picker(Picker),
     Restore(RestoreView),
-    Tree(TreeView),
+    Tree(Box<TreeView>),
     Trust(TrustView),
 }
 
