@@ -99,10 +99,10 @@ pub(crate) enum Overlay {
     Picker(Picker),
     Report(ReportView),
     Restore(RestoreView),
+    Sessions(SessionList),
     Settings(SettingsView),
     Themes(ThemesView),
-    Sessions(SessionList),
-    Tree(TreeView),
+    Tree(Box<TreeView>),
     Trust(TrustView),
 }
 

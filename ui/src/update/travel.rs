@@ -13,7 +13,7 @@ use crate::update::replay;
 pub(super) fn open_tree(state: &mut State) -> Vec<Effect> {
     let now = i64::try_from(state.now.wall.as_secs()).unwrap_or(i64::MAX);
     let tree = TreeView::new(&state.history, state.session_kind(), now);
-    state.open(Overlay::Tree(tree))
+    state.open(Overlay::Tree(Box::new(tree)))
 }
 
 /// Asks the Session which files a move of the head would restore, before anything moves.

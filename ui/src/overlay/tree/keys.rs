@@ -25,8 +25,8 @@ impl TreeView {
             Action::OverlayDown => self.step(1),
             Action::OverlayPageUp => self.page(-1),
             Action::OverlayPageDown => self.page(1),
-            Action::OverlayStart => self.to_end(-1),
-            Action::OverlayEnd => self.to_end(1),
+            Action::OverlayStart => self.go_to_end(-1),
+            Action::OverlayEnd => self.go_to_end(1),
             Action::ToggleTreePreview => return self.toggle_preview(),
             Action::ToggleForest if self.session == SessionKind::Live => return self.toggle_forest(),
             // The others are about the Turn under the cursor.
@@ -350,11 +350,11 @@ impl TreeView {
     }
 
     /// The same to the start, or to the end.
-    fn to_end(&mut self, by: isize) {
+    fn go_to_end(&mut self, by: isize) {
         const ALL: isize = isize::MAX / 2;
         match &mut self.face {
-            Face::Tree if by < 0 => self.plot.to_start(),
-            Face::Tree => self.plot.to_end(),
+            Face::Tree if by < 0 => self.plot.go_to_start(),
+            Face::Tree => self.plot.go_to_end(),
             Face::Forest => self.forest.step(by * ALL),
             Face::Compared(compared) => compared.page.scroll(by * ALL),
             Face::Preview => self.preview.scroll(by * ALL),

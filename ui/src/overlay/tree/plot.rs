@@ -147,12 +147,12 @@ impl Plot {
         self.step(rows * by);
     }
 
-    pub(super) fn to_start(&mut self) {
+    pub(super) fn go_to_start(&mut self) {
         self.chosen = 0;
         self.step(0);
     }
 
-    pub(super) fn to_end(&mut self) {
+    pub(super) fn go_to_end(&mut self) {
         self.chosen = self.lanes.rows.len().saturating_sub(1);
         self.step(0);
     }
