@@ -92,6 +92,8 @@ fn demo_on_a_terminal_runs_the_interface() {
     terminal.wait_for("all three tests pass");
     terminal.send("/diff\r");
     terminal.wait_for("Diff · this turn");
+    terminal.wait_for("hunk 1/1");
+    terminal.send("]");
     terminal.wait_for("average of one");
     terminal.send("q\x04");
     let left = terminal.end();
