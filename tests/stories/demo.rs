@@ -110,6 +110,8 @@ fn demo_on_a_terminal_asks_before_its_edits_and_a_key_skips_its_waits() {
     wait_for(&mut terminal, "all three tests pass");
     terminal.send("/diff\r");
     terminal.wait_for("Diff · this turn");
+    terminal.wait_for("hunk 1/1");
+    terminal.send("]");
     terminal.wait_for("average of one");
     terminal.send("\x1b\x04");
     let left = terminal.end();

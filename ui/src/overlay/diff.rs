@@ -324,7 +324,13 @@ impl DiffView {
         let head = places.partition_point(|place| place.hunk < hunk);
         // Only the context stands between the head and the first change.
         if let Some(first) = places[head..].iter().position(|place| place.is_change()) {
-            (self.cursor, self.top) = (head + first, head);
+            let end = places.partition_point(|place| place.hunk <= hunk);
+            // A hunk that is on the screen as a whole is not moved.
+            let is_seen = head >= self.top && end <= self.top + self.page;
+            self.cursor = head + first;
+            if !is_seen {
+                self.top = head;
+            }
         }
     }
 

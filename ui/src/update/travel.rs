@@ -34,6 +34,10 @@ pub(super) fn on_preview(state: &mut State, preview: RestorePreview) -> Vec<Effe
     if preview.reason == RestoreReason::Rewind && preview.files.is_empty() {
         return move_head(state, None);
     }
+    // A revert that was refused says so in the diff.
+    if preview.reason == RestoreReason::Hunk {
+        return Vec::new();
+    }
     if preview.files.is_empty() {
         state.say("nothing to restore: all files are already in that state");
         return Vec::new();

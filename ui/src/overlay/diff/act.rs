@@ -193,6 +193,13 @@ impl DiffView {
     }
 
     fn comment(&mut self) {
+        // In the head of a hunk, the line below it is meant.
+        let below =
+            self.places().get(self.cursor..).unwrap_or_default().iter().position(|place| place.line().is_some());
+        match below {
+            Some(below) => self.cursor += below,
+            None => self.notice = Some("no line here to comment on".to_owned()),
+        }
         let (Some(file), Some(text), Some(place)) = (self.current(), self.text(), self.places().get(self.cursor))
         else {
             return;
