@@ -39,7 +39,7 @@ pub(super) fn spans(state: &State, columns: usize) -> Vec<Span<'static>> {
         bar.push(number.clone());
         bar
     });
-    if !with_bar.is_some_and(&mut add) {
+    if !with_bar.is_some_and(&mut add) && !number.content.is_empty() {
         add(vec![number]);
     }
     let dim = |text: String| vec![Span::styled(text, theme.dim())];
