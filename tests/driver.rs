@@ -230,7 +230,6 @@ fn launch(folder: &TempDir, script: Script) -> Launch {
     );
     Launch {
         workspace,
-        home: None,
         look: LookOptions {
             theme: "dark".into(),
             themes_folder: None,

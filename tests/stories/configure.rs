@@ -29,7 +29,8 @@ async fn every_setting_is_listed_with_its_value_and_origin() {
 #[tokio::test]
 async fn a_change_is_seen_at_once_and_kept_where_the_user_wants_it() {
     let mut pixir = Pixir::sized(vec![says("ok")], &[], 100, 30);
-    pixir.does("<F2>/mode<Enter><Down><Enter>").await;
+    pixir.does("<F2>").await;
+    pixir.does("/mode<Enter><Down><Enter>").await;
     let screen = pixir.does("<Esc><Esc><Esc>").await;
     let header = |screen: &str| screen.lines().next().expect("a header").to_owned();
     assert!(header(&screen).ends_with("auto"), "{screen}");

@@ -23,7 +23,9 @@ fn a_first_start_without_a_key_takes_one_and_answers_without_a_restart() {
     let server = Server::start(vec![text("Hello from the server.")]);
     let mut terminal = start(&shell, &[("OPENAI_BASE_URL", &server.url)], SIZE);
     terminal.wait_for("No model is connected");
-    assert!(terminal.wait_for("Paste a key").lines().next().expect("a header").contains("no model"));
+    terminal.wait_that("the header names no model", |screen| {
+        screen.lines().next().is_some_and(|it| it.contains("no model"))
+    });
     terminal.send("1");
     terminal.wait_for("Whose key is it?");
     terminal.send("openai");
@@ -69,7 +71,10 @@ fn a_wrong_key_is_told_in_the_words_of_the_server_and_typed_again() {
     terminal.wait_for("1–4 or");
     terminal.send("1");
     terminal.wait_for("ANTHROPIC_API_KEY");
-    terminal.send("anthropic\r");
+    terminal.send("anthropic");
+    terminal.wait_for("› anthropic");
+    terminal.settle();
+    terminal.send("\r");
     terminal.wait_for("Key for anthropic");
     terminal.send(&format!("{SECRET}-wrong-key-0001"));
     terminal.wait_for("24 characters");
@@ -86,7 +91,7 @@ fn a_wrong_key_is_told_in_the_words_of_the_server_and_typed_again() {
     terminal.send("\r");
     terminal.wait_for("● anthropic/claude-sonnet-5-5");
     terminal.send("\x1b");
-    terminal.wait_for("anthropic/claude-sonnet-5-5");
+    terminal.wait_that("the dialog is closed", |screen| !screen.contains("● anthropic"));
     terminal.send("\x04");
     let left = terminal.end();
     left.assert_sane();
@@ -128,7 +133,10 @@ fn a_model_whose_key_is_missing_is_connected_in_place() {
     terminal.wait_for("openai needs an API key");
     terminal.send("1");
     terminal.wait_for("OPENAI_API_KEY");
-    terminal.send("openai\r");
+    terminal.send("openai");
+    terminal.wait_for("› openai");
+    terminal.settle();
+    terminal.send("\r");
     terminal.wait_for("Key for openai");
     terminal.send(&format!("{SECRET}-0123456789abcd"));
     terminal.wait_for("characters");

@@ -31,7 +31,7 @@ impl SharedProviders {
         let mut providers = self.0.write();
         if providers.is_recorded() {
             let message = "the answers of the models are being recorded";
-            return Err(Error::new(Code::ConfigInvalid, message, "start pixir without --record to connect a model"));
+            return Err(Error::new(Code::ConfigInvalid, message, "connect the model first, then begin the recording"));
         }
         *providers = Arc::new(providers.with(new));
         Ok(())
