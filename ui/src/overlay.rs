@@ -51,7 +51,7 @@ use compaction::CompactionView;
 use diff::DiffView;
 use form::FormView;
 use help::HelpView;
-use jobs::JobsView;
+use jobs::{JobTail, JobsView};
 use log::{LogTail, LogView};
 use outline::Outline;
 use palette::Palette;
@@ -114,6 +114,8 @@ pub(crate) enum Request {
     Send(Vec<Input>),
     /// Carry out an action that the user has looked up, which counts as a use of it.
     Use(&'static ActionSpec),
+    /// Read the end of a job's output.
+    ReadJob { job: u32, path: String },
     /// Work on stored Sessions, in this order.
     Stored(Vec<sessions::Work>),
     /// Find files that match these letters.
@@ -179,6 +181,8 @@ pub(crate) enum Notification<'a> {
         letters: &'a str,
         found: &'a [String],
     },
+    /// The end of a job's output.
+    JobOutput(&'a JobTail),
     /// The end of the log file.
     Log(&'a LogTail),
     /// The checks of this machine.

@@ -129,9 +129,9 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
                 app.reload_theme();
                 app.dirty = true;
             }
-            () = tokio::time::sleep_until((followed + FOLLOW).into()), if app.state.follows_log() => {
+            () = tokio::time::sleep_until((followed + FOLLOW).into()), if app.state.follows_file() => {
                 followed = Instant::now();
-                app.follow_log();
+                app.follow_file();
             }
             () = replay_due(app.state.replay.as_ref()) => app.replay_step(),
             event = next_event(&mut app.watch) => {

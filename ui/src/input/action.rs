@@ -377,7 +377,8 @@ actions! {
     NextHelpSection: ("help-next-section", &["tab"], "next section").at(Help);
     PreviousHelpSection: ("help-previous-section", &["shift+tab"], "previous section").at(Help);
     CycleLogLevel: ("log-level", &["tab"], "which lines are shown: errors, warnings, all").at(Log);
-    StopJob: ("job-stop", &["x"], "stop the job").at(Jobs);
+    StopJob: ("job-stop", &["x"], "stop the job; asked first").at(Jobs);
+    ConfirmStop: ("job-stop-confirm", &["y"], "yes, stop it").at(Jobs);
     RevokeRule: ("rule-revoke", &["x"], "revoke the rule").at(Permissions);
     ConfirmRevoke: ("rule-revoke-confirm", &["y"], "yes, revoke it").at(Permissions);
     MoveWithoutFiles: ("restore-none", &["n"], "go there, and keep the files as they are").at(Restore);
@@ -402,7 +403,7 @@ actions! {
     OpenOutline: ("outline", &[], "the conversation, turn by turn").slash("outline", "", "moves the viewport");
     OpenTree: ("tree", &["ctrl+t"], "turns and branches: go back, edit, fork").slash("tree", "", "MoveHead{to_seq}, Fork{seq}, Label{seq} or Pin{seq}");
     OpenDiff: ("diff", &["alt+d"], "what this turn and this session changed").slash("diff", "", "opens the diff");
-    OpenJobs: ("jobs", &[], "background jobs; x stops one").live().slash("jobs", "", "StopJob{job}");
+    OpenJobs: ("jobs", &[], "background jobs and what they print").live().slash("jobs", "", "StopJob{job}");
     OpenPermissions: ("permissions", &[], "mode, sandbox, rules and the last decisions; x revokes a rule").live().slash("permissions", "", "ListRules, RevokeRule{id}");
     TrustWorkspace: ("trust", &[], "what this workspace brings along, and whether you trust it").live().slash("trust", "[revoke]", "ShowTrust, AnswerTrust{answer, seen}").takes(Argument::Words(&["revoke"]));
     ToggleHud: ("hud", &["f12"], "show what drawing costs, beside its budget");

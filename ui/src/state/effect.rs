@@ -40,6 +40,11 @@ pub(crate) enum Effect {
     LoadCandidates(Argument),
     /// Read how often the user has chosen each action, then open the palette.
     OpenPalette,
+    /// Read the end of a job's output.
+    ReadJob {
+        job: u32,
+        path: String,
+    },
     /// Work on stored Sessions.
     Stored(sessions::Work),
     /// Check this machine.
@@ -100,6 +105,7 @@ impl Effect {
                 Kind::Skills => vec![Effect::LoadSkills],
                 Kind::Modes | Kind::Toolsets | Kind::Efforts | Kind::Themes => Vec::new(),
             },
+            Overlay::Jobs(jobs) => jobs.wanted().map(|(job, path)| Effect::ReadJob { job, path }).into_iter().collect(),
             Overlay::Log(_) => vec![Effect::ReadLog],
             Overlay::Sessions(_) => vec![Effect::Stored(sessions::Work::List(Reach::Workspace))],
             Overlay::Palette(_) => vec![Effect::LoadSessions { forks_of: None }],
@@ -108,7 +114,6 @@ impl Effect {
             | Overlay::Compaction(_)
             | Overlay::Form(_)
             | Overlay::Help(_)
-            | Overlay::Jobs(_)
             | Overlay::Outline(_)
             | Overlay::Permissions(_)
             | Overlay::Report(_)
