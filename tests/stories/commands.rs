@@ -144,7 +144,7 @@ async fn a_command_that_has_to_wait_says_so_and_an_unknown_one_is_never_sent() {
     let screen = pixir.does("/interrupt<Enter>").await;
     assert!(screen.contains("/interrupt is not available: no turn is running"), "{screen}");
     for (typed, near) in
-        [("/statsu", "/status"), ("/sessoins", "/sessions"), ("/pln", "/plan"), ("/rewnd 2", "/rewind")]
+        [("/statsu", "/status"), ("/sessoins", "/sessions"), ("/plann", "/plan"), ("/rewnd 2", "/rewind")]
     {
         let screen = pixir.does(&format!("{typed}<Enter>")).await;
         assert!(screen.contains(&format!("did you mean {near}?")), "{typed}:\n{screen}");

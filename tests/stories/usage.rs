@@ -37,7 +37,7 @@ async fn effort_and_usage_commands_show_the_current_values() {
     };
     assert!(row("this session").contains("this session 2.4k 83 % 60 2"), "{screen}");
     assert!(row("script/test-model").contains("script/test-model 2.4k 83 % 60 2"), "{screen}");
-    assert!(row("2 second").contains("1.2k"), "{screen}");
+    assert!(row("2  second").contains("1.2k"), "{screen}");
 }
 
 #[test]

@@ -332,6 +332,15 @@ impl Overlay {
         }
     }
 
+    /// A key without a meaning was pressed: it answers no question.
+    pub(crate) fn forget_question(&mut self) {
+        match self {
+            Overlay::Jobs(it) => it.forget_question(),
+            Overlay::Sessions(it) => it.forget_question(),
+            _ => {}
+        }
+    }
+
     /// Carries out an action of one of its scopes. An action that means nothing here changes nothing.
     pub(crate) fn act(&mut self, action: Action) -> Outcome {
         each!(self, it => it.act(action))

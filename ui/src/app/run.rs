@@ -235,6 +235,9 @@ fn stop_with(editing: &Editing) {
 
 fn draw(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> io::Result<Instant> {
     app.dirty = false;
+    if app.state.layout.hud {
+        app.state.stats.resident = resident();
+    }
     app.state.now = Now::read();
     screen.set_mouse(app.state.terminal.mouse_owner)?;
     // In inline mode a frame may have to wait until the terminal has reported its cursor.
@@ -247,9 +250,6 @@ fn draw(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> io::Resu
     let now = Instant::now();
     FrameStats::note(&mut app.state.stats.frames, now - app.state.now.at);
     app.state.stats.counts = screen.counts();
-    if app.state.layout.hud {
-        app.state.stats.resident = resident();
-    }
     Ok(now)
 }
 

@@ -50,7 +50,7 @@ impl App {
                 Box::pin(self.perform(effects)).await;
             }
             Work::Resume { id, workspace } => {
-                self.copy(format!("cd {} && pixir resume {id}", pixir_core::run::quote(&workspace)));
+                self.copy(format!("cd {} && pixir resume {id}", quoted(&workspace)));
                 self.state
                     .say(format!("that session works in {workspace}: the command that resumes it there is copied"));
             }
@@ -115,6 +115,11 @@ impl App {
     pub(super) fn is_current_search(&self, number: u64) -> bool {
         self.stored_search.load(Ordering::Relaxed) == number
     }
+}
+
+/// A path as one word of a shell.
+fn quoted(path: &str) -> String {
+    format!("'{}'", path.replace('\'', r"'\''"))
 }
 
 fn list(harness: &Harness, reach: Reach) -> Vec<Summary> {

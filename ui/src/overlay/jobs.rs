@@ -64,6 +64,10 @@ impl JobsView {
         self.is_confirming = false;
     }
 
+    pub(crate) fn forget_question(&mut self) {
+        self.is_confirming = false;
+    }
+
     pub(crate) fn act(&mut self, action: Action) -> Outcome {
         if std::mem::take(&mut self.is_confirming) {
             return match (action, self.running()) {

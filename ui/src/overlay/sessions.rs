@@ -194,6 +194,10 @@ impl SessionList {
         Some(Outcome::Ask(Request::Stored(std::iter::once(search).chain(preview).collect())))
     }
 
+    pub(crate) fn forget_question(&mut self) {
+        self.is_confirming = false;
+    }
+
     pub(crate) fn act(&mut self, action: Action) -> Outcome {
         if let Some(name) = self.naming.take() {
             return match (action, self.chosen()) {
