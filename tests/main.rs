@@ -109,6 +109,7 @@ mod stories {
     mod keymap; // keys, hints, the palette
     mod large_answers; // long, wide and strange answers
     mod layout; // no region covers another
+    mod pickers; // palette, sessions, help, jobs, HUD
     mod results;
     mod rules; // rules of the user, protected restores
     mod secrets; // secrets of the user, in no place that pixir writes

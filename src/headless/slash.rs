@@ -6,7 +6,7 @@ use pixir_core::input::{CompactOptions, RestoreOptions, SettingsChange};
 use pixir_core::{Code, Effort, Error, Harness, Input, Result};
 
 /// Commands of the terminal interface that need its screen, and what does the same without it.
-const ELSEWHERE: [(&str, &str); 14] = [
+const ELSEWHERE: [(&str, &str); 25] = [
     ("init", "pixir init"),
     ("tree", "pixir tree"),
     ("fork", "pixir fork"),
@@ -21,6 +21,17 @@ const ELSEWHERE: [(&str, &str); 14] = [
     ("jobs", "the terminal interface"),
     ("find", "pixir sessions export"),
     ("new", "leave out `resume`"),
+    ("sessions", "pixir sessions list"),
+    ("rewind", "pixir tree and pixir fork"),
+    ("label", "the terminal interface"),
+    ("pin", "the terminal interface"),
+    ("plan", "--mode read-only, and ask for a plan"),
+    ("attach", "@FILE in the prompt"),
+    ("add-dir", "pixir permissions add 'read(FOLDER)'"),
+    ("export", "pixir sessions export"),
+    ("status", "pixir sessions show"),
+    ("doctor", "pixir doctor"),
+    ("log", "the file pixir.log in the state folder"),
 ];
 
 /// What a prompt asks for: the Input of its slash command, or a Turn with its text.

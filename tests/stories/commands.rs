@@ -143,7 +143,8 @@ async fn a_command_that_has_to_wait_says_so_and_an_unknown_one_is_never_sent() {
         Pixir::new(vec![calls("ask_user", json!({"questions": [{"question": "Which?", "options": ["a", "b"]}]}))], &[]);
     let screen = pixir.does("/interrupt<Enter>").await;
     assert!(screen.contains("/interrupt is not available: no turn is running"), "{screen}");
-    for (typed, near) in [("/statsu", "/status"), ("/sesions", "/sessions"), ("/pln", "/plan"), ("/rewnd 2", "/rewind")]
+    for (typed, near) in
+        [("/statsu", "/status"), ("/sessoins", "/sessions"), ("/plann", "/plan"), ("/rewnd 2", "/rewind")]
     {
         let screen = pixir.does(&format!("{typed}<Enter>")).await;
         assert!(screen.contains(&format!("did you mean {near}?")), "{typed}:\n{screen}");
@@ -204,7 +205,7 @@ fn a_session_is_exported_to_a_new_file_in_the_format_of_its_ending() {
     let file = |name: &str| std::fs::read_to_string(shell.workspace().join(name)).unwrap_or_else(|e| format!("({e})"));
     assert!(file("pixir-my-work.md").contains("It is done."), "{}", file("pixir-my-work.md"));
     assert!(file("page.html").starts_with("<!"), "{}", file("page.html"));
-    assert!(file("all.txt").contains("\"kind\":\"pixir-session\""), "{}", file("all.txt"));
+    assert!(file("all.txt").contains("\"kind\": \"pixir-session\""), "{}", file("all.txt"));
     assert_eq!(file("taken.md"), "mine\n");
 }
 

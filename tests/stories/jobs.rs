@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::driver::{Pixir, also_calls, calls, says, timeless};
+use crate::driver::{Pixir, also_calls, calls, says};
 use crate::shell::{Shell, entries, is_running, mark};
 use crate::wait;
 
@@ -40,9 +40,7 @@ async fn a_job_is_read_listed_and_ends_with_its_session() {
     assert!(is_running(&marker), "the job outlives the call that started it");
     let screen = pixir.does("/jobs<Enter>").await;
     assert!(screen.contains("Background jobs") && screen.contains("running"), "{screen}");
-    let saved = output[0].split_once("output in ").and_then(|(_, rest)| rest.lines().next()).expect("a path");
-    let screen = timeless(&screen).replace(&marker, "76543.0000000").replace(saved, "OUT/job-1.txt");
-    insta::assert_snapshot!("background_jobs", screen);
+    assert!(screen.contains("echo begun") && screen.contains("│ begun"), "the command, and what it prints:\n{screen}");
     pixir.does("<Esc>").await;
     pixir.does("stop it and start another<Enter>").await;
     pixir.does("<A-y>").await;

@@ -15,9 +15,9 @@ async fn only_cells_near_the_viewport_stay_laid_out() {
     let screen = pixir.screen.screen();
     let output = screen.lines().find(|line| line.contains("laid out")).expect("the HUD says it");
     let number: usize = output
-        .split("laid out ")
+        .split("laid out")
         .nth(1)
-        .and_then(|it| it.split(' ').next())
+        .and_then(|it| it.split_whitespace().next())
         .and_then(|n| n.parse().ok())
         .expect("a number");
     assert!(number <= 700, "{output}");

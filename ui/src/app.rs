@@ -238,6 +238,7 @@ impl App {
                 | Effect::LoadSkills
                 | Effect::LoadCandidates(_)
                 | Effect::Stored(_)
+                | Effect::ReadJob { .. }
                 | Effect::LoadOffers => true,
                 Effect::Send(_)
                 | Effect::Deliver { .. }
@@ -310,6 +311,7 @@ impl App {
                     Box::pin(self.perform(effects)).await;
                 }
                 Effect::Stored(work) => self.work_on_stored(work).await,
+                Effect::ReadJob { job, path } => self.read_job(job, &path),
                 Effect::Examine => self.examine(),
                 Effect::ReadLog => self.read_log(),
                 Effect::AddFolder { path, holds } => self.add_folder(&path, holds).await,

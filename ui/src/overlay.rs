@@ -63,7 +63,7 @@ use context::ContextView;
 use diff::{DiffView, Loaded, Review, Want};
 use form::FormView;
 use help::HelpView;
-use jobs::JobsView;
+use jobs::{JobTail, JobsView};
 use log::{LogTail, LogView};
 use models::ModelsView;
 use outline::Outline;
@@ -145,6 +145,8 @@ pub(crate) enum Request {
     Send(Vec<Input>),
     /// Carry out an action that the user has looked up, which counts as a use of it.
     Use(&'static ActionSpec),
+    /// Read the end of a job's output.
+    ReadJob { job: u32, path: String },
     /// Work on stored Sessions, in this order.
     Stored(Vec<sessions::Work>),
     /// Find files that match these letters.
@@ -251,6 +253,8 @@ pub(crate) enum Notification<'a> {
         letters: &'a str,
         found: &'a [String],
     },
+    /// The end of a job's output.
+    JobOutput(&'a JobTail),
     /// The end of the log file.
     Log(&'a LogTail),
     /// The checks of this machine.
@@ -434,6 +438,15 @@ impl Overlay {
             | Overlay::Report(_)
             | Overlay::Restore(_)
             | Overlay::Trust(_) => None,
+        }
+    }
+
+    /// A key without a meaning was pressed: it answers no question.
+    pub(crate) fn forget_question(&mut self) {
+        match self {
+            Overlay::Jobs(it) => it.forget_question(),
+            Overlay::Sessions(it) => it.forget_question(),
+            _ => {}
         }
     }
 

@@ -244,9 +244,9 @@ impl State {
         is_working && !self.look.screen_reader || self.mouse.edge != 0
     }
 
-    /// The end of the log file is on the screen, and grows there.
-    pub(crate) fn follows_log(&self) -> bool {
-        matches!(self.overlays.last(), Some(Overlay::Log(_)))
+    /// The end of a file is on the screen, and grows there.
+    pub(crate) fn follows_file(&self) -> bool {
+        matches!(self.overlays.last(), Some(Overlay::Log(_) | Overlay::Jobs(_)))
     }
 
     /// The interval at which it changes.

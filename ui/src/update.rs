@@ -132,6 +132,7 @@ fn on_overlay_key(state: &mut State, key: KeyEvent, quiet_since: Instant) -> Opt
             match state.keys.map.find(&state.keys.chord, overlay.scopes()) {
                 Lookup::Prefix => return Some(Vec::new()),
                 Lookup::Nothing => {
+                    overlay.forget_question();
                     let chord = std::mem::take(&mut state.keys.chord);
                     return Some(match state.keys.map.find(&chord, &[Scope::Anywhere]) {
                         Lookup::Action(spec) if spec.works_over_overlays() => perform(state, spec.action, ""),

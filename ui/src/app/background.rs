@@ -19,6 +19,7 @@ use crate::composer::mention::Index;
 use crate::input::argument::{Argument, Candidate};
 use crate::input::offer::Offer;
 use crate::overlay::Notification;
+use crate::overlay::jobs::JobTail;
 use crate::overlay::log::LogTail;
 use crate::remedy::Remedies;
 use crate::render::report::Check;
@@ -80,6 +81,8 @@ pub(super) enum BackgroundEvent {
     SessionPreview(String, Vec<Said>),
     /// Work on a stored Session has failed.
     NotDone(Error),
+    /// The end of a job's output.
+    JobOutput(JobTail),
     /// The checks of this machine.
     Checks(Vec<Check>),
     /// The end of the log file.
@@ -412,6 +415,7 @@ impl App {
                 let current = self.state.session.id.as_ref().map(ToString::to_string);
                 let current = current.as_deref();
                 events::notify(&mut self.state, Notification::StoredSessions { all: &all, current });
+                self.preview_stored();
             }
             BackgroundEvent::SessionFound { number, id, found } => {
                 if self.is_current_search(number) {
@@ -430,6 +434,7 @@ impl App {
                 let why = one_line(&error, &self.state.look.more.remedies);
                 self.state.say(why);
             }
+            BackgroundEvent::JobOutput(tail) => events::notify(&mut self.state, Notification::JobOutput(&tail)),
             BackgroundEvent::Checks(checks) => events::notify(&mut self.state, Notification::Checks(&checks)),
             BackgroundEvent::Log(tail) => {
                 self.log_bytes = tail.bytes;

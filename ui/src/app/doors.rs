@@ -11,12 +11,18 @@ use super::background::BackgroundEvent;
 use super::connecting::MODELS_TIMEOUT;
 use super::{App, log_tail};
 use crate::input::argument::{Argument, Candidate, ExportFormat};
+use crate::overlay::Overlay;
+use crate::overlay::jobs::JobTail;
 use crate::overlay::log::LogTail;
 use crate::render::figures::age;
+use crate::render::text::plain;
 use crate::state::uses::{Counts, merged};
 use crate::theme::Theme;
 use crate::transcript::Cell;
 use crate::update::arguments;
+
+/// The most lines of a job's output that are kept for the screen.
+const MOST_LINES: usize = 200;
 
 /// An export that has ended: the new file and its bytes.
 pub(super) type Exported = Result<(PathBuf, u64), Error>;
@@ -49,8 +55,27 @@ impl App {
         });
     }
 
-    /// Reads the log file again while it is on the screen, if it has grown.
-    pub(super) fn follow_log(&mut self) {
+    /// Reads the end of a job's output.
+    pub(super) fn read_job(&mut self, job: u32, path: &str) {
+        let (Some(harness), Some(id)) = (&self.harness, &self.state.session.id) else { return };
+        let Some(name) = std::path::Path::new(path).file_name() else { return };
+        let file = harness.place(id).outputs().join(name);
+        self.spawn_on_session(move || {
+            let (text, bytes) = log_tail::end_of(&file).unwrap_or_default();
+            let lines: Vec<String> = text.lines().map(|line| plain(line).into_owned()).collect();
+            let lines = lines[lines.len().saturating_sub(MOST_LINES)..].to_vec();
+            BackgroundEvent::JobOutput(JobTail { job, lines, bytes })
+        });
+    }
+
+    /// Reads a file again while its end is on the screen, if it has grown.
+    pub(super) fn follow_file(&mut self) {
+        if let Some(Overlay::Jobs(jobs)) = self.state.overlays.last() {
+            if let Some((job, path)) = jobs.wanted() {
+                self.read_job(job, &path);
+            }
+            return;
+        }
         let bytes = self.program.log.as_ref().and_then(|path| std::fs::metadata(path).ok()).map_or(0, |it| it.len());
         if self.log_bytes != bytes {
             self.log_bytes = bytes;

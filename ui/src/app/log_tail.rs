@@ -15,11 +15,20 @@ const MOST: u64 = 512 << 10;
 /// # Errors
 /// Why it cannot be read.
 pub(super) fn read(path: &Path) -> Result<(Vec<LogLine>, u64), String> {
+    let (text, bytes) = end_of(path)?;
+    Ok((lines(&text), bytes))
+}
+
+/// The whole lines at the end of a file, and its size in bytes. A file that does not exist is empty.
+///
+/// # Errors
+/// Why it cannot be read.
+pub(super) fn end_of(path: &Path) -> Result<(String, u64), String> {
     // A FIFO of this name must not block pixir.
     let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
     let mut file = match File::options().read(true).custom_flags(flags).open(path) {
         Ok(file) => file,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok((Vec::new(), 0)),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok((String::new(), 0)),
         Err(e) => return Err(e.to_string()),
     };
     let metadata = file.metadata().map_err(|e| e.to_string())?;
@@ -33,7 +42,7 @@ pub(super) fn read(path: &Path) -> Result<(Vec<LogLine>, u64), String> {
     let text = String::from_utf8_lossy(&bytes);
     // The first line is cut, unless the piece begins with the file.
     let whole = if from == 0 { &text } else { text.split_once('\n').map_or("", |(_, rest)| rest) };
-    Ok((lines(whole), metadata.len()))
+    Ok((whole.to_owned(), metadata.len()))
 }
 
 /// Each line with its level. A line without a time belongs to the message above it, such as the frames of a panic.

@@ -129,9 +129,9 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
                 app.reload_theme();
                 app.dirty = true;
             }
-            () = tokio::time::sleep_until((followed + FOLLOW).into()), if app.state.follows_log() => {
+            () = tokio::time::sleep_until((followed + FOLLOW).into()), if app.state.follows_file() => {
                 followed = Instant::now();
-                app.follow_log();
+                app.follow_file();
             }
             () = replay_due(app.state.replay.as_ref()) => app.replay_step(),
             event = next_event(&mut app.watch) => {
@@ -235,6 +235,9 @@ fn stop_with(editing: &Editing) {
 
 fn draw(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> io::Result<Instant> {
     app.dirty = false;
+    if app.state.layout.hud {
+        app.state.stats.resident = resident();
+    }
     app.state.now = Now::read();
     screen.set_mouse(app.state.terminal.mouse_owner)?;
     // In inline mode a frame may have to wait until the terminal has reported its cursor.
@@ -247,9 +250,6 @@ fn draw(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> io::Resu
     let now = Instant::now();
     FrameStats::note(&mut app.state.stats.frames, now - app.state.now.at);
     app.state.stats.counts = screen.counts();
-    if app.state.layout.hud {
-        app.state.stats.resident = resident();
-    }
     Ok(now)
 }
 

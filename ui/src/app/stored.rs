@@ -10,7 +10,8 @@ use pixir_core::{Harness, Input, Result, search};
 
 use super::App;
 use super::background::BackgroundEvent;
-use crate::overlay::sessions::{Reach, Work};
+use crate::overlay::Overlay;
+use crate::overlay::sessions::{Reach, SessionList, Work};
 
 /// The messages of a preview.
 const PREVIEW: usize = 6;
@@ -20,10 +21,7 @@ impl App {
         let Some(harness) = self.harness.clone() else { return };
         match work {
             Work::List(reach) => self.spawn_blocking(move || BackgroundEvent::Stored(list(&harness, reach))),
-            Work::Preview(id) => self.spawn_blocking(move || {
-                let said = harness.find(&id).map(|place| search::last_words(&place, PREVIEW)).unwrap_or_default();
-                BackgroundEvent::SessionPreview(id, said)
-            }),
+            Work::Preview(id) => self.read_last_words(harness, id),
             Work::Search { words, reach } => self.search_stored(harness, words, reach),
             // The Session on the screen is renamed by an Input, as `/rename` does.
             Work::Rename { id, name, reach } if self.is_open_here(&id) => {
@@ -52,11 +50,27 @@ impl App {
                 Box::pin(self.perform(effects)).await;
             }
             Work::Resume { id, workspace } => {
-                self.copy(format!("cd {} && pixir resume {id}", pixir_core::run::quote(&workspace)));
+                self.copy(format!("cd {} && pixir resume {id}", quoted(&workspace)));
                 self.state
                     .say(format!("that session works in {workspace}: the command that resumes it there is copied"));
             }
         }
+    }
+
+    /// Reads the last messages of the Session under the cursor, if the list lacks them.
+    pub(super) fn preview_stored(&mut self) {
+        let list =
+            self.state.overlays.iter().find_map(|it| if let Overlay::Sessions(list) = it { Some(list) } else { None });
+        if let (Some(id), Some(harness)) = (list.and_then(SessionList::wanted), self.harness.clone()) {
+            self.read_last_words(harness, id);
+        }
+    }
+
+    fn read_last_words(&mut self, harness: Harness, id: String) {
+        self.spawn_blocking(move || {
+            let said = harness.find(&id).map(|place| search::last_words(&place, PREVIEW)).unwrap_or_default();
+            BackgroundEvent::SessionPreview(id, said)
+        });
     }
 
     fn is_open_here(&self, id: &str) -> bool {
@@ -101,6 +115,11 @@ impl App {
     pub(super) fn is_current_search(&self, number: u64) -> bool {
         self.stored_search.load(Ordering::Relaxed) == number
     }
+}
+
+/// A path as one word of a shell.
+fn quoted(path: &str) -> String {
+    format!("'{}'", path.replace('\'', r"'\''"))
 }
 
 fn list(harness: &Harness, reach: Reach) -> Vec<Summary> {

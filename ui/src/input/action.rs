@@ -398,7 +398,8 @@ actions! {
     NextHelpSection: ("help-next-section", &["tab"], "next section").at(Help);
     PreviousHelpSection: ("help-previous-section", &["shift+tab"], "previous section").at(Help);
     CycleLogLevel: ("log-level", &["tab"], "which lines are shown: errors, warnings, all").at(Log);
-    StopJob: ("job-stop", &["x"], "stop the job").at(Jobs);
+    StopJob: ("job-stop", &["x"], "stop the job; asked first").at(Jobs);
+    ConfirmStop: ("job-stop-confirm", &["y"], "yes, stop it").at(Jobs);
     RevokeRule: ("rule-revoke", &["x"], "revoke the rule").at(Permissions);
     ConfirmRevoke: ("rule-revoke-confirm", &["y"], "yes, revoke it").at(Permissions);
     MoveWithoutFiles: ("restore-none", &["n"], "go there, and keep the files as they are").at(Restore);
@@ -471,7 +472,7 @@ actions! {
     OpenTree: ("tree", &["ctrl+t"], "turns and branches: go back, edit, fork").slash("tree", "", "MoveHead{to_seq}, Fork{seq}, Label{seq} or Pin{seq}");
     OpenDiff: ("diff", &["alt+d"], "what a call, a turn or the session changed; review, revert, comment").slash("diff", "", "RevertHunk{path, seen, edit}, KeepHunk{path, hunk} or Steer");
     OpenContext: ("context", &[], "what fills the model's window: pin, drop, go there").live().slash("context", "", "ShowContext, then Pin{seq} or Drop{seq}");
-    OpenJobs: ("jobs", &[], "background jobs; x stops one").live().slash("jobs", "", "StopJob{job}");
+    OpenJobs: ("jobs", &[], "background jobs and what they print").live().slash("jobs", "", "StopJob{job}");
     OpenPermissions: ("permissions", &[], "mode, sandbox, rules and the last decisions; x revokes a rule").live().slash("permissions", "", "ListRules, RevokeRule{id}");
     TrustWorkspace: ("trust", &[], "what this workspace brings along, and whether you trust it").live().slash("trust", "[revoke]", "ShowTrust, AnswerTrust{answer, seen}").takes(Argument::Words(&["revoke"]));
     OpenSettings: ("settings", &["f2"], "every setting: its value, where it comes from, and a change in place").slash("settings", "[filter]", "Set{…}, or saves the configuration");

@@ -1,66 +1,110 @@
-//! The background jobs of the Session.
+//! The background jobs of the Session, with the end of what each has printed.
 
-use crate::terminal::canvas::Canvas;
 use pixir_core::Input;
 use pixir_core::event::{JobState, JobStatus};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{Notification, Outcome, Paint, dialog, panel};
+use super::panes;
+use super::{Notification, Outcome, Paint, Request, dialog, panel};
 use crate::input::action::Action;
 use crate::render::text::{fit, visible};
+use crate::terminal::canvas::{Canvas, RegionState};
+use crate::theme::Theme;
 
-/// The rows of the dialog, its frame included.
-const ROWS: u16 = 18;
+/// The size of the dialog.
+const SIZE: (u16, u16) = (120, 26);
+
+/// The end of a job's output.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct JobTail {
+    pub(crate) job: u32,
+    pub(crate) lines: Vec<String>,
+    /// The bytes of all of it.
+    pub(crate) bytes: u64,
+}
 
 #[derive(Debug)]
 pub(crate) struct JobsView {
     jobs: Vec<JobState>,
     chosen: usize,
+    tail: Option<JobTail>,
+    /// The user is asked whether the chosen job is to be stopped.
+    is_confirming: bool,
 }
 
 impl JobsView {
     pub(crate) fn new(jobs: &[JobState]) -> JobsView {
-        JobsView { jobs: jobs.to_vec(), chosen: 0 }
+        let running = jobs.iter().position(|job| job.status == JobStatus::Running);
+        JobsView { jobs: jobs.to_vec(), chosen: running.unwrap_or(0), tail: None, is_confirming: false }
     }
-}
 
-impl JobsView {
     pub(crate) fn notify(&mut self, notification: Notification<'_>) {
-        if let Notification::Jobs(jobs) = notification {
-            self.jobs = jobs.to_vec();
+        match notification {
+            Notification::Jobs(jobs) => {
+                self.jobs = jobs.to_vec();
+                self.chosen = self.chosen.min(jobs.len().saturating_sub(1));
+            }
+            Notification::JobOutput(tail) => self.tail = Some(tail.clone()),
+            _ => {}
         }
+    }
+
+    /// The job whose output is shown: its number, and the path of its saved output.
+    pub(crate) fn wanted(&self) -> Option<(u32, String)> {
+        self.jobs.get(self.chosen).map(|job| (job.id, job.output_path.clone()))
+    }
+
+    fn running(&self) -> Option<&JobState> {
+        self.jobs.get(self.chosen).filter(|job| job.status == JobStatus::Running)
     }
 
     pub(crate) fn scroll(&mut self, by: isize) {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.jobs.len().saturating_sub(1));
+        self.is_confirming = false;
+    }
+
+    pub(crate) fn forget_question(&mut self) {
+        self.is_confirming = false;
     }
 
     pub(crate) fn act(&mut self, action: Action) -> Outcome {
+        if std::mem::take(&mut self.is_confirming) {
+            return match (action, self.running()) {
+                (Action::ConfirmStop, Some(job)) => Outcome::send(Input::StopJob { job: job.id }),
+                _ => Outcome::Stay,
+            };
+        }
         match action {
             Action::CloseOverlay | Action::Choose => return Outcome::Close,
             Action::OverlayUp => self.scroll(-1),
             Action::OverlayDown => self.scroll(1),
             Action::StopJob => {
-                let running = self.jobs.get(self.chosen).filter(|job| job.status == JobStatus::Running);
-                return running.map_or(Outcome::Stay, |job| Outcome::send(Input::StopJob { job: job.id }));
+                self.is_confirming = self.running().is_some();
+                return Outcome::Stay;
             }
-            _ => {}
+            _ => return Outcome::Stay,
         }
-        Outcome::Stay
+        self.wanted().map_or(Outcome::Stay, |(job, path)| Outcome::Ask(Request::ReadJob { job, path }))
     }
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
-        let keys = paint.hints(&[(Action::StopJob, "stop"), (Action::CloseOverlay, "close")]);
-        let inner = panel(canvas, dialog(area, 90, ROWS), "Background jobs", &keys, theme);
-        let columns = usize::from(inner.width);
+        let keys = if self.is_confirming {
+            paint.hints(&[(Action::ConfirmStop, "stop it, any other key lets it run")])
+        } else {
+            paint.hints(&[(Action::StopJob, "stop"), (Action::CloseOverlay, "close")])
+        };
+        let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "Background jobs", &keys, theme);
         if self.jobs.is_empty() {
-            canvas.line(Line::styled(fit("no background jobs", columns), theme.dim()), inner);
+            let text = "No background jobs: the model starts one for a server or a long build";
+            canvas.line(Line::styled(fit(text, usize::from(inner.width)), theme.dim()), inner);
             return;
         }
-        let top = (self.chosen + 1).saturating_sub(usize::from(inner.height));
-        for (y, (row, job)) in (inner.y..inner.bottom()).zip(self.jobs.iter().enumerate().skip(top)) {
+        let (list, preview) = panes::split(canvas, inner, theme);
+        let columns = usize::from(list.width);
+        let top = (self.chosen + 1).saturating_sub(usize::from(list.height));
+        for (y, (row, job)) in (list.y..list.bottom()).zip(self.jobs.iter().enumerate().skip(top)) {
             let (status, style) = match job.status {
                 JobStatus::Running => ("running".to_owned(), theme.fg(theme.accent)),
                 JobStatus::Ended { exit_code: 0 } => ("ended".to_owned(), theme.dim()),
@@ -72,9 +116,35 @@ impl JobsView {
                 Span::styled(format!("{status:<8} "), style),
                 Span::styled(fit(&visible(&job.command), columns.saturating_sub(13)), theme.fg(theme.text)),
             ]);
-            let at = Rect { y, height: 1, ..inner };
-            canvas.tint(at, if row == self.chosen { theme.selected() } else { theme.base() });
+            let at = Rect { y, height: 1, ..list };
+            let is_chosen = row == self.chosen;
+            canvas.tint(at, if is_chosen { theme.selected() } else { theme.base() });
+            canvas.region("option", at, || job.command.clone());
+            canvas.region_state(RegionState { focused: false, selected: is_chosen });
             canvas.line(line, at);
         }
+        if let Some(area) = preview {
+            let lines = self.preview_lines(usize::from(area.width), usize::from(area.height), theme);
+            panes::draw_lines(canvas, area, lines);
+        }
+    }
+
+    /// The question, or the command, then the end of the output.
+    fn preview_lines(&self, columns: usize, rows: usize, theme: &Theme) -> Vec<Line<'static>> {
+        let Some(job) = self.jobs.get(self.chosen) else { return Vec::new() };
+        let head = if self.is_confirming {
+            Line::styled(fit(&format!("Stop job {} and all its processes?", job.id), columns), theme.fg(theme.warning))
+        } else {
+            Line::styled(fit(&visible(&job.output_path), columns), theme.dim())
+        };
+        let mut lines = vec![head];
+        let Some(tail) = self.tail.as_ref().filter(|tail| tail.job == job.id) else { return lines };
+        if tail.lines.is_empty() {
+            lines.push(Line::styled("Nothing printed yet", theme.dim()));
+        }
+        let from = tail.lines.len().saturating_sub(rows.saturating_sub(1));
+        let shown = tail.lines[from..].iter();
+        lines.extend(shown.map(|line| Line::styled(fit(&visible(line), columns), theme.fg(theme.text))));
+        lines
     }
 }

@@ -117,14 +117,17 @@ impl SessionList {
     pub(crate) fn notify(&mut self, notification: Notification<'_>) {
         match notification {
             Notification::StoredSessions { all, current } => {
-                let is_first = self.all.is_none();
+                let before = self.chosen().map(|it| it.id.clone());
                 self.all = Some(all.to_vec());
                 self.current = current.map(str::to_owned);
-                // The cursor begins on the latest other Session: Enter on the current one changes nothing.
+                // The cursor stays on its Session. It begins on the latest other one: Enter on the current one changes
+                // nothing.
                 let shown = self.shown();
-                let other = shown.iter().position(|it| Some(it.id.as_str()) != current).unwrap_or(0);
-                self.narrow.chosen =
-                    if is_first { other } else { self.narrow.chosen.min(shown.len().saturating_sub(1)) };
+                let at = match &before {
+                    Some(id) => shown.iter().position(|it| it.id == *id),
+                    None => shown.iter().position(|it| Some(it.id.as_str()) != current),
+                };
+                self.narrow.chosen = at.unwrap_or(0);
             }
             Notification::SessionFound { id, found } => drop(self.hits.insert(id.to_owned(), found.clone())),
             Notification::SearchEnded => self.is_searching = false,
@@ -152,12 +155,15 @@ impl SessionList {
         shown.get(self.narrow.chosen).or(shown.last()).copied()
     }
 
+    /// The Session whose last messages are not shown yet.
+    pub(crate) fn wanted(&self) -> Option<String> {
+        let chosen = self.chosen()?;
+        self.preview.as_ref().is_none_or(|(id, _)| *id != chosen.id).then(|| chosen.id.clone())
+    }
+
     /// Asks for the last messages of the chosen Session, if they are not shown.
     fn look(&self) -> Outcome {
-        match self.chosen() {
-            Some(it) if self.preview.as_ref().is_none_or(|(id, _)| *id != it.id) => ask(Work::Preview(it.id.clone())),
-            Some(_) | None => Outcome::Stay,
-        }
+        self.wanted().map_or(Outcome::Stay, |id| ask(Work::Preview(id)))
     }
 
     fn search(&mut self) -> Work {
@@ -180,7 +186,16 @@ impl SessionList {
             }
             return Some(Outcome::Stay);
         }
-        self.narrow.key(key).then(|| ask(self.search()))
+        if !self.narrow.key(key) {
+            return None;
+        }
+        let search = self.search();
+        let preview = self.wanted().map(Work::Preview);
+        Some(Outcome::Ask(Request::Stored(std::iter::once(search).chain(preview).collect())))
+    }
+
+    pub(crate) fn forget_question(&mut self) {
+        self.is_confirming = false;
     }
 
     pub(crate) fn act(&mut self, action: Action) -> Outcome {
@@ -341,8 +356,9 @@ impl SessionList {
             "  "
         };
         let then = Duration::from_millis(u64::try_from(it.last_activity.as_millisecond()).unwrap_or(0));
-        let tail =
-            format!("  {:>3} turns {:>4} {:>7}", it.turns, age(self.now.saturating_sub(then)), it.cost.to_string());
+        let turns = if it.turns == 1 { "turn " } else { "turns" };
+        let ago = age(self.now.saturating_sub(then));
+        let tail = format!("  {:>3} {turns} {ago:>4} {:>7}", it.turns, it.cost.to_string());
         let room = columns.saturating_sub(2 + width(&tail));
         let title = fit(&visible(it.title()), room);
         let pad = " ".repeat(room.saturating_sub(width(&title)));

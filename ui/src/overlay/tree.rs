@@ -213,6 +213,7 @@ impl TreeView {
             | Notification::SessionFound { .. }
             | Notification::SearchEnded
             | Notification::SessionPreview { .. }
+            | Notification::JobOutput(_)
             | Notification::Log(_)
             | Notification::Checks(_)
             | Notification::Rules { .. }

@@ -137,7 +137,7 @@ fn wrapped(text: &str, style: Style, columns: usize, first: &[Span<'static>], in
 }
 
 fn visible_lines(text: &str) -> Vec<String> {
-    text.lines().map(|line| visible(line)).collect()
+    text.lines().map(visible).collect()
 }
 
 fn check(it: &Check, columns: usize, theme: &Theme) -> Vec<Line<'static>> {

@@ -55,6 +55,11 @@ pub(crate) enum Effect {
     LoadCandidates(Argument),
     /// Read how often the user has chosen each action, then open the palette.
     OpenPalette,
+    /// Read the end of a job's output.
+    ReadJob {
+        job: u32,
+        path: String,
+    },
     /// Work on stored Sessions.
     Stored(sessions::Work),
     /// Check this machine.
@@ -118,6 +123,7 @@ impl Effect {
                 Kind::Skills => vec![Effect::LoadSkills],
                 Kind::Modes | Kind::Toolsets | Kind::Efforts => Vec::new(),
             },
+            Overlay::Jobs(jobs) => jobs.wanted().map(|(job, path)| Effect::ReadJob { job, path }).into_iter().collect(),
             Overlay::Models(_) => vec![Effect::LoadModels],
             Overlay::Log(_) => vec![Effect::ReadLog],
             Overlay::Sessions(_) => vec![Effect::Stored(sessions::Work::List(Reach::Workspace))],
@@ -130,7 +136,6 @@ impl Effect {
             | Overlay::Context(_)
             | Overlay::Form(_)
             | Overlay::Help(_)
-            | Overlay::Jobs(_)
             | Overlay::Outline(_)
             | Overlay::Permissions(_)
             | Overlay::Report(_)

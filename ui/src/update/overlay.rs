@@ -16,6 +16,7 @@ pub(super) fn fulfil(state: &mut State, request: Request) -> Vec<Effect> {
             perform(state, spec.action, "")
         }
         Request::Stored(works) => works.into_iter().map(Effect::Stored).collect(),
+        Request::ReadJob { job, path } => vec![Effect::ReadJob { job, path }],
         Request::FindFiles(letters) => vec![Effect::FindFiles(letters)],
         Request::Mention(path) => {
             let quoted = if path.contains(' ') { format!("@\"{path}\" ") } else { format!("@{path} ") };

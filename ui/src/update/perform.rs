@@ -116,6 +116,7 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         | Action::CloseOverlay
         | Action::OverlayHelp
         | Action::CycleLogLevel
+        | Action::ConfirmStop
         | Action::SwitchReach
         | Action::OnlyNamed
         | Action::RenameStored

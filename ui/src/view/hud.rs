@@ -59,13 +59,13 @@ fn figures(state: &State) -> Vec<Figure> {
         figure("key to paint", echoes, "p99 ≤ 4 ms", slowest_echo <= 4_000),
         figure("bytes a frame", format!("{a_frame} of {}", short(counts.bytes)), "≤ 4k", a_frame <= 4_096),
         figure("frames", short(counts.frames), "≤ 30 a second", true),
+        figure("laid out", format!("{cells} of {}", state.transcript.len()), "those in view", true),
         figure(
-            "rows laid out",
-            format!("{} of {cells}/{} entries", short(rows), state.transcript.len()),
-            "those seen",
-            true,
+            "row cache",
+            format!("{:.2} MB, {} rows", bytes as f64 / 1e6, short(rows)),
+            "≤ 8 MB",
+            bytes <= 8_000_000,
         ),
-        figure("row cache", format!("{:.2} MB", bytes as f64 / 1e6), "≤ 8 MB", bytes <= 8_000_000),
         figure("wake-ups", format!("{awake} a minute"), "0 when idle", true),
         figure("memory", resident, "≤ 25 MB idle", stats.resident.is_none_or(|it| it <= 25_000_000)),
     ]
