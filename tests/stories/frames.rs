@@ -26,7 +26,7 @@ fn the_demo_at_four_sizes_in_three_themes() {
     let shell = Shell::new(&[]);
     // Everything has been visible once, so that all heights are exact.
     let read_on = "keys <PgDn>\nidle\n".repeat(8);
-    let script = format!("expect Fixed\nidle\nkeys <C-Home>\nidle\n{read_on}keys <C-End>\nidle\nframe end\n");
+    let script = format!("expect Try /diff\nidle\nkeys <C-Home>\nidle\n{read_on}keys <C-End>\nidle\nframe end\n");
     std::fs::write(shell.workspace().join("keys.txt"), script).expect("write");
     for size in ["60x20", "80x24", "120x40", "200x60"] {
         for theme in ["dark", "light", "system"] {
