@@ -33,7 +33,7 @@ async fn a_change_is_seen_at_once_and_kept_where_the_user_wants_it() {
     pixir.does("/mode<Enter><Down><Enter>").await;
     let screen = pixir.does("<Esc><Esc><Esc>").await;
     let header = |screen: &str| screen.lines().next().expect("a header").to_owned();
-    assert!(header(&screen).ends_with("auto"), "{screen}");
+    assert!(header(&screen).contains(" · auto · "), "{screen}");
     assert_eq!(pixir.settings(), "mode = \"auto\"\n");
     let screen = pixir.does("/settings effort<Enter>").await;
     assert!(screen.contains("save for: session [you] project"), "{screen}");

@@ -103,7 +103,10 @@ fn demo_on_a_terminal_asks_before_its_edits_and_a_key_skips_its_waits() {
         wait_for(&mut terminal, hunk);
         wait_for(&mut terminal, "Alt+Y");
         let header = terminal.screen().lines().next().expect("a header").trim_end().to_owned();
-        assert!(header.contains(" demo ") && !header.contains("pixir-demo") && header.ends_with("ask"), "{header}");
+        assert!(
+            header.contains(" demo ") && !header.contains("pixir-demo") && header.contains(" · ask · "),
+            "{header}"
+        );
         let reader = terminal.reader();
         terminal.press_until("\x1by", "the edit is allowed", || reader.shows(next));
     }

@@ -19,9 +19,9 @@ async fn hints_name_the_bound_keys() {
     let mut pixir = Pixir::with_keys(vec![edit, command, says("Done.")], &keys).expect("they are free");
     std::fs::write(pixir.path("a.txt"), "1\n").expect("write");
     let screen = pixir.does("count<Enter>").await;
-    assert!(screen.contains("Alt+1 once") && screen.contains("Alt+2 no") && !screen.contains("Alt+Y"), "{screen}");
+    assert!(screen.contains("Alt+1 Allow") && screen.contains("Alt+2 Refuse") && !screen.contains("Alt+Y"), "{screen}");
     let screen = pixir.does("<Tab>").await;
-    assert!(screen.contains(" 1 once") && !screen.contains("y once"), "{screen}");
+    assert!(screen.contains(" 1 Allow") && !screen.contains("y Allow"), "{screen}");
     pixir.does("1").await;
     assert_eq!(pixir.file("a.txt"), "2\n", "and the key has that effect");
     let screen = pixir.does("<A-1>").await;

@@ -74,7 +74,7 @@ async fn the_plan_panel_shows_only_on_a_wide_screen() {
     let screen = pixir.does("go<Enter>").await;
     assert!(screen.contains("Plan  Changes  Tree  Context"), "{screen}");
     let screen = pixir.does("<Tab><Tab><Right><Right><Right>").await;
-    assert!(screen.contains("prompts") && screen.contains("results"), "{screen}");
+    assert!(screen.contains("system prompt") && screen.contains("result "), "{screen}");
     let screen = pixir.does("<A-p>").await;
     assert!(!screen.contains("Changes  Tree"), "{screen}");
     pixir.does("<A-p>").await;

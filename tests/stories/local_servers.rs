@@ -83,7 +83,7 @@ fn a_slow_local_server_is_waited_for_in_sight_of_the_user() {
     let mut terminal = Terminal::start(&shell, &[], 100, 30);
     terminal.wait_for("connecting to a model");
     gate.open();
-    terminal.wait_for("ollama/small");
+    terminal.wait_for("ollama answers on port");
     terminal.send("\x04");
     terminal.end().assert_sane();
 }

@@ -215,11 +215,11 @@ fn on_a_kernel_without_any_sandbox_everything_asks() {
 #[test]
 fn the_header_names_the_sandbox_as_long_as_there_is_room() {
     for (tier, columns, wanted) in [
-        ("ns", 100, " · sandbox ns · ask"),
-        ("ll", 100, " · sandbox ll · ask"),
-        ("none", 100, " · no sandbox · ask"),
-        ("ns", 40, " · ns · ask"),
-        ("none", 40, " · no sandbox · ask"),
+        ("ns", 100, " · ask · sandbox ns"),
+        ("ll", 100, " · ask · sandbox ll"),
+        ("none", 100, " · ask · no sandbox"),
+        ("ns", 40, " · ask · ns"),
+        ("none", 40, " · ask · no sandbox"),
     ] {
         let shell = Shell::new(&[]);
         let terminal = Terminal::start(&shell, &["--provider", "demo", "--sandbox", tier], columns, 24);

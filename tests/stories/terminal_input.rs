@@ -78,7 +78,7 @@ fn approval_ignores_the_click_and_key_that_return_the_focus() {
     let screen = terminal.wait_for("Alt+Y Allow");
     let row = screen.lines().position(|line| line.contains("Alt+Y")).expect("a row") + 1;
     terminal.send(&format!("\x1b[O\x1b[I\x1b[<0;10;{row}M\x1b[<0;10;{row}m"));
-    terminal.wait_for("y once");
+    terminal.wait_for(" y Allow");
     terminal.send("\x1b[O\x1b[Iy");
     terminal.send("\x1b[O\x1b[I\x1by");
     // Esc leaves the question, then stops the turn: it was still open.

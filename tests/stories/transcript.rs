@@ -193,11 +193,12 @@ async fn a_notice_goes_below_the_streaming_answer() {
     pixir.screen.until_idle().await;
     pixir.screen.keys("go<Enter>").await;
     pixir.screen.until("Second paragraph").await;
-    pixir.screen.keys("/usage<Enter>").await;
-    pixir.screen.until("no request has reported").await;
+    std::fs::create_dir(pixir.path("../lib")).expect("mkdir");
+    pixir.screen.keys("/add-dir ../lib<Enter>").await;
+    pixir.screen.until("this session").await;
     let screen = pixir.screen.screen();
     let place = |text: &str| screen.find(text).expect("it is in sight");
-    assert!(place("Second paragraph") < place("no request has reported"), "{screen}");
+    assert!(place("Second paragraph") < place("this session"), "{screen}");
     pixir.screen.keys("<Esc>").await;
     pixir.screen.until_idle().await;
     let screen = pixir.screen.screen();

@@ -305,7 +305,7 @@ fn a_panic_of_any_thread_is_one_sentence_and_the_turn_ends() {
         let environment: Vec<(&str, &str)> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let pixir = env!("CARGO_BIN_EXE_pixir").as_ref();
         let mut terminal = Terminal::of(&shell, pixir, &args, &environment, 100, 30);
-        terminal.wait_for("Type what you want");
+        terminal.wait_for("Ask pixir");
         // The header names the model once the Session is open; opening it asks for the time, too.
         terminal.wait_for("custom/m");
         let arm = |path| std::fs::write(path, "").expect("write");

@@ -445,6 +445,7 @@ impl Overlay {
     pub(crate) fn forget_question(&mut self) {
         match self {
             Overlay::Jobs(it) => it.forget_question(),
+            Overlay::Permissions(it) => it.forget_question(),
             Overlay::Sessions(it) => it.forget_question(),
             _ => {}
         }

@@ -116,7 +116,7 @@ pub(crate) fn plan_with(
     // What an earlier compaction replaced is in its summary, so a compaction costs no more in a long Session. What it left
     // verbatim may be dropped now.
     let is_compaction = |entry: &&Arc<Entry>| matches!(entry.fact, Fact::HistoryCompaction(_));
-    let earlier = history.recent_path().filter(is_compaction).last();
+    let earlier = history.recent_path().rfind(is_compaction);
     let path: Vec<&Arc<Entry>> = history.recent_path().filter(|entry| !is_compaction(entry)).collect();
     let cut = find_cut(history, &path, room.verbatim()).ok_or_else(nothing_to_do)?;
     let mut units = units(history, &path);

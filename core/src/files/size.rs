@@ -53,7 +53,7 @@ impl Size {
             (1, false) => format!("1 file, {}", human_size(self.bytes)),
             (n, false) => format!("{n} files, {}", human_size(self.bytes)),
         };
-        let limit = if self.has_large { "; /undo cannot restore those above 4MB" } else { "" };
+        let limit = if self.has_large { "; files above 4MB cannot be restored" } else { "" };
         Some(format!("deletes {files}{limit}"))
     }
 }

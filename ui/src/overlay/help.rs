@@ -70,8 +70,9 @@ impl HelpView {
         scopes.sort_by_key(rank);
         let of_scopes = scopes.into_iter().map(|scope| self.of_scope(scope));
         let mut sections: Vec<Section> = of_scopes.collect();
-        // Whoever asks in an overlay wants its keys; everybody else wants the commands.
-        let at = if self.first.contains(&Scope::Overlay) { self.first.len() } else { 0 };
+        // In an overlay and in a replay its own keys come first, elsewhere the commands.
+        let own = self.first.contains(&Scope::Overlay) || self.session == SessionKind::Replay;
+        let at = if own { self.first.len() } else { 0 };
         sections.insert(at, self.of_commands());
         sections.retain(|section| !section.rows.is_empty());
         sections

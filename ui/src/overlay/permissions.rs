@@ -91,6 +91,10 @@ impl PermissionsView {
         self.is_confirming = false;
     }
 
+    pub(crate) fn forget_question(&mut self) {
+        self.is_confirming = false;
+    }
+
     pub(crate) fn act(&mut self, action: Action) -> Outcome {
         let rule = self.rules.as_ref().and_then(|rules| rules.get(self.chosen));
         match (action, rule) {

@@ -466,6 +466,6 @@ mod tests {
             at = cut;
         }
         assert_eq!(got, wanted);
-        assert!(!checkpoints.of.is_empty());
+        assert!(!checkpoints.last.is_empty(), "each part goes on where the one before it ended");
     }
 }

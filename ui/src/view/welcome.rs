@@ -47,7 +47,7 @@ fn whole(state: &State, columns: usize, rows: usize) -> Vec<Line<'static>> {
             let gap = if about.is_empty() { "" } else { "  " };
             let room = columns.saturating_sub(4 + width(what) + gap.len());
             more.push(Line::from(vec![
-                Span::styled("  › ", theme.fg(theme.accent)),
+                Span::styled(if state.look.screen_reader { "    " } else { "  › " }, theme.fg(theme.accent)),
                 Span::styled(fit(what, columns.saturating_sub(4)), theme.fg(theme.text)),
                 Span::styled(format!("{gap}{}", fit(about, room)), theme.dim()),
             ]));

@@ -111,6 +111,9 @@ pub struct TextPatch {
     pub hunks: Vec<Hunk>,
 }
 
+/// Lines of the old text, and the lines of the new text in their place.
+type Change = (Range<u32>, Range<u32>);
+
 impl TextPatch {
     /// Compares two texts.
     pub fn new(old: &str, new: &str) -> TextPatch {
@@ -118,7 +121,7 @@ impl TextPatch {
         let ops = compare(&old, &new);
         let mut it = TextPatch { old, new, lines: Vec::new(), hunks: Vec::new() };
         // Changes with little between them are one hunk.
-        let mut group: Option<(Range<u32>, Range<u32>, Vec<(Range<u32>, Range<u32>)>)> = None;
+        let mut group: Option<(Range<u32>, Range<u32>, Vec<Change>)> = None;
         for (old, new) in ops {
             match &mut group {
                 Some((all_old, all_new, parts)) if old.start - all_old.end <= 2 * CONTEXT => {
@@ -139,7 +142,7 @@ impl TextPatch {
         it
     }
 
-    fn add(&mut self, changed_old: Range<u32>, changed_new: Range<u32>, parts: &[(Range<u32>, Range<u32>)]) {
+    fn add(&mut self, changed_old: Range<u32>, changed_new: Range<u32>, parts: &[Change]) {
         let begin = self.lines.len();
         let above = CONTEXT.min(changed_old.start).min(changed_new.start);
         let end = u32::try_from(self.old.len()).unwrap_or(u32::MAX);
@@ -318,7 +321,7 @@ mod tests {
         #[test]
         fn to_revert_every_hunk_is_to_have_the_old_text((old, new) in both()) {
             let patch = TextPatch::new(&old, &new);
-            let mut text = new.clone();
+            let mut text = new;
             for hunk in patch.hunks.iter().rev() {
                 text = patch.edit(hunk).apply(&text).expect("the lines are there");
             }
@@ -333,8 +336,8 @@ mod tests {
             let hunk = n.get(&patch.hunks);
             let revert = patch.edit(hunk);
             let reverted = revert.apply(&new).expect("the lines are there");
-            let again = HunkEdit { line: revert.line, now: revert.then.clone(), then: revert.now.clone() };
-            prop_assert_eq!(again.apply(&reverted), Some(new.clone()));
+            let again = HunkEdit { line: revert.line, now: revert.then.clone(), then: revert.now };
+            prop_assert_eq!(again.apply(&reverted), Some(new));
             // What is left of the diff is the other hunks.
             let left = TextPatch::new(&old, &reverted);
             prop_assert!(left.hunks.len() <= patch.hunks.len());
