@@ -55,7 +55,6 @@ fn write(folder: &std::path::Path, workspace: &std::path::Path, turns: u32) {
     log.establish().expect("establish");
 }
 
-#[expect(clippy::print_stdout, reason = "a bench prints its table")]
 async fn measure(turns: u32) {
     let mut pixir = Pixir::resumed(200, 60, |folder, workspace| write(folder, workspace, turns));
     pixir.screen.until_idle().await;

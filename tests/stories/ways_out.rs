@@ -307,7 +307,7 @@ fn a_panic_of_any_thread_is_one_sentence_and_the_turn_ends() {
         let mut terminal = Terminal::of(&shell, pixir, &args, &environment, 100, 30);
         terminal.wait_for("Ask pixir");
         // The header names the model once the Session is open; opening it asks for the time, too.
-        terminal.wait_for("custom/m");
+        terminal.wait_for("m · ask");
         let arm = |path| std::fs::write(path, "").expect("write");
         match thread {
             "screen" => {

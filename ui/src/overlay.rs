@@ -87,7 +87,7 @@ pub(crate) enum Overlay {
     Compaction(Box<CompactionView>),
     Connect(ConnectView),
     Context(ContextView),
-    Diff(DiffView),
+    Diff(Box<DiffView>),
     Form(FormView),
     Help(HelpView),
     Jobs(JobsView),
@@ -120,7 +120,7 @@ pub(crate) enum Outcome {
 #[derive(Debug)]
 pub(crate) enum Press {
     /// The click was all that there is to do.
-    Did(Outcome),
+    Did(Box<Outcome>),
     /// It chose a row; a second one is like Enter.
     OnRow,
     Nowhere,
@@ -561,7 +561,7 @@ impl Overlay {
     /// A click of the left button.
     pub(crate) fn press(&mut self, at: Position) -> Press {
         match self {
-            Overlay::Diff(diff) => Press::Did(diff.press(at)),
+            Overlay::Diff(diff) => Press::Did(Box::new(diff.press(at))),
             Overlay::Tree(tree) => tree.press(at),
             _ => Press::Nowhere,
         }

@@ -309,11 +309,13 @@ fn on_press(state: &mut State, column: u16, row: u16) -> Vec<Effect> {
     state.mouse.clicks = if again { state.mouse.clicks % 3 + 1 } else { 1 };
     state.mouse.last = Some((state.now.at, column, row));
     (state.mouse.on_bar, state.mouse.edge) = (false, 0);
+    // A key right after a click can be meant for what the click was about.
+    state.guard.quiet_since = state.now.at;
     state.reading.selection = None;
     if let Some(overlay) = state.overlays.last_mut() {
         // A double click is like Enter on the row.
         let outcome = match overlay.press(at) {
-            Press::Did(outcome) => outcome,
+            Press::Did(outcome) => *outcome,
             Press::OnRow if state.mouse.clicks == 2 => overlay.act(Action::Choose),
             Press::OnRow | Press::Nowhere => Outcome::Stay,
         };
@@ -345,7 +347,6 @@ fn on_press(state: &mut State, column: u16, row: u16) -> Vec<Effect> {
     } else if row >= area.bottom() {
         // A click focuses an approval, but never decides about it.
         let on_approval = state.layout.approval.is_some_and(|area| area.contains(at));
-        state.guard.quiet_since = state.now.at;
         state.focus = if on_approval { Focus::Approval } else { Focus::Composer };
     }
     Vec::new()

@@ -24,7 +24,7 @@ const RECENT: usize = 3;
 
 /// The result of such work.
 pub(super) enum Connecting {
-    Settings(Result<Settings>),
+    Settings(Box<Result<Settings>>),
     /// A setting was saved in a file; and what is stronger than that file.
     Saved {
         key: String,
@@ -43,7 +43,7 @@ pub(super) enum Connecting {
     },
     NewProvider {
         attempt: u64,
-        made: Result<NewProvider>,
+        made: Box<Result<NewProvider>>,
     },
     /// The user does not wait for it any more.
     Cancelled,
@@ -66,7 +66,7 @@ impl App {
 
     pub(super) fn load_settings(&mut self) {
         let settings = Arc::clone(&self.settings);
-        self.spawn_blocking(move || BackgroundEvent::Connecting(Connecting::Settings(settings.read())));
+        self.spawn_blocking(move || BackgroundEvent::Connecting(Connecting::Settings(Box::new(settings.read()))));
     }
 
     /// Saves settings in a file, and reports the last one, or the first that failed.
@@ -150,7 +150,7 @@ impl App {
         self.attempt = Attempt { number: attempt, _cancel: Some(cancel) };
         self.spawn(async move {
             BackgroundEvent::Connecting(tokio::select! {
-                made = work => Connecting::NewProvider { attempt, made },
+                made = work => Connecting::NewProvider { attempt, made: Box::new(made) },
                 _ = cancelled => Connecting::Cancelled,
             })
         });
@@ -170,7 +170,7 @@ impl App {
     pub(super) async fn on_connecting(&mut self, result: Connecting) {
         let effects = match result {
             Connecting::Settings(read) => {
-                configure::on_settings(&mut self.state, read);
+                configure::on_settings(&mut self.state, *read);
                 Vec::new()
             }
             Connecting::Saved { key, saved } => {
@@ -203,7 +203,7 @@ impl App {
                 connect::on_failed(&mut self.state, &error);
                 Vec::new()
             }
-            Connecting::NewProvider { attempt, made } if attempt == self.attempt.number => match self.join(made) {
+            Connecting::NewProvider { attempt, made } if attempt == self.attempt.number => match self.join(*made) {
                 Ok(effects) => effects,
                 Err(error) => {
                     connect::on_failed(&mut self.state, &error);

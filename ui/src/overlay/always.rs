@@ -74,10 +74,12 @@ impl Decided {
         let mut found: Vec<Decided> = Vec::new();
         for entry in history.entries().iter().rev() {
             match &entry.fact {
-                Fact::PermissionDecision(it) if it.by == DecidedBy::User && wanted.len() < COMPARED => {
-                    if wanted.iter().all(|(id, _)| *id != it.call_id) {
-                        wanted.push((&it.call_id, it.verdict == Verdict::Deny));
-                    }
+                Fact::PermissionDecision(it)
+                    if it.by == DecidedBy::User
+                        && wanted.len() < COMPARED
+                        && wanted.iter().all(|(id, _)| *id != it.call_id) =>
+                {
+                    wanted.push((&it.call_id, it.verdict == Verdict::Deny));
                 }
                 Fact::ToolCall(call) => {
                     if let Some((_, was_refused)) = wanted.iter().find(|(id, _)| *id == call.call_id) {

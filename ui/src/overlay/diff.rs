@@ -247,7 +247,7 @@ impl DiffView {
         if at == self.file {
             self.cursor = self.cursor.min(self.last_row());
             if self.cursor == 0 {
-                self.to_first_change();
+                self.go_to_first_change();
             }
         }
     }
@@ -302,11 +302,11 @@ impl DiffView {
         if at != self.file {
             self.file = at;
             (self.cursor, self.top, self.left) = (0, 0, 0);
-            self.to_first_change();
+            self.go_to_first_change();
         }
     }
 
-    fn to_first_change(&mut self) {
+    fn go_to_first_change(&mut self) {
         if let Some(at) = self.places().iter().position(|place| place.is_change()) {
             self.cursor = at;
         }

@@ -148,9 +148,8 @@ impl Picker {
     }
 
     pub(crate) fn notify(&mut self, notification: Notification<'_>) {
-        match (self.kind, notification) {
-            (Kind::Skills, Notification::Skills(all)) => self.skills(all),
-            (_, _) => {}
+        if let (Kind::Skills, Notification::Skills(all)) = (self.kind, notification) {
+            self.skills(all);
         }
     }
 

@@ -81,7 +81,7 @@ impl Observed {
 
     fn ask(&mut self) {
         self.asked += 1;
-        let command = if self.asked % 3 == 0 { "rm -rf build" } else { "cargo test" };
+        let command = if self.asked.is_multiple_of(3) { "rm -rf build" } else { "cargo test" };
         let preview = Preview { would: "run".into(), target: command.into(), ..Preview::default() };
         self.state.approvals.push(PendingApproval::new(Approval {
             call_id: format!("c{}", self.asked),
@@ -198,7 +198,7 @@ fn a_user_who_waits_a_moment_is_heard() {
     let mut observed = Observed::new();
     let press = |c| Happening::Key(KeyCode::Char(c), KeyModifiers::ALT, KeyEventKind::Press);
     let rest = Happening::Passes(300);
-    let story = [rest.clone(), Happening::Asked, Happening::Frame, press('y'), rest.clone(), press('y')];
+    let story = [rest.clone(), Happening::Asked, Happening::Frame, press('y'), rest, press('y')];
     for it in &story {
         observed.happens(it).expect("no rule is broken");
     }

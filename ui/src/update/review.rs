@@ -15,7 +15,7 @@ pub(super) fn open(state: &mut State, call: Option<u64>, path: Option<String>) -
     let review = std::mem::take(&mut state.pending.review);
     let mut view = DiffView::new(&state.history, call, path, review);
     let wants = view.wants();
-    let mut effects = state.open(Overlay::Diff(view));
+    let mut effects = state.open(Overlay::Diff(Box::new(view)));
     effects.extend(read(wants));
     effects
 }

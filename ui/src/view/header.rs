@@ -23,7 +23,7 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
     let mode = if state.session.read_only { "read-only" } else { settings.mode.name() };
     let mode = Span::styled(mode, theme.fg(mode_colour(theme, state)));
     let model = model(state);
-    let effort = settings.effort.as_deref().filter(|_| is_connected(state)).map(|it| visible(it));
+    let effort = settings.effort.as_deref().filter(|_| is_connected(state)).map(visible);
     // What is left for the sandbox, once the rest of the right side is there.
     let fixed = width(NAME) + 1 + width(&model) + 3 + width(&mode.content) + 1;
     let effort_width = effort.as_ref().map_or(0, |it| 3 + width(it));
@@ -78,8 +78,8 @@ fn place(state: &State, room: usize) -> Vec<Span<'static>> {
         it => format!("~/{it}/"),
     });
     let (above, folder) = (visible(&above), visible(&folder));
-    let branch = state.session.branch.as_ref().map(|it| visible(it));
-    let name = state.history.settings.name.as_ref().map(|it| visible(it));
+    let branch = state.session.branch.as_deref().map(visible);
+    let name = state.history.settings.name.as_deref().map(visible);
     let rest: usize = [&branch, &name].into_iter().flatten().map(|it| 3 + width(it)).sum();
     let above = if width(&above) + width(&folder) + rest <= room { above } else { String::new() };
     let mut left = room;

@@ -125,7 +125,7 @@ impl DiffView {
         }
         self.folds.insert(path, !was_folded);
         (self.cursor, self.top) = (0, 0);
-        self.to_first_change();
+        self.go_to_first_change();
     }
 
     fn copy(&mut self) -> Outcome {
