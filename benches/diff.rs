@@ -91,4 +91,5 @@ fn write(logs: &Path, workspace: &Path, files: usize, lines: usize) {
     log.append(Some(1), call.into()).expect("append");
     let result = ToolResult { call_id, ok: true, output: "ok\n".into(), changes, ..ToolResult::default() };
     log.append(Some(1), result.into()).expect("append");
+    log.establish().expect("establish");
 }
