@@ -28,7 +28,7 @@ pub(crate) struct Sample {
 pub(crate) enum Audience {
     /// A user at a terminal, who reads along and decides about the edits.
     User,
-    /// A program or a pipe: nothing waits, and nobody is asked unless `--mode` says so.
+    /// Output goes to a program or a pipe: the demo does not wait, and asks the user only if `--mode` says so.
     Program,
 }
 

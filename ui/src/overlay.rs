@@ -16,15 +16,11 @@ use pixir_core::search::{Found, Said};
 use pixir_core::store::Summary;
 use pixir_core::{Decision, Input, Skill};
 use ratatui::layout::{Position, Rect};
-use ratatui::text::Line;
-use ratatui::widgets::{Block, BorderType};
 
 use crate::input::action::{Action, ActionSpec, Scope};
 use crate::input::keymap::Keymap;
-use crate::render::context::LayoutKey;
 use crate::render::highlight::Highlighter;
 use crate::render::report::Check;
-use crate::render::text::width;
 use crate::terminal::canvas::Canvas;
 use crate::terminal::key::KeyEvent;
 use crate::theme::Theme;
@@ -50,10 +46,15 @@ pub(crate) mod restore; // the preview of a restore
 pub(crate) mod save_for; // for whom a setting is changed
 pub(crate) mod settings; // every setting
 pub(crate) mod themes; // the themes
+mod page; // text that scrolls
+mod panel; // the frame and the place of a dialog
 mod panes; // a list beside its preview
 pub(crate) mod sessions; // the stored Sessions
 pub(crate) mod tree; // turns and branches
 pub(crate) mod trust; // what the workspace brings along
+
+pub(crate) use page::{LineCache, Page};
+pub(crate) use panel::{dialog, panel};
 
 use always::AlwaysView;
 use approval::ApprovalView;
@@ -649,128 +650,4 @@ impl Overlay {
     pub(crate) fn call_read_to_end(&self) -> Option<&str> {
         if let Overlay::Approval(it) = self { it.call_read_to_end() } else { None }
     }
-}
-
-/// Lines that stay laid out until their width or look changes.
-#[derive(Debug, Default)]
-pub(crate) struct LineCache(Option<(LayoutKey, Vec<Line<'static>>)>);
-
-impl LineCache {
-    pub(crate) fn lines(&mut self, key: LayoutKey, make: impl FnOnce(usize) -> Vec<Line<'static>>) -> &[Line<'static>] {
-        if self.0.as_ref().is_none_or(|(cached, _)| *cached != key) {
-            self.0 = Some((key, make(key.columns)));
-        }
-        self.0.as_ref().map_or(&[], |(_, lines)| lines)
-    }
-}
-
-/// Text that scrolls.
-#[derive(Debug, Default)]
-pub(crate) struct Page {
-    /// The first line on the screen.
-    top: usize,
-    /// The last value that `top` can have, and the lines of a page, since the last frame.
-    max_top: usize,
-    height: usize,
-    text: LineCache,
-}
-
-impl Page {
-    pub(crate) fn scroll(&mut self, by: isize) {
-        self.top = self.top.saturating_add_signed(by).min(self.max_top);
-    }
-
-    /// The text has changed; the place in it stays.
-    pub(crate) fn forget(&mut self) {
-        self.text = LineCache::default();
-    }
-
-    /// The last line is on the screen.
-    pub(crate) fn is_at_end(&self) -> bool {
-        self.top >= self.max_top
-    }
-
-    /// Carries out the actions that scroll; others do nothing.
-    pub(crate) fn act(&mut self, action: Action) {
-        match action {
-            Action::OverlayUp => self.scroll(-1),
-            Action::OverlayDown => self.scroll(1),
-            Action::OverlayPageUp => self.scroll(-self.page()),
-            Action::OverlayPageDown => self.scroll(self.page()),
-            Action::OverlayStart => self.top = 0,
-            Action::OverlayEnd => self.top = self.max_top,
-            _ => {}
-        }
-    }
-
-    /// One line of the previous page stays visible, so that the reader keeps the thread.
-    pub(crate) fn page(&self) -> isize {
-        isize::try_from(self.height.saturating_sub(1).max(1)).unwrap_or(1)
-    }
-
-    /// Draws the visible lines. `make` lays the text out for a number of columns; it runs again only when the width,
-    /// the look or the page changes.
-    pub(crate) fn draw(
-        &mut self,
-        canvas: &mut Canvas,
-        area: Rect,
-        paint: Paint<'_>,
-        make: impl FnOnce(usize) -> Vec<Line<'static>>,
-    ) {
-        let key = LayoutKey { columns: usize::from(area.width), generation: paint.generation };
-        let lines = self.text.lines(key, make);
-        self.height = usize::from(area.height);
-        self.max_top = lines.len().saturating_sub(usize::from(area.height));
-        self.top = self.top.min(self.max_top);
-        for (row, line) in (area.y..area.bottom()).zip(lines.iter().skip(self.top)) {
-            canvas.line(line, Rect { y: row, height: 1, ..area });
-        }
-    }
-}
-
-/// Clears an area and draws a frame with a title above and key hints below. Returns the area inside.
-pub(crate) fn panel(canvas: &mut Canvas, area: Rect, title: &str, keys: &str, theme: &Theme) -> Rect {
-    let keys = fitting_hints(keys, usize::from(area.width).saturating_sub(4));
-    if canvas.is_bare {
-        canvas.fill(area, theme.base());
-        canvas.line(Line::styled(title.to_owned(), theme.bold()), Rect { height: area.height.min(1), ..area });
-        let last = Rect { y: area.bottom().saturating_sub(1), height: area.height.min(1), ..area };
-        canvas.line(Line::styled(keys, theme.dim()), last);
-        return Rect { y: area.y + 1.min(area.height), height: area.height.saturating_sub(2), ..area };
-    }
-    let block = Block::bordered()
-        .border_type(BorderType::Rounded)
-        .border_style(theme.fg(theme.accent))
-        .style(theme.base())
-        .title(Line::styled(format!(" {title} "), theme.bold()))
-        .title_bottom(Line::styled(format!(" {keys} "), theme.dim()));
-    let inner = block.inner(area);
-    canvas.fill(area, theme.base());
-    canvas.render_widget(block, area);
-    Rect {
-        x: inner.x + u16::from(inner.width > 2),
-        width: inner.width.saturating_sub(2).max(u16::from(inner.width > 0)),
-        ..inner
-    }
-}
-
-/// As many of the hints as fit. The hints that the user needs most come first.
-fn fitting_hints(keys: &str, columns: usize) -> String {
-    let mut fitting = String::new();
-    for item in keys.split(" · ") {
-        let gap = if fitting.is_empty() { "" } else { " · " };
-        if width(&fitting) + width(gap) + width(item) > columns {
-            break;
-        }
-        fitting.push_str(gap);
-        fitting.push_str(item);
-    }
-    fitting
-}
-
-/// The place of a dialog of at most this size: in the middle, in the upper third. Its size must not depend on how much a
-/// list shows at the moment, so that the dialog stands still while the user types.
-pub(crate) fn dialog(area: Rect, width: u16, height: u16) -> Rect {
-    let (width, height) = (width.min(area.width), height.min(area.height));
-    Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 3, width, height }
 }

@@ -8,7 +8,7 @@ use crate::protocol::event::{ChangeKind, Entry, FileChange};
 use crate::storage::blobs::{self, Blobs};
 
 mod anchor; // a line that is found again after edits
-mod generated; // files that nobody reads
+mod generated; // files that a program writes, such as lock files
 mod hunks; // hunks and lines of one file
 mod rename; // deleted and added files that are one file
 mod words; // the words that differ between two lines
@@ -58,7 +58,7 @@ pub(crate) enum Version {
     Object(String),
     /// The file of this path in the workspace, as it is now.
     Disk,
-    /// Nobody kept them, for this reason.
+    /// The contents are not available, for this reason.
     Lost(String),
 }
 

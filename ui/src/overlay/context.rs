@@ -169,14 +169,13 @@ impl ContextView {
             canvas.line(Line::styled("measuring the next request…", theme.dim()), Rect { height: 1, ..inner });
             return;
         };
-        let [head, gap, body, foot] = Layout::vertical([
+        let [head, _, body, foot] = Layout::vertical([
             Constraint::Length(1),
             Constraint::Length(u16::from(inner.height > 12)),
             Constraint::Fill(1),
             Constraint::Length(1),
         ])
         .areas(inner);
-        let _ = gap;
         draw_head(canvas, head, &report, theme);
         let (list, preview) = if inner.width >= SIDE_BY_SIDE {
             let [list, _, preview] =

@@ -28,7 +28,7 @@ pub(crate) fn of_hunk(it: &HunkRevert, workspace: &Workspace, blobs: &Blobs) -> 
     let seen = match &it.seen {
         None => String::new(),
         Some(name) => {
-            // A version of the repository is stored by nobody, but it is there if the file is as it was seen.
+            // pixir has not stored the version that git has, but the file on the disk is that version if its hash is the one seen.
             let now = workspace.read_if_there(&at)?.map(|now| now.bytes);
             let bytes = match now.filter(|bytes| blobs::name_of(bytes) == *name) {
                 Some(bytes) => bytes,

@@ -37,14 +37,13 @@ impl CompactionView {
         if inner.height < 4 {
             return;
         }
-        let [head, gap, body, foot] = Layout::vertical([
+        let [head, _, body, foot] = Layout::vertical([
             Constraint::Length(1),
             Constraint::Length(u16::from(inner.height > 12)),
             Constraint::Fill(1),
             Constraint::Length(1),
         ])
         .areas(inner);
-        let _ = gap;
         self.draw_head(canvas, head, paint);
         self.draw_foot(canvas, foot, paint);
         if inner.width >= SIDE_BY_SIDE {

@@ -86,7 +86,7 @@ mod tests {
     fn notes_are_read_at_every_moment() {
         let all = "Here:\n{\"goal\": \"fix \\\"it\\\"\", \"open_tasks\": [\"a\", {\"path\": \"b.rs\"}], \"next_step\": \"c\"}";
         assert_eq!(so_far(all), "**Goal:** fix \"it\"\n\n**Open tasks:**\n\n- a\n- b.rs\n\n**Next step:** c");
-        // No moment panics, and what was said is never taken back.
+        // The reader survives every beginning of the JSON, and notes that it has shown stay shown.
         let mut before = String::new();
         for end in (0..=all.len()).filter(|end| all.is_char_boundary(*end)) {
             let now = so_far(&all[..end]);

@@ -6,10 +6,11 @@ use pixir_core::tree::{Comparison, Tree};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::list::{changes, money, short};
+use super::list::{changes, money};
 use super::preview::diffstat;
 use crate::overlay::{Page, Paint};
 use crate::render::diff;
+use crate::render::figures::short;
 use crate::render::markdown::first_line;
 use crate::render::text::{fit, plain, width};
 use crate::terminal::canvas::Canvas;

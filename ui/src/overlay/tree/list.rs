@@ -1,9 +1,12 @@
 //! The rows of the tree: lanes, marks, badges, and figures that give way where there is little room.
 
+use std::time::Duration;
+
 use pixir_core::tree::{Node, Tree};
 use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
 
+use crate::render::figures::{self, short};
 use crate::render::lanes::{Row, What, strokes};
 use crate::render::markdown::first_line;
 use crate::render::text::{fit, plain, width};
@@ -72,26 +75,9 @@ pub(super) fn changes(added: u64, removed: u64) -> String {
     }
 }
 
-/// How long ago something was, in at most three columns.
+/// How long ago something was, in at most three columns. A time in the future counts as now.
 pub(super) fn age(seconds: i64) -> String {
-    match seconds {
-        ..60 => "now".to_owned(),
-        60..3_600 => format!("{}m", seconds / 60),
-        3_600..86_400 => format!("{}h", seconds / 3_600),
-        86_400..1_209_600 => format!("{}d", seconds / 86_400),
-        1_209_600..31_536_000 => format!("{}w", seconds / 604_800),
-        _ => format!("{}y", seconds / 31_536_000),
-    }
-}
-
-/// `950`, `9.1k`, `1.2M`.
-pub(super) fn short(count: u64) -> String {
-    match count {
-        0..1_000 => count.to_string(),
-        1_000..10_000 => format!("{:.1}k", count as f64 / 1e3),
-        10_000..1_000_000 => format!("{}k", count / 1_000),
-        _ => format!("{:.1}M", count as f64 / 1e6),
-    }
+    figures::age(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
 }
 
 /// `$0.11`, or `<1¢` for less.

@@ -4,9 +4,10 @@ use pixir_core::text::human::human_duration;
 use pixir_core::tree::{Node, Tree};
 use ratatui::text::{Line, Span};
 
-use super::list::{age, changes, money, short};
+use super::list::{age, changes, money};
 use crate::overlay::Paint;
 use crate::render::context::RenderContext;
+use crate::render::figures::short;
 use crate::render::markdown;
 use crate::render::text::{fit, lines_of, plain, width, wrap_lines};
 use crate::theme::Theme;

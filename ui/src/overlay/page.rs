@@ -1,0 +1,86 @@
+//! Text that scrolls in an overlay, laid out once for a width and a look.
+
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+use super::Paint;
+use crate::input::action::Action;
+use crate::render::context::LayoutKey;
+use crate::terminal::canvas::Canvas;
+
+/// Lines that stay laid out until their width or look changes.
+#[derive(Debug, Default)]
+pub(crate) struct LineCache(Option<(LayoutKey, Vec<Line<'static>>)>);
+
+impl LineCache {
+    pub(crate) fn lines(&mut self, key: LayoutKey, make: impl FnOnce(usize) -> Vec<Line<'static>>) -> &[Line<'static>] {
+        if self.0.as_ref().is_none_or(|(cached, _)| *cached != key) {
+            self.0 = Some((key, make(key.columns)));
+        }
+        self.0.as_ref().map_or(&[], |(_, lines)| lines)
+    }
+}
+
+/// Text that scrolls.
+#[derive(Debug, Default)]
+pub(crate) struct Page {
+    /// The first line on the screen.
+    pub(super) top: usize,
+    /// The last value that `top` can have, and the lines of a page, since the last frame.
+    pub(super) max_top: usize,
+    height: usize,
+    text: LineCache,
+}
+
+impl Page {
+    pub(crate) fn scroll(&mut self, by: isize) {
+        self.top = self.top.saturating_add_signed(by).min(self.max_top);
+    }
+
+    /// The text has changed; the place in it stays.
+    pub(crate) fn forget(&mut self) {
+        self.text = LineCache::default();
+    }
+
+    /// The last line is on the screen.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.top >= self.max_top
+    }
+
+    /// Carries out the actions that scroll; others do nothing.
+    pub(crate) fn act(&mut self, action: Action) {
+        match action {
+            Action::OverlayUp => self.scroll(-1),
+            Action::OverlayDown => self.scroll(1),
+            Action::OverlayPageUp => self.scroll(-self.page()),
+            Action::OverlayPageDown => self.scroll(self.page()),
+            Action::OverlayStart => self.top = 0,
+            Action::OverlayEnd => self.top = self.max_top,
+            _ => {}
+        }
+    }
+
+    /// One line of the previous page stays visible, so that the reader keeps the thread.
+    pub(crate) fn page(&self) -> isize {
+        isize::try_from(self.height.saturating_sub(1).max(1)).unwrap_or(1)
+    }
+
+    /// Draws the visible lines. `make` lays the text out for a number of columns; it runs again only when the width,
+    /// the look or the page changes.
+    pub(crate) fn draw(
+        &mut self,
+        canvas: &mut Canvas,
+        area: Rect,
+        paint: Paint<'_>,
+        make: impl FnOnce(usize) -> Vec<Line<'static>>,
+    ) {
+        let key = LayoutKey { columns: usize::from(area.width), generation: paint.generation };
+        let lines = self.text.lines(key, make);
+        self.height = usize::from(area.height);
+        self.max_top = lines.len().saturating_sub(usize::from(area.height));
+        self.top = self.top.min(self.max_top);
+        for (row, line) in (area.y..area.bottom()).zip(lines.iter().skip(self.top)) {
+            canvas.line(line, Rect { y: row, height: 1, ..area });
+        }
+    }
+}

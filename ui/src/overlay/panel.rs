@@ -1,0 +1,56 @@
+//! The frame and the place of a dialog.
+
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+use ratatui::widgets::{Block, BorderType};
+
+use crate::render::text::width;
+use crate::terminal::canvas::Canvas;
+use crate::theme::Theme;
+
+/// Clears an area and draws a frame with a title above and key hints below. Returns the area inside.
+pub(crate) fn panel(canvas: &mut Canvas, area: Rect, title: &str, keys: &str, theme: &Theme) -> Rect {
+    let keys = fitting_hints(keys, usize::from(area.width).saturating_sub(4));
+    if canvas.is_bare {
+        canvas.fill(area, theme.base());
+        canvas.line(Line::styled(title.to_owned(), theme.bold()), Rect { height: area.height.min(1), ..area });
+        let last = Rect { y: area.bottom().saturating_sub(1), height: area.height.min(1), ..area };
+        canvas.line(Line::styled(keys, theme.dim()), last);
+        return Rect { y: area.y + 1.min(area.height), height: area.height.saturating_sub(2), ..area };
+    }
+    let block = Block::bordered()
+        .border_type(BorderType::Rounded)
+        .border_style(theme.fg(theme.accent))
+        .style(theme.base())
+        .title(Line::styled(format!(" {title} "), theme.bold()))
+        .title_bottom(Line::styled(format!(" {keys} "), theme.dim()));
+    let inner = block.inner(area);
+    canvas.fill(area, theme.base());
+    canvas.render_widget(block, area);
+    Rect {
+        x: inner.x + u16::from(inner.width > 2),
+        width: inner.width.saturating_sub(2).max(u16::from(inner.width > 0)),
+        ..inner
+    }
+}
+
+/// As many of the hints as fit. The hints that the user needs most come first.
+fn fitting_hints(keys: &str, columns: usize) -> String {
+    let mut fitting = String::new();
+    for item in keys.split(" · ") {
+        let gap = if fitting.is_empty() { "" } else { " · " };
+        if width(&fitting) + width(gap) + width(item) > columns {
+            break;
+        }
+        fitting.push_str(gap);
+        fitting.push_str(item);
+    }
+    fitting
+}
+
+/// The place of a dialog of at most this size: in the middle, in the upper third. Its size must not depend on how much a
+/// list shows at the moment, so that the dialog stands still while the user types.
+pub(crate) fn dialog(area: Rect, width: u16, height: u16) -> Rect {
+    let (width, height) = (width.min(area.width), height.min(area.height));
+    Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 3, width, height }
+}
