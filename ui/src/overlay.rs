@@ -286,7 +286,7 @@ pub(crate) enum Notification<'a> {
 pub(crate) struct Paint<'a> {
     pub(crate) theme: &'a Theme,
     pub(crate) highlighter: &'a Highlighter,
-    /// See [`LayoutKey::generation`].
+    /// See [`LayoutKey::generation`](crate::render::context::LayoutKey::generation).
     pub(crate) generation: u64,
     /// What the user's keys do, for hints.
     pub(crate) keys: &'a Keymap,
