@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error, Result};
 
+pub(crate) mod agents; // the child Sessions of the Session
 mod aliases; // names that models know from other programs
 pub(crate) mod arguments; // arguments against a tool's schema
 pub(crate) mod blocked; // what the sandbox refused to a program
@@ -25,9 +26,11 @@ mod read_set; // files as the model last saw them
 pub(crate) mod registry; // tools by name
 pub(crate) mod replacement; // a file that a call creates or replaces
 pub(crate) mod result; // what is recorded of a call
+pub(crate) mod standing; // mode and rules, as the Sessions below see them
 pub(crate) mod tool; // trait Tool, a prepared call
 
 pub use crate::permissions::{Explained, Judged, Parse, Touch};
+pub(crate) use agents::Agents;
 pub use context::{Answers, Context, FormRequest};
 pub use gate::{Authority, Gone, Permissions, Unattended, explain, gate};
 pub use output::Output;
@@ -35,6 +38,7 @@ pub use present::ResultLimits;
 pub(crate) use read_set::ReadSet;
 pub use registry::{Registered, Registry};
 pub use result::Done;
+pub(crate) use standing::Standing;
 pub(crate) use tool::off_loop;
 pub use tool::{Prepared, Tool};
 

@@ -3,19 +3,20 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::call::{Context, Registry, Tool, Unattended};
+use crate::agents::{self, Beginning, Position};
+use crate::call::{Context, Registry, Standing, Tool, Unattended};
 use crate::config::Environment;
 use crate::context::library::Library;
 use crate::context::sketch::{self, Sketch};
 use crate::context::skills::{Skill, Validated, found};
 use crate::context::templates::Template;
 use crate::conversation::history::History;
+use crate::door::Handle;
 use crate::files::images;
 use crate::files::snapshot::SessionSnapshot;
 use crate::files::workspace::{Workspace, remove_left};
 use crate::process;
 use crate::process::Stopping;
-use crate::process::jobs::Jobs;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Attachment, Entry, Mode, Rule, SessionId, SessionStarted, SettingsChanged, Toolset};
 use crate::protocol::input::SettingsChange;
@@ -25,12 +26,11 @@ use crate::provider::choose::Providers;
 use crate::provider::connect::NewProvider;
 use crate::provider::shared::SharedProviders;
 use crate::sandbox::{Places, Sandbox};
-use crate::session::{Handle, LogAccess, Options, Services, Session};
+use crate::session::{LogAccess, Options, Services};
 use crate::storage::blobs::Blobs;
 #[cfg(test)]
 use crate::storage::log::Disk;
 use crate::storage::log::{self, Contents, Log, LogWriter, RealDisk};
-use crate::storage::outputs;
 use crate::storage::store::{Place, Store, Summary};
 use crate::{run, tools};
 
@@ -125,6 +125,9 @@ impl Harness {
             stopping: Stopping::noting(store.running()),
             read_set: Arc::default(),
             jobs: None,
+            agents: None,
+            standing: Standing::default(),
+            budgets: Arc::default(),
             library: Arc::new(library),
             store: store.clone(),
             allowed: beginning.allowed.clone().into(),
@@ -286,32 +289,8 @@ impl Harness {
 
     /// Runs a Session; `note` is a notice for its first watcher.
     fn spawn(&self, id: SessionId, log: LogAccess, history: History, note: Option<String>) -> Result<Handle> {
-        let outputs = outputs::real(&self.services.place(&id).outputs());
-        let stopping = Stopping::noting(self.store.running());
-        let (jobs, job_news) = Jobs::new(outputs.clone(), stopping.clone());
-        // Outputs that were too long to show may be read again by the tools of the Session that made them.
-        let workspace = Workspace::open(self.services.workspace.root())?;
-        let own = [Some(self.store.home()), self.services.user_folder.as_deref()];
-        let workspace = workspace.with_outputs(outputs.clone()).noting(self.store.running());
-        let workspace = workspace.guarding(own.into_iter().flatten());
-        let workspace = Arc::new(workspace);
-        let library = Library {
-            session: Some(id.clone()),
-            workspace: Some(Arc::clone(&workspace)),
-            ..(*self.services.library).clone()
-        };
-        let services = Services {
-            workspace,
-            snapshot: self.services.snapshot.for_session(id.clone()),
-            stopping,
-            read_set: Arc::default(),
-            jobs: Some(jobs),
-            scratch: Some(self.services.place(&id).scratch()),
-            outputs: Some(outputs),
-            library: Arc::new(library),
-            ..self.services.clone()
-        };
-        Ok(Session::spawn(id, log, history, services, job_news, note))
+        let at = Position::root(&id, self.services.options.agents);
+        agents::begin(&self.services, Beginning { id, log, history, note, at })
     }
 
     /// The canonical root of the workspace.

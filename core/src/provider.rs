@@ -27,6 +27,7 @@ mod think_tags; // reasoning that a model writes into its answer
 
 // The connection.
 pub(crate) mod endpoint; // base URL, key and headers of a server
+pub(crate) mod budget; // limits on tokens and money
 mod bounds; // the most of an answer that is accepted
 mod halves; // characters that a server cut in two
 mod http; // the HTTP client; which addresses and headers are allowed

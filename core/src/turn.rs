@@ -11,20 +11,20 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::call::present::Overflow;
 use crate::call::{self, Authority, Call, Caller, Context, Done, FormRequest, Gone, Permissions};
-use crate::protocol::call_info::CallInfo;
+use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{
-    Approval, AssistantMessage, Fact, Form, Live, PermissionDecision, Preview, ProviderUsage, Reasoning, Rule, Scope,
-    SessionId, Severity, Status, ToolCall, Toolset, TurnStatus, Usage,
+    Approval, AssistantMessage, Cost, Fact, Form, Live, PermissionDecision, Preview, ProviderUsage, Reasoning, Rule,
+    Scope, SessionId, Severity, Status, ToolCall, Toolset, TurnStatus, Usage,
 };
 use crate::protocol::input::{Decision, RuleReach};
 use crate::protocol::remedy::{Limit, ModelNeed, Remedy};
+use crate::provider::budget::Budget;
 use crate::provider::retry::Retries;
 use crate::provider::{Answer, AnswerPart, CallRequest, Ended, Failure};
 use crate::storage::outputs;
 use crate::tools::bash;
 
-mod budget; // limits on tokens and money
 mod call_ids; // one id for each call
 mod ending; // outcomes of a Turn
 mod relay; // parts of an answer, at most once per frame
@@ -32,13 +32,12 @@ mod reports; // reports of a Turn to its Session
 mod services; // services and options of a Session
 mod summary; // the request for the summary of a compaction
 
-pub use budget::Budget;
 pub(crate) use ending::Outcome;
 use ending::{LoopGuard, MAX_CIRCLES, cut_short, empty_answer, too_large};
 pub(crate) use relay::DeltaCoalescer;
 pub(crate) use reports::{Halt, Next, Report, Reports, Step};
 pub(crate) use services::Services;
-pub use services::{CompactionOptions, Limits, Options};
+pub use services::{AgentOptions, CompactionOptions, Limits, Options};
 pub(crate) use summary::summarize;
 
 /// The most read-only calls of one answer that run at the same time.
@@ -68,7 +67,8 @@ pub(crate) struct Turn {
     services: Services,
     /// The Provider and the model at the start of the Turn.
     model: (String, String),
-    budget: Budget,
+    /// What its requests draw from: its own budget, then those of the Sessions above.
+    budgets: Vec<Budget>,
     id: SessionId,
     outputs: PathBuf,
     /// Numbers the saved outputs, and calls whose id was taken. It starts at the length of the Log, which never shrinks, so
@@ -88,7 +88,9 @@ impl Turn {
     ) -> Turn {
         let Limits { max_tokens, max_cost_usd, .. } = services.options.limits;
         Turn {
-            budget: Budget::new(max_tokens, max_cost_usd),
+            budgets: std::iter::once(Budget::new(max_tokens, max_cost_usd))
+                .chain(services.budgets.iter().cloned())
+                .collect(),
             reports,
             steered,
             id: id.clone(),
@@ -139,7 +141,7 @@ impl Turn {
                     Remedy::any_of(["send a message to continue".into(), Remedy::RaiseLimit { limit: Limit::Rounds }]),
                 )));
             }
-            if let Err(error) = self.budget.check() {
+            if let Err(error) = self.budgets.iter().try_for_each(Budget::check) {
                 return Ok(Outcome::incomplete(error));
             }
             let step = self.next_step().await?;
@@ -282,10 +284,19 @@ impl Turn {
         Ok(calls)
     }
 
+    fn spend(&self, usage: Usage, cost: Cost) {
+        self.budgets.iter().for_each(|budget| budget.spend(usage, cost));
+    }
+
+    /// What the requests of the Turn draw from; its children draw from it too.
+    pub(crate) fn budgets(&self) -> Arc<[Budget]> {
+        self.budgets.as_slice().into()
+    }
+
     async fn record_usage(&self, step: &Step, usage: Usage, usd: Option<f64>, source: UsageSource) -> Result<(), Gone> {
         let (provider, model) = (step.request.provider.clone(), step.request.model.clone());
         let cost = step.facts.cost(&usage, usd);
-        self.budget.spend(usage, cost);
+        self.spend(usage, cost);
         let estimated = source == UsageSource::Estimated;
         self.record(ProviderUsage { provider, model, usage, estimated, cost }).await
     }
@@ -310,7 +321,7 @@ impl Turn {
                 let skipped: Vec<Call> = rest.iter().map(|(call, _)| call.clone()).collect();
                 return self.skip(&skipped).await.map(|()| false);
             }
-            let together = rest.iter().take(AT_ONCE).take_while(|(_, info)| info.reads_only).count();
+            let together = rest.iter().take(AT_ONCE).take_while(|(_, info)| runs_beside(info)).count();
             let (now, later) = rest.split_at(together.max(1));
             // Results are recorded in the order of the calls, whichever ended first.
             for done in
@@ -370,7 +381,7 @@ impl Turn {
                     self.live(Live::ToolOutputDelta { call_id: call.id.clone(), printed }).await?;
                 }
                 Some(FormRequest { questions, reply }) = opened.recv() => {
-                    let form = Form { call_id: call.id.clone(), questions };
+                    let form = Form { call_id: call.id.clone(), questions, agent: None };
                     self.reports.send(Report::OpenForm { form, reply }).await?;
                 }
             }
@@ -385,7 +396,7 @@ impl Turn {
                 Next::Request(step) => return Ok(*step),
                 Next::Summarize(request) => {
                     if let Some(it) = summarize(&self.reports, *request).await? {
-                        self.budget.spend(it.usage, it.cost);
+                        self.spend(it.usage, it.cost);
                     }
                 }
             }
@@ -444,8 +455,8 @@ impl Authority for Turn {
     async fn permissions(&self) -> Result<Permissions, Gone> {
         let Permissions { mode, rules: denied } = self.ask_session(Report::Permissions).await?;
         // The file is read each time, so that a rule that was revoked elsewhere no longer counts.
-        let (services, id) = (self.services.clone(), self.id.clone());
-        let saved = call::off_loop(move || Ok(services.rules_in_force(&id))).await;
+        let services = self.services.clone();
+        let saved = call::off_loop(move || Ok(services.rules_in_force())).await;
         // Without an answer anything may be denied.
         let saved = saved.unwrap_or_else(|_| vec![Rule::Deny(Scope::Unknown)]);
         Ok(Permissions { mode, rules: saved.into_iter().chain(denied).collect() })
@@ -474,6 +485,11 @@ impl Authority for Turn {
     async fn record(&self, decision: PermissionDecision) -> Result<(), Gone> {
         Turn::record(self, decision).await
     }
+}
+
+/// Whether a call may run at the same time as those before it in an answer.
+fn runs_beside(info: &CallInfo) -> bool {
+    info.reads_only || info.kind == CallKind::Agent
 }
 
 /// Returns what helps where a request does not fit into the window.

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use pixir_core::agent::Asker;
 use pixir_core::changes::FileDiff;
 use pixir_core::diff::{ChangedFile, Changes};
 use pixir_core::event::{ContextReport, JobState, RestorePreview};
@@ -278,6 +279,11 @@ pub(crate) enum Notification<'a> {
     },
     /// A call has its result, so it does not wait for an answer any more.
     CallEnded(&'a str),
+    /// What an agent's call asked is no longer open.
+    AnswerTaken {
+        call_id: &'a str,
+        agent: &'a Asker,
+    },
     TurnEnded,
 }
 
@@ -522,11 +528,24 @@ impl Overlay {
         }
     }
 
+    /// The agent whose call the overlay decides about or answers.
+    fn asker(&self) -> Option<&Asker> {
+        match self {
+            Overlay::Always(it) => it.asker(),
+            Overlay::Approval(it) => it.asker(),
+            Overlay::Form(it) => it.asker(),
+            _ => None,
+        }
+    }
+
     /// After this notification the overlay has no purpose any more.
     pub(crate) fn is_over(&self, notification: Notification<'_>) -> bool {
         match (notification, self.call_id()) {
-            (Notification::CallEnded(ended), Some(call)) => call == ended,
-            (Notification::TurnEnded, Some(_)) => true,
+            (Notification::CallEnded(ended), Some(call)) => self.asker().is_none() && call == ended,
+            (Notification::AnswerTaken { call_id, agent }, Some(call)) => {
+                self.asker() == Some(agent) && call == call_id
+            }
+            (Notification::TurnEnded, Some(_)) => self.asker().is_none(),
             (_, _) => false,
         }
     }

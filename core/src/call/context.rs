@@ -7,8 +7,8 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::ReadSet;
 use super::present::Overflow;
+use super::{Agents, ReadSet};
 use crate::context::library::Library;
 use crate::files::snapshot::SessionSnapshot;
 use crate::files::workspace::{Inside, Workspace};
@@ -47,6 +47,8 @@ pub struct Context {
     pub(crate) read_set: Arc<ReadSet>,
     /// The Session's background jobs; a call outside a Session has none.
     pub(crate) jobs: Option<Arc<Jobs>>,
+    /// The child Sessions of the Session; `None` where it can have none.
+    pub(crate) agents: Option<Arc<dyn Agents>>,
     /// Past Sessions and skills.
     pub(crate) library: Arc<Library>,
     /// Opens forms for the user; `None` where no user can answer.
@@ -83,6 +85,16 @@ impl Context {
     /// Where a command of the call may read without an approval.
     pub(crate) fn readable(&self) -> Readable<'_> {
         Readable { workspace: self.workspace.root(), outputs: self.outputs.as_deref() }
+    }
+
+    /// The child Sessions of the Session that the call belongs to.
+    ///
+    /// # Errors
+    /// `COMMAND_FAILED` where there can be none.
+    pub(crate) fn agents(&self) -> Result<Arc<dyn Agents>> {
+        self.agents
+            .clone()
+            .ok_or_else(|| Error::new(Code::CommandFailed, "there are no agents here", "do the work yourself"))
     }
 
     /// The background jobs of the Session that the call belongs to.

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use pixir_core::Decision;
+use pixir_core::agent::Asker;
 use pixir_core::call_info::CallKind;
 use pixir_core::event::{Approval, DecidedBy, Fact, Rule, Scope, Verdict};
 use pixir_core::history::History;
@@ -174,6 +175,11 @@ impl AlwaysView {
             n => format!("the last {n} calls that asked"),
         };
         Some(format!("would have {did} {} of {calls}, {against}", covered.len()))
+    }
+
+    /// The agent that asks; `None` if the Session itself does.
+    pub(crate) fn asker(&self) -> Option<&Asker> {
+        self.approval.agent.as_ref()
     }
 
     pub(crate) fn call_id(&self) -> &str {

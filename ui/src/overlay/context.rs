@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::rc::Rc;
 
 use pixir_core::Input;
-use pixir_core::event::{ContextReport, Fact, Part, PartKind, TokensFrom};
+use pixir_core::event::{AgentEvent, ContextReport, Fact, Part, PartKind, TokensFrom};
 use pixir_core::history::History;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -365,9 +365,11 @@ fn text_of(part: &Part, history: &History) -> String {
         Fact::BranchSummary(it) => it.summary.clone(),
         Fact::SkillActivation(it) => it.body.clone(),
         Fact::SkillIndex(it) => it.text.clone(),
+        Fact::AgentEvent(AgentEvent::Reported { text, .. }) => text.clone(),
         Fact::ContextChanged(it) => it.documents.iter().map(|it| format!("{}\n{}\n", it.source, it.text)).collect(),
         Fact::FilesRestored(it) => it.changes.iter().map(|it| format!("{}\n", it.path)).collect(),
-        Fact::SessionStarted(_)
+        Fact::AgentEvent(_)
+        | Fact::SessionStarted(_)
         | Fact::SettingsChanged(_)
         | Fact::PermissionDecision(_)
         | Fact::PlanUpdated(_)

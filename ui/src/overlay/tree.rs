@@ -220,6 +220,7 @@ impl TreeView {
             | Notification::SummaryDelta(_)
             | Notification::Context { .. }
             | Notification::CallEnded(_)
+            | Notification::AnswerTaken { .. }
             | Notification::TurnEnded => {}
         }
     }

@@ -22,6 +22,7 @@ use crate::render::{markdown, sgr, thinking};
 use footer::Lines;
 use plan::Extent;
 
+mod agent; // what an agent reported
 mod changed; // diffs, or a list of many files
 mod footer; // the end of a Turn
 mod looked; // a run of calls that only read
@@ -284,6 +285,7 @@ fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> 
                 format!("a damaged line of the session log was here ({}); it is kept in {}", it.reason, it.quarantine);
             notice(Severity::Warning, &text, context)
         }
+        Fact::AgentEvent(it) => agent::rows(it, in_full, context),
         Fact::SessionStarted(_)
         | Fact::SettingsChanged(_)
         | Fact::ContextChanged(_)

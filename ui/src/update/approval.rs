@@ -22,7 +22,8 @@ fn decide(state: &mut State, decision: Decision) -> Vec<Effect> {
     }
     let approval = state.approvals.remove(0).approval;
     state.leave_approval();
-    vec![Effect::Send(Input::Decide { call_id: approval.call_id, decision })]
+    let agent = approval.agent;
+    vec![Effect::Send(Input::Decide { call_id: approval.call_id, decision }.for_asker(agent.as_ref()))]
 }
 
 /// Allows the call, unless a part of its preview has not been on the screen yet.
@@ -83,7 +84,8 @@ pub(super) fn decide_about(state: &mut State, call_id: &str, decision: Decision)
     let Some(at) = state.approvals.iter().position(|it| it.approval.call_id == call_id) else { return Vec::new() };
     let approval = state.approvals.remove(at).approval;
     state.leave_approval();
-    vec![Effect::Send(Input::Decide { call_id: approval.call_id, decision })]
+    let agent = approval.agent;
+    vec![Effect::Send(Input::Decide { call_id: approval.call_id, decision }.for_asker(agent.as_ref()))]
 }
 
 pub(super) fn deny(state: &mut State) -> Vec<Effect> {
