@@ -25,6 +25,7 @@ use crate::transcript::reading::find;
 use crate::transcript::replay::{Replay, ReplayOptions};
 use crate::update::{self, events, settings};
 
+mod agents; // an agent's Session on the screen
 mod background; // background tasks and their results
 pub(crate) mod clipboard; // copied text, pasted images
 mod doors; // checks, the log file, exports
@@ -42,6 +43,7 @@ mod stored; // stored Sessions: listed, searched, renamed, deleted
 mod saved_draft; // the draft on disk, for after a crash
 mod themes; // the user's theme files
 
+use agents::Root;
 use background::BackgroundEvent;
 use clipboard::Clipboards;
 use connecting::Attempt;
@@ -75,6 +77,11 @@ pub(crate) struct App {
     harness: Option<Harness>,
     handle: Option<Handle>,
     watch: Option<Watch>,
+    /// The user's own Session, while an agent is on the screen.
+    root: Option<Root>,
+    /// The last words of an agent are being read, and those of this one are wanted next.
+    reads_agent: bool,
+    agent_wanted: Option<String>,
     open: Option<Opener>,
     results: mpsc::UnboundedReceiver<BackgroundEvent>,
     sender: mpsc::UnboundedSender<BackgroundEvent>,
@@ -181,6 +188,9 @@ impl App {
             harness: None,
             handle: None,
             watch: None,
+            root: None,
+            reads_agent: false,
+            agent_wanted: None,
             open: Some(open),
             results,
             sender,
@@ -239,6 +249,8 @@ impl App {
                 | Effect::LoadCandidates(_)
                 | Effect::Stored(_)
                 | Effect::ReadJob { .. }
+                | Effect::ReadAgent(_)
+                | Effect::EnterAgent { .. }
                 | Effect::LoadOffers => true,
                 Effect::Send(_)
                 | Effect::Deliver { .. }
@@ -312,6 +324,8 @@ impl App {
                 }
                 Effect::Stored(work) => self.work_on_stored(work).await,
                 Effect::ReadJob { job, path } => self.read_job(job, &path),
+                Effect::ReadAgent(session) => self.read_agent(session),
+                Effect::EnterAgent { path, from_list } => self.enter_agent(path, from_list),
                 Effect::Examine => self.examine(),
                 Effect::ReadLog => self.read_log(),
                 Effect::AddFolder { path, holds } => self.add_folder(&path, holds).await,
@@ -366,7 +380,8 @@ impl App {
 
     async fn send(&mut self, input: Input) {
         self.inputs_sent += 1;
-        match &self.handle {
+        let (handle, input) = self.addressed(input);
+        match handle {
             Some(handle) => handle.send(input).await,
             None if self.is_opening() => self.until_open.push_back(Effect::Send(input)),
             None => self.state.say("the session has closed; /new starts another"),
@@ -425,6 +440,12 @@ impl App {
         self.state.now = Now::read();
         self.dirty = true;
         match event {
+            Some(event) if self.is_repeated(&event) => {}
+            None if self.root.is_some() => {
+                let back = self.leave_agent();
+                self.watch = None;
+                self.perform(vec![back]).await;
+            }
             Some(event) => {
                 self.save_soon |= matches!(&event, Event::Live(it) if matches!(it.live, Live::QueueChanged { .. }));
                 // Only a recorded entry can change the model.
@@ -515,6 +536,7 @@ impl App {
     pub(crate) async fn listen(&mut self) {
         tokio::select! {
             event = next_event(&mut self.watch) => self.on_event(event).await,
+            event = agents::next_root_event(&mut self.root) => self.on_root_event(event).await,
             Some(result) = self.results.recv() => self.on_background(result).await,
             () = replay_due(self.state.replay.as_ref()) => self.replay_step(),
         }
@@ -532,6 +554,8 @@ impl App {
         loop {
             if let Some(event) = self.watch.as_mut().and_then(Watch::try_next) {
                 self.on_event(Some(event)).await;
+            } else if let Some(event) = self.root.as_mut().and_then(Root::try_next) {
+                self.on_root_event(Some(event)).await;
             } else if let Ok(result) = self.results.try_recv() {
                 self.on_background(result).await;
             } else {
@@ -545,7 +569,7 @@ impl App {
         // An Event can make the interface send another Input.
         loop {
             let sent = self.inputs_sent;
-            if let Some(handle) = &self.handle {
+            for handle in self.root.iter().map(|it| &it.handle).chain(&self.handle) {
                 handle.settle().await;
             }
             self.drain().await;
@@ -581,7 +605,9 @@ impl App {
             return Err(error);
         }
         self.save_draft();
-        if let Some(handle) = &self.handle {
+        let session = self.own_session();
+        // Its agents close with it.
+        if let Some(handle) = self.root.as_ref().map(|it| &it.handle).or(self.handle.as_ref()) {
             handle.close().await;
             // Closing may have recorded the last entries.
             self.drain().await;
@@ -592,8 +618,9 @@ impl App {
         }
         let is_empty = self.state.history.head().is_none();
         // In inline mode the answer is on the main screen already.
-        let answer = if self.state.printing.inline { None } else { farewell::answer(&self.state) };
-        Ok(ExitSummary { session: self.state.session.id.filter(|_| !is_empty), answer, signal })
+        let answer =
+            if self.state.printing.inline || self.root.is_some() { None } else { farewell::answer(&self.state) };
+        Ok(ExitSummary { session: session.filter(|_| !is_empty), answer, signal })
     }
 }
 

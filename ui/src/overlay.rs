@@ -4,6 +4,7 @@
 //! A new overlay is a file here, a variant with its match arms, and a line in the action table that opens it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pixir_core::agent::Asker;
 use pixir_core::changes::FileDiff;
@@ -25,7 +26,9 @@ use crate::render::report::Check;
 use crate::terminal::canvas::Canvas;
 use crate::terminal::key::KeyEvent;
 use crate::theme::Theme;
+use crate::transcript::Agents;
 
+pub(crate) mod agents; // child Sessions
 pub(crate) mod always; // the rule that "always" saves
 pub(crate) mod approval; // the full preview of a call
 pub(crate) mod compaction; // the preview of a summary
@@ -57,6 +60,7 @@ pub(crate) mod trust; // what the workspace brings along
 pub(crate) use page::{LineCache, Page};
 pub(crate) use panel::{dialog, panel};
 
+use agents::{AgentSteps, AgentsView};
 use always::AlwaysView;
 use approval::ApprovalView;
 use compaction::CompactionView;
@@ -84,6 +88,7 @@ use trust::TrustView;
 /// A layer over the transcript.
 #[derive(Debug)]
 pub(crate) enum Overlay {
+    Agents(Box<AgentsView>),
     Always(AlwaysView),
     Approval(ApprovalView),
     Compaction(Box<CompactionView>),
@@ -149,6 +154,10 @@ pub(crate) enum Request {
     Use(&'static ActionSpec),
     /// Read the end of a job's output.
     ReadJob { job: u32, path: String },
+    /// Read the last messages and calls of the agent with this Session.
+    ReadAgent(String),
+    /// Show an agent's Session.
+    EnterAgent(Vec<String>),
     /// Work on stored Sessions, in this order.
     Stored(Vec<sessions::Work>),
     /// Find files that match these letters.
@@ -158,7 +167,7 @@ pub(crate) enum Request {
     /// Carry out an action that is not the overlay's own.
     Perform(Action),
     /// Decide about the call that waits for it.
-    Decide { call_id: String, decision: Decision },
+    Decide { call_id: String, agent: Option<Asker>, decision: Decision },
     /// Put a command into the composer for the user to complete, with a hint in the status line.
     Complete { draft: String, hint: Option<&'static str> },
     /// Use this theme without a word: a preview, or the end of one.
@@ -250,6 +259,10 @@ pub(crate) enum Notification<'a> {
     /// An Input was refused, for this reason.
     Refused(&'a str),
     Jobs(&'a [JobState]),
+    /// The agents of the Session.
+    Agents(&'a Agents),
+    /// The last messages and calls of an agent.
+    AgentSteps(&'a AgentSteps),
     /// The files that match these letters.
     Files {
         letters: &'a str,
@@ -296,6 +309,8 @@ pub(crate) struct Paint<'a> {
     pub(crate) generation: u64,
     /// What the user's keys do, for hints.
     pub(crate) keys: &'a Keymap,
+    /// The time since 1970.
+    pub(crate) wall: Duration,
 }
 
 impl Paint<'_> {
@@ -309,6 +324,7 @@ impl Paint<'_> {
 macro_rules! each {
     ($overlay:expr, $it:ident => $call:expr) => {
         match $overlay {
+            Overlay::Agents($it) => $call,
             Overlay::Always($it) => $call,
             Overlay::Approval($it) => $call,
             Overlay::Compaction($it) => $call,
@@ -339,6 +355,7 @@ impl Overlay {
     /// Its name for screen readers and scripts.
     pub(crate) fn title(&self) -> &'static str {
         match self {
+            Overlay::Agents(_) => "Agents",
             Overlay::Always(_) => "Allow always",
             Overlay::Approval(_) => "Approval",
             Overlay::Compaction(_) => "Compact",
@@ -367,6 +384,7 @@ impl Overlay {
     /// The scopes of its keys, the innermost first.
     pub(crate) fn scopes(&self) -> &'static [Scope] {
         match self {
+            Overlay::Agents(_) => &[Scope::Agents, Scope::Overlay],
             Overlay::Always(_) => &[Scope::Rule, Scope::Overlay],
             Overlay::Approval(_) => &[Scope::ApprovalFocus, Scope::Overlay],
             Overlay::Compaction(_) => &[Scope::Compaction, Scope::Overlay],
@@ -401,6 +419,7 @@ impl Overlay {
             | Overlay::Palette(_)
             | Overlay::Picker(_)
             | Overlay::Themes(_) => true,
+            Overlay::Agents(it) => it.is_typing(),
             Overlay::Always(it) => it.is_typing(),
             Overlay::Connect(it) => it.is_typing(),
             Overlay::Sessions(it) => it.is_typing(),
@@ -423,6 +442,7 @@ impl Overlay {
     /// be an action.
     pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
         match self {
+            Overlay::Agents(it) => it.key(key),
             Overlay::Always(it) => it.key(key),
             Overlay::Connect(it) => it.key(key),
             Overlay::Compaction(it) => it.key(key),
@@ -475,6 +495,7 @@ impl Overlay {
     /// Updates the overlay with a notification.
     pub(crate) fn notify(&mut self, notification: Notification<'_>) {
         match self {
+            Overlay::Agents(it) => it.notify(notification),
             Overlay::Connect(it) => it.notify(notification),
             Overlay::Compaction(it) => it.notify(notification),
             Overlay::Context(it) => it.notify(notification),
@@ -506,7 +527,8 @@ impl Overlay {
             Overlay::Always(it) => Some(it.call_id()),
             Overlay::Approval(it) => Some(it.call_id()),
             Overlay::Form(it) => Some(it.call_id()),
-            Overlay::Compaction(_)
+            Overlay::Agents(_)
+            | Overlay::Compaction(_)
             | Overlay::Connect(_)
             | Overlay::Context(_)
             | Overlay::Diff(_)
@@ -553,6 +575,7 @@ impl Overlay {
     /// Takes pasted text, if it has a field for it.
     pub(crate) fn paste(&mut self, text: &str) {
         match self {
+            Overlay::Agents(it) => it.paste(text),
             Overlay::Form(it) => it.paste(text),
             Overlay::Compaction(it) => it.paste(text),
             Overlay::Connect(it) => it.paste(text),
@@ -597,7 +620,8 @@ impl Overlay {
             Overlay::Restore(_) => Some(Request::Stay),
             Overlay::Trust(card) => card.leave(),
             Overlay::Diff(diff) => Some(Request::KeepReview(diff.into_review())),
-            Overlay::Always(_)
+            Overlay::Agents(_)
+            | Overlay::Always(_)
             | Overlay::Approval(_)
             | Overlay::Context(_)
             | Overlay::Help(_)
@@ -622,7 +646,8 @@ impl Overlay {
             Overlay::Always(_) | Overlay::Restore(_) | Overlay::Trust(_) => true,
             Overlay::Compaction(it) => it.is_guarded(),
             Overlay::Form(form) => form.is_guarded(),
-            Overlay::Approval(_)
+            Overlay::Agents(_)
+            | Overlay::Approval(_)
             | Overlay::Connect(_)
             | Overlay::Context(_)
             | Overlay::Diff(_)
@@ -665,8 +690,8 @@ impl Overlay {
         matches!(self, Overlay::Form(form) if !form.has_keys())
     }
 
-    /// The call whose preview the overlay has shown to its end.
-    pub(crate) fn call_read_to_end(&self) -> Option<&str> {
-        if let Overlay::Approval(it) = self { it.call_read_to_end() } else { None }
+    /// The call whose preview the overlay has shown to its end, and the agent that makes it.
+    pub(crate) fn call_read_to_end(&self) -> Option<(&str, Option<&Asker>)> {
+        if let Overlay::Approval(it) = self { Some((it.call_read_to_end()?, it.asker())) } else { None }
     }
 }

@@ -1,5 +1,6 @@
 //! Turns text and data into lines of a given width.
 
+pub(crate) mod agents; // an agent in words, and on a line
 pub(crate) mod amount; // tokens: short numbers, bars
 pub(crate) mod context; // theme, width and folds
 pub(crate) mod diff; // unified diffs

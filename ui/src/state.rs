@@ -1,11 +1,11 @@
 //! Everything on the screen. `update` and `view` work on it; `app` fills in what it connects and loads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use pixir_core::event::Status;
+use pixir_core::event::{Form, Status};
 use pixir_core::history::History;
 use pixir_core::provider::Providers;
 
@@ -77,6 +77,8 @@ pub(crate) struct State {
     pub(crate) overlays: Vec<Overlay>,
     /// Oldest first; the first one is shown.
     pub(crate) approvals: Vec<PendingApproval>,
+    /// Questions that wait until what is asked now is answered, oldest first.
+    pub(crate) forms: VecDeque<Form>,
     pub(crate) focus: Focus,
     pub(crate) side: SidePanel,
     pub(crate) keys: Keys,
@@ -179,6 +181,7 @@ impl State {
             composer: Composer::default(),
             overlays: Vec::new(),
             approvals: Vec::new(),
+            forms: VecDeque::new(),
             focus: Focus::Composer,
             side: SidePanel::default(),
             look: Look::new(theme, depth, highlighter, &keymap),
@@ -241,24 +244,44 @@ impl State {
     /// A part of the screen changes without an event: the spinner, or a selection that scrolls at an edge.
     pub(crate) fn is_animated(&self) -> bool {
         let is_working = self.session.status.is_busy();
-        is_working && !self.look.screen_reader || self.mouse.edge != 0
+        (is_working || self.has_running_agents()) && !self.look.screen_reader || self.mouse.edge != 0
+    }
+
+    /// Agents run, and their clocks are on the screen.
+    fn has_running_agents(&self) -> bool {
+        self.session.agents.running() > 0
+    }
+
+    /// How many decisions and answers the user is asked for, and the questions among them that wait.
+    pub(crate) fn asked(&self) -> usize {
+        let open = self.overlays.iter().filter(|it| it.is_form()).count();
+        self.approvals.len() + self.forms.len() + open
+    }
+
+    /// The approval on the screen: the first, unless a question is answered before.
+    pub(crate) fn shows_approval(&self) -> bool {
+        !self.approvals.is_empty() && (self.look.screen_reader || !self.overlays.iter().any(Overlay::is_form))
     }
 
     /// The end of a file is on the screen, and grows there.
     pub(crate) fn follows_file(&self) -> bool {
-        matches!(self.overlays.last(), Some(Overlay::Log(_) | Overlay::Jobs(_)))
+        matches!(self.overlays.last(), Some(Overlay::Log(_) | Overlay::Jobs(_) | Overlay::Agents(_)))
     }
 
     /// The interval at which it changes.
     pub(crate) fn tick(&self) -> Duration {
         // The user does not see a window without focus, and a retry counts down in whole seconds.
-        let is_smooth = self.look.animate && self.terminal.has_focus && self.activity.retry.is_none();
+        let is_smooth = self.look.animate
+            && self.session.status.is_busy()
+            && self.terminal.has_focus
+            && self.activity.retry.is_none();
         if is_smooth || self.mouse.edge != 0 { TICK } else { SLOW_TICK }
     }
 
     /// The screen shows something that does not fit between the lines of the terminal's history.
     pub(crate) fn wants_whole_screen(&self) -> bool {
         !self.printing.inline
+            || self.session.agents.is_inside()
             || self.overlays.iter().any(|overlay| !overlay.is_form())
             || matches!(self.focus, Focus::Transcript | Focus::Side)
             || self.reading.search.is_some()
@@ -393,6 +416,7 @@ impl State {
         self.side.reset();
         self.pending.head_move = None;
         self.drop_approvals(|_| true);
+        self.forms.clear();
         self.activity.busy_since = None;
     }
 }

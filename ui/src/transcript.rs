@@ -6,13 +6,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use pixir_core::changes::FileDiff;
-use pixir_core::event::{AgentEvent, DecidedBy, PermissionDecision, Printed, Severity, Status, TurnStatus, Verdict};
+use pixir_core::event::{DecidedBy, PermissionDecision, Printed, Severity, Status, TurnStatus, Verdict};
 use pixir_core::{Entry, Fact};
 
 use crate::render::context::{Fold, LayoutKey, RenderContext};
 use crate::render::split::{Part, Splitter};
 use crate::render::text::Row;
 
+pub(crate) mod agents; // the agents of the Session, and their calls
 mod cached; // what the layout holds in memory
 mod cell; // one entry, or a part of one
 mod heights; // the height of each cell, exact or estimated
@@ -23,6 +24,8 @@ pub(crate) mod replay; // a replay of a Session
 pub(crate) mod rows; // a cell as rows of a given width
 pub(crate) mod viewport; // the visible part
 
+use agents::AgentCells;
+pub(crate) use agents::Agents;
 pub(crate) use cell::{Cell, Direction, MARKS, Mark, Thinking, Tool};
 pub(crate) use heights::Guess;
 use heights::Heights;
@@ -73,6 +76,7 @@ pub(crate) struct Transcript {
     /// Answers that broke off, and for which the model was asked again.
     replaced: BTreeSet<u64>,
     runs: Runs,
+    agents: AgentCells,
     /// The steps of the last plan, and the cells that repeat the steps of the plan before them.
     plan_steps: Vec<String>,
     progress: BTreeSet<usize>,
@@ -221,16 +225,7 @@ impl Transcript {
             Fact::SkillActivation(_) | Fact::BranchSummary(_) | Fact::FilesRestored(_) | Fact::LogRepaired(_) => {
                 self.push(Cell::Recorded(Arc::clone(entry)))
             }
-            // What a call waited for is in its result.
-            Fact::AgentEvent(AgentEvent::Reported { .. }) => self.push(Cell::Recorded(Arc::clone(entry))),
-            Fact::AgentEvent(it) => {
-                if let AgentEvent::Ended(it) = it {
-                    for change in &it.changes {
-                        self.changed_lines.0 += change.added;
-                        self.changed_lines.1 += change.removed;
-                    }
-                }
-            }
+            Fact::AgentEvent(it) => self.agent_event(entry, it),
             Fact::SessionStarted(_)
             | Fact::SettingsChanged(_)
             | Fact::ContextChanged(_)
@@ -658,6 +653,7 @@ impl Transcript {
             fold: self.fold_of(at),
             is_replaced: self.is_replaced(at),
             run: self.run_at(at, context.details),
+            agent: self.agent_of(at),
             is_progress: self.progress.contains(&at),
             lines: self.lines_of.get(&at).copied().unwrap_or_default(),
         };

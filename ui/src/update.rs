@@ -15,6 +15,7 @@ use crate::state::{Effect, Focus, PendingConfirm, State};
 use crate::terminal::key::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use crate::transcript::Direction;
 
+pub(crate) mod agents; // agents: their list, their questions, the way in and back
 mod approval; // decisions about a call
 pub(crate) mod arguments; // completions of an argument
 mod commands; // slash commands about the Session as a whole
@@ -44,6 +45,12 @@ const DOUBLE_CLICK: std::time::Duration = std::time::Duration::from_millis(400);
 /// Handles a key. The first of these that uses the key gets it: the top overlay, an unfinished interaction (a search,
 /// copy labels, a completion), the key map, the draft.
 pub(crate) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
+    let mut effects = use_key(state, key);
+    effects.extend(agents::ask_next(state));
+    effects
+}
+
+fn use_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     if key.kind == KeyEventKind::Release {
         return Vec::new();
     }

@@ -113,6 +113,7 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, size: (u16, u16)) {
         highlighter: &state.look.highlighter,
         generation: state.look.generation,
         keys: &state.keys.map,
+        wall: state.now.wall,
     };
     let is_docked = |overlay: &Overlay| overlay.is_form() && !state.look.screen_reader;
     let top = state.overlays.iter().rposition(|overlay| !overlay.is_aside() && !is_docked(overlay));
@@ -137,7 +138,7 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, size: (u16, u16)) {
     }
     let read = state.overlays.last().and_then(|overlay| overlay.call_read_to_end());
     if let Some(approval) = state.approvals.first_mut()
-        && read == Some(approval.approval.call_id.as_str())
+        && read == Some((approval.approval.call_id.as_str(), approval.approval.agent.as_ref()))
     {
         approval.is_read = true;
     }
@@ -205,7 +206,7 @@ impl Foot {
 
     fn draw(&mut self, state: &mut State, canvas: &mut Canvas) {
         let Foot { dock, form, composer, status, .. } = *self;
-        state.layout.approval = (!state.approvals.is_empty()).then_some(dock);
+        state.layout.approval = state.shows_approval().then_some(dock);
         for (row, line) in (dock.y..dock.bottom()).zip(std::mem::take(&mut self.lines)) {
             canvas.line(line, Rect { y: row, height: 1, ..dock });
         }
@@ -214,7 +215,7 @@ impl Foot {
             approval.painted.get_or_insert(state.now.at);
             approval.is_read |= self.shows_whole_preview;
         }
-        if let Some(PendingApproval { approval, .. }) = state.approvals.first() {
+        if let Some(PendingApproval { approval, .. }) = state.approvals.first().filter(|_| state.shows_approval()) {
             canvas.region("approval", dock, || format!("{}: {}", approval.tool, approval.preview.target));
             canvas.region_state(RegionState { focused: state.focus == Focus::Approval, selected: false });
         }
@@ -223,10 +224,15 @@ impl Foot {
             highlighter: &state.look.highlighter,
             generation: state.look.generation,
             keys: &state.keys.map,
+            wall: state.now.wall,
         };
         if !form.is_empty()
             && let Some(it) = state.overlays.iter_mut().find(|it| it.is_form())
         {
+            let asked = state.approvals.len() + state.forms.len();
+            if let Some(form) = it.form_mut() {
+                form.waiting = asked;
+            }
             canvas.region("dialog", form, || it.title().to_owned());
             canvas.region_state(RegionState { focused: !it.is_aside(), selected: false });
             it.draw(canvas, form, paint);

@@ -1,5 +1,6 @@
-//! Search in the text of stored Sessions, and the last words of one, without opening it.
+//! Search in the text of stored Sessions, and the last words and calls of one, without opening it.
 
+use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 
 use serde_json::Value;
@@ -96,16 +97,7 @@ fn excerpt(text: &str, lower: &str, at: usize) -> String {
 
 /// The last messages of a Session, oldest first. Only the end of its Log is read.
 pub fn last_words(place: &Place, most: usize) -> Vec<Said> {
-    let read = || -> std::io::Result<String> {
-        let mut file = regular::open_to_read(&place.log())?;
-        let from = file.metadata()?.len().saturating_sub(END);
-        file.seek(SeekFrom::Start(from))?;
-        let mut bytes = Vec::new();
-        file.take(END).read_to_end(&mut bytes)?;
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        Ok(if from == 0 { text } else { text.split_once('\n').map_or_else(String::new, |(_, rest)| rest.to_owned()) })
-    };
-    let text = read().unwrap_or_default();
+    let text = end_of_log(place);
     let said = |line: &str| {
         let entry: Value = serde_json::from_str(line).ok()?;
         let by_user = match entry["type"].as_str()? {
@@ -119,6 +111,67 @@ pub fn last_words(place: &Place, most: usize) -> Vec<Said> {
     let mut all: Vec<Said> = text.lines().rev().filter_map(said).take(most).collect();
     all.reverse();
     all
+}
+
+/// A message or a call of a Session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// What the Session was asked.
+    Prompt(String),
+    /// What the model answered.
+    Answer(String),
+    /// A call of a tool.
+    Call {
+        /// What the call is about, on one line.
+        title: String,
+        /// Whether it succeeded; `None` while it has no result.
+        ok: Option<bool>,
+    },
+}
+
+/// The last messages and calls of a Session, oldest first. Only the end of its Log is read.
+pub fn last_steps(place: &Place, most: usize) -> Vec<Step> {
+    let text = end_of_log(place);
+    let mut results: HashMap<String, bool> = HashMap::new();
+    let mut all = Vec::new();
+    for line in text.lines().rev() {
+        if all.len() == most {
+            break;
+        }
+        let Ok(entry) = serde_json::from_str::<Value>(line) else { continue };
+        let data = &entry["data"];
+        let said = || data["text"].as_str().filter(|it| !it.trim().is_empty()).map(str::to_owned);
+        match entry["type"].as_str().unwrap_or_default() {
+            "user_message" => all.extend(said().map(Step::Prompt)),
+            "assistant_message" => all.extend(said().map(Step::Answer)),
+            "tool_result" => {
+                let call = data["call_id"].as_str().unwrap_or_default().to_owned();
+                results.insert(call, data["ok"].as_bool().unwrap_or(false));
+            }
+            "tool_call" => {
+                let title = data["info"]["title"].as_str().or(data["name"].as_str()).unwrap_or_default();
+                let ok = data["call_id"].as_str().and_then(|id| results.get(id)).copied();
+                all.push(Step::Call { title: title.lines().next().unwrap_or_default().to_owned(), ok });
+            }
+            _ => {}
+        }
+    }
+    all.reverse();
+    all
+}
+
+/// The last lines of a Log; empty if it cannot be read.
+fn end_of_log(place: &Place) -> String {
+    let read = || -> std::io::Result<String> {
+        let mut file = regular::open_to_read(&place.log())?;
+        let from = file.metadata()?.len().saturating_sub(END);
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.take(END).read_to_end(&mut bytes)?;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        Ok(if from == 0 { text } else { text.split_once('\n').map_or_else(String::new, |(_, rest)| rest.to_owned()) })
+    };
+    read().unwrap_or_default()
 }
 
 #[cfg(test)]

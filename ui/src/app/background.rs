@@ -11,6 +11,7 @@ use pixir_core::{Error, Handle, Harness, Input, Result, Skill, Watch, changes};
 
 use super::App;
 use super::connecting::Connecting;
+use crate::app::agents::Entered;
 use crate::app::clipboard::{self, Osc52};
 use crate::app::doors::Exported;
 use crate::app::review::Reviewed;
@@ -19,6 +20,7 @@ use crate::composer::mention::Index;
 use crate::input::argument::{Argument, Candidate};
 use crate::input::offer::Offer;
 use crate::overlay::Notification;
+use crate::overlay::agents::AgentSteps;
 use crate::overlay::jobs::JobTail;
 use crate::overlay::log::LogTail;
 use crate::remedy::Remedies;
@@ -83,6 +85,10 @@ pub(super) enum BackgroundEvent {
     NotDone(Error),
     /// The end of a job's output.
     JobOutput(JobTail),
+    /// An agent's Session is open, or the user's own again; or why it could not be opened.
+    Entered(Result<Box<Entered>>),
+    /// The last messages and calls of an agent.
+    AgentSteps(AgentSteps),
     /// The checks of this machine.
     Checks(Vec<Check>),
     /// The end of the log file.
@@ -365,6 +371,9 @@ impl App {
             BackgroundEvent::NotOpened { number, .. } if number != self.opens_requested => {}
             // There is no Session to go back to, so the interface ends with the error.
             BackgroundEvent::NotOpened { error, .. } => self.startup_error = Some(error),
+            BackgroundEvent::Entered(Ok(entered)) => self.on_entered(*entered).await,
+            BackgroundEvent::Entered(Err(error)) => self.state.say(one_line(&error, &self.state.look.more.remedies)),
+            BackgroundEvent::AgentSteps(steps) => self.on_agent_steps(&steps),
             BackgroundEvent::Branch(branch) => self.state.session.branch = branch,
             BackgroundEvent::CallDiff(cell, result, diffs) => self.state.transcript.set_diffs(cell, result, diffs),
             BackgroundEvent::Reviewed(reviewed) => self.on_reviewed(reviewed).await,

@@ -76,6 +76,12 @@ impl App {
             }
             return;
         }
+        if let Some(Overlay::Agents(agents)) = self.state.overlays.last() {
+            if let Some(session) = agents.wanted() {
+                self.read_agent(session);
+            }
+            return;
+        }
         let bytes = self.program.log.as_ref().and_then(|path| std::fs::metadata(path).ok()).map_or(0, |it| it.len());
         if self.log_bytes != bytes {
             self.log_bytes = bytes;

@@ -10,10 +10,13 @@ impl App {
     pub(super) async fn reopen(&mut self, open: impl FnOnce(&Harness) -> Result<Handle> + Send + 'static) {
         let Some(harness) = self.harness.clone() else { return };
         self.save_draft();
-        let before = self.handle.take();
+        // From an agent's screen, the user leaves the whole tree.
+        let again = self.own_session();
+        let own = self.root.take().map(|it| it.handle);
+        let before = own.or(self.handle.take());
+        self.handle = None;
         self.closing.extend(before.clone());
         self.watch = None;
-        let again = self.state.session.id.clone();
         // Before the first Session, an overlay that the user has opened stays.
         if self.opens_requested > 0 {
             self.state.clear_session();

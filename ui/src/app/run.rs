@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use pixir_core::{EndSignals, Result};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{App, ExitSummary, Launch, next_event, replay_due};
+use super::{App, ExitSummary, Launch, agents, next_event, replay_due};
 use crate::app::editor::{Borrower, Editing};
 use crate::app::presence::Presence;
 use crate::state::{FrameStats, Now};
@@ -137,6 +137,10 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
             event = next_event(&mut app.watch) => {
                 last_event = Some(Instant::now());
                 app.on_event(event).await;
+            }
+            event = agents::next_root_event(&mut app.root) => {
+                last_event = Some(Instant::now());
+                app.on_root_event(event).await;
             }
             Some(result) = app.results.recv() => app.on_background(result).await,
         }

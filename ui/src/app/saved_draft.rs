@@ -74,7 +74,22 @@ impl SavedDraft {
 
     /// Restores it. Queued messages return as a draft, because the Turn that they waited for is over.
     pub(crate) fn restore(text: &str, state: &mut State) {
-        let Ok(saved) = serde_json::from_str::<SavedDraft>(text) else { return };
+        let Some(saved) = SavedDraft::read(text) else { return };
+        saved.back_in(state);
+    }
+
+    /// Reads a saved draft.
+    pub(crate) fn read(text: &str) -> Option<SavedDraft> {
+        serde_json::from_str(text).ok()
+    }
+
+    /// Puts it back into a Session that has stayed open: its queued messages still wait there.
+    pub(crate) fn put_back(self, state: &mut State) {
+        SavedDraft { waiting: Vec::new(), ..self }.back_in(state);
+    }
+
+    fn back_in(self, state: &mut State) {
+        let saved = self;
         (state.look.details, state.look.thinking) = (saved.details, saved.thinking);
         let cell = saved.reading.and_then(|(seq, nth, row)| Some((state.transcript.at_address((seq, nth))?, row)));
         if let Some((cell, row)) = cell {

@@ -52,6 +52,8 @@ pub(crate) enum Scope {
     Compaction,
     /// What fills the context.
     Context,
+    /// The agents.
+    Agents,
 }
 
 impl Scope {
@@ -80,6 +82,7 @@ impl Scope {
             Scope::Models => "models",
             Scope::Compaction => "compaction",
             Scope::Context => "context",
+            Scope::Agents => "agents",
         }
     }
 
@@ -108,11 +111,12 @@ impl Scope {
             Scope::Models => "In the models",
             Scope::Compaction => "In a compaction",
             Scope::Context => "In the context",
+            Scope::Agents => "In the agents",
         }
     }
 
     /// Every scope, in the order of the help.
-    pub(crate) const ALL: [Scope; 22] = [
+    pub(crate) const ALL: [Scope; 23] = [
         Scope::Composer,
         Scope::Anywhere,
         Scope::Approval,
@@ -125,6 +129,7 @@ impl Scope {
         Scope::Diff,
         Scope::Compaction,
         Scope::Context,
+        Scope::Agents,
         Scope::Jobs,
         Scope::Log,
         Scope::Help,
@@ -280,8 +285,8 @@ macro_rules! actions {
 }
 
 use Scope::{
-    Approval, ApprovalFocus, Compaction, Composer, Context, Diff, Form, Help, Jobs, Log, Models, Overlay, Permissions,
-    Replay, Restore, Rule, Saving, Sessions, Side, Transcript, Tree,
+    Agents, Approval, ApprovalFocus, Compaction, Composer, Context, Diff, Form, Help, Jobs, Log, Models, Overlay,
+    Permissions, Replay, Restore, Rule, Saving, Sessions, Side, Transcript, Tree,
 };
 
 #[rustfmt::skip]
@@ -398,6 +403,10 @@ actions! {
     NextHelpSection: ("help-next-section", &["tab"], "next section").at(Help);
     PreviousHelpSection: ("help-previous-section", &["shift+tab"], "previous section").at(Help);
     CycleLogLevel: ("log-level", &["tab"], "which lines are shown: errors, warnings, all").at(Log);
+    SteerAgent: ("agent-steer", &["s"], "tell the agent something; it reads it after its running call").at(Agents);
+    StopAgent: ("agent-stop", &["x"], "stop the agent; it can be continued").at(Agents);
+    ContinueAgent: ("agent-continue", &["r"], "give the agent more to do when its turn has ended").at(Agents);
+    FilterAgents: ("agent-filter", &["/"], "filter the agents").at(Agents);
     StopJob: ("job-stop", &["x"], "stop the job; asked first").at(Jobs);
     ConfirmStop: ("job-stop-confirm", &["y"], "yes, stop it").at(Jobs);
     RevokeRule: ("rule-revoke", &["x"], "revoke the rule").at(Permissions);
@@ -473,6 +482,7 @@ actions! {
     OpenDiff: ("diff", &["alt+d"], "what a call, a turn or the session changed; review, revert, comment").slash("diff", "", "RevertHunk{path, seen, edit}, KeepHunk{path, hunk} or Steer");
     OpenContext: ("context", &[], "what fills the model's window: pin, drop, go there").live().slash("context", "", "ShowContext, then Pin{seq} or Drop{seq}");
     OpenJobs: ("jobs", &[], "background jobs and what they print").live().slash("jobs", "", "StopJob{job}");
+    OpenAgents: ("agents", &["alt+g"], "agents: what each does; enter, steer, stop or continue one").live().slash("agents", "[name]", "ToAgent{path, input}, StopAgents{path}");
     OpenPermissions: ("permissions", &[], "mode, sandbox, rules and the last decisions; x revokes a rule").live().slash("permissions", "", "ListRules, RevokeRule{id}");
     TrustWorkspace: ("trust", &[], "what this workspace brings along, and whether you trust it").live().slash("trust", "[revoke]", "ShowTrust, AnswerTrust{answer, seen}").takes(Argument::Words(&["revoke"]));
     OpenSettings: ("settings", &["f2"], "every setting: its value, where it comes from, and a change in place").slash("settings", "[filter]", "Set{…}, or saves the configuration");

@@ -225,7 +225,11 @@ impl AlwaysView {
                 } else {
                     Decision::AllowAlways { rule: Some(rule), holds, seconds }
                 };
-                return Outcome::CloseAndAsk(Request::Decide { call_id: self.approval.call_id.clone(), decision });
+                return Outcome::CloseAndAsk(Request::Decide {
+                    call_id: self.approval.call_id.clone(),
+                    agent: self.approval.agent.clone(),
+                    decision,
+                });
             }
             _ => {}
         }

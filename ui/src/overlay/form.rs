@@ -13,6 +13,7 @@ use ratatui::text::{Line, Span};
 use super::narrow::cut_word;
 use super::{Outcome, Paint, Request, panel};
 use crate::input::action::Action;
+use crate::render::agents::named;
 use crate::render::text::{visible, width, wrap_lines};
 use crate::theme::Theme;
 
@@ -58,6 +59,8 @@ pub(crate) struct FormView {
     follows: bool,
     /// All lines were on the screen in the last frame.
     fits: bool,
+    /// Other questions that wait until this one is answered.
+    pub(crate) waiting: usize,
 }
 
 impl FormView {
@@ -76,6 +79,7 @@ impl FormView {
             top: 0,
             follows: false,
             fits: true,
+            waiting: 0,
         }
     }
 
@@ -205,6 +209,27 @@ impl FormView {
         self.form.agent.as_ref()
     }
 
+    pub(crate) fn form(&self) -> &Form {
+        &self.form
+    }
+
+    /// `Question 1 of 2 · reviewer-2 ‹ worker-1 asks · 3 more wait`
+    fn title(&self) -> String {
+        let mut title = match self.form.questions.len() {
+            1 => "Question".to_owned(),
+            n => format!("Question {} of {n}", self.at + 1),
+        };
+        if let Some(agent) = &self.form.agent {
+            title.push_str(&format!(" · {} asks", visible(&named(&agent.path))));
+        }
+        match self.waiting {
+            0 => {}
+            1 => title.push_str(" · 1 more waits"),
+            n => title.push_str(&format!(" · {n} more wait")),
+        }
+        title
+    }
+
     pub(crate) fn call_id(&self) -> &str {
         &self.form.call_id
     }
@@ -241,11 +266,7 @@ impl FormView {
     /// The question as lines, with what to type; and its number, which changes when the next question appears.
     pub(crate) fn as_lines(&self, columns: usize, theme: &Theme) -> (Vec<Line<'static>>, usize) {
         let question = self.question();
-        let title = match self.form.questions.len() {
-            1 => "Question: ".to_owned(),
-            n => format!("Question {} of {n}: ", self.at + 1),
-        };
-        let text = Span::styled(format!("{title}{}", visible(&question.question)), theme.bold());
+        let text = Span::styled(format!("{}: {}", self.title(), visible(&question.question)), theme.bold());
         let mut lines = wrap_lines(&[text], columns, &[], &[]);
         for (row, option) in question.options.iter().enumerate() {
             let text = Span::styled(format!("{}. {}", row + 1, visible(option)), theme.fg(theme.text));
@@ -350,10 +371,7 @@ impl FormView {
         let theme = paint.theme;
         let columns = usize::from(area.width.saturating_sub(4)).max(1);
         let (lines, cursor) = self.lines(columns, theme);
-        let title = match self.form.questions.len() {
-            1 => "Question".to_owned(),
-            n => format!("Question {} of {n}", self.at + 1),
-        };
+        let title = self.title();
         let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX);
         let fits = height <= area.height;
         self.fits = fits;

@@ -208,6 +208,8 @@ impl TreeView {
             | Notification::Patch { .. }
             | Notification::Refused(_)
             | Notification::Jobs(_)
+            | Notification::Agents(_)
+            | Notification::AgentSteps(_)
             | Notification::Files { .. }
             | Notification::StoredSessions { .. }
             | Notification::SessionFound { .. }

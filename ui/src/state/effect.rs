@@ -60,6 +60,14 @@ pub(crate) enum Effect {
         job: u32,
         path: String,
     },
+    /// Read the last messages and calls of the agent with this Session.
+    ReadAgent(String),
+    /// Show an agent's Session in place of the one on the screen; an empty path leads back to the user's own.
+    EnterAgent {
+        path: Vec<String>,
+        /// The list of agents opens again when the user comes back.
+        from_list: bool,
+    },
     /// Work on stored Sessions.
     Stored(sessions::Work),
     /// Check this machine.
@@ -124,6 +132,7 @@ impl Effect {
                 Kind::Modes | Kind::Toolsets | Kind::Efforts => Vec::new(),
             },
             Overlay::Jobs(jobs) => jobs.wanted().map(|(job, path)| Effect::ReadJob { job, path }).into_iter().collect(),
+            Overlay::Agents(agents) => agents.wanted().map(Effect::ReadAgent).into_iter().collect(),
             Overlay::Models(_) => vec![Effect::LoadModels],
             Overlay::Log(_) => vec![Effect::ReadLog],
             Overlay::Sessions(_) => vec![Effect::Stored(sessions::Work::List(Reach::Workspace))],

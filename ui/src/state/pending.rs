@@ -30,6 +30,8 @@ pub(crate) enum PendingConfirm {
     Nothing,
     Quit,
     Tree,
+    /// The agents that run in the background are stopped.
+    Agents,
 }
 
 /// Protects an approval or overlay that has just appeared from keys that the user pressed for something else.

@@ -49,6 +49,12 @@ impl Transcript {
         Some((seq, nth))
     }
 
+    /// The first cell whose entry is newer than this one.
+    pub(crate) fn after(&self, seen: Option<u64>) -> Option<usize> {
+        let is_newer = |at: &usize| self.seq_of(*at).is_some_and(|it| seen.is_none_or(|seen| it > seen));
+        Some((0..self.cells.len()).find(is_newer).unwrap_or(self.cells.len()))
+    }
+
     /// The cell with this address, or the first one after it.
     pub(crate) fn at_address(&self, (seq, nth): (u64, usize)) -> Option<usize> {
         let first = (0..self.cells.len()).find(|at| self.seq_of(*at).is_some_and(|it| it >= seq))?;

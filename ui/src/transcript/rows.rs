@@ -1,5 +1,6 @@
 //! One cell as rows.
 
+use pixir_core::agent::AgentState;
 use pixir_core::call_info::CallKind;
 use pixir_core::changes::FileDiff;
 use pixir_core::error::ErrorBody;
@@ -22,7 +23,7 @@ use crate::render::{markdown, sgr, thinking};
 use footer::Lines;
 use plan::Extent;
 
-mod agent; // what an agent reported
+mod agent; // calls that start agents, and their answers
 mod changed; // diffs, or a list of many files
 mod footer; // the end of a Turn
 mod looked; // a run of calls that only read
@@ -58,6 +59,8 @@ pub(crate) struct CellData<'a> {
     pub(crate) is_replaced: bool,
     /// The run of calls that begins with this cell.
     pub(crate) run: Option<ShownRun<'a>>,
+    /// The agent that the call started.
+    pub(crate) agent: Option<&'a AgentState>,
     /// A plan with the same steps stands above this one.
     pub(crate) is_progress: bool,
     /// The lines that the Turn has changed, for its end.
@@ -285,7 +288,7 @@ fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> 
                 format!("a damaged line of the session log was here ({}); it is kept in {}", it.reason, it.quarantine);
             notice(Severity::Warning, &text, context)
         }
-        Fact::AgentEvent(it) => agent::rows(it, in_full, context),
+        Fact::AgentEvent(it) => agent::rows(it, data, context),
         Fact::SessionStarted(_)
         | Fact::SettingsChanged(_)
         | Fact::ContextChanged(_)
@@ -374,6 +377,10 @@ fn tool(cell: &Tool, data: &CellData<'_>, context: &RenderContext<'_>) -> Vec<Ro
     // The plan stands in a cell of its own.
     let is_needless = cell.is_plan_without_fault() && fold != Fold::Full;
     if data.run.is_some_and(|run| !run.is_open) || is_needless {
+        return rows;
+    }
+    if let Some(agent) = agent::card(cell, data, fold, context) {
+        rows.extend(agent);
         return rows;
     }
     let (card, is_whole) = card(cell, context);

@@ -1,12 +1,13 @@
 //! Deciding about a call that waits for approval.
 
+use pixir_core::agent::Asker;
 use pixir_core::{Decision, Input};
 
 use crate::input::action::Action;
 use crate::overlay::Overlay;
 use crate::overlay::always::AlwaysView;
 use crate::overlay::approval::ApprovalView;
-use crate::state::{Effect, Focus, State};
+use crate::state::{Effect, Focus, PendingApproval, State};
 
 /// Keys decide about an approval only when the user has had time to see it: it is painted for a moment, and for that
 /// long the user has pressed no other key, has not just focused it, and has not just come back to the window.
@@ -80,8 +81,9 @@ pub(super) fn choose_rule(state: &mut State) -> Vec<Effect> {
 }
 
 /// Sends a decision that an overlay has made about a call that still waits for it.
-pub(super) fn decide_about(state: &mut State, call_id: &str, decision: Decision) -> Vec<Effect> {
-    let Some(at) = state.approvals.iter().position(|it| it.approval.call_id == call_id) else { return Vec::new() };
+pub(super) fn decide_about(state: &mut State, call_id: &str, agent: Option<&Asker>, decision: Decision) -> Vec<Effect> {
+    let is_it = |it: &PendingApproval| it.approval.call_id == call_id && it.approval.agent.as_ref() == agent;
+    let Some(at) = state.approvals.iter().position(is_it) else { return Vec::new() };
     let approval = state.approvals.remove(at).approval;
     state.leave_approval();
     let agent = approval.agent;

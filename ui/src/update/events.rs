@@ -13,19 +13,21 @@ use pixir_core::text::human::next_attempt;
 use pixir_core::{Code, Entry, Event, Fact, Live, Remedy, Skill};
 
 use super::settings::open_session;
-use super::{context, read, review, travel};
-use crate::overlay::form::{self, FormView, Keys};
+use super::{agents, context, read, review, travel};
 use crate::overlay::trust::TrustView;
 use crate::overlay::{Notification, Overlay};
-use crate::state::{Effect, PendingApproval, Queue, Retry, RetryLimit, State};
+use crate::state::{Effect, PendingConfirm, Queue, Retry, RetryLimit, State};
 use crate::transcript::reading::find::Matches;
-use crate::transcript::{Cell, Transcript};
+use crate::transcript::{Agents, Cell, Transcript};
 
 // ─── The Session ───
 
 /// Shows a Session that has just opened: its past is folded like its future.
 pub(crate) fn on_opened(state: &mut State, past: History) {
     show(state, past);
+    if !state.session.agents.is_inside() {
+        state.session.agents = Agents::of(&state.history);
+    }
     let prompts = state.history.path().filter_map(|e| match &e.fact {
         Fact::UserMessage(it) => Some(it.text.clone()),
         Fact::UserCommand(it) => Some(it.typed()),
@@ -46,7 +48,9 @@ pub(crate) fn on_opened(state: &mut State, past: History) {
 /// Shows the state of the Session at the moment of opening: a running Turn, open approvals, the queue.
 pub(crate) fn on_present(state: &mut State, now: &Now) -> Vec<Effect> {
     state.session.sandbox = now.sandbox;
-    now.as_live().into_iter().flat_map(|live| on_live(state, live)).collect()
+    let mut effects: Vec<Effect> = now.as_live().into_iter().flat_map(|live| on_live(state, live)).collect();
+    effects.extend(agents::ask_next(state));
+    effects
 }
 
 /// Puts another History on the screen.
@@ -65,6 +69,9 @@ fn rebuild(state: &mut State) {
     for entry in state.history.told() {
         state.transcript.record(entry);
     }
+    for agent in state.session.agents.all() {
+        state.transcript.agent_changed(agent);
+    }
     // Printed cells cannot be taken back, so printing begins anew. A welcome is right for both.
     state.printing.printed = state.printing.printed.filter(|printed| *printed == 0 && state.transcript.is_empty());
     state.reading.clear();
@@ -73,10 +80,12 @@ fn rebuild(state: &mut State) {
 
 /// Handles an Event of the Session.
 pub(crate) fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
-    match event {
+    let mut effects = match event {
         Event::Recorded(entry) => on_entry(state, &entry),
         Event::Live(event) => on_live(state, event.live),
-    }
+    };
+    effects.extend(agents::ask_next(state));
+    effects
 }
 
 pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
@@ -95,11 +104,21 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
             state.session.turns_ended += u64::from(state.replay.is_none());
             // A child that runs in the background may still ask.
             state.drop_approvals(|waiting| waiting.approval.agent.is_none());
+            state.forms.retain(|form| form.agent.is_some());
+            if !state.session.agents.is_inside() {
+                state.session.agents.settle();
+            }
             // The calls of the Turn do not wait for answers any more.
             state.overlays.retain(|overlay| !overlay.is_over(Notification::TurnEnded));
             state.activity.busy_since = None;
             // A message that is already shown is about the key that interrupted the Turn, so it stays.
-            if it.status == TurnStatus::Interrupted && state.toast.is_none() {
+            if it.status == TurnStatus::Interrupted
+                && state.session.agents.running() > 0
+                && !state.session.agents.is_inside()
+            {
+                // Agents in the background go on until the next Esc.
+                state.guard.confirm = PendingConfirm::Agents;
+            } else if it.status == TurnStatus::Interrupted && state.toast.is_none() {
                 state.say("interrupted; send a message to continue");
             }
         }
@@ -109,6 +128,7 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
                 overlay.notify(Notification::Branches(&state.history));
             }
         }
+        Fact::AgentEvent(_) => state.session.agents.note(entry),
         Fact::SessionStarted(_)
         | Fact::UserMessage(_)
         | Fact::UserCommand(_)
@@ -119,7 +139,6 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
         | Fact::ContextChanged(_)
         | Fact::SkillActivation(_)
         | Fact::SkillIndex(_)
-        | Fact::AgentEvent(_)
         | Fact::PlanUpdated(_)
         | Fact::ProviderUsage(_)
         | Fact::HistoryCompaction(_)
@@ -133,6 +152,7 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
     }
     if let Fact::ToolResult(it) = &entry.fact {
         state.overlays.retain(|overlay| !overlay.is_over(Notification::CallEnded(&it.call_id)));
+        state.forms.retain(|form| form.agent.is_some() || form.call_id != it.call_id);
     }
     state.transcript.record(entry);
     let mut effects = read::search_again(state);
@@ -166,7 +186,7 @@ fn changed_settings(it: &SettingsChanged) -> String {
     changes.join(", ")
 }
 
-fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
+pub(super) fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
     // A replay shows entries only.
     if state.replay.is_some() {
         if let Live::Refused(Refusal { error, .. }) = live {
@@ -212,23 +232,11 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
                 state.transcript.drop_draft();
             }
         }
-        Live::ApprovalRequested(approval) => {
-            state.approvals.push(PendingApproval::new(approval));
-        }
+        Live::ApprovalRequested(approval) => agents::on_approval(state, approval),
         Live::CallPrepared { .. } => {}
-        Live::FormOpened(form) => {
-            let keys = if state.composer.is_empty() { Keys::Form } else { Keys::Composer };
-            let style = if state.look.screen_reader { form::Style::Lines } else { form::Style::Panel };
-            let form = FormView::new(form, keys, style);
-            return state.open(Overlay::Form(form));
-        }
-        Live::AgentChanged(agent) => state.session.take_agent(*agent),
-        Live::AnswerTaken { call_id, agent } => {
-            state.drop_approvals(|it| it.approval.agent.as_ref() == Some(&agent) && it.approval.call_id == call_id);
-            state
-                .overlays
-                .retain(|overlay| !overlay.is_over(Notification::AnswerTaken { call_id: &call_id, agent: &agent }));
-        }
+        Live::FormOpened(form) => agents::on_form(state, form),
+        Live::AgentChanged(agent) => return agents::changed(state, *agent),
+        Live::AnswerTaken { call_id, agent } => agents::answer_taken(state, &call_id, &agent),
         Live::JobsChanged { jobs } => {
             notify(state, Notification::Jobs(&jobs));
             state.session.jobs = jobs;

@@ -10,7 +10,11 @@ pub(super) fn fulfil(state: &mut State, request: Request) -> Vec<Effect> {
     match request {
         Request::Command(text) => run_slash(state, &text),
         Request::Send(inputs) => inputs.into_iter().map(Effect::Send).collect(),
-        Request::Decide { call_id, decision } => approval::decide_about(state, &call_id, decision),
+        Request::Decide { call_id, agent, decision } => {
+            approval::decide_about(state, &call_id, agent.as_ref(), decision)
+        }
+        Request::ReadAgent(session) => vec![Effect::ReadAgent(session)],
+        Request::EnterAgent(path) => vec![Effect::EnterAgent { path, from_list: true }],
         Request::Use(spec) => {
             state.uses.note(spec);
             perform(state, spec.action, "")

@@ -1,6 +1,8 @@
 //! Carries out each action.
 
-use super::{approval, commands, configure, connect, context, read, replay, review, send, settings, travel, write};
+use super::{
+    agents, approval, commands, configure, connect, context, read, replay, review, send, settings, travel, write,
+};
 use crate::composer::Composer;
 use crate::input::action::Action;
 use crate::overlay::Overlay;
@@ -128,6 +130,10 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         | Action::RuleLastsLonger
         | Action::RuleLastsShorter
         | Action::SwitchRuleEffect
+        | Action::SteerAgent
+        | Action::StopAgent
+        | Action::ContinueAgent
+        | Action::FilterAgents
         | Action::StopJob
         | Action::RevokeRule
         | Action::ConfirmRevoke
@@ -201,6 +207,7 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         Action::OpenDiff => return review::open(state, None, None),
         Action::OpenContext => return context::open(state),
         Action::OpenJobs => return state.open(Overlay::Jobs(JobsView::new(&state.session.jobs))),
+        Action::OpenAgents => return agents::open(state, args),
         Action::OpenPermissions => {
             let mut effects = state.open(Overlay::Permissions(PermissionsView::new(&state.history)));
             effects.push(Effect::Send(Input::ListRules));

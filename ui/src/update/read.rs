@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pixir_core::Fact;
 
-use super::{context, report, review};
+use super::{agents, context, report, review};
 use crate::input::action::{Action, Scope, SessionKind, of_slash};
 use crate::input::keymap::Keymap;
 use crate::input::slash;
@@ -243,6 +243,9 @@ pub(super) fn fold_cell(state: &mut State, cell: usize) {
 
 pub(super) fn open(state: &mut State) -> Vec<Effect> {
     let cell = chosen(state);
+    if let Some(entered) = agents::of_cell(state, cell) {
+        return vec![entered];
+    }
     if let Some(result) = review::result_of(state, cell) {
         return review::open(state, Some(result), None);
     }

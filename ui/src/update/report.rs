@@ -1,6 +1,6 @@
 //! What `/status`, `/usage` and `/plan` show, read from the State.
 
-use pixir_core::event::{JobStatus, PlanItem, StepStatus};
+use pixir_core::event::{Cost, JobStatus, PlanItem, StepStatus, Usage};
 use pixir_core::tree;
 use pixir_core::usage::{Sums, Total, sums};
 
@@ -96,7 +96,7 @@ fn cached(it: &Total) -> u64 {
 /// Tokens and cost: in all, by model, by Turn.
 pub(super) fn usage(state: &State) -> Report {
     let sums = sums(&state.history);
-    if sums.session.requests == 0 {
+    if sums.session.requests == 0 && state.session.agents.is_empty() {
         let text = "No usage yet: no request has reported its tokens.".to_owned();
         return Report { sections: vec![Section::new("", vec![Item::Text(text)])] };
     }
@@ -104,14 +104,25 @@ pub(super) fn usage(state: &State) -> Report {
     if sums.branch != sums.session {
         all.push(row("this branch", &sums.branch));
     }
-    let models = sums.models.iter().map(|(model, total)| row(model, total)).collect();
-    Report {
-        sections: vec![
-            Section::new("In all", vec![table("", all)]),
-            Section::new("By model", vec![table("model", models)]),
-            Section::new("By turn, latest first", vec![table("turn", turns(state, &sums))]),
-        ],
+    let mut agents = Vec::new();
+    if !state.session.agents.is_empty() {
+        let (usage, cost) = state.session.agents.total();
+        let mut whole = sums.session;
+        whole.usage += usage;
+        whole.cost += cost;
+        all.push(agent_row("with its agents", whole.usage, whole.cost));
+        let rows = state.session.agents.below().map(|it| {
+            let (usage, cost) = state.session.agents.used(it);
+            agent_row(&first_line(&format!("{}  {}", it.path.join(" › "), it.task), PROMPT), usage, cost)
+        });
+        agents.push(Section::new("By agent", vec![table("agent", rows.collect())]));
     }
+    let models = sums.models.iter().map(|(model, total)| row(model, total)).collect();
+    let mut sections = vec![Section::new("In all", vec![table("", all)])];
+    sections.extend(agents);
+    sections.push(Section::new("By model", vec![table("model", models)]));
+    sections.push(Section::new("By turn, latest first", vec![table("turn", turns(state, &sums))]));
+    Report { sections }
 }
 
 fn table(first: &str, rows: Vec<Vec<String>>) -> Item {
@@ -128,6 +139,14 @@ fn row(name: &str, it: &Total) -> Vec<String> {
         it.requests.to_string(),
         it.cost.to_string(),
     ]
+}
+
+/// The requests of an agent are not counted here.
+fn agent_row(name: &str, usage: Usage, cost: Cost) -> Vec<String> {
+    let total = Total { usage, cost, ..Total::default() };
+    let mut cells = row(name, &total);
+    cells[4].clear();
+    cells
 }
 
 fn turns(state: &State, sums: &Sums) -> Vec<Vec<String>> {

@@ -5,7 +5,7 @@ use pixir_core::event::Approval;
 use pixir_core::input::Message;
 use pixir_core::{Decision, Input};
 
-use super::{run_slash, travel};
+use super::{agents, run_slash, travel};
 use crate::input::action::Action;
 use crate::state::{Effect, Focus, PendingConfirm, State};
 
@@ -160,6 +160,9 @@ pub(crate) fn escape(state: &mut State) -> Vec<Effect> {
         state.viewport.follow();
         return Vec::new();
     }
+    if state.session.agents.is_inside() && state.composer.is_empty() {
+        return vec![Effect::EnterAgent { path: Vec::new(), from_list: false }];
+    }
     if state.is_busy() {
         // Queued messages go back into the draft, so that the interrupt loses none.
         let mut effects = take_back_queue(state);
@@ -167,6 +170,13 @@ pub(crate) fn escape(state: &mut State) -> Vec<Effect> {
         return effects;
     }
     if !state.composer.is_empty() {
+        return Vec::new();
+    }
+    if state.session.agents.running() > 0 && !state.session.agents.is_inside() {
+        if confirm == PendingConfirm::Agents {
+            return agents::stop_all(state);
+        }
+        state.guard.confirm = PendingConfirm::Agents;
         return Vec::new();
     }
     if confirm == PendingConfirm::Tree {

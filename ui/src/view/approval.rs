@@ -6,6 +6,7 @@ use ratatui::text::{Line, Span};
 
 use crate::input::action::Action;
 use crate::input::keymap::Keymap;
+use crate::render::agents::named;
 use crate::render::context::{LayoutKey, RenderContext};
 use crate::render::preview::{self, Unchanged};
 use crate::render::text::{fit, span_width, visible, width, wrap_lines};
@@ -17,7 +18,7 @@ const ROOMY: (usize, usize) = (7, 56);
 
 /// The card of the first approval in at most `most` rows, and whether all that the call would change is visible.
 pub(super) fn lines(state: &mut State, columns: usize, most: usize) -> Option<(Vec<Line<'static>>, bool)> {
-    let (theme, highlighter, of) = (&state.look.theme, &state.look.highlighter, state.approvals.len());
+    let (theme, highlighter, of) = (&state.look.theme, &state.look.highlighter, state.asked());
     let is_bare = state.look.screen_reader;
     let focused = state.focus == Focus::Approval;
     let pending = state.approvals.first_mut()?;
@@ -33,7 +34,7 @@ pub(super) fn lines(state: &mut State, columns: usize, most: usize) -> Option<(V
         answers.truncate(1);
     }
     let title = title(&pending.approval, columns.saturating_sub(12));
-    let mut body: Vec<Line<'static>> = Vec::new();
+    let mut body: Vec<Line<'static>> = asker_line(&pending.approval, inside, theme).into_iter().collect();
     if let Some(danger) = danger {
         let text = format!("⚠ {}", visible(&danger));
         body.extend(wrap_lines(&[Span::styled(text, theme.fg(theme.error).bold())], inside, &[], &[Span::raw("  ")]));
@@ -103,6 +104,20 @@ pub(super) fn lines(state: &mut State, columns: usize, most: usize) -> Option<(V
         lines.insert(0, Line::default());
     }
     Some((lines, is_whole))
+}
+
+/// `reviewer-2 ‹ worker-1 asks · reviewer`: the agent that asks, if it is not the Session itself.
+fn asker_line(approval: &Approval, columns: usize, theme: &Theme) -> Option<Line<'static>> {
+    let agent = approval.agent.as_ref()?;
+    let name = fit(&visible(&named(&agent.path)), columns.saturating_sub(6));
+    let mut spans =
+        vec![Span::styled(name.clone(), theme.fg(theme.accent).bold()), Span::styled(" asks", theme.fg(theme.text))];
+    let is_said = agent.path.last().is_some_and(|it| it.starts_with(agent.role.as_str()));
+    if !agent.role.is_empty() && !is_said {
+        let role = fit(&format!(" · {}", visible(&agent.role)), columns.saturating_sub(width(&name) + 5));
+        spans.push(Span::styled(role, theme.dim()));
+    }
+    Some(Line::from(spans))
 }
 
 /// A horizontal edge of the card with a text at its left and one at its right.

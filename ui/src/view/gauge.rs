@@ -49,7 +49,13 @@ pub(super) fn spans(state: &State, columns: usize) -> Vec<Span<'static>> {
         1 => drop(add(dim("1 job".to_owned()))),
         n => drop(add(dim(format!("{n} jobs")))),
     }
-    let cost = state.history.cost.to_string();
+    let agents = state.session.agents.running();
+    match agents {
+        0 => {}
+        1 => drop(add(dim("1 agent".to_owned()))),
+        n => drop(add(dim(format!("{n} agents")))),
+    }
+    let cost = cost(state);
     if !cost.is_empty() {
         add(dim(cost));
     }
@@ -88,9 +94,17 @@ fn bar(full: u64, colour: Color, rest: Color) -> Vec<Span<'static>> {
     ]
 }
 
+/// The cost of the Session on the screen and of all agents below it.
+fn cost(state: &State) -> String {
+    let mut cost = state.history.cost;
+    cost += state.session.agents.total().1;
+    cost.to_string()
+}
+
 /// `↑12.4k (11k cached) ↓1.2k`
 fn traffic(state: &State) -> String {
-    let usage = &state.history.usage;
+    let mut usage = state.history.usage;
+    usage += state.session.agents.total().0;
     if usage.input == 0 {
         return String::new();
     }
@@ -100,7 +114,7 @@ fn traffic(state: &State) -> String {
 
 /// All of it as text, for the side panel.
 pub(super) fn text(state: &State) -> String {
-    let cost = state.history.cost.to_string();
+    let cost = cost(state);
     let parts = [window(state).0, traffic(state), cost];
     parts.into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join(" · ")
 }

@@ -6,6 +6,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::mode_colour;
+use crate::render::agents::breadcrumb;
 use crate::render::text::{fit, span_width, visible, width};
 use crate::state::{Connection, State};
 use crate::terminal::canvas::Canvas;
@@ -79,7 +80,10 @@ fn place(state: &State, room: usize) -> Vec<Span<'static>> {
     });
     let (above, folder) = (visible(&above), visible(&folder));
     let branch = state.session.branch.as_deref().map(visible);
-    let name = state.history.settings.name.as_deref().map(visible);
+    let inside = state.session.agents.is_inside().then(|| visible(&breadcrumb(&state.session.agents.at)));
+    let name = inside.or_else(|| state.history.settings.name.as_deref().map(visible));
+    // Whose screen this is matters more than the branch.
+    let branch = branch.filter(|_| !state.session.agents.is_inside());
     let rest: usize = [&branch, &name].into_iter().flatten().map(|it| 3 + width(it)).sum();
     let above = if width(&above) + width(&folder) + rest <= room { above } else { String::new() };
     let mut left = room;

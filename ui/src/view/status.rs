@@ -52,19 +52,30 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
         "●"
     };
     let toast = state.toast.as_ref().filter(|(_, since)| !state.is_animated() || state.now.since(*since) < TOAST);
-    let stop = state.keys.map.and_hints(&[(Action::Escape, "interrupts")]);
+    // On an agent's screen an empty line leads back, and the agent goes on.
+    let goes_back = state.session.agents.is_inside() && state.composer.is_empty();
+    let stop = if goes_back { "back to main" } else { "interrupts" };
+    let stop = state.keys.map.and_hints(&[(Action::Escape, stop)]);
+    let running = state.session.agents.running();
     let again = |action, word: &str, colour| {
         let key = state.keys.map.key_of(action).unwrap_or_default();
         Span::styled(format!(" {key} again {word}"), theme.fg(colour))
     };
     let left = match (state.guard.confirm, toast, state.session.status) {
         (PendingConfirm::Quit, ..) => again(Action::StashOrQuit, "quits", theme.warning),
+        (PendingConfirm::Agents, ..) if running > 0 => {
+            let what =
+                if running == 1 { "stops the agent that runs".to_owned() } else { format!("stops {running} agents") };
+            again(Action::Escape, &what, theme.warning)
+        }
         (PendingConfirm::Tree, ..) => again(Action::Escape, "opens the tree", theme.accent),
-        (PendingConfirm::Nothing, Some((text, _)), _) => {
+        (PendingConfirm::Nothing | PendingConfirm::Agents, Some((text, _)), _) => {
             Span::styled(format!(" {}", visible(text)), theme.fg(theme.accent))
         }
         // No clock here: a screen reader would read it again and again.
-        (PendingConfirm::Nothing, None, status) if status.is_busy() && state.look.screen_reader => {
+        (PendingConfirm::Nothing | PendingConfirm::Agents, None, status)
+            if status.is_busy() && state.look.screen_reader =>
+        {
             // The line is not written again where it moves down, because the screen reader would read it again.
             if state
                 .printing
@@ -76,8 +87,12 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
             }
             Span::styled(format!(" working{stop}"), theme.fg(theme.accent))
         }
-        (PendingConfirm::Nothing, None, Status::Idle) if state.look.screen_reader && state.replay.is_none() => return,
-        (PendingConfirm::Nothing, None, Status::Thinking) => {
+        (PendingConfirm::Nothing | PendingConfirm::Agents, None, Status::Idle)
+            if state.look.screen_reader && state.replay.is_none() =>
+        {
+            return;
+        }
+        (PendingConfirm::Nothing | PendingConfirm::Agents, None, Status::Thinking) => {
             // The user sees nothing else of a long call while the model writes it.
             let doing = match &state.activity.writing_call {
                 Some((name, bytes)) if *bytes >= 1_000 => format!("preparing {} ({}B)", visible(name), short(*bytes)),
@@ -94,27 +109,27 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
             };
             Span::styled(format!(" {spinner} {doing}{clock}{stop}"), theme.fg(theme.accent))
         }
-        (PendingConfirm::Nothing, None, Status::Compacting) => {
+        (PendingConfirm::Nothing | PendingConfirm::Agents, None, Status::Compacting) => {
             let words = match state.activity.summary_words {
                 0 => String::new(),
                 words => format!(" ({words} words)"),
             };
             Span::styled(format!(" {spinner} summarizing{words}{clock}{stop}"), theme.fg(theme.accent))
         }
-        (PendingConfirm::Nothing, None, Status::Working) => {
+        (PendingConfirm::Nothing | PendingConfirm::Agents, None, Status::Working) => {
             Span::styled(format!(" {spinner} working{clock}{stop}"), theme.fg(theme.accent))
         }
-        (PendingConfirm::Nothing, None, Status::Asking) if state.look.screen_reader => {
+        (PendingConfirm::Nothing | PendingConfirm::Agents, None, Status::Asking) if state.look.screen_reader => {
             let aside = state.overlays.last().is_some_and(Overlay::is_aside);
             Span::styled(if aside { " Tab answers the question" } else { " waiting for you" }, theme.fg(theme.warning))
         }
-        (PendingConfirm::Nothing, None, Status::Asking) => {
+        (PendingConfirm::Nothing | PendingConfirm::Agents, None, Status::Asking) => {
             Span::styled(" ● waiting for you".to_owned(), theme.fg(theme.warning))
         }
-        (PendingConfirm::Nothing, None, Status::Idle) if state.look.screen_reader => {
+        (PendingConfirm::Nothing | PendingConfirm::Agents, None, Status::Idle) if state.look.screen_reader => {
             Span::styled(format!(" {}", hints(state, columns)), theme.dim())
         }
-        (PendingConfirm::Nothing, None, Status::Idle) => Span::raw(""),
+        (PendingConfirm::Nothing | PendingConfirm::Agents, None, Status::Idle) => Span::raw(""),
     };
     // The user at rest sees the keys that work here. While something happens, that comes first.
     let is_idle = left.content.is_empty();
@@ -180,7 +195,14 @@ fn hints(state: &State, columns: usize) -> String {
             } else {
                 String::new()
             };
-            format!("/ commands{tree}{diff} · ? help")
+            let back = if state.session.agents.is_inside() && state.composer.is_empty() {
+                map.and_hints(&[(Action::Escape, "back to main")])
+            } else if state.session.agents.is_empty() {
+                String::new()
+            } else {
+                map.and_hints(&[(Action::OpenAgents, "agents")])
+            };
+            format!("/ commands{back}{tree}{diff} · ? help")
         }
         Focus::Approval => all(&[
             (Action::FocusedAllowOnce, "allow"),

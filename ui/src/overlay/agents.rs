@@ -1,0 +1,241 @@
+//! The agents of the Session, at any depth: what each does, its last words and calls, and what the user tells it.
+
+use pixir_core::Input;
+use pixir_core::agent::AgentState;
+use pixir_core::input::Message;
+use pixir_core::search::Step;
+
+use super::narrow::cut_word;
+use super::{Notification, Outcome, Request};
+use crate::input::action::Action;
+use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
+use crate::transcript::Agents;
+
+mod draw; // the list, the preview, the field
+
+/// The last messages and calls of an agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct AgentSteps {
+    /// The agent's Session.
+    pub(crate) session: String,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// What the user writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Field {
+    /// Letters that filter the list.
+    Filter,
+    /// A text that joins the agent's running Turn.
+    Steer,
+    /// A text for the Turn after it.
+    Continue,
+}
+
+#[derive(Debug)]
+pub(crate) struct AgentsView {
+    agents: Agents,
+    /// The Session of the chosen agent.
+    chosen: Option<String>,
+    filter: String,
+    field: Option<Field>,
+    /// The text for the agent.
+    text: String,
+    steps: AgentSteps,
+    /// What the user has told agents here, with the Session of each.
+    told: Vec<(String, String)>,
+}
+
+impl AgentsView {
+    /// The list, with the cursor on this agent, or on the first that asks or runs.
+    pub(crate) fn new(agents: &Agents, at: Option<&[String]>) -> AgentsView {
+        let mut view = AgentsView {
+            agents: agents.clone(),
+            chosen: None,
+            filter: String::new(),
+            field: None,
+            text: String::new(),
+            steps: AgentSteps::default(),
+            told: Vec::new(),
+        };
+        let rows = view.rows();
+        let at = at.and_then(|path| rows.iter().find(|it| it.path == path));
+        let open = rows.iter().find(|it| it.status == pixir_core::event::AgentStatus::Waiting);
+        let open = open.or_else(|| rows.iter().find(|it| it.status.is_open()));
+        view.chosen = at.or(open).or(rows.first()).map(|it| it.session_id.clone());
+        view
+    }
+
+    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
+        match notification {
+            Notification::Agents(agents) => {
+                self.agents = agents.clone();
+                if self.chosen.is_none() {
+                    self.step(0);
+                }
+            }
+            Notification::AgentSteps(steps) if self.chosen.as_ref() == Some(&steps.session) => {
+                self.steps = steps.clone();
+            }
+            _ => {}
+        }
+    }
+
+    /// Those that match the filter: each after the one that started it, oldest first.
+    fn rows(&self) -> Vec<&AgentState> {
+        fn add<'a>(all: &'a [AgentState], above: &[String], rows: &mut Vec<&'a AgentState>) {
+            let below = all.iter().filter(|it| it.path.len() == above.len() + 1 && it.path.starts_with(above));
+            for agent in below {
+                rows.push(agent);
+                add(all, &agent.path, rows);
+            }
+        }
+        let mut rows = Vec::new();
+        add(self.agents.all(), &[], &mut rows);
+        let letters = self.filter.to_lowercase();
+        rows.retain(|it| {
+            let text = format!("{} {} {} {}", it.path.join("/"), it.role, it.task, it.doing).to_lowercase();
+            letters.split_whitespace().all(|word| text.contains(word))
+        });
+        rows
+    }
+
+    fn row(&self, rows: &[&AgentState]) -> usize {
+        rows.iter().position(|it| Some(&it.session_id) == self.chosen.as_ref()).unwrap_or(0)
+    }
+
+    fn agent(&self) -> Option<&AgentState> {
+        let rows = self.rows();
+        rows.get(self.row(&rows)).copied()
+    }
+
+    /// The Session whose last messages and calls are shown.
+    pub(crate) fn wanted(&self) -> Option<String> {
+        self.agent().map(|it| it.session_id.clone())
+    }
+
+    fn step(&mut self, by: isize) {
+        let rows = self.rows();
+        let at = self.row(&rows).saturating_add_signed(by).min(rows.len().saturating_sub(1));
+        self.chosen = rows.get(at).map(|it| it.session_id.clone());
+    }
+
+    pub(crate) fn scroll(&mut self, by: isize) {
+        self.step(by);
+    }
+
+    /// Asks for the last messages and calls of the chosen agent.
+    fn read(&self) -> Outcome {
+        self.wanted().map_or(Outcome::Stay, |session| Outcome::Ask(Request::ReadAgent(session)))
+    }
+
+    pub(crate) fn is_typing(&self) -> bool {
+        self.field.is_some()
+    }
+
+    /// A key for the field.
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
+        let field = self.field?;
+        match key.code {
+            KeyCode::Esc => {
+                self.field = None;
+                if field == Field::Filter {
+                    self.filter.clear();
+                }
+                self.text.clear();
+                return Some(self.read());
+            }
+            KeyCode::Enter if field == Field::Filter => self.field = None,
+            KeyCode::Enter => return Some(self.tell(field)),
+            _ => {
+                let text = if field == Field::Filter { &mut self.filter } else { &mut self.text };
+                match key.code {
+                    KeyCode::Backspace => drop(text.pop()),
+                    KeyCode::Char('u') if key.modifiers == KeyModifiers::CONTROL => text.clear(),
+                    KeyCode::Char('w') if key.modifiers == KeyModifiers::CONTROL => cut_word(text),
+                    KeyCode::Char(c) if key.modifiers.is_typing() => text.push(c),
+                    _ => return None,
+                }
+            }
+        }
+        if field == Field::Filter {
+            self.step(0);
+            return Some(self.read());
+        }
+        Some(Outcome::Stay)
+    }
+
+    pub(crate) fn paste(&mut self, text: &str) {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        match self.field {
+            Some(Field::Filter) => self.filter.push_str(&text),
+            Some(Field::Steer | Field::Continue) => self.text.push_str(&text),
+            None => {}
+        }
+    }
+
+    /// Sends the text to the chosen agent.
+    fn tell(&mut self, field: Field) -> Outcome {
+        let Some((path, session, is_open)) =
+            self.agent().map(|it| (it.path.clone(), it.session_id.clone(), it.status.is_open()))
+        else {
+            return Outcome::Stay;
+        };
+        let typed = std::mem::take(&mut self.text).trim().to_owned();
+        let text = match (typed.is_empty(), field) {
+            (false, _) => typed,
+            (true, Field::Continue) => "Go on.".to_owned(),
+            (true, Field::Steer | Field::Filter) => {
+                self.field = None;
+                return Outcome::Stay;
+            }
+        };
+        self.field = None;
+        self.told.push((session, text.clone()));
+        let message = Message { text, ..Message::default() };
+        let input = match (is_open, field) {
+            (true, Field::Steer | Field::Filter) => Input::Steer(message),
+            (true, Field::Continue) => Input::FollowUp(message),
+            (false, _) => Input::Prompt(message),
+        };
+        Outcome::send(Input::ToAgent { path, input: Box::new(input) })
+    }
+
+    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+        match action {
+            Action::CloseOverlay => return Outcome::Close,
+            Action::OverlayUp => self.step(-1),
+            Action::OverlayDown => self.step(1),
+            Action::OverlayPageUp => self.step(-10),
+            Action::OverlayPageDown => self.step(10),
+            Action::OverlayStart => self.step(isize::MIN),
+            Action::OverlayEnd => self.step(isize::MAX),
+            Action::Choose => {
+                return match self.agent() {
+                    Some(agent) => Outcome::CloseAndAsk(Request::EnterAgent(agent.path.clone())),
+                    None => Outcome::Stay,
+                };
+            }
+            Action::SteerAgent => {
+                self.field = self.agent().map(|_| Field::Steer);
+                return Outcome::Stay;
+            }
+            Action::ContinueAgent => {
+                self.field = self.agent().map(|_| Field::Continue);
+                return Outcome::Stay;
+            }
+            Action::FilterAgents => {
+                self.field = Some(Field::Filter);
+                return Outcome::Stay;
+            }
+            Action::StopAgent => {
+                return match self.agent().filter(|it| it.status.is_open()) {
+                    Some(agent) => Outcome::send(Input::StopAgents { path: agent.path.clone() }),
+                    None => Outcome::Stay,
+                };
+            }
+            _ => return Outcome::Stay,
+        }
+        self.read()
+    }
+}

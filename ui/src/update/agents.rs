@@ -1,0 +1,212 @@
+//! Agents: what they report, what they ask, the list, and the events of the user's own Session while one is on the screen.
+
+use pixir_core::agent::{AgentState, Asker};
+use pixir_core::event::{Approval, Form};
+use pixir_core::{Event, Fact, Input, Live};
+use ratatui::text::Line;
+
+use super::events::{notify, on_live};
+use crate::overlay::agents::AgentsView;
+use crate::overlay::form::{FormView, Keys, Style};
+use crate::overlay::{Notification, Overlay};
+use crate::render::agents::{named, word};
+use crate::render::text::{Row, visible};
+use crate::state::{Effect, PendingApproval, State};
+use crate::transcript::Agents;
+
+// ─── The list ───
+
+/// Opens the list, or the agent with this name.
+pub(super) fn open(state: &mut State, name: &str) -> Vec<Effect> {
+    let name = name.trim();
+    if !name.is_empty() {
+        let found = state.session.agents.all().iter().find(|it| it.name() == name || it.path.join("/") == name);
+        return match found.map(|it| it.path.clone()) {
+            Some(path) => vec![Effect::EnterAgent { path, from_list: false }],
+            None => {
+                state.say(format!("there is no agent `{name}`"));
+                Vec::new()
+            }
+        };
+    }
+    let at = state.session.agents.at.clone();
+    open_at(state, Some(&at).filter(|it| !it.is_empty()).map(Vec::as_slice))
+}
+
+/// Opens the list with the cursor on this agent.
+pub(crate) fn open_at(state: &mut State, at: Option<&[String]>) -> Vec<Effect> {
+    let view = AgentsView::new(&state.session.agents, at);
+    state.open(Overlay::Agents(Box::new(view)))
+}
+
+/// The agent that runs in this cell's call.
+pub(super) fn of_cell(state: &State, cell: usize) -> Option<Effect> {
+    let agent = state.transcript.agent_of(cell).filter(|it| it.status.is_open())?;
+    Some(Effect::EnterAgent { path: agent.path.clone(), from_list: false })
+}
+
+// ─── What agents report ───
+
+/// Takes in what is new of an agent.
+pub(super) fn changed(state: &mut State, agent: AgentState) -> Vec<Effect> {
+    state.transcript.agent_changed(&agent);
+    let name = visible(&named(&agent.path));
+    let session = agent.session_id.clone();
+    let is_open = agent.status.is_open();
+    let (status, task) = (agent.status, visible(&agent.task));
+    let took = agent.took_ms;
+    let before = state.session.agents.take(agent);
+    match before {
+        None if is_open => tell(state, &format!("agent {name} begins: {task}")),
+        Some(before) if before.is_open() && !is_open => {
+            let took = took.map_or_else(String::new, |it| format!(" after {:.1} s", it as f64 / 1000.0));
+            tell(state, &format!("agent {name}: {}{took}", word(status)));
+        }
+        None | Some(_) => {}
+    }
+    tell_overlays(state);
+    let is_shown = |it: &Overlay| matches!(it, Overlay::Agents(list) if list.wanted().as_ref() == Some(&session));
+    if state.overlays.iter().any(is_shown) { vec![Effect::ReadAgent(session)] } else { Vec::new() }
+}
+
+fn tell_overlays(state: &mut State) {
+    for overlay in &mut state.overlays {
+        overlay.notify(Notification::Agents(&state.session.agents));
+    }
+}
+
+/// Prints a line at once where the conversation is printed: a call that waits for its agent holds the others back.
+fn tell(state: &mut State, text: &str) {
+    if state.printing.inline {
+        let line = Line::styled(format!("· {text}"), state.look.theme.dim());
+        state.printing.left_over.push(Row::text(line));
+    }
+}
+
+// ─── What agents ask ───
+
+/// A call waits for the user's decision.
+pub(super) fn on_approval(state: &mut State, approval: Approval) {
+    if let Some(agent) = &approval.agent {
+        let text = format!("agent {} asks: {} {}", named(&agent.path), approval.preview.would, approval.preview.target);
+        tell(state, visible(&text).lines().next().unwrap_or_default());
+    }
+    state.approvals.push(PendingApproval::new(approval));
+}
+
+/// A question waits for the user's answer.
+pub(super) fn on_form(state: &mut State, form: Form) {
+    if let Some(agent) = &form.agent {
+        tell(state, &visible(&format!("agent {} has a question", named(&agent.path))));
+    }
+    state.forms.push_back(form);
+}
+
+/// Opens the next question, once nothing else is asked.
+pub(crate) fn ask_next(state: &mut State) -> Vec<Effect> {
+    let is_asked = !state.approvals.is_empty() || state.overlays.iter().any(Overlay::is_form);
+    let Some(form) = (!is_asked).then(|| state.forms.pop_front()).flatten() else { return Vec::new() };
+    let keys = if state.composer.is_empty() { Keys::Form } else { Keys::Composer };
+    let style = if state.look.screen_reader { Style::Lines } else { Style::Panel };
+    state.open(Overlay::Form(FormView::new(form, keys, style)))
+}
+
+/// What an agent asked is no longer open.
+pub(super) fn answer_taken(state: &mut State, call_id: &str, agent: &Asker) {
+    state.drop_approvals(|it| it.approval.agent.as_ref() == Some(agent) && it.approval.call_id == call_id);
+    state.forms.retain(|it| it.agent.as_ref() != Some(agent) || it.call_id != call_id);
+    state.overlays.retain(|overlay| !overlay.is_over(Notification::AnswerTaken { call_id, agent }));
+}
+
+// ─── The user's own Session, while an agent is on the screen ───
+
+/// Takes the open questions along from the user's own Session to an agent's screen, or from one agent to another.
+/// Those of the agent itself come again from its own Session.
+pub(crate) fn carry(agents: Agents, path: &[String], asked: (Vec<Approval>, Vec<Form>), state: &mut State) {
+    state.session.agents = agents.seen_from(path);
+    let is_own = |agent: &Asker| agent.path == path;
+    let (approvals, forms) = asked;
+    for mut approval in approvals {
+        let agent = approval.agent.take().unwrap_or_default();
+        if !is_own(&agent) {
+            state.approvals.push(PendingApproval::new(Approval { agent: Some(agent), ..approval }));
+        }
+    }
+    for mut form in forms {
+        let agent = form.agent.take().unwrap_or_default();
+        if !is_own(&agent) {
+            state.forms.push_back(Form { agent: Some(agent), ..form });
+        }
+    }
+}
+
+/// Everything that waits for the user, as the user's own Session publishes it.
+pub(crate) fn asked(state: &State) -> (Vec<Approval>, Vec<Form>) {
+    let at = &state.session.agents.at;
+    // Without an agent, it is the Session on the screen that asks.
+    let own = |agent: &Option<Asker>| agent.clone().or(Some(Asker { path: at.clone(), role: String::new() }));
+    let approvals = state.approvals.iter().map(|it| {
+        let agent = own(&it.approval.agent);
+        Approval { agent, ..it.approval.clone() }
+    });
+    let open = state.overlays.iter().filter_map(Overlay::form).map(FormView::form);
+    let forms = open.chain(&state.forms).map(|it| Form { agent: own(&it.agent), ..it.clone() });
+    (approvals.collect(), forms.collect())
+}
+
+/// Handles an Event of the user's own Session.
+pub(crate) fn on_root_event(state: &mut State, event: Event) -> Vec<Effect> {
+    let mut effects = match event {
+        Event::Recorded(entry) => {
+            state.session.agents.note(&entry);
+            let answered = match &entry.fact {
+                Fact::PermissionDecision(it) => Some(&it.call_id),
+                Fact::ToolResult(it) => Some(&it.call_id),
+                _ => None,
+            };
+            if let Some(call) = answered {
+                answer_taken(state, call, &Asker::default());
+            }
+            if matches!(entry.fact, Fact::TurnEnded(_)) {
+                state.session.agents.settle();
+            }
+            Vec::new()
+        }
+        Event::Live(event) => match event.live {
+            Live::AgentChanged(agent) => changed(state, *agent),
+            Live::AnswerTaken { call_id, agent } => {
+                answer_taken(state, &call_id, &agent);
+                Vec::new()
+            }
+            Live::ApprovalRequested(mut approval) => {
+                let agent = approval.agent.take().unwrap_or_default();
+                // The agent on the screen asks for itself.
+                if agent.path != state.session.agents.at {
+                    on_approval(state, Approval { agent: Some(agent), ..approval });
+                }
+                Vec::new()
+            }
+            Live::FormOpened(mut form) => {
+                let agent = form.agent.take().unwrap_or_default();
+                if agent.path != state.session.agents.at {
+                    on_form(state, Form { agent: Some(agent), ..form });
+                }
+                Vec::new()
+            }
+            live @ Live::Refused(_) => on_live(state, live),
+            _ => Vec::new(),
+        },
+    };
+    effects.extend(ask_next(state));
+    effects
+}
+
+/// Stops the agents below the Session on the screen.
+pub(super) fn stop_all(state: &State) -> Vec<Effect> {
+    vec![Effect::Send(Input::StopAgents { path: state.session.agents.at.clone() })]
+}
+
+/// A list of agents that is open hears of a change.
+pub(crate) fn on_steps(state: &mut State, steps: &crate::overlay::agents::AgentSteps) {
+    notify(state, Notification::AgentSteps(steps));
+}
