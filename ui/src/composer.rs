@@ -247,7 +247,20 @@ impl Composer {
     }
 
     fn atoms(&self) -> Vec<(usize, std::ops::Range<usize>)> {
-        places(self.pastes.markers().chain(self.images.markers()), self.area.lines())
+        let mut atoms = places(self.pastes.markers().chain(self.images.markers()), self.area.lines());
+        let mentioned = self.area.lines().iter().enumerate().filter(|(_, line)| line.contains('@'));
+        for (row, columns) in
+            mentioned.flat_map(|(row, line)| mention::images_in(line).into_iter().map(move |it| (row, it)))
+        {
+            let overlaps = |(of, other): &(usize, std::ops::Range<usize>)| {
+                *of == row && other.start < columns.end && columns.start < other.end
+            };
+            if !atoms.iter().any(overlaps) {
+                atoms.push((row, columns));
+            }
+        }
+        atoms.sort_by_key(|(row, columns)| (*row, columns.start));
+        atoms
     }
 
     /// The caret passes over a marker, and deletes it, as one character.

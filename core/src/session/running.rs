@@ -192,6 +192,7 @@ impl Session {
             self.publish_queue();
         }
         self.mark_steered();
+        self.record_drops().await?;
         self.tell_surroundings(turn).await?;
         if let Some(request) = self.relieve_pressure().await? {
             self.set_status(Status::Compacting);
@@ -407,6 +408,9 @@ impl Session {
         let outcome = Outcome { status: TurnStatus::Interrupted, error: Some(error), details: Map::new() };
         let number = turn.number;
         self.record_end(turn, input, outcome).await;
+        if let Err(error) = self.record_drops().await {
+            self.refuse("drop", &error);
+        }
         self.set_status(Status::Idle);
         Accepted { turn: Some(number), ..Accepted::default() }
     }
@@ -416,6 +420,9 @@ impl Session {
             return;
         };
         self.record_end(turn, input, outcome).await;
+        if let Err(error) = self.record_drops().await {
+            self.refuse("drop", &error);
+        }
         self.set_status(Status::Idle);
         self.begin_next().await;
     }

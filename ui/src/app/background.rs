@@ -1,6 +1,6 @@
 //! Background tasks, and the handling of their results.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use pixir_core::changes::FileDiff;
@@ -94,6 +94,8 @@ pub(super) enum BackgroundEvent {
     /// A report for the user about a text that was copied.
     Copied(String),
     Skills(Vec<Skill>),
+    /// The text of the skill with this file, or why it cannot be read.
+    SkillText(PathBuf, std::result::Result<String, String>),
     /// The templates and skills that slash commands can name.
     Offers(Vec<Offer>),
     /// A message with its images; or the text to put back into the composer, and the reason.
@@ -154,16 +156,6 @@ impl App {
     /// What a background task reports to.
     pub(super) fn sender(&self) -> tokio::sync::mpsc::UnboundedSender<BackgroundEvent> {
         self.sender.clone()
-    }
-
-    pub(super) fn load_skills(&mut self) {
-        let Some(harness) = self.harness.clone() else { return };
-        self.spawn_blocking(move || BackgroundEvent::Skills(harness.skills()));
-    }
-
-    pub(super) fn load_offers(&mut self) {
-        let Some(harness) = self.harness.clone() else { return };
-        self.spawn_blocking(move || BackgroundEvent::Offers(Offer::all(&harness.templates(), &harness.skills())));
     }
 
     /// Runs work whose result is only of use to the Session that is open now.
@@ -450,7 +442,13 @@ impl App {
                 events::on_sessions(&mut self.state, &sessions, forks_of.as_deref())
             }
             BackgroundEvent::Connecting(result) => self.on_connecting(result).await,
-            BackgroundEvent::Skills(skills) => events::on_skills(&mut self.state, &skills),
+            BackgroundEvent::Skills(skills) => {
+                events::notify(&mut self.state, Notification::Skills(&skills));
+                self.read_wanted_skill();
+            }
+            BackgroundEvent::SkillText(path, text) => {
+                events::notify(&mut self.state, Notification::SkillText { path: &path, text: &text });
+            }
             BackgroundEvent::Offers(offers) => {
                 let effects = offers::on_loaded(&mut self.state, offers);
                 Box::pin(self.perform(effects)).await;
@@ -487,7 +485,7 @@ impl App {
 }
 
 /// An error and its remedy, on one line.
-fn one_line(error: &Error, remedies: &Remedies) -> String {
+pub(super) fn one_line(error: &Error, remedies: &Remedies) -> String {
     format!("{}; {}", error.message, remedies.word(&error.remedy))
 }
 

@@ -63,6 +63,32 @@ pub(crate) fn images(text: &str) -> Vec<String> {
     all(text).into_iter().filter(|path| is_image_name(path)).collect()
 }
 
+/// The mentions of images in a line that the user has finished typing, in characters: a blank or the end of a quotation follows.
+pub(super) fn images_in(line: &str) -> Vec<std::ops::Range<usize>> {
+    let mut found = Vec::new();
+    for (at, _) in line.match_indices('@') {
+        if line[..at].chars().next_back().is_some_and(is_word) {
+            continue;
+        }
+        let rest = &line[at + 1..];
+        let (path, len) = match rest.strip_prefix('"') {
+            Some(quoted) => match quoted.find('"') {
+                Some(end) => (&quoted[..end], end + 3),
+                None => continue,
+            },
+            None => match rest.find(char::is_whitespace) {
+                Some(end) => (&rest[..end], end + 1),
+                None => continue,
+            },
+        };
+        if is_image_name(path) {
+            let from = line[..at].chars().count();
+            found.push(from..from + line[at..at + len].chars().count());
+        }
+    }
+    found
+}
+
 /// An `@` after this character belongs to an email address.
 fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
@@ -174,6 +200,12 @@ mod tests {
     #[test]
     fn what_a_text_mentions_is_known_when_it_is_sent() {
         assert_eq!(all("see @a.png, and @\"my shot.png\"? me@b.png @a.png"), ["a.png", "my shot.png"]);
+    }
+
+    #[test]
+    fn a_mention_of_an_image_is_whole_once_it_is_finished() {
+        assert_eq!(images_in("über @a.png and @\"my shot.webp\"x @b.rs me@c.png @d.png"), [5..11, 16..31]);
+        assert!(images_in("@a.png").is_empty());
     }
 
     #[test]

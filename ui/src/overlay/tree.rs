@@ -203,11 +203,12 @@ impl TreeView {
             | Notification::Models { .. }
             | Notification::Connecting(_)
             | Notification::Skills(_)
+            | Notification::SkillText { .. }
             | Notification::Changes { .. }
             | Notification::Counts { .. }
             | Notification::Patch { .. }
             | Notification::Refused(_)
-            | Notification::Jobs(_)
+            | Notification::Jobs { .. }
             | Notification::Files { .. }
             | Notification::StoredSessions { .. }
             | Notification::SessionFound { .. }

@@ -1,11 +1,13 @@
 //! Deciding about a call that waits for approval.
 
-use pixir_core::{Decision, Input};
+use pixir_core::event::{Approval, Preview};
+use pixir_core::{Decision, Input, rules};
 
 use crate::input::action::Action;
 use crate::overlay::Overlay;
 use crate::overlay::always::AlwaysView;
 use crate::overlay::approval::ApprovalView;
+use crate::overlay::danger::DangerView;
 use crate::state::{Effect, Focus, State};
 
 /// Keys decide about an approval only when the user has had time to see it: it is painted for a moment, and for that
@@ -46,8 +48,21 @@ fn say_to_read(state: &mut State) {
     state.say(format!("the preview is longer than the screen: {keys} {what}"));
 }
 
+/// Allows the call. One whose damage lasts asks for a word first.
 pub(super) fn allow_once(state: &mut State) -> Vec<Effect> {
-    allow(state, Decision::Allow)
+    let grave = state.approvals.first().and_then(|it| Some((it.approval.clone(), grave(&it.approval)?)));
+    match grave {
+        Some((approval, danger)) if is_armed(state) && state.approvals[0].is_read => {
+            state.open(Overlay::Danger(DangerView::new(&approval, danger)))
+        }
+        Some(_) | None => allow(state, Decision::Allow),
+    }
+}
+
+/// What the call would destroy for good.
+fn grave(approval: &Approval) -> Option<String> {
+    let Preview { would, target, .. } = &*approval.preview;
+    rules::grave(target).filter(|_| would.starts_with("run"))
 }
 
 pub(super) fn allow_always(state: &mut State) -> Vec<Effect> {

@@ -10,7 +10,7 @@ use pixir_core::now::Now;
 use pixir_core::provider::Offered;
 use pixir_core::store::Summary;
 use pixir_core::text::human::next_attempt;
-use pixir_core::{Code, Entry, Event, Fact, Live, Remedy, Skill};
+use pixir_core::{Code, Entry, Event, Fact, Live, Remedy};
 
 use super::settings::open_session;
 use super::{context, read, review, travel};
@@ -221,7 +221,8 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             return state.open(Overlay::Form(form));
         }
         Live::JobsChanged { jobs } => {
-            notify(state, Notification::Jobs(&jobs));
+            let now = state.now.wall;
+            notify(state, Notification::Jobs { all: &jobs, now });
             state.session.jobs = jobs;
         }
         Live::RulesListed { rules, warning } => {
@@ -295,12 +296,8 @@ pub(crate) fn on_sessions(state: &mut State, all: &[Summary], forks_of: Option<&
     notify(state, Notification::Sessions { all, current: current.as_deref(), forks_of });
 }
 
-pub(crate) fn on_models(state: &mut State, offered: &Offered, recent: &[String]) {
-    notify(state, Notification::Models { offered, recent });
-}
-
-pub(crate) fn on_skills(state: &mut State, all: &[Skill]) {
-    notify(state, Notification::Skills(all));
+pub(crate) fn on_models(state: &mut State, offered: &Offered, recent: &[String], favourites: &[String]) {
+    notify(state, Notification::Models { offered, recent, favourites });
 }
 
 /// Shows the result of a search, unless the user has changed its text meanwhile.

@@ -1,7 +1,11 @@
 //! `/name args` of a prompt template or a skill. They are read in the background, when the user types a `/`.
 
+use pixir_core::Input;
+
 use crate::input::offer::{Offer, OfferKind};
 use crate::input::slash;
+use crate::overlay::Overlay;
+use crate::overlay::arguments::ArgumentsView;
 use crate::state::{Connection, Effect, State};
 
 use super::{run_slash, send};
@@ -32,9 +36,19 @@ pub(super) fn run(state: &mut State, text: &str) -> Vec<Effect> {
     if offer.kind == OfferKind::Skill && state.is_busy() {
         return send::put_off(state, text, name);
     }
+    if let Some(form) = ArgumentsView::new(&offer.name, &offer.about, &offer.parameters, args) {
+        return state.open(Overlay::Arguments(form));
+    }
     state.viewport.follow();
     let attachments = state.composer.images.within(args).attachments();
     vec![Effect::Send(offer.input(args, attachments))]
+}
+
+/// The form has everything that the template needs.
+pub(super) fn use_template(state: &mut State, name: String, args: String) -> Vec<Effect> {
+    state.viewport.follow();
+    let attachments = state.composer.images.within(&args).attachments();
+    vec![Effect::Send(Input::UseTemplate { name, args, attachments })]
 }
 
 /// The files are read. A command that waited for that runs now.

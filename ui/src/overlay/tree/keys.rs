@@ -377,7 +377,7 @@ impl TreeView {
             Face::Forest => self.forest.click(below),
             Face::Compared(_) | Face::Preview => false,
         };
-        if is_row { Press::OnRow } else { Press::Nowhere }
+        if is_row { Press::OnRow(below) } else { Press::Nowhere }
     }
 
     // ─── Fields ───
