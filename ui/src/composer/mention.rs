@@ -63,7 +63,7 @@ pub(crate) fn images(text: &str) -> Vec<String> {
     all(text).into_iter().filter(|path| is_image_name(path)).collect()
 }
 
-/// The mentions of images in a line that the user has finished typing, in characters: a blank or the end of a quotation follows.
+/// The mentions of images in a line, in characters.
 pub(super) fn images_in(line: &str) -> Vec<std::ops::Range<usize>> {
     let mut found = Vec::new();
     for (at, _) in line.match_indices('@') {
@@ -76,10 +76,10 @@ pub(super) fn images_in(line: &str) -> Vec<std::ops::Range<usize>> {
                 Some(end) => (&quoted[..end], end + 3),
                 None => continue,
             },
-            None => match rest.find(char::is_whitespace) {
-                Some(end) => (&rest[..end], end + 1),
-                None => continue,
-            },
+            None => {
+                let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+                (&rest[..end], end + 1)
+            }
         };
         if is_image_name(path) {
             let from = line[..at].chars().count();
@@ -203,9 +203,9 @@ mod tests {
     }
 
     #[test]
-    fn a_mention_of_an_image_is_whole_once_it_is_finished() {
-        assert_eq!(images_in("über @a.png and @\"my shot.webp\"x @b.rs me@c.png @d.png"), [5..11, 16..31]);
-        assert!(images_in("@a.png").is_empty());
+    fn mentions_of_images_are_found_in_a_line() {
+        assert_eq!(images_in("über @a.png and @\"my shot.webp\"x @b.rs me@c.png @d.png"), [5..11, 16..31, 48..54]);
+        assert_eq!(images_in("@a.png and @b.txt").first(), Some(&(0..6)));
     }
 
     #[test]

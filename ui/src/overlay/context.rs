@@ -235,6 +235,7 @@ impl ContextView {
             let is_chosen = row == self.chosen;
             if is_chosen {
                 canvas.tint(line, theme.selected());
+                canvas.follow(line);
             }
             let mark = match (is_out(part), part.pinned) {
                 (true, _) => "✗ ",

@@ -14,7 +14,7 @@ use crate::terminal::key::{KeyCode, KeyEvent};
 /// What the user types before the call runs.
 const WORD: &str = "allow";
 /// The size of the dialog.
-const SIZE: (u16, u16) = (84, 12);
+const SIZE: (u16, u16) = (84, 11);
 
 #[derive(Debug)]
 pub(crate) struct DangerView {
@@ -26,12 +26,12 @@ pub(crate) struct DangerView {
 }
 
 impl DangerView {
-    pub(crate) fn new(approval: &Approval, danger: String) -> DangerView {
+    pub(crate) fn new(approval: &Approval, dangers: Vec<String>) -> DangerView {
         let counted = approval.preview.danger.clone();
         DangerView {
             call_id: approval.call_id.clone(),
             command: approval.preview.target.clone(),
-            dangers: counted.into_iter().chain([danger]).collect(),
+            dangers: counted.into_iter().chain(dangers).collect(),
             typed: String::new(),
         }
     }

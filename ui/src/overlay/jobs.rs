@@ -128,7 +128,8 @@ impl JobsView {
             canvas.line(Line::styled(fit(text, usize::from(inner.width)), theme.dim()), inner);
             return;
         }
-        let (list, preview) = panes::split(canvas, inner, theme);
+        let most = u16::try_from(self.jobs.len()).unwrap_or(u16::MAX).min(inner.height / 2);
+        let (list, preview) = panes::split_after(canvas, inner, most, theme);
         self.rows.clear();
         let columns = usize::from(list.width);
         let top = (self.chosen + 1).saturating_sub(usize::from(list.height));
@@ -156,6 +157,9 @@ impl JobsView {
             canvas.region_state(RegionState { focused: false, selected: is_chosen });
             canvas.line(line, at);
             self.rows.put(at, row);
+            if is_chosen {
+                canvas.follow(at);
+            }
         }
         if let Some(area) = preview {
             let lines = self.preview_lines(usize::from(area.width), usize::from(area.height), theme);

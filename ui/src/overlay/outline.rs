@@ -136,6 +136,9 @@ impl Outline {
             ]);
             canvas.line(line, row);
             self.rows.put(row, at);
+            if at == self.chosen {
+                canvas.follow(row);
+            }
         }
     }
 }

@@ -457,6 +457,9 @@ impl SettingsView {
             }
             let is_chosen = number == self.narrow.chosen;
             self.places.put(here, number);
+            if is_chosen && self.edit == Edit::None && !self.is_filtering {
+                canvas.follow(here);
+            }
             canvas.tint(here, if is_chosen { theme.selected() } else { theme.base() });
             canvas.region("option", here, || format!("{}: {} ({})", it.title, it.value, it.origin));
             canvas.region_state(RegionState { focused: false, selected: is_chosen });

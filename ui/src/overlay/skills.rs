@@ -144,7 +144,11 @@ impl SkillsView {
 /// Why a skill cannot be used, or what is wrong in its file.
 fn fault(skill: &Skill) -> Option<String> {
     match &skill.standing {
-        Standing::Unusable { why } => Some(why.clone()),
+        // The list and the preview name the file already.
+        Standing::Unusable { why } => {
+            let path = skill.path.display().to_string();
+            Some(why.split_once(&format!("{path}: ")).map_or(why.as_str(), |(_, why)| why).to_owned())
+        }
         Standing::New | Standing::Inert => Some("this workspace is not trusted".to_owned()),
         Standing::Changed => Some("it changed since you trusted it".to_owned()),
         Standing::InForce => skill.findings.iter().find(|it| it.weight == Weight::Fault).map(|it| it.message.clone()),
@@ -188,7 +192,8 @@ impl SkillsView {
             return;
         }
         self.narrow.chosen = self.narrow.chosen.min(shown.len() - 1);
-        let (list, preview) = panes::split(canvas, below, theme);
+        let most = u16::try_from(self.skills.len()).unwrap_or(u16::MAX).min(below.height / 2);
+        let (list, preview) = panes::split_after(canvas, below, most, theme);
         self.draw_list(canvas, list, &shown, theme);
         let Some(preview) = preview else { return };
         let skill = &self.skills[shown[self.narrow.chosen]];
@@ -271,6 +276,8 @@ fn preview_lines(
     }
     match text {
         None => lines.push(Line::styled("reading…", theme.dim())),
+        // The fault above says why.
+        Some(Err(_)) if fault(skill).is_some() => {}
         Some(Err(why)) => lines.extend(wrapped(visible(why), theme.fg(theme.error))),
         Some(Ok(text)) => {
             let start = plain(&text[..text.floor_char_boundary(MOST_TEXT)]).into_owned();

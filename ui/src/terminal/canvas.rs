@@ -152,6 +152,13 @@ impl Canvas {
         }
     }
 
+    /// The chosen row of a list. A screen reader follows the caret there, unless a field has it.
+    pub(crate) fn follow(&mut self, row: Rect) {
+        if self.is_bare && self.caret.is_none() {
+            self.caret = Some(row.as_position());
+        }
+    }
+
     /// Sets the style of an area, and leaves its text.
     pub(crate) fn tint(&mut self, area: Rect, style: Style) {
         let area = area.intersection(self.area());

@@ -6,7 +6,6 @@ use pixir_core::error::ErrorBody;
 use pixir_core::event::{
     ChangeKind, Colouring, FilesRestored, Printed, RestoreReason, Severity, ToolResult, TurnStatus,
 };
-use pixir_core::text::human::human_duration;
 use pixir_core::{Entry, Fact};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -17,7 +16,7 @@ use super::{Cell, Guess, Tool};
 use crate::render::context::{Fold, RenderContext};
 use crate::render::figures::short;
 use crate::render::split::Part;
-use crate::render::text::{Row, fit, plain, span_width, visible, width, wrap};
+use crate::render::text::{Row, fit, plain, visible, width, wrap};
 use crate::render::{markdown, sgr, thinking};
 use card::card;
 pub(crate) use card::target;

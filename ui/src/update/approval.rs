@@ -50,19 +50,22 @@ fn say_to_read(state: &mut State) {
 
 /// Allows the call. One whose damage lasts asks for a word first.
 pub(super) fn allow_once(state: &mut State) -> Vec<Effect> {
-    let grave = state.approvals.first().and_then(|it| Some((it.approval.clone(), grave(&it.approval)?)));
-    match grave {
-        Some((approval, danger)) if is_armed(state) && state.approvals[0].is_read => {
-            state.open(Overlay::Danger(DangerView::new(&approval, danger)))
-        }
-        Some(_) | None => allow(state, Decision::Allow),
+    let Some(pending) = state.approvals.first() else { return Vec::new() };
+    let dangers = grave(&pending.approval);
+    if dangers.is_empty() || !pending.is_read {
+        return allow(state, Decision::Allow);
     }
+    if !is_armed(state) {
+        return Vec::new();
+    }
+    let card = DangerView::new(&pending.approval, dangers);
+    state.open(Overlay::Danger(card))
 }
 
 /// What the call would destroy for good.
-fn grave(approval: &Approval) -> Option<String> {
+fn grave(approval: &Approval) -> Vec<String> {
     let Preview { would, target, .. } = &*approval.preview;
-    rules::grave(target).filter(|_| would.starts_with("run"))
+    if would.starts_with("run") { rules::grave(target) } else { Vec::new() }
 }
 
 pub(super) fn allow_always(state: &mut State) -> Vec<Effect> {

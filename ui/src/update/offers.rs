@@ -8,7 +8,7 @@ use crate::overlay::Overlay;
 use crate::overlay::arguments::ArgumentsView;
 use crate::state::{Connection, Effect, State};
 
-use super::{run_slash, send};
+use super::send;
 
 /// Starts reading them when the user begins a slash command, so that those of now are offered.
 pub(super) fn load_for(state: &State) -> Vec<Effect> {
@@ -19,12 +19,20 @@ fn can_load(state: &State) -> bool {
     state.replay.is_none() && !matches!(state.session.connection, Connection::Failed(_))
 }
 
-/// Runs `/name args`, which is no command of the table. Nobody knows yet what else it may be until the files are read.
+/// Runs `/name args`, which is no command of the table. What was read before may be old, so a name that is not in it is looked
+/// for in the files of now.
 pub(super) fn run(state: &mut State, text: &str) -> Vec<Effect> {
-    if state.composer.offers.is_none() && can_load(state) {
+    let (name, _) = slash::split(text);
+    let is_known = state.composer.offers.iter().flatten().any(|it| it.name == name);
+    if !is_known && can_load(state) {
         state.pending.slash = Some(text.to_owned());
         return vec![Effect::LoadOffers];
     }
+    use_offer(state, text)
+}
+
+/// Uses the template or the skill of this name.
+fn use_offer(state: &mut State, text: &str) -> Vec<Effect> {
     let offers = state.composer.offers.as_deref().unwrap_or_default();
     let (name, args) = slash::split(text);
     let Some(offer) = offers.iter().find(|it| it.name == name).cloned() else {
@@ -55,7 +63,7 @@ pub(super) fn use_template(state: &mut State, name: String, args: String) -> Vec
 pub(crate) fn on_loaded(state: &mut State, offers: Vec<Offer>) -> Vec<Effect> {
     state.composer.offers = Some(offers);
     match state.pending.slash.take() {
-        Some(text) => run_slash(state, &text),
+        Some(text) => use_offer(state, &text),
         None => Vec::new(),
     }
 }

@@ -45,15 +45,18 @@ const PREFIXES: [&str; 12] =
 /// Programs that run the text behind `-c`.
 const SHELLS: [&str; 6] = ["bash", "sh", "zsh", "dash", "ksh", "fish"];
 
-/// What a command would destroy for good or publish, as a clause; `None` for everyday work. Unlike [`danger`](super::danger), it
+/// What a command would destroy for good or publish, as clauses; none for everyday work. Unlike [`danger`](super::danger), it
 /// looks only at what certainly runs, so that a word in a message asks for nothing.
-pub fn grave(line: &str) -> Option<String> {
-    of_line(line, 0)
+pub fn grave(line: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    of_line(line, 0, &mut found);
+    found.dedup();
+    found
 }
 
-fn of_line(line: &str, depth: u8) -> Option<String> {
+fn of_line(line: &str, depth: u8, found: &mut Vec<String>) {
     if depth > MAX_DEPTH {
-        return None;
+        return;
     }
     let script = Script::parse(line, LineEnd::Newline);
     let mut words: Vec<Option<String>> = Vec::new();
@@ -62,46 +65,53 @@ fn of_line(line: &str, depth: u8) -> Option<String> {
             TokenKind::Word(word) => {
                 let text = text_of(word);
                 // Only what is substituted runs by itself.
-                if text.is_none()
-                    && let Some(found) = inside(word, None).iter().find_map(|inner| of_line(inner, depth + 1))
-                {
-                    return Some(found);
+                if text.is_none() {
+                    inside(word, None).iter().for_each(|inner| of_line(inner, depth + 1, found));
                 }
                 words.push(text);
             }
             TokenKind::Operator(_) | TokenKind::Parenthesis => {
-                if let Some(found) = of_command(&std::mem::take(&mut words), depth) {
-                    return Some(found);
-                }
+                of_command(&std::mem::take(&mut words), depth, found);
             }
             TokenKind::Redirection(_) | TokenKind::HereDocument => {}
         }
     }
-    of_command(&words, depth)
+    of_command(&words, depth, found);
 }
 
-fn of_command(words: &[Option<String>], depth: u8) -> Option<String> {
+fn of_command(words: &[Option<String>], depth: u8, found: &mut Vec<String>) {
     let is_setting = |word: &Option<String>| {
         let name = word.as_deref().and_then(|it| it.split_once('=')).map(|(name, _)| name);
         name.is_some_and(|it| !it.is_empty() && it.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
     };
-    let start = words.iter().position(|word| !is_setting(word))?;
-    let (first, args) = words[start..].split_first()?;
-    let program = base(first.as_deref()?);
+    let Some(start) = words.iter().position(|word| !is_setting(word)) else { return };
+    let Some((Some(first), args)) = words[start..].split_first() else { return };
+    let program = base(first);
     if PREFIXES.contains(&program) {
         // Its own options have values that look like programs, so each word may be the one.
-        return (0..args.len()).find_map(|at| of_command(&args[at..], depth));
+        let before = found.len();
+        (0..args.len())
+            .take_while(|at| {
+                of_command(&args[*at..], depth, found);
+                found.len() == before
+            })
+            .for_each(drop);
+        return;
     }
     let texts: Vec<&str> = args.iter().flatten().map(String::as_str).collect();
-    if SHELLS.contains(&program) || program == "eval" {
+    if SHELLS.contains(&program) {
         let at = texts.iter().position(|it| it.starts_with('-') && it.contains('c') && !it.starts_with("--"));
-        let text = if program == "eval" {
-            Some(texts.join(" "))
-        } else {
-            at.and_then(|at| texts.get(at + 1)).map(|it| (*it).to_owned())
-        };
-        return text.and_then(|text| of_line(&text, depth + 1));
+        if let Some(text) = at.and_then(|at| texts.get(at + 1)) {
+            of_line(text, depth + 1, found);
+        }
+    } else if program == "eval" {
+        of_line(&texts.join(" "), depth + 1, found);
+    } else {
+        found.extend(of_program(program, args, &texts));
     }
+}
+
+fn of_program(program: &str, args: &[Option<String>], texts: &[&str]) -> Option<String> {
     let has = |word: &str| texts.contains(&word);
     let short = |flag: char| texts.iter().any(|it| it.starts_with('-') && !it.starts_with("--") && it.contains(flag));
     let says = |what: &str| Some(what.to_owned());
@@ -116,7 +126,7 @@ fn of_command(words: &[Option<String>], depth: u8) -> Option<String> {
                 Some(_) => says("it deletes folders and all that is in them"),
             }
         }
-        ("git", _) => of_git(&texts),
+        ("git", _) => of_git(texts),
         ("dd", _) if texts.iter().any(|it| it.starts_with("of=/dev/") && *it != "of=/dev/null") => {
             says("it overwrites a disk")
         }
@@ -210,7 +220,7 @@ mod tests {
             "cargo publish",
             "kubectl delete pod x",
         ] {
-            assert!(grave(line).is_some(), "{line}");
+            assert!(!grave(line).is_empty(), "{line}");
         }
         for line in [
             "rm -rf target node_modules ./dist build/*",
@@ -232,7 +242,7 @@ mod tests {
             "find . -name '*.pyc' -delete",
             "cargo test && cargo build",
         ] {
-            assert_eq!(grave(line), None, "{line}");
+            assert!(grave(line).is_empty(), "{line}");
         }
     }
 }

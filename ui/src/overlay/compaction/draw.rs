@@ -44,7 +44,8 @@ impl CompactionView {
             let left = inner.width * 2 / 5;
             let [lists, line, summary] =
                 Layout::horizontal([Constraint::Length(left), Constraint::Length(3), Constraint::Fill(1)]).areas(body);
-            for y in line.y..line.bottom() {
+            let edge = if canvas.is_bare { 0..0 } else { line.y..line.bottom() };
+            for y in edge {
                 let at = Rect { x: line.x + 1, y, width: 1, height: 1 };
                 canvas.line(Line::styled("│", paint.theme.fg(paint.theme.border)), at);
             }
@@ -177,6 +178,9 @@ impl CompactionView {
         let theme = paint.theme;
         let segment = &self.preview.segments[at];
         let is_chosen = at == self.chosen;
+        if is_chosen && self.pane == Pane::Lists {
+            canvas.follow(area);
+        }
         if is_chosen {
             canvas.tint(area, if self.pane == Pane::Lists { theme.selected() } else { theme.base() });
         }
