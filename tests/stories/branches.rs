@@ -8,6 +8,10 @@ use crate::driver::{Pixir, calls, log_of, say, says};
 
 /// A conversation with a fork at its second Turn: the head is on the branch that began last.
 async fn forked() -> Pixir {
+    forked_at(120, 30).await
+}
+
+async fn forked_at(columns: u16, rows: u16) -> Pixir {
     let write = |text: &str| calls("write", json!({ "path": "slug.py", "content": text }));
     let steps = vec![
         says("It **decomposes** first."),
@@ -19,7 +23,7 @@ async fn forked() -> Pixir {
         says("## Done\n\n- 1.8× faster\n- memory unchanged"),
         says("The changelog tells of it."),
     ];
-    let mut pixir = Pixir::sized(steps, &[], 120, 30);
+    let mut pixir = Pixir::sized(steps, &[], columns, rows);
     pixir.does("<S-Tab>").await;
     for prompt in ["Slugs lose accents<Enter>", "Add tests<Enter>", "Make it faster, with a cache<Enter>"] {
         pixir.does(prompt).await;
@@ -248,4 +252,50 @@ async fn a_log_that_removes_the_current_branch_opens_with_it() {
     });
     let screen = pixir.does("<C-t>").await;
     assert!(screen.contains("◉ 3 three") && !screen.contains("2 two"), "{screen}");
+}
+
+/// Broken build: the tree is read once, when it is opened.
+#[tokio::test]
+async fn a_turn_that_begins_while_the_tree_is_open_appears_in_it() {
+    let steps =
+        vec![says("One."), calls("bash", json!({ "command": "echo 1 > a.txt" })), says("The **second** answer.")];
+    let mut pixir = Pixir::sized(steps, &[], 120, 30);
+    pixir.does("first<Enter>").await;
+    pixir.screen.keys("second<Enter><C-t>").await;
+    pixir.screen.until("2 second").await;
+    pixir.screen.until("▸ running").await;
+    let screen = pixir.screen.screen();
+    assert!(screen.contains("● 1 first") && screen.contains("◉ 2 second") && screen.contains("2/2"), "{screen}");
+    // The call waits for an answer; after it the Turn ends where the user can see it.
+    pixir.screen.until_idle().await;
+    pixir.does("<Esc><A-y>").await;
+    let screen = pixir.does("<C-t>").await;
+    assert!(screen.contains("The second answer.") && !screen.contains("running"), "{screen}");
+}
+
+/// Broken build: the wheel always moves the list.
+#[tokio::test]
+async fn the_wheel_over_the_preview_scrolls_the_preview() {
+    let long: String = (1..=60).map(|n| format!("- point {n}\n")).collect();
+    let mut pixir = Pixir::sized(vec![says("One."), says(&long)], &[], 120, 30);
+    pixir.does("first<Enter>").await;
+    pixir.does("second<Enter>").await;
+    let screen = pixir.does("<C-t>").await;
+    assert!(screen.contains("• point 1 ") && screen.contains("2/2"), "{screen}");
+    pixir.screen.bytes(b"\x1b[<65;100;10M\x1b[<65;100;10M").await;
+    let screen = pixir.screen.screen();
+    assert!(!screen.contains("• point 1 ") && screen.contains("• point 20") && screen.contains("2/2"), "{screen}");
+    pixir.screen.bytes(b"\x1b[<64;10;10M").await;
+    let screen = pixir.screen.screen();
+    assert!(screen.contains("1/2"), "over the list it moves the cursor:\n{screen}");
+}
+
+/// Broken build: the comparison is unified on every screen.
+#[tokio::test]
+async fn files_of_two_turns_stand_side_by_side_on_a_wide_screen() {
+    let mut pixir = forked_at(160, 40).await;
+    let screen = pixir.does("<C-t><Up>m<Down>d").await;
+    let row = screen.lines().find(|row| row.contains("a = 1")).unwrap_or_else(|| panic!("{screen}"));
+    assert_eq!(row.matches("a = 1").count(), 2, "{screen}");
+    assert!(screen.contains("- b = 2") && screen.contains("+ x = 1"), "{screen}");
 }

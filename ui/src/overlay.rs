@@ -246,8 +246,11 @@ pub(crate) enum Notification<'a> {
         at: usize,
         loaded: &'a Arc<Loaded>,
     },
-    /// An Input was refused, for this reason.
-    Refused(&'a str),
+    /// An Input was refused, for this reason; a protected file can be written if the user allows it.
+    Refused {
+        why: &'a str,
+        is_protected: bool,
+    },
     Jobs(&'a [JobState]),
     /// The files that match these letters.
     Files {
@@ -267,6 +270,11 @@ pub(crate) enum Notification<'a> {
     },
     /// Labels, pins or the trash have changed.
     Branches(&'a History),
+    /// The conversation has a new Entry, the last one of its History.
+    Recorded {
+        history: &'a History,
+        entry: &'a Arc<pixir_core::Entry>,
+    },
     /// The files of two conversations, compared.
     Compared(&'a [FileDiff]),
     /// More of the notes that a model writes for a summary, as JSON.
@@ -462,6 +470,14 @@ impl Overlay {
         each!(self, it => it.scroll(by))
     }
 
+    /// Turns the wheel over this place.
+    pub(crate) fn wheel(&mut self, at: Position, by: isize) {
+        match self {
+            Overlay::Tree(it) => it.wheel(at, by),
+            other => other.scroll(by),
+        }
+    }
+
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         each!(self, it => it.draw(canvas, area, paint))
     }
@@ -621,6 +637,10 @@ impl Overlay {
             | Overlay::Sessions(_)
             | Overlay::Tree(_) => false,
         }
+    }
+
+    pub(crate) fn diff(&self) -> Option<&DiffView> {
+        if let Overlay::Diff(diff) = self { Some(diff) } else { None }
     }
 
     pub(crate) fn diff_mut(&mut self) -> Option<&mut DiffView> {
