@@ -309,8 +309,7 @@ async fn the_side_panel_shows_the_same_files_and_opens_the_diff_there() {
     assert!(screen.contains("Diff · this session") && screen.contains("- gone"), "{screen}");
 }
 
-/// Broken builds: the whole is compared before anything is shown; a hunk of the start can be reverted; the cursor is lost when
-/// the whole has arrived.
+/// Broken builds: the whole is compared before anything is shown; a hunk of the start can be reverted.
 #[tokio::test]
 async fn a_long_file_shows_its_start_while_the_whole_is_compared() {
     let long: String = (0..40_000).map(|n| format!("this is line {n}\n")).collect();
@@ -334,6 +333,28 @@ async fn a_long_file_shows_its_start_while_the_whole_is_compared() {
     assert!(!screen.contains("comparing…") && screen.contains("hunk 3/4000"), "{screen}");
     pixir.does("r").await;
     assert_eq!(pixir.file("long.txt"), changed.replace("that is line 27\n", "this is line 27\n"));
+}
+
+/// Broken build: the cursor stays in its row when the whole arrives, and not on its line.
+#[tokio::test]
+async fn the_cursor_stays_on_its_line_when_the_whole_file_is_compared() {
+    let long: String = (0..40_000).map(|n| format!("this is line {n}\n")).collect();
+    // The start of so many new lines looks like a change of the lines that stood there.
+    let change = "seq -f 'a new line %g' 20000 > new.txt && cat long.txt >> new.txt && mv new.txt long.txt";
+    let mut pixir = Pixir::sized(vec![bash(change), says("Done.")], &[("long.txt", &long)], 100, 30);
+    pixir.does("/mode auto<Enter>").await;
+    pixir.does("change it<Enter>").await;
+    pixir.screen.keys("<A-d>").await;
+    pixir.screen.until("unfold").await;
+    pixir.screen.keys("z").await;
+    pixir.screen.until("comparing…").await;
+    pixir.screen.keys("/new line 123<Enter>").await;
+    let on = |screen: &str| screen.lines().find(|row| row.contains('▌')).map(str::to_owned).unwrap_or_default();
+    let screen = pixir.screen.screen();
+    assert!(screen.contains("comparing…") && on(&screen).contains("+ a new line 123"), "{screen}");
+    pixir.screen.until_idle().await;
+    let screen = pixir.screen.screen();
+    assert!(screen.contains("+20000 −0") && on(&screen).contains("+ a new line 123"), "{screen}");
 }
 
 /// Broken builds: chains of folders have a row each; the sums leave files out; a folded folder keeps its rows.

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use pixir_core::diff::{Body, ChangedFile, Changes, Folded, Line as DiffedLine, TextPatch};
+use pixir_core::diff::{Body, ChangedFile, Changes, Folded, Tag, TextPatch};
 use pixir_core::event::Fact;
 use pixir_core::history::History;
 use pixir_core::input::HunkRevert;
@@ -293,10 +293,11 @@ impl DiffView {
         }
     }
 
-    /// The line in a row of the file.
-    fn line_at(&self, row: usize) -> Option<DiffedLine> {
-        let line = self.places().get(row)?.line()?;
-        self.text()?.lines.get(line).copied()
+    /// The version that a row's line is of, and its number there.
+    fn line_at(&self, row: usize) -> Option<(Tag, u32)> {
+        let line = self.text()?.lines.get(self.places().get(row)?.line()?)?;
+        let number = if line.tag == Tag::Removed { line.old } else { line.new };
+        Some((line.tag, number?))
     }
 
     /// Only the start of the file on the screen is compared.

@@ -60,7 +60,8 @@ impl DiffView {
             }
             let shows_list = self.areas.is_wide && !self.hides_list;
             let body = if shows_list {
-                self.draw_list(canvas, Rect { width: list_columns, ..inner }, theme);
+                // A column stays free before the rule.
+                self.draw_list(canvas, Rect { width: list_columns - 1, ..inner }, theme);
                 for y in inner.y..inner.bottom() {
                     let at = Rect { x: inner.x + list_columns, y, width: 1, height: 1 };
                     let edge = if self.lists { theme.accent } else { theme.border };
@@ -460,6 +461,12 @@ impl Look<'_> {
         ]);
         if kept {
             line.push_span(Span::styled("  ✓ reviewed", theme.fg(theme.success)));
+        }
+        // A hunk ends where the rule of the next one is.
+        let used = span_width(&line.spans);
+        if used + 2 < self.columns {
+            let rule = format!(" {}", "─".repeat(self.columns - used - 1));
+            line.push_span(Span::styled(rule, theme.fg(theme.border)));
         }
         line
     }
