@@ -358,6 +358,14 @@ impl Overlay {
         each!(self, it => it.scroll(by))
     }
 
+    /// Turns the wheel over this place.
+    pub(crate) fn wheel(&mut self, at: Position, by: isize) {
+        match self {
+            Overlay::Tree(it) => it.wheel(at, by),
+            other => other.scroll(by),
+        }
+    }
+
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         each!(self, it => it.draw(canvas, area, paint))
     }
@@ -553,6 +561,10 @@ impl Overlay {
             | Overlay::Sessions(_)
             | Overlay::Tree(_) => false,
         }
+    }
+
+    pub(crate) fn diff(&self) -> Option<&DiffView> {
+        if let Overlay::Diff(diff) = self { Some(diff) } else { None }
     }
 
     pub(crate) fn diff_mut(&mut self) -> Option<&mut DiffView> {

@@ -295,7 +295,7 @@ pub(crate) fn on_mouse(state: &mut State, mouse: MouseEvent) -> Option<Vec<Effec
     let at = Position { x: mouse.column, y: mouse.row };
     state.mouse.row = None;
     match state.overlays.last_mut() {
-        Some(overlay) => overlay.scroll(by),
+        Some(overlay) => overlay.wheel(at, by),
         None if state.layout.side.is_some_and(|area| area.contains(at)) => state.side.scroll(by),
         None => state.scroll(by),
     }

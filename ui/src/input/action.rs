@@ -419,7 +419,7 @@ actions! {
     PreviousQuestion: ("question-back", &["shift+tab", "left"], "go back to the previous question").at(Form);
     EditAgain: ("tree-edit", &["e"], "go to before this prompt, and edit it").at(Tree);
     JumpBack: ("tree-back", &["ctrl+o"], "go back to where the head was before its last move").at(Tree);
-    JumpForward: ("tree-forward", &["b"], "go forward to where the head came back from").at(Tree);
+    JumpForward: ("tree-forward", &["b", "ctrl+i"], "go forward to where the head came back from; most terminals send Ctrl+I as Tab").at(Tree);
     ForkHere: ("tree-fork", &["f"], "fork the session here").at(Tree);
     LabelNode: ("tree-label", &["l"], "label this turn").at(Tree);
     PinNode: ("tree-pin", &["p"], "pin this turn, so that compactions keep it").at(Tree);

@@ -77,8 +77,11 @@ pub(crate) enum Notification<'a> {
         at: usize,
         loaded: &'a Arc<Loaded>,
     },
-    /// An Input was refused, for this reason.
-    Refused(&'a str),
+    /// An Input was refused, for this reason; a protected file can be written if the user allows it.
+    Refused {
+        why: &'a str,
+        is_protected: bool,
+    },
     /// The background jobs, and the time now, since 1970.
     Jobs {
         all: &'a [JobState],
@@ -102,6 +105,11 @@ pub(crate) enum Notification<'a> {
     },
     /// Labels, pins or the trash have changed.
     Branches(&'a History),
+    /// The conversation has a new Entry, the last one of its History.
+    Recorded {
+        history: &'a History,
+        entry: &'a Arc<pixir_core::Entry>,
+    },
     /// The files of two conversations, compared.
     Compared(&'a [FileDiff]),
     /// More of the notes that a model writes for a summary, as JSON.

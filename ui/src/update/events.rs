@@ -14,6 +14,7 @@ use pixir_core::{Code, Entry, Event, Fact, Live, Remedy};
 
 use super::settings::open_session;
 use super::{context, read, review, travel};
+use crate::overlay::diff::Review;
 use crate::overlay::form::{self, FormView, Keys};
 use crate::overlay::trust::TrustView;
 use crate::overlay::{Notification, Overlay};
@@ -25,6 +26,8 @@ use crate::transcript::{Cell, Transcript};
 
 /// Shows a Session that has just opened: its past is folded like its future.
 pub(crate) fn on_opened(state: &mut State, past: History) {
+    // Comments on the changes of another Session are saved there.
+    state.pending.review = Review::default();
     show(state, past);
     let prompts = state.history.path().filter_map(|e| match &e.fact {
         Fact::UserMessage(it) => Some(it.text.clone()),
@@ -54,6 +57,10 @@ pub(super) fn show(state: &mut State, past: History) {
     state.history = past;
     rebuild(state);
     // The tree may have been opened before the conversation was there.
+    notify_branches(state);
+}
+
+fn notify_branches(state: &mut State) {
     for overlay in &mut state.overlays {
         overlay.notify(Notification::Branches(&state.history));
     }
@@ -84,6 +91,7 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
     match &entry.fact {
         Fact::HeadMoved(_) => {
             rebuild(state);
+            notify_branches(state);
             travel::on_head_moved(state);
             state.say("continuing from here; /tree shows the other branches");
             return context::refresh(state);
@@ -103,11 +111,7 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
             }
         }
         Fact::SettingsChanged(it) => state.say(changed_settings(it)),
-        Fact::Label(_) | Fact::BranchRemoved(_) => {
-            for overlay in &mut state.overlays {
-                overlay.notify(Notification::Branches(&state.history));
-            }
-        }
+        Fact::Label(_) | Fact::BranchRemoved(_) => notify_branches(state),
         Fact::SessionStarted(_)
         | Fact::UserMessage(_)
         | Fact::UserCommand(_)
@@ -131,6 +135,9 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
     }
     if let Fact::ToolResult(it) = &entry.fact {
         state.overlays.retain(|overlay| !overlay.is_over(Notification::CallEnded(&it.call_id)));
+    }
+    for overlay in &mut state.overlays {
+        overlay.notify(Notification::Recorded { history: &state.history, entry });
     }
     state.transcript.record(entry);
     let mut effects = read::search_again(state);
@@ -265,7 +272,8 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
         Live::Refused(Refusal { error, input }) => {
             if input == "revert_hunk" {
                 let why = format!("not reverted: {}", error.message);
-                notify(state, Notification::Refused(&why));
+                let is_protected = error.code == Code::InputRequired.name();
+                notify(state, Notification::Refused { why: &why, is_protected });
                 return Vec::new();
             }
             state.transcript.push(Cell::Error(Box::new(error)));
