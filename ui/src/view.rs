@@ -69,6 +69,10 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, size: (u16, u16)) {
     canvas.begin(size, state.look.theme.base());
     let area = canvas.area();
     canvas.is_bare = state.look.screen_reader;
+    if canvas.is_bare {
+        // The cursor finds the selected item by them.
+        canvas.regions.get_or_insert_default();
+    }
     if !has_room(area.width, area.height) {
         let text = fit(&format!("pixir needs {}x{}", SMALLEST.0, SMALLEST.1), usize::from(area.width));
         canvas.line(
@@ -134,6 +138,9 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, size: (u16, u16)) {
         && let Some(chosen) = canvas.regions.iter().flatten().rev().find(|it| it.role == "option" && it.state.selected)
     {
         canvas.caret = Some(Position { x: chosen.area.x, y: chosen.area.y });
+    }
+    if canvas.is_bare {
+        canvas.erase_drawing();
     }
     let read = state.overlays.last().and_then(|overlay| overlay.call_read_to_end());
     if let Some(approval) = state.approvals.first_mut()
