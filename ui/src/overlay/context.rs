@@ -195,9 +195,7 @@ impl ContextView {
         }
         let (text, style) = match self.note {
             Some(note) => (note, theme.fg(theme.warning)),
-            None => {
-                ("A drop changes the prompt: the provider reads it anew once, then its cache works again", theme.dim())
-            }
+            None => ("After a drop the provider caches the prompt anew, once", theme.dim()),
         };
         canvas.line(Line::styled(fit(text, usize::from(foot.width)), style), foot);
     }

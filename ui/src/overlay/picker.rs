@@ -14,6 +14,9 @@ use crate::input::action::Action;
 use crate::input::slash::fuzzy;
 use crate::render::text::{fit, width};
 
+/// The most rows of the dialog.
+const HEIGHT: u16 = 20;
+
 #[derive(Debug, Clone)]
 struct Row {
     label: String,
@@ -133,6 +136,13 @@ impl Picker {
         }
     }
 
+    /// The rows of the dialog. Skills are read while it is open, so it has room for them from the start.
+    fn height(&self) -> u16 {
+        let rows =
+            if self.kind == Kind::Skills { HEIGHT } else { u16::try_from(self.rows.len()).unwrap_or(HEIGHT) + 5 };
+        rows.min(HEIGHT)
+    }
+
     /// The rows that match the letters, best first.
     fn shown(&self) -> Vec<usize> {
         fuzzy(&self.narrow.letters, (0..self.rows.len()).collect(), |at| {
@@ -180,7 +190,13 @@ impl Picker {
         let theme = paint.theme;
         let shown = self.shown();
         let hints = paint.hints(&[(Action::Choose, "choose"), (Action::CloseOverlay, "close")]);
-        let inner = panel(canvas, dialog(area, 90, 20), self.kind.title(), &format!("type to narrow · {hints}"), theme);
+        let inner = panel(
+            canvas,
+            dialog(area, 90, self.height()),
+            self.kind.title(),
+            &format!("type to narrow · {hints}"),
+            theme,
+        );
         let list = self.narrow.draw(canvas, inner, theme);
         if shown.is_empty() {
             let text = if self.rows.is_empty() { self.empty } else { "no matches" };
