@@ -25,7 +25,7 @@ fn open_at(state: &mut State, way: Option<Way>) -> Vec<Effect> {
 
 /// While the welcome offers ways to a model, their digits choose one. Any other key is for the draft.
 pub(super) fn on_welcome_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
-    let is_free = state.transcript.is_empty() && state.composer.is_empty() && state.keys.chord.is_empty();
+    let is_free = state.shows_welcome() && state.composer.is_empty() && state.keys.chord.is_empty();
     if !is_free || !state.offers_connection() || !key.modifiers.is_empty() {
         return None;
     }
