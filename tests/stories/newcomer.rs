@@ -28,7 +28,7 @@ fn talk() -> Vec<Reply> {
         text("The check passes now."),
         text("A cache would only cost memory."),
         text(&format!("Then it stays simple. {}", "word ".repeat(3_000))),
-        text(&format!("{} The changelog is left.", "word ".repeat(3_000))),
+        text(&format!("{}\n\nThe changelog is left.", "word ".repeat(3_000))),
         text(NOTES),
         text("The changelog is written."),
     ]
@@ -37,6 +37,11 @@ fn talk() -> Vec<Reply> {
 fn start(shell: &Shell, args: &[&str], (columns, rows): (u16, u16)) -> Terminal {
     let binary: &Path = env!("CARGO_BIN_EXE_pixir").as_ref();
     Terminal::of(shell, binary.as_ref(), args, &[], columns, rows)
+}
+
+/// Waits until this answer is there and its turn has ended.
+fn ended(terminal: &Terminal, answer: &str) {
+    terminal.wait_that(answer, |screen| screen.contains(answer) && screen.contains("Ask pixir"));
 }
 
 /// Broken builds: a hunk that is reverted takes the other one with it; the fork changes the session that it came from; the
@@ -73,12 +78,13 @@ fn the_whole_way(size: (u16, u16)) {
     terminal.wait_for("Edit numbers.txt");
     terminal.press_until("\x1by", "the edit is allowed", || reader.shows("Run sh check.sh"));
     terminal.press_until("\x1by", "the check runs", || reader.shows("The check passes now."));
+    ended(&terminal, "The check passes now.");
     let fixed = numbers().replace("line 2\n", "line two\n").replace("line 18\n", "line eighteen\n");
     assert_eq!(shell.read("numbers.txt"), fixed);
 
     // Back by one turn, and on from there.
     terminal.send("Should there be a cache?\r");
-    terminal.wait_for("only cost memory");
+    ended(&terminal, "only cost memory");
     terminal.send("/rewind\r");
     terminal.wait_for("Tree · 2 turns");
     terminal.send("\x1b[A");
@@ -87,13 +93,13 @@ fn the_whole_way(size: (u16, u16)) {
     terminal.wait_for("continuing from here");
     terminal.wait_that("the turn is gone", |screen| !screen.contains("only cost memory"));
     terminal.send("And without one?\r");
-    terminal.wait_for("word word");
+    ended(&terminal, "word word");
 
     // A copy, and less of it.
     terminal.send("/fork\r");
     terminal.wait_for("this is the fork");
     terminal.send("What is left?\r");
-    terminal.wait_for("The changelog is left.");
+    ended(&terminal, "The changelog is left.");
     terminal.send("/compact\r");
     terminal.wait_for("written by the model");
     // Enter applies nothing until the preview has been on the screen for a moment.
@@ -124,7 +130,7 @@ fn the_whole_way(size: (u16, u16)) {
     let mut terminal = start(&shell, &["resume", "--last"], size);
     terminal.wait_for("reverted a hunk");
     terminal.send("Write it.\r");
-    terminal.wait_for("The changelog is written.");
+    ended(&terminal, "The changelog is written.");
     let heard = server.bodies().last().expect("a request").to_string();
     assert!(heard.contains("Line 2 was wrong.") && !heard.contains("Should there be a cache?"), "{heard}");
     terminal.send("\x04");

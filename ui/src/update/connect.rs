@@ -56,16 +56,23 @@ pub(crate) fn on_failed(state: &mut State, error: &pixir_core::Error) {
 pub(crate) fn on_connected(state: &mut State, provider: &str, model: &str, note: &str) -> Vec<Effect> {
     state.overlays.retain(|overlay| !matches!(overlay, Overlay::Connect(_)));
     let mut effects = Vec::new();
-    // Without a Session the next one begins with the new Provider.
-    if state.session.id.is_some() && matches!(state.session.connection, Connection::Ready { .. }) {
-        let change = SettingsChange {
-            provider: Some(provider.to_owned()),
-            model: Some(model.to_owned()),
-            ..SettingsChange::default()
-        };
-        effects.push(Effect::Send(Input::Set(change)));
-        effects.extend(super::settings::show_models(state, &format!("{provider}/{model}")));
+    // Without a Harness the next Session begins with the new Provider.
+    if matches!(state.session.connection, Connection::Ready { .. }) {
+        state.pending.connected = Some((provider.to_owned(), model.to_owned()));
+        effects = use_connected(state);
     }
     state.say(format!("{provider} is connected{note}"));
     effects
+}
+
+/// Lets the Session use the Provider that was connected last. A Session that is being opened began with the one before,
+/// so it does that once it is open.
+pub(crate) fn use_connected(state: &mut State) -> Vec<Effect> {
+    let Some((provider, model)) = state.pending.connected.take_if(|_| state.session.id.is_some()) else {
+        return Vec::new();
+    };
+    let name = format!("{provider}/{model}");
+    let change = SettingsChange { provider: Some(provider), model: Some(model), ..SettingsChange::default() };
+    let models = super::settings::show_models(state, &name);
+    [Effect::Send(Input::Set(change))].into_iter().chain(models).collect()
 }
