@@ -201,8 +201,14 @@ fn a_sign_in_shows_where_to_go_and_the_code_and_ends_with_the_models() {
 fn the_demo_of_the_welcome_is_watched_and_left_again() {
     let shell = Shell::new(&[("mine.txt", "as it was\n")]);
     let mut terminal = start(&shell, &[], (120, 36));
-    let screen = terminal.wait_for("No model is connected");
-    assert!(!screen.contains("of 128k"), "{screen}");
+    let welcomes = |terminal: &Terminal| {
+        terminal.wait_for("No model is connected");
+        terminal
+            .wait_that("the session is open", |screen| screen.lines().next().is_some_and(|it| it.contains("no model")));
+        let screen = terminal.screen();
+        assert!(!screen.contains("of 128k"), "{screen}");
+    };
+    welcomes(&terminal);
     terminal.send("4");
     terminal.wait_for("The average is wrong.");
     let reader = terminal.reader();
@@ -213,7 +219,7 @@ fn the_demo_of_the_welcome_is_watched_and_left_again() {
     terminal.press_until("\x1by", "the edit is allowed", || reader.shows("Now the tests again"));
     terminal.press_until("\x1b[1;5F", "the end", || reader.shows("Ctrl+D leaves the demo"));
     terminal.send("\x04");
-    terminal.wait_for("No model is connected");
+    welcomes(&terminal);
     assert_eq!(shell.read("mine.txt"), "as it was\n");
     terminal.send("\x03\x03\x03");
     terminal.end().assert_sane();

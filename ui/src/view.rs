@@ -69,10 +69,6 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, size: (u16, u16)) {
     canvas.begin(size, state.look.theme.base());
     let area = canvas.area();
     canvas.is_bare = state.look.screen_reader;
-    if canvas.is_bare {
-        // The cursor finds the selected item by them.
-        canvas.regions.get_or_insert_default();
-    }
     if !has_room(area.width, area.height) {
         let text = fit(&format!("pixir needs {}x{}", SMALLEST.0, SMALLEST.1), usize::from(area.width));
         canvas.line(
