@@ -349,7 +349,8 @@ impl App {
                 if self.state.transcript.is_empty() && !self.state.session.is_demo && self.state.replay.is_none() {
                     self.load_recent();
                 }
-                let effects = events::on_present(&mut self.state, &watch.now);
+                let mut effects = events::on_present(&mut self.state, &watch.now);
+                effects.extend(update::connect::use_connected(&mut self.state));
                 self.watch = Some(*watch);
                 self.handle = Some(handle);
                 Box::pin(self.perform(effects)).await;

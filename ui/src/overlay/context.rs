@@ -218,7 +218,7 @@ impl ContextView {
                 ("A turn is running: what you changed holds from its next request on", theme.fg(theme.warning))
             }
             None => {
-                ("A drop changes the prompt: the provider reads it anew once, then its cache works again", theme.dim())
+                ("After a drop the provider caches the prompt anew, once", theme.dim())
             }
         };
         canvas.line(Line::styled(fit(text, usize::from(foot.width)), style), foot);

@@ -15,6 +15,9 @@ use crate::input::action::Action;
 use crate::input::slash::fuzzy;
 use crate::render::text::{fit, width};
 
+/// The most rows of the dialog.
+const HEIGHT: u16 = 20;
+
 #[derive(Debug, Clone)]
 struct Row {
     label: String,
@@ -95,6 +98,10 @@ impl Picker {
         Picker::new(Kind::Efforts, rows.to_vec(), chosen)
     }
 
+    /// The rows of the dialog.
+    fn height(&self) -> u16 {
+        (u16::try_from(self.rows.len()).unwrap_or(HEIGHT) + 5).min(HEIGHT)
+    }
     /// The rows that match the letters, best first.
     fn shown(&self) -> Vec<usize> {
         fuzzy(&self.narrow.letters, (0..self.rows.len()).collect(), |at| {
@@ -141,7 +148,13 @@ impl Picker {
         let shown = self.shown();
         self.places.clear();
         let hints = paint.hints(&[(Action::Choose, "choose"), (Action::CloseOverlay, "close")]);
-        let inner = panel(canvas, dialog(area, 90, 20), self.kind.title(), &format!("type to narrow · {hints}"), theme);
+        let inner = panel(
+            canvas,
+            dialog(area, 90, self.height()),
+            self.kind.title(),
+            &format!("type to narrow · {hints}"),
+            theme,
+        );
         let list = self.narrow.draw(canvas, inner, theme);
         if shown.is_empty() {
             canvas.line(

@@ -179,6 +179,15 @@ impl Canvas {
         }
     }
 
+    /// Blanks everything that is drawn with lines and blocks, because a screen reader would read out each character.
+    pub(crate) fn erase_drawing(&mut self) {
+        for cell in &mut self.grid.buffer.content {
+            if matches!(cell.symbol().chars().next(), Some('\u{2500}'..='\u{259f}' | '▪' | '▰' | '▱')) {
+                cell.set_symbol(" ");
+            }
+        }
+    }
+
     /// Fills an area with blanks in this style.
     pub(crate) fn fill(&mut self, area: Rect, style: Style) {
         let area = area.intersection(self.area());

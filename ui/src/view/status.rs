@@ -42,10 +42,12 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
         return canvas.line(line, area);
     }
     let columns = usize::from(area.width);
-    let clock = state
-        .activity
-        .busy_since
-        .map_or(String::new(), |since| format!(" {}", human_duration(whole(state.now.since(since)))));
+    // Of what has only begun no time is shown.
+    let busy = state.activity.busy_since.map(|since| whole(state.now.since(since)));
+    let clock = match busy.filter(|it| *it >= Duration::from_secs(1)) {
+        Some(time) => format!(" {}", human_duration(time)),
+        None => String::new(),
+    };
     let spinner = if state.look.animate {
         SPINNER[usize::try_from(state.activity.frame).unwrap_or(0) % SPINNER.len()]
     } else {
@@ -180,7 +182,11 @@ fn hints(state: &State, columns: usize) -> String {
             } else {
                 String::new()
             };
-            format!("/ commands{tree}{diff} · ? help")
+            let leave = match state.session.is_demo {
+                true => map.and_hints(&[(Action::QuitWhenEmpty, "leaves the demo")]),
+                false => String::new(),
+            };
+            format!("/ commands{tree}{diff} · ? help{leave}")
         }
         Focus::Approval => all(&[
             (Action::FocusedAllowOnce, "allow"),

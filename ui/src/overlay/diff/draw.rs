@@ -116,11 +116,11 @@ impl DiffView {
         }
         hints.extend([
             (Action::NextHunk, "next hunk"),
-            (Action::NextFile, "next file"),
-            (Action::SwitchSource, "source"),
             (Action::KeepHunk, "keep"),
             (Action::RevertHunk, "revert"),
             (Action::CommentLine, "comment"),
+            (Action::SwitchSource, "source"),
+            (Action::NextFile, "next file"),
             (Action::CopyHunk, "copy"),
             (Action::EditLine, "editor"),
             (Action::FindInDiff, "search"),
