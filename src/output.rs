@@ -177,6 +177,7 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         | Code::CommandFailed
         | Code::SandboxFailed
         | Code::OrphanToolCall
+        | Code::NeverStarted
         | Code::SkippedForSteer
         | Code::Detached
         | Code::ToolResultRecordFailed

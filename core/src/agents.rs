@@ -20,17 +20,20 @@ use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{ParentSession, SessionId};
 use crate::provider::budget::Budget;
 use crate::session::{AgentOptions, LogAccess, Opened, Services, Session};
+use crate::storage::log::Log;
 use crate::storage::outputs;
 use crate::tools;
 
 mod attend; // watching a child: its Turns, its questions, its end
 mod child; // one child: what it is, what it does, its door
+mod links; // children that a Log names, and ends that a crash kept from it
 mod node; // the children of one Session
 mod outcome; // what a Turn of a child came to, counted from its Log
 mod transcript; // a child's conversation as text
 mod role; // what a child is for, and what it may do
 
 use child::Child;
+pub(crate) use links::settle;
 use node::Node;
 pub(crate) use role::Role;
 
@@ -171,13 +174,22 @@ pub(crate) fn begin(base: &Services, beginning: Beginning) -> Result<Handle> {
         services.options.limits = child.limits();
     }
     if matches!(log, LogAccess::Writes(_)) && at.may_spawn() {
+        let known = links::known(&history, &at);
         let node: Arc<dyn Agents> =
-            Node::new(base, id.clone(), at, services.outputs.clone(), history.settings.clone(), news);
+            Node::new(base, id.clone(), at, services.outputs.clone(), history.settings.clone(), known, news);
         services.agents = Some(node);
     } else {
         services.registry = services.registry.keeping(|name| !tools::agent::NAMES.contains(&name));
     }
     Ok(Session::spawn(Opened { id, log, history, services, job_news, agent_news, note }))
+}
+
+/// A crash may have left calls without a result and a Turn without an end.
+pub(crate) fn close_what_is_open(log: &mut Log, history: &mut History) -> Result<()> {
+    for fact in history.repairs() {
+        history.append(log.append(Some(history.turns).filter(|n| *n > 0), fact)?);
+    }
+    Ok(())
 }
 
 /// What the Log of a child says about its parent.

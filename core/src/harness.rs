@@ -214,7 +214,8 @@ impl Harness {
     pub fn open_for_maintenance(&self, id: &SessionId) -> Result<Handle> {
         let (mut log, contents) = self.open_log(id)?;
         let mut history = History::fold(contents.entries);
-        close_what_is_open(&mut log, &mut history)?;
+        agents::settle(&self.services, &mut log, &mut history)?;
+        agents::close_what_is_open(&mut log, &mut history)?;
         log.sync()?;
         self.spawn(id.clone(), LogAccess::Writes(LogWriter::new(log)), history, None)
     }
@@ -241,7 +242,8 @@ impl Harness {
     fn go_on(&self, id: &SessionId, mut log: Log, entries: Vec<Arc<Entry>>) -> Result<Handle> {
         let mut history = fold(entries);
         let mut note = None;
-        close_what_is_open(&mut log, &mut history)?;
+        agents::settle(&self.services, &mut log, &mut history)?;
+        agents::close_what_is_open(&mut log, &mut history)?;
         if let Some(change) = self.change_for(&history) {
             let before = format!("{}/{}", history.settings.provider, history.settings.model);
             let replaced = self.beginning.resumed.provider.is_none() && change.provider.is_some();
@@ -461,12 +463,4 @@ fn fold(entries: Vec<Arc<Entry>>) -> History {
         history.forget_reasoning();
     }
     history
-}
-
-/// A crash may have left calls without a result and a Turn without an end.
-fn close_what_is_open(log: &mut Log, history: &mut History) -> Result<()> {
-    for fact in history.repairs() {
-        history.append(log.append(Some(history.turns).filter(|n| *n > 0), fact)?);
-    }
-    Ok(())
 }

@@ -14,6 +14,7 @@ use super::attend::{Attendant, failed};
 use super::child::{Bounds, Child, TurnOrder};
 use super::transcript::transcript;
 use super::{Beginning, Position, Role, begin, parent_of};
+use super::{close_what_is_open, settle};
 use crate::call::Agents;
 use crate::call::agents::{AgentNews, Order, Seen, Stop, Until, reported};
 use crate::call::tool::panicked;
@@ -73,6 +74,7 @@ impl Node {
         at: Position,
         outputs: Option<PathBuf>,
         settings: Settings,
+        known: Vec<Arc<Child>>,
         news: mpsc::UnboundedSender<AgentNews>,
     ) -> Arc<Node> {
         Arc::new_cyclic(|me| Node {
@@ -82,7 +84,7 @@ impl Node {
             me: me.clone(),
             base: Base(base.clone()),
             news,
-            children: Mutex::default(),
+            children: Mutex::new(known),
             below: Mutex::default(),
             starting: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
@@ -310,9 +312,8 @@ impl Node {
             match Log::open_on(Arc::clone(&services.disk), &path, id.clone()) {
                 Ok((mut log, contents)) => {
                     let mut history = History::fold(contents.entries);
-                    for fact in history.repairs() {
-                        history.append(log.append(Some(history.turns).filter(|n| *n > 0), fact)?);
-                    }
+                    settle(&services, &mut log, &mut history)?;
+                    close_what_is_open(&mut log, &mut history)?;
                     log.sync()?;
                     Ok((LogAccess::Writes(LogWriter::new(log)), history))
                 }

@@ -120,6 +120,7 @@ codes! {
     FileChanged = "FILE_CHANGED", WriteFailed;
     CommandFailed = "COMMAND_FAILED", CommandFailed;
     SandboxFailed = "SANDBOX_FAILED", CommandFailed;
+    NeverStarted = "NEVER_STARTED", CommandFailed;
     OrphanToolCall = "ORPHAN_TOOL_CALL", CommandFailed;
     SkippedForSteer = "SKIPPED_FOR_STEER", CommandFailed;
     Timeout = "TIMEOUT", Timeout;
@@ -182,8 +183,6 @@ impl ErrorKind {
 impl Code {
     /// Codes that this build never produces. They stay valid because programs may branch on them.
     pub const RESERVED: &'static [Code] = &[
-        // A Turn ends with its process, so it never continues without its Session.
-        Code::Detached,
         // A Log accepts only Facts, so the compiler already rejects a live event.
         Code::EphemeralNotLoggable,
         // No Provider needs an account id besides the token.

@@ -126,7 +126,7 @@ impl Tool for WaitAgent {
             parameters: object(
                 json!({
                     "names": { "type": "array", "items": { "type": "string" } },
-                    "until": { "enum": ["all", "any"] },
+                    "until": { "type": "string", "enum": ["all", "any"] },
                     "seconds": { "type": "integer", "minimum": 0, "maximum": MAX_WAIT, "default": WAIT },
                 }),
                 &[],
@@ -187,7 +187,7 @@ impl Tool for TellAgent {
                 json!({
                     "name": { "type": "string" },
                     "text": { "type": "string" },
-                    "how": { "enum": ["steer", "next", "stop"] },
+                    "how": { "type": "string", "enum": ["steer", "next", "stop"] },
                 }),
                 &["name"],
             ),
