@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, mpsc};
 
+use crate::call::agents::Above;
 use crate::call::{Agents, Standing};
 use crate::context::library::Library;
 use crate::conversation::history::History;
@@ -103,6 +104,7 @@ pub(crate) struct Position {
     standing: Standing,
     /// Budgets of the Sessions above.
     budgets: Arc<[Budget]>,
+    above: Option<Above>,
 }
 
 impl Position {
@@ -114,6 +116,7 @@ impl Position {
             child: None,
             standing: Standing::root(id.clone()),
             budgets: Arc::default(),
+            above: None,
         }
     }
 
@@ -166,10 +169,12 @@ pub(crate) fn begin(base: &Services, beginning: Beginning) -> Result<Handle> {
         standing: at.standing.clone(),
         budgets: Arc::clone(&at.budgets),
         agents: None,
+        above: at.above.clone(),
         ..base.clone()
     };
     services.standing.set(history.settings.mode, &history.rules);
     if let Some(child) = &at.child {
+        services.holder = at.path.join("/");
         services.registry = child.role.narrow(&services.registry);
         services.options.limits = child.limits();
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::agents::{self, Beginning, Position};
-use crate::call::{Context, Registry, Standing, Tool, Unattended};
+use crate::call::{Context, Leases, Registry, Standing, Tool, Unattended};
 use crate::config::Environment;
 use crate::context::library::Library;
 use crate::context::sketch::{self, Sketch};
@@ -24,6 +24,7 @@ use crate::protocol::remedy::{ModelNeed, Remedy};
 use crate::protocol::trust::Contributions;
 use crate::provider::choose::Providers;
 use crate::provider::connect::NewProvider;
+use crate::provider::gate::Gates;
 use crate::provider::shared::SharedProviders;
 use crate::sandbox::{Places, Sandbox};
 use crate::session::{LogAccess, Options, Services};
@@ -126,6 +127,10 @@ impl Harness {
             read_set: Arc::default(),
             jobs: None,
             agents: None,
+            above: None,
+            leases: Leases::default(),
+            holder: "the main session".to_owned(),
+            gates: Gates::default(),
             standing: Standing::default(),
             budgets: Arc::default(),
             library: Arc::new(library),

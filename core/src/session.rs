@@ -374,6 +374,11 @@ impl Session {
             {
                 Err(Error::new(Code::InvalidArgs, "that is not possible while a turn is running", Remedy::Interrupt))
             }
+            Input::Undo { .. } | Input::Redo { .. } | Input::RevertHunk { .. } if self.agents_run() => Err(Error::new(
+                Code::InvalidArgs,
+                "agents still change files",
+                "wait for them or stop them, then try again",
+            )),
             Input::Drop { seq, dropped } => self.drop_entry(seq, dropped).await,
             // These may take long: they run beside the actor, which hears an interrupt meanwhile and answers in the end.
             Input::Compact { instructions, dry_run, options } => {
@@ -474,6 +479,9 @@ impl Session {
     /// Refuses what waits for the user, in the name of nobody.
     fn stop_asking(&mut self) -> Accepted {
         self.services.options.can_ask = false;
+        if let Some(agents) = &self.services.agents {
+            agents.stop_asking();
+        }
         if let Some(turn) = self.work.as_mut().and_then(Work::turn_mut) {
             turn.approvals.drain(..).for_each(|open| drop(open.reply.send(None)));
             turn.forms.drain(..).for_each(|open| drop(open.reply.send(None)));

@@ -130,8 +130,9 @@ fn what_a_child_needs_allowed_is_asked_in_the_session_that_the_user_sees() {
     assert_eq!(code, 0, "{result}");
     assert_eq!(shell.read("a.txt"), "written\n");
     let logs = logs(&shell);
-    let ended = logs[0].iter().find(|it| it["data"]["event"] == "ended").expect("an end");
-    assert_eq!(ended["data"]["changes"][0]["path"], "a.txt");
+    assert_eq!(steps(&logs[0]), ["spawned scribe", "changed scribe", "ended scribe"]);
+    let changed = logs[0].iter().find(|it| it["data"]["event"] == "changed").expect("a change");
+    assert_eq!(changed["data"]["changes"][0]["path"], "a.txt");
     // The parent's undo takes the child along.
     let root = logs[0][0]["session_id"].as_str().expect("an id");
     let undone = run(&shell, json!([]), &["resume", root, "/undo"]);
@@ -247,4 +248,89 @@ fn after_a_kill_each_agent_has_one_end_and_can_be_told_to_go_on() {
     assert_eq!(ends, ["completed", "detached", "completed"]);
     let results = results(&logs[0]);
     assert!(results[1].contains("agent slow: detached"), "the call that waited has its result: {results:?}");
+}
+
+/// Broken builds: the first answer closes every question; an answer goes to the first child that asks.
+#[test]
+fn questions_of_many_agents_are_each_answered_once() {
+    const MANY: usize = 20;
+    let shell = Shell::new(&[]);
+    shell.configure("");
+    let mut steps = vec![
+        json!({ "calls": (0..MANY).map(|n| spawn(&format!("Write number {n:02}."), json!({ "name": format!("w{n:02}") }))).collect::<Vec<_>>() }),
+    ];
+    for n in 0..MANY {
+        let of = format!("Write number {n:02}.");
+        steps.push(json!({ "of": of, "calls": [write(&format!("{n:02}.txt"))] }));
+        steps.push(json!({ "of": of, "text": "Written." }));
+    }
+    steps.push(json!({ "text": "Done." }));
+    let mut host = Hosted::start(&shell, &json!({ "steps": steps }), &[]);
+    host.ask("p", json!({ "type": "prompt", "text": "go" }));
+    for n in 0..MANY {
+        let asked = host.event("approval_requested");
+        let path = asked["data"]["agent"]["path"].clone();
+        let call = asked["data"]["call_id"].clone();
+        // Every other one is refused.
+        let decision = if n % 2 == 0 { json!({ "answer": "allow" }) } else { json!({ "answer": "deny" }) };
+        let decide = json!({ "type": "decide", "call_id": call, "decision": decision });
+        let name = format!("d{n}");
+        let answer = host.ask(&name, json!({ "type": "to_agent", "path": path, "input": decide }));
+        assert_eq!(answer["ok"], true, "{answer}");
+        // The same answer again finds nothing open.
+        let again = host.ask(&format!("{name}-again"), json!({ "type": "to_agent", "path": path, "input": decide }));
+        assert_eq!(again["ok"], false, "{again}");
+    }
+    host.event("turn_ended");
+    host.end();
+    let written = (0..MANY).filter(|n| shell.workspace().join(format!("{n:02}.txt")).exists()).count();
+    assert_eq!(written, MANY / 2);
+    let decisions: usize =
+        logs(&shell)[1..].iter().map(|log| log.iter().filter(|it| it["type"] == "permission_decision").count()).sum();
+    assert_eq!(decisions, MANY);
+}
+
+/// Broken build: a request is sent without room in the budget of the tree.
+#[test]
+fn agents_share_one_budget_and_end_incomplete_when_it_is_used_up() {
+    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    let usage = json!({ "input": 9_000, "output": 100, "cached": 0 });
+    let script = json!([
+        { "calls": [spawn("Use a lot", json!({ "limits": { "tokens": 20_000 } }))] },
+        { "of": "Use a lot", "calls": [read("a.txt")], "usage": usage },
+        { "of": "Use a lot", "calls": [read("a.txt")], "usage": usage },
+        { "of": "Use a lot", "calls": [read("a.txt")], "usage": usage },
+        { "of": "Use a lot", "text": "never asked", "usage": usage },
+        { "text": "It had to stop." },
+    ]);
+    let ran = run(&shell, script, &["go"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let logs = logs(&shell);
+    let end = logs[0].iter().find(|it| it["data"]["event"] == "ended").expect("an end");
+    assert_eq!(end["data"]["status"], "incomplete");
+    assert_eq!(end["data"]["error"]["code"], "BUDGET_REACHED");
+    assert_eq!(end["data"]["evidence"]["calls"], 3);
+}
+
+/// Broken build: the second worker writes while the first one's command runs.
+#[test]
+fn two_workers_do_not_change_the_same_file_at_the_same_time() {
+    let shell = Shell::new(&[("n.txt", "0\n")]);
+    let add = "for i in 1 2 3 4 5 6 7 8 9 10; do n=$(cat n.txt); echo $((n+1)) > n.txt; done";
+    let count = json!({ "name": "bash", "args": { "command": add } });
+    let mut steps = vec![
+        json!({ "calls": [spawn("Count one", json!({})), spawn("Count two", json!({})), spawn("Count three", json!({}))] }),
+    ];
+    for of in ["Count one", "Count two", "Count three"] {
+        steps.extend((0..4).map(|_| json!({ "of": of, "calls": [count] })));
+        steps.push(json!({ "of": of, "text": "Counted." }));
+    }
+    steps.push(json!({ "text": "Done." }));
+    let ran = run(&shell, Value::from(steps), &["go", "--write"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(shell.read("n.txt"), "120\n");
+    let root = logs(&shell)[0][0]["session_id"].as_str().expect("an id").to_owned();
+    let undone = run(&shell, json!([]), &["resume", &root, "/undo"]);
+    assert_eq!(undone.code, 0, "{undone:?}");
+    assert_eq!(shell.read("n.txt"), "0\n", "the undo goes back to the first version");
 }

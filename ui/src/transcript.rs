@@ -224,8 +224,8 @@ impl Transcript {
             // What a call waited for is in its result.
             Fact::AgentEvent(AgentEvent::Reported { .. }) => self.push(Cell::Recorded(Arc::clone(entry))),
             Fact::AgentEvent(it) => {
-                if let AgentEvent::Ended(it) = it {
-                    for change in &it.changes {
+                if let AgentEvent::Changed { changes, .. } = it {
+                    for change in changes {
                         self.changed_lines.0 += change.added;
                         self.changed_lines.1 += change.removed;
                     }

@@ -1,6 +1,6 @@
 //! Children that a Log names: those of a Session that is opened again, and ends that a crash kept from being recorded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Position;
@@ -43,7 +43,7 @@ fn links(history: &History) -> Vec<Link> {
                     all[*at].ended = None;
                 }
             }
-            AgentEvent::Told { .. } | AgentEvent::Reported { .. } => {}
+            AgentEvent::Told { .. } | AgentEvent::Changed { .. } | AgentEvent::Reported { .. } => {}
         }
     }
     all
@@ -60,6 +60,9 @@ pub(crate) fn settle(services: &Services, log: &mut Log, history: &mut History) 
     let folder = outputs::real(&services.place(&history_id(history)).outputs());
     for link in open {
         let result = last_end(services, &link.spawned, &folder);
+        for event in changes_unknown(services, &link.spawned, history) {
+            history.append(log.append(turn, event.into())?);
+        }
         history.append(log.append(turn, AgentEvent::Ended(result.clone()).into())?);
         let waiting = link.spawned.call_id.filter(|call| history.orphans().any(|orphan| orphan == call));
         if let Some(call_id) = waiting {
@@ -76,6 +79,33 @@ pub(crate) fn settle(services: &Services, log: &mut Log, history: &mut History) 
         }
     }
     Ok(())
+}
+
+/// What a child changed that its parent could not record any more.
+fn changes_unknown(services: &Services, spawned: &Spawned, history: &History) -> Vec<AgentEvent> {
+    let known: BTreeSet<&str> = history
+        .entries()
+        .iter()
+        .filter_map(|entry| match &entry.fact {
+            Fact::AgentEvent(AgentEvent::Changed { name, call_id, .. }) if *name == spawned.name => {
+                Some(call_id.as_str())
+            }
+            _ => None,
+        })
+        .collect();
+    let Ok(id) = SessionId::parse(&spawned.session_id) else { return Vec::new() };
+    let Ok(contents) = log::read(&services.place(&id).log()) else { return Vec::new() };
+    let all = contents.entries.iter().filter_map(|entry| {
+        let call_id = match &entry.fact {
+            Fact::ToolResult(it) => &it.call_id,
+            Fact::AgentEvent(AgentEvent::Changed { call_id, .. }) => call_id,
+            _ => return None,
+        };
+        let changes = entry.fact.changes().to_vec();
+        let is_new = !changes.is_empty() && !known.contains(call_id.as_str());
+        is_new.then(|| AgentEvent::Changed { name: spawned.name.clone(), call_id: call_id.clone(), changes })
+    });
+    all.collect()
 }
 
 fn history_id(history: &History) -> SessionId {

@@ -16,7 +16,7 @@ use super::transcript::transcript;
 use super::{Beginning, Position, Role, begin, parent_of};
 use super::{close_what_is_open, settle};
 use crate::call::Agents;
-use crate::call::agents::{AgentNews, Order, Seen, Stop, Until, reported};
+use crate::call::agents::{Above, AgentNews, Order, Seen, Stop, Until, reported};
 use crate::call::tool::panicked;
 use crate::conversation::history::{History, Settings};
 use crate::door::Handle;
@@ -50,6 +50,8 @@ pub(super) struct Node {
     starting: AtomicUsize,
     /// No child is started any more.
     closed: AtomicBool,
+    /// Somebody can answer what children ask.
+    asks: AtomicBool,
     /// A child has begun or ended.
     changed: Notify,
     /// What the requests of the running Turn draw from.
@@ -88,6 +90,7 @@ impl Node {
             below: Mutex::default(),
             starting: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
+            asks: AtomicBool::new(base.options.can_ask),
             changed: Notify::new(),
             budgets: Mutex::default(),
             settings: Mutex::new(settings),
@@ -294,7 +297,7 @@ impl Node {
             note: None,
             at,
         };
-        let opened = begin(&self.base.0, beginning)?;
+        let opened = begin(&self.services(), beginning)?;
         *door = Some(opened.downgrade());
         Ok(Opened::New(opened))
     }
@@ -325,9 +328,16 @@ impl Node {
         });
         let (log, history) = read.await.unwrap_or_else(|e| Err(panicked(&e.to_string())))?;
         let at = self.position(child);
-        let opened = begin(&self.base.0, Beginning { id: child.session.clone(), log, history, note: None, at })?;
+        let opened = begin(&self.services(), Beginning { id: child.session.clone(), log, history, note: None, at })?;
         *door = Some(opened.downgrade());
         Ok(Opened::New(opened))
+    }
+
+    /// What a child begins with.
+    fn services(&self) -> Services {
+        let mut services = self.base.0.clone();
+        services.options.can_ask &= self.asks.load(Ordering::Relaxed);
+        services
     }
 
     fn position(&self, child: &Arc<Child>) -> Position {
@@ -340,6 +350,7 @@ impl Node {
             path: child.path.clone(),
             standing: self.at.standing.below(child.session.clone(), child.role.mode),
             child: Some(Arc::clone(child)),
+            above: Some(Above { name: child.name().to_owned(), news: self.news.clone() }),
             budgets: above.iter().cloned().chain(pool).collect(),
         }
     }
@@ -582,6 +593,19 @@ impl Agents for Node {
             read.await.unwrap_or_else(|e| Err(panicked(&e.to_string())))
         }
         .boxed()
+    }
+
+    fn stop_asking(&self) {
+        self.asks.store(false, Ordering::Relaxed);
+        let node = self.shared();
+        tokio::spawn(async move {
+            let open: Vec<Arc<Child>> = node.children.lock().iter().filter(|child| child.is_open()).cloned().collect();
+            for child in open {
+                if let Ok(Opened::Already(door)) = node.door_of(&child).await {
+                    door.send(Input::StopAsking).await;
+                }
+            }
+        });
     }
 
     fn follow(&self, settings: &Settings) {

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::conversation::history::Settings;
 use crate::door::Handle;
 use crate::protocol::agent::AgentState;
 use crate::protocol::error::Result;
-use crate::protocol::event::{AgentEvent, AgentResult, Live, Telling, ToldBy};
+use crate::protocol::event::{AgentEvent, AgentResult, FileChange, Live, Telling, ToldBy};
 use crate::provider::budget::Budget;
 
 /// The child Sessions of one Session: those that it started, and those below them.
@@ -44,6 +44,9 @@ pub(crate) trait Agents: fmt::Debug + Send + Sync {
 
     /// Stops all children; none is started any more.
     fn close(&self) -> BoxFuture<'static, ()>;
+
+    /// Nobody answers from now on: what children ask is refused, and so is what they will need to ask.
+    fn stop_asking(&self);
 
     /// The settings of this Session have changed; those of its next children follow them.
     fn follow(&self, settings: &Settings);
@@ -100,6 +103,26 @@ pub(crate) enum Stop {
     /// This one.
     One(Vec<String>),
     All,
+}
+
+/// The way of a child to the Session above it.
+#[derive(Debug, Clone)]
+pub(crate) struct Above {
+    /// The child's name.
+    pub(crate) name: String,
+    pub(crate) news: mpsc::UnboundedSender<AgentNews>,
+}
+
+impl Above {
+    /// Has the Session above record what a call changed, and returns when it has. One that has closed reads it from this
+    /// Session's Log when it is opened again.
+    pub(crate) async fn changed(&self, call_id: String, changes: Vec<FileChange>) {
+        let (reply, recorded) = oneshot::channel();
+        let event = Box::new(AgentEvent::Changed { name: self.name.clone(), call_id, changes });
+        if self.news.send(AgentNews::Record { event, reply }).is_ok() {
+            let _ = recorded.await;
+        }
+    }
 }
 
 /// What the Session is to do about its children.

@@ -124,6 +124,7 @@ codes! {
     OrphanToolCall = "ORPHAN_TOOL_CALL", CommandFailed;
     SkippedForSteer = "SKIPPED_FOR_STEER", CommandFailed;
     Timeout = "TIMEOUT", Timeout;
+    LeaseHeld = "LEASE_HELD", Timeout;
     StreamIdleTimeout = "STREAM_IDLE_TIMEOUT", Timeout;
     PermissionDenied = "PERMISSION_DENIED", PermissionDenied;
     MutationBlocked = "MUTATION_BLOCKED", PermissionDenied;

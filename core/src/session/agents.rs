@@ -81,6 +81,11 @@ impl Session {
         Ok(())
     }
 
+    /// Whether a child runs, or is about to.
+    pub(super) fn agents_run(&self) -> bool {
+        self.services.agents.as_ref().is_some_and(|agents| agents.list().iter().any(|it| it.status.is_open()))
+    }
+
     /// Stops children, and records their ends meanwhile.
     pub(super) async fn stop_agents(&mut self, which: Stop) {
         let Some(agents) = self.services.agents.clone() else { return };

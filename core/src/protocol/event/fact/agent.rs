@@ -24,6 +24,16 @@ pub enum AgentEvent {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         text: String,
     },
+    /// A call of the child, or of one below it, changed files of the workspace. It is recorded before anybody else may
+    /// change them, so the Log has all changes in their order.
+    Changed {
+        /// The child.
+        name: String,
+        /// The call, in the Log of the child that made it.
+        call_id: String,
+        /// The files.
+        changes: Vec<FileChange>,
+    },
     /// A Turn of the child ended.
     Ended(AgentResult),
     /// The model of this Session reads the end of a child that no call waited for.
@@ -157,9 +167,6 @@ pub struct AgentResult {
     /// Why it did not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,
-    /// What it changed in the parent's workspace, in all.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub changes: Vec<FileChange>,
     /// Its end was found in its Log after pixir was killed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
@@ -208,7 +215,10 @@ impl AgentEvent {
         match self {
             AgentEvent::Spawned(it) => &it.name,
             AgentEvent::Ended(it) => &it.name,
-            AgentEvent::Told { name, .. } | AgentEvent::Reported { name, .. } | AgentEvent::Resumed { name } => name,
+            AgentEvent::Told { name, .. }
+            | AgentEvent::Changed { name, .. }
+            | AgentEvent::Reported { name, .. }
+            | AgentEvent::Resumed { name } => name,
         }
     }
 }
