@@ -11,7 +11,7 @@ use pixir_core::layers::Settings;
 use pixir_core::provider::{ProviderSelection, Providers, demo};
 use pixir_core::store::{Place, Store};
 use pixir_core::{
-    Code, CompactionOptions, Config, Effort, Entry, Environment, Error, Harness, Limits, Options, Result,
+    AgentOptions, Code, CompactionOptions, Config, Effort, Entry, Environment, Error, Harness, Limits, Options, Result,
     SessionDefaults, Tier, log, rules,
 };
 
@@ -201,6 +201,7 @@ impl Cli {
                 author: config.compaction.summary,
                 threshold: config.compaction.threshold.unwrap_or(CompactionOptions::default().threshold),
             },
+            agents: AgentOptions::default(),
             results: ResultLimits {
                 output_bytes: config.limits.output_bytes.unwrap_or(usual.output_bytes),
                 page_bytes: config.limits.page_bytes.unwrap_or(usual.page_bytes),

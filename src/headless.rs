@@ -62,6 +62,7 @@ fn begins_turn(input: &Input) -> bool {
         | Input::FollowUp(_)
         | Input::RunUserCommand { .. }
         | Input::UseTemplate { .. }
+        | Input::SpawnAgent { .. }
         | Input::Init => true,
         Input::ActivateSkill { args, .. } => !args.is_empty(),
         Input::Dequeue
@@ -69,6 +70,8 @@ fn begins_turn(input: &Input) -> bool {
         | Input::Decide { .. }
         | Input::Answer { .. }
         | Input::StopAsking
+        | Input::ToAgent { .. }
+        | Input::StopAgents { .. }
         | Input::ListRules
         | Input::RevokeRule { .. }
         | Input::AddFolder { .. }

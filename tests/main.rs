@@ -14,6 +14,7 @@ mod server; // a scripted model server on loopback
 mod shell; // the real binary, without a terminal
 #[path = "tasks/tasks.rs"]
 mod tasks; // five tasks that a scripted model solves
+mod hosted; // a program that drives a Session by lines
 mod wait; // waiting for a state
 
 mod stories {
@@ -30,6 +31,7 @@ mod stories {
     mod compaction_view; // what a compaction shows before it is applied
     mod compaction; // on demand, at the threshold, after a refusal
     mod dialects; // one task through three dialects
+    mod agents; // child Sessions on one task each
     mod host; // a program drives a Session by lines
     mod ledger; // what takes up the window
     mod interrupts; // Esc, signals and deadlines, at any moment

@@ -11,13 +11,16 @@ use serde_json::Value;
 
 use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error, Result};
+use crate::sandbox::Policy;
 
+pub(crate) mod agents; // the child Sessions of the Session
 mod aliases; // names that models know from other programs
 pub(crate) mod arguments; // arguments against a tool's schema
 pub(crate) mod blocked; // what the sandbox refused to a program
 pub(crate) mod command; // a program that a call starts, and what it changed
 pub(crate) mod context; // what a call may use
 pub(crate) mod gate; // mode, rules, the user: allowed or refused
+pub(crate) mod leases; // who changes what right now
 pub(crate) mod output; // what a tool returned
 mod protection; // protected files that a command wrote
 pub(crate) mod present; // bytes → what the model reads
@@ -25,16 +28,21 @@ mod read_set; // files as the model last saw them
 pub(crate) mod registry; // tools by name
 pub(crate) mod replacement; // a file that a call creates or replaces
 pub(crate) mod result; // what is recorded of a call
+pub(crate) mod standing; // mode and rules, as the Sessions below see them
 pub(crate) mod tool; // trait Tool, a prepared call
 
 pub use crate::permissions::{Explained, Judged, Parse, Touch};
+pub(crate) use agents::Agents;
+pub(crate) use context::InTurn;
 pub use context::{Answers, Context, FormRequest};
 pub use gate::{Authority, Gone, Permissions, Unattended, explain, gate};
+pub(crate) use leases::Leases;
 pub use output::Output;
 pub use present::ResultLimits;
 pub(crate) use read_set::ReadSet;
 pub use registry::{Registered, Registry};
 pub use result::Done;
+pub(crate) use standing::Standing;
 pub(crate) use tool::off_loop;
 pub use tool::{Prepared, Tool};
 
@@ -153,6 +161,13 @@ pub async fn carry_out_prepared(
         Err(refusal) => return Ok(Done::failed(call, &refusal)),
     };
     let preview = prepared.preview.clone();
+    // The approval is there: from here on nobody is waited for while others could work. What only looks changes nothing.
+    let changes = call.caller == Caller::Model && policy != Policy::Look;
+    let touched = if changes { prepared.touches.as_slice() } else { &[] };
+    let lease = match ctx.leases.take(&ctx.holder, touched).await {
+        Ok(lease) => lease,
+        Err(held) => return Ok(Done::failed(call, &held)),
+    };
     let began = Instant::now();
     let mut first = run(prepared, Context { policy, ..ctx.clone() }).await;
     let took = began.elapsed();
@@ -162,11 +177,11 @@ pub async fn carry_out_prepared(
     let blocked = first.as_ref().ok().and_then(|output| output.blocked.clone());
     let (blocked, mut first) = match (blocked, first) {
         (Some(blocked), Ok(first)) => (blocked, first),
-        (_, first) => return Ok(Done::of(call, first, took)),
+        (_, first) => return Ok(Done { lease, ..Done::of(call, first, took) }),
     };
     let Some(wider) = gate::widen(call, &preview, &blocked, authority).await? else {
         first.stderr.push(format!("pixir: {}\n", blocked.told()).as_bytes());
-        return Ok(Done::of(call, Ok(first), took));
+        return Ok(Done { lease, ..Done::of(call, Ok(first), took) });
     };
     let began = Instant::now();
     let mut second = match prepare(registry, call, &ctx).await {
@@ -176,5 +191,5 @@ pub async fn carry_out_prepared(
     if let Ok(output) = &mut second {
         protection::settle(call, output, &ctx, authority).await?;
     }
-    Ok(Done::of(call, second.map(|second| second.after(first)), took + began.elapsed()))
+    Ok(Done { lease, ..Done::of(call, second.map(|second| second.after(first)), took + began.elapsed()) })
 }

@@ -3,19 +3,20 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::call::{Context, Registry, Tool, Unattended};
+use crate::agents::{self, Beginning, Position};
+use crate::call::{Context, Leases, Registry, Standing, Tool, Unattended};
 use crate::config::Environment;
 use crate::context::library::Library;
 use crate::context::sketch::{self, Sketch};
 use crate::context::skills::{Skill, Validated, found};
 use crate::context::templates::Template;
 use crate::conversation::history::History;
+use crate::door::Handle;
 use crate::files::images;
 use crate::files::snapshot::SessionSnapshot;
 use crate::files::workspace::{Workspace, remove_left};
 use crate::process;
 use crate::process::Stopping;
-use crate::process::jobs::Jobs;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Attachment, Entry, Mode, Rule, SessionId, SessionStarted, SettingsChanged, Toolset};
 use crate::protocol::input::SettingsChange;
@@ -23,14 +24,14 @@ use crate::protocol::remedy::{ModelNeed, Remedy};
 use crate::protocol::trust::Contributions;
 use crate::provider::choose::Providers;
 use crate::provider::connect::NewProvider;
+use crate::provider::gate::Gates;
 use crate::provider::shared::SharedProviders;
 use crate::sandbox::{Places, Sandbox};
-use crate::session::{Handle, LogAccess, Options, Services, Session};
+use crate::session::{LogAccess, Options, Services};
 use crate::storage::blobs::Blobs;
 #[cfg(test)]
 use crate::storage::log::Disk;
 use crate::storage::log::{self, Contents, Log, LogWriter, RealDisk};
-use crate::storage::outputs;
 use crate::storage::store::{Place, Store, Summary};
 use crate::{run, tools};
 
@@ -125,6 +126,13 @@ impl Harness {
             stopping: Stopping::noting(store.running()),
             read_set: Arc::default(),
             jobs: None,
+            agents: None,
+            above: None,
+            leases: Leases::default(),
+            holder: "the main session".to_owned(),
+            gates: Gates::default(),
+            standing: Standing::default(),
+            budgets: Arc::default(),
             library: Arc::new(library),
             store: store.clone(),
             allowed: beginning.allowed.clone().into(),
@@ -211,7 +219,8 @@ impl Harness {
     pub fn open_for_maintenance(&self, id: &SessionId) -> Result<Handle> {
         let (mut log, contents) = self.open_log(id)?;
         let mut history = History::fold(contents.entries);
-        close_what_is_open(&mut log, &mut history)?;
+        agents::settle(&self.services, &mut log, &mut history)?;
+        agents::close_what_is_open(&mut log, &mut history)?;
         log.sync()?;
         self.spawn(id.clone(), LogAccess::Writes(LogWriter::new(log)), history, None)
     }
@@ -238,7 +247,8 @@ impl Harness {
     fn go_on(&self, id: &SessionId, mut log: Log, entries: Vec<Arc<Entry>>) -> Result<Handle> {
         let mut history = fold(entries);
         let mut note = None;
-        close_what_is_open(&mut log, &mut history)?;
+        agents::settle(&self.services, &mut log, &mut history)?;
+        agents::close_what_is_open(&mut log, &mut history)?;
         if let Some(change) = self.change_for(&history) {
             let before = format!("{}/{}", history.settings.provider, history.settings.model);
             let replaced = self.beginning.resumed.provider.is_none() && change.provider.is_some();
@@ -286,32 +296,8 @@ impl Harness {
 
     /// Runs a Session; `note` is a notice for its first watcher.
     fn spawn(&self, id: SessionId, log: LogAccess, history: History, note: Option<String>) -> Result<Handle> {
-        let outputs = outputs::real(&self.services.place(&id).outputs());
-        let stopping = Stopping::noting(self.store.running());
-        let (jobs, job_news) = Jobs::new(outputs.clone(), stopping.clone());
-        // Outputs that were too long to show may be read again by the tools of the Session that made them.
-        let workspace = Workspace::open(self.services.workspace.root())?;
-        let own = [Some(self.store.home()), self.services.user_folder.as_deref()];
-        let workspace = workspace.with_outputs(outputs.clone()).noting(self.store.running());
-        let workspace = workspace.guarding(own.into_iter().flatten());
-        let workspace = Arc::new(workspace);
-        let library = Library {
-            session: Some(id.clone()),
-            workspace: Some(Arc::clone(&workspace)),
-            ..(*self.services.library).clone()
-        };
-        let services = Services {
-            workspace,
-            snapshot: self.services.snapshot.for_session(id.clone()),
-            stopping,
-            read_set: Arc::default(),
-            jobs: Some(jobs),
-            scratch: Some(self.services.place(&id).scratch()),
-            outputs: Some(outputs),
-            library: Arc::new(library),
-            ..self.services.clone()
-        };
-        Ok(Session::spawn(id, log, history, services, job_news, note))
+        let at = Position::root(&id, self.services.options.agents);
+        agents::begin(&self.services, Beginning { id, log, history, note, at })
     }
 
     /// The canonical root of the workspace.
@@ -482,12 +468,4 @@ fn fold(entries: Vec<Arc<Entry>>) -> History {
         history.forget_reasoning();
     }
     history
-}
-
-/// A crash may have left calls without a result and a Turn without an end.
-fn close_what_is_open(log: &mut Log, history: &mut History) -> Result<()> {
-    for fact in history.repairs() {
-        history.append(log.append(Some(history.turns).filter(|n| *n > 0), fact)?);
-    }
-    Ok(())
 }

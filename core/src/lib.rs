@@ -12,12 +12,14 @@
 // The rooms, from the top floor down.
 mod harness; // the Sessions of one workspace: start, resume, list
 mod maintenance; // work on Sessions at rest
+mod agents; // child Sessions, and where every Session begins
 mod session; // one conversation: the single writer of its Log
 mod turn; // ask the model, run its tools, repeat
 
 pub mod run; // the run language: one line is a whole workflow
 mod tools; // the built-in tools, one per file
 pub mod call; // the way of a tool call
+mod door; // the door to a running Session: Inputs in, Events out
 mod context; // what the model is sent
 pub mod provider; // trait Provider and its dialects
 
@@ -40,16 +42,17 @@ pub use protocol::event::{Entry, Event, Fact, Live};
 pub use protocol::input::{Accepted, Decision, Input};
 pub use protocol::remedy::Remedy;
 pub use protocol::sandbox::Tier;
-pub use protocol::{call_info, error, event, input, now, remedy, rule, tool_spec, trust};
+pub use protocol::{agent, call_info, error, event, input, now, remedy, rule, tool_spec, trust};
 
 // Sessions that run.
 pub use config::{
     CompactionConfig, Config, Environment, LimitsConfig, Patience, RequestsConfig, SummaryAuthor, catalogue,
     credentials, edit, layers, project::PROJECT_KEYS,
 };
+pub use door::{Handle, Watch};
 pub use harness::{Harness, SessionDefaults, builtin_tools};
-pub use session::watch::Watch;
-pub use session::{Budget, CompactionOptions, Handle, Limits, Options};
+pub use provider::budget::Budget;
+pub use session::{AgentOptions, CompactionOptions, Limits, Options};
 
 // Sessions at rest.
 pub use maintenance::{archive, diagnose, inspect, search};

@@ -1,5 +1,6 @@
 //! What crosses the boundary between a Session and its Presenters. It imports nothing of ours.
 
+pub mod agent; // child Sessions, as a Presenter shows them
 pub mod call_info; // what a tool call is about
 pub(crate) mod effort; // reasoning effort
 pub mod error; // what can go wrong, and what to do instead

@@ -7,24 +7,25 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use crate::call::Answers;
+use crate::call::agents::{AgentNews, Order};
 use crate::conversation::history::{History, Settings};
+use crate::door::{Command, Handle, Outbox, Reply, Watch};
 use crate::protocol::effort::Effort;
 use crate::protocol::error::{Code, Error, NoticeCode, Result};
 use crate::protocol::event::{
-    CompactionPreview, Delivery, Event, Fact, Label, Live, LiveEvent, Printed, Refusal, SessionId, SettingsChanged,
-    Severity, SkillIndex, Status,
+    AgentEvent, Approval, CompactionPreview, Delivery, Event, Fact, Form, Label, Live, LiveEvent, Printed, Refusal,
+    SessionId, SettingsChanged, Severity, SkillIndex, Status,
 };
 use crate::protocol::input::{Accepted, Decision, Input, Message, SettingsChange};
 use crate::protocol::now::{Draft, Now};
 use crate::protocol::remedy::Remedy;
-use crate::session::watch::{Outbox, Watch};
 use crate::storage::log::LogWriter;
 use crate::storage::store::Indexed;
 
+mod agents; // child Sessions: what is recorded and heard of them
 mod branches; // branches that the user removes and restores
 mod folders; // folders outside the workspace that the tools may read
 mod compact; // compactions on request: previews, drafts, what the user approved; what fills the context
-mod handle; // the door to a running Session
 mod queue; // messages that wait for the running Turn
 mod record; // what is recorded and published
 mod running; // the running Turn: its reports, its end
@@ -32,16 +33,13 @@ mod skills; // skills, templates, and the index that the model reads
 mod surroundings; // what the model knows about mode, toolset and repository
 mod travel; // undo, redo, forks and moves of the head
 mod trust; // what the workspace brings along, and the user's answer
-pub(crate) mod watch; // past, present and events
 mod work; // what runs beside the actor
 
 #[cfg(test)]
 mod slow_disk; // Sessions whose disks do not answer
 
 pub(crate) use crate::turn::Services;
-pub use crate::turn::{Budget, CompactionOptions, Limits, Options};
-pub use handle::Handle;
-use handle::{Command, Reply};
+pub use crate::turn::{AgentOptions, CompactionOptions, Limits, Options};
 use queue::Waiting;
 use travel::{Travel, Trip};
 use trust::Looked;
@@ -97,6 +95,30 @@ pub(crate) struct Session {
     previewed: Option<Box<CompactionPreview>>,
     /// Callers of [`Handle::settle`].
     settling: Vec<oneshot::Sender<()>>,
+    /// What its children want recorded, published or told.
+    agent_news: mpsc::UnboundedReceiver<AgentNews>,
+    /// What children ask the user, oldest first.
+    asked: Vec<LiveEvent>,
+    /// Ends of children that the model has not read yet.
+    reports_due: VecDeque<AgentEvent>,
+    /// When the reports that are due start a Turn.
+    wake_at: Option<tokio::time::Instant>,
+    /// Whether they may: the user has not interrupted the last Turn.
+    may_wake: bool,
+    /// Inputs that children carry out.
+    errands: JoinSet<agents::Errand>,
+}
+
+/// What a Session needs to run.
+pub(crate) struct Opened {
+    pub(crate) id: SessionId,
+    pub(crate) log: LogAccess,
+    pub(crate) history: History,
+    pub(crate) services: Services,
+    pub(crate) job_news: mpsc::UnboundedReceiver<()>,
+    pub(crate) agent_news: mpsc::UnboundedReceiver<AgentNews>,
+    /// A notice for the first watcher.
+    pub(crate) note: Option<String>,
 }
 
 /// The answer to `Input::StopJob`.
@@ -121,14 +143,9 @@ impl Drop for Session {
 
 impl Session {
     /// Runs a Session on a task of its own.
-    pub(crate) fn spawn(
-        id: SessionId,
-        log: LogAccess,
-        history: History,
-        services: Services,
-        job_news: mpsc::UnboundedReceiver<()>,
-        note: Option<String>,
-    ) -> Handle {
+    pub(crate) fn spawn(opened: Opened) -> Handle {
+        let Opened { id, log, history, services, job_news, agent_news, note } = opened;
+        let is_child = history.started.parent.is_some();
         let (commands, inbox) = mpsc::channel(64);
         let mut indexed = Indexed::default();
         history.entries().iter().for_each(|entry| indexed.summary.take(entry));
@@ -165,10 +182,17 @@ impl Session {
             held: VecDeque::new(),
             stopping_jobs: JoinSet::new(),
             looking: JoinSet::new(),
-            was_asked: false,
+            // The user answers for the workspace in the root.
+            was_asked: is_child,
             skill_index: None,
             previewed: None,
             settling: Vec::new(),
+            agent_news,
+            asked: Vec::new(),
+            reports_due: VecDeque::new(),
+            wake_at: None,
+            may_wake: true,
+            errands: JoinSet::new(),
         };
         tokio::spawn(session.run(inbox, job_news));
         Handle { id, commands }
@@ -187,11 +211,15 @@ impl Session {
                         }
                         self.watch(reply);
                     }
+                    Some(Command::Agent { path, reply }) => self.open_agent(path, reply),
                     Some(Command::Settle(reply)) => self.settling.push(reply),
                     Some(Command::Input { input, reply }) => self.take(input, reply).await,
                 },
                 report = next_report(&mut self.work) => self.on_report(report).await,
                 Some(()) = job_news.recv() => self.publish_jobs(),
+                Some(news) = self.agent_news.recv() => self.on_agent_news(news).await,
+                () = at(self.wake_at), if self.wake_at.is_some() => self.wake().await,
+                Some(done) = self.errands.join_next() => self.on_errand(done),
                 Some(stopped) = self.stopping_jobs.join_next() => self.on_stopped_job(stopped),
                 Some(Ok(looked)) = self.looking.join_next() => self.on_looked(looked),
             }
@@ -208,6 +236,7 @@ impl Session {
             }
         };
         self.interrupt().await;
+        self.close_agents().await;
         self.finish_travel().await;
         if let Some(jobs) = &self.services.jobs {
             jobs.stop_all().await;
@@ -265,6 +294,8 @@ impl Session {
 
     fn now(&self) -> Now {
         let running = self.work.as_ref().and_then(Work::turn);
+        let own_approvals = running.into_iter().flat_map(|turn| &turn.approvals).map(|it| it.approval.clone());
+        let own_forms = running.into_iter().flat_map(|turn| &turn.forms).map(|it| it.form.clone());
         Now {
             status: self.status,
             turn: running.map(|turn| turn.number),
@@ -273,13 +304,13 @@ impl Session {
                 LogAccess::ReadOnly(_) => None,
                 LogAccess::Writes(_) => Some(self.services.sandbox.tier()),
             },
-            approvals: running.map_or(Vec::new(), |turn| turn.approvals.iter().map(|it| it.approval.clone()).collect()),
-            forms: running.map_or(Vec::new(), |turn| turn.forms.iter().map(|it| it.form.clone()).collect()),
+            approvals: own_approvals.chain(self.asked.iter().filter_map(asked_approval)).collect(),
+            forms: own_forms.chain(self.asked.iter().filter_map(asked_form)).collect(),
             queue: self.queue(),
             jobs: self.services.jobs.as_ref().map_or(Vec::new(), |jobs| jobs.list()),
             draft: self.draft.clone(),
             printed: self.printed.clone(),
-            children: Vec::new(),
+            children: self.services.agents.as_ref().map_or(Vec::new(), |agents| agents.list()),
         }
     }
 
@@ -300,6 +331,11 @@ impl Session {
             Input::Answer { call_id, answers } => self.answer(&call_id, answers),
             Input::StopJob { job } => return self.stop_job(job, reply),
             Input::ListJobs => Ok(self.list_jobs().await),
+            Input::ToAgent { path, input } => return self.to_agent(path, *input, reply),
+            Input::SpawnAgent { task, role, name } => {
+                return self.spawn_agent(Order { task, role, name, ..Order::default() }, reply);
+            }
+            Input::StopAgents { path } => return self.stop_agent(path, reply),
             Input::StopAsking => Ok(self.stop_asking()),
             Input::ListRules => Ok(self.list_rules()),
             Input::RevokeRule { id } => self.services.store.rules().revoke(&id).map(|()| self.list_rules()),
@@ -342,6 +378,11 @@ impl Session {
             {
                 Err(Error::new(Code::InvalidArgs, "that is not possible while a turn is running", Remedy::Interrupt))
             }
+            Input::Undo { .. } | Input::Redo { .. } | Input::RevertHunk { .. } if self.agents_run() => Err(Error::new(
+                Code::InvalidArgs,
+                "agents still change files",
+                "wait for them or stop them, then try again",
+            )),
             // These may take long: they run beside the actor, which hears an interrupt meanwhile and answers in the end.
             Input::Compact { instructions, dry_run, options } => {
                 match self.compact(instructions, dry_run, options).await {
@@ -441,6 +482,9 @@ impl Session {
     /// Refuses what waits for the user, in the name of nobody.
     fn stop_asking(&mut self) -> Accepted {
         self.services.options.can_ask = false;
+        if let Some(agents) = &self.services.agents {
+            agents.stop_asking();
+        }
         if let Some(turn) = self.work.as_mut().and_then(Work::turn_mut) {
             turn.approvals.drain(..).for_each(|open| drop(open.reply.send(None)));
             turn.forms.drain(..).for_each(|open| drop(open.reply.send(None)));
@@ -528,6 +572,21 @@ impl Session {
         let turn = self.work.as_ref().and_then(Work::turn).map(|turn| turn.number);
         LiveEvent { session_id: self.id.clone(), turn, agent_path: Vec::new(), live }
     }
+}
+
+async fn at(time: Option<tokio::time::Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn asked_approval(event: &LiveEvent) -> Option<Approval> {
+    if let Live::ApprovalRequested(it) = &event.live { Some(it.clone()) } else { None }
+}
+
+fn asked_form(event: &LiveEvent) -> Option<Form> {
+    if let Live::FormOpened(it) = &event.live { Some(it.clone()) } else { None }
 }
 
 /// The name of `Input::StopJob`.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::call::Tool;
 
+pub(crate) mod agent; // child Sessions: start, wait, tell, show
 pub(crate) mod apply_patch; // one patch over several files
 mod ask; // ask_user: a form for the user
 pub(crate) mod bash; // run a command line
@@ -22,6 +23,10 @@ pub(crate) mod write; // a whole file
 /// All built-in tools.
 pub(crate) fn builtin() -> Vec<Arc<dyn Tool>> {
     vec![
+        Arc::new(agent::ShowAgent),
+        Arc::new(agent::SpawnAgent),
+        Arc::new(agent::TellAgent),
+        Arc::new(agent::WaitAgent),
         Arc::new(apply_patch::ApplyPatch),
         Arc::new(ask::AskUser),
         Arc::new(bash::Bash),

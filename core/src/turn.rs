@@ -10,21 +10,21 @@ use serde_json::Map;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::call::present::Overflow;
-use crate::call::{self, Authority, Call, Caller, Context, Done, FormRequest, Gone, Permissions};
-use crate::protocol::call_info::CallInfo;
+use crate::call::{self, Authority, Call, Caller, Context, Done, FormRequest, Gone, InTurn, Permissions};
+use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{
-    Approval, AssistantMessage, Fact, Form, Live, PermissionDecision, Preview, ProviderUsage, Reasoning, Rule, Scope,
-    SessionId, Severity, Status, ToolCall, Toolset, TurnStatus, Usage,
+    Approval, AssistantMessage, Cost, Fact, Form, Live, PermissionDecision, Preview, ProviderUsage, Reasoning, Rule,
+    Scope, SessionId, Severity, Status, ToolCall, Toolset, TurnStatus, Usage,
 };
 use crate::protocol::input::{Decision, RuleReach};
 use crate::protocol::remedy::{Limit, ModelNeed, Remedy};
+use crate::provider::budget::{Budget, Reserved};
 use crate::provider::retry::Retries;
 use crate::provider::{Answer, AnswerPart, CallRequest, Ended, Failure};
 use crate::storage::outputs;
 use crate::tools::bash;
 
-mod budget; // limits on tokens and money
 mod call_ids; // one id for each call
 mod ending; // outcomes of a Turn
 mod relay; // parts of an answer, at most once per frame
@@ -32,13 +32,12 @@ mod reports; // reports of a Turn to its Session
 mod services; // services and options of a Session
 mod summary; // the request for the summary of a compaction
 
-pub use budget::Budget;
 pub(crate) use ending::Outcome;
 use ending::{LoopGuard, MAX_CIRCLES, cut_short, empty_answer, too_large};
 pub(crate) use relay::DeltaCoalescer;
 pub(crate) use reports::{Halt, Next, Report, Reports, Step};
 pub(crate) use services::Services;
-pub use services::{CompactionOptions, Limits, Options};
+pub use services::{AgentOptions, CompactionOptions, Limits, Options};
 pub(crate) use summary::summarize;
 
 /// The most read-only calls of one answer that run at the same time.
@@ -68,13 +67,16 @@ pub(crate) struct Turn {
     services: Services,
     /// The Provider and the model at the start of the Turn.
     model: (String, String),
-    budget: Budget,
+    /// What its requests draw from: its own budget, then those of the Sessions above.
+    budgets: Vec<Budget>,
     id: SessionId,
     outputs: PathBuf,
     /// Numbers the saved outputs, and calls whose id was taken. It starts at the length of the Log, which never shrinks, so
     /// no name is used twice.
     next_number: AtomicU64,
     began: Instant,
+    /// Held by the call that starts something.
+    starting: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Turn {
@@ -88,7 +90,9 @@ impl Turn {
     ) -> Turn {
         let Limits { max_tokens, max_cost_usd, .. } = services.options.limits;
         Turn {
-            budget: Budget::new(max_tokens, max_cost_usd),
+            budgets: std::iter::once(Budget::new(max_tokens, max_cost_usd))
+                .chain(services.budgets.iter().cloned())
+                .collect(),
             reports,
             steered,
             id: id.clone(),
@@ -97,6 +101,7 @@ impl Turn {
             model,
             next_number: AtomicU64::new(entries as u64),
             began: Instant::now(),
+            starting: Arc::default(),
         }
     }
 
@@ -139,10 +144,14 @@ impl Turn {
                     Remedy::any_of(["send a message to continue".into(), Remedy::RaiseLimit { limit: Limit::Rounds }]),
                 )));
             }
-            if let Err(error) = self.budget.check() {
+            if let Err(error) = self.budgets.iter().try_for_each(Budget::check) {
                 return Ok(Outcome::incomplete(error));
             }
             let step = self.next_step().await?;
+            let reserved = match self.reserve(&step) {
+                Ok(reserved) => reserved,
+                Err(error) => return Ok(Outcome::incomplete(error)),
+            };
             let answer = match self.ask_model(&step).await? {
                 Ok(answer) => answer,
                 Err(failure) if failure.error.code == Code::ContextOverflow && !failure.after_content => {
@@ -176,6 +185,7 @@ impl Turn {
             let ended = answer.ended.clone();
             has_spoken |= !answer.text().trim().is_empty();
             let calls = self.record_answer(&step, answer).await?;
+            drop(reserved);
             match ended {
                 Ended::Whole => breaks = 0,
                 Ended::Paused if breaks < MAX_BREAKS => {
@@ -214,9 +224,14 @@ impl Turn {
         let mut retries = Retries::default();
         let mut has_part = false;
         loop {
+            // The microseconds of the elapsed time are random enough for jitter.
+            let jitter = f64::from(self.began.elapsed().subsec_micros() % 1000) / 1000.0;
+            let gates = &self.services.gates;
+            let pass = gates.enter(&step.request.provider, jitter).await;
             let relay = DeltaCoalescer::new(&self.reports);
             let mut on_chunk = |chunk| relay.take(chunk);
             let outcome = relay.during(step.provider.answer(&step.request, &mut on_chunk)).await;
+            drop(pass);
             let mut failure = match outcome {
                 Ok(answer) => return Ok(Ok(answer)),
                 Err(failure) => failure,
@@ -227,12 +242,13 @@ impl Turn {
                 self.record_usage(step, usage, None, source).await?;
             }
             has_part |= failure.after_content;
-            // The microseconds of the elapsed time are random enough for jitter.
-            let jitter = f64::from(self.began.elapsed().subsec_micros() % 1000) / 1000.0;
             let Some(retry) = retries.next(&patience, &failure, tokio::time::Instant::now(), jitter) else {
                 failure.after_content = has_part;
                 return Ok(Err(patience.told_to_wait(failure)));
             };
+            if failure.error.code == Code::RateLimited {
+                gates.hold(&step.request.provider, retry.wait);
+            }
             // None of the calls of a broken answer has run, so the same request may be sent again.
             if failure.after_content {
                 self.keep_draft().await?;
@@ -282,10 +298,29 @@ impl Turn {
         Ok(calls)
     }
 
+    /// Sets the tokens of a request aside in the budgets that the Session shares with others.
+    fn reserve(&self, step: &Step) -> Result<Vec<Reserved>, Error> {
+        let shared = &self.services.budgets;
+        if shared.is_empty() {
+            return Ok(Vec::new());
+        }
+        let tokens = step.request.estimated_tokens();
+        shared.iter().map(|budget| budget.reserve(tokens)).collect()
+    }
+
+    fn spend(&self, usage: Usage, cost: Cost) {
+        self.budgets.iter().for_each(|budget| budget.spend(usage, cost));
+    }
+
+    /// What the requests of the Turn draw from; its children draw from it too.
+    pub(crate) fn budgets(&self) -> Arc<[Budget]> {
+        self.budgets.as_slice().into()
+    }
+
     async fn record_usage(&self, step: &Step, usage: Usage, usd: Option<f64>, source: UsageSource) -> Result<(), Gone> {
         let (provider, model) = (step.request.provider.clone(), step.request.model.clone());
         let cost = step.facts.cost(&usage, usd);
-        self.budget.spend(usage, cost);
+        self.spend(usage, cost);
         let estimated = source == UsageSource::Estimated;
         self.record(ProviderUsage { provider, model, usage, estimated, cost }).await
     }
@@ -310,18 +345,17 @@ impl Turn {
                 let skipped: Vec<Call> = rest.iter().map(|(call, _)| call.clone()).collect();
                 return self.skip(&skipped).await.map(|()| false);
             }
-            let together = rest.iter().take(AT_ONCE).take_while(|(_, info)| info.reads_only).count();
+            let together = rest.iter().take(AT_ONCE).take_while(|(_, info)| runs_beside(info)).count();
             let (now, later) = rest.split_at(together.max(1));
             // Results are recorded in the order of the calls, whichever ended first.
-            for done in
-                join_all(now.iter().map(|(call, _)| self.call(call, step.toolset, step.facts.sees_images))).await
-            {
-                let Done { result, facts, .. } = done?;
+            for done in join_all(now.iter().map(|(call, info)| self.call_in_turn(call, info, step))).await {
+                let Done { result, facts, lease, .. } = done?;
                 failed &= result.error.is_some();
                 for fact in facts {
                     self.record(fact).await?;
                 }
                 self.record(result).await?;
+                drop(lease);
             }
             rest = later;
         }
@@ -344,18 +378,30 @@ impl Turn {
     pub(crate) async fn run_command(self, call_id: String, command: String) {
         let args = serde_json::json!({ "command": command, "timeout": bash::MAX_TIMEOUT });
         let call = Call { id: call_id, tool: bash::NAME.into(), args, caller: Caller::User };
-        let Ok(Done { result, .. }) = self.call(&call, Toolset::Both, false).await else { return };
+        let Ok(Done { result, .. }) = self.call(&call, Toolset::Both, false, InTurn::default()).await else { return };
         if self.record(result).await.is_ok() {
             let _ = self.reports.send(Report::Done(Outcome::completed())).await;
         }
     }
 
+    /// Runs one of several calls. Those that start agents do so in their order.
+    async fn call_in_turn(&self, call: &Call, info: &CallInfo, step: &Step) -> Result<Done, Gone> {
+        let in_turn = if info.kind == CallKind::Agent {
+            // The mutex is fair, and the calls of an answer are polled in their order.
+            InTurn::new(Arc::clone(&self.starting).lock_owned().await)
+        } else {
+            InTurn::default()
+        };
+        self.call(call, step.toolset, step.facts.sees_images, in_turn).await
+    }
+
     /// Runs one call, from its arguments to its result, and reports its progress, approvals and forms.
-    async fn call(&self, call: &Call, toolset: Toolset, sees_images: bool) -> Result<Done, Gone> {
+    async fn call(&self, call: &Call, toolset: Toolset, sees_images: bool, in_turn: InTurn) -> Result<Done, Gone> {
         let (forms, mut opened) = mpsc::channel(1);
         let (progress, mut printed) = mpsc::channel(64);
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         let ctx = Context {
+            in_turn,
             overflow: Some(Overflow { folder: self.outputs.clone(), name: format!("cmd-{number}") }),
             forms: Some(forms).filter(|_| self.services.options.can_ask),
             progress: Some(progress),
@@ -370,7 +416,7 @@ impl Turn {
                     self.live(Live::ToolOutputDelta { call_id: call.id.clone(), printed }).await?;
                 }
                 Some(FormRequest { questions, reply }) = opened.recv() => {
-                    let form = Form { call_id: call.id.clone(), questions };
+                    let form = Form { call_id: call.id.clone(), questions, agent: None };
                     self.reports.send(Report::OpenForm { form, reply }).await?;
                 }
             }
@@ -385,7 +431,7 @@ impl Turn {
                 Next::Request(step) => return Ok(*step),
                 Next::Summarize(request) => {
                     if let Some(it) = summarize(&self.reports, *request).await? {
-                        self.budget.spend(it.usage, it.cost);
+                        self.spend(it.usage, it.cost);
                     }
                 }
             }
@@ -444,8 +490,8 @@ impl Authority for Turn {
     async fn permissions(&self) -> Result<Permissions, Gone> {
         let Permissions { mode, rules: denied } = self.ask_session(Report::Permissions).await?;
         // The file is read each time, so that a rule that was revoked elsewhere no longer counts.
-        let (services, id) = (self.services.clone(), self.id.clone());
-        let saved = call::off_loop(move || Ok(services.rules_in_force(&id))).await;
+        let services = self.services.clone();
+        let saved = call::off_loop(move || Ok(services.rules_in_force())).await;
         // Without an answer anything may be denied.
         let saved = saved.unwrap_or_else(|_| vec![Rule::Deny(Scope::Unknown)]);
         Ok(Permissions { mode, rules: saved.into_iter().chain(denied).collect() })
@@ -474,6 +520,11 @@ impl Authority for Turn {
     async fn record(&self, decision: PermissionDecision) -> Result<(), Gone> {
         Turn::record(self, decision).await
     }
+}
+
+/// Whether a call may run at the same time as those before it in an answer.
+fn runs_beside(info: &CallInfo) -> bool {
+    info.reads_only || info.kind == CallKind::Agent
 }
 
 /// Returns what helps where a request does not fit into the window.

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use pixir_core::event::{Delivery, PlanItem, RestoreReason, StepStatus, ToolResult, TurnStatus, Verdict};
+use pixir_core::event::{
+    AgentEvent, Delivery, PlanItem, RestoreReason, StepStatus, Telling, ToolResult, TurnStatus, Verdict,
+};
 use pixir_core::text::human::next_attempt;
 use pixir_core::{Fact, Live};
 
@@ -60,6 +62,7 @@ impl Narrator {
                     _ => format!("• files were restored: {}\n", paths.join(", ")),
                 })
             }
+            Fact::AgentEvent(it) => agent(it),
             Fact::LogRepaired(it) => Some(format!("• a damaged line was here: {}\n", it.reason)),
             Fact::SessionStarted(_)
             | Fact::SettingsChanged(_)
@@ -85,6 +88,23 @@ impl Narrator {
         let why = it.error.as_ref().map(|error| format!(": {}; {}", error.message, remedies::of(error)));
         (it.status != TurnStatus::Completed).then(|| format!("• {}{}\n", it.status.name(), why.unwrap_or_default()))
     }
+}
+
+/// The line about an agent.
+fn agent(event: &AgentEvent) -> Option<String> {
+    Some(match event {
+        AgentEvent::Spawned(it) => {
+            format!("• agent {} ({}): {}\n", it.name, it.role, it.task.lines().next().unwrap_or_default())
+        }
+        AgentEvent::Told { name, how: Telling::Stop, .. } => format!("• agent {name} is told to stop\n"),
+        AgentEvent::Told { name, text, .. } => {
+            format!("• agent {name} is told: {}\n", text.lines().next().unwrap_or_default())
+        }
+        AgentEvent::Ended(it) => format!("• agent {}: {}\n", it.name, it.status.name()),
+        AgentEvent::Resumed { name } => format!("• agent {name} goes on\n"),
+        // The line of its end stands above.
+        AgentEvent::Changed { .. } | AgentEvent::Reported { .. } => return None,
+    })
 }
 
 fn plan(items: &[PlanItem]) -> String {
@@ -118,6 +138,8 @@ pub(crate) fn live(news: &Live) -> Option<String> {
         | Live::FormOpened(_)
         | Live::RulesListed { .. }
         | Live::TrustAsked(_)
+        | Live::AgentChanged(_)
+        | Live::AnswerTaken { .. }
         | Live::JobsChanged { .. }
         | Live::QueueChanged { .. }
         | Live::CompactionPreviewed(_)

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use pixir_core::changes::FileDiff;
 use pixir_core::event::{
-    AssistantMessage, Cost, DecidedBy, Status, TurnEnded, TurnStatus, Usage, Verdict, encode_live,
+    AgentEvent, AssistantMessage, Cost, DecidedBy, Status, TurnEnded, TurnStatus, Usage, Verdict, encode_live,
 };
 use pixir_core::text::human::human_duration;
 use pixir_core::{Blobs, Code, Entry, Error, Event, Fact, Handle, Input, Live, Result, Watch, changes};
@@ -206,6 +206,8 @@ impl<'a> Report<'a> {
                     | Live::FormOpened(_)
                     | Live::RulesListed { .. }
                     | Live::TrustAsked(_)
+                    | Live::AgentChanged(_)
+                    | Live::AnswerTaken { .. }
                     | Live::JobsChanged { .. }
                     | Live::QueueChanged { .. }
                     | Live::ContextListed(_)
@@ -249,6 +251,10 @@ impl<'a> Report<'a> {
                 self.cost += it.cost;
             }
             Fact::ToolCall(_) => self.tool_calls += 1,
+            Fact::AgentEvent(AgentEvent::Ended(it)) => {
+                self.usage += it.usage;
+                self.cost += it.cost;
+            }
             Fact::PermissionDecision(it) if it.verdict == Verdict::Deny => {
                 self.denials.push(json!({ "call_id": it.call_id, "by": it.by, "reason": it.reason }));
                 let code = match it.by {
@@ -268,6 +274,7 @@ impl<'a> Report<'a> {
             | Fact::Reasoning(_)
             | Fact::PermissionDecision(_)
             | Fact::SkillActivation(_)
+            | Fact::AgentEvent(_)
             | Fact::SkillIndex(_)
             | Fact::PlanUpdated(_)
             | Fact::HistoryCompaction(_)

@@ -4,6 +4,7 @@
 //! A new overlay is a file here, a variant with its match arms, and a line in the action table that opens it.
 
 use pixir_core::Input;
+use pixir_core::agent::Asker;
 use ratatui::layout::{Position, Rect};
 
 use crate::input::action::{Action, Scope};
@@ -432,11 +433,25 @@ impl Overlay {
         }
     }
 
+    /// The agent whose call the overlay decides about or answers.
+    fn asker(&self) -> Option<&Asker> {
+        match self {
+            Overlay::Always(it) => it.asker(),
+            Overlay::Approval(it) => it.asker(),
+            Overlay::Danger(it) => it.asker(),
+            Overlay::Form(it) => it.asker(),
+            _ => None,
+        }
+    }
+
     /// After this notification the overlay has no purpose any more.
     pub(crate) fn is_over(&self, notification: Notification<'_>) -> bool {
         match (notification, self.call_id()) {
-            (Notification::CallEnded(ended), Some(call)) => call == ended,
-            (Notification::TurnEnded, Some(_)) => true,
+            (Notification::CallEnded(ended), Some(call)) => self.asker().is_none() && call == ended,
+            (Notification::AnswerTaken { call_id, agent }, Some(call)) => {
+                self.asker() == Some(agent) && call == call_id
+            }
+            (Notification::TurnEnded, Some(_)) => self.asker().is_none(),
             (_, _) => false,
         }
     }

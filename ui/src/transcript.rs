@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use pixir_core::changes::FileDiff;
-use pixir_core::event::{DecidedBy, PermissionDecision, Printed, Severity, Status, TurnStatus, Verdict};
+use pixir_core::event::{AgentEvent, DecidedBy, PermissionDecision, Printed, Severity, Status, TurnStatus, Verdict};
 use pixir_core::{Entry, Fact};
 
 use crate::render::context::{Fold, LayoutKey, RenderContext};
@@ -225,6 +225,16 @@ impl Transcript {
             }
             Fact::SkillActivation(_) | Fact::BranchSummary(_) | Fact::FilesRestored(_) | Fact::LogRepaired(_) => {
                 self.push(Cell::Recorded(Arc::clone(entry)))
+            }
+            // What a call waited for is in its result.
+            Fact::AgentEvent(AgentEvent::Reported { .. }) => self.push(Cell::Recorded(Arc::clone(entry))),
+            Fact::AgentEvent(it) => {
+                if let AgentEvent::Changed { changes, .. } = it {
+                    for change in changes {
+                        self.changed_lines.0 += change.added;
+                        self.changed_lines.1 += change.removed;
+                    }
+                }
             }
             Fact::SessionStarted(_)
             | Fact::SettingsChanged(_)

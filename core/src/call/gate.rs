@@ -222,6 +222,7 @@ async fn ask(
         preview: Box::new(preview.clone()),
         reason: reason.clone(),
         rule: rule.clone(),
+        agent: None,
     };
     let each = |verdict: Verdict, by: DecidedBy, rule: Option<Rule>| -> Vec<PermissionDecision> {
         parts.iter().map(|(reason, _)| decision(call, verdict, by, reason.clone(), rule.clone())).collect()

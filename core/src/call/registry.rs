@@ -71,6 +71,13 @@ impl Registry {
         }
     }
 
+    /// The registry with only those tools whose names are kept.
+    #[must_use]
+    pub fn keeping(&self, kept: impl Fn(&str) -> bool) -> Registry {
+        let tools = self.tools.iter().filter(|it| kept(&it.spec.name));
+        Registry::new(tools.map(|it| Arc::clone(&it.tool)))
+    }
+
     /// The specs of a toolset, sorted by name.
     pub fn specs(&self, toolset: Toolset) -> Arc<[ToolSpec]> {
         self.attended.of(toolset)

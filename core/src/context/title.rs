@@ -18,6 +18,7 @@ pub(crate) fn kind(fact: &Fact) -> PartKind {
         Fact::SkillActivation(_) => PartKind::Skill,
         Fact::SkillIndex(_) => PartKind::Skills,
         Fact::PlanUpdated(_) => PartKind::Plan,
+        Fact::AgentEvent(_) => PartKind::Result,
         Fact::ContextChanged(_)
         | Fact::FilesRestored(_)
         | Fact::SessionStarted(_)
@@ -57,6 +58,7 @@ pub(crate) fn of(fact: &Fact) -> String {
             1 => "1 file restored".to_owned(),
             n => format!("{n} files restored"),
         },
+        Fact::AgentEvent(it) => format!("agent {}", it.name()),
         Fact::Reasoning(_)
         | Fact::PlanUpdated(_)
         | Fact::SessionStarted(_)

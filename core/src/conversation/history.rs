@@ -218,6 +218,7 @@ impl History {
             | Fact::FilesRestored(_)
             | Fact::ContextChanged(_)
             | Fact::SkillActivation(_)
+            | Fact::AgentEvent(_)
             | Fact::SkillIndex(_) => {
                 if conversation {
                     self.path.push(index);

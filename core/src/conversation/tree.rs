@@ -233,9 +233,9 @@ impl Node {
                 self.answer.clone_from(&it.summary);
             }
             Fact::FilesRestored(it) => self.text = restored(it),
-            Fact::ToolResult(it) => {
-                self.files += u32::try_from(it.changes.len()).unwrap_or(u32::MAX);
-                for change in &it.changes {
+            fact @ (Fact::ToolResult(_) | Fact::AgentEvent(_)) => {
+                self.files += u32::try_from(fact.changes().len()).unwrap_or(u32::MAX);
+                for change in fact.changes() {
                     self.added += change.added;
                     self.removed += change.removed;
                 }
@@ -311,7 +311,7 @@ pub fn begins_node(fact: &Fact) -> bool {
 }
 
 fn changes_of(fact: &Fact) -> &[FileChange] {
-    if let Fact::ToolResult(it) = fact { &it.changes } else { &[] }
+    fact.changes()
 }
 
 fn restored(it: &FilesRestored) -> String {

@@ -169,9 +169,8 @@ impl<'a> Version<'a> {
 /// Returns the file changes that an entry records, made by a tool or by a restore.
 pub fn of_entry(fact: &Fact) -> &[FileChange] {
     match fact {
-        Fact::ToolResult(it) => &it.changes,
         Fact::FilesRestored(it) => &it.changes,
-        _ => &[],
+        fact => fact.changes(),
     }
 }
 

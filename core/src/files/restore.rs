@@ -164,8 +164,7 @@ pub(crate) fn undo(entries: &[Arc<Entry>], turn: u32) -> Result<RestoreTarget> {
             Error::new(Code::NotFound, format!("there is no turn {turn}"), Remedy::ShowTree).with("input", turn)
         );
     }
-    let results = of_turn.filter_map(|e| if let Fact::ToolResult(it) = &e.fact { Some(&it.changes) } else { None });
-    let files = aimed(results.flatten());
+    let files = aimed(of_turn.flat_map(|entry| entry.fact.changes()));
     if files.is_empty() {
         return Err(nothing(&format!("turn {turn} changed no file"), Remedy::ShowTree));
     }
@@ -226,7 +225,7 @@ impl Done {
         let mut it = Done::default();
         for entry in told_by_files(entries).into_iter().rev().flatten() {
             match (&entry.fact, entry.turn) {
-                (Fact::ToolResult(result), Some(turn)) if !result.changes.is_empty() => {
+                (fact, Some(turn)) if !fact.changes().is_empty() => {
                     it.apply(Undoable::Turn(turn));
                 }
                 (Fact::FilesRestored(restored), _) => match (restored.reason, restored.of()) {

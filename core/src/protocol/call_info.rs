@@ -45,6 +45,8 @@ pub enum CallKind {
     Plan,
     /// It asks the user.
     Ask,
+    /// It starts a child Session, waits for one, or tells it something. Calls of this kind run together.
+    Agent,
     /// Any other work.
     #[default]
     Other,

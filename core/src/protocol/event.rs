@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use crate::protocol::agent::{AgentState, Asker};
 use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error, ErrorBody, Result};
 use crate::protocol::remedy::{Remedy, Sessions};
@@ -206,6 +207,15 @@ pub enum Live {
     /// A form with the model's questions waits for the user's answers.
     #[serde(rename = "question_asked")]
     FormOpened(Form),
+    /// A child Session changed: at most ten times a second for each, and at once when it begins, asks or ends.
+    AgentChanged(Box<AgentState>),
+    /// Something that a child asked the user is no longer open.
+    AnswerTaken {
+        /// The child's call that asked.
+        call_id: String,
+        /// The child.
+        agent: Asker,
+    },
     /// A background job began or ended.
     JobsChanged {
         /// All jobs of the Session, oldest first.
@@ -286,6 +296,8 @@ impl Live {
         "trust_asked",
         "approval_requested",
         "question_asked",
+        "agent_changed",
+        "answer_taken",
         "jobs_changed",
         "queue_changed",
         "retry_scheduled",
@@ -346,6 +358,9 @@ pub struct Approval {
     pub reason: String,
     /// The rule that "always allow" would add; absent if "always" is not offered.
     pub rule: Option<Rule>,
+    /// The child Session that asks; absent if the Session itself does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Asker>,
 }
 
 /// Questions of the model that wait for the user's answers.
@@ -355,6 +370,9 @@ pub struct Form {
     pub call_id: String,
     /// The questions.
     pub questions: Vec<Question>,
+    /// The child Session that asks; absent if the Session itself does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Asker>,
 }
 
 /// One question. The user can always answer in their own words.

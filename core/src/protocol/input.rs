@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::protocol::agent::Asker;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{
     Attachment, Delivery, EditorDocument, HunkReviewed, Mode, Rule, SettingsChanged, TemplateUse, Toolset,
@@ -183,6 +184,30 @@ pub enum Input {
         /// Whether the note stands for it from now on.
         dropped: bool,
     },
+    /// Send an Input to a child Session, or to a child of a child. Its Events come from that Session.
+    ToAgent {
+        /// The names from this Session's child down.
+        path: Vec<String>,
+        /// The Input.
+        input: Box<Input>,
+    },
+    /// Start a child Session. Its end becomes a message that the model of this Session reads.
+    SpawnAgent {
+        /// What it is to do.
+        task: String,
+        /// The name of its role; null is `worker`.
+        #[serde(default)]
+        role: Option<String>,
+        /// Its name; null takes one made of the role's.
+        #[serde(default)]
+        name: Option<String>,
+    },
+    /// Stop child Sessions with all that they run. What they did stays, and each can be told to go on.
+    StopAgents {
+        /// The names from this Session's child down to the one to stop; empty stops all.
+        #[serde(default)]
+        path: Vec<String>,
+    },
     /// Start a Turn in which the model writes or improves AGENTS.md, from a sketch that the Session makes of the
     /// repository.
     Init,
@@ -248,6 +273,15 @@ impl From<SettingsChange> for SettingsChanged {
 }
 
 impl Input {
+    /// The same Input for the agent that asked something; for the Session itself if none did.
+    #[must_use]
+    pub fn for_asker(self, asker: Option<&Asker>) -> Input {
+        match asker {
+            Some(asker) => Input::ToAgent { path: asker.path.clone(), input: Box::new(self) },
+            None => self,
+        }
+    }
+
     /// The JSON Schema of every Input.
     pub fn schema() -> Value {
         schemars::schema_for!(Input).to_value()
@@ -300,6 +334,9 @@ impl Input {
             Input::RemoveBranch { .. } => "remove_branch",
             Input::RestoreBranch { .. } => "restore_branch",
             Input::Drop { .. } => "drop",
+            Input::ToAgent { .. } => "to_agent",
+            Input::SpawnAgent { .. } => "spawn_agent",
+            Input::StopAgents { .. } => "stop_agents",
             Input::Init => "init",
             Input::Set(_) => "set",
             Input::ActivateSkill { .. } => "activate_skill",

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::protocol::agent::AgentState;
 use crate::protocol::event::{Approval, Form, JobState, Live, Printed, Status};
 use crate::protocol::sandbox::Tier;
 
@@ -31,8 +32,9 @@ pub struct Now {
     pub draft: Draft,
     /// The output of running calls so far, by call id. Of a long output, at least the last 8 KiB.
     pub printed: BTreeMap<String, Printed>,
-    /// Running child Sessions. Always empty: no build creates children yet.
-    pub children: Vec<Child>,
+    /// Child Sessions, oldest first: the running ones, and those that ended in this process.
+    #[serde(default)]
+    pub children: Vec<AgentState>,
 }
 
 /// Messages that wait in the queue, by how they will be delivered.
@@ -51,17 +53,6 @@ pub struct Draft {
     pub reasoning: String,
     /// The text so far.
     pub text: String,
-}
-
-/// A running child Session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Child {
-    /// The child's id.
-    pub session_id: String,
-    /// The child's name, unique among all descendants of the root Session.
-    pub name: String,
-    /// What the child is doing.
-    pub status: Status,
 }
 
 impl Now {
@@ -88,6 +79,7 @@ impl Now {
         if !self.jobs.is_empty() {
             all.push(Live::JobsChanged { jobs: self.jobs.clone() });
         }
+        all.extend(self.children.iter().cloned().map(|it| Live::AgentChanged(Box::new(it))));
         all.extend(self.approvals.iter().cloned().map(Live::ApprovalRequested));
         all.extend(self.forms.iter().cloned().map(Live::FormOpened));
         all

@@ -66,6 +66,10 @@ fn as_recorded() -> f64 {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
+    /// The step answers only conversations in which a user message contains this text, such as that of a child Session by
+    /// its task. Such conversations get only steps that name them; others get only steps without `of`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
     /// Text that the newest user message must contain; otherwise the request fails with `SCRIPT_MISMATCH`.
     #[serde(default)]
     pub when: Option<String>,
@@ -218,7 +222,8 @@ pub struct Scripted {
 
 #[derive(Debug, Default)]
 struct State {
-    next: usize,
+    /// Which steps have answered.
+    taken: Vec<bool>,
     captured: BTreeMap<String, String>,
 }
 
@@ -272,15 +277,30 @@ impl Scripted {
         Ok(script)
     }
 
+    /// The conversation that the request belongs to, if steps name it.
+    fn conversation(&self, request: &Request) -> Option<String> {
+        let mut names: Vec<&str> = self.script.steps.iter().filter_map(|step| step.of.as_deref()).collect();
+        names.dedup();
+        let says = |name: &str| {
+            request.items.iter().any(|item| matches!(item.piece(), Piece::User { text, .. } if text.contains(name)))
+        };
+        names.into_iter().find(|name| says(name)).map(str::to_owned)
+    }
+
     /// Checks the next step against the request, and returns it with its placeholders filled in. A step that does not
     /// match is not consumed, so a retry meets the same step.
     fn take_step(&self, request: &Request) -> Result<(usize, Step)> {
         let mut state = self.state.lock();
-        let at = state.next;
-        let mut step = self.script.steps.get(at).cloned().ok_or_else(|| {
+        let of = self.conversation(request);
+        state.taken.resize(self.script.steps.len(), false);
+        let free = |(at, step): &(usize, &Step)| !state.taken[*at] && step.of == of;
+        let next = self.script.steps.iter().enumerate().find(free).map(|(at, step)| (at, step.clone()));
+        let (at, mut step) = next.ok_or_else(|| {
+            let mine = self.script.steps.iter().filter(|step| step.of == of).count();
+            let whose = of.as_ref().map_or(String::new(), |of| format!(" of `{of}`"));
             Error::new(
                 Code::ScriptMismatch,
-                format!("the script has only {} steps", self.script.steps.len()),
+                format!("the script has only {mine} steps{whose}"),
                 "add a step for each request, or send fewer messages",
             )
         })?;
@@ -328,7 +348,7 @@ impl Scripted {
             }
             fill_value(&mut call.args, &fill);
         }
-        state.next += 1;
+        state.taken[at] = true;
         Ok((at, step))
     }
 }

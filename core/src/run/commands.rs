@@ -14,6 +14,7 @@ use crate::protocol::error::{Code, Error, nearest};
 
 mod files; // see, ls, find, diff, test
 mod grep; // lines by pattern
+mod agent; // agent
 mod job; // job
 mod lists; // sort, uniq, cut, wc
 mod patch; // apply_patch
@@ -87,6 +88,7 @@ pub const BUILTINS: &[Builtin] = &[
     session::MEMORY,
     session::TOPIC,
     job::JOB,
+    agent::AGENT,
     session::ASK,
     session::HELP,
 ];

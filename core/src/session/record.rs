@@ -1,8 +1,10 @@
 //! What is recorded and published: nothing is published that is not in the file.
 
+use std::sync::Arc;
+
 use super::{LogAccess, Session};
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{Event, Fact, Live, Severity, Status};
+use crate::protocol::event::{AgentEvent, Event, Fact, Live, Severity, Status};
 use crate::storage::log::Durability;
 
 impl Session {
@@ -31,11 +33,26 @@ impl Session {
         }
         self.indexed.summary.take(&entry);
         self.history.append(entry.clone());
+        if matches!(entry.fact, Fact::SettingsChanged(_) | Fact::PermissionDecision(_)) {
+            self.services.standing.set(self.history.settings.mode, &self.history.rules);
+            if let Some(agents) = &self.services.agents {
+                agents.follow(&self.history.settings);
+            }
+        }
         // While a Turn runs the index is behind; a listing reads the rest from the Log.
         if matches!(entry.fact, Fact::TurnEnded(_)) {
             self.index().await;
         }
-        self.publish_event(Event::Recorded(entry));
+        self.publish_event(Event::Recorded(Arc::clone(&entry)));
+        // The Sessions above have all changes of the workspace in their order, so that their undo takes these along.
+        if let (Some(above), changes @ [_, ..]) = (&self.services.above, entry.fact.changes()) {
+            let call_id = match &entry.fact {
+                Fact::ToolResult(it) => it.call_id.clone(),
+                Fact::AgentEvent(AgentEvent::Changed { call_id, .. }) => call_id.clone(),
+                _ => String::new(),
+            };
+            above.clone().changed(call_id, changes.to_vec()).await;
+        }
         Ok(())
     }
 
@@ -58,7 +75,7 @@ impl Session {
         self.publish_event(Event::Live(self.live_event(live)));
     }
 
-    fn publish_event(&mut self, event: Event) {
+    pub(super) fn publish_event(&mut self, event: Event) {
         self.watchers.retain(|it| std::sync::Arc::strong_count(it) > 1);
         for watcher in &self.watchers {
             watcher.push(event.clone());
@@ -87,6 +104,7 @@ fn is_sync_point(fact: &Fact) -> bool {
         | Fact::HeadMoved(_)
         | Fact::BranchSummary(_)
         | Fact::FilesRestored(_)
+        | Fact::AgentEvent(AgentEvent::Spawned(_) | AgentEvent::Ended(_))
         | Fact::TurnEnded(_) => true,
         Fact::SettingsChanged(_)
         | Fact::Reasoning(_)
@@ -96,6 +114,9 @@ fn is_sync_point(fact: &Fact) -> bool {
         | Fact::SkillIndex(_)
         | Fact::PlanUpdated(_)
         | Fact::ProviderUsage(_)
+        // The child's own Log has it on the disk.
+        | Fact::AgentEvent(AgentEvent::Changed { .. })
+        | Fact::AgentEvent(AgentEvent::Told { .. } | AgentEvent::Reported { .. } | AgentEvent::Resumed { .. })
         | Fact::BranchRemoved(_)
         | Fact::Label(_)
         | Fact::MemoryFact(_)

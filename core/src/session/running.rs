@@ -7,7 +7,7 @@ use serde_json::Map;
 
 use super::work::{Job, OpenApproval, OpenForm, RunningTurn, Work};
 use super::{Session, Travel};
-use crate::call::Permissions;
+use crate::call::agents::Stop;
 use crate::config::SummaryAuthor;
 use crate::context::compaction::{self, Author, Plan, Room, Summary, SummaryRequest};
 use crate::context::prompt;
@@ -51,7 +51,7 @@ impl Session {
         self.begin(input, ran.into(), |turn| turn.run_command(call_id, command), Status::Working).await
     }
 
-    async fn begin<F>(
+    pub(super) async fn begin<F>(
         &mut self,
         input: &'static str,
         first: Fact,
@@ -69,6 +69,11 @@ impl Session {
         let entries = self.history.entries().len();
         let Settings { provider, model, .. } = self.history.settings.clone();
         let turn = Turn::new(sender, Arc::clone(&steered), &self.id, entries, (provider, model), &self.services);
+        self.wake_at = None;
+        self.may_wake = true;
+        if let Some(agents) = &self.services.agents {
+            agents.begin_turn(turn.budgets());
+        }
         self.draft = Default::default();
         self.printed.clear();
         let task = tokio::spawn(run(turn));
@@ -123,7 +128,7 @@ impl Session {
             },
             Some(Report::Live(live)) => self.relay(live),
             Some(Report::Permissions(reply)) => {
-                let _ = reply.send(Permissions { mode: self.history.settings.mode, rules: self.history.rules.clone() });
+                let _ = reply.send(self.services.standing.now());
             }
             // The Turn that asks began when somebody could answer.
             Some(Report::RequestApproval { reply, .. }) if !self.services.options.can_ask => drop(reply.send(None)),
@@ -193,6 +198,7 @@ impl Session {
         }
         self.mark_steered();
         self.record_drops().await?;
+        self.deliver_reports(turn).await?;
         self.tell_surroundings(turn).await?;
         if let Some(request) = self.relieve_pressure().await? {
             self.set_status(Status::Compacting);
@@ -404,6 +410,9 @@ impl Session {
         reports.close();
         task.abort();
         let _ = (&mut task).await;
+        self.may_wake = false;
+        // The calls that waited for children are gone, so these stop.
+        self.stop_agents(Stop::Awaited).await;
         let error = Error::new(Code::CommandFailed, "the turn was interrupted", "send a message to continue");
         let outcome = Outcome { status: TurnStatus::Interrupted, error: Some(error), details: Map::new() };
         let number = turn.number;
@@ -425,6 +434,7 @@ impl Session {
         }
         self.set_status(Status::Idle);
         self.begin_next().await;
+        self.gather_reports();
     }
 
     async fn record_end(&mut self, turn: RunningTurn, input: &'static str, outcome: Outcome) {

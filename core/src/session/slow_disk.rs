@@ -9,12 +9,13 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::config::Environment;
+use crate::door::Handle;
 use crate::harness::{Harness, SessionDefaults};
 use crate::protocol::event::{Event, Fact, TurnStatus};
 use crate::protocol::input::Input;
 use crate::provider::choose::Providers;
 use crate::provider::script::{Script, Scripted, Step};
-use crate::session::{Handle, Options};
+use crate::session::Options;
 use crate::storage::log::{Disk, DiskFile, RealDisk};
 
 /// Syncs of the Logs that are shut wait until the gate opens.

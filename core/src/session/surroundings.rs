@@ -24,7 +24,8 @@ impl Session {
         let seen = running.repository.clone();
         let settings = &self.history.settings;
         let attended = self.services.options.can_ask;
-        let posture = Posture { mode: settings.mode, toolset: settings.toolset, attended };
+        let mode = self.services.standing.mode();
+        let posture = Posture { mode, toolset: settings.toolset, attended };
         let told = self.history.told_surroundings(&posture.with(None));
         let git = match seen {
             Some(seen) => seen,

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::handle::Reply;
 use super::work::{Job, RunningTravel, Work};
 use super::{LogAccess, Services, Session, on_entry};
 use crate::call::Gone;
 use crate::context::compaction::SummaryRequest;
 use crate::context::compaction::{self, Author, NotesRequest};
 use crate::conversation::history::{History, Settings};
+use crate::door::Reply;
 use crate::files::restore::{self, INTERRUPTED, RestoreTarget, Undoable};
 use crate::protocol::error::{Code, Error, NoticeCode, Result};
 use crate::protocol::event::{

@@ -7,8 +7,8 @@ use std::time::Instant;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use super::handle::Reply;
 use crate::call::Answers;
+use crate::door::Reply;
 use crate::protocol::event::{Approval, Cost, Form, GitState, Usage};
 use crate::protocol::input::Decision;
 use crate::turn::Report;

@@ -24,8 +24,11 @@ pub(crate) fn real(path: &Path) -> PathBuf {
     real.unwrap_or_else(|| path.to_owned())
 }
 
-/// Whether a file of this name can be a saved output: `cmd-3.txt`, `cmd-3.stderr.txt`, `job-1.txt`, `cmd-4.bin`.
+/// Whether a file of this name can be a saved output: `cmd-3.txt`, `cmd-3.stderr.txt`, `job-1.txt`, `cmd-4.bin`, `agent-worker-1.md`.
 pub(crate) fn is_output(name: &str) -> bool {
+    if let Some(agent) = name.strip_prefix("agent-").and_then(|rest| rest.strip_suffix(".md")) {
+        return agent.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+    }
     let number = name.strip_prefix("cmd-").or_else(|| name.strip_prefix("job-"));
     number.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) && !name.contains('/')
 }

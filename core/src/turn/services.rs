@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::call::{Context, ReadSet, Registry, ResultLimits};
+use crate::call::agents::Above;
+use crate::call::{Agents, Context, InTurn, Leases, ReadSet, Registry, ResultLimits, Standing};
 use crate::config::SummaryAuthor;
 use crate::context::documents::{self, Sources};
 use crate::context::environment::Posture;
@@ -20,6 +21,8 @@ use crate::protocol::input::RuleReach;
 use crate::protocol::rule::Reach;
 use crate::protocol::sandbox::Tier;
 use crate::protocol::tool_spec::ToolSpec;
+use crate::provider::budget::Budget;
+use crate::provider::gate::Gates;
 use crate::provider::shared::SharedProviders;
 use crate::sandbox::{Policy, Sandbox};
 use crate::storage::blobs::Blobs;
@@ -58,6 +61,44 @@ pub struct Options {
     pub compaction: CompactionOptions,
     /// How much of its results the model reads.
     pub results: ResultLimits,
+    /// Children of the Session.
+    pub agents: AgentOptions,
+}
+
+/// How many children a Session may start, and what each may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AgentOptions {
+    /// The most agents of a tree that run at the same time; others wait.
+    pub running: usize,
+    /// The most agents that one Turn of the root starts, at any depth.
+    pub per_turn: u32,
+    /// How far below the root agents may be; 0 allows none, at most 3.
+    pub depth: u32,
+    /// The most rounds of a Turn of a child.
+    pub rounds: u32,
+    /// The most seconds of a Turn of a child, without the time in which it waits for the user.
+    pub seconds: u64,
+    /// The most tokens of a Turn of a child.
+    pub tokens: u64,
+    /// The most tokens of all agents that one Turn of the root starts.
+    pub tree_tokens: u64,
+    /// The ends of agents that no call waited for start a Turn of an idle Session.
+    pub wake: bool,
+}
+
+impl Default for AgentOptions {
+    fn default() -> AgentOptions {
+        AgentOptions {
+            running: 8,
+            per_turn: 64,
+            depth: 1,
+            rounds: 50,
+            seconds: 900,
+            tokens: 400_000,
+            tree_tokens: 4_000_000,
+            wake: true,
+        }
+    }
 }
 
 /// How conversations are compacted.
@@ -105,6 +146,20 @@ pub(crate) struct Services {
     /// The Session's background jobs; there are none outside a Session.
     pub(crate) jobs: Option<Arc<Jobs>>,
     pub(crate) library: Arc<Library>,
+    /// The Session's children; `None` outside a Session, and where it can have none.
+    pub(crate) agents: Option<Arc<dyn Agents>>,
+    /// The way to the Session above; `None` for one that the user started.
+    pub(crate) above: Option<Above>,
+    /// Who changes what in the workspace right now; the Sessions of a workspace share it.
+    pub(crate) leases: Leases,
+    /// How others are told who holds a lease.
+    pub(crate) holder: String,
+    /// The most requests at the same time, for each Provider; all Sessions share it.
+    pub(crate) gates: Gates,
+    /// The mode and the rules of the Session, bounded by those above it.
+    pub(crate) standing: Standing,
+    /// Budgets of the Sessions above, which this Session's requests draw from too.
+    pub(crate) budgets: Arc<[Budget]>,
     /// Everything under pixir's home folder.
     pub(crate) store: Store,
     /// Rules of this run alone.
@@ -147,6 +202,10 @@ impl Services {
             stopping: self.stopping.clone(),
             read_set: Arc::clone(&self.read_set),
             jobs: self.jobs.clone(),
+            agents: self.agents.clone(),
+            in_turn: InTurn::default(),
+            leases: self.leases.clone(),
+            holder: self.holder.clone(),
             library: Arc::clone(&self.library),
             forms: None,
             sees_images,
@@ -160,9 +219,14 @@ impl Services {
     }
 
     /// The rules that the user made and that hold in this Session.
-    pub(crate) fn rules_in_force(&self, id: &SessionId) -> Vec<Rule> {
-        let saved = self.store.rules().load().for_gate(Some(id), self.workspace.root());
-        self.allowed.iter().cloned().chain(saved).collect()
+    pub(crate) fn rules_in_force(&self) -> Vec<Rule> {
+        let loaded = self.store.rules().load();
+        let mut rules: Vec<Rule> = self.allowed.to_vec();
+        for id in self.standing.sessions() {
+            let saved = loaded.for_gate(Some(&id), self.workspace.root());
+            rules.extend(saved.into_iter().filter(|rule| !rules.contains(rule)).collect::<Vec<_>>());
+        }
+        rules
     }
 
     /// Saves a rule of the user, for so many seconds or until it is revoked.

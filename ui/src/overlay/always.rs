@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use pixir_core::Decision;
+use pixir_core::agent::Asker;
 use pixir_core::call_info::CallKind;
 use pixir_core::event::{Approval, DecidedBy, Fact, Rule, Scope, Verdict};
 use pixir_core::history::History;
@@ -181,6 +182,11 @@ impl AlwaysView {
         })
     }
 
+    /// The agent that asks; `None` if the Session itself does.
+    pub(crate) fn asker(&self) -> Option<&Asker> {
+        self.approval.agent.as_ref()
+    }
+
     pub(crate) fn call_id(&self) -> &str {
         &self.approval.call_id
     }
@@ -224,7 +230,11 @@ impl AlwaysView {
                 } else {
                     Decision::AllowAlways { rule: Some(rule), holds, seconds }
                 };
-                return Outcome::CloseAndAsk(Request::Decide { call_id: self.approval.call_id.clone(), decision });
+                return Outcome::CloseAndAsk(Request::Decide {
+                    agent: self.approval.agent.clone(),
+                    call_id: self.approval.call_id.clone(),
+                    decision,
+                });
             }
             _ => {}
         }

@@ -1,5 +1,6 @@
 //! An approval in full: everything that the call would do.
 
+use pixir_core::agent::Asker;
 use pixir_core::event::Approval;
 use ratatui::layout::Rect;
 
@@ -45,6 +46,11 @@ impl ApprovalView {
 
     pub(crate) fn scroll(&mut self, by: isize) {
         self.page.scroll(by);
+    }
+
+    /// The agent that asks; `None` if the Session itself does.
+    pub(crate) fn asker(&self) -> Option<&Asker> {
+        self.approval.agent.as_ref()
     }
 
     pub(crate) fn call_id(&self) -> &str {

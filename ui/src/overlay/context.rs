@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::rc::Rc;
 
 use pixir_core::Input;
-use pixir_core::event::{ContextReport, Fact, Part, PartKind, TokensFrom};
+use pixir_core::event::{AgentEvent, ContextReport, Fact, Part, PartKind, TokensFrom};
 use pixir_core::history::History;
 use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::text::{Line, Span};
@@ -217,9 +217,7 @@ impl ContextView {
             None if self.waits => {
                 ("A turn is running: what you changed holds from its next request on", theme.fg(theme.warning))
             }
-            None => {
-                ("After a drop the provider caches the prompt anew, once", theme.dim())
-            }
+            None => ("After a drop the provider caches the prompt anew, once", theme.dim()),
         };
         canvas.line(Line::styled(fit(text, usize::from(foot.width)), style), foot);
     }
@@ -395,9 +393,11 @@ fn text_of(part: &Part, history: &History) -> String {
         Fact::BranchSummary(it) => it.summary.clone(),
         Fact::SkillActivation(it) => it.body.clone(),
         Fact::SkillIndex(it) => it.text.clone(),
+        Fact::AgentEvent(AgentEvent::Reported { text, .. }) => text.clone(),
         Fact::ContextChanged(it) => it.documents.iter().map(|it| format!("{}\n{}\n", it.source, it.text)).collect(),
         Fact::FilesRestored(it) => it.changes.iter().map(|it| format!("{}\n", it.path)).collect(),
-        Fact::SessionStarted(_)
+        Fact::AgentEvent(_)
+        | Fact::SessionStarted(_)
         | Fact::SettingsChanged(_)
         | Fact::PermissionDecision(_)
         | Fact::PlanUpdated(_)

@@ -1,6 +1,7 @@
 //! The word that the user types before a call whose damage lasts, even once.
 
 use pixir_core::Decision;
+use pixir_core::agent::Asker;
 use pixir_core::event::Approval;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -18,6 +19,7 @@ const SIZE: (u16, u16) = (84, 11);
 
 #[derive(Debug)]
 pub(crate) struct DangerView {
+    agent: Option<Asker>,
     call_id: String,
     command: String,
     /// What it would destroy, as clauses.
@@ -29,11 +31,17 @@ impl DangerView {
     pub(crate) fn new(approval: &Approval, dangers: Vec<String>) -> DangerView {
         let counted = approval.preview.danger.clone();
         DangerView {
+            agent: approval.agent.clone(),
             call_id: approval.call_id.clone(),
             command: approval.preview.target.clone(),
             dangers: counted.into_iter().chain(dangers).collect(),
             typed: String::new(),
         }
+    }
+
+    /// The agent that asks; `None` if the Session itself does.
+    pub(crate) fn asker(&self) -> Option<&Asker> {
+        self.agent.as_ref()
     }
 
     pub(crate) fn call_id(&self) -> &str {
@@ -62,9 +70,11 @@ impl DangerView {
     pub(crate) fn act(&mut self, action: Action) -> Outcome {
         match action {
             Action::CloseOverlay => Outcome::Close,
-            Action::Choose if self.is_complete() => {
-                Outcome::CloseAndAsk(Request::Decide { call_id: self.call_id.clone(), decision: Decision::Allow })
-            }
+            Action::Choose if self.is_complete() => Outcome::CloseAndAsk(Request::Decide {
+                agent: self.agent.clone(),
+                call_id: self.call_id.clone(),
+                decision: Decision::Allow,
+            }),
             _ => Outcome::Stay,
         }
     }

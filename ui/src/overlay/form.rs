@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::terminal::canvas::Canvas;
 use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 use pixir_core::Input;
+use pixir_core::agent::Asker;
 use pixir_core::event::{Form, Question};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -160,7 +161,8 @@ impl FormView {
     }
 
     fn close(&self, answers: Option<Vec<Vec<String>>>) -> Outcome {
-        Outcome::close_and_send(Input::Answer { call_id: self.form.call_id.clone(), answers })
+        let answer = Input::Answer { call_id: self.form.call_id.clone(), answers };
+        Outcome::close_and_send(answer.for_asker(self.form.agent.as_ref()))
     }
 
     /// All lines, and the range of them that belongs to the row with the cursor.
@@ -198,6 +200,11 @@ impl FormView {
 }
 
 impl FormView {
+    /// The agent that asks; `None` if the Session itself does.
+    pub(crate) fn asker(&self) -> Option<&Asker> {
+        self.form.agent.as_ref()
+    }
+
     pub(crate) fn call_id(&self) -> &str {
         &self.form.call_id
     }
@@ -223,7 +230,8 @@ impl FormView {
 
     /// The user leaves the form without answers.
     pub(crate) fn leave(self) -> Request {
-        Request::Send(vec![Input::Answer { call_id: self.form.call_id, answers: None }])
+        let answer = Input::Answer { call_id: self.form.call_id, answers: None };
+        Request::Send(vec![answer.for_asker(self.form.agent.as_ref())])
     }
 
     pub(crate) fn scroll(&mut self, by: isize) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pixir_core::Skill;
+use pixir_core::agent::Asker;
 use pixir_core::changes::FileDiff;
 use pixir_core::diff::{ChangedFile, Changes};
 use pixir_core::event::{ContextReport, JobState};
@@ -121,5 +122,10 @@ pub(crate) enum Notification<'a> {
     },
     /// A call has its result, so it does not wait for an answer any more.
     CallEnded(&'a str),
+    /// What an agent's call asked is no longer open.
+    AnswerTaken {
+        call_id: &'a str,
+        agent: &'a Asker,
+    },
     TurnEnded,
 }

@@ -1,5 +1,6 @@
 //! What an overlay wants from outside of itself.
 
+use pixir_core::agent::Asker;
 use pixir_core::event::RestorePreview;
 use pixir_core::input::RestoreOptions;
 use pixir_core::{Decision, Input, Skill};
@@ -35,7 +36,7 @@ pub(crate) enum Request {
     /// Carry out an action that is not the overlay's own.
     Perform(Action),
     /// Decide about the call that waits for it.
-    Decide { call_id: String, decision: Decision },
+    Decide { agent: Option<Asker>, call_id: String, decision: Decision },
     /// Put a command into the composer for the user to complete, with a hint in the status line.
     Complete { draft: String, hint: Option<&'static str> },
     /// Use this theme without a word: a preview, or the end of one.

@@ -269,6 +269,7 @@ impl TreeView {
             | Notification::SummaryDelta(_)
             | Notification::Context { .. }
             | Notification::CallEnded(_)
+            | Notification::AnswerTaken { .. }
             | Notification::TurnEnded => {}
         }
     }

@@ -89,6 +89,7 @@ impl Observed {
             preview: Box::new(preview),
             reason: "runs cargo, which may run anything".into(),
             rule: Some(Rule::Allow(Scope::Command(command.into()))),
+            agent: None,
         }));
     }
 

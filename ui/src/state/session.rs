@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use pixir_core::agent::AgentState;
 use pixir_core::event::{ContextReport, JobState, SessionId, Status};
 use pixir_core::store::Summary;
 use pixir_core::{Error, Tier};
@@ -35,6 +36,8 @@ pub(crate) struct SessionFacts {
     pub(crate) status: Status,
     pub(crate) queue: Queue,
     pub(crate) jobs: Vec<JobState>,
+    /// Child Sessions, oldest first.
+    pub(crate) agents: Vec<AgentState>,
     /// What fills the window of the next request, as the Session listed it last.
     pub(crate) context: Option<Box<ContextReport>>,
     /// The model's window, in tokens.
@@ -61,6 +64,7 @@ impl SessionFacts {
             status: Status::Idle,
             queue: Queue::default(),
             jobs: Vec::new(),
+            agents: Vec::new(),
             context: None,
             window: None,
             turns_ended: 0,
@@ -75,7 +79,16 @@ impl SessionFacts {
         self.status = Status::Idle;
         self.queue = Queue::default();
         self.jobs.clear();
+        self.agents.clear();
         self.context = None;
+    }
+
+    /// Takes in what is new of an agent.
+    pub(crate) fn take_agent(&mut self, agent: AgentState) {
+        match self.agents.iter_mut().find(|it| it.path == agent.path) {
+            Some(known) => *known = agent,
+            None => self.agents.push(agent),
+        }
     }
 }
 

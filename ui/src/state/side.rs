@@ -126,6 +126,7 @@ impl Digest {
             | Fact::PermissionDecision(_)
             | Fact::ContextChanged(_)
             | Fact::SkillActivation(_)
+            | Fact::AgentEvent(_)
             | Fact::SkillIndex(_)
             | Fact::PlanUpdated(_)
             | Fact::ProviderUsage(_)

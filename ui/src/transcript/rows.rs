@@ -23,6 +23,7 @@ pub(crate) use card::target;
 use footer::Lines;
 use plan::Extent;
 
+mod agent; // what an agent reported
 mod changed; // diffs, or a list of many files
 mod card; // one line about a call
 mod footer; // the end of a Turn
@@ -286,6 +287,7 @@ fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> 
                 format!("a damaged line of the session log was here ({}); it is kept in {}", it.reason, it.quarantine);
             notice(Severity::Warning, &text, context)
         }
+        Fact::AgentEvent(it) => agent::rows(it, in_full, context),
         Fact::SessionStarted(_)
         | Fact::SettingsChanged(_)
         | Fact::ContextChanged(_)

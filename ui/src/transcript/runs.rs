@@ -32,7 +32,10 @@ impl Run {
             (CallKind::Execute, _) => run.commands = 1,
             (CallKind::Search, "list") => run.folders = paths(),
             (CallKind::Search, _) => run.searches = 1,
-            (CallKind::Read | CallKind::Edit | CallKind::Plan | CallKind::Ask | CallKind::Other, _) => {
+            (
+                CallKind::Read | CallKind::Edit | CallKind::Plan | CallKind::Ask | CallKind::Agent | CallKind::Other,
+                _,
+            ) => {
                 run.files = paths();
             }
         }
@@ -181,7 +184,7 @@ fn is_quiet(tool: &Tool) -> bool {
         CallKind::Read => !about.paths.is_empty(),
         CallKind::Search => true,
         CallKind::Execute => about.reads_only,
-        CallKind::Edit | CallKind::Plan | CallKind::Ask | CallKind::Other => false,
+        CallKind::Edit | CallKind::Plan | CallKind::Ask | CallKind::Agent | CallKind::Other => false,
     };
     let succeeded = tool.result().is_some_and(|it| {
         it.ok && it.error.is_none() && it.changes.is_empty() && it.exit_code.is_none_or(|code| code == 0)

@@ -1,5 +1,6 @@
 //! Deciding about a call that waits for approval.
 
+use pixir_core::agent::Asker;
 use pixir_core::event::{Approval, Preview};
 use pixir_core::{Decision, Input, rules};
 
@@ -24,7 +25,8 @@ fn decide(state: &mut State, decision: Decision) -> Vec<Effect> {
     }
     let approval = state.approvals.remove(0).approval;
     state.leave_approval();
-    vec![Effect::Send(Input::Decide { call_id: approval.call_id, decision })]
+    let agent = approval.agent;
+    vec![Effect::Send(Input::Decide { call_id: approval.call_id, decision }.for_asker(agent.as_ref()))]
 }
 
 /// Allows the call, unless a part of its preview has not been on the screen yet.
@@ -97,11 +99,14 @@ pub(super) fn choose_rule(state: &mut State) -> Vec<Effect> {
 }
 
 /// Sends a decision that an overlay has made about a call that still waits for it.
-pub(super) fn decide_about(state: &mut State, call_id: &str, decision: Decision) -> Vec<Effect> {
-    let Some(at) = state.approvals.iter().position(|it| it.approval.call_id == call_id) else { return Vec::new() };
+pub(super) fn decide_about(state: &mut State, agent: Option<&Asker>, call_id: &str, decision: Decision) -> Vec<Effect> {
+    // Two agents may have calls of the same id.
+    let is_it = |it: &Approval| it.agent.as_ref() == agent && it.call_id == call_id;
+    let Some(at) = state.approvals.iter().position(|it| is_it(&it.approval)) else { return Vec::new() };
     let approval = state.approvals.remove(at).approval;
     state.leave_approval();
-    vec![Effect::Send(Input::Decide { call_id: approval.call_id, decision })]
+    let agent = approval.agent;
+    vec![Effect::Send(Input::Decide { call_id: approval.call_id, decision }.for_asker(agent.as_ref()))]
 }
 
 pub(super) fn deny(state: &mut State) -> Vec<Effect> {

@@ -97,11 +97,12 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
             return context::refresh(state);
         }
         Fact::PermissionDecision(it) => {
-            state.drop_approvals(|waiting| waiting.approval.call_id == it.call_id);
+            state.drop_approvals(|waiting| waiting.approval.agent.is_none() && waiting.approval.call_id == it.call_id);
         }
         Fact::TurnEnded(it) => {
             state.session.turns_ended += u64::from(state.replay.is_none());
-            state.drop_approvals(|_| true);
+            // A child that runs in the background may still ask.
+            state.drop_approvals(|waiting| waiting.approval.agent.is_none());
             // The calls of the Turn do not wait for answers any more.
             state.overlays.retain(|overlay| !overlay.is_over(Notification::TurnEnded));
             state.activity.busy_since = None;
@@ -122,6 +123,7 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
         | Fact::ContextChanged(_)
         | Fact::SkillActivation(_)
         | Fact::SkillIndex(_)
+        | Fact::AgentEvent(_)
         | Fact::PlanUpdated(_)
         | Fact::ProviderUsage(_)
         | Fact::HistoryCompaction(_)
@@ -226,6 +228,13 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             let style = if state.look.screen_reader { form::Style::Lines } else { form::Style::Panel };
             let form = FormView::new(form, keys, style);
             return state.open(Overlay::Form(form));
+        }
+        Live::AgentChanged(agent) => state.session.take_agent(*agent),
+        Live::AnswerTaken { call_id, agent } => {
+            state.drop_approvals(|it| it.approval.agent.as_ref() == Some(&agent) && it.approval.call_id == call_id);
+            state
+                .overlays
+                .retain(|overlay| !overlay.is_over(Notification::AnswerTaken { call_id: &call_id, agent: &agent }));
         }
         Live::JobsChanged { jobs } => {
             let now = state.now.wall;

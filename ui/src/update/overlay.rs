@@ -10,7 +10,9 @@ pub(super) fn fulfil(state: &mut State, request: Request) -> Vec<Effect> {
     match request {
         Request::Command(text) => run_slash(state, &text),
         Request::Send(inputs) => inputs.into_iter().map(Effect::Send).collect(),
-        Request::Decide { call_id, decision } => approval::decide_about(state, &call_id, decision),
+        Request::Decide { agent, call_id, decision } => {
+            approval::decide_about(state, agent.as_ref(), &call_id, decision)
+        }
         Request::Use(spec) => {
             state.uses.note(spec);
             perform(state, spec.action, "")

@@ -1,6 +1,7 @@
 //! Sending the draft, putting it aside, taking back queued messages; interrupting and quitting.
 
 use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
+use pixir_core::event::Approval;
 use pixir_core::input::Message;
 use pixir_core::{Decision, Input};
 
@@ -29,7 +30,8 @@ pub(super) fn submit(state: &mut State, if_busy: IfBusy) -> Vec<Effect> {
         state.composer.remember(feedback.as_deref().unwrap_or_default());
         state.composer.set(&denied.draft_before_feedback.unwrap_or_default());
         let decision = Decision::Deny { feedback };
-        return vec![Effect::Send(Input::Decide { call_id: denied.approval.call_id, decision })];
+        let Approval { call_id, agent, .. } = denied.approval;
+        return vec![Effect::Send(Input::Decide { call_id, decision }.for_asker(agent.as_ref()))];
     }
     if !state.session.can_send {
         state.say("no session is open; /new starts one");

@@ -112,7 +112,12 @@ impl Digest {
                     CallKind::Read | CallKind::Execute => {
                         about.paths.iter().for_each(|path| touch(&mut self.read, path));
                     }
-                    CallKind::Search | CallKind::Edit | CallKind::Plan | CallKind::Ask | CallKind::Other => {}
+                    CallKind::Search
+                    | CallKind::Edit
+                    | CallKind::Plan
+                    | CallKind::Ask
+                    | CallKind::Agent
+                    | CallKind::Other => {}
                 }
                 self.running.push((it.call_id.clone(), about.target.clone(), about.kind));
             }
@@ -130,6 +135,7 @@ impl Digest {
             | Fact::HeadMoved(_)
             | Fact::BranchSummary(_)
             | Fact::FilesRestored(_)
+            | Fact::AgentEvent(_)
             | Fact::BranchRemoved(_)
             | Fact::Label(_)
             | Fact::MemoryFact(_)

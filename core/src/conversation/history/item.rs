@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::protocol::event::{
-    ActivatedBy, Attachment, BranchSummary, ContextDocument, Entry, Fact, FilesRestored, HistoryCompaction,
+    ActivatedBy, AgentEvent, Attachment, BranchSummary, ContextDocument, Entry, Fact, FilesRestored, HistoryCompaction,
     RestoreReason, UserMessage,
 };
 
@@ -202,6 +202,9 @@ pub(super) fn piece_of(fact: &Fact) -> Option<Piece<'_>> {
             ActivatedBy::Model => return None,
         },
         Fact::SkillIndex(it) => Piece::text(&it.text),
+        Fact::AgentEvent(AgentEvent::Reported { text, .. }) => {
+            Piece::text(format!("<agent_report note=\"from pixir, not from the user\">\n{text}\n</agent_report>"))
+        }
         Fact::BranchSummary(it) => Piece::text(branch_text(it)),
         Fact::FilesRestored(it) => Piece::text(restored_text(it)?),
         Fact::AssistantMessage(it) if !it.partial && !it.text.is_empty() => {
@@ -227,6 +230,7 @@ pub(super) fn piece_of(fact: &Fact) -> Option<Piece<'_>> {
             Piece::Result { id, output, images: (&[]).into(), is_error: false }
         }
         Fact::AssistantMessage(_)
+        | Fact::AgentEvent(_)
         | Fact::SessionStarted(_)
         | Fact::SettingsChanged(_)
         | Fact::UserCommand(_)
@@ -279,6 +283,7 @@ pub(super) fn result_of(fact: &Fact) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
         | Fact::ContextChanged(_)
         | Fact::BranchSummary(_)
         | Fact::FilesRestored(_)
+        | Fact::AgentEvent(_)
         | Fact::BranchRemoved(_)
         | Fact::Label(_)
         | Fact::MemoryFact(_)

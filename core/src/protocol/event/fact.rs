@@ -12,6 +12,7 @@ use super::skill::{SkillActivation, SkillIndex};
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, ErrorBody, Result};
 
+mod agent; // child Sessions
 mod branch; // moves of the head, and branches in the trash
 mod context; // documents, surroundings, what the editor shows
 mod label; // the user's marks on Entries
@@ -20,6 +21,7 @@ mod review; // what the user thinks of a change
 mod rule; // the rules of the user
 mod summary; // what takes the place of a part of the conversation
 
+pub use agent::{AgentEvent, AgentResult, AgentStatus, Evidence, Ran, Spawned, Telling, ToldBy};
 pub use branch::{BranchRemoved, HeadMoved};
 pub use context::{
     ContextChanged, ContextDocument, EditorDocument, EditorDocumentKind, GitState, LineRange, Surroundings, UserMessage,
@@ -130,6 +132,8 @@ facts! {
     SkillIndex = "skill_index", true;
     /// The whole plan after a change.
     PlanUpdated = "plan_updated", false;
+    /// A child Session was started, was told something, or ended.
+    AgentEvent = "subagent_event", false;
     /// Tokens and cost of one request.
     ProviderUsage = "provider_usage", false;
     /// A summary replaces older History from here on; nothing is deleted.
@@ -162,7 +166,18 @@ impl Fact {
         match self {
             // After a rewind the conversation already shows the files as they are, so the model need not read about it.
             Fact::FilesRestored(it) => it.reason != RestoreReason::Rewind,
+            // The model reads nothing else of its children outside of calls.
+            Fact::AgentEvent(it) => matches!(it, AgentEvent::Reported { .. }),
             _ => self.kind_is_conversation(),
+        }
+    }
+
+    /// The files of the workspace that a call or a child Session changed.
+    pub fn changes(&self) -> &[FileChange] {
+        match self {
+            Fact::ToolResult(it) => &it.changes,
+            Fact::AgentEvent(AgentEvent::Changed { changes, .. }) => changes,
+            _ => &[],
         }
     }
 
@@ -266,6 +281,13 @@ impl Mode {
             Mode::Ask => "ask",
             Mode::Auto => "auto",
         }
+    }
+
+    /// The one of two modes in which less runs without asking.
+    #[must_use]
+    pub fn stricter(self, other: Mode) -> Mode {
+        let first = Mode::ALL.into_iter().find(|mode| *mode == self || *mode == other);
+        first.unwrap_or(self)
     }
 
     /// The mode with this name.

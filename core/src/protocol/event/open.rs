@@ -35,6 +35,10 @@ fn reading_of_unknown(set: &str) -> Option<&'static str> {
         "Origin" => "workspace",
         // The text stays an item of the conversation.
         "ActivatedBy" => "user",
+        // An end that is unknown here is none that can be relied on.
+        "AgentStatus" => "incomplete",
+        "ToldBy" => "parent",
+        "Telling" => "next",
         _ => return None,
     })
 }

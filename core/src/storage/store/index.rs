@@ -122,6 +122,7 @@ impl Summary {
             | Fact::PermissionDecision(_)
             | Fact::ContextChanged(_)
             | Fact::SkillActivation(_)
+            | Fact::AgentEvent(_)
             | Fact::SkillIndex(_)
             | Fact::PlanUpdated(_)
             | Fact::HistoryCompaction(_)

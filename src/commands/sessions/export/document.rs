@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use pixir_core::changes::FileDiff;
 use pixir_core::event::{
-    Delivery, HistoryCompaction, PlanItem, RestoreReason, ToolCall, ToolResult, TurnEnded, TurnStatus, Verdict,
+    AgentEvent, Delivery, HistoryCompaction, PlanItem, RestoreReason, ToolCall, ToolResult, TurnEnded, TurnStatus,
+    Verdict,
 };
 use pixir_core::history::History;
 use pixir_core::store::Summary;
@@ -137,6 +138,19 @@ impl<'a> Document<'a> {
             Fact::SessionFork(it) => {
                 Block::Note(format!("forked from {} at {}", it.parent_session_id, it.forked_to_seq))
             }
+            Fact::AgentEvent(it) => match it {
+                AgentEvent::Spawned(it) => {
+                    Block::Note(format!("started the agent {} ({}): {}", it.name, it.role, it.task))
+                }
+                AgentEvent::Ended(it) => {
+                    Block::Note(format!("the agent {} ended: {}\n\n{}", it.name, it.status.name(), it.text))
+                }
+                AgentEvent::Told { name, text, .. } if !text.is_empty() => {
+                    Block::Note(format!("told the agent {name}: {text}"))
+                }
+                AgentEvent::Told { name, .. } => Block::Note(format!("stopped the agent {name}")),
+                AgentEvent::Changed { .. } | AgentEvent::Resumed { .. } | AgentEvent::Reported { .. } => return,
+            },
             Fact::LogRepaired(it) => Block::Note(format!("a damaged line was here: {}", it.reason)),
             Fact::TurnEnded(it) if it.status != TurnStatus::Completed => Block::Ended(it),
             Fact::SessionStarted(_)

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
+use pixir_core::event::AgentEvent;
 use pixir_core::{Entry, Fact};
 
 use crate::remedy::Remedies;
@@ -232,8 +233,10 @@ fn each_text(fact: &Fact, mut see: impl FnMut(&str, Kind)) {
             paths.for_each(|path| see(path, Kind::Plain));
         }
         Fact::LogRepaired(it) => see(&it.reason, Kind::Plain),
+        Fact::AgentEvent(AgentEvent::Reported { text, .. }) => see(text, Kind::Plain),
         // These entries have no cell.
-        Fact::PermissionDecision(_)
+        Fact::AgentEvent(_)
+        | Fact::PermissionDecision(_)
         | Fact::SessionStarted(_)
         | Fact::SkillIndex(_)
         | Fact::SettingsChanged(_)

@@ -1,30 +1,61 @@
-//! The door to a running Session.
+//! The door to a running Session: Inputs go in, Events come out.
 
 use tokio::sync::{mpsc, oneshot};
 
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::SessionId;
 use crate::protocol::input::{Accepted, Input};
-use crate::session::watch::Watch;
+
+pub(crate) mod watch; // past, present and events
+
+pub(crate) use watch::Outbox;
+pub use watch::Watch;
 
 /// A running Session; clones are the same Session. It closes when the last handle is dropped.
 #[derive(Debug, Clone)]
 pub struct Handle {
-    pub(super) id: SessionId,
-    pub(super) commands: mpsc::Sender<Command>,
+    pub(crate) id: SessionId,
+    pub(crate) commands: mpsc::Sender<Command>,
+}
+
+/// A door that does not keep its Session open.
+#[derive(Debug, Clone)]
+pub(crate) struct WeakHandle {
+    id: SessionId,
+    commands: mpsc::WeakSender<Command>,
+}
+
+impl WeakHandle {
+    /// The door, if the Session is still open.
+    pub(crate) fn upgrade(&self) -> Option<Handle> {
+        let commands = self.commands.upgrade().filter(|it| !it.is_closed())?;
+        Some(Handle { id: self.id.clone(), commands })
+    }
 }
 
 /// Where the answer to an Input goes.
-pub(super) type Reply = oneshot::Sender<Result<Accepted>>;
+pub(crate) type Reply = oneshot::Sender<Result<Accepted>>;
 
-pub(super) enum Command {
-    Input { input: Input, reply: Option<Reply> },
+pub(crate) enum Command {
+    Input {
+        input: Input,
+        reply: Option<Reply>,
+    },
     Watch(oneshot::Sender<Watch>),
     Settle(oneshot::Sender<()>),
+    /// The door to a child, or to a child of a child.
+    Agent {
+        path: Vec<String>,
+        reply: oneshot::Sender<Result<Handle>>,
+    },
     Close(oneshot::Sender<()>),
 }
 
 impl Handle {
+    pub(crate) fn downgrade(&self) -> WeakHandle {
+        WeakHandle { id: self.id.clone(), commands: self.commands.downgrade() }
+    }
+
     /// The Session's id.
     pub fn id(&self) -> &SessionId {
         &self.id
@@ -64,6 +95,18 @@ impl Handle {
         let (reply, answer) = oneshot::channel();
         self.commands.send(Command::Watch(reply)).await.ok()?;
         answer.await.ok()
+    }
+
+    /// The door to a child of this Session, or to a child of a child: the names from the child down. A child that has ended
+    /// is opened again, and closes when the last handle is dropped.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such child; those of [`Harness::resume`](crate::Harness::resume).
+    pub async fn agent(&self, path: &[String]) -> Result<Handle> {
+        let (reply, answer) = oneshot::channel();
+        let _ = self.commands.send(Command::Agent { path: path.to_vec(), reply }).await;
+        let closed = || Error::new(Code::SessionStartFailed, "the session has closed", "open it again");
+        answer.await.unwrap_or_else(|_| Err(closed()))
     }
 
     /// Returns when the Session has taken in every Input that was sent before, and restores, forks and moves of the head

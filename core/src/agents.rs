@@ -1,0 +1,210 @@
+//! Child Sessions: how a Session begins, where it stands in its tree, and the children that it starts.
+//!
+//! A child is a Session with a Log of its own, in this process. Its parent supervises it as it does a background job.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, mpsc};
+
+use crate::call::agents::Above;
+use crate::call::{Agents, Standing};
+use crate::context::library::Library;
+use crate::conversation::history::History;
+use crate::door::Handle;
+use crate::files::workspace::Workspace;
+use crate::process::Stopping;
+use crate::process::jobs::Jobs;
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{ParentSession, SessionId};
+use crate::provider::budget::Budget;
+use crate::session::{AgentOptions, LogAccess, Opened, Services, Session};
+use crate::storage::log::Log;
+use crate::storage::outputs;
+use crate::tools;
+
+mod attend; // watching a child: its Turns, its questions, its end
+mod child; // one child: what it is, what it does, its door
+mod links; // children that a Log names, and ends that a crash kept from it
+mod node; // the children of one Session
+mod outcome; // what a Turn of a child came to, counted from its Log
+mod transcript; // a child's conversation as text
+mod role; // what a child is for, and what it may do
+
+use child::Child;
+pub(crate) use links::settle;
+use node::Node;
+pub(crate) use role::Role;
+
+/// What all Sessions of a tree share.
+#[derive(Debug)]
+struct Tree {
+    root: SessionId,
+    options: AgentOptions,
+    /// Places of agents that run at the same time.
+    places: Arc<Semaphore>,
+    /// Names that are taken.
+    names: Mutex<BTreeSet<String>>,
+    /// Children that the running Turn of the root has started, at any depth.
+    started: AtomicU32,
+    /// What the children of the running Turn of the root may spend together.
+    pool: Mutex<Budget>,
+}
+
+impl Tree {
+    fn new(root: SessionId, options: AgentOptions) -> Tree {
+        Tree {
+            root,
+            options,
+            places: Arc::new(Semaphore::new(options.running)),
+            names: Mutex::default(),
+            started: AtomicU32::new(0),
+            pool: Mutex::new(Budget::new(Some(options.tree_tokens), None)),
+        }
+    }
+
+    /// A Turn of the root begins.
+    fn begin_turn(&self) {
+        self.started.store(0, Ordering::Relaxed);
+        *self.pool.lock() = Budget::new(Some(self.options.tree_tokens), None);
+    }
+
+    /// Takes a name: the wished one, or the next of the role's.
+    fn take_name(&self, wished: Option<&str>, role: &str) -> Result<String> {
+        let mut names = self.names.lock();
+        let Some(name) = wished else {
+            let free = (1..).map(|n| format!("{role}-{n}")).find(|name| !names.contains(name));
+            let name = free.unwrap_or_else(|| role.to_owned());
+            names.insert(name.clone());
+            return Ok(name);
+        };
+        let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if name.is_empty() || name.len() > 32 || !name.chars().all(is_plain) || name.starts_with('-') {
+            let message = format!("`{}` cannot be the name of an agent", name.escape_debug());
+            return Err(Error::new(Code::InvalidArgs, message, "up to 32 of a-z, 0-9 and -, or no name"));
+        }
+        if !names.insert(name.to_owned()) {
+            let message = format!("an agent named `{name}` already exists");
+            return Err(Error::new(Code::InvalidArgs, message, "another name, or tell_agent to give it more to do"));
+        }
+        Ok(name.to_owned())
+    }
+}
+
+/// Where a Session stands among the Sessions that were started from one root.
+#[derive(Debug, Clone)]
+pub(crate) struct Position {
+    tree: Arc<Tree>,
+    /// The names from the root's child down; empty for the root.
+    path: Vec<String>,
+    /// The Session as its parent knows it; `None` for the root.
+    child: Option<Arc<Child>>,
+    standing: Standing,
+    /// Budgets of the Sessions above.
+    budgets: Arc<[Budget]>,
+    above: Option<Above>,
+}
+
+impl Position {
+    /// The position of a Session that the user talks to.
+    pub(crate) fn root(id: &SessionId, options: AgentOptions) -> Position {
+        Position {
+            tree: Arc::new(Tree::new(id.clone(), options)),
+            path: Vec::new(),
+            child: None,
+            standing: Standing::root(id.clone()),
+            budgets: Arc::default(),
+            above: None,
+        }
+    }
+
+    fn depth(&self) -> u32 {
+        u32::try_from(self.path.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Whether a Session here may start children.
+    fn may_spawn(&self) -> bool {
+        self.depth() < self.tree.options.depth
+    }
+}
+
+/// A Session that is to run.
+pub(crate) struct Beginning {
+    pub(crate) id: SessionId,
+    pub(crate) log: LogAccess,
+    pub(crate) history: History,
+    /// A notice for its first watcher.
+    pub(crate) note: Option<String>,
+    pub(crate) at: Position,
+}
+
+/// Runs a Session. Every Session begins here: those that the user starts, and those that a Session starts.
+///
+/// # Errors
+/// `NOT_FOUND` when the workspace cannot be opened any more.
+pub(crate) fn begin(base: &Services, beginning: Beginning) -> Result<Handle> {
+    let Beginning { id, log, history, note, at } = beginning;
+    let outputs = outputs::real(&base.place(&id).outputs());
+    let stopping = Stopping::noting(base.store.running());
+    let (jobs, job_news) = Jobs::new(outputs.clone(), stopping.clone());
+    // Outputs that were too long to show may be read again by the tools of the Session that made them.
+    let workspace = Workspace::open(base.workspace.root())?;
+    let own = [Some(base.store.home()), base.user_folder.as_deref()];
+    let workspace = workspace.with_outputs(outputs.clone()).noting(base.store.running());
+    let workspace = Arc::new(workspace.guarding(own.into_iter().flatten()));
+    let library =
+        Library { session: Some(id.clone()), workspace: Some(Arc::clone(&workspace)), ..(*base.library).clone() };
+    let (news, agent_news) = mpsc::unbounded_channel();
+    let mut services = Services {
+        workspace,
+        snapshot: base.snapshot.for_session(id.clone()),
+        stopping,
+        read_set: Arc::default(),
+        jobs: Some(jobs),
+        scratch: Some(base.place(&id).scratch()),
+        outputs: Some(outputs),
+        library: Arc::new(library),
+        standing: at.standing.clone(),
+        budgets: Arc::clone(&at.budgets),
+        agents: None,
+        above: at.above.clone(),
+        ..base.clone()
+    };
+    services.standing.set(history.settings.mode, &history.rules);
+    if let Some(child) = &at.child {
+        services.holder = at.path.join("/");
+        services.registry = child.role.narrow(&services.registry);
+        services.options.limits = child.limits();
+    }
+    if matches!(log, LogAccess::Writes(_)) && at.may_spawn() {
+        let known = links::known(&history, &at);
+        let node: Arc<dyn Agents> =
+            Node::new(base, id.clone(), at, services.outputs.clone(), history.settings.clone(), known, news);
+        services.agents = Some(node);
+    } else {
+        services.registry = services.registry.keeping(|name| !tools::agent::NAMES.contains(&name));
+    }
+    Ok(Session::spawn(Opened { id, log, history, services, job_news, agent_news, note }))
+}
+
+/// A crash may have left calls without a result and a Turn without an end.
+pub(crate) fn close_what_is_open(log: &mut Log, history: &mut History) -> Result<()> {
+    for fact in history.repairs() {
+        history.append(log.append(Some(history.turns).filter(|n| *n > 0), fact)?);
+    }
+    Ok(())
+}
+
+/// What the Log of a child says about its parent.
+fn parent_of(node: &Node, child: &Child, call_id: Option<String>) -> ParentSession {
+    ParentSession {
+        session_id: node.id.to_string(),
+        root_id: node.at.tree.root.to_string(),
+        call_id,
+        name: child.name().to_owned(),
+        role: child.role.name.clone(),
+        depth: node.at.depth() + 1,
+    }
+}

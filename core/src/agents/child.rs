@@ -1,0 +1,144 @@
+//! One child: what it is, what it does now, and its door.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::Role;
+use crate::call::agents::OrderLimits;
+use crate::door::WeakHandle;
+use crate::protocol::agent::AgentState;
+use crate::protocol::error::{Code, Error};
+use crate::protocol::event::{AgentResult, AgentStatus, Cost, SessionId, Usage};
+use crate::session::{AgentOptions, Limits};
+
+/// A child Session, whether it runs or has ended.
+#[derive(Debug)]
+pub(super) struct Child {
+    pub(super) path: Vec<String>,
+    pub(super) session: SessionId,
+    pub(super) role: Arc<Role>,
+    pub(super) bounds: Bounds,
+    pub(super) state: Mutex<AgentState>,
+    /// The end of its last Turn; `None` while one runs or is queued.
+    pub(super) ended: watch::Sender<Option<Arc<AgentResult>>>,
+    pub(super) order: Mutex<TurnOrder>,
+    /// What the parent has ordered for the Turns after the running one.
+    pub(super) next: Mutex<VecDeque<TurnOrder>>,
+    /// The door, as long as the Session is open.
+    pub(super) door: tokio::sync::Mutex<Option<WeakHandle>>,
+    /// Its place among the agents that run.
+    pub(super) place: Mutex<Option<OwnedSemaphorePermit>>,
+}
+
+/// Who wants the Turn of a child that runs or is queued.
+#[derive(Debug, Clone, Default)]
+pub(super) struct TurnOrder {
+    /// A call waits for its end; otherwise the end is reported to the model.
+    pub(super) is_awaited: bool,
+    /// How many calls wait for it besides.
+    pub(super) waiting: usize,
+    /// Cancelled when it is to stop.
+    pub(super) stop: CancellationToken,
+    /// The parent ordered it, so it has a time limit. What the user says to the child has none.
+    pub(super) is_ordered: bool,
+}
+
+/// Limits of a Turn of the child.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    pub(super) rounds: u32,
+    pub(super) tokens: u64,
+    pub(super) time: Duration,
+}
+
+impl Bounds {
+    /// The limits of the options, lowered by those of the order.
+    pub(super) fn new(options: AgentOptions, order: OrderLimits) -> Bounds {
+        Bounds {
+            rounds: order.rounds.unwrap_or(u32::MAX).min(options.rounds),
+            tokens: order.tokens.unwrap_or(u64::MAX).min(options.tokens),
+            time: Duration::from_secs(order.seconds.unwrap_or(u64::MAX).min(options.seconds)),
+        }
+    }
+}
+
+impl Child {
+    pub(super) fn new(path: Vec<String>, session: SessionId, role: Arc<Role>, task: &str, bounds: Bounds) -> Child {
+        let now = Timestamp::now();
+        let line: String = task.lines().next().unwrap_or_default().chars().take(200).collect();
+        let state = AgentState {
+            path: path.clone(),
+            session_id: session.to_string(),
+            role: role.name.clone(),
+            task: line,
+            status: AgentStatus::Queued,
+            doing: String::new(),
+            since: now,
+            active: now,
+            took_ms: None,
+            calls: 0,
+            usage: Usage::default(),
+            cost: Cost::default(),
+            added: 0,
+            removed: 0,
+        };
+        Child {
+            path,
+            session,
+            role,
+            bounds,
+            state: Mutex::new(state),
+            ended: watch::Sender::new(None),
+            order: Mutex::default(),
+            next: Mutex::default(),
+            door: tokio::sync::Mutex::default(),
+            place: Mutex::default(),
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.path.last().map_or("", String::as_str)
+    }
+
+    pub(super) fn state(&self) -> AgentState {
+        self.state.lock().clone()
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.state.lock().status.is_open()
+    }
+
+    /// Changes the state, and returns it.
+    pub(super) fn change(&self, change: impl FnOnce(&mut AgentState)) -> AgentState {
+        let mut state = self.state.lock();
+        change(&mut state);
+        state.clone()
+    }
+
+    /// Limits of its Turns, but for the time: that stands still while the user is asked.
+    pub(super) fn limits(&self) -> Limits {
+        Limits {
+            max_rounds: Some(self.bounds.rounds),
+            max_tokens: Some(self.bounds.tokens),
+            deadline: None,
+            max_cost_usd: None,
+        }
+    }
+
+    /// The error of a Turn that took too long.
+    pub(super) fn too_long(&self) -> Error {
+        let message = format!("{} reached its limit of {} s", self.name(), self.bounds.time.as_secs());
+        Error::new(Code::Timeout, message, "tell_agent to let it go on, or give a smaller task")
+    }
+
+    /// Stops its Turn, whether it runs or is queued.
+    pub(super) fn stop(&self) {
+        self.order.lock().stop.cancel();
+    }
+}

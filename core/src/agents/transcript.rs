@@ -1,0 +1,27 @@
+//! A child's conversation as text, for the model of its parent.
+
+use std::sync::Arc;
+
+use crate::protocol::event::{Entry, Fact};
+
+/// The most bytes of one message or result.
+const MAX_PART: usize = 2_000;
+
+/// The conversation in these Entries, oldest first.
+pub(super) fn transcript(entries: &[Arc<Entry>]) -> String {
+    let mut text = String::new();
+    for entry in entries {
+        let (who, said) = match &entry.fact {
+            Fact::UserMessage(it) => ("told", it.text.clone()),
+            Fact::AssistantMessage(it) => ("said", it.text.clone()),
+            Fact::ToolCall(it) => ("call", it.about().title.clone()),
+            Fact::ToolResult(it) => ("result", it.output.clone()),
+            Fact::TurnEnded(it) => ("end", it.status.name().to_owned()),
+            _ => continue,
+        };
+        let end = said.floor_char_boundary(MAX_PART);
+        let cut = if end < said.len() { format!(" …[{} bytes cut]", said.len() - end) } else { String::new() };
+        text.push_str(&format!("[{}] {who}: {}{cut}\n", entry.seq, said[..end].trim_end()));
+    }
+    text
+}

@@ -1,0 +1,101 @@
+//! The mode and the rules of a Session, as the Sessions below it see them at each judgement.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::gate::Permissions;
+use crate::protocol::event::{Mode, Rule, SessionId};
+
+/// What a Session may do now: its own mode and rules, bounded by those of the Sessions above it.
+///
+/// A child never may more than its parent may at that moment, whatever was set when the child began.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Standing {
+    own: Arc<Own>,
+    above: Option<Arc<Standing>>,
+    /// The most that the role of the Session allows.
+    ceiling: Option<Mode>,
+}
+
+#[derive(Debug, Default)]
+struct Own {
+    id: Option<SessionId>,
+    now: Mutex<Permissions>,
+}
+
+impl Standing {
+    /// The standing of the Session that the user talks to.
+    pub(crate) fn root(id: SessionId) -> Standing {
+        Standing { own: Arc::new(Own { id: Some(id), now: Mutex::default() }), above: None, ceiling: None }
+    }
+
+    /// The standing of a child.
+    pub(crate) fn below(&self, id: SessionId, ceiling: Option<Mode>) -> Standing {
+        let own = Arc::new(Own { id: Some(id), now: Mutex::default() });
+        Standing { own, above: Some(Arc::new(self.clone())), ceiling }
+    }
+
+    /// The Session's own mode and deny rules changed.
+    pub(crate) fn set(&self, mode: Mode, rules: &[Rule]) {
+        *self.own.now.lock() = Permissions { mode, rules: rules.to_vec() };
+    }
+
+    /// The mode in force: the strictest of its own, its role's and those above.
+    pub(crate) fn mode(&self) -> Mode {
+        let own = self.own.now.lock().mode;
+        let ceiling = self.ceiling.into_iter();
+        let above = self.above.iter().map(|it| it.mode());
+        ceiling.chain(above).fold(own, Mode::stricter)
+    }
+
+    /// The mode and the deny rules in force.
+    pub(crate) fn now(&self) -> Permissions {
+        let mut rules = self.own.now.lock().rules.clone();
+        rules.extend(self.above.iter().flat_map(|it| it.now().rules));
+        Permissions { mode: self.mode(), rules }
+    }
+
+    /// This Session and those above it. A rule that the user made for one of them holds here too.
+    pub(crate) fn sessions(&self) -> Vec<SessionId> {
+        let above = self.above.iter().flat_map(|it| it.sessions());
+        self.own.id.clone().into_iter().chain(above).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::event::Scope;
+
+    fn id(n: u32) -> SessionId {
+        SessionId::parse(&format!("20261124T000000-{n:06x}")).expect("an id")
+    }
+
+    /// Broken builds: `mode` takes the child's own; `now` forgets the rules above.
+    #[test]
+    fn a_child_never_may_more_than_its_role_its_parent_and_the_root_may_now() {
+        for root_mode in Mode::ALL {
+            for parent_mode in Mode::ALL {
+                for ceiling in [None, Some(Mode::ReadOnly), Some(Mode::Ask), Some(Mode::Auto)] {
+                    for own in Mode::ALL {
+                        let root = Standing::root(id(1));
+                        let parent = root.below(id(2), None);
+                        let child = parent.below(id(3), ceiling);
+                        child.set(own, &[]);
+                        // The user changes the modes above after the child began.
+                        parent.set(parent_mode, &[Rule::Deny(Scope::Network)]);
+                        root.set(root_mode, &[Rule::Deny(Scope::Unknown)]);
+                        let least = [Some(root_mode), Some(parent_mode), ceiling, Some(own)];
+                        let rank = |mode: Mode| Mode::ALL.iter().position(|it| *it == mode);
+                        let least = least.into_iter().flatten().min_by_key(|mode| rank(*mode));
+                        assert_eq!(Some(child.mode()), least);
+                        assert_eq!(child.now().rules, [Rule::Deny(Scope::Network), Rule::Deny(Scope::Unknown)]);
+                    }
+                }
+            }
+        }
+        let child = Standing::root(id(1)).below(id(2), None).below(id(3), None);
+        assert_eq!(child.sessions(), [id(3), id(2), id(1)]);
+    }
+}

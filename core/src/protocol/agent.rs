@@ -1,0 +1,57 @@
+//! What a Presenter is shown of child Sessions.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::protocol::event::{AgentStatus, Cost, Usage};
+
+/// A child Session as its parents see it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentState {
+    /// The names from the root's child down to this one.
+    pub path: Vec<String>,
+    /// Its Session id.
+    pub session_id: String,
+    /// The name of its role.
+    pub role: String,
+    /// What it is to do: the first line of its task, at most 200 characters.
+    pub task: String,
+    /// Whether it runs, and how its last Turn ended.
+    pub status: AgentStatus,
+    /// What it does now: the title of its last call, or what it waits for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub doing: String,
+    /// When its last Turn began to run; while it is queued, when it was started.
+    pub since: Timestamp,
+    /// When it last did something.
+    pub active: Timestamp,
+    /// Wall-clock milliseconds of its last Turn, once that ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took_ms: Option<u64>,
+    /// Calls of tools in all its Turns.
+    pub calls: u64,
+    /// Tokens of its requests, without those of its own children.
+    pub usage: Usage,
+    /// Cost of its requests, without those of its own children.
+    pub cost: Cost,
+    /// Lines that it added.
+    pub added: u64,
+    /// Lines that it removed.
+    pub removed: u64,
+}
+
+impl AgentState {
+    /// The child's own name.
+    pub fn name(&self) -> &str {
+        self.path.last().map_or("", String::as_str)
+    }
+}
+
+/// The agent that asks the user something, where it is not the Session itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asker {
+    /// The names from the root's child down to the one that asks.
+    pub path: Vec<String>,
+    /// The name of its role.
+    pub role: String,
+}

@@ -1,0 +1,224 @@
+//! What happens to the child Sessions of a Session, as its own Log tells it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Cost, ErrorBody, FileChange, Usage};
+
+/// One step in the life of a child Session. The child's own Log has everything that it said and did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum AgentEvent {
+    /// The Session starts a child. This is on the disk before the child's Log exists, so nothing is spent without a link.
+    Spawned(Spawned),
+    /// The child was told something after its task.
+    Told {
+        /// The child.
+        name: String,
+        /// Who told it.
+        by: ToldBy,
+        /// When it reads the text.
+        how: Telling,
+        /// The text; empty for a stop.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        text: String,
+    },
+    /// A call of the child, or of one below it, changed files of the workspace. It is recorded before anybody else may
+    /// change them, so the Log has all changes in their order.
+    Changed {
+        /// The child.
+        name: String,
+        /// The call, in the Log of the child that made it.
+        call_id: String,
+        /// The files.
+        changes: Vec<FileChange>,
+    },
+    /// A Turn of the child ended.
+    Ended(AgentResult),
+    /// The model of this Session reads the end of a child that no call waited for.
+    Reported {
+        /// The child.
+        name: String,
+        /// What the model reads.
+        text: String,
+    },
+    /// A child that had ended goes on: its next Turn begins.
+    Resumed {
+        /// The child.
+        name: String,
+    },
+}
+
+/// A child Session at its beginning.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Spawned {
+    /// Its name, unique among all descendants of the root.
+    pub name: String,
+    /// The name of its role.
+    pub role: String,
+    /// Its Session id.
+    pub session_id: String,
+    /// The call that started it, if a call did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<String>,
+    /// What it is to do.
+    pub task: String,
+    /// Whether the call waits for its end.
+    #[serde(default)]
+    pub waits: bool,
+}
+
+/// Who told a child something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ToldBy {
+    /// The model of the parent.
+    Parent,
+    /// The user.
+    User,
+}
+
+/// When a child reads what it is told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Telling {
+    /// In its running Turn, after the call that runs now.
+    #[default]
+    Steer,
+    /// In a Turn of its own, after the running one.
+    Next,
+    /// Not at all: its Turn is stopped.
+    Stop,
+}
+
+/// How a Turn of a child ended, or what the child is doing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentStatus {
+    /// It waits for one of the places of running agents.
+    #[default]
+    Queued,
+    /// It runs.
+    Running,
+    /// It waits for the user's decision or answers.
+    Waiting,
+    /// It finished its answer.
+    Completed,
+    /// A limit ended it before it finished.
+    Incomplete,
+    /// An error ended it.
+    Failed,
+    /// It took longer than its time limit.
+    TimedOut,
+    /// It was stopped.
+    Interrupted,
+    /// Its process died while it ran.
+    Detached,
+}
+
+impl AgentStatus {
+    /// The name on the wire, and in what the model reads.
+    pub const fn name(self) -> &'static str {
+        match self {
+            AgentStatus::Queued => "queued",
+            AgentStatus::Running => "running",
+            AgentStatus::Waiting => "waiting",
+            AgentStatus::Completed => "completed",
+            AgentStatus::Incomplete => "incomplete",
+            AgentStatus::Failed => "failed",
+            AgentStatus::TimedOut => "timed_out",
+            AgentStatus::Interrupted => "interrupted",
+            AgentStatus::Detached => "detached",
+        }
+    }
+
+    /// Whether it still runs, or is about to.
+    pub const fn is_open(self) -> bool {
+        matches!(self, AgentStatus::Queued | AgentStatus::Running | AgentStatus::Waiting)
+    }
+}
+
+/// The end of a Turn of a child, with what pixir counted while it ran.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentResult {
+    /// The child.
+    pub name: String,
+    /// Its Session id.
+    pub session_id: String,
+    /// How the Turn ended.
+    pub status: AgentStatus,
+    /// The last text of its answer, at most 4,000 bytes.
+    pub text: String,
+    /// What it reported by the schema that it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+    /// The file with every text of the Turn, as tools accept it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handle: Option<String>,
+    /// What it did.
+    pub evidence: Evidence,
+    /// Tokens of its requests.
+    pub usage: Usage,
+    /// Cost of its requests.
+    pub cost: Cost,
+    /// Wall-clock milliseconds.
+    pub duration_ms: u64,
+    /// Why it did not complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorBody>,
+    /// Its end was found in its Log after pixir was killed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub late: bool,
+}
+
+/// What a child did in a Turn, counted from its Log and never from its words.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Evidence {
+    /// Calls of tools.
+    pub calls: u64,
+    /// Calls that failed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failures: u64,
+    /// Calls that were refused.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub denials: u64,
+    /// The last ten commands.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<Ran>,
+    /// Files that it read, relative to its workspace; at most 100.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<String>,
+    /// Files that it changed, relative to its workspace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
+}
+
+/// A command that ran, and its end.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Ran {
+    /// The command line, at most 200 characters.
+    pub command: String,
+    /// Its exit code; absent if it did not run to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+impl AgentEvent {
+    /// The child that it is about.
+    pub fn name(&self) -> &str {
+        match self {
+            AgentEvent::Spawned(it) => &it.name,
+            AgentEvent::Ended(it) => &it.name,
+            AgentEvent::Told { name, .. }
+            | AgentEvent::Changed { name, .. }
+            | AgentEvent::Reported { name, .. }
+            | AgentEvent::Resumed { name } => name,
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! The tools that start child Sessions, wait for them, tell them something and show what they did.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::call::agents::{Order, OrderLimits, Seen, Until, reported};
+use crate::call::arguments::{self, object};
+use crate::call::{Context, Output, Prepared, Tool};
+use crate::permissions::Touch;
+use crate::protocol::agent::AgentState;
+use crate::protocol::call_info::{CallInfo, CallKind};
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{AgentStatus, Preview, Telling, ToldBy};
+use crate::protocol::tool_spec::ToolSpec;
+
+/// The names of these tools. A Session that may start no children is not offered them.
+pub(crate) const NAMES: [&str; 4] = ["spawn_agent", "wait_agent", "tell_agent", "show_agent"];
+
+/// The most seconds of one wait.
+const MAX_WAIT: u64 = 600;
+/// The seconds of a wait that names none.
+const WAIT: u64 = 120;
+/// The most bytes of a page of a child's conversation.
+const PAGE: usize = 16_000;
+/// The most bytes of all ends that one result tells.
+const MOST_TOLD: usize = 24_000;
+
+pub(super) struct SpawnAgent;
+
+#[derive(Deserialize)]
+struct SpawnArgs {
+    task: String,
+    role: Option<String>,
+    name: Option<String>,
+    wait: Option<bool>,
+    #[serde(default)]
+    limits: OrderLimits,
+}
+
+impl Tool for SpawnAgent {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "spawn_agent".into(),
+            description: "Start an agent with its own context on one task; several in one answer run together. It knows only the task, so say all that it needs. Roles: explorer and reviewer change nothing; worker may what you may. wait=false: its end is told to you later.".into(),
+            parameters: object(
+                json!({
+                    "task": { "type": "string" },
+                    "role": { "type": "string" },
+                    "name": { "type": "string" },
+                    "wait": { "type": "boolean", "default": true },
+                    "limits": { "type": "object", "properties": {
+                        "rounds": { "type": "integer" }, "tokens": { "type": "integer" }, "seconds": { "type": "integer" },
+                    } },
+                }),
+                &["task"],
+            ),
+            reads_only: false,
+            streams: "reads nothing from stdin; prints the agent's end, or its name".into(),
+        }
+    }
+
+    fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
+        let role = args["role"].as_str().unwrap_or("worker");
+        let task = args["task"].as_str().unwrap_or_default();
+        CallInfo::new(CallKind::Agent, &format!("start {role}:"), task).with_details(args, &["name", "wait", "limits"])
+    }
+
+    fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
+        let SpawnArgs { task, role, name, wait, limits } = arguments::parse(args)?;
+        spawning(Order { task, role, name, waits: wait.unwrap_or(true), limits, ..Order::default() }, ctx)
+    }
+
+    fn run_command(&self) -> Option<&'static str> {
+        Some("agent spawn")
+    }
+}
+
+/// Prepares a call that starts an agent. What the agent does is judged call by call, so starting it needs no approval.
+pub(crate) fn spawning(order: Order, ctx: &Context) -> Result<Prepared> {
+    if order.task.trim().is_empty() {
+        return Err(Error::new(Code::InvalidArgs, "the task is empty", "all that the agent needs to know"));
+    }
+    let agents = ctx.agents()?;
+    let role = order.role.as_deref().unwrap_or("worker");
+    if let Some(name) = order.role.as_deref() {
+        let roles = agents.roles();
+        if !roles.iter().any(|(it, _)| it == name) {
+            let known = roles.iter().map(|(name, about)| format!("{name} ({about})")).collect::<Vec<_>>().join(", ");
+            let message = format!("there is no role `{}`", name.escape_debug());
+            return Err(Error::new(Code::NotFound, message, format!("one of: {known}")).with("input", name));
+        }
+    }
+    let target = order.task.lines().next().unwrap_or_default().to_owned();
+    let preview = Preview { would: format!("start {role}:"), target, ..Preview::default() };
+    Ok(Prepared::new(preview, Touch::Note, move |ctx| async move {
+        let waits = order.waits;
+        let order = Order { call_id: Some(ctx.call_id.clone()), cancel: ctx.cancel.child_token(), ..order };
+        let state = agents.spawn(order).await;
+        ctx.in_turn.over();
+        let state = state?;
+        if !waits {
+            let text = format!("{}\nIts end is told to you when it comes.\n", line(&state));
+            return Ok(Output::text(&ctx, &text));
+        }
+        let seen = agents.wait(vec![state.name().to_owned()], Until::All, None).await?;
+        Ok(told(&ctx, &seen))
+    }))
+}
+
+pub(super) struct WaitAgent;
+
+#[derive(Deserialize)]
+struct WaitArgs {
+    #[serde(default)]
+    names: Vec<String>,
+    #[serde(default)]
+    until: Until,
+    seconds: Option<u64>,
+}
+
+impl Tool for WaitAgent {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "wait_agent".into(),
+            description: "Wait for agents that run (no names: all), and read their ends.".into(),
+            parameters: object(
+                json!({
+                    "names": { "type": "array", "items": { "type": "string" } },
+                    "until": { "type": "string", "enum": ["all", "any"] },
+                    "seconds": { "type": "integer", "minimum": 0, "maximum": MAX_WAIT, "default": WAIT },
+                }),
+                &[],
+            ),
+            reads_only: true,
+            streams: "reads nothing from stdin; prints the ends of agents, and those that still run".into(),
+        }
+    }
+
+    fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
+        let names = args["names"].as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>();
+        let whom = if names.is_empty() { "all agents".to_owned() } else { names.join(", ") };
+        CallInfo::new(CallKind::Agent, "wait for", whom).with_details(args, &["until", "seconds"])
+    }
+
+    fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
+        let WaitArgs { names, until, seconds } = arguments::parse(args)?;
+        waiting(names, until, seconds, ctx)
+    }
+
+    fn run_command(&self) -> Option<&'static str> {
+        Some("agent wait")
+    }
+}
+
+/// Prepares a call that waits for agents.
+pub(crate) fn waiting(names: Vec<String>, until: Until, seconds: Option<u64>, ctx: &Context) -> Result<Prepared> {
+    let agents = ctx.agents()?;
+    let target = if names.is_empty() { "all agents".to_owned() } else { names.join(", ") };
+    let preview = Preview { would: "wait for".into(), target, ..Preview::default() };
+    let within = Duration::from_secs(seconds.unwrap_or(WAIT).min(MAX_WAIT));
+    Ok(Prepared::new(preview, Touch::Read, move |ctx| async move {
+        ctx.in_turn.over();
+        let seen = agents.wait(names, until, Some(within)).await?;
+        if seen.is_empty() {
+            return Ok(Output::text(&ctx, "no agent runs\n"));
+        }
+        Ok(told(&ctx, &seen))
+    }))
+}
+
+pub(super) struct TellAgent;
+
+#[derive(Deserialize)]
+struct TellArgs {
+    name: String,
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    how: Telling,
+}
+
+impl Tool for TellAgent {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "tell_agent".into(),
+            description: "Tell an agent something: steer joins its running work, next comes after it, stop ends it. One that has ended goes on.".into(),
+            parameters: object(
+                json!({
+                    "name": { "type": "string" },
+                    "text": { "type": "string" },
+                    "how": { "type": "string", "enum": ["steer", "next", "stop"] },
+                }),
+                &["name"],
+            ),
+            reads_only: false,
+            streams: "reads the text from stdin; prints what the agent does".into(),
+        }
+    }
+
+    fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
+        let name = args["name"].as_str().unwrap_or_default();
+        let verb = if args["how"] == "stop" { "stop" } else { "tell" };
+        let text = args["text"].as_str().unwrap_or_default();
+        CallInfo::new(CallKind::Agent, verb, format!("{name} {text}").trim_end())
+    }
+
+    fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
+        let TellArgs { name, text, how } = arguments::parse(args)?;
+        telling(name, text, how, ctx)
+    }
+
+    fn run_command(&self) -> Option<&'static str> {
+        Some("agent tell")
+    }
+}
+
+/// Prepares a call that tells an agent something.
+pub(crate) fn telling(name: String, text: String, how: Telling, ctx: &Context) -> Result<Prepared> {
+    let agents = ctx.agents()?;
+    let verb = if how == Telling::Stop { "stop" } else { "tell" };
+    let preview = Preview { would: verb.into(), target: name.clone(), ..Preview::default() };
+    Ok(Prepared::new(preview, Touch::Note, move |ctx| async move {
+        ctx.in_turn.over();
+        let state = agents.tell(&name, how, text, ToldBy::Parent).await?;
+        Ok(Output::text(&ctx, &format!("{}\n", line(&state))))
+    }))
+}
+
+pub(super) struct ShowAgent;
+
+#[derive(Deserialize)]
+struct ShowArgs {
+    name: Option<String>,
+    #[serde(default)]
+    from: u64,
+}
+
+impl Tool for ShowAgent {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "show_agent".into(),
+            description: "List agents; with a name, a page of what it said and did, from this byte.".into(),
+            parameters: object(
+                json!({ "name": { "type": "string" }, "from": { "type": "integer", "minimum": 0 } }),
+                &[],
+            ),
+            reads_only: true,
+            streams: "reads nothing from stdin; prints agents, or an agent's conversation".into(),
+        }
+    }
+
+    fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
+        let whom = args["name"].as_str().unwrap_or("agents");
+        CallInfo::new(CallKind::Agent, "show", whom).with_details(args, &["from"])
+    }
+
+    fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
+        let ShowArgs { name, from } = arguments::parse(args)?;
+        showing(name, from, ctx)
+    }
+
+    fn run_command(&self) -> Option<&'static str> {
+        Some("agent show")
+    }
+}
+
+/// Prepares a call that shows agents, or what one did.
+pub(crate) fn showing(name: Option<String>, from: u64, ctx: &Context) -> Result<Prepared> {
+    let agents = ctx.agents()?;
+    let preview =
+        Preview { would: "show".into(), target: name.clone().unwrap_or("agents".into()), ..Preview::default() };
+    Ok(Prepared::new(preview, Touch::Read, move |ctx| async move {
+        let Some(name) = name else {
+            let list: String = agents.list().iter().map(|it| format!("{}\n", line(it))).collect();
+            let list = if list.is_empty() { "there are no agents yet\n".to_owned() } else { list };
+            return Ok(Output::text(&ctx, &list));
+        };
+        let text = agents.transcript(&name).await?;
+        let from = text.ceil_char_boundary(usize::try_from(from).unwrap_or(usize::MAX).min(text.len()));
+        let end = text.floor_char_boundary((from + PAGE).min(text.len()));
+        let more = if end < text.len() {
+            format!("…[{} more bytes: call again with from={end}]\n", text.len() - end)
+        } else {
+            String::new()
+        };
+        let mut output = Output::page(&ctx, &format!("{}{more}", &text[from..end]));
+        output.nothing = format!("{name} has said nothing yet");
+        Ok(output)
+    }))
+}
+
+/// Ends of agents as the model reads them, and those that still run.
+fn told(ctx: &Context, seen: &[Seen]) -> Output {
+    let each = MOST_TOLD / seen.len().max(1);
+    let mut text = String::new();
+    let mut all_ended_well = true;
+    for one in seen {
+        match one {
+            Seen::Ended(result) => {
+                all_ended_well &= result.status == AgentStatus::Completed;
+                let whole = reported(result);
+                let end = whole.floor_char_boundary(each.min(whole.len()));
+                text.push_str(&whole[..end]);
+                if end < whole.len() {
+                    let left = whole.len() - end;
+                    text.push_str(&format!("\n…[{left} bytes cut: show_agent {} tells all]", result.name));
+                }
+                text.push('\n');
+            }
+            Seen::Open(state) => text.push_str(&format!("{}\n", line(state))),
+        }
+    }
+    Output { exit: i32::from(!all_ended_well), ..Output::text(ctx, &text) }
+}
+
+/// One line about an agent: `explorer-1 (running, 4 calls): find the parser; now: read src/parse.rs`.
+fn line(state: &AgentState) -> String {
+    let doing = if state.doing.is_empty() { String::new() } else { format!("; now: {}", state.doing) };
+    let path = state.path.join("/");
+    format!("{path} ({}, {} calls): {}{doing}", state.status.name(), state.calls, state.task)
+}
