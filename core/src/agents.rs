@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::call::agents::Above;
-use crate::call::{Agents, Standing};
+use crate::call::{Agents, Leases, Standing};
 use crate::context::library::Library;
 use crate::conversation::history::History;
 use crate::door::Handle;
@@ -49,6 +49,8 @@ struct Tree {
     names: Mutex<BTreeSet<String>>,
     /// Children that the running Turn of the root has started, at any depth.
     started: AtomicU32,
+    /// Who of them changes what right now.
+    leases: Leases,
     /// What the children of the running Turn of the root may spend together.
     pool: Mutex<Budget>,
 }
@@ -61,6 +63,7 @@ impl Tree {
             places: Arc::new(Semaphore::new(options.running)),
             names: Mutex::default(),
             started: AtomicU32::new(0),
+            leases: Leases::default(),
             pool: Mutex::new(Budget::new(Some(options.tree_tokens), None)),
         }
     }
@@ -170,6 +173,7 @@ pub(crate) fn begin(base: &Services, beginning: Beginning) -> Result<Handle> {
         budgets: Arc::clone(&at.budgets),
         agents: None,
         above: at.above.clone(),
+        leases: at.tree.leases.clone(),
         ..base.clone()
     };
     services.standing.set(history.settings.mode, &history.rules);

@@ -234,8 +234,8 @@ fn after_a_kill_each_agent_has_one_end_and_can_be_told_to_go_on() {
         { "of": "Slow one", "text": "slow is awake" },
         { "after_result": "slow is awake", "text": "Both are done." },
     ]);
-    let root = logs(&shell)[0][0]["session_id"].as_str().expect("an id").to_owned();
-    let ran = run(&shell, script, &["resume", &root, "and now", "--write"]);
+    // Agents are no sessions that a user goes on with.
+    let ran = run(&shell, script, &["resume", "--last", "and now", "--write"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     let logs = logs(&shell);
     assert_eq!(logs.len(), 3, "nobody was started twice");

@@ -40,7 +40,7 @@ fn a_screen_reader_follows_the_selection_in_every_overlay() {
     // The keys that open it, its title, its first item, the next one.
     let overlays = [
         ("\x10", "Palette", "/tree", "/diff"),
-        ("\x1bOQ", "Settings", "Model", "Fallback models"),
+        ("\x1bOQ", "Settings", "Model", "Favourite models"),
         ("/sessions\r", "Sessions", "count further", "count further"),
         ("/permissions\r", "Permissions", "", ""),
         ("/context\r", "Context", "system prompt", "tools"),

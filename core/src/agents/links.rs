@@ -55,15 +55,21 @@ fn links(history: &History) -> Vec<Link> {
 /// # Errors
 /// Those of the parent's Log.
 pub(crate) fn settle(services: &Services, log: &mut Log, history: &mut History) -> Result<()> {
-    let open: Vec<Link> = links(history).into_iter().filter(|link| link.ended.is_none()).collect();
+    let all = links(history);
     let turn = Some(history.turns).filter(|turn| *turn > 0);
     let folder = outputs::real(&services.place(&history_id(history)).outputs());
-    for link in open {
-        let result = last_end(services, &link.spawned, &folder);
-        for event in changes_unknown(services, &link.spawned, history) {
-            history.append(log.append(turn, event.into())?);
-        }
-        history.append(log.append(turn, AgentEvent::Ended(result.clone()).into())?);
+    for link in all {
+        let result = match link.ended {
+            Some(result) => result,
+            None => {
+                let result = last_end(services, &link.spawned, &folder);
+                for event in changes_unknown(services, &link.spawned, history) {
+                    history.append(log.append(turn, event.into())?);
+                }
+                history.append(log.append(turn, AgentEvent::Ended(result.clone()).into())?);
+                result
+            }
+        };
         let waiting = link.spawned.call_id.filter(|call| history.orphans().any(|orphan| orphan == call));
         if let Some(call_id) = waiting {
             let ok = result.status == AgentStatus::Completed;

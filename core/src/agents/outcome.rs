@@ -107,6 +107,10 @@ impl Outcome {
         let evidence = self.evidence;
         let last = self.texts.last().map(String::as_str).unwrap_or_default();
         let (mut status, mut error) = match &self.end {
+            // Written by the repair of a Log whose process died.
+            Some(end) if end.details.get("reason").is_some_and(|it| it == "crash") => {
+                (AgentStatus::Detached, Some(detached().body()))
+            }
             Some(end) => (status_of(end.status), end.error.clone()),
             None => (AgentStatus::Detached, Some(detached().body())),
         };

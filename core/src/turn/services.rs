@@ -150,7 +150,7 @@ pub(crate) struct Services {
     pub(crate) agents: Option<Arc<dyn Agents>>,
     /// The way to the Session above; `None` for one that the user started.
     pub(crate) above: Option<Above>,
-    /// Who changes what in the workspace right now; the Sessions of a workspace share it.
+    /// Who changes what in the workspace right now; the Sessions of a tree share it.
     pub(crate) leases: Leases,
     /// How others are told who holds a lease.
     pub(crate) holder: String,

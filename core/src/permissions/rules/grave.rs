@@ -223,7 +223,7 @@ mod tests {
             assert!(!grave(line).is_empty(), "{line}");
         }
         for line in [
-            "rm -rf target node_modules ./dist build/*",
+            "rm -rf target node_modules ./dist build/",
             "rm -rf a/b/__pycache__ /tmp/work x.egg-info",
             "rm x",
             "rm -f notes.txt",
