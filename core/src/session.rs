@@ -331,7 +331,7 @@ impl Session {
             Input::Answer { call_id, answers } => self.answer(&call_id, answers),
             Input::StopJob { job } => return self.stop_job(job, reply),
             Input::ListJobs => Ok(self.list_jobs().await),
-            Input::ToAgent { path, input } => return self.to_agent(path, *input, reply),
+            Input::ToAgent { path, input } => return self.pass_to_agent(path, *input, reply),
             Input::SpawnAgent { task, role, name } => {
                 return self.spawn_agent(Order { task, role, name, ..Order::default() }, reply);
             }

@@ -396,7 +396,7 @@ impl Node {
             .iter()
             .map(|child| match child.ended.borrow().as_ref() {
                 Some(result) => Seen::Ended(Box::new((**result).clone())),
-                None => Seen::Open(child.state()),
+                None => Seen::Open(Box::new(child.state())),
             })
             .collect())
     }

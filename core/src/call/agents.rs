@@ -92,7 +92,7 @@ pub(crate) enum Until {
 #[derive(Debug, Clone)]
 pub(crate) enum Seen {
     Ended(Box<AgentResult>),
-    Open(AgentState),
+    Open(Box<AgentState>),
 }
 
 /// Which children are stopped.

@@ -34,6 +34,7 @@ pub const VERSION: u8 = 1;
 
 /// What a watcher receives. The variant tells whether it is durable.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "most events are live ones")]
 pub enum Event {
     /// The Entry is in the Log and survives the process.
     Recorded(Arc<Entry>),

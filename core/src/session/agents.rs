@@ -117,7 +117,7 @@ impl Session {
     // ─── Inputs ───
 
     /// Sends an Input to a child. What would start a Turn of it is told to it, so that its parent knows.
-    pub(super) fn to_agent(&mut self, path: Vec<String>, input: Input, reply: Option<Reply>) {
+    pub(super) fn pass_to_agent(&mut self, path: Vec<String>, input: Input, reply: Option<Reply>) {
         let Some(agents) = self.services.agents.clone() else {
             return self.answer_input(TO_AGENT, reply, Err(none_here()));
         };

@@ -11,6 +11,7 @@ mod wire; // how a step is read: one object whose fields depend on `event`
 /// One step in the life of a child Session. The child's own Log has everything that it said and did.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "an entry is shared, never moved about")]
 pub enum AgentEvent {
     /// The Session starts a child. This is on the disk before the child's Log exists, so nothing is spent without a link.
     Spawned(Spawned),
