@@ -161,7 +161,8 @@ pub async fn carry_out_prepared(
         Err(refusal) => return Ok(Done::failed(call, &refusal)),
     };
     let preview = prepared.preview.clone();
-    // The approval is there: from here on nobody is waited for while others could work. What only looks changes nothing.
+    // The lease is taken after the approval, so that no agent waits while the user decides. A command that only reads needs
+    // none.
     let changes = call.caller == Caller::Model && policy != Policy::Look;
     let touched = if changes { prepared.touches.as_slice() } else { &[] };
     let lease = match ctx.leases.take(&ctx.holder, touched).await {

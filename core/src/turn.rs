@@ -20,7 +20,7 @@ use crate::protocol::event::{
 use crate::protocol::input::{Decision, RuleReach};
 use crate::protocol::remedy::{Limit, ModelNeed, Remedy};
 use crate::provider::budget::{Budget, Reserved};
-use crate::provider::gate::Asker;
+use crate::provider::gate::Sender;
 use crate::provider::retry::Retries;
 use crate::provider::{Answer, AnswerPart, CallRequest, Ended, Failure};
 use crate::storage::outputs;
@@ -228,8 +228,8 @@ impl Turn {
             // The microseconds of the elapsed time are random enough for jitter.
             let jitter = f64::from(self.began.elapsed().subsec_micros() % 1000) / 1000.0;
             let gates = &self.services.gates;
-            let asker = if self.services.above.is_some() { Asker::Agent } else { Asker::User };
-            let pass = gates.enter(&step.request.provider, asker, jitter).await;
+            let sender = if self.services.above.is_some() { Sender::Agent } else { Sender::User };
+            let pass = gates.enter(&step.request.provider, sender, jitter).await;
             let relay = DeltaCoalescer::new(&self.reports);
             let mut on_chunk = |chunk| relay.take(chunk);
             let outcome = relay.during(step.provider.answer(&step.request, &mut on_chunk)).await;

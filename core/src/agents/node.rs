@@ -50,7 +50,7 @@ pub(super) struct Node {
     starting: AtomicUsize,
     /// No child is started any more.
     closed: AtomicBool,
-    /// Somebody can answer what children ask.
+    /// A user or a program can answer the approvals and forms of children.
     asks: AtomicBool,
     /// A child has begun or ended.
     changed: Notify,
@@ -99,7 +99,7 @@ impl Node {
 
     /// Itself, for work that goes on by itself.
     fn shared(&self) -> Arc<Node> {
-        self.me.upgrade().expect("whoever calls it holds it")
+        self.me.upgrade().expect("the caller holds this node")
     }
 
     fn child(&self, name: &str) -> Result<Arc<Child>> {
@@ -371,7 +371,7 @@ impl Node {
         awaited.iter().for_each(|child| child.order.lock().waiting += 1);
         // Dropped with the wait, so that an end after it is reported.
         let _counted = Counted(awaited.clone());
-        // Whoever waits for agents needs no place among them.
+        // An agent that waits for its own children gives its place to one that can run.
         let stepped_aside = self.at.child.as_ref().and_then(|own| own.place.lock().take()).is_some();
         let ends = awaited.iter().map(|child| {
             let mut ended = child.ended.subscribe();
@@ -520,7 +520,7 @@ enum Turn {
 
 /// The door of a child.
 enum Opened {
-    /// It was closed; nobody watches it yet.
+    /// The child's Session was closed and has just been opened. It has no attendant yet.
     New(Handle),
     Already(Handle),
 }

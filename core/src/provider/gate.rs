@@ -28,7 +28,7 @@ pub(crate) struct Pass(#[expect(dead_code, reason = "held, never read")] Option<
 
 /// On whose behalf a request is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asker {
+pub(crate) enum Sender {
     User,
     Agent,
 }
@@ -42,12 +42,12 @@ impl Gates {
 
     /// Returns when a request may be sent. `jitter` from 0 to 1 spreads those that wait for the same moment. A user who
     /// asks again while a pause lasts does not keep it: only agents do.
-    pub(crate) async fn enter(&self, provider: &str, asker: Asker, jitter: f64) -> Pass {
+    pub(crate) async fn enter(&self, provider: &str, sender: Sender, jitter: f64) -> Pass {
         let gate = self.of(provider);
         let place = Arc::clone(&gate.places).acquire_owned().await.ok();
         loop {
             let opens = *gate.opens.lock();
-            match opens.filter(|at| asker == Asker::Agent && *at > Instant::now()) {
+            match opens.filter(|at| sender == Sender::Agent && *at > Instant::now()) {
                 None => return Pass(place),
                 Some(at) => tokio::time::sleep_until(at + SPREAD.mul_f64(jitter.clamp(0.0, 1.0))).await,
             }
@@ -76,19 +76,19 @@ mod tests {
         let gates = Gates::default();
         let mut passes = Vec::new();
         for _ in 0..AT_ONCE {
-            passes.push(gates.enter("one", Asker::Agent, 0.0).await);
+            passes.push(gates.enter("one", Sender::Agent, 0.0).await);
         }
-        let other = tokio::time::timeout(Duration::from_secs(1), gates.enter("other", Asker::Agent, 0.0)).await;
+        let other = tokio::time::timeout(Duration::from_secs(1), gates.enter("other", Sender::Agent, 0.0)).await;
         assert!(other.is_ok(), "another provider has its own gate");
-        let ninth = tokio::time::timeout(Duration::from_secs(1), gates.enter("one", Asker::Agent, 0.0)).await;
+        let ninth = tokio::time::timeout(Duration::from_secs(1), gates.enter("one", Sender::Agent, 0.0)).await;
         assert!(ninth.is_err(), "the ninth waits");
         passes.clear();
         gates.hold("one", Duration::from_secs(10));
         gates.hold("one", Duration::from_secs(1));
         let before = Instant::now();
-        gates.enter("one", Asker::User, 0.5).await;
+        gates.enter("one", Sender::User, 0.5).await;
         assert_eq!(before.elapsed(), Duration::ZERO, "the user asked again");
-        gates.enter("one", Asker::Agent, 0.5).await;
+        gates.enter("one", Sender::Agent, 0.5).await;
         assert_eq!(before.elapsed(), Duration::from_millis(10_250), "the longer pause counts");
     }
 }
