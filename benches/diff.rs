@@ -1,8 +1,10 @@
 //! What the diff costs, by how long it is: `cargo bench --bench diff`.
 //!
-//! A Session that changed one file of 1,000, 10,000 or 100,000 lines, or 2,000 files, is resumed at 200x60. "Open" is the
-//! time from the key to the first frame with lines; the other rows are one key with its frame.
+//! A Session that changed one file of 1,000, 10,000 or 100,000 lines, or 2,000 files, is resumed at 200x60. "First lines" is
+//! the time from the key to a frame with lines, "whole" to the frame with all of them compared; the other columns are one key
+//! with its frame, p99 over all of them. A long file is folded at first, and its time has the key that unfolds it.
 
+mod counted;
 #[path = "../tests/driver.rs"]
 #[expect(dead_code, reason = "the stories use more of it")]
 mod driver;
@@ -15,16 +17,52 @@ use pixir_core::event::{ChangeKind, FileChange, ToolCall, ToolResult, UserMessag
 
 const SIZES: [usize; 3] = [1_000, 10_000, 100_000];
 const FILES: usize = 2_000;
+const OPENS: usize = 5;
 const KEYS: usize = 100;
 
-#[expect(clippy::print_stdout, reason = "a bench prints its table")]
 fn main() {
-    println!("| diff | open, ms | j, ms | n, ms | page down, ms | `/`, ms | largest, ms |");
-    println!("| --- | --- | --- | --- | --- | --- | --- |");
+    match counted::arguments().as_deref() {
+        // One of the runs that are counted.
+        Some([lines, key, steps]) => count(lines.parse().expect("a size"), key, steps.parse().expect("a number")),
+        Some(_) | None => report(),
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "a bench prints its table")]
+fn report() {
+    println!("| diff | first lines, ms | whole, ms | j, ms | n, ms | page down, ms | a search, ms | p99, ms |");
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
     for lines in SIZES {
         row(&format!("1 file, {lines} changed lines"), 1, lines);
     }
     row(&format!("{FILES} files"), FILES, 50);
+    println!("\n| frame | changed lines | instructions |");
+    println!("| --- | --- | --- |");
+    for key in ["j", "<PgDn>"] {
+        for lines in SIZES {
+            println!("| {key} | {lines} | {} |", counted::of_step(&[&lines.to_string(), key], KEYS));
+        }
+    }
+}
+
+/// The median.
+fn middle(mut of: Vec<f64>) -> f64 {
+    of.sort_by(f64::total_cmp);
+    of[of.len() / 2]
+}
+
+/// Opens the diff, and returns the times to the first lines and to all.
+async fn open(pixir: &mut Pixir, lines: usize) -> (f64, f64) {
+    let began = Instant::now();
+    pixir.screen.keys("<A-d>").await;
+    if lines > 1_000 {
+        pixir.screen.until("unfold").await;
+        pixir.screen.keys("z").await;
+    }
+    pixir.screen.until("let changed_").await;
+    let first = began.elapsed();
+    pixir.screen.until_idle().await;
+    (first.as_secs_f64() * 1e3, began.elapsed().as_secs_f64() * 1e3)
 }
 
 #[expect(clippy::print_stdout, reason = "a bench prints its table")]
@@ -33,31 +71,48 @@ fn row(name: &str, files: usize, lines: usize) {
     runtime.block_on(async {
         let mut pixir = Pixir::resumed(200, 60, |logs, workspace| write(logs, workspace, files, lines));
         pixir.screen.until_idle().await;
-        let began = Instant::now();
-        pixir.screen.keys("<A-d>").await;
-        pixir.screen.until_idle().await;
-        let open = began.elapsed();
-        // A change of so many lines is folded at first.
-        if lines > 1_000 {
-            pixir.screen.keys("z").await;
+        let (mut first, mut whole) = (Vec::new(), Vec::new());
+        for n in 0..OPENS {
+            let (lines, all) = open(&mut pixir, lines).await;
+            first.push(lines);
+            whole.push(all);
+            if n + 1 < OPENS {
+                pixir.screen.keys("<Esc>").await;
+                pixir.screen.until_idle().await;
+            }
         }
-        assert!(pixir.screen.screen().contains("let changed_"), "{}", pixir.screen.screen());
-        let mut largest = 0.0_f64;
-        let mut costs = Vec::new();
-        for key in ["j", "n", "<PgDn>", "/value<Enter>"] {
+        let (mut took, mut costs) = (Vec::new(), Vec::new());
+        let keys: [&[&str]; 4] = [&["j"], &["n"], &["<PgDn>"], &["/", "v", "a", "l", "u", "e", "<Enter>"]];
+        for keys in keys {
             let mut sum = 0.0;
-            for _ in 0..KEYS {
+            for key in keys.iter().cycle().take(KEYS * keys.len()) {
                 let began = Instant::now();
                 pixir.screen.keys(key).await;
                 pixir.screen.paint();
                 let ms = began.elapsed().as_secs_f64() * 1e3;
                 sum += ms;
-                largest = largest.max(ms);
+                took.push(ms);
             }
             pixir.screen.keys("<Home>").await;
-            costs.push(format!("{:.2}", sum / KEYS as f64));
+            costs.push(format!("{:.2}", sum / (KEYS * keys.len()) as f64));
         }
-        println!("| {name} | {:.1} | {} | {largest:.1} |", open.as_secs_f64() * 1e3, costs.join(" | "));
+        took.sort_by(f64::total_cmp);
+        let p99 = took[took.len() * 99 / 100];
+        println!("| {name} | {:.1} | {:.1} | {} | {p99:.1} |", middle(first), middle(whole), costs.join(" | "));
+    });
+}
+
+/// Presses a key so many times, each with its frame.
+fn count(lines: usize, key: &str, steps: usize) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let mut pixir = Pixir::resumed(200, 60, |logs, workspace| write(logs, workspace, 1, lines));
+        pixir.screen.until_idle().await;
+        open(&mut pixir, lines).await;
+        for _ in 0..steps {
+            pixir.screen.keys(key).await;
+            pixir.screen.paint();
+        }
     });
 }
 

@@ -5,11 +5,11 @@
 
 #[expect(dead_code, reason = "the bench of growth uses more of it")]
 mod conversation;
+mod counted;
 #[path = "../tests/driver.rs"]
 #[expect(dead_code, reason = "the stories use more of it")]
 mod driver;
 
-use std::process::Command;
 use std::time::Instant;
 
 use driver::Pixir;
@@ -18,13 +18,12 @@ const SIZES: [usize; 3] = [1_000, 10_000, 100_000];
 const FRAMES: usize = 200;
 
 fn main() {
-    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
-    match args.as_slice() {
+    match counted::arguments().as_deref() {
         // One of the runs that are counted.
-        [entries, what, frames] => {
+        Some([entries, what, frames]) => {
             let _ = run(entries.parse().expect("a size"), what, frames.parse().expect("a number"));
         }
-        _ => report(),
+        Some(_) | None => report(),
     }
 }
 
@@ -58,24 +57,8 @@ fn report() {
     for what in ["scroll", "page", "type"] {
         for entries in SIZES {
             let (ms, bytes) = run(entries, what, FRAMES);
-            let counted = instructions(entries, what, FRAMES).zip(instructions(entries, what, 0));
-            let count = counted.map_or("valgrind is not installed".to_owned(), |(all, start)| {
-                (all.saturating_sub(start) / FRAMES as u64).to_string()
-            });
+            let count = counted::of_step(&[&entries.to_string(), what], FRAMES);
             println!("| {what} | {entries} | {ms:.2} | {bytes} | {count} | ≤ 1 ms |");
         }
     }
-}
-
-/// Instructions of one run in a process of its own.
-fn instructions(entries: usize, what: &str, frames: usize) -> Option<u64> {
-    let own = std::env::current_exe().ok()?;
-    let counted = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(own)
-        .args([&entries.to_string(), what, &frames.to_string()])
-        .output()
-        .ok()?;
-    let said = String::from_utf8_lossy(&counted.stderr).into_owned();
-    said.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok())
 }

@@ -3,6 +3,7 @@
 //! A screen of 200x60 over 1,000, 10,000 and 100,000 Turns with 300 forks: the tree is opened, then each key is pressed and
 //! the screen is drawn, many times.
 
+mod counted;
 #[path = "../tests/driver.rs"]
 #[expect(dead_code, reason = "the stories use more of it")]
 mod driver;
@@ -31,11 +32,35 @@ const KEYS: [(&str, &str); 9] = [
 
 #[expect(clippy::print_stdout, reason = "a bench prints its table")]
 fn main() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    // One of the runs that are counted.
+    if let Some([turns, key, steps]) = counted::arguments().as_deref() {
+        let (turns, steps) = (turns.parse().expect("a size"), steps.parse().expect("a number"));
+        return runtime.block_on(count(turns, key, steps));
+    }
     println!("| turns | key | p50, ms | p99, ms | budget |");
     println!("| --- | --- | --- | --- | --- |");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     for turns in SIZES {
         runtime.block_on(measure(turns));
+    }
+    println!("\n| frame | turns | instructions |");
+    println!("| --- | --- | --- |");
+    for key in ["<Up>", "<PgUp>"] {
+        for turns in SIZES {
+            println!("| {key} | {turns} | {} |", counted::of_step(&[&turns.to_string(), key], PRESSES));
+        }
+    }
+}
+
+/// Presses a key so many times, each with its frame.
+async fn count(turns: u32, key: &str, steps: usize) {
+    let mut pixir = Pixir::resumed(200, 60, |folder, workspace| write(folder, workspace, turns));
+    pixir.screen.until_idle().await;
+    pixir.screen.keys("<C-t>").await;
+    pixir.screen.paint();
+    for _ in 0..steps {
+        pixir.screen.keys(key).await;
+        pixir.screen.paint();
     }
 }
 

@@ -78,6 +78,7 @@ fn begins_turn(input: &Input) -> bool {
         | Input::ShowTrust
         | Input::AnswerTrust { .. }
         | Input::StopJob { .. }
+        | Input::ListJobs
         | Input::Compact { .. }
         | Input::MoveHead { .. }
         | Input::Undo { .. }

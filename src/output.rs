@@ -177,6 +177,7 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         | Code::CommandFailed
         | Code::SandboxFailed
         | Code::OrphanToolCall
+        | Code::NeverStarted
         | Code::SkippedForSteer
         | Code::Detached
         | Code::ToolResultRecordFailed
@@ -219,7 +220,8 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         | Code::NoMatch => 5,
         Code::OutsideWorkspace | Code::PermissionDenied => 6,
         Code::UsageLimitReached | Code::RateLimited => 7,
-        Code::Timeout
+        Code::LeaseHeld
+        | Code::Timeout
         | Code::StreamIdleTimeout
         | Code::ProviderUnavailable
         | Code::Network

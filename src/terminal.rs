@@ -87,6 +87,17 @@ impl SettingsStore for SettingsFiles {
             SavePlace::Project => ProjectFile::set(&self.0.workspace()?, &self.0.store(), key, value),
         }
     }
+
+    fn unset(&self, key: &str, place: SavePlace) -> Result<PathBuf> {
+        match place {
+            SavePlace::User => {
+                let path = self.0.user_config()?;
+                edit::Change::without(&path, key)?.write()?;
+                Ok(path)
+            }
+            SavePlace::Project => ProjectFile::unset(&self.0.workspace()?, &self.0.store(), key),
+        }
+    }
 }
 
 /// Whether stdin and stdout are a terminal that can move its cursor.

@@ -212,6 +212,11 @@ impl SettingsStore for Files {
         pixir_core::edit::Change::of(&self.0, key, value)?.write()?;
         Ok(self.0.clone())
     }
+
+    fn unset(&self, key: &str, _: SavePlace) -> pixir_core::Result<PathBuf> {
+        pixir_core::edit::Change::without(&self.0, key)?.write()?;
+        Ok(self.0.clone())
+    }
 }
 
 fn launch(folder: &TempDir, script: Script) -> Launch {

@@ -110,6 +110,8 @@ mod stories {
     mod configure; // settings that are changed in place
     mod connect; // a model that is connected while pixir runs; the first screen
     mod keymap; // keys, hints, the palette
+    mod newcomer; // the whole way of a new user, from the first start to a resumed session
+    mod read_out; // overlays for a screen reader
     mod large_answers; // long, wide and strange answers
     mod layout; // no region covers another
     mod pickers; // palette, sessions, help, jobs, HUD

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, mpsc};
 
-use crate::call::{Agents, Standing};
+use crate::call::agents::Above;
+use crate::call::{Agents, Leases, Standing};
 use crate::context::library::Library;
 use crate::conversation::history::History;
 use crate::door::Handle;
@@ -20,17 +21,20 @@ use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{ParentSession, SessionId};
 use crate::provider::budget::Budget;
 use crate::session::{AgentOptions, LogAccess, Opened, Services, Session};
+use crate::storage::log::Log;
 use crate::storage::outputs;
 use crate::tools;
 
 mod attend; // watching a child: its Turns, its questions, its end
 mod child; // one child: what it is, what it does, its door
+mod links; // children that a Log names, and ends that a crash kept from it
 mod node; // the children of one Session
 mod outcome; // what a Turn of a child came to, counted from its Log
 mod transcript; // a child's conversation as text
 mod role; // what a child is for, and what it may do
 
 use child::Child;
+pub(crate) use links::settle;
 use node::Node;
 pub(crate) use role::Role;
 
@@ -45,6 +49,8 @@ struct Tree {
     names: Mutex<BTreeSet<String>>,
     /// Children that the running Turn of the root has started, at any depth.
     started: AtomicU32,
+    /// Who of them changes what right now.
+    leases: Leases,
     /// What the children of the running Turn of the root may spend together.
     pool: Mutex<Budget>,
 }
@@ -57,6 +63,7 @@ impl Tree {
             places: Arc::new(Semaphore::new(options.running)),
             names: Mutex::default(),
             started: AtomicU32::new(0),
+            leases: Leases::default(),
             pool: Mutex::new(Budget::new(Some(options.tree_tokens), None)),
         }
     }
@@ -100,6 +107,7 @@ pub(crate) struct Position {
     standing: Standing,
     /// Budgets of the Sessions above.
     budgets: Arc<[Budget]>,
+    above: Option<Above>,
 }
 
 impl Position {
@@ -111,6 +119,7 @@ impl Position {
             child: None,
             standing: Standing::root(id.clone()),
             budgets: Arc::default(),
+            above: None,
         }
     }
 
@@ -163,21 +172,33 @@ pub(crate) fn begin(base: &Services, beginning: Beginning) -> Result<Handle> {
         standing: at.standing.clone(),
         budgets: Arc::clone(&at.budgets),
         agents: None,
+        above: at.above.clone(),
+        leases: at.tree.leases.clone(),
         ..base.clone()
     };
     services.standing.set(history.settings.mode, &history.rules);
     if let Some(child) = &at.child {
+        services.holder = at.path.join("/");
         services.registry = child.role.narrow(&services.registry);
         services.options.limits = child.limits();
     }
     if matches!(log, LogAccess::Writes(_)) && at.may_spawn() {
+        let known = links::known(&history, &at);
         let node: Arc<dyn Agents> =
-            Node::new(base, id.clone(), at, services.outputs.clone(), history.settings.clone(), news);
+            Node::new(base, id.clone(), at, services.outputs.clone(), history.settings.clone(), known, news);
         services.agents = Some(node);
     } else {
         services.registry = services.registry.keeping(|name| !tools::agent::NAMES.contains(&name));
     }
     Ok(Session::spawn(Opened { id, log, history, services, job_news, agent_news, note }))
+}
+
+/// A crash may have left calls without a result and a Turn without an end.
+pub(crate) fn close_what_is_open(log: &mut Log, history: &mut History) -> Result<()> {
+    for fact in history.repairs() {
+        history.append(log.append(Some(history.turns).filter(|n| *n > 0), fact)?);
+    }
+    Ok(())
 }
 
 /// What the Log of a child says about its parent.

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error, Result};
+use crate::sandbox::Policy;
 
 pub(crate) mod agents; // the child Sessions of the Session
 mod aliases; // names that models know from other programs
@@ -19,6 +20,7 @@ pub(crate) mod blocked; // what the sandbox refused to a program
 pub(crate) mod command; // a program that a call starts, and what it changed
 pub(crate) mod context; // what a call may use
 pub(crate) mod gate; // mode, rules, the user: allowed or refused
+pub(crate) mod leases; // who changes what right now
 pub(crate) mod output; // what a tool returned
 mod protection; // protected files that a command wrote
 pub(crate) mod present; // bytes → what the model reads
@@ -31,8 +33,10 @@ pub(crate) mod tool; // trait Tool, a prepared call
 
 pub use crate::permissions::{Explained, Judged, Parse, Touch};
 pub(crate) use agents::Agents;
+pub(crate) use context::InTurn;
 pub use context::{Answers, Context, FormRequest};
 pub use gate::{Authority, Gone, Permissions, Unattended, explain, gate};
+pub(crate) use leases::Leases;
 pub use output::Output;
 pub use present::ResultLimits;
 pub(crate) use read_set::ReadSet;
@@ -157,6 +161,14 @@ pub async fn carry_out_prepared(
         Err(refusal) => return Ok(Done::failed(call, &refusal)),
     };
     let preview = prepared.preview.clone();
+    // The lease is taken after the approval, so that no agent waits while the user decides. A command that only reads needs
+    // none.
+    let changes = call.caller == Caller::Model && policy != Policy::Look;
+    let touched = if changes { prepared.touches.as_slice() } else { &[] };
+    let lease = match ctx.leases.take(&ctx.holder, touched).await {
+        Ok(lease) => lease,
+        Err(held) => return Ok(Done::failed(call, &held)),
+    };
     let began = Instant::now();
     let mut first = run(prepared, Context { policy, ..ctx.clone() }).await;
     let took = began.elapsed();
@@ -166,11 +178,11 @@ pub async fn carry_out_prepared(
     let blocked = first.as_ref().ok().and_then(|output| output.blocked.clone());
     let (blocked, mut first) = match (blocked, first) {
         (Some(blocked), Ok(first)) => (blocked, first),
-        (_, first) => return Ok(Done::of(call, first, took)),
+        (_, first) => return Ok(Done { lease, ..Done::of(call, first, took) }),
     };
     let Some(wider) = gate::widen(call, &preview, &blocked, authority).await? else {
         first.stderr.push(format!("pixir: {}\n", blocked.told()).as_bytes());
-        return Ok(Done::of(call, Ok(first), took));
+        return Ok(Done { lease, ..Done::of(call, Ok(first), took) });
     };
     let began = Instant::now();
     let mut second = match prepare(registry, call, &ctx).await {
@@ -180,5 +192,5 @@ pub async fn carry_out_prepared(
     if let Ok(output) = &mut second {
         protection::settle(call, output, &ctx, authority).await?;
     }
-    Ok(Done::of(call, second.map(|second| second.after(first)), took + began.elapsed()))
+    Ok(Done { lease, ..Done::of(call, second.map(|second| second.after(first)), took + began.elapsed()) })
 }

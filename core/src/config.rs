@@ -73,6 +73,8 @@ pub struct Config {
     pub environment: Vec<String>,
     /// The theme's name.
     pub theme: Option<String>,
+    /// The models that lists name first, as `provider/model`.
+    pub favourites: Vec<String>,
     /// Models to ask, as `provider/model`, when the patience with the one before has ended.
     pub fallback: Vec<String>,
     /// Servers, by the Provider name that `model` uses.
@@ -318,8 +320,9 @@ impl LimitsConfig {
     }
 }
 
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "model",
+    "favourites",
     "fallback",
     "effort",
     "mode",

@@ -1,5 +1,6 @@
 //! What the model is sent: instructions, documents, skills and History, cut to its window.
 
+pub mod arguments; // words after the name of a template or a skill
 pub mod compaction; // where to cut a long History, and what to keep
 pub(crate) mod contributions; // what a workspace brings along, in force only with trust
 pub(crate) mod documents; // what is said before the conversation: AGENTS.md, the environment

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::agents::{self, Beginning, Position};
-use crate::call::{Context, Registry, Standing, Tool, Unattended};
+use crate::call::{Context, Leases, Registry, Standing, Tool, Unattended};
 use crate::config::Environment;
 use crate::context::library::Library;
 use crate::context::sketch::{self, Sketch};
@@ -24,6 +24,7 @@ use crate::protocol::remedy::{ModelNeed, Remedy};
 use crate::protocol::trust::Contributions;
 use crate::provider::choose::Providers;
 use crate::provider::connect::NewProvider;
+use crate::provider::gate::Gates;
 use crate::provider::shared::SharedProviders;
 use crate::sandbox::{Places, Sandbox};
 use crate::session::{LogAccess, Options, Services};
@@ -126,6 +127,10 @@ impl Harness {
             read_set: Arc::default(),
             jobs: None,
             agents: None,
+            above: None,
+            leases: Leases::default(),
+            holder: "the main session".to_owned(),
+            gates: Gates::default(),
             standing: Standing::default(),
             budgets: Arc::default(),
             library: Arc::new(library),
@@ -214,7 +219,8 @@ impl Harness {
     pub fn open_for_maintenance(&self, id: &SessionId) -> Result<Handle> {
         let (mut log, contents) = self.open_log(id)?;
         let mut history = History::fold(contents.entries);
-        close_what_is_open(&mut log, &mut history)?;
+        agents::settle(&self.services, &mut log, &mut history)?;
+        agents::close_what_is_open(&mut log, &mut history)?;
         log.sync()?;
         self.spawn(id.clone(), LogAccess::Writes(LogWriter::new(log)), history, None)
     }
@@ -241,7 +247,8 @@ impl Harness {
     fn go_on(&self, id: &SessionId, mut log: Log, entries: Vec<Arc<Entry>>) -> Result<Handle> {
         let mut history = fold(entries);
         let mut note = None;
-        close_what_is_open(&mut log, &mut history)?;
+        agents::settle(&self.services, &mut log, &mut history)?;
+        agents::close_what_is_open(&mut log, &mut history)?;
         if let Some(change) = self.change_for(&history) {
             let before = format!("{}/{}", history.settings.provider, history.settings.model);
             let replaced = self.beginning.resumed.provider.is_none() && change.provider.is_some();
@@ -461,12 +468,4 @@ fn fold(entries: Vec<Arc<Entry>>) -> History {
         history.forget_reasoning();
     }
     history
-}
-
-/// A crash may have left calls without a result and a Turn without an end.
-fn close_what_is_open(log: &mut Log, history: &mut History) -> Result<()> {
-    for fact in history.repairs() {
-        history.append(log.append(Some(history.turns).filter(|n| *n > 0), fact)?);
-    }
-    Ok(())
 }

@@ -60,7 +60,7 @@ pub use storage::{blobs::Blobs, log, rules as saved_rules, store, trust::TrustDe
 
 // What a Log means.
 pub use context::{
-    compaction,
+    arguments, compaction,
     contributions::{NotRead, ProjectFile, project_config},
     ledger, prompt, review,
     sketch::Sketch,

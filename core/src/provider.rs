@@ -26,6 +26,7 @@ mod responses; // the Responses API
 mod think_tags; // reasoning that a model writes into its answer
 
 // The connection.
+pub(crate) mod gate; // requests at the same time, and pauses that all keep
 pub(crate) mod endpoint; // base URL, key and headers of a server
 pub(crate) mod budget; // limits on tokens and money
 mod bounds; // the most of an answer that is accepted

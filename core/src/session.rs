@@ -61,6 +61,8 @@ pub(crate) struct Session {
     work: Option<Work>,
     steer: VecDeque<Message>,
     follow_up: VecDeque<Waiting>,
+    /// Entries to drop, or to send again, before the next request.
+    drops: BTreeMap<u64, bool>,
     status: Status,
     draft: Draft,
     /// What running calls have printed. A call that is cut off has no other result.
@@ -166,6 +168,7 @@ impl Session {
             work: None,
             steer: VecDeque::new(),
             follow_up: VecDeque::new(),
+            drops: BTreeMap::new(),
             status: Status::Idle,
             draft: Draft::default(),
             printed: BTreeMap::new(),
@@ -327,7 +330,8 @@ impl Session {
             Input::Decide { call_id, decision } => self.decide(&call_id, decision),
             Input::Answer { call_id, answers } => self.answer(&call_id, answers),
             Input::StopJob { job } => return self.stop_job(job, reply),
-            Input::ToAgent { path, input } => return self.to_agent(path, *input, reply),
+            Input::ListJobs => Ok(self.list_jobs().await),
+            Input::ToAgent { path, input } => return self.pass_to_agent(path, *input, reply),
             Input::SpawnAgent { task, role, name } => {
                 return self.spawn_agent(Order { task, role, name, ..Order::default() }, reply);
             }
@@ -359,6 +363,7 @@ impl Session {
             Input::Label { seq, text } => self.mark(Label { seq, text: Some(text), ..Label::default() }).await,
             Input::Pin { seq, pinned } => self.mark(Label { seq, pinned: Some(pinned), ..Label::default() }).await,
             Input::ShowContext => Ok(self.show_context()),
+            Input::Drop { seq, dropped } => self.drop_entry(seq, dropped).await,
             Input::RemoveBranch { seq } => self.remove_branch(seq).await,
             Input::RestoreBranch { seq } => self.restore_branch(seq).await,
             Input::Compact { .. }
@@ -367,14 +372,17 @@ impl Session {
             | Input::Redo { .. }
             | Input::RevertHunk { .. }
             | Input::Fork { .. }
-            | Input::Drop { .. }
             | Input::Init
             | Input::ActivateSkill { .. }
                 if self.work.is_some() =>
             {
                 Err(Error::new(Code::InvalidArgs, "that is not possible while a turn is running", Remedy::Interrupt))
             }
-            Input::Drop { seq, dropped } => self.drop_entry(seq, dropped).await,
+            Input::Undo { .. } | Input::Redo { .. } | Input::RevertHunk { .. } if self.agents_run() => Err(Error::new(
+                Code::InvalidArgs,
+                "agents still change files",
+                "wait for them or stop them, then try again",
+            )),
             // These may take long: they run beside the actor, which hears an interrupt meanwhile and answers in the end.
             Input::Compact { instructions, dry_run, options } => {
                 match self.compact(instructions, dry_run, options).await {
@@ -474,6 +482,9 @@ impl Session {
     /// Refuses what waits for the user, in the name of nobody.
     fn stop_asking(&mut self) -> Accepted {
         self.services.options.can_ask = false;
+        if let Some(agents) = &self.services.agents {
+            agents.stop_asking();
+        }
         if let Some(turn) = self.work.as_mut().and_then(Work::turn_mut) {
             turn.approvals.drain(..).for_each(|open| drop(open.reply.send(None)));
             turn.forms.drain(..).for_each(|open| drop(open.reply.send(None)));
@@ -518,6 +529,17 @@ impl Session {
         let loaded = self.services.store.rules().load();
         let rules = loaded.in_force(Some(&self.id), self.services.workspace.root(), jiff::Timestamp::now());
         self.publish(Live::RulesListed { rules, warning: loaded.warning() });
+        Accepted::default()
+    }
+
+    /// Publishes the jobs, with the ports on which they listen now.
+    async fn list_jobs(&mut self) -> Accepted {
+        if let Some(jobs) = self.services.jobs.clone()
+            && let Err(e) = tokio::task::spawn_blocking(move || jobs.look_at_ports()).await
+        {
+            tracing::warn!("look at the ports of jobs: {e}");
+        }
+        self.publish_jobs();
         Accepted::default()
     }
 

@@ -10,7 +10,7 @@ use serde_json::Map;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::call::present::Overflow;
-use crate::call::{self, Authority, Call, Caller, Context, Done, FormRequest, Gone, Permissions};
+use crate::call::{self, Authority, Call, Caller, Context, Done, FormRequest, Gone, InTurn, Permissions};
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{
@@ -19,7 +19,8 @@ use crate::protocol::event::{
 };
 use crate::protocol::input::{Decision, RuleReach};
 use crate::protocol::remedy::{Limit, ModelNeed, Remedy};
-use crate::provider::budget::Budget;
+use crate::provider::budget::{Budget, Reserved};
+use crate::provider::gate::Sender;
 use crate::provider::retry::Retries;
 use crate::provider::{Answer, AnswerPart, CallRequest, Ended, Failure};
 use crate::storage::outputs;
@@ -75,6 +76,8 @@ pub(crate) struct Turn {
     /// no name is used twice.
     next_number: AtomicU64,
     began: Instant,
+    /// Held by the call that starts something.
+    starting: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Turn {
@@ -99,6 +102,7 @@ impl Turn {
             model,
             next_number: AtomicU64::new(entries as u64),
             began: Instant::now(),
+            starting: Arc::default(),
         }
     }
 
@@ -145,6 +149,10 @@ impl Turn {
                 return Ok(Outcome::incomplete(error));
             }
             let step = self.next_step().await?;
+            let reserved = match self.reserve(&step) {
+                Ok(reserved) => reserved,
+                Err(error) => return Ok(Outcome::incomplete(error)),
+            };
             let answer = match self.ask_model(&step).await? {
                 Ok(answer) => answer,
                 Err(failure) if failure.error.code == Code::ContextOverflow && !failure.after_content => {
@@ -178,6 +186,7 @@ impl Turn {
             let ended = answer.ended.clone();
             has_spoken |= !answer.text().trim().is_empty();
             let calls = self.record_answer(&step, answer).await?;
+            drop(reserved);
             match ended {
                 Ended::Whole => breaks = 0,
                 Ended::Paused if breaks < MAX_BREAKS => {
@@ -216,9 +225,15 @@ impl Turn {
         let mut retries = Retries::default();
         let mut has_part = false;
         loop {
+            // The microseconds of the elapsed time are random enough for jitter.
+            let jitter = f64::from(self.began.elapsed().subsec_micros() % 1000) / 1000.0;
+            let gates = &self.services.gates;
+            let sender = if self.services.above.is_some() { Sender::Agent } else { Sender::User };
+            let pass = gates.enter(&step.request.provider, sender, jitter).await;
             let relay = DeltaCoalescer::new(&self.reports);
             let mut on_chunk = |chunk| relay.take(chunk);
             let outcome = relay.during(step.provider.answer(&step.request, &mut on_chunk)).await;
+            drop(pass);
             let mut failure = match outcome {
                 Ok(answer) => return Ok(Ok(answer)),
                 Err(failure) => failure,
@@ -229,12 +244,13 @@ impl Turn {
                 self.record_usage(step, usage, None, source).await?;
             }
             has_part |= failure.after_content;
-            // The microseconds of the elapsed time are random enough for jitter.
-            let jitter = f64::from(self.began.elapsed().subsec_micros() % 1000) / 1000.0;
             let Some(retry) = retries.next(&patience, &failure, tokio::time::Instant::now(), jitter) else {
                 failure.after_content = has_part;
                 return Ok(Err(patience.told_to_wait(failure)));
             };
+            if failure.error.code == Code::RateLimited {
+                gates.hold(&step.request.provider, retry.wait);
+            }
             // None of the calls of a broken answer has run, so the same request may be sent again.
             if failure.after_content {
                 self.keep_draft().await?;
@@ -284,6 +300,16 @@ impl Turn {
         Ok(calls)
     }
 
+    /// Sets the tokens of a request aside in the budgets that the Session shares with others.
+    fn reserve(&self, step: &Step) -> Result<Vec<Reserved>, Error> {
+        let shared = &self.services.budgets;
+        if shared.is_empty() {
+            return Ok(Vec::new());
+        }
+        let tokens = step.request.estimated_tokens();
+        shared.iter().map(|budget| budget.reserve(tokens)).collect()
+    }
+
     fn spend(&self, usage: Usage, cost: Cost) {
         self.budgets.iter().for_each(|budget| budget.spend(usage, cost));
     }
@@ -324,15 +350,14 @@ impl Turn {
             let together = rest.iter().take(AT_ONCE).take_while(|(_, info)| runs_beside(info)).count();
             let (now, later) = rest.split_at(together.max(1));
             // Results are recorded in the order of the calls, whichever ended first.
-            for done in
-                join_all(now.iter().map(|(call, _)| self.call(call, step.toolset, step.facts.sees_images))).await
-            {
-                let Done { result, facts, .. } = done?;
+            for done in join_all(now.iter().map(|(call, info)| self.call_in_turn(call, info, step))).await {
+                let Done { result, facts, lease, .. } = done?;
                 failed &= result.error.is_some();
                 for fact in facts {
                     self.record(fact).await?;
                 }
                 self.record(result).await?;
+                drop(lease);
             }
             rest = later;
         }
@@ -355,18 +380,30 @@ impl Turn {
     pub(crate) async fn run_command(self, call_id: String, command: String) {
         let args = serde_json::json!({ "command": command, "timeout": bash::MAX_TIMEOUT });
         let call = Call { id: call_id, tool: bash::NAME.into(), args, caller: Caller::User };
-        let Ok(Done { result, .. }) = self.call(&call, Toolset::Both, false).await else { return };
+        let Ok(Done { result, .. }) = self.call(&call, Toolset::Both, false, InTurn::default()).await else { return };
         if self.record(result).await.is_ok() {
             let _ = self.reports.send(Report::Done(Outcome::completed())).await;
         }
     }
 
+    /// Runs one of several calls. Those that start agents do so in their order.
+    async fn call_in_turn(&self, call: &Call, info: &CallInfo, step: &Step) -> Result<Done, Gone> {
+        let in_turn = if info.kind == CallKind::Agent {
+            // The mutex is fair, and the calls of an answer are polled in their order.
+            InTurn::new(Arc::clone(&self.starting).lock_owned().await)
+        } else {
+            InTurn::default()
+        };
+        self.call(call, step.toolset, step.facts.sees_images, in_turn).await
+    }
+
     /// Runs one call, from its arguments to its result, and reports its progress, approvals and forms.
-    async fn call(&self, call: &Call, toolset: Toolset, sees_images: bool) -> Result<Done, Gone> {
+    async fn call(&self, call: &Call, toolset: Toolset, sees_images: bool, in_turn: InTurn) -> Result<Done, Gone> {
         let (forms, mut opened) = mpsc::channel(1);
         let (progress, mut printed) = mpsc::channel(64);
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         let ctx = Context {
+            in_turn,
             overflow: Some(Overflow { folder: self.outputs.clone(), name: format!("cmd-{number}") }),
             forms: Some(forms).filter(|_| self.services.options.can_ask),
             progress: Some(progress),

@@ -103,7 +103,7 @@ fn agent(event: &AgentEvent) -> Option<String> {
         AgentEvent::Ended(it) => format!("• agent {}: {}\n", it.name, it.status.name()),
         AgentEvent::Resumed { name } => format!("• agent {name} goes on\n"),
         // The line of its end stands above.
-        AgentEvent::Reported { .. } => return None,
+        AgentEvent::Changed { .. } | AgentEvent::Reported { .. } => return None,
     })
 }
 

@@ -25,6 +25,7 @@ use crate::remedies;
 const MOST_DIFF: usize = 20_000;
 
 /// What a headless run waits for besides its own work.
+#[expect(clippy::large_enum_variant, reason = "nearly all of them are events")]
 pub(super) enum Heard {
     Event(Event),
     /// A signal asks pixir to stop, with this exit code.

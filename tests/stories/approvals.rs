@@ -54,6 +54,47 @@ async fn a_denial_can_say_what_to_do_instead() {
     );
 }
 
+/// Broken builds: one key runs it; Enter without the word runs it; the everyday call asks for the word too.
+#[tokio::test]
+async fn damage_that_lasts_runs_only_after_a_typed_word_and_an_everyday_call_without() {
+    let run = |command: &str| calls("bash", json!({"command": command}));
+    let files = [("build/a", "x"), ("src/a", "x"), ("docs/a", "x")];
+    let steps = vec![run("rm -rf build"), run("rm -rf src"), run("rm -rf docs"), says("Done.")];
+    let mut pixir = Pixir::sized(steps, &files, 100, 30);
+    pixir.does("clean<Enter>").await;
+    pixir.does("<A-y>").await;
+    assert!(!pixir.path("build").exists(), "everyday work");
+    let screen = pixir.does("<A-y>").await;
+    assert!(screen.contains("Type \"allow\" to run it once") && screen.contains("it deletes src"), "{screen}");
+    pixir.does("<Enter>yes<Enter>").await;
+    assert!(pixir.path("src/a").exists());
+    // A click answers nothing, Esc goes back to the card.
+    pixir.screen.bytes(b"\x1b[<0;40;12M\x1b[<0;40;12m").await;
+    let screen = pixir.does("<Esc>").await;
+    assert!(pixir.path("src/a").exists() && screen.contains("Run rm -rf src"), "{screen}");
+    pixir.does("<A-y>").await;
+    pixir.does("allow<Enter>").await;
+    assert!(!pixir.path("src").exists());
+    // The full view of the call asks in the same way, and a refusal needs no word.
+    pixir.does("<Tab><Enter>").await;
+    let screen = pixir.does("y").await;
+    assert!(screen.contains("Type \"allow\""), "{screen}");
+    pixir.does("<Esc>").await;
+    pixir.does("n").await;
+    assert!(pixir.path("docs/a").exists());
+    pixir.screen.until("Done.").await;
+}
+
+/// Broken build: the card names the tool and the program.
+#[tokio::test]
+async fn a_card_of_bash_that_runs_bash_says_so_once() {
+    let mut pixir =
+        Pixir::new(vec![calls("bash", json!({"command": "bash run.sh"})), says("Ran.")], &[("run.sh", "echo ran\n")]);
+    pixir.does("/mode auto<Enter>").await;
+    let screen = pixir.does("run<Enter>").await;
+    assert!(screen.contains("✓ bash run.sh") && !screen.contains("bash bash"), "{screen}");
+}
+
 #[tokio::test]
 async fn allow_always_holds_for_the_session_and_after_resume() {
     let edit = |from: &str, to: &str| calls("edit", json!({"path": "a.txt", "old_text": from, "new_text": to}));

@@ -8,6 +8,10 @@ use crate::driver::{Pixir, calls, log_of, say, says};
 
 /// A conversation with a fork at its second Turn: the head is on the branch that began last.
 async fn forked() -> Pixir {
+    forked_at(120, 30).await
+}
+
+async fn forked_at(columns: u16, rows: u16) -> Pixir {
     let write = |text: &str| calls("write", json!({ "path": "slug.py", "content": text }));
     let steps = vec![
         says("It **decomposes** first."),
@@ -19,7 +23,7 @@ async fn forked() -> Pixir {
         says("## Done\n\n- 1.8× faster\n- memory unchanged"),
         says("The changelog tells of it."),
     ];
-    let mut pixir = Pixir::sized(steps, &[], 120, 30);
+    let mut pixir = Pixir::sized(steps, &[], columns, rows);
     pixir.does("<S-Tab>").await;
     for prompt in ["Slugs lose accents<Enter>", "Add tests<Enter>", "Make it faster, with a cache<Enter>"] {
         pixir.does(prompt).await;
@@ -40,6 +44,7 @@ fn rows(screen: &str) -> Vec<String> {
     screen.lines().filter_map(row).collect()
 }
 
+/// Broken build: the largest branch goes straight on.
 #[tokio::test]
 async fn the_branch_with_the_head_is_the_first_column_of_the_tree() {
     let mut pixir = forked().await;
@@ -49,8 +54,16 @@ async fn the_branch_with_the_head_is_the_first_column_of_the_tree() {
     assert!(screen.contains("3 Make it faster, with a cache"), "the other branch stands beside:\n{screen}");
     assert!(screen.contains("The cache is the lexer of the matter."), "the preview is Markdown, rendered:\n{screen}");
     assert!(screen.contains("slug.py") && screen.contains("+2"), "and shows the files:\n{screen}");
+    // Also where the other branch is the longer one.
+    pixir.does("<Enter>").await;
+    pixir.does("<Enter>").await;
+    let screen = pixir.does("<C-t>").await;
+    let all = rows(&screen);
+    let row = |text: &str| all.iter().find(|row| row.contains(text)).unwrap_or_else(|| panic!("{text}\n{screen}"));
+    assert!(row("3 Make it faster").starts_with('◉') && row("4 Make it faster").contains('○'), "{screen}");
 }
 
+/// Broken build: letters of the search are keys.
 #[tokio::test]
 async fn a_search_in_the_tree_reads_answers_and_its_letters_do_nothing_else() {
     let mut pixir = forked().await;
@@ -99,6 +112,7 @@ fn long() -> Pixir {
     })
 }
 
+/// Broken build: nothing is folded.
 #[tokio::test]
 async fn long_chains_of_turns_are_one_row_until_they_are_unfolded() {
     let mut pixir = long();
@@ -121,6 +135,7 @@ async fn long_chains_of_turns_are_one_row_until_they_are_unfolded() {
     assert_eq!(numbers, ["12", "13", "40"]);
 }
 
+/// Broken build: `f` forks at once.
 #[tokio::test]
 async fn a_fork_in_the_tree_is_asked_about_once() {
     let mut pixir = forked().await;
@@ -138,6 +153,7 @@ async fn a_fork_in_the_tree_is_asked_about_once() {
     assert_eq!(pixir.screen.session(), own.as_ref(), "Enter opens the session");
 }
 
+/// Broken build: the trash is not read from the Log.
 #[tokio::test]
 async fn a_deleted_branch_waits_in_the_trash_and_comes_back_whole() {
     let mut pixir = forked().await;
@@ -167,6 +183,7 @@ async fn a_deleted_branch_waits_in_the_trash_and_comes_back_whole() {
     assert!(screen.contains("○ 3 Make it faster, with a cache"), "{screen}");
 }
 
+/// Broken build: the sides are exchanged.
 #[tokio::test]
 async fn two_turns_are_compared_by_what_was_said_and_by_their_files() {
     let mut pixir = forked().await;
@@ -184,6 +201,7 @@ async fn two_turns_are_compared_by_what_was_said_and_by_their_files() {
     assert!(screen.contains("Compare turn 5 with turn 3"), "{screen}");
 }
 
+/// Broken build: a way back leaves no way forward.
 #[tokio::test]
 async fn the_ways_of_the_head_lead_back_and_forward_also_tomorrow() {
     let mut pixir = forked().await;
@@ -201,6 +219,7 @@ async fn the_ways_of_the_head_lead_back_and_forward_also_tomorrow() {
     assert_eq!((again.file("slug.py").as_str(), again.file("fast.py").as_str()), ("a = 1\n", "x = 1\n"));
 }
 
+/// Broken build: a click chooses nothing.
 #[tokio::test]
 async fn the_mouse_chooses_a_turn_and_a_double_click_goes_there() {
     let mut pixir = forked().await;
@@ -218,6 +237,7 @@ async fn the_mouse_chooses_a_turn_and_a_double_click_goes_there() {
     assert!(!screen.contains("Tree ·"), "it goes there:\n{screen}");
 }
 
+/// Broken build: `v` shows an empty screen.
 #[tokio::test]
 async fn on_a_small_screen_the_preview_is_one_key_away() {
     let mut pixir = Pixir::sized(vec![says("# One\n\n- first\n- second")], &[], 60, 20);
@@ -230,7 +250,7 @@ async fn on_a_small_screen_the_preview_is_one_key_away() {
     assert!(screen.contains("◉ 1 hello") && screen.contains("1/1"), "{screen}");
 }
 
-/// What another process wrote does not put the head into the trash.
+/// What another process wrote does not put the head into the trash. Broken build: it does.
 #[tokio::test]
 async fn a_log_that_removes_the_current_branch_opens_with_it() {
     let mut pixir = Pixir::resumed(100, 30, |folder, workspace| {
@@ -248,4 +268,50 @@ async fn a_log_that_removes_the_current_branch_opens_with_it() {
     });
     let screen = pixir.does("<C-t>").await;
     assert!(screen.contains("◉ 3 three") && !screen.contains("2 two"), "{screen}");
+}
+
+/// Broken build: the tree is read once, when it is opened.
+#[tokio::test]
+async fn a_turn_that_begins_while_the_tree_is_open_appears_in_it() {
+    let steps =
+        vec![says("One."), calls("bash", json!({ "command": "echo 1 > a.txt" })), says("The **second** answer.")];
+    let mut pixir = Pixir::sized(steps, &[], 120, 30);
+    pixir.does("first<Enter>").await;
+    pixir.screen.keys("second<Enter><C-t>").await;
+    pixir.screen.until("2 second").await;
+    pixir.screen.until("▸ running").await;
+    let screen = pixir.screen.screen();
+    assert!(screen.contains("● 1 first") && screen.contains("◉ 2 second") && screen.contains("2/2"), "{screen}");
+    // The call waits for an answer; after it the Turn ends where the user can see it.
+    pixir.screen.until_idle().await;
+    pixir.does("<Esc><A-y>").await;
+    let screen = pixir.does("<C-t>").await;
+    assert!(screen.contains("The second answer.") && !screen.contains("running"), "{screen}");
+}
+
+/// Broken build: the wheel always moves the list.
+#[tokio::test]
+async fn the_wheel_over_the_preview_scrolls_the_preview() {
+    let long: String = (1..=60).map(|n| format!("- point {n}\n")).collect();
+    let mut pixir = Pixir::sized(vec![says("One."), says(&long)], &[], 120, 30);
+    pixir.does("first<Enter>").await;
+    pixir.does("second<Enter>").await;
+    let screen = pixir.does("<C-t>").await;
+    assert!(screen.contains("• point 1 ") && screen.contains("2/2"), "{screen}");
+    pixir.screen.bytes(b"\x1b[<65;100;10M\x1b[<65;100;10M").await;
+    let screen = pixir.screen.screen();
+    assert!(!screen.contains("• point 1 ") && screen.contains("• point 20") && screen.contains("2/2"), "{screen}");
+    pixir.screen.bytes(b"\x1b[<64;10;10M").await;
+    let screen = pixir.screen.screen();
+    assert!(screen.contains("1/2"), "over the list it moves the cursor:\n{screen}");
+}
+
+/// Broken build: the comparison is unified on every screen.
+#[tokio::test]
+async fn files_of_two_turns_stand_side_by_side_on_a_wide_screen() {
+    let mut pixir = forked_at(160, 40).await;
+    let screen = pixir.does("<C-t><Up>m<Down>d").await;
+    let row = screen.lines().find(|row| row.contains("a = 1")).unwrap_or_else(|| panic!("{screen}"));
+    assert_eq!(row.matches("a = 1").count(), 2, "{screen}");
+    assert!(screen.contains("- b = 2") && screen.contains("+ x = 1"), "{screen}");
 }

@@ -136,6 +136,33 @@ async fn sessions_are_completed_by_their_first_prompt() {
     assert_eq!(pixir.screen.session().expect("open").to_string(), first);
 }
 
+/// Broken builds: the template is sent with holes; a value with a blank becomes two; Esc loses what was typed.
+#[tokio::test]
+async fn a_template_asks_for_the_arguments_that_are_missing() {
+    let template = "---\ndescription: Mends a file\nargument-hint: <file>\n---\nFix $1, because {{reason}}.\n";
+    let mut pixir = Pixir::new(vec![says("One."), says("Two.")], &[(".pixir/prompts/fix.md", template)]);
+    pixir.does("<Esc>/trust<Enter>").await;
+    pixir.does("<Down><Enter>").await;
+    let texts = |pixir: &Pixir| -> Vec<String> {
+        let all = inputs(pixir, "user_message");
+        all.iter().map(|it| it["text"].as_str().expect("text").to_owned()).collect()
+    };
+    let screen = pixir.does("/fix<Enter>").await;
+    for part in ["/fix", "Mends a file", "file", "reason"] {
+        assert!(screen.contains(part), "{part}:\n{screen}");
+    }
+    pixir.does("my file.rs<Enter>").await;
+    assert!(texts(&pixir).is_empty(), "one is still missing");
+    pixir.does("it's \"broken\"<Enter>").await;
+    assert_eq!(texts(&pixir), ["Fix my file.rs, because it's \"broken\"."]);
+    let screen = pixir.does("/fix a.rs<Enter>").await;
+    assert!(screen.contains("a.rs") && screen.contains("reason"), "{screen}");
+    pixir.does("so<Esc>").await;
+    assert_eq!(pixir.screen.draft(), "/fix a.rs so");
+    pixir.does("<Enter>").await;
+    assert_eq!(texts(&pixir).last().expect("sent"), "Fix a.rs, because so.");
+}
+
 /// Broken build: `/undo` during a Turn is sent to the model.
 #[tokio::test]
 async fn a_command_that_has_to_wait_says_so_and_an_unknown_one_is_never_sent() {

@@ -7,6 +7,7 @@ use crate::driver::{Pixir, says};
 use crate::pty::Terminal;
 use crate::server::{Act, Dialect, Gate, HEAD, Part, Reply, Server, begin, call, end, part, text};
 use crate::shell::{Shell, entries};
+use crate::wait;
 
 /// The notes that a model writes.
 const NOTES: &str =
@@ -14,6 +15,12 @@ const NOTES: &str =
 
 /// A conversation whose older part is long, and a terminal in it.
 fn in_a_long_talk(shell: &Shell, server: &Server, columns: u16, rows: u16) -> Terminal {
+    let terminal = after_a_long_talk(shell, server, &[], columns, rows);
+    terminal.wait_for("/ commands");
+    terminal
+}
+
+fn after_a_long_talk(shell: &Shell, server: &Server, set: &[(&str, &str)], columns: u16, rows: u16) -> Terminal {
     shell.configure("[models.\"custom/m\"]\nwindow = 65536\n");
     let flags = server.flags(Dialect::Chat);
     run(shell, server, Dialect::Chat, &["--headless", "--json", "first request: the colour is turquoise"]);
@@ -25,9 +32,7 @@ fn in_a_long_talk(shell: &Shell, server: &Server, columns: u16, rows: u16) -> Te
     let mut args: Vec<&str> = vec!["resume", "--last"];
     args.extend(flags.iter().map(String::as_str));
     args.extend(["--config", "models.\"custom/m\".window=65536"]);
-    let terminal = Terminal::start(shell, &args, columns, rows);
-    terminal.wait_for("/ commands");
-    terminal
+    Terminal::of(shell, env!("CARGO_BIN_EXE_pixir").as_ref(), &args, set, columns, rows)
 }
 
 fn talk() -> Vec<Reply> {
@@ -199,6 +204,78 @@ fn the_context_lists_what_the_next_request_has_and_i_drop_the_largest_part() {
     terminal.wait_for("/ commands");
     let sent = server.bodies()[5].to_string();
     assert!(!sent.contains("word word") && sent.contains("The user dropped this message"), "{sent}");
+    terminal.send("\x04");
+    terminal.end().assert_sane();
+}
+
+/// Broken builds: one that shows an error; one that drops it only after the Turn; one that says nothing.
+#[test]
+fn what_i_drop_while_a_turn_runs_is_left_out_of_its_next_request() {
+    let shell = Shell::new(&[("notes.txt", "x\n")]);
+    let gate = Gate::default();
+    let mut replies = talk();
+    let dialect = Dialect::Chat;
+    let args = json!({ "path": "notes.txt" });
+    let held = Part::Call("c9", "read", &args);
+    let opening = format!("{HEAD}{}", begin(dialect).concat());
+    let rest = format!("{}{}", part(dialect, 0, held).concat(), end(dialect, true).concat());
+    replies.push(Reply::Raw(vec![
+        Act::Send(opening.into_bytes()),
+        Act::Until(gate.clone()),
+        Act::Send(rest.into_bytes()),
+    ]));
+    replies.push(text("The fourth answer."));
+    let server = Server::start(replies);
+    let mut terminal = in_a_long_talk(&shell, &server, 120, 40);
+    terminal.send("fourth request\r");
+    terminal.wait_that("the request is sent", |_| server.bodies().len() == 5);
+    terminal.send("/context\r");
+    terminal.wait_for("system prompt");
+    terminal.send("sgd");
+    terminal.wait_for("✗ answer");
+    let screen = terminal.wait_for("holds from its next request on");
+    assert!(!screen.contains("not possible"), "{screen}");
+    gate.open();
+    terminal.send("\x1b");
+    terminal.wait_for("The fourth answer.");
+    let bodies = server.bodies();
+    assert!(bodies[4].to_string().contains("word word"), "that request was under way");
+    assert!(!bodies[5].to_string().contains("word word"), "the next one of the same turn is without it");
+    terminal.wait_for("/ commands");
+    terminal.send("\x04");
+    terminal.end().assert_sane();
+}
+
+/// Broken builds: one that leaves the caret behind, so that a screen reader does not hear the chosen row; one that draws frames.
+#[test]
+fn a_screen_reader_reads_the_context_and_a_compaction_row_by_row() {
+    let shell = Shell::new(&[("notes.txt", "x\n")]);
+    let mut replies = talk();
+    replies.push(text(NOTES));
+    let server = Server::start(replies);
+    let mut terminal = after_a_long_talk(&shell, &server, &[("PIXIR_SCREEN_READER", "1")], 100, 30);
+    let at_caret = |terminal: &Terminal, text: &str| {
+        let row = terminal.cursor().map(|(row, _)| row);
+        row.and_then(|row| terminal.screen().lines().nth(row).map(|line| line.contains(text))) == Some(true)
+    };
+    let is_plain = |screen: &str| !screen.contains(['│', '╭', '─', '┃']);
+    terminal.wait_for("Ask pixir");
+    terminal.send("/context\r");
+    let screen = terminal.wait_for("system prompt");
+    assert!(is_plain(&screen), "{screen}");
+    wait::until("the caret is on the first part", || at_caret(&terminal, "system prompt"));
+    terminal.send("sg");
+    wait::until("the caret is on the largest part", || at_caret(&terminal, "answer"));
+    terminal.send("\x1b");
+    terminal.wait_that("it is closed", |screen| !screen.contains("system prompt"));
+    terminal.send("/compact\r");
+    let screen = terminal.wait_for("written by the model");
+    assert!(is_plain(&screen) && screen.contains("Kept word for word"), "{screen}");
+    terminal.send("G");
+    wait::until("the caret is on the last entry", || at_caret(&terminal, "request"));
+    terminal.send("\x1b");
+    terminal.wait_that("it is closed", |screen| !screen.contains("Kept word for word"));
+    assert!(compaction(&shell).is_none());
     terminal.send("\x04");
     terminal.end().assert_sane();
 }

@@ -301,3 +301,20 @@ async fn vim_register_and_undo_survive_an_overlay() {
     pixir.does("<C-t><Esc>uu").await;
     assert_eq!(pixir.screen.draft(), "one two", "the cut itself is undone");
 }
+
+/// Broken builds: the mention is deleted letter by letter; a mention that is being typed vanishes with its last letter.
+#[tokio::test]
+async fn a_mention_of_an_image_is_passed_and_deleted_whole() {
+    let mut pixir = Pixir::new(vec![], &[]);
+    pixir.does("see @my/shot.png now").await;
+    pixir.does("<Left><Left><Left><Left><Left>|").await;
+    assert_eq!(pixir.screen.draft(), "see |@my/shot.png now", "four letters, then the mention at once");
+    pixir.does("<Right><Backspace>").await;
+    assert_eq!(pixir.screen.draft(), "see | now");
+    pixir.does("<C-u><C-k>@shot.pmg<Backspace><Backspace>ng<Backspace>g").await;
+    assert_eq!(pixir.screen.draft(), "@shot.png", "while it is typed, each letter can be mended");
+    pixir.does(" x<Backspace><Backspace><Backspace>").await;
+    assert_eq!(pixir.screen.draft(), "");
+    pixir.does("@notes.md <Backspace><Backspace>").await;
+    assert_eq!(pixir.screen.draft(), "@notes.m", "a text file is text");
+}

@@ -56,6 +56,9 @@ async fn a_key_is_bound_by_pressing_it_and_a_conflict_is_told() {
     assert!(screen.contains("Ctrl+P would be both") && screen.contains("palette"), "{screen}");
     assert_eq!(pixir.settings(), "");
     let screen = pixir.does("<F5>").await;
+    assert!(screen.contains("F5 …"), "{screen}");
+    assert_eq!(pixir.settings(), "", "a second key could follow");
+    let screen = pixir.does("<Enter>").await;
     assert!(screen.contains("F5"), "{screen}");
     assert_eq!(pixir.settings(), "[keys]\ntree = \"f5\"\n");
     pixir.does("<Esc><Esc>").await;
@@ -63,6 +66,75 @@ async fn a_key_is_bound_by_pressing_it_and_a_conflict_is_told() {
     assert!(!screen.contains("Tree"), "{screen}");
     let screen = pixir.does("<F5>").await;
     assert!(screen.contains("Tree"), "{screen}");
+}
+
+/// Broken builds: only the first key of a chord is bound; the second binding replaces the first.
+#[tokio::test]
+async fn an_action_gets_a_chord_of_two_keys_and_another_key_besides() {
+    let mut pixir = Pixir::sized(vec![says("One.")], &[], 110, 30);
+    pixir.does("go<Enter>").await;
+    pixir.does("/settings keys.tree<Enter>").await;
+    let screen = pixir.does("<Enter><C-x>t").await;
+    assert!(screen.contains("Ctrl+X t …"), "{screen}");
+    pixir.does("<Enter>").await;
+    assert_eq!(pixir.settings(), "[keys]\ntree = \"ctrl+x t\"\n");
+    let screen = pixir.does("<Enter><F5><Tab>").await;
+    assert!(screen.contains("Ctrl+X t, F5"), "{screen}");
+    assert_eq!(pixir.settings(), "[keys]\ntree = [\"ctrl+x t\", \"f5\"]\n");
+    pixir.does("<Esc><Esc>").await;
+    for keys in ["<C-x>t", "<F5>"] {
+        let screen = pixir.does(keys).await;
+        assert!(screen.contains("╭ Tree"), "{keys}:\n{screen}");
+        pixir.does("<Esc>").await;
+    }
+}
+
+/// Broken builds: the line stays in the file; the old value stays in force until the next start.
+#[tokio::test]
+async fn a_setting_is_unset_and_the_default_holds_at_once() {
+    let mut pixir = Pixir::sized(vec![says("One.")], &[], 110, 30);
+    let row = |screen: &str, title: &str| {
+        screen.lines().find(|line| line.contains(title)).map(str::to_owned).unwrap_or_default()
+    };
+    pixir.does("/settings screen.vim<Enter>").await;
+    pixir.does("<Enter>").await;
+    assert_eq!(pixir.settings(), "[screen]\nvim = true\n");
+    let screen = pixir.does("").await;
+    assert!(row(&screen, "  Vim keys").contains("you") && screen.contains("unset"), "{screen}");
+    let screen = pixir.does("<Delete>").await;
+    assert_eq!(pixir.settings(), "");
+    assert!(row(&screen, "  Vim keys").contains("default") && row(&screen, "  Vim keys").contains("off"), "{screen}");
+    assert!(screen.contains("screen.vim unset in"), "{screen}");
+    pixir.does("<Esc><Esc>").await;
+    pixir.does("hjkl").await;
+    assert_eq!(pixir.screen.draft(), "hjkl", "vim keys are off");
+    pixir.does("<C-u>/settings keys.tree<Enter>").await;
+    pixir.does("<Enter><F5><Enter>").await;
+    assert_eq!(pixir.settings(), "[keys]\ntree = \"f5\"\n");
+    let screen = pixir.does("u").await;
+    assert_eq!(pixir.settings(), "");
+    assert!(row(&screen, "  tree ").contains("Ctrl+T"), "{screen}");
+    pixir.does("<Esc><Esc>").await;
+    pixir.does("go<Enter>").await;
+    let screen = pixir.does("<C-t>").await;
+    assert!(screen.contains("╭ Tree"), "the default key works again:\n{screen}");
+}
+
+/// Broken build: the mark is forgotten when the dialog closes.
+#[tokio::test]
+async fn a_favourite_model_stands_first() {
+    let mut pixir = Pixir::sized(vec![says("ok")], &[], 100, 30);
+    let screen = pixir.does("/model<Enter>").await;
+    assert!(screen.contains("Recent") && !screen.contains("Favourites"), "{screen}");
+    let screen = pixir.does("<A-f>").await;
+    assert!(screen.contains("Favourites"), "{screen}");
+    pixir.screen.until("favourites saved in").await;
+    assert_eq!(pixir.settings(), "favourites = [\"script/test-model\"]\n");
+    pixir.does("<Esc>").await;
+    let screen = pixir.does("/model<Enter>").await;
+    assert!(screen.contains("Favourites"), "{screen}");
+    let screen = pixir.does("<A-f>").await;
+    assert!(!screen.contains("Favourites"), "{screen}");
 }
 
 #[tokio::test]

@@ -1,6 +1,8 @@
 //! A model is connected while pixir runs: a key, a server of this machine; and what the first screen offers.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 
@@ -146,6 +148,80 @@ fn a_model_whose_key_is_missing_is_connected_in_place() {
     terminal.send("hi\r");
     terminal.wait_for("It works now.");
     terminal.send("\x04");
+    terminal.end().assert_sane();
+}
+
+/// Broken builds: the code is not shown; Esc does not end the wait; the models of the server are not offered.
+#[test]
+fn a_sign_in_shows_where_to_go_and_the_code_and_ends_with_the_models() {
+    let shell = Shell::new(&[]);
+    let has_agreed = Arc::new(AtomicBool::new(false));
+    let agreed = Arc::clone(&has_agreed);
+    let issuer = super::credentials::issuer(move |_, _| {
+        if agreed.load(Ordering::SeqCst) {
+            let token = json!({ "access_token": format!("{SECRET}-access-2"), "expires_in": 3600 });
+            (200, token)
+        } else {
+            (400, json!({ "error": "authorization_pending" }))
+        }
+    });
+    let folder = shell.home().join(".config/pixir");
+    std::fs::create_dir_all(&folder).expect("mkdir");
+    let provider = format!(
+        "[providers.work]\ndialect = \"chat\"\nbase_url = \"{0}/v1\"\nissuer = \"{0}\"\nclient_id = \"pixir-test\"\n",
+        issuer.url
+    );
+    std::fs::write(folder.join("config.toml"), provider).expect("write");
+    let mut terminal = start(&shell, &[], SIZE);
+    terminal.wait_for("No model is connected");
+    terminal.send("2");
+    terminal.wait_for("work");
+    terminal.settle();
+    terminal.send("\r");
+    let screen = terminal.wait_for("WDJB-MJHT");
+    assert!(screen.contains("/activate"), "the page, too:\n{screen}");
+    terminal.send("\x1b");
+    terminal.wait_that("the code is gone", |screen| !screen.contains("WDJB-MJHT") && screen.contains("work"));
+    terminal.settle();
+    terminal.send("\r");
+    terminal.wait_for("WDJB-MJHT");
+    has_agreed.store(true, Ordering::SeqCst);
+    terminal.wait_for("● work/m");
+    terminal.send("\x1b");
+    terminal.wait_for("/ commands");
+    terminal.send("\x04");
+    let left = terminal.end();
+    left.assert_sane();
+    assert!(!String::from_utf8_lossy(&left.bytes).contains(SECRET), "a token was on the screen");
+}
+
+/// Broken builds: Ctrl+D in the demo ends pixir as a whole; the demo does not say how to leave it; the welcome shows the
+/// window of the demo's script.
+#[test]
+fn the_demo_of_the_welcome_is_watched_and_left_again() {
+    let shell = Shell::new(&[("mine.txt", "as it was\n")]);
+    let mut terminal = start(&shell, &[], (120, 36));
+    let welcomes = |terminal: &Terminal| {
+        terminal.wait_for("No model is connected");
+        terminal
+            .wait_that("the session is open", |screen| screen.lines().next().is_some_and(|it| it.contains("no model")));
+        let screen = terminal.screen();
+        assert!(!screen.contains("of 128k"), "{screen}");
+    };
+    welcomes(&terminal);
+    terminal.send("4");
+    terminal.wait_for("The average is wrong.");
+    let reader = terminal.reader();
+    // Ctrl+End only scrolls, so what it does is to skip the wait.
+    terminal.press_until("\x1b[1;5F", "the first edit", || reader.shows("Alt+Y"));
+    terminal.press_until("\x1by", "the edit is allowed", || reader.shows("With one number the old code"));
+    terminal.press_until("\x1b[1;5F", "the second edit", || reader.shows("check \"average of one\""));
+    terminal.press_until("\x1by", "the edit is allowed", || reader.shows("Now the tests again"));
+    terminal.press_until("\x1b[1;5F", "the end", || reader.shows("Ctrl+D leaves the demo"));
+    terminal.send("\x04");
+    welcomes(&terminal);
+    assert_eq!(shell.read("mine.txt"), "as it was\n");
+    terminal.send("\x03\x03\x03");
     terminal.end().assert_sane();
 }
 

@@ -113,7 +113,11 @@ async fn a_question_stands_above_the_composer_and_the_conversation_scrolls_behin
     step.text = text;
     let mut pixir = Pixir::new(vec![step, says("Good.")], &[]);
     let screen = pixir.does("go<Enter>").await;
-    assert!(screen.contains("reason 40") && screen.contains("1 SQLite"), "both are visible:\n{screen}");
+    let rows = ["reason 40", "Which database?", "1 SQLite", "❯ Steer"].map(|text| screen.find(text));
+    assert!(
+        rows.is_sorted() && rows[0].is_some(),
+        "the text, then the question, then the composer: {rows:?}\n{screen}"
+    );
     let screen = pixir.does("<PgUp>").await;
     assert!(!screen.contains("reason 40") && screen.contains("reason 30") && screen.contains("1 SQLite"), "{screen}");
     let screen = pixir.does("2<Enter>").await;

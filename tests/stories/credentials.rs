@@ -131,7 +131,7 @@ fn a_damaged_or_readable_key_file_is_reported_without_its_text() {
 }
 
 /// A complete issuer that gives `answers` to token requests.
-fn issuer(answers: impl Fn(&Asked, usize) -> (u16, Value) + Send + 'static) -> Issuer {
+pub(super) fn issuer(answers: impl Fn(&Asked, usize) -> (u16, Value) + Send + 'static) -> Issuer {
     let address = std::sync::Arc::<std::sync::OnceLock<String>>::default();
     let known = std::sync::Arc::clone(&address);
     let issuer = Issuer::start(move |asked, before| {

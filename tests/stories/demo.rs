@@ -85,7 +85,7 @@ fn timeless(line: &Value) -> Value {
     line
 }
 
-/// Broken builds: the demo edits without asking; a key does not skip the waits, which take most of a minute.
+/// Broken build: the demo edits without asking.
 #[test]
 fn demo_on_a_terminal_asks_before_its_edits_and_a_key_skips_its_waits() {
     let shell = Shell::new(&[]);

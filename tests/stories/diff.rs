@@ -163,9 +163,9 @@ async fn to_revert_all_of_a_new_file_removes_it() {
     assert!(screen.contains("No changes here"), "{screen}");
 }
 
-/// Broken build: a revert writes what an undo would ask about.
+/// Broken builds: a revert writes what an undo would ask about; the answer is not asked for, or any key gives it.
 #[tokio::test]
-async fn a_protected_file_is_not_written_by_a_revert() {
+async fn a_protected_file_is_written_by_a_revert_only_if_the_user_allows_it() {
     let edit = calls("edit", json!({ "path": "AGENTS.md", "old_text": "one", "new_text": "two" }));
     let mut pixir = Pixir::sized(vec![edit, says("Done.")], &[("AGENTS.md", "one\n")], 100, 24);
     pixir.does("/mode auto<Enter>").await;
@@ -175,7 +175,15 @@ async fn a_protected_file_is_not_written_by_a_revert() {
     pixir.does("/diff<Enter>").await;
     let screen = pixir.does("r").await;
     assert!(screen.contains("not reverted") && screen.contains("protected"), "{screen}");
+    assert!(screen.contains("Enter revert it all the same"), "{screen}");
+    let screen = pixir.does("<Esc><Enter>").await;
+    assert_eq!(pixir.file("AGENTS.md"), "two\n", "{screen}");
+    // An Enter before the question was on the screen is no answer.
+    pixir.does("r<Enter>").await;
     assert_eq!(pixir.file("AGENTS.md"), "two\n");
+    let screen = pixir.does("<Enter>").await;
+    assert_eq!(pixir.file("AGENTS.md"), "one\n", "{screen}");
+    assert_eq!(facts(&pixir, "files_restored")[0]["changes"][0]["path"], json!("AGENTS.md"));
 }
 
 /// Broken build: the mark is lost when pixir starts again.
@@ -299,4 +307,142 @@ async fn the_side_panel_shows_the_same_files_and_opens_the_diff_there() {
     pixir.does("<Tab><Tab>").await;
     let screen = pixir.does("jj<Enter>").await;
     assert!(screen.contains("Diff · this session") && screen.contains("- gone"), "{screen}");
+}
+
+/// Broken builds: the whole is compared before anything is shown; a hunk of the start can be reverted.
+#[tokio::test]
+async fn a_long_file_shows_its_start_while_the_whole_is_compared() {
+    let long: String = (0..40_000).map(|n| format!("this is line {n}\n")).collect();
+    let change = "sed -i 's/^this is line \\(.*7\\)$/that is line \\1/' long.txt";
+    let mut pixir = Pixir::sized(vec![bash(change), says("Done.")], &[("long.txt", &long)], 100, 30);
+    pixir.does("/mode auto<Enter>").await;
+    pixir.does("change it<Enter>").await;
+    let changed = pixir.file("long.txt");
+    pixir.screen.keys("<A-d>").await;
+    pixir.screen.until("unfold").await;
+    pixir.screen.keys("z").await;
+    pixir.screen.until("comparing…").await;
+    let screen = pixir.screen.screen();
+    assert!(screen.contains("- this is line 7") && screen.contains("+4000 −4000"), "{screen}");
+    pixir.screen.keys("nnr").await;
+    let screen = pixir.screen.screen();
+    assert!(screen.contains("this file is still being compared"), "{screen}");
+    pixir.screen.until_idle().await;
+    assert_eq!(pixir.file("long.txt"), changed, "nothing was reverted");
+    let screen = pixir.screen.screen();
+    assert!(!screen.contains("comparing…") && screen.contains("hunk 3/4000"), "{screen}");
+    pixir.does("r").await;
+    assert_eq!(pixir.file("long.txt"), changed.replace("that is line 27\n", "this is line 27\n"));
+}
+
+/// Broken build: the cursor stays in its row when the whole arrives, and not on its line.
+#[tokio::test]
+async fn the_cursor_stays_on_its_line_when_the_whole_file_is_compared() {
+    let long: String = (0..40_000).map(|n| format!("this is line {n}\n")).collect();
+    // The start of so many new lines looks like a change of the lines that stood there.
+    let change = "seq -f 'a new line %g' 20000 > new.txt && cat long.txt >> new.txt && mv new.txt long.txt";
+    let mut pixir = Pixir::sized(vec![bash(change), says("Done.")], &[("long.txt", &long)], 100, 30);
+    pixir.does("/mode auto<Enter>").await;
+    pixir.does("change it<Enter>").await;
+    pixir.screen.keys("<A-d>").await;
+    pixir.screen.until("unfold").await;
+    pixir.screen.keys("z").await;
+    pixir.screen.until("comparing…").await;
+    pixir.screen.keys("/new line 123<Enter>").await;
+    let on = |screen: &str| screen.lines().find(|row| row.contains('▌')).map(str::to_owned).unwrap_or_default();
+    let screen = pixir.screen.screen();
+    assert!(screen.contains("comparing…") && on(&screen).contains("+ a new line 123"), "{screen}");
+    pixir.screen.until_idle().await;
+    let screen = pixir.screen.screen();
+    assert!(screen.contains("+20000 −0") && on(&screen).contains("+ a new line 123"), "{screen}");
+}
+
+/// Broken builds: chains of folders have a row each; the sums leave files out; a folded folder keeps its rows.
+#[tokio::test]
+async fn changed_files_stand_in_folders_that_fold() {
+    let change = "mkdir -p docs/deep/er src/a && echo 1 > docs/deep/er/one.md && printf '1\\n2\\n' > docs/deep/er/two.md && \
+                  echo x > src/a/x.rs && echo y > src/a/y.rs && echo z > src/z.rs && echo t > top.txt";
+    let mut pixir = Pixir::sized(vec![bash(change), says("Done.")], &[], 120, 30);
+    pixir.does("/mode auto<Enter>").await;
+    pixir.does("go<Enter>").await;
+    let screen = pixir.does("/diff<Enter>").await;
+    let list = |screen: &str| -> Vec<String> {
+        let rows = screen.lines().filter_map(|row| row.trim_start_matches('│').split('│').next());
+        let rows = rows.map(|row| row.split_whitespace().collect::<Vec<_>>().join(" "));
+        rows.filter(|row| row.contains('+') && row.starts_with(['▾', '▸', 'A'])).collect()
+    };
+    let all = [
+        "▾ docs/deep/er/ +3",
+        "A one.md +1",
+        "A two.md +2",
+        "▾ src/ +3",
+        "▾ a/ +2",
+        "A x.rs +1",
+        "A y.rs +1",
+        "A z.rs +1",
+        "A top.txt +1",
+    ];
+    assert_eq!(list(&screen), all, "{screen}");
+    let screen = pixir.does("f<Left>").await;
+    assert_eq!(list(&screen)[..2], ["▸ docs/deep/er/ +3", "▾ src/ +3"], "{screen}");
+    // Folded files are still walked through.
+    let screen = pixir.does("<Esc>]").await;
+    assert!(screen.contains("A docs/deep/er/two.md") && list(&screen)[0].starts_with('▸'), "{screen}");
+    let screen = pixir.does("f<Enter>").await;
+    assert_eq!(list(&screen), all, "{screen}");
+    let screen = pixir.does("<End><Enter>").await;
+    assert!(screen.contains("A top.txt") && screen.contains("+ t"), "{screen}");
+}
+
+/// Broken build: lines that only stand elsewhere look like new ones.
+#[tokio::test]
+async fn lines_that_only_moved_say_where_they_went() {
+    let block = "    let first = open(path);\n    let second = read(first);\n    let third = close(first);\n";
+    let before = format!("{block}{}", lines());
+    let change = format!("sed -i 1,3d a.txt && printf '%s' '{block}' >> a.txt");
+    let mut pixir = Pixir::sized(vec![bash(&change), says("Done.")], &[("a.txt", &before)], 120, 30);
+    pixir.does("/mode auto<Enter>").await;
+    pixir.does("go<Enter>").await;
+    assert_eq!(pixir.file("a.txt"), format!("{}{block}", lines()));
+    let screen = pixir.does("/diff<Enter>").await;
+    let row = |text: &str| screen.lines().find(|row| row.contains(text)).unwrap_or_else(|| panic!("{text}\n{screen}"));
+    assert!(row("- ").contains("moved to line 31"), "{screen}");
+    let screen = pixir.does("n").await;
+    let added = screen.lines().find(|row| row.contains("+     let first")).unwrap_or_else(|| panic!("{screen}"));
+    assert!(added.contains("moved from line 1"), "{screen}");
+}
+
+/// Broken builds: comments live in memory only; the one that is being written is not saved.
+#[tokio::test]
+async fn comments_that_were_not_sent_come_back_after_a_crash() {
+    let mut pixir = with_two_hunks(100, 30, vec![]).await;
+    pixir.does("/diff<Enter>").await;
+    pixir.does("jcwhy not 5?<Enter>").await;
+    pixir.does("njcand this one").await;
+    let mut again = pixir.again(vec![says("I see.")]).await;
+    let screen = again.does("").await;
+    assert!(screen.contains("2 comments on the diff are restored"), "{screen}");
+    let screen = again.does("/diff<Enter>").await;
+    assert!(screen.contains("❯ why not 5?"), "{screen}");
+    again.does("<Enter><Enter>").await;
+    let said = facts(&again, "user_message").pop().expect("a message");
+    let text = said["text"].as_str().expect("a text");
+    assert!(text.contains("a.txt:5\n> line five\nwhy not 5?"), "{text}");
+    assert!(text.contains("a.txt:25\n> line twenty-five\nand this one"), "{text}");
+    let mut again = again.again(vec![]).await;
+    let screen = again.does("/diff<Enter>").await;
+    assert!(!screen.contains("❯ why not 5?"), "what was sent is not saved: {screen}");
+}
+
+/// Broken build: where no comment can be written, its letters are keys.
+#[tokio::test]
+async fn letters_after_a_comment_that_could_not_be_begun_do_nothing() {
+    let mut pixir = Pixir::sized(vec![bash("echo 'version = 4' > Cargo.lock"), says("Done.")], &[], 100, 24);
+    pixir.does("/mode auto<Enter>").await;
+    pixir.does("go<Enter>").await;
+    pixir.does("/diff<Enter>").await;
+    let screen = pixir.does("czrz source").await;
+    assert!(screen.contains("no line here to comment on") && screen.contains("A generated file"), "{screen}");
+    let screen = pixir.does("<Esc>z").await;
+    assert!(screen.contains("+ version = 4"), "{screen}");
 }

@@ -39,8 +39,8 @@ async fn a_skill_is_listed_and_activated_by_name() {
     pixir.does("/trust<Enter>").await;
     pixir.does("<Down><Enter>").await;
     let screen = pixir.does("/skill<Enter>").await;
-    assert!(screen.contains("review") && screen.contains("workspace · Reads a diff hard"), "{screen}");
-    pixir.does("<Enter>").await;
+    assert!(screen.contains("review  project  Reads a diff hard"), "{screen}");
+    pixir.does("<Tab>").await;
     assert_eq!(pixir.screen.draft(), "/skill review ");
     let screen = pixir.does("the last commit<Enter>").await;
     assert!(screen.contains("◆ skill review is active") && screen.contains("Reviewed."), "{screen}");

@@ -111,7 +111,7 @@ async fn help_stands_in_two_columns_and_an_overlay_shows_its_keys_first() {
     let mut pixir = Pixir::sized(vec![], &[], 132, 40);
     let screen = pixir.does("<F1>").await;
     let row = screen.lines().find(|line| line.contains("Commands")).expect("a heading");
-    assert!(row.contains("With the transcript in focus"), "two columns:\n{screen}");
+    assert!(row.contains("With the side panel in focus"), "two columns:\n{screen}");
     let screen = pixir.does("side panel").await;
     assert!(screen.contains("› side panel") && screen.contains("show or hide the side panel"), "{screen}");
     let screen = pixir.does("<C-u>zzzzz").await;
@@ -120,6 +120,116 @@ async fn help_stands_in_two_columns_and_an_overlay_shows_its_keys_first() {
     let screen = pixir.does("/permissions<Enter>?").await;
     let at = |text: &str| screen.find(text).unwrap_or_else(|| panic!("{text} is not on\n{screen}"));
     assert!(at("In the permissions") < at("Commands"), "{screen}");
+}
+
+/// Broken builds: the broken skill stands where its name puts it; Enter on it does something; the preview stays that of the first.
+#[tokio::test]
+async fn skills_are_read_beside_their_list_and_the_broken_one_comes_last_with_its_fault() {
+    let good = "---\nname: review\ndescription: Reads a diff hard\n---\n## Look\n\nLook for what is missing.\n";
+    let files = [
+        (".pixir/skills/review/SKILL.md", good),
+        (".pixir/skills/aaa/SKILL.md", &"x".repeat(300 << 10)),
+        (".pixir/skills/tidy/SKILL.md", "---\nname: tidy\ndescription: Tidies up\n---\nPut things back.\n"),
+    ];
+    let mut pixir = Pixir::sized(vec![], &files, 120, 40);
+    pixir.does("<Esc>/trust<Enter>").await;
+    pixir.does("<Down><Enter>").await;
+    pixir.does("/skill<Enter>").await;
+    pixir.screen.until("Look for what is missing.").await;
+    let screen = pixir.screen.screen();
+    assert!(screen.contains("review") && screen.contains("app/.pixir/skills/review/SKILL.md"), "{screen}");
+    assert_eq!(first_option(&pixir), "review, project");
+    pixir.screen.keys("<Down>").await;
+    pixir.screen.until("Put things back.").await;
+    let screen = pixir.does("<Down>").await;
+    assert!(selected(&pixir).starts_with("aaa, project, ") && screen.contains("larger than 256 KB"), "{screen}");
+    let screen = pixir.does("<Enter><Tab>").await;
+    assert!(screen.contains("Skills"), "it cannot be used:\n{screen}");
+    let screen = pixir.does("rev<Enter>").await;
+    assert!(screen.contains("◆ skill review is active") && !screen.contains("Skills"), "{screen}");
+    pixir.does("/skill<Enter>").await;
+    pixir.does("tidy<Tab>").await;
+    assert_eq!(pixir.screen.draft(), "/skill tidy ");
+}
+
+/// A click on the first row that has this text.
+fn click_on(pixir: &Pixir, text: &str) -> Vec<u8> {
+    let screen = pixir.screen.screen();
+    let found = screen.lines().enumerate().find_map(|(row, line)| Some((row, line.find(text)?, line)));
+    let (row, byte, line) = found.unwrap_or_else(|| panic!("{text} is not on\n{screen}"));
+    let (column, row) = (line[..byte].chars().count() + 1, row + 1);
+    format!("\x1b[<0;{column};{row}M\x1b[<0;{column};{row}m").into_bytes()
+}
+
+/// Broken builds: the first click chooses; a key between two clicks does not matter; a click beside the rows chooses.
+#[tokio::test]
+async fn a_click_selects_in_a_list_and_a_second_one_chooses() {
+    let mut pixir = Pixir::sized(vec![says("One.")], &[], 100, 30);
+    pixir.does("/mode<Enter>").await;
+    let auto = click_on(&pixir, "every call runs");
+    pixir.screen.bytes(&auto).await;
+    let screen = pixir.does("").await;
+    assert_eq!(selected(&pixir), "auto");
+    assert!(screen.contains("╭ Mode"), "nothing is chosen yet:\n{screen}");
+    pixir.does("<Up><Down>").await;
+    pixir.screen.bytes(&auto).await;
+    let screen = pixir.does("").await;
+    assert!(screen.contains("╭ Mode"), "a key came between:\n{screen}");
+    pixir.screen.bytes(&auto).await;
+    let screen = pixir.does("").await;
+    assert!(screen.lines().next().expect("a header").contains(" · auto · "), "{screen}");
+    pixir.does("/settings screen<Enter>").await;
+    let vim = click_on(&pixir, "Vim keys");
+    pixir.screen.bytes(&vim).await;
+    pixir.does("").await;
+    assert!(selected(&pixir).starts_with("Vim keys: off"), "{}", selected(&pixir));
+    assert_eq!(pixir.settings(), "");
+    pixir.screen.bytes(&vim).await;
+    pixir.does("").await;
+    pixir.screen.until("screen.vim saved in").await;
+    assert_eq!(pixir.settings(), "[screen]\nvim = true\n");
+    pixir.does("<Esc><Esc>").await;
+    pixir.does("i").await;
+    pixir.does("go<Enter>").await;
+    pixir.does("/context<Enter>").await;
+    pixir.screen.until("message").await;
+    let tools = click_on(&pixir, "tools ");
+    pixir.screen.bytes(&tools).await;
+    pixir.does("").await;
+    assert!(selected(&pixir).starts_with("tools"), "{}", selected(&pixir));
+    // The wheel moves the cursor.
+    pixir.screen.bytes(b"\x1b[<65;20;10M").await;
+    pixir.does("").await;
+    assert!(!selected(&pixir).starts_with("tools"), "{}", selected(&pixir));
+}
+
+/// Broken builds: the port is that of any listener; the age stands still.
+#[tokio::test]
+async fn a_job_shows_its_age_and_the_port_on_which_it_listens() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = free.local_addr().expect("an address").port();
+    drop(free);
+    let serve = format!(
+        "perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(Listen => 5, LocalAddr => q(127.0.0.1), LocalPort => {port}) \
+         or die $!; sleep 600'"
+    );
+    let steps = vec![
+        calls("bash", json!({"command": "sleep 600", "background": true})),
+        calls("bash", json!({"command": serve, "background": true, "wait_port": port})),
+        says("It runs."),
+    ];
+    let mut pixir = Pixir::sized(steps, &[], 120, 30);
+    pixir.does("/mode auto<Enter>").await;
+    pixir.does("serve<Enter>").await;
+    pixir.screen.until("It runs.").await;
+    pixir.does("/jobs<Enter>").await;
+    pixir.screen.until(&format!(":{port}")).await;
+    let screen = pixir.screen.screen();
+    let row = |text: &str| screen.lines().find(|line| line.contains(text)).map(str::to_owned).unwrap_or_default();
+    assert!(row("perl").contains(&format!(":{port}")) && !row(" sleep 600").contains(':'), "{screen}");
+    assert!(screen.contains("has run for "), "{screen}");
+    pixir.does("<Down>").await;
+    pixir.screen.until(&format!("listens on {port} · has run for")).await;
 }
 
 /// Broken build: `x` stops the job at once.

@@ -71,7 +71,7 @@ fn the_first_request_says_where_the_model_is() {
 /// Broken build: one whose instructions or environment grow without a bound.
 #[test]
 fn the_first_request_is_small() {
-    for (toolset, most) in [("typed", 8_704), ("run", 4_096)] {
+    for (toolset, most) in [("typed", 10_240), ("run", 4_352)] {
         let shell = Shell::new(&[("Cargo.toml", ""), ("a.txt", "a\n")]);
         git(&shell.workspace(), &["init", "-q", "-b", "main"]);
         git(&shell.workspace(), &["add", "."]);

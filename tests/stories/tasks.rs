@@ -21,7 +21,7 @@ fn a_model_solves_each_task_with_either_toolset_and_reads_no_more_than_before() 
                 task.name
             );
             // The first request of each toolset, with a small repository.
-            assert!(first <= [8_704, 4_096][which], "{} with {toolset}: {first} bytes", task.name);
+            assert!(first <= [10_240, 4_352][which], "{} with {toolset}: {first} bytes", task.name);
         }
     }
 }

@@ -32,6 +32,7 @@ mod doors; // checks, the log file, exports
 mod editor; // the user's own editor
 mod connecting; // Providers that the user connects; settings that are read and saved
 mod farewell; // the last answer, for the main screen
+mod library; // skills and prompt templates
 mod launch; // everything that the interface needs to start
 mod log_tail; // the end of pixir's own log file
 mod opening; // another Session in place of this one
@@ -246,6 +247,7 @@ impl App {
                 | Effect::LoadSessions { .. }
                 | Effect::LoadModels
                 | Effect::LoadSkills
+                | Effect::ReadSkill(_)
                 | Effect::LoadCandidates(_)
                 | Effect::Stored(_)
                 | Effect::ReadJob { .. }
@@ -269,6 +271,7 @@ impl App {
                 | Effect::LoadSettings
                 | Effect::ReadBranch
                 | Effect::SaveSettings(..)
+                | Effect::UnsetSetting(..)
                 | Effect::SetTheme(_)
                 | Effect::RestoreTheme(_)
                 | Effect::Quit => false,
@@ -314,8 +317,10 @@ impl App {
                 Effect::LoadModels => self.load_models(),
                 Effect::LoadSettings => self.load_settings(),
                 Effect::SaveSettings(settings, place) => self.save_settings(settings, place),
+                Effect::UnsetSetting(key, place) => self.unset_setting(key, place),
                 Effect::Connect(order) => self.order(order),
                 Effect::LoadSkills => self.load_skills(),
+                Effect::ReadSkill(skill) => self.read_skill(*skill),
                 Effect::LoadCandidates(argument) => self.load_candidates(argument),
                 Effect::OpenPalette => {
                     self.state.uses.load(self.saved_uses());

@@ -45,6 +45,8 @@ pub(crate) struct Composer {
     vim: Option<Vim>,
     /// Texts between the two steps of one replacement. Undo passes over them.
     between: VecDeque<String>,
+    /// The last key typed a letter, so a mention that ends at the caret may go on.
+    is_spelling: bool,
     /// Graphemes that vim takes for one character.
     wholes: Wholes,
     pub(crate) past: Past,
@@ -84,6 +86,7 @@ impl Default for Composer {
             images: Images::default(),
             kills: KillRing::default(),
             vim: None,
+            is_spelling: false,
             wholes: Wholes::default(),
             between: VecDeque::new(),
             past: Past::default(),
@@ -181,6 +184,12 @@ impl Composer {
         let alt = held == KeyModifiers::ALT;
         let ctrl = held == KeyModifiers::CONTROL;
         let shift = held.contains(KeyModifiers::SHIFT);
+        let was_spelling = self.is_spelling;
+        self.is_spelling = matches!(key.code, KeyCode::Char(_)) && plain;
+        // A mention is whole once the caret leaves it; the key that mends its last letter still reaches it.
+        if was_spelling && !self.is_spelling && !matches!(key.code, KeyCode::Backspace | KeyCode::Delete) {
+            self.atomise();
+        }
         let area = &mut self.area;
         self.kills.pause();
         match key.code {
@@ -247,7 +256,23 @@ impl Composer {
     }
 
     fn atoms(&self) -> Vec<(usize, std::ops::Range<usize>)> {
-        places(self.pastes.markers().chain(self.images.markers()), self.area.lines())
+        let mut atoms = places(self.pastes.markers().chain(self.images.markers()), self.area.lines());
+        let mentioned = self.area.lines().iter().enumerate().filter(|(_, line)| line.contains('@'));
+        for (row, columns) in
+            mentioned.flat_map(|(row, line)| mention::images_in(line).into_iter().map(move |it| (row, it)))
+        {
+            if self.is_spelling && self.area.cursor() == (row, columns.end) {
+                continue;
+            }
+            let overlaps = |(of, other): &(usize, std::ops::Range<usize>)| {
+                *of == row && other.start < columns.end && columns.start < other.end
+            };
+            if !atoms.iter().any(overlaps) {
+                atoms.push((row, columns));
+            }
+        }
+        atoms.sort_by_key(|(row, columns)| (*row, columns.start));
+        atoms
     }
 
     /// The caret passes over a marker, and deletes it, as one character.

@@ -3,33 +3,23 @@
 //!
 //! A new overlay is a file here, a variant with its match arms, and a line in the action table that opens it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
+use pixir_core::Input;
 use pixir_core::agent::Asker;
-use pixir_core::changes::FileDiff;
-use pixir_core::diff::{ChangedFile, Changes};
-use pixir_core::event::{ContextReport, JobState, RestorePreview};
-use pixir_core::history::History;
-use pixir_core::input::RestoreOptions;
-use pixir_core::provider::Offered;
-use pixir_core::rule::SavedRule;
-use pixir_core::search::{Found, Said};
-use pixir_core::store::Summary;
-use pixir_core::{Decision, Input, Skill};
 use ratatui::layout::{Position, Rect};
 
-use crate::input::action::{Action, ActionSpec, Scope};
+use crate::input::action::{Action, Scope};
 use crate::input::keymap::Keymap;
 use crate::render::highlight::Highlighter;
-use crate::render::report::Check;
 use crate::terminal::canvas::Canvas;
 use crate::terminal::key::KeyEvent;
 use crate::theme::Theme;
-use crate::transcript::Agents;
 
 pub(crate) mod agents; // child Sessions
 pub(crate) mod always; // the rule that "always" saves
+pub(crate) mod arguments; // what a prompt template still needs
+pub(crate) mod danger; // the word before a dangerous call
 pub(crate) mod approval; // the full preview of a call
 pub(crate) mod compaction; // the preview of a summary
 pub(crate) mod connect; // a key, a local server, a sign-in
@@ -44,33 +34,41 @@ pub(crate) mod narrow; // lists that are filtered by typing
 pub(crate) mod outline; // the conversation, turn by turn
 pub(crate) mod palette; // actions by name
 pub(crate) mod permissions; // mode, rules, decisions
-pub(crate) mod picker; // sessions, models, skills, settings
+pub(crate) mod picker; // mode, toolset, effort
 pub(crate) mod report; // status, usage, plan, checks
 pub(crate) mod restore; // the preview of a restore
 pub(crate) mod save_for; // for whom a setting is changed
 pub(crate) mod settings; // every setting
+pub(crate) mod skills; // the skills, with their text
 pub(crate) mod themes; // the themes
+mod notification; // what an overlay is told
 mod page; // text that scrolls
 mod panel; // the frame and the place of a dialog
 mod panes; // a list beside its preview
+mod request; // what an overlay wants
+mod rows; // rows under a click
 pub(crate) mod sessions; // the stored Sessions
 pub(crate) mod tree; // turns and branches
 pub(crate) mod trust; // what the workspace brings along
 
+pub(crate) use notification::Notification;
 pub(crate) use page::{LineCache, Page};
 pub(crate) use panel::{dialog, panel};
+pub(crate) use request::Request;
 
-use agents::{AgentSteps, AgentsView};
+use agents::AgentsView;
 use always::AlwaysView;
 use approval::ApprovalView;
+use arguments::ArgumentsView;
 use compaction::CompactionView;
-use connect::{ConnectView, News, Order};
+use connect::{ConnectView, Order};
 use context::ContextView;
-use diff::{DiffView, Loaded, Review, Want};
+use danger::DangerView;
+use diff::DiffView;
 use form::FormView;
 use help::HelpView;
-use jobs::{JobTail, JobsView};
-use log::{LogTail, LogView};
+use jobs::JobsView;
+use log::LogView;
 use models::ModelsView;
 use outline::Outline;
 use palette::Palette;
@@ -78,11 +76,11 @@ use permissions::PermissionsView;
 use picker::Picker;
 use report::ReportView;
 use restore::RestoreView;
-use save_for::SaveFor;
 use sessions::SessionList;
 use settings::SettingsView;
+use skills::SkillsView;
 use themes::ThemesView;
-use tree::{PendingMove, Sides, TreeView};
+use tree::TreeView;
 use trust::TrustView;
 
 /// A layer over the transcript.
@@ -91,9 +89,11 @@ pub(crate) enum Overlay {
     Agents(Box<AgentsView>),
     Always(AlwaysView),
     Approval(ApprovalView),
+    Arguments(ArgumentsView),
     Compaction(Box<CompactionView>),
     Connect(ConnectView),
     Context(ContextView),
+    Danger(DangerView),
     Diff(Box<DiffView>),
     Form(FormView),
     Help(HelpView),
@@ -108,6 +108,7 @@ pub(crate) enum Overlay {
     Restore(RestoreView),
     Sessions(SessionList),
     Settings(SettingsView),
+    Skills(SkillsView),
     Themes(ThemesView),
     Tree(Box<TreeView>),
     Trust(TrustView),
@@ -128,8 +129,10 @@ pub(crate) enum Outcome {
 pub(crate) enum Press {
     /// The click was all that there is to do.
     Did(Box<Outcome>),
-    /// It chose a row; a second one is like Enter.
-    OnRow,
+    /// It moved the cursor to this row; a second click there is like Enter.
+    OnRow(usize),
+    /// The same, and the row's preview is wanted.
+    Preview(usize, Box<Outcome>),
     Nowhere,
 }
 
@@ -141,163 +144,6 @@ impl Outcome {
     fn close_and_send(input: Input) -> Outcome {
         Outcome::CloseAndAsk(Request::Send(vec![input]))
     }
-}
-
-/// A change outside of the overlay, for `update` to carry out.
-#[derive(Debug)]
-pub(crate) enum Request {
-    /// Run a slash command, as if the user had typed it.
-    Command(String),
-    /// Send these Inputs, in this order.
-    Send(Vec<Input>),
-    /// Carry out an action that the user has looked up, which counts as a use of it.
-    Use(&'static ActionSpec),
-    /// Read the end of a job's output.
-    ReadJob { job: u32, path: String },
-    /// Read the last messages and calls of the agent with this Session.
-    ReadAgent(String),
-    /// Show an agent's Session.
-    EnterAgent(Vec<String>),
-    /// Work on stored Sessions, in this order.
-    Stored(Vec<sessions::Work>),
-    /// Find files that match these letters.
-    FindFiles(String),
-    /// Mention a file in the draft.
-    Mention(String),
-    /// Carry out an action that is not the overlay's own.
-    Perform(Action),
-    /// Decide about the call that waits for it.
-    Decide { call_id: String, agent: Option<Asker>, decision: Decision },
-    /// Put a command into the composer for the user to complete, with a hint in the status line.
-    Complete { draft: String, hint: Option<&'static str> },
-    /// Use this theme without a word: a preview, or the end of one.
-    RestoreTheme(String),
-    /// Change this setting, and save it where the user wants it.
-    Change { key: String, value: String, save: SaveFor },
-    /// Let this model answer, and save it where the user wants it.
-    ChooseModel { provider: String, model: String, effort: Option<String>, save: SaveFor },
-    /// A step of connecting a model.
-    Connect(Order),
-    /// Show this cell of the transcript.
-    ShowCell(usize),
-    /// Compare the files of two conversations.
-    CompareFiles(Sides),
-    /// Show the cell of this entry.
-    ShowEntry(u64),
-    /// Move the head, once the user has decided about the files.
-    MoveHead(PendingMove),
-    /// Move the head, and leave the files as they are.
-    MoveWithoutFiles,
-    /// Cancel the pending move of the head.
-    Stay,
-    /// Read what the diff shows.
-    ReadDiff(Vec<Want>),
-    /// Send what the user decided about a hunk, and read on.
-    Review { input: Input, wants: Vec<Want> },
-    /// Send the comments on the diff as one message.
-    SendReview(String),
-    /// Keep the comments on the diff until it is opened again.
-    KeepReview(Review),
-    /// Put a text into the clipboard.
-    Copy(String),
-    /// Open a file of the workspace at a line in the user's own editor.
-    EditFile { path: String, line: u32 },
-    /// Restore files as previewed. `RestoreOptions` has the user's choices.
-    Restore(Box<RestorePreview>, RestoreOptions),
-}
-
-/// Something that happened while the overlay was open.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Notification<'a> {
-    /// The Sessions of the workspace; `current` is open. `forks_of` is the Session whose forks were requested.
-    Sessions {
-        all: &'a [Summary],
-        current: Option<&'a str>,
-        forks_of: Option<&'a str>,
-    },
-    /// The stored Sessions that were asked for; `current` is open.
-    StoredSessions {
-        all: &'a [Summary],
-        current: Option<&'a str>,
-    },
-    /// The words that are searched are in this Session.
-    SessionFound {
-        id: &'a str,
-        found: &'a Found,
-    },
-    /// All Sessions are searched.
-    SearchEnded,
-    /// The last messages of a Session.
-    SessionPreview {
-        id: &'a str,
-        said: &'a [Said],
-    },
-    /// Models to choose from, and those of the last Sessions.
-    Models {
-        offered: &'a Offered,
-        recent: &'a [String],
-    },
-    /// A step of connecting a model.
-    Connecting(News<'a>),
-    Skills(&'a [Skill]),
-    /// The changed files of the list with this number.
-    Changes {
-        number: u64,
-        changes: &'a Changes,
-    },
-    /// Files of that list whose lines were counted.
-    Counts {
-        number: u64,
-        files: &'a [(usize, ChangedFile)],
-    },
-    /// The lines of a file of that list.
-    Patch {
-        number: u64,
-        at: usize,
-        loaded: &'a Arc<Loaded>,
-    },
-    /// An Input was refused, for this reason.
-    Refused(&'a str),
-    Jobs(&'a [JobState]),
-    /// The agents of the Session.
-    Agents(&'a Agents),
-    /// The last messages and calls of an agent.
-    AgentSteps(&'a AgentSteps),
-    /// The files that match these letters.
-    Files {
-        letters: &'a str,
-        found: &'a [String],
-    },
-    /// The end of a job's output.
-    JobOutput(&'a JobTail),
-    /// The end of the log file.
-    Log(&'a LogTail),
-    /// The checks of this machine.
-    Checks(&'a [Check]),
-    /// The rules in force, and what could not be read.
-    Rules {
-        rules: &'a [SavedRule],
-        warning: Option<&'a str>,
-    },
-    /// Labels, pins or the trash have changed.
-    Branches(&'a History),
-    /// The files of two conversations, compared.
-    Compared(&'a [FileDiff]),
-    /// More of the notes that a model writes for a summary, as JSON.
-    SummaryDelta(&'a str),
-    /// What fills the window of the next request.
-    Context {
-        report: &'a ContextReport,
-        history: &'a History,
-    },
-    /// A call has its result, so it does not wait for an answer any more.
-    CallEnded(&'a str),
-    /// What an agent's call asked is no longer open.
-    AnswerTaken {
-        call_id: &'a str,
-        agent: &'a Asker,
-    },
-    TurnEnded,
 }
 
 /// The inputs of drawing an overlay.
@@ -327,9 +173,11 @@ macro_rules! each {
             Overlay::Agents($it) => $call,
             Overlay::Always($it) => $call,
             Overlay::Approval($it) => $call,
+            Overlay::Arguments($it) => $call,
             Overlay::Compaction($it) => $call,
             Overlay::Connect($it) => $call,
             Overlay::Context($it) => $call,
+            Overlay::Danger($it) => $call,
             Overlay::Diff($it) => $call,
             Overlay::Form($it) => $call,
             Overlay::Help($it) => $call,
@@ -343,6 +191,7 @@ macro_rules! each {
             Overlay::Report($it) => $call,
             Overlay::Restore($it) => $call,
             Overlay::Settings($it) => $call,
+            Overlay::Skills($it) => $call,
             Overlay::Themes($it) => $call,
             Overlay::Sessions($it) => $call,
             Overlay::Tree($it) => $call,
@@ -358,9 +207,11 @@ impl Overlay {
             Overlay::Agents(_) => "Agents",
             Overlay::Always(_) => "Allow always",
             Overlay::Approval(_) => "Approval",
+            Overlay::Arguments(_) => "Prompt template",
             Overlay::Compaction(_) => "Compact",
             Overlay::Connect(_) => "Connect a model",
             Overlay::Context(_) => "Context",
+            Overlay::Danger(_) => "Dangerous call",
             Overlay::Diff(_) => "Diff",
             Overlay::Form(_) => "Question of the model",
             Overlay::Help(_) => "Help",
@@ -374,6 +225,7 @@ impl Overlay {
             Overlay::Report(it) => it.title(),
             Overlay::Restore(_) => "Files to restore",
             Overlay::Settings(_) => "Settings",
+            Overlay::Skills(_) => "Skills",
             Overlay::Themes(_) => "Theme",
             Overlay::Sessions(_) => "Sessions",
             Overlay::Tree(_) => "Tree",
@@ -398,9 +250,13 @@ impl Overlay {
             Overlay::Models(_) => &[Scope::Models, Scope::Saving, Scope::Overlay],
             Overlay::Restore(_) => &[Scope::Restore, Scope::Overlay],
             Overlay::Sessions(_) => &[Scope::Sessions, Scope::Overlay],
-            Overlay::Settings(_) | Overlay::Themes(_) => &[Scope::Saving, Scope::Overlay],
+            Overlay::Settings(_) => &[Scope::Settings, Scope::Saving, Scope::Overlay],
+            Overlay::Themes(_) => &[Scope::Saving, Scope::Overlay],
+            Overlay::Skills(_) => &[Scope::Skills, Scope::Overlay],
             Overlay::Tree(_) => &[Scope::Tree, Scope::Overlay],
-            Overlay::Connect(_)
+            Overlay::Arguments(_)
+            | Overlay::Connect(_)
+            | Overlay::Danger(_)
             | Overlay::Outline(_)
             | Overlay::Palette(_)
             | Overlay::Picker(_)
@@ -412,12 +268,15 @@ impl Overlay {
     /// A field takes what the user types, so letters trigger no action.
     pub(crate) fn is_typing(&self) -> bool {
         match self {
-            Overlay::Form(_)
+            Overlay::Arguments(_)
+            | Overlay::Danger(_)
+            | Overlay::Form(_)
             | Overlay::Help(_)
             | Overlay::Log(_)
             | Overlay::Models(_)
             | Overlay::Palette(_)
             | Overlay::Picker(_)
+            | Overlay::Skills(_)
             | Overlay::Themes(_) => true,
             Overlay::Agents(it) => it.is_typing(),
             Overlay::Always(it) => it.is_typing(),
@@ -444,7 +303,10 @@ impl Overlay {
         match self {
             Overlay::Agents(it) => it.key(key),
             Overlay::Always(it) => it.key(key),
+            Overlay::Arguments(it) => it.key(key),
             Overlay::Connect(it) => it.key(key),
+            Overlay::Danger(it) => it.key(key),
+            Overlay::Skills(it) => it.key(key),
             Overlay::Compaction(it) => it.key(key),
             Overlay::Form(it) => it.key(key),
             Overlay::Help(it) => it.key(key),
@@ -474,7 +336,29 @@ impl Overlay {
             Overlay::Jobs(it) => it.forget_question(),
             Overlay::Permissions(it) => it.forget_question(),
             Overlay::Sessions(it) => it.forget_question(),
-            _ => {}
+            Overlay::Agents(_)
+            | Overlay::Always(_)
+            | Overlay::Approval(_)
+            | Overlay::Arguments(_)
+            | Overlay::Compaction(_)
+            | Overlay::Connect(_)
+            | Overlay::Context(_)
+            | Overlay::Danger(_)
+            | Overlay::Diff(_)
+            | Overlay::Form(_)
+            | Overlay::Help(_)
+            | Overlay::Log(_)
+            | Overlay::Models(_)
+            | Overlay::Outline(_)
+            | Overlay::Palette(_)
+            | Overlay::Picker(_)
+            | Overlay::Report(_)
+            | Overlay::Restore(_)
+            | Overlay::Settings(_)
+            | Overlay::Skills(_)
+            | Overlay::Themes(_)
+            | Overlay::Tree(_)
+            | Overlay::Trust(_) => {}
         }
     }
 
@@ -486,6 +370,14 @@ impl Overlay {
     /// Scrolls by rows, or moves the cursor of a list.
     pub(crate) fn scroll(&mut self, by: isize) {
         each!(self, it => it.scroll(by))
+    }
+
+    /// Turns the wheel over this place.
+    pub(crate) fn wheel(&mut self, at: Position, by: isize) {
+        match self {
+            Overlay::Tree(it) => it.wheel(at, by),
+            other => other.scroll(by),
+        }
     }
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
@@ -506,11 +398,14 @@ impl Overlay {
             Overlay::Palette(it) => it.notify(notification),
             Overlay::Report(it) => it.notify(notification),
             Overlay::Permissions(it) => it.notify(notification),
-            Overlay::Picker(it) => it.notify(notification),
             Overlay::Sessions(it) => it.notify(notification),
+            Overlay::Skills(it) => it.notify(notification),
             Overlay::Tree(it) => it.notify(notification),
             Overlay::Always(_)
             | Overlay::Approval(_)
+            | Overlay::Arguments(_)
+            | Overlay::Danger(_)
+            | Overlay::Picker(_)
             | Overlay::Form(_)
             | Overlay::Help(_)
             | Overlay::Outline(_)
@@ -526,12 +421,15 @@ impl Overlay {
         match self {
             Overlay::Always(it) => Some(it.call_id()),
             Overlay::Approval(it) => Some(it.call_id()),
+            Overlay::Danger(it) => Some(it.call_id()),
             Overlay::Form(it) => Some(it.call_id()),
             Overlay::Agents(_)
+            | Overlay::Arguments(_)
             | Overlay::Compaction(_)
             | Overlay::Connect(_)
             | Overlay::Context(_)
             | Overlay::Diff(_)
+            | Overlay::Skills(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
             | Overlay::Models(_)
@@ -555,6 +453,7 @@ impl Overlay {
         match self {
             Overlay::Always(it) => it.asker(),
             Overlay::Approval(it) => it.asker(),
+            Overlay::Danger(it) => it.asker(),
             Overlay::Form(it) => it.asker(),
             _ => None,
         }
@@ -576,6 +475,7 @@ impl Overlay {
     pub(crate) fn paste(&mut self, text: &str) {
         match self {
             Overlay::Agents(it) => it.paste(text),
+            Overlay::Arguments(it) => it.paste(text),
             Overlay::Form(it) => it.paste(text),
             Overlay::Compaction(it) => it.paste(text),
             Overlay::Connect(it) => it.paste(text),
@@ -585,6 +485,8 @@ impl Overlay {
             Overlay::Always(_)
             | Overlay::Approval(_)
             | Overlay::Context(_)
+            | Overlay::Danger(_)
+            | Overlay::Skills(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
             | Overlay::Log(_)
@@ -601,12 +503,35 @@ impl Overlay {
         }
     }
 
-    /// A click of the left button.
+    /// A click of the left button. In a card that answers a call it does nothing.
     pub(crate) fn press(&mut self, at: Position) -> Press {
         match self {
+            Overlay::Agents(it) => it.press(at),
+            Overlay::Compaction(it) => it.press(at),
+            Overlay::Context(it) => it.press(at),
             Overlay::Diff(diff) => Press::Did(Box::new(diff.press(at))),
+            Overlay::Jobs(it) => it.press(at),
+            Overlay::Models(it) => it.press(at),
+            Overlay::Outline(it) => it.press(at),
+            Overlay::Palette(it) => it.press(at),
+            Overlay::Picker(it) => it.press(at),
+            Overlay::Sessions(it) => it.press(at),
+            Overlay::Settings(it) => it.press(at),
+            Overlay::Skills(it) => it.press(at),
+            Overlay::Themes(it) => it.press(at),
             Overlay::Tree(tree) => tree.press(at),
-            _ => Press::Nowhere,
+            Overlay::Always(_)
+            | Overlay::Approval(_)
+            | Overlay::Arguments(_)
+            | Overlay::Connect(_)
+            | Overlay::Danger(_)
+            | Overlay::Form(_)
+            | Overlay::Help(_)
+            | Overlay::Log(_)
+            | Overlay::Permissions(_)
+            | Overlay::Report(_)
+            | Overlay::Restore(_)
+            | Overlay::Trust(_) => Press::Nowhere,
         }
     }
 
@@ -614,6 +539,7 @@ impl Overlay {
     pub(crate) fn leave(self) -> Option<Request> {
         match self {
             Overlay::Compaction(it) => it.leave(),
+            Overlay::Arguments(it) => Some(it.leave()),
             Overlay::Form(form) => Some(form.leave()),
             Overlay::Connect(_) => Some(Request::Connect(Order::Cancel)),
             Overlay::Themes(it) => Some(it.leave()),
@@ -624,6 +550,7 @@ impl Overlay {
             | Overlay::Always(_)
             | Overlay::Approval(_)
             | Overlay::Context(_)
+            | Overlay::Danger(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
             | Overlay::Log(_)
@@ -635,6 +562,7 @@ impl Overlay {
             | Overlay::Report(_)
             | Overlay::Sessions(_)
             | Overlay::Settings(_)
+            | Overlay::Skills(_)
             | Overlay::Tree(_) => None,
         }
     }
@@ -643,11 +571,13 @@ impl Overlay {
     /// first.
     pub(crate) fn is_guarded(&self) -> bool {
         match self {
-            Overlay::Always(_) | Overlay::Restore(_) | Overlay::Trust(_) => true,
+            Overlay::Always(_) | Overlay::Danger(_) | Overlay::Restore(_) | Overlay::Trust(_) => true,
             Overlay::Compaction(it) => it.is_guarded(),
             Overlay::Form(form) => form.is_guarded(),
             Overlay::Agents(_)
             | Overlay::Approval(_)
+            | Overlay::Arguments(_)
+            | Overlay::Skills(_)
             | Overlay::Connect(_)
             | Overlay::Context(_)
             | Overlay::Diff(_)
@@ -665,6 +595,10 @@ impl Overlay {
             | Overlay::Sessions(_)
             | Overlay::Tree(_) => false,
         }
+    }
+
+    pub(crate) fn diff(&self) -> Option<&DiffView> {
+        if let Overlay::Diff(diff) = self { Some(diff) } else { None }
     }
 
     pub(crate) fn diff_mut(&mut self) -> Option<&mut DiffView> {

@@ -204,6 +204,11 @@ impl State {
         }
     }
 
+    /// The first screen is shown: the conversation has not begun.
+    pub(crate) fn shows_welcome(&self) -> bool {
+        self.replay.is_none() && self.transcript.has_only_notices()
+    }
+
     /// No model is connected, and one can be connected here.
     pub(crate) fn offers_connection(&self) -> bool {
         self.session.can_connect

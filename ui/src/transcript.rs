@@ -119,6 +119,11 @@ impl Transcript {
         self.cells.is_empty()
     }
 
+    /// Nothing of the conversation is there yet; there may be notices.
+    pub(crate) fn has_only_notices(&self) -> bool {
+        self.cells.iter().all(|cell| matches!(cell, Cell::Notice(..) | Cell::Gone))
+    }
+
     pub(crate) fn cell(&self, at: usize) -> Option<&Cell> {
         self.cells.get(at)
     }

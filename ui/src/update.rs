@@ -55,7 +55,7 @@ fn use_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
         return Vec::new();
     }
     let quiet_since = std::mem::replace(&mut state.guard.quiet_since, state.now.at);
-    state.toast = None;
+    (state.toast, state.mouse.row) = (None, None);
     if let Some(effects) = on_overlay_key(state, key, quiet_since) {
         return effects;
     }
@@ -300,8 +300,9 @@ pub(crate) fn on_mouse(state: &mut State, mouse: MouseEvent) -> Option<Vec<Effec
         _ => return None,
     };
     let at = Position { x: mouse.column, y: mouse.row };
+    state.mouse.row = None;
     match state.overlays.last_mut() {
-        Some(overlay) => overlay.scroll(by),
+        Some(overlay) => overlay.wheel(at, by),
         None if state.layout.side.is_some_and(|area| area.contains(at)) => state.side.scroll(by),
         None => state.scroll(by),
     }
@@ -320,11 +321,20 @@ fn on_press(state: &mut State, column: u16, row: u16) -> Vec<Effect> {
     state.guard.quiet_since = state.now.at;
     state.reading.selection = None;
     if let Some(overlay) = state.overlays.last_mut() {
-        // A double click is like Enter on the row.
+        // A second click on the same row is like Enter there.
+        let before = state.mouse.row.take();
         let outcome = match overlay.press(at) {
             Press::Did(outcome) => *outcome,
-            Press::OnRow if state.mouse.clicks == 2 => overlay.act(Action::Choose),
-            Press::OnRow | Press::Nowhere => Outcome::Stay,
+            Press::OnRow(row) | Press::Preview(row, _) if before == Some(row) => overlay.act(Action::Choose),
+            Press::OnRow(row) => {
+                state.mouse.row = Some(row);
+                Outcome::Stay
+            }
+            Press::Preview(row, outcome) => {
+                state.mouse.row = Some(row);
+                *outcome
+            }
+            Press::Nowhere => Outcome::Stay,
         };
         return carry_out(state, outcome);
     }

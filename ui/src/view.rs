@@ -136,6 +136,9 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, size: (u16, u16)) {
     {
         canvas.caret = Some(Position { x: chosen.area.x, y: chosen.area.y });
     }
+    if canvas.is_bare {
+        canvas.erase_drawing();
+    }
     let read = state.overlays.last().and_then(|overlay| overlay.call_read_to_end());
     if let Some(approval) = state.approvals.first_mut()
         && read == Some((approval.approval.call_id.as_str(), approval.approval.agent.as_ref()))

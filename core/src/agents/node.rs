@@ -14,8 +14,9 @@ use super::attend::{Attendant, failed};
 use super::child::{Bounds, Child, TurnOrder};
 use super::transcript::transcript;
 use super::{Beginning, Position, Role, begin, parent_of};
+use super::{close_what_is_open, settle};
 use crate::call::Agents;
-use crate::call::agents::{AgentNews, Order, Seen, Stop, Until, reported};
+use crate::call::agents::{Above, AgentNews, Order, Seen, Stop, Until, reported};
 use crate::call::tool::panicked;
 use crate::conversation::history::{History, Settings};
 use crate::door::Handle;
@@ -49,6 +50,8 @@ pub(super) struct Node {
     starting: AtomicUsize,
     /// No child is started any more.
     closed: AtomicBool,
+    /// A user or a program can answer the approvals and forms of children.
+    asks: AtomicBool,
     /// A child has begun or ended.
     changed: Notify,
     /// What the requests of the running Turn draw from.
@@ -73,6 +76,7 @@ impl Node {
         at: Position,
         outputs: Option<PathBuf>,
         settings: Settings,
+        known: Vec<Arc<Child>>,
         news: mpsc::UnboundedSender<AgentNews>,
     ) -> Arc<Node> {
         Arc::new_cyclic(|me| Node {
@@ -82,10 +86,11 @@ impl Node {
             me: me.clone(),
             base: Base(base.clone()),
             news,
-            children: Mutex::default(),
+            children: Mutex::new(known),
             below: Mutex::default(),
             starting: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
+            asks: AtomicBool::new(base.options.can_ask),
             changed: Notify::new(),
             budgets: Mutex::default(),
             settings: Mutex::new(settings),
@@ -94,7 +99,7 @@ impl Node {
 
     /// Itself, for work that goes on by itself.
     fn shared(&self) -> Arc<Node> {
-        self.me.upgrade().expect("whoever calls it holds it")
+        self.me.upgrade().expect("the caller holds this node")
     }
 
     fn child(&self, name: &str) -> Result<Arc<Child>> {
@@ -292,7 +297,7 @@ impl Node {
             note: None,
             at,
         };
-        let opened = begin(&self.base.0, beginning)?;
+        let opened = begin(&self.services(), beginning)?;
         *door = Some(opened.downgrade());
         Ok(Opened::New(opened))
     }
@@ -310,9 +315,8 @@ impl Node {
             match Log::open_on(Arc::clone(&services.disk), &path, id.clone()) {
                 Ok((mut log, contents)) => {
                     let mut history = History::fold(contents.entries);
-                    for fact in history.repairs() {
-                        history.append(log.append(Some(history.turns).filter(|n| *n > 0), fact)?);
-                    }
+                    settle(&services, &mut log, &mut history)?;
+                    close_what_is_open(&mut log, &mut history)?;
                     log.sync()?;
                     Ok((LogAccess::Writes(LogWriter::new(log)), history))
                 }
@@ -324,9 +328,16 @@ impl Node {
         });
         let (log, history) = read.await.unwrap_or_else(|e| Err(panicked(&e.to_string())))?;
         let at = self.position(child);
-        let opened = begin(&self.base.0, Beginning { id: child.session.clone(), log, history, note: None, at })?;
+        let opened = begin(&self.services(), Beginning { id: child.session.clone(), log, history, note: None, at })?;
         *door = Some(opened.downgrade());
         Ok(Opened::New(opened))
+    }
+
+    /// What a child begins with.
+    fn services(&self) -> Services {
+        let mut services = self.base.0.clone();
+        services.options.can_ask &= self.asks.load(Ordering::Relaxed);
+        services
     }
 
     fn position(&self, child: &Arc<Child>) -> Position {
@@ -339,6 +350,7 @@ impl Node {
             path: child.path.clone(),
             standing: self.at.standing.below(child.session.clone(), child.role.mode),
             child: Some(Arc::clone(child)),
+            above: Some(Above { name: child.name().to_owned(), news: self.news.clone() }),
             budgets: above.iter().cloned().chain(pool).collect(),
         }
     }
@@ -359,7 +371,7 @@ impl Node {
         awaited.iter().for_each(|child| child.order.lock().waiting += 1);
         // Dropped with the wait, so that an end after it is reported.
         let _counted = Counted(awaited.clone());
-        // Whoever waits for agents needs no place among them.
+        // An agent that waits for its own children gives its place to one that can run.
         let stepped_aside = self.at.child.as_ref().and_then(|own| own.place.lock().take()).is_some();
         let ends = awaited.iter().map(|child| {
             let mut ended = child.ended.subscribe();
@@ -384,7 +396,7 @@ impl Node {
             .iter()
             .map(|child| match child.ended.borrow().as_ref() {
                 Some(result) => Seen::Ended(Box::new((**result).clone())),
-                None => Seen::Open(child.state()),
+                None => Seen::Open(Box::new(child.state())),
             })
             .collect())
     }
@@ -508,7 +520,7 @@ enum Turn {
 
 /// The door of a child.
 enum Opened {
-    /// It was closed; nobody watches it yet.
+    /// The child's Session was closed and has just been opened. It has no attendant yet.
     New(Handle),
     Already(Handle),
 }
@@ -581,6 +593,19 @@ impl Agents for Node {
             read.await.unwrap_or_else(|e| Err(panicked(&e.to_string())))
         }
         .boxed()
+    }
+
+    fn stop_asking(&self) {
+        self.asks.store(false, Ordering::Relaxed);
+        let node = self.shared();
+        tokio::spawn(async move {
+            let open: Vec<Arc<Child>> = node.children.lock().iter().filter(|child| child.is_open()).cloned().collect();
+            for child in open {
+                if let Ok(Opened::Already(door)) = node.door_of(&child).await {
+                    door.send(Input::StopAsking).await;
+                }
+            }
+        });
     }
 
     fn follow(&self, settings: &Settings) {

@@ -9,8 +9,8 @@ use std::path::Path;
 use crate::protocol::call_info::CallKind;
 use crate::protocol::error::{Code, Error, ErrorKind};
 use crate::protocol::event::{
-    AgentResult, AgentStatus, ChangeKind, Cost, Entry, Evidence, Fact, FileChange, Ran, ToolCall, ToolResult,
-    TurnEnded, TurnStatus, Usage,
+    AgentResult, AgentStatus, Cost, Entry, Evidence, Fact, FileChange, Ran, ToolCall, ToolResult, TurnEnded,
+    TurnStatus, Usage,
 };
 use crate::storage::outputs;
 
@@ -29,7 +29,8 @@ pub(super) struct Outcome {
     texts: Vec<String>,
     calls: BTreeMap<String, ToolCall>,
     evidence: Evidence,
-    changes: Vec<FileChange>,
+    /// Lines that were added and removed.
+    lines: (u64, u64),
     usage: Usage,
     cost: Cost,
     end: Option<TurnEnded>,
@@ -51,7 +52,17 @@ impl Outcome {
             }
             Fact::TurnEnded(it) => self.end = Some(it.clone()),
             // Its own children worked in the same workspace.
-            fact => self.changes.extend_from_slice(fact.changes()),
+            fact => self.take_changes(fact.changes()),
+        }
+    }
+
+    fn take_changes(&mut self, changes: &[FileChange]) {
+        for change in changes {
+            self.lines.0 += change.added;
+            self.lines.1 += change.removed;
+            if !self.evidence.changed.contains(&change.path) {
+                self.evidence.changed.push(change.path.clone());
+            }
         }
     }
 
@@ -63,7 +74,8 @@ impl Outcome {
         } else if !result.ok {
             evidence.failures += 1;
         }
-        self.changes.extend_from_slice(&result.changes);
+        self.take_changes(&result.changes);
+        let evidence = &mut self.evidence;
         let Some(call) = self.calls.remove(&result.call_id) else { return };
         let about = call.about();
         match about.kind {
@@ -87,16 +99,18 @@ impl Outcome {
 
     /// Lines that were added and removed so far.
     pub(super) fn lines(&self) -> (u64, u64) {
-        self.changes.iter().fold((0, 0), |(added, removed), it| (added + it.added, removed + it.removed))
+        self.lines
     }
 
     /// The result of the Turn. All its texts go to the folder of the parent's saved outputs, if there is one.
     pub(super) fn result(self, name: &str, session_id: &str, is_late: bool, folder: Option<&Path>) -> AgentResult {
-        let changes = net(self.changes);
-        let mut evidence = self.evidence;
-        evidence.changed = changes.iter().map(|change| change.path.clone()).collect();
+        let evidence = self.evidence;
         let last = self.texts.last().map(String::as_str).unwrap_or_default();
         let (mut status, mut error) = match &self.end {
+            // Written by the repair of a Log whose process died.
+            Some(end) if end.details.get("reason").is_some_and(|it| it == "crash") => {
+                (AgentStatus::Detached, Some(detached().body()))
+            }
             Some(end) => (status_of(end.status), end.error.clone()),
             None => (AgentStatus::Detached, Some(detached().body())),
         };
@@ -118,7 +132,6 @@ impl Outcome {
             cost: self.cost,
             duration_ms: self.end.map_or(0, |end| end.duration_ms),
             error,
-            changes,
             late: is_late,
         }
     }
@@ -173,35 +186,6 @@ fn keep(folder: &Path, name: &str, text: &str) -> Option<String> {
     write().inspect_err(|e| tracing::warn!("the texts of an agent were not saved: {e}")).ok()
 }
 
-/// The change of each file from the first version to the last.
-fn net(changes: Vec<FileChange>) -> Vec<FileChange> {
-    let mut all: Vec<FileChange> = Vec::new();
-    for new in changes {
-        match all.iter_mut().find(|old| old.path == new.path) {
-            None => all.push(new),
-            Some(old) => {
-                let kind = match (old.kind, new.kind) {
-                    (ChangeKind::Created, ChangeKind::Modified) => ChangeKind::Created,
-                    (ChangeKind::Deleted, ChangeKind::Created) => ChangeKind::Modified,
-                    (_, kind) => kind,
-                };
-                *old = FileChange {
-                    kind,
-                    before_blob: old.before_blob.take(),
-                    before_mode: old.before_mode,
-                    new_folders: old.new_folders.max(new.new_folders),
-                    added: old.added + new.added,
-                    removed: old.removed + new.removed,
-                    ..new
-                };
-            }
-        }
-    }
-    // What was created and deleted again is no change.
-    all.retain(|it| it.before_blob.is_some() || it.before_mode.is_some() || it.kind != ChangeKind::Deleted);
-    all
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,28 +198,5 @@ mod tests {
         assert!(short.starts_with("begin") && short.ends_with("the end"));
         assert!(short.contains("bytes cut, all of it in /out/agent-a.md"));
         assert_eq!(cut("short", None), "short");
-    }
-
-    #[test]
-    fn changes_of_one_file_become_one_from_the_first_version_to_the_last() {
-        let change = |path: &str, kind, before: Option<&str>, after: Option<&str>| FileChange {
-            path: path.into(),
-            kind,
-            before_blob: before.map(Into::into),
-            after_blob: after.map(Into::into),
-            before_mode: None,
-            after_mode: None,
-            new_folders: 0,
-            added: 1,
-            removed: 0,
-        };
-        let all = net(vec![
-            change("a", ChangeKind::Modified, Some("1"), Some("2")),
-            change("b", ChangeKind::Created, None, Some("x")),
-            change("a", ChangeKind::Modified, Some("2"), Some("3")),
-            change("b", ChangeKind::Deleted, Some("x"), None),
-        ]);
-        let [a] = all.as_slice() else { panic!("{all:?}") };
-        assert_eq!((a.before_blob.as_deref(), a.after_blob.as_deref(), a.added), (Some("1"), Some("3"), 2));
     }
 }

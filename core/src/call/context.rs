@@ -4,11 +4,12 @@ use crate::call::present::ResultLimits;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, oneshot};
+use parking_lot::Mutex;
+use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::present::Overflow;
-use super::{Agents, ReadSet};
+use super::{Agents, Leases, ReadSet};
 use crate::context::library::Library;
 use crate::files::snapshot::SessionSnapshot;
 use crate::files::workspace::{Inside, Workspace};
@@ -49,6 +50,12 @@ pub struct Context {
     pub(crate) jobs: Option<Arc<Jobs>>,
     /// The child Sessions of the Session; `None` where it can have none.
     pub(crate) agents: Option<Arc<dyn Agents>>,
+    /// Its turn among the calls of an answer that start something.
+    pub(crate) in_turn: InTurn,
+    /// Who changes what in the workspace right now.
+    pub(crate) leases: Leases,
+    /// How others are told who holds a lease: the agent's path, or `the main session`.
+    pub(crate) holder: String,
     /// Past Sessions and skills.
     pub(crate) library: Arc<Library>,
     /// Opens forms for the user; `None` where no user can answer.
@@ -109,6 +116,21 @@ impl Context {
                 "run it in the foreground",
             )
         })
+    }
+}
+
+/// The turn of a call among those of one answer that run at the same time: what they start, they start in their order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct InTurn(Arc<Mutex<Option<OwnedMutexGuard<()>>>>);
+
+impl InTurn {
+    pub(crate) fn new(turn: OwnedMutexGuard<()>) -> InTurn {
+        InTurn(Arc::new(Mutex::new(Some(turn))))
+    }
+
+    /// The call has started what it starts; the next may.
+    pub(crate) fn over(&self) {
+        drop(self.0.lock().take());
     }
 }
 

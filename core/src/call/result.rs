@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::leases::Lease;
 use super::present::{self, footer};
 use super::{Call, Output};
 use crate::protocol::error::{Code, Error, ErrorKind, Result};
@@ -16,6 +17,8 @@ pub struct Done {
     pub result: ToolResult,
     /// Facts that are recorded before it: a new preview, a memory.
     pub facts: Vec<Fact>,
+    /// Keeps others from changing what the call changed, until its result is recorded.
+    pub(crate) lease: Option<Lease>,
     /// Whether the tool ran; false if the call was refused, only previewed, or could not be prepared.
     pub ran: bool,
 }
@@ -25,13 +28,13 @@ impl Done {
     pub fn of(call: &Call, outcome: Result<Output>, took: Duration) -> Done {
         match outcome {
             Ok(output) => presented(call, output, took),
-            Err(error) => Done { result: failure(call, &error, took), facts: Vec::new(), ran: true },
+            Err(error) => Done { result: failure(call, &error, took), facts: Vec::new(), lease: None, ran: true },
         }
     }
 
     /// The result of a call that did not run; the model reads the error and its remedy.
     pub fn failed(call: &Call, error: &Error) -> Done {
-        Done { result: failure(call, error, Duration::ZERO), facts: Vec::new(), ran: false }
+        Done { result: failure(call, error, Duration::ZERO), facts: Vec::new(), lease: None, ran: false }
     }
 
     /// The result of a dry run: the preview as text.
@@ -47,7 +50,7 @@ impl Done {
             preview: Some(Box::new(preview)),
             ..ToolResult::default()
         };
-        Done { result, facts: Vec::new(), ran: false }
+        Done { result, facts: Vec::new(), lease: None, ran: false }
     }
 }
 
@@ -80,7 +83,7 @@ fn presented(call: &Call, output: Output, took: Duration) -> Done {
         }
         None => result,
     };
-    Done { result, facts: output.facts, ran: true }
+    Done { result, facts: output.facts, lease: None, ran: true }
 }
 
 fn failure(call: &Call, error: &Error, took: Duration) -> ToolResult {

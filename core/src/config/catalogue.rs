@@ -97,6 +97,7 @@ use TakesEffect::{NextStart, Now};
 #[rustfmt::skip]
 pub const SETTINGS: &[SettingSpec] = &[
     row("model", "Model", Text, Now, Default::None, "the model that answers, as provider/model"),
+    row("favourites", "Favourite models", List, Now, Default::Empty, "models that the list of models names first"),
     row("fallback", "Fallback models", List, NextStart, Default::Empty, "models to ask, in this order, when the model before has not answered"),
     row("effort", "Effort", Choice(&["none", "minimal", "low", "medium", "high", "xhigh", "max"]), Now, Default::None, "how hard the model thinks"),
     row("mode", "Mode", Choice(&["read-only", "ask", "auto"]), Now, Default::Text("ask"), "what may run without asking"),

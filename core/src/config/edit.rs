@@ -45,6 +45,74 @@ pub fn set(text: &str, key: &str, value: &str) -> Result<String> {
     Config::parse(&changed).map(|_| changed)
 }
 
+/// Takes one key out of the text of a configuration file, and leaves every other line as it is. A section that has nothing else
+/// goes with it.
+///
+/// # Errors
+/// `CONFIG_INVALID` for an unknown key, or where the text cannot be changed line by line.
+pub fn unset(text: &str, key: &str) -> Result<String> {
+    let path = path(key)?;
+    let mut wanted: toml::Table = text.parse().map_err(invalid)?;
+    if !remove(&mut wanted, &path) {
+        return Ok(text.to_owned());
+    }
+    let changed = without(text, &path);
+    let mut left: toml::Table = changed.parse().map_err(invalid)?;
+    prune(&mut left);
+    prune(&mut wanted);
+    if left != wanted {
+        let message = format!("`{key}` is written in a way that pixir does not change");
+        return Err(Error::new(Code::ConfigInvalid, message, "remove it from the file yourself").with("input", key));
+    }
+    Config::parse(&changed).map(|_| changed)
+}
+
+/// Removes the value at this path. False if there is none.
+fn remove(table: &mut toml::Table, path: &[String]) -> bool {
+    match path {
+        [] => false,
+        [name] => table.remove(name).is_some(),
+        [name, rest @ ..] => {
+            table.get_mut(name).and_then(toml::Value::as_table_mut).is_some_and(|below| remove(below, rest))
+        }
+    }
+}
+
+/// Removes sections without a value.
+fn prune(table: &mut toml::Table) {
+    table.iter_mut().filter_map(|(_, value)| value.as_table_mut()).for_each(prune);
+    table.retain(|_, value| value.as_table().is_none_or(|it| !it.is_empty()));
+}
+
+/// The text without the line that has the value at this path, and without its section if that is empty then.
+fn without(text: &str, path: &[String]) -> String {
+    let mut open: Vec<String> = Vec::new();
+    let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let mut header = None;
+    let found = lines.iter().enumerate().position(|(at, line)| {
+        if let Some(section) = section(line) {
+            (open, header) = (section, Some(at));
+            return false;
+        }
+        let table = line.parse::<toml::Table>().ok().filter(|it| !it.is_empty());
+        table.is_some_and(|table| [open.clone(), only_path(&table)].concat() == path)
+    });
+    let Some(found) = found else { return text.to_owned() };
+    lines.remove(found);
+    if let Some(header) = header {
+        let end = lines[header + 1..].iter().position(|line| line.trim_start().starts_with('['));
+        let end = end.map_or(lines.len(), |at| header + 1 + at);
+        if lines[header + 1..end].iter().all(|line| line.trim().is_empty()) {
+            lines.drain(header..end);
+            // The blank line above the section was its own.
+            if lines.len() == header && header > 0 && lines[header - 1].trim().is_empty() {
+                lines.pop();
+            }
+        }
+    }
+    lines.concat()
+}
+
 /// A configuration file with one key set, before it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
@@ -66,6 +134,21 @@ impl Change {
         };
         let after = set(&before, key, value)
             .map_err(|e| Error { message: format!("{}: {}", file.display(), e.message), ..e })?;
+        Ok(Change { file: file.to_owned(), before, after })
+    }
+
+    /// Takes one key out of a copy of a configuration file.
+    ///
+    /// # Errors
+    /// As [`unset`], with the path.
+    pub fn without(file: &Path, key: &str) -> Result<Change> {
+        Config::load(file)?;
+        let before = match std::fs::read_to_string(file) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
+            text => text.map_err(|e| unwritten(file, &e))?,
+        };
+        let after =
+            unset(&before, key).map_err(|e| Error { message: format!("{}: {}", file.display(), e.message), ..e })?;
         Ok(Change { file: file.to_owned(), before, after })
     }
 
@@ -235,6 +318,20 @@ mod tests {
         assert_eq!(set("", "theme", "dark"), "theme = \"dark\"\n");
         assert_eq!(set("model = 'a/b'", "theme", "dark"), "model = 'a/b'\ntheme = \"dark\"\n");
         assert_eq!(set("limits.max_rounds = 3\n", "limits.max_rounds", "4"), "limits.max_rounds = 4\n");
+    }
+
+    #[test]
+    fn a_key_is_unset_and_everything_else_stays() {
+        let text =
+            "# mine\nmodel = \"a/b\"  # the usual one\n\n[screen]\nvim = true\n\n# keys\n[keys]\ntree = [\"f5\"]\n";
+        let unset = |text: &str, key: &str| unset(text, key).expect(key);
+        assert_eq!(unset(text, "model"), text.replace("model = \"a/b\"  # the usual one\n", ""));
+        assert_eq!(unset(text, "effort"), text, "it is not there");
+        assert_eq!(unset(text, "keys.tree"), text.replace("[keys]\ntree = [\"f5\"]\n", ""));
+        assert_eq!(unset("theme = \"dark\"\n\n[limits]\nmax_rounds = 7\n", "limits.max_rounds"), "theme = \"dark\"\n");
+        assert_eq!(unset("limits.max_rounds = 3\n", "limits.max_rounds"), "");
+        assert!(super::unset("environment = [\n  \"A\",\n]\n", "environment").is_err());
+        assert!(super::unset("", "effrt").is_ok(), "an unknown key is not there");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::protocol::event::Mode;
 pub const PROJECT_KEYS: [&str; 6] = ["model", "effort", "mode", "toolset", "theme", "limits"];
 
 /// Keys that a project may not set, and why not. Some are known to no other file either, but people try them.
-const REFUSED: [(&str, &str); 26] = [
+const REFUSED: [(&str, &str); 27] = [
     ("providers", "it decides which servers get your messages and keys"),
     ("base_url", "it decides which server gets your messages and keys"),
     ("headers", "it would be sent with your keys"),
@@ -19,6 +19,7 @@ const REFUSED: [(&str, &str); 26] = [
     ("api_key_env", "it decides which variable is sent as a key"),
     ("proxy", "it would see your messages and keys"),
     ("fallback", "it decides which other servers get your messages"),
+    ("favourites", "they are yours"),
     ("models", "prices and windows decide what your limits mean"),
     ("requests", "it decides how long pixir waits for your servers"),
     ("sandbox", "it could weaken how programs are confined"),

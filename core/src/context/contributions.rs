@@ -77,6 +77,18 @@ impl ProjectFile {
     /// # Errors
     /// `CONFIG_INVALID` where the file is not in force or a project may not have the key, and those of the path layer.
     pub fn set(workspace: &Path, store: &Store, key: &str, value: &str) -> Result<PathBuf> {
+        ProjectFile::change(workspace, store, |text| edit::set(text, key, value))
+    }
+
+    /// Takes one key out of the configuration of a workspace, under the conditions of [`ProjectFile::set`].
+    ///
+    /// # Errors
+    /// As [`ProjectFile::set`].
+    pub fn unset(workspace: &Path, store: &Store, key: &str) -> Result<PathBuf> {
+        ProjectFile::change(workspace, store, |text| edit::unset(text, key))
+    }
+
+    fn change(workspace: &Path, store: &Store, change: impl FnOnce(&str) -> Result<String>) -> Result<PathBuf> {
         let workspace = Workspace::open(workspace)?;
         let path = path_in(&workspace);
         let decision = store.trust().decision(workspace.root()).unwrap_or_default();
@@ -90,7 +102,7 @@ impl ProjectFile {
             return Err(Error::new(Code::ConfigInvalid, message, Remedy::TrustWorkspace));
         }
         let faulty = |e: Error| Error { message: format!("{}: {}", path.display(), e.message), ..e };
-        let after = edit::set(&String::from_utf8_lossy(&before.unwrap_or_default()), key, value).map_err(faulty)?;
+        let after = change(&String::from_utf8_lossy(&before.unwrap_or_default())).map_err(faulty)?;
         project::parse(after.as_bytes()).map_err(faulty)?;
         let at = workspace.locate(CONFIG)?;
         workspace.check_writable(&at)?;

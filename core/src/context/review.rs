@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::context::git::Git;
 use crate::conversation::history::{History, starts_turn};
 use crate::conversation::tree;
-use crate::files::diff::{self, ChangedFile, Changes, Patch, Version, Versions};
+use crate::files::diff::{self, ChangedFile, Changes, Patch, Start, Version, Versions};
 use crate::files::workspace::Workspace;
 use crate::protocol::event::{Entry, Fact, RestoreReason};
 use crate::storage::blobs::Blobs;
@@ -73,6 +73,11 @@ impl Reviewer {
     /// The lines of one file.
     pub fn patch(&self, source: &Source, file: &ChangedFile) -> Patch {
         file.patch(&self.versions(source))
+    }
+
+    /// The start of a long file's change; `None` if the file is not long.
+    pub fn start(&self, source: &Source, file: &ChangedFile) -> Option<Patch> {
+        file.start(&self.versions(source))
     }
 
     fn versions(&self, source: &Source) -> Everywhere<'_> {
@@ -151,6 +156,15 @@ impl Versions for Everywhere<'_> {
                     workspace.read_if_there(&at)
                 };
                 read().map(|now| now.map(|now| now.bytes)).map_err(|e| e.message)
+            }
+        }
+    }
+
+    fn read_start(&self, path: &str, version: &Version, most: usize) -> Result<Option<Start>, String> {
+        match version {
+            Version::Absent | Version::Blob(_) | Version::Lost(_) => self.blobs.read_start(path, version, most),
+            Version::Object(_) | Version::Disk => {
+                self.read(path, version).map(|bytes| bytes.map(|bytes| Start::of(bytes, most)))
             }
         }
     }

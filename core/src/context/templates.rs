@@ -7,7 +7,7 @@ use super::skills::Fields;
 use super::skills::digest_of_bytes;
 use super::skills::found::first_words;
 use super::skills::front_matter;
-use super::skills::placeholders::Filling;
+use super::skills::placeholders::{Filling, parameters};
 use super::skills::text::Text;
 use crate::files::workspace::Workspace;
 use crate::protocol::error::{Code, Error, Result, nearest};
@@ -36,6 +36,8 @@ pub struct Template {
     pub description: String,
     /// What to type after its name.
     pub argument_hint: Option<String>,
+    /// The names of the arguments that its text has a place for, in the order of the words that fill them.
+    pub parameters: Vec<String>,
     /// Where it comes from.
     pub origin: Origin,
     /// The path of its file.
@@ -56,7 +58,8 @@ impl Template {
 
     /// The message that it makes of these arguments. Where its text has no place for them, they follow it.
     fn expand(&self, args: &str) -> String {
-        let filled = Filling { args: Some(args), by_position: true, folder: None }.fill(&self.text);
+        let filled =
+            Filling { args: Some(args), by_position: true, folder: None, names: &self.parameters }.fill(&self.text);
         let text = filled.text.trim();
         if filled.used_args || args.is_empty() {
             return text.to_owned();
@@ -134,6 +137,7 @@ fn assemble(name: String, path: PathBuf, origin: Origin, bytes: std::result::Res
         name,
         description: fields.description.unwrap_or_else(|| first_words(&document.body)),
         argument_hint: fields.argument_hint,
+        parameters: parameters(&document.body, &fields.arguments),
         origin,
         path,
         standing,

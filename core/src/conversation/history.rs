@@ -16,7 +16,7 @@ mod window; // the part of the path that the next request is made of
 pub use branching::Jump;
 pub use item::{Item, Piece};
 use item::{NOT_RUN, command_text, not_run, result_of};
-pub(crate) use item::{documents_text, json_len};
+pub(crate) use item::{documents_text, fence_around, json_len};
 use window::DROPPED_COMMAND;
 
 /// The settings of a Session after the last change.

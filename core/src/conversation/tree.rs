@@ -89,6 +89,17 @@ impl Node {
     }
 }
 
+/// What an Entry did to a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grown {
+    /// The tree does not show it.
+    Nothing,
+    /// It belongs to this node.
+    Node(usize),
+    /// It begins a node, which is the last one.
+    New,
+}
+
 /// All Turns of a Session, in the order of the Log: a parent stands before its children.
 #[derive(Debug, Clone, Default)]
 pub struct Tree {
@@ -133,6 +144,31 @@ impl Tree {
             tree.nodes[at].in_trash = parent_in_trash || history.begins_trash(seq);
         }
         tree
+    }
+
+    /// Takes in an Entry that was recorded since, and is the last one of the History. Its cost does not grow with the
+    /// tree. Labels, pins, the trash and moves of the head need the tree to be read anew.
+    pub fn grow(&mut self, history: &History, entry: &Arc<Entry>) -> Grown {
+        if !entry.fact.is_conversation() {
+            // It is about a Turn that has just run.
+            let of_turn = entry.turn.and_then(|turn| self.nodes.iter().rposition(|node| node.turn == Some(turn)));
+            return of_turn.map_or(Grown::Nothing, |at| {
+                self.nodes[at].take_beside(entry);
+                Grown::Node(at)
+            });
+        }
+        let count = self.nodes.len();
+        let own = self.take(history, entry);
+        if own < count {
+            return Grown::Node(own);
+        }
+        if let Some(parent) = self.parents[own] {
+            self.nodes[parent].is_head = false;
+        }
+        let node = &mut self.nodes[own];
+        (node.is_head, node.on_path) = (true, true);
+        node.before = history.parent(node.seq);
+        Grown::New
     }
 
     /// The Entries of the conversation that belong to a node.

@@ -3,13 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use similar::TextDiff;
-
+use crate::files::diff::TextPatch;
 use crate::protocol::event::{ChangeKind, Entry, Fact, FileChange};
 use crate::storage::blobs::Blobs;
 
-/// Lines of context around a change.
-const CONTEXT: usize = 3;
 /// Files larger than this are not diffed, bytes.
 const MAX_DIFFED: usize = 2 << 20;
 
@@ -38,21 +35,13 @@ pub fn unified(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> (Stri
     let (Some(old), Some(new)) = (text(old), text(new)) else {
         return ("[not text]\n".into(), 0, 0);
     };
-    let diff = TextDiff::from_lines(old, new);
-    let (mut added, mut removed) = (0, 0);
-    for change in diff.iter_all_changes() {
-        match change.tag() {
-            similar::ChangeTag::Insert => added += 1,
-            similar::ChangeTag::Delete => removed += 1,
-            similar::ChangeTag::Equal => {}
-        }
+    let patch = TextPatch::new(old, new);
+    let (added, removed) = patch.counts();
+    if patch.hunks.is_empty() {
+        return (String::new(), 0, 0);
     }
     let name = |there: bool, side: &str| if there { format!("{side}/{path}") } else { "/dev/null".to_owned() };
-    let text = diff
-        .unified_diff()
-        .context_radius(CONTEXT)
-        .header(&name(before.is_some(), "a"), &name(after.is_some(), "b"))
-        .to_string();
+    let text = patch.unified(&name(before.is_some(), "a"), &name(after.is_some(), "b"));
     (text, added, removed)
 }
 

@@ -8,19 +8,24 @@ use crate::protocol::event::{ChangeKind, Entry, FileChange};
 use crate::storage::blobs::{self, Blobs};
 
 mod anchor; // a line that is found again after edits
+mod compare; // two texts, line by line
 mod generated; // files that a program writes, such as lock files
 mod hunks; // hunks and lines of one file
+mod moved; // blocks of lines that stand elsewhere now
 mod rename; // deleted and added files that are one file
+mod start; // the start of a long file's change
 mod words; // the words that differ between two lines
 
 pub use anchor::Anchor;
 pub use hunks::{Hunk, Line, Numbered, Tag, TextPatch};
+pub use moved::Move;
+pub(crate) use start::Start;
 pub use words::{Words, words};
 
 /// Texts larger than this are not diffed, bytes.
 const MAX_TEXT: usize = 32 << 20;
 /// Files with more changed lines than this are folded at first.
-const HUGE: usize = 2_000;
+const HUGE: u64 = 2_000;
 
 /// How a file changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,6 +137,8 @@ pub struct Patch {
     pub folded: Option<Folded>,
     /// The name of the bytes after, as [`crate::Input::RevertHunk`] wants it; `None` if the file is gone.
     pub seen: Option<String>,
+    /// Only the start of the file was compared, so that there is something to look at. Nothing may be decided by it.
+    pub is_start: bool,
 }
 
 /// What there is to show of a change.
@@ -152,17 +159,19 @@ impl Patch {
         let (old, new) = (before.unwrap_or_default(), after.unwrap_or_default());
         let sizes = (old.len() as u64, new.len() as u64);
         let (Some(old), Some(new)) = (text_of(old), text_of(new)) else {
-            return Patch { body: Body::Binary(sizes.0, sizes.1), folded: None, seen };
+            return Patch { body: Body::Binary(sizes.0, sizes.1), folded: None, seen, is_start: false };
         };
         if old.len().max(new.len()) > MAX_TEXT {
-            return Patch { body: Body::Nothing("too large to show".to_owned()), folded: Some(Folded::Huge), seen };
+            let body = Body::Nothing("too large to show".to_owned());
+            return Patch { body, folded: Some(Folded::Huge), seen, is_start: false };
         }
-        let patch = TextPatch::new(old, new);
+        let mut patch = TextPatch::new(old, new);
+        patch.find_moves();
         let (added, removed) = patch.counts();
         let folded = if generated::by_path(path) || generated::by_text(if new.is_empty() { old } else { new }) {
             Some(Folded::Generated)
         } else {
-            (added + removed > HUGE as u64).then_some(Folded::Huge)
+            (added + removed > HUGE).then_some(Folded::Huge)
         };
         let body = match (before, after) {
             _ if !patch.hunks.is_empty() => Body::Text(Arc::new(patch)),
@@ -170,7 +179,21 @@ impl Patch {
             (_, None) => Body::Nothing("the file was empty".to_owned()),
             (Some(_), Some(_)) => Body::Nothing("the lines are the same".to_owned()),
         };
-        Patch { body, folded, seen }
+        Patch { body, folded, seen, is_start: false }
+    }
+
+    /// The start of a long change; `None` if the starts of both versions do not tell.
+    fn of_start(path: &str, before: &Start, after: &Start) -> Option<Patch> {
+        let text = |bytes: &[u8]| {
+            // A part may end within a character.
+            let end = std::str::from_utf8(bytes).map_or_else(|e| e.valid_up_to(), str::len);
+            (bytes.len() - end < 4).then(|| text_of(&bytes[..end]).map(str::to_owned)).flatten()
+        };
+        let (old, new) = (text(&before.bytes)?, text(&after.bytes)?);
+        let patch = start::compare_starts((&old, before.is_whole), (&new, after.is_whole))?;
+        let is_generated = generated::by_path(path) || generated::by_text(if new.is_empty() { &old } else { &new });
+        let folded = is_generated.then_some(Folded::Generated);
+        Some(Patch { body: Body::Text(Arc::new(patch)), folded, seen: None, is_start: true })
     }
 }
 
@@ -186,6 +209,13 @@ pub(crate) trait Versions {
     /// # Errors
     /// Why they cannot be read.
     fn read(&self, path: &str, version: &Version) -> Result<Option<Vec<u8>>, String>;
+
+    /// At most so many bytes from the start of a version; `None` if the file does not exist in it. They are not checked
+    /// against the name of the version.
+    ///
+    /// # Errors
+    /// Why they cannot be read.
+    fn read_start(&self, path: &str, version: &Version, most: usize) -> Result<Option<Start>, String>;
 }
 
 /// What is read from blobs alone.
@@ -200,6 +230,14 @@ impl Versions for Blobs {
             Version::Lost(why) => Err(why.clone()),
         }
     }
+
+    fn read_start(&self, path: &str, version: &Version, most: usize) -> Result<Option<Start>, String> {
+        let Version::Blob(name) = version else {
+            return self.read(path, version).map(|bytes| bytes.map(|bytes| Start::of(bytes, most)));
+        };
+        let start = self.get_start(name, most);
+        start.map(|(bytes, is_whole)| Some(Start { bytes, is_whole })).map_err(|e| e.to_string())
+    }
 }
 
 impl ChangedFile {
@@ -209,8 +247,29 @@ impl ChangedFile {
         let both = versions.read(from, &self.old).and_then(|old| Ok((old, versions.read(&self.path, &self.new)?)));
         match both {
             Ok((old, new)) => Patch::new(&self.path, old.as_deref(), new.as_deref()),
-            Err(why) => Patch { body: Body::Nothing(why), folded: None, seen: None },
+            Err(why) => Patch { body: Body::Nothing(why), folded: None, seen: None, is_start: false },
         }
+    }
+
+    /// Compares the start of a long file; `None` if the file is not long, or does not differ for a long way.
+    pub(crate) fn start(&self, versions: &impl Versions) -> Option<Patch> {
+        const FARTHEST: usize = 16 << 20;
+        let from = self.from().unwrap_or(&self.path);
+        let mut most = start::FIRST;
+        while most <= FARTHEST {
+            let read = |path: &str, version: &Version| versions.read_start(path, version, most).ok();
+            let nothing = || Start { bytes: Vec::new(), is_whole: true };
+            let old = read(from, &self.old)?.unwrap_or_else(nothing);
+            let new = read(&self.path, &self.new)?.unwrap_or_else(nothing);
+            if old.is_whole && new.is_whole {
+                return None;
+            }
+            if let Some(patch) = Patch::of_start(&self.path, &old, &new) {
+                return Some(patch);
+            }
+            most *= 8;
+        }
+        None
     }
 
     /// Counts its lines, or finds that it is not text.
@@ -234,9 +293,9 @@ pub(crate) fn of_entries<'a>(entries: impl Iterator<Item = &'a Arc<Entry>>, vers
     let mut files: Vec<ChangedFile> =
         files.into_iter().filter_map(|(path, (first, last, once))| of_changes(path, first, last, once)).collect();
     rename::join(&mut files, versions);
-    // A change without a line is one of the mode, or of bytes that are no text.
+    // A change without a line is one of the mode, of bytes that are no text, or of a file that was too long to be counted.
     for file in files.iter_mut().filter(|file| file.counts == Some((0, 0)) && file.old != file.new) {
-        file.count(versions);
+        file.counts = None;
     }
     Changes { files, note: None }
 }
@@ -274,7 +333,10 @@ fn of_changes(path: &str, first: &FileChange, last: &FileChange, once: bool) -> 
         modes,
         counts: once.then_some((last.added, last.removed)),
         binary: None,
-        folded: generated::by_path(path).then_some(Folded::Generated),
+        folded: match generated::by_path(path) {
+            true => Some(Folded::Generated),
+            false => (once && last.added + last.removed > HUGE).then_some(Folded::Huge),
+        },
         old,
         new,
         old_mode: first.before_mode,

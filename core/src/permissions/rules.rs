@@ -8,8 +8,10 @@ use super::{Readable, Touch};
 use crate::protocol::event::{Rule, Scope};
 use std::path::Path;
 
+mod grave; // what cannot be taken back
 mod written; // a rule as the user writes it
 
+pub use grave::grave;
 pub use written::{parse, shown};
 
 /// How often a text inside a text is parsed: `bash -c 'sh -c "…"'`.

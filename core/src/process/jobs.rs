@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use grep_matcher::Matcher as _;
 use grep_regex::RegexMatcher;
+use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use tokio::process::{Child, Command};
@@ -85,6 +86,10 @@ struct Job {
     /// The same, if the job shares its network with what starts after it.
     shares: Option<Leader>,
     status: Mutex<JobStatus>,
+    started: Timestamp,
+    ended: Mutex<Option<Timestamp>>,
+    /// The ports on which it listened when they were last looked at.
+    ports: Mutex<Vec<u16>>,
     /// How many bytes of the output `output` has returned so far.
     given: Mutex<u64>,
     /// Bytes of output that were dropped because the saved file is full.
@@ -140,6 +145,9 @@ impl Jobs {
             leader: child.id(),
             shares: child.id().filter(|_| shares).and_then(Leader::of),
             status: Mutex::new(JobStatus::Running),
+            started: Timestamp::now(),
+            ended: Mutex::default(),
+            ports: Mutex::default(),
             given: Mutex::new(0),
             lost: AtomicU64::new(0),
             changed: Notify::new(),
@@ -177,6 +185,15 @@ impl Jobs {
     /// Lists all jobs, oldest first.
     pub(crate) fn list(&self) -> Vec<JobState> {
         lock(&self.all).iter().map(|(id, job)| job.state(*id)).collect()
+    }
+
+    /// Looks on which ports the running jobs listen. It reads `/proc`, so it may block.
+    pub(crate) fn look_at_ports(&self) {
+        let all: Vec<Arc<Job>> = lock(&self.all).values().cloned().collect();
+        for job in all.iter().filter(|job| *lock(&job.status) == JobStatus::Running) {
+            let found = job.leader.map(ports::of_group).unwrap_or_default();
+            *lock(&job.ports) = found;
+        }
     }
 
     fn find(&self, id: u32) -> Result<Arc<Job>> {
@@ -298,6 +315,9 @@ impl Job {
             command: self.command.clone(),
             status: *lock(&self.status),
             output_path: self.path.display().to_string(),
+            started: Some(self.started),
+            ended: *lock(&self.ended),
+            ports: lock(&self.ports).clone(),
             lost: self.lost.load(Ordering::Relaxed),
         }
     }
@@ -311,6 +331,7 @@ impl Job {
         let mut status = lock(&self.status);
         if *status == JobStatus::Running {
             *status = JobStatus::Stopped;
+            *lock(&self.ended) = Some(Timestamp::now());
         }
         self.changed.notify_waiters();
     }
@@ -414,6 +435,8 @@ async fn attend(job: Arc<Job>, mut child: Child, group: Group, mut file: File, n
         Some(exit) => JobStatus::Ended { exit_code: exit.map_or(126, process::Ended::code) },
         None => JobStatus::Stopped,
     };
+    *lock(&job.ended) = Some(Timestamp::now());
+    lock(&job.ports).clear();
     job.changed.notify_waiters();
     let _ = news.send(());
 }

@@ -21,8 +21,14 @@ pub(super) fn listening(_leader: u32, port: u16) -> Option<Listening> {
     local.into_iter().any(reached).then_some(Listening::Unseen)
 }
 
+/// The ports on which processes of the group that this process leads listen; none where that cannot be seen.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn of_group(_leader: u32) -> Vec<u16> {
+    Vec::new()
+}
+
 #[cfg(target_os = "linux")]
-pub(super) use linux::listening;
+pub(super) use linux::{listening, of_group};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -61,6 +67,20 @@ mod linux {
         is_hidden.then_some(Listening::Unseen)
     }
 
+    /// The ports on which processes of the group that this process leads listen, without those of processes that cannot be seen.
+    pub(in crate::process) fn of_group(leader: u32) -> Vec<u16> {
+        let mut ports = BTreeSet::new();
+        // The tables of a network, because many processes share one.
+        let mut known: BTreeMap<Option<PathBuf>, Vec<(u16, u64)>> = BTreeMap::new();
+        for pid in group(leader) {
+            let Some(open) = sockets(pid).filter(|open| !open.is_empty()) else { continue };
+            let network = fs::read_link(format!("/proc/{pid}/ns/net")).ok();
+            let listeners = known.entry(network).or_insert_with(|| all_listeners(pid));
+            ports.extend(listeners.iter().filter(|(_, inode)| open.contains(inode)).map(|(port, _)| *port));
+        }
+        ports.into_iter().collect()
+    }
+
     /// Whether this is the first process of a process namespace.
     fn is_first(pid: u32) -> bool {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -93,18 +113,23 @@ mod linux {
 
     /// The inodes of the sockets that listen on a port, in the network of a process.
     fn listeners(pid: u32, port: u16) -> BTreeSet<u64> {
-        let tables =
-            ["tcp", "tcp6"].into_iter().filter_map(|it| fs::read_to_string(format!("/proc/{pid}/net/{it}")).ok());
-        tables.flat_map(|table| table.lines().filter_map(|line| listener(line, port)).collect::<Vec<_>>()).collect()
+        all_listeners(pid).into_iter().filter(|(at, _)| *at == port).map(|(_, inode)| inode).collect()
     }
 
-    /// The inode in a line of `/proc/net/tcp`, if it is a listening socket of this port.
-    fn listener(line: &str, port: u16) -> Option<u64> {
+    /// The ports and inodes of all sockets that listen, in the network of a process.
+    fn all_listeners(pid: u32) -> Vec<(u16, u64)> {
+        let tables =
+            ["tcp", "tcp6"].into_iter().filter_map(|it| fs::read_to_string(format!("/proc/{pid}/net/{it}")).ok());
+        tables.flat_map(|table| table.lines().filter_map(listener).collect::<Vec<_>>()).collect()
+    }
+
+    /// The port and the inode in a line of `/proc/net/tcp`, if it is a listening socket.
+    fn listener(line: &str) -> Option<(u16, u64)> {
         const LISTENS: &str = "0A";
         let fields: Vec<&str> = line.split_whitespace().collect();
         let (local, state, inode) = (fields.get(1)?, fields.get(3)?, fields.get(9)?);
         let at = u16::from_str_radix(local.rsplit(':').next()?, 16).ok()?;
-        if *state == LISTENS && at == port { inode.parse().ok() } else { None }
+        if *state == LISTENS { Some((at, inode.parse().ok()?)) } else { None }
     }
 
     /// The inodes of a process's sockets; `None` where they cannot be seen.
@@ -124,6 +149,7 @@ mod linux {
             let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
             let port = socket.local_addr().expect("an address").port();
             assert_eq!(listening(std::process::id(), port), Some(Listening::Machine));
+            assert!(of_group(std::process::id()).contains(&port));
             drop(socket);
             assert_eq!(listening(std::process::id(), port), None);
         }

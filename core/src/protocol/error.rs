@@ -120,9 +120,11 @@ codes! {
     FileChanged = "FILE_CHANGED", WriteFailed;
     CommandFailed = "COMMAND_FAILED", CommandFailed;
     SandboxFailed = "SANDBOX_FAILED", CommandFailed;
+    NeverStarted = "NEVER_STARTED", CommandFailed;
     OrphanToolCall = "ORPHAN_TOOL_CALL", CommandFailed;
     SkippedForSteer = "SKIPPED_FOR_STEER", CommandFailed;
     Timeout = "TIMEOUT", Timeout;
+    LeaseHeld = "LEASE_HELD", Timeout;
     StreamIdleTimeout = "STREAM_IDLE_TIMEOUT", Timeout;
     PermissionDenied = "PERMISSION_DENIED", PermissionDenied;
     MutationBlocked = "MUTATION_BLOCKED", PermissionDenied;
@@ -182,8 +184,6 @@ impl ErrorKind {
 impl Code {
     /// Codes that this build never produces. They stay valid because programs may branch on them.
     pub const RESERVED: &'static [Code] = &[
-        // A Turn ends with its process, so it never continues without its Session.
-        Code::Detached,
         // A Log accepts only Facts, so the compiler already rejects a live event.
         Code::EphemeralNotLoggable,
         // No Provider needs an account id besides the token.

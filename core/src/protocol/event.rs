@@ -16,12 +16,14 @@ use crate::protocol::remedy::{Remedy, Sessions};
 use crate::protocol::trust::Contributions;
 
 mod fact; // the payloads of Entries, one struct per type
+mod job; // background jobs
 mod open; // reads lines of newer builds
 mod printed; // the output of a running program
 mod skill; // skills and prompt templates
 mod window; // what fills the model's window, and what a compaction would do to it
 
 pub use fact::*;
+pub use job::{JobState, JobStatus};
 use open::Understood;
 pub use printed::Printed;
 pub use skill::{ActivatedBy, Origin, SkillActivation, SkillIndex, TemplateUse};
@@ -32,6 +34,7 @@ pub const VERSION: u8 = 1;
 
 /// What a watcher receives. The variant tells whether it is durable.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "most events are live ones")]
 pub enum Event {
     /// The Entry is in the Log and survives the process.
     Recorded(Arc<Entry>),
@@ -384,43 +387,6 @@ pub struct Question {
     /// The user may choose more than one answer.
     #[serde(default)]
     pub multiple: bool,
-}
-
-/// A background job.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct JobState {
-    /// Its number in the Session, from 1.
-    pub id: u32,
-    /// The command line.
-    pub command: String,
-    /// Whether the job runs, and how it ended.
-    #[serde(flatten)]
-    pub status: JobStatus,
-    /// The path of its saved output, as tools accept it.
-    pub output_path: String,
-    /// Bytes of output that were not saved, because a job's output file is limited to 64 MB.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub lost: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
-fn is_zero(n: &u64) -> bool {
-    *n == 0
-}
-
-/// Whether a job runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "status", rename_all = "snake_case")]
-pub enum JobStatus {
-    /// It is running.
-    Running,
-    /// It exited.
-    Ended {
-        /// Its exit code, as a shell reports it.
-        exit_code: i32,
-    },
-    /// It was stopped.
-    Stopped,
 }
 
 /// How a file compares with the version that pixir last wrote.

@@ -91,6 +91,9 @@ pub enum Input {
         /// The job's number.
         job: u32,
     },
+    /// Look on which ports the background jobs listen, and publish all jobs, as
+    /// [`Live::JobsChanged`](crate::protocol::event::Live::JobsChanged).
+    ListJobs,
     /// Replace older History by a summary; a dry run publishes the preview.
     Compact {
         /// What the summary should focus on.
@@ -172,7 +175,8 @@ pub enum Input {
         /// The request that the branch begins with.
         seq: u64,
     },
-    /// Put a short note in place of an Entry's text in every request from now on, or send the text again. The Provider
+    /// Put a short note in place of an Entry's text in every request from now on, or send the text again. While a Turn runs,
+    /// it is recorded before the next request, when every call has its result. The Provider
     /// cannot use its cache for what follows the Entry, once.
     Drop {
         /// The Entry.
@@ -316,6 +320,7 @@ impl Input {
             Input::ShowTrust => "show_trust",
             Input::AnswerTrust { .. } => "answer_trust",
             Input::StopJob { .. } => "stop_job",
+            Input::ListJobs => "list_jobs",
             Input::Compact { .. } => "compact",
             Input::ShowContext => "show_context",
             Input::MoveHead { .. } => "move_head",

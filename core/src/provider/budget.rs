@@ -16,6 +16,8 @@ struct Pool {
     max_tokens: Option<u64>,
     max_nano_usd: Option<u64>,
     tokens: AtomicU64,
+    /// Tokens of requests that are under way.
+    reserved: AtomicU64,
     nano_usd: AtomicU64,
 }
 
@@ -33,6 +35,29 @@ impl Budget {
     pub fn spend(&self, usage: Usage, cost: Cost) {
         self.0.tokens.fetch_add(usage.input.saturating_add(usage.output), Ordering::Relaxed);
         self.0.nano_usd.fetch_add((cost.usd * NANO) as u64, Ordering::Relaxed);
+    }
+
+    /// Sets tokens aside for a request, so that requests that are sent together do not overrun the budget together.
+    ///
+    /// # Errors
+    /// `BUDGET_REACHED` when what is left is not enough.
+    pub(crate) fn reserve(&self, tokens: u64) -> Result<Reserved, Error> {
+        let pool = &*self.0;
+        if let Some(most) = pool.max_tokens {
+            let before = pool.reserved.fetch_add(tokens, Ordering::AcqRel);
+            let spent = pool.tokens.load(Ordering::Acquire);
+            let reserved = Reserved { budget: self.clone(), tokens };
+            if spent.saturating_add(before).saturating_add(tokens) > most {
+                let left = most.saturating_sub(spent.saturating_add(before));
+                drop(reserved);
+                let message = format!("the next request may need {tokens} tokens, and {left} of {most} are left");
+                let more = Remedy::RaiseLimit { limit: Limit::Tokens };
+                let fix = Remedy::any_of(["report what is known so far".into(), more]);
+                return Err(Error::new(Code::BudgetReached, message, fix).with("tokens", spent));
+            }
+            return Ok(reserved);
+        }
+        Ok(Reserved { budget: self.clone(), tokens: 0 })
     }
 
     /// Whether another request may be sent.
@@ -59,6 +84,19 @@ impl Budget {
     }
 }
 
+/// Tokens set aside, until the request has its answer.
+#[derive(Debug)]
+pub(crate) struct Reserved {
+    budget: Budget,
+    tokens: u64,
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.budget.0.reserved.fetch_sub(self.tokens, Ordering::AcqRel);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,6 +109,11 @@ mod tests {
         assert!(budget.check().is_ok());
         budget.spend(Usage { output: 1, ..Usage::default() }, Cost::default());
         assert_eq!(child.check().expect_err("100 of 100").code, Code::BudgetReached);
+        let shared = Budget::new(Some(100), None);
+        let first = shared.reserve(60).expect("60 of 100");
+        assert_eq!(shared.reserve(60).expect_err("40 are left").code, Code::BudgetReached);
+        drop(first);
+        assert!(shared.reserve(60).is_ok());
         let by_cost = Budget::new(None, Some(0.5));
         by_cost.spend(Usage::default(), Cost { usd: 0.5, ..Cost::default() });
         assert_eq!(by_cost.check().expect_err("all of it").details["usd"], 0.5);

@@ -81,6 +81,11 @@ impl Session {
         Ok(())
     }
 
+    /// Whether a child runs, or is about to.
+    pub(super) fn agents_run(&self) -> bool {
+        self.services.agents.as_ref().is_some_and(|agents| agents.list().iter().any(|it| it.status.is_open()))
+    }
+
     /// Stops children, and records their ends meanwhile.
     pub(super) async fn stop_agents(&mut self, which: Stop) {
         let Some(agents) = self.services.agents.clone() else { return };
@@ -112,7 +117,7 @@ impl Session {
     // ─── Inputs ───
 
     /// Sends an Input to a child. What would start a Turn of it is told to it, so that its parent knows.
-    pub(super) fn to_agent(&mut self, path: Vec<String>, input: Input, reply: Option<Reply>) {
+    pub(super) fn pass_to_agent(&mut self, path: Vec<String>, input: Input, reply: Option<Reply>) {
         let Some(agents) = self.services.agents.clone() else {
             return self.answer_input(TO_AGENT, reply, Err(none_here()));
         };

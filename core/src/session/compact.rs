@@ -69,12 +69,18 @@ impl Session {
             Err(_) => RequestBody::described(request),
         };
         let window = services.providers.now().facts(provider, model).working_window();
-        let report = ledger::report(&self.history, &body, window);
+        let mut report = ledger::report(&self.history, &body, window);
+        for part in &mut report.parts {
+            if let Some(dropped) = part.seq.and_then(|seq| self.drops.get(&seq)) {
+                part.waits = *dropped != part.dropped;
+            }
+        }
         self.publish(Live::ContextListed(Box::new(report)));
         Accepted::default()
     }
 
-    /// Puts a note in place of an Entry in every request from now on, or sends the Entry again.
+    /// Puts a note in place of an Entry in every request from now on, or sends the Entry again. A running Turn does so before
+    /// its next request.
     pub(super) async fn drop_entry(&mut self, seq: u64, dropped: bool) -> Result<Accepted> {
         on_entry(&self.history, seq)?;
         let is_last_request =
@@ -90,7 +96,22 @@ impl Session {
             let message = format!("entry {seq} cannot be dropped: {why}");
             return Err(Error::new(Code::InvalidArgs, message, "drop another entry").with("input", seq));
         }
+        if self.work.is_some() {
+            self.drops.insert(seq, dropped);
+            return Ok(Accepted::default());
+        }
         self.record(None, Label { seq, dropped: Some(dropped), ..Label::default() }.into()).await?;
         Ok(Accepted::default())
+    }
+
+    /// Records the drops that came while a request was under way.
+    pub(super) async fn record_drops(&mut self) -> Result<()> {
+        while let Some((seq, dropped)) = self.drops.pop_first() {
+            // The Head may have moved meanwhile.
+            if on_entry(&self.history, seq).is_ok() {
+                self.record(None, Label { seq, dropped: Some(dropped), ..Label::default() }.into()).await?;
+            }
+        }
+        Ok(())
     }
 }

@@ -1,5 +1,7 @@
 //! What is recorded and published: nothing is published that is not in the file.
 
+use std::sync::Arc;
+
 use super::{LogAccess, Session};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{AgentEvent, Event, Fact, Live, Severity, Status};
@@ -41,7 +43,16 @@ impl Session {
         if matches!(entry.fact, Fact::TurnEnded(_)) {
             self.index().await;
         }
-        self.publish_event(Event::Recorded(entry));
+        self.publish_event(Event::Recorded(Arc::clone(&entry)));
+        // The Sessions above have all changes of the workspace in their order, so that their undo takes these along.
+        if let (Some(above), changes @ [_, ..]) = (&self.services.above, entry.fact.changes()) {
+            let call_id = match &entry.fact {
+                Fact::ToolResult(it) => it.call_id.clone(),
+                Fact::AgentEvent(AgentEvent::Changed { call_id, .. }) => call_id.clone(),
+                _ => String::new(),
+            };
+            above.clone().changed(call_id, changes.to_vec()).await;
+        }
         Ok(())
     }
 
@@ -103,6 +114,8 @@ fn is_sync_point(fact: &Fact) -> bool {
         | Fact::SkillIndex(_)
         | Fact::PlanUpdated(_)
         | Fact::ProviderUsage(_)
+        // The child's own Log has it on the disk.
+        | Fact::AgentEvent(AgentEvent::Changed { .. })
         | Fact::AgentEvent(AgentEvent::Told { .. } | AgentEvent::Reported { .. } | AgentEvent::Resumed { .. })
         | Fact::BranchRemoved(_)
         | Fact::Label(_)

@@ -197,6 +197,7 @@ impl Session {
             self.publish_queue();
         }
         self.mark_steered();
+        self.record_drops().await?;
         self.deliver_reports(turn).await?;
         self.tell_surroundings(turn).await?;
         if let Some(request) = self.relieve_pressure().await? {
@@ -416,6 +417,9 @@ impl Session {
         let outcome = Outcome { status: TurnStatus::Interrupted, error: Some(error), details: Map::new() };
         let number = turn.number;
         self.record_end(turn, input, outcome).await;
+        if let Err(error) = self.record_drops().await {
+            self.refuse("drop", &error);
+        }
         self.set_status(Status::Idle);
         Accepted { turn: Some(number), ..Accepted::default() }
     }
@@ -425,6 +429,9 @@ impl Session {
             return;
         };
         self.record_end(turn, input, outcome).await;
+        if let Err(error) = self.record_drops().await {
+            self.refuse("drop", &error);
+        }
         self.set_status(Status::Idle);
         self.begin_next().await;
         self.gather_reports();

@@ -64,6 +64,22 @@ impl Blobs {
         }
     }
 
+    /// Reads at most so many bytes from the start of a blob, and whether that is all of it. They are not checked.
+    ///
+    /// # Errors
+    /// Errors of the file system; `InvalidInput` for text that is not a blob's name.
+    pub(crate) fn get_start(&self, name: &str, most: usize) -> io::Result<(Vec<u8>, bool)> {
+        use io::Read as _;
+        if !is_name(name) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not the name of a blob"));
+        }
+        let mut bytes = Vec::new();
+        let mut reader = zstd::Decoder::new(fs::File::open(self.path(name))?)?;
+        reader.by_ref().take(most as u64).read_to_end(&mut bytes)?;
+        let is_whole = bytes.len() < most || reader.read(&mut [0])? == 0;
+        Ok((bytes, is_whole))
+    }
+
     /// Creates an unnamed temporary file next to the blobs. It disappears when it is closed.
     ///
     /// # Errors

@@ -187,9 +187,9 @@ impl Store {
         self.home.join("sessions").join(slug(workspace))
     }
 
-    /// The Sessions of a folder that have a prompt, the latest first.
+    /// The Sessions of a folder that have a prompt, the latest first. Those that another Session started are left out.
     pub fn list(&self, folder: &Path) -> Vec<Summary> {
-        summaries(folder)
+        summaries(folder).into_iter().filter(|it| it.parent.is_none()).collect()
     }
 
     /// Sessions of all workspaces, the latest first.

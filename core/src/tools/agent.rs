@@ -97,7 +97,9 @@ pub(crate) fn spawning(order: Order, ctx: &Context) -> Result<Prepared> {
     Ok(Prepared::new(preview, Touch::Note, move |ctx| async move {
         let waits = order.waits;
         let order = Order { call_id: Some(ctx.call_id.clone()), cancel: ctx.cancel.child_token(), ..order };
-        let state = agents.spawn(order).await?;
+        let state = agents.spawn(order).await;
+        ctx.in_turn.over();
+        let state = state?;
         if !waits {
             let text = format!("{}\nIts end is told to you when it comes.\n", line(&state));
             return Ok(Output::text(&ctx, &text));
@@ -126,7 +128,7 @@ impl Tool for WaitAgent {
             parameters: object(
                 json!({
                     "names": { "type": "array", "items": { "type": "string" } },
-                    "until": { "enum": ["all", "any"] },
+                    "until": { "type": "string", "enum": ["all", "any"] },
                     "seconds": { "type": "integer", "minimum": 0, "maximum": MAX_WAIT, "default": WAIT },
                 }),
                 &[],
@@ -159,6 +161,7 @@ pub(crate) fn waiting(names: Vec<String>, until: Until, seconds: Option<u64>, ct
     let preview = Preview { would: "wait for".into(), target, ..Preview::default() };
     let within = Duration::from_secs(seconds.unwrap_or(WAIT).min(MAX_WAIT));
     Ok(Prepared::new(preview, Touch::Read, move |ctx| async move {
+        ctx.in_turn.over();
         let seen = agents.wait(names, until, Some(within)).await?;
         if seen.is_empty() {
             return Ok(Output::text(&ctx, "no agent runs\n"));
@@ -187,7 +190,7 @@ impl Tool for TellAgent {
                 json!({
                     "name": { "type": "string" },
                     "text": { "type": "string" },
-                    "how": { "enum": ["steer", "next", "stop"] },
+                    "how": { "type": "string", "enum": ["steer", "next", "stop"] },
                 }),
                 &["name"],
             ),
@@ -219,6 +222,7 @@ pub(crate) fn telling(name: String, text: String, how: Telling, ctx: &Context) -
     let verb = if how == Telling::Stop { "stop" } else { "tell" };
     let preview = Preview { would: verb.into(), target: name.clone(), ..Preview::default() };
     Ok(Prepared::new(preview, Touch::Note, move |ctx| async move {
+        ctx.in_turn.over();
         let state = agents.tell(&name, how, text, ToldBy::Parent).await?;
         Ok(Output::text(&ctx, &format!("{}\n", line(&state))))
     }))

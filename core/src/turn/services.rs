@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::call::{Agents, Context, ReadSet, Registry, ResultLimits, Standing};
+use crate::call::agents::Above;
+use crate::call::{Agents, Context, InTurn, Leases, ReadSet, Registry, ResultLimits, Standing};
 use crate::config::SummaryAuthor;
 use crate::context::documents::{self, Sources};
 use crate::context::environment::Posture;
@@ -21,6 +22,7 @@ use crate::protocol::rule::Reach;
 use crate::protocol::sandbox::Tier;
 use crate::protocol::tool_spec::ToolSpec;
 use crate::provider::budget::Budget;
+use crate::provider::gate::Gates;
 use crate::provider::shared::SharedProviders;
 use crate::sandbox::{Policy, Sandbox};
 use crate::storage::blobs::Blobs;
@@ -146,6 +148,14 @@ pub(crate) struct Services {
     pub(crate) library: Arc<Library>,
     /// The Session's children; `None` outside a Session, and where it can have none.
     pub(crate) agents: Option<Arc<dyn Agents>>,
+    /// The way to the Session above; `None` for one that the user started.
+    pub(crate) above: Option<Above>,
+    /// Who changes what in the workspace right now; the Sessions of a tree share it.
+    pub(crate) leases: Leases,
+    /// How others are told who holds a lease.
+    pub(crate) holder: String,
+    /// The most requests at the same time, for each Provider; all Sessions share it.
+    pub(crate) gates: Gates,
     /// The mode and the rules of the Session, bounded by those above it.
     pub(crate) standing: Standing,
     /// Budgets of the Sessions above, which this Session's requests draw from too.
@@ -193,6 +203,9 @@ impl Services {
             read_set: Arc::clone(&self.read_set),
             jobs: self.jobs.clone(),
             agents: self.agents.clone(),
+            in_turn: InTurn::default(),
+            leases: self.leases.clone(),
+            holder: self.holder.clone(),
             library: Arc::clone(&self.library),
             forms: None,
             sees_images,

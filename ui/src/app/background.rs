@@ -1,6 +1,6 @@
 //! Background tasks, and the handling of their results.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use pixir_core::changes::FileDiff;
@@ -100,6 +100,8 @@ pub(super) enum BackgroundEvent {
     /// A report for the user about a text that was copied.
     Copied(String),
     Skills(Vec<Skill>),
+    /// The text of the skill with this file, or why it cannot be read.
+    SkillText(PathBuf, std::result::Result<String, String>),
     /// The templates and skills that slash commands can name.
     Offers(Vec<Offer>),
     /// A message with its images; or the text to put back into the composer, and the reason.
@@ -160,16 +162,6 @@ impl App {
     /// What a background task reports to.
     pub(super) fn sender(&self) -> tokio::sync::mpsc::UnboundedSender<BackgroundEvent> {
         self.sender.clone()
-    }
-
-    pub(super) fn load_skills(&mut self) {
-        let Some(harness) = self.harness.clone() else { return };
-        self.spawn_blocking(move || BackgroundEvent::Skills(harness.skills()));
-    }
-
-    pub(super) fn load_offers(&mut self) {
-        let Some(harness) = self.harness.clone() else { return };
-        self.spawn_blocking(move || BackgroundEvent::Offers(Offer::all(&harness.templates(), &harness.skills())));
     }
 
     /// Runs work whose result is only of use to the Session that is open now.
@@ -363,7 +355,8 @@ impl App {
                 if self.state.transcript.is_empty() && !self.state.session.is_demo && self.state.replay.is_none() {
                     self.load_recent();
                 }
-                let effects = events::on_present(&mut self.state, &watch.now);
+                let mut effects = events::on_present(&mut self.state, &watch.now);
+                effects.extend(update::connect::use_connected(&mut self.state));
                 self.watch = Some(*watch);
                 self.handle = Some(handle);
                 Box::pin(self.perform(effects)).await;
@@ -459,7 +452,13 @@ impl App {
                 events::on_sessions(&mut self.state, &sessions, forks_of.as_deref())
             }
             BackgroundEvent::Connecting(result) => self.on_connecting(result).await,
-            BackgroundEvent::Skills(skills) => events::on_skills(&mut self.state, &skills),
+            BackgroundEvent::Skills(skills) => {
+                events::notify(&mut self.state, Notification::Skills(&skills));
+                self.read_wanted_skill();
+            }
+            BackgroundEvent::SkillText(path, text) => {
+                events::notify(&mut self.state, Notification::SkillText { path: &path, text: &text });
+            }
             BackgroundEvent::Offers(offers) => {
                 let effects = offers::on_loaded(&mut self.state, offers);
                 Box::pin(self.perform(effects)).await;
@@ -496,7 +495,7 @@ impl App {
 }
 
 /// An error and its remedy, on one line.
-fn one_line(error: &Error, remedies: &Remedies) -> String {
+pub(super) fn one_line(error: &Error, remedies: &Remedies) -> String {
     format!("{}; {}", error.message, remedies.word(&error.remedy))
 }
 

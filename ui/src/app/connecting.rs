@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pixir_core::layers::{Settings, Source};
+use pixir_core::layers::{Setting, Settings, Source};
 use pixir_core::provider::{Account, Connector, LocalServer, NewProvider, Offered, key};
 use pixir_core::store::Summary;
 use pixir_core::{Code, Harness, Result};
@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use super::App;
 use super::background::BackgroundEvent;
 use super::editor::Borrower;
+use super::launch::SettingsStore;
 use crate::overlay::connect::{News, Order};
 use crate::overlay::save_for::SavePlace;
 use crate::state::{Connection, Effect};
@@ -30,8 +31,13 @@ pub(super) enum Connecting {
         key: String,
         saved: Result<(PathBuf, Option<String>)>,
     },
-    /// Models to choose from, and those of the last Sessions.
-    Models(Offered, Vec<String>),
+    /// A setting was taken out of a file, if it was in one; and what holds now.
+    Unset {
+        key: String,
+        removed: Result<(Option<PathBuf>, Option<Setting>)>,
+    },
+    /// Models to choose from, those of the last Sessions, and the user's favourites.
+    Models(Offered, Vec<String>, Vec<String>),
     Recent(Vec<Summary>),
     Accounts(Result<Vec<Account>>),
     LocalServers(Vec<LocalServer>),
@@ -95,8 +101,21 @@ impl App {
         });
     }
 
+    /// Takes a setting out of a file, and reports the value that holds then.
+    pub(super) fn unset_setting(&mut self, key: String, place: Option<SavePlace>) {
+        let (settings, saving) = (Arc::clone(&self.settings), Arc::clone(&self.saving));
+        self.spawn_blocking(move || {
+            let _alone = saving.lock();
+            let removed = place.map(|place| settings.unset(&key, place)).transpose();
+            let all = settings.read().map(|it| it.all()).unwrap_or_default();
+            let left = all.into_iter().find(|it| it.key == key);
+            BackgroundEvent::Connecting(Connecting::Unset { removed: removed.map(|path| (path, left)), key })
+        });
+    }
+
     pub(super) fn load_models(&mut self) {
         let Some(harness) = self.harness.clone() else { return };
+        let settings = Arc::clone(&self.settings);
         self.spawn(async move {
             let store = harness.clone();
             let sessions = tokio::task::spawn_blocking(move || store.sessions());
@@ -108,7 +127,8 @@ impl App {
                     recent.push(it.model);
                 }
             }
-            BackgroundEvent::Connecting(Connecting::Models(offered, recent))
+            let favourites = tokio::task::spawn_blocking(move || favourites(&*settings)).await.unwrap_or_default();
+            BackgroundEvent::Connecting(Connecting::Models(offered, recent, favourites))
         });
     }
 
@@ -177,8 +197,9 @@ impl App {
                 configure::on_saved(&mut self.state, &key, saved);
                 vec![Effect::LoadSettings]
             }
-            Connecting::Models(offered, recent) => {
-                events::on_models(&mut self.state, &offered, &recent);
+            Connecting::Unset { key, removed } => configure::on_unset(&mut self.state, &key, removed),
+            Connecting::Models(offered, recent, favourites) => {
+                events::on_models(&mut self.state, &offered, &recent, &favourites);
                 Vec::new()
             }
             Connecting::Recent(recent) => {
@@ -253,4 +274,12 @@ impl App {
             pace.hurry();
         }
     }
+}
+
+/// The models that lists name first.
+fn favourites(settings: &dyn SettingsStore) -> Vec<String> {
+    let all = settings.read().map(|it| it.all()).unwrap_or_default();
+    let value = all.into_iter().find(|it| it.key == "favourites").and_then(|it| it.value);
+    let names = value.and_then(|it| it.as_array().cloned()).unwrap_or_default();
+    names.iter().filter_map(|it| it.as_str().map(str::to_owned)).collect()
 }

@@ -69,10 +69,14 @@ impl App {
     }
 
     /// Reads a file again while its end is on the screen, if it has grown.
-    pub(super) fn follow_file(&mut self) {
+    pub(super) async fn follow_file(&mut self) {
         if let Some(Overlay::Jobs(jobs)) = self.state.overlays.last() {
-            if let Some((job, path)) = jobs.wanted() {
+            let (wanted, has_running) = (jobs.wanted(), jobs.has_running());
+            if let Some((job, path)) = wanted {
                 self.read_job(job, &path);
+            }
+            if has_running {
+                self.send(Input::ListJobs).await;
             }
             return;
         }

@@ -36,6 +36,12 @@ pub trait SettingsStore: Send + Sync {
     /// # Errors
     /// `CONFIG_INVALID` where the key or value does not fit, `WRITE_FAILED`.
     fn save(&self, key: &str, value: &str, place: SavePlace) -> Result<PathBuf>;
+
+    /// Takes one setting out of a file, and returns its path.
+    ///
+    /// # Errors
+    /// `CONFIG_INVALID` where the file cannot be changed line by line, `WRITE_FAILED`.
+    fn unset(&self, key: &str, place: SavePlace) -> Result<PathBuf>;
 }
 
 /// The demo: how to watch it, or that this is it.

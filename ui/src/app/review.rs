@@ -14,6 +14,8 @@ use crate::update::review;
 pub(super) enum Reviewed {
     Changes(u64, Source, Changes),
     Counts(u64, Vec<(usize, ChangedFile)>),
+    /// The start of a long file; the whole follows.
+    Start(u64, Source, usize, Box<ChangedFile>, Arc<Loaded>),
     Patch(u64, usize, Arc<Loaded>),
 }
 
@@ -23,7 +25,7 @@ impl App {
         let reviewer = Reviewer::new(harness.blobs().clone(), self.state.session.workspace.clone());
         let entries = match &want {
             Want::Changes { .. } => self.state.history.entries().to_vec(),
-            Want::Counts { .. } | Want::Patch { .. } => Vec::new(),
+            Want::Counts { .. } | Want::Patch { .. } | Want::Whole { .. } => Vec::new(),
         };
         self.spawn_on_session(move || {
             BackgroundEvent::Reviewed(match want {
@@ -35,10 +37,14 @@ impl App {
                     let (places, files): (Vec<usize>, Vec<ChangedFile>) = files.into_iter().unzip();
                     Reviewed::Counts(number, places.into_iter().zip(reviewer.count(&source, files)).collect())
                 }
-                Want::Patch { number, source, at, file } => {
-                    let loaded = Loaded::new(&file.path, reviewer.patch(&source, &file));
-                    Reviewed::Patch(number, at, Arc::new(loaded))
-                }
+                Want::Patch { number, source, at, file } => match reviewer.start(&source, &file) {
+                    Some(start) => {
+                        let loaded = Arc::new(Loaded::new(&file.path, start));
+                        Reviewed::Start(number, source, at, file, loaded)
+                    }
+                    None => whole(&reviewer, number, &source, at, &file),
+                },
+                Want::Whole { number, source, at, file } => whole(&reviewer, number, &source, at, &file),
             })
         });
     }
@@ -57,8 +63,18 @@ impl App {
                 effects
             }
             Reviewed::Counts(number, files) => review::on_counts(&mut self.state, number, &files),
+            Reviewed::Start(number, source, at, file, loaded) => {
+                let effects = review::on_patch(&mut self.state, number, at, &loaded);
+                self.read_diff(Want::Whole { number, source, at, file });
+                effects
+            }
             Reviewed::Patch(number, at, loaded) => review::on_patch(&mut self.state, number, at, &loaded),
         };
         Box::pin(self.perform(effects)).await;
     }
+}
+
+fn whole(reviewer: &Reviewer, number: u64, source: &Source, at: usize, file: &ChangedFile) -> Reviewed {
+    let loaded = Loaded::new(&file.path, reviewer.patch(source, file));
+    Reviewed::Patch(number, at, Arc::new(loaded))
 }

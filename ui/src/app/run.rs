@@ -131,7 +131,7 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
             }
             () = tokio::time::sleep_until((followed + FOLLOW).into()), if app.state.follows_file() => {
                 followed = Instant::now();
-                app.follow_file();
+                app.follow_file().await;
             }
             () = replay_due(app.state.replay.as_ref()) => app.replay_step(),
             event = next_event(&mut app.watch) => {

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::composer::{Images, Pastes};
+use crate::overlay::Overlay;
+use crate::overlay::diff::{DiffView, Review, SavedComment};
 use crate::render::context::Fold;
 use crate::state::State;
 use crate::transcript::viewport::CellRow;
@@ -19,6 +21,8 @@ pub(crate) struct SavedDraft {
     pastes: Pastes,
     /// The queued messages.
     waiting: Vec<String>,
+    /// The comments on the diff that were not sent.
+    comments: Vec<SavedComment>,
     /// The top of the viewport: the number of an entry, the index of a cell of that entry, a row. None follows the end.
     reading: Option<(u64, usize, usize)>,
     details: Fold,
@@ -32,6 +36,7 @@ impl Default for SavedDraft {
             images: Images::default(),
             pastes: Pastes::default(),
             waiting: Vec::new(),
+            comments: Vec::new(),
             reading: None,
             details: Fold::Some,
             thinking: Fold::Line,
@@ -55,6 +60,11 @@ impl SavedDraft {
             pastes: state.composer.pastes.within(&draft),
             draft,
             waiting,
+            comments: state
+                .overlays
+                .iter()
+                .find_map(Overlay::diff)
+                .map_or_else(|| state.pending.review.saved(), DiffView::saved_review),
             reading: state.viewport.anchor().and_then(|at| {
                 let (seq, nth) = state.transcript.address(at.cell)?;
                 Some((seq, nth, at.row))
@@ -100,7 +110,14 @@ impl SavedDraft {
         let now = state.composer.text();
         let texts: Vec<String> =
             saved.waiting.into_iter().chain([saved.draft]).filter(|text| !text.is_empty() && *text != now).collect();
+        state.pending.review = Review::restored(saved.comments);
+        let comments = match state.pending.review.len() {
+            0 => None,
+            1 => Some("your comment on the diff is restored".to_owned()),
+            n => Some(format!("{n} comments on the diff are restored")),
+        };
         if texts.is_empty() {
+            comments.into_iter().for_each(|it| state.say(it));
             return;
         }
         state.composer.images.join(saved.images);

@@ -63,6 +63,32 @@ pub(crate) fn images(text: &str) -> Vec<String> {
     all(text).into_iter().filter(|path| is_image_name(path)).collect()
 }
 
+/// The mentions of images in a line, in characters.
+pub(super) fn images_in(line: &str) -> Vec<std::ops::Range<usize>> {
+    let mut found = Vec::new();
+    for (at, _) in line.match_indices('@') {
+        if line[..at].chars().next_back().is_some_and(is_word) {
+            continue;
+        }
+        let rest = &line[at + 1..];
+        let (path, len) = match rest.strip_prefix('"') {
+            Some(quoted) => match quoted.find('"') {
+                Some(end) => (&quoted[..end], end + 3),
+                None => continue,
+            },
+            None => {
+                let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+                (&rest[..end], end + 1)
+            }
+        };
+        if is_image_name(path) {
+            let from = line[..at].chars().count();
+            found.push(from..from + line[at..at + len].chars().count());
+        }
+    }
+    found
+}
+
 /// An `@` after this character belongs to an email address.
 fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
@@ -174,6 +200,12 @@ mod tests {
     #[test]
     fn what_a_text_mentions_is_known_when_it_is_sent() {
         assert_eq!(all("see @a.png, and @\"my shot.png\"? me@b.png @a.png"), ["a.png", "my shot.png"]);
+    }
+
+    #[test]
+    fn mentions_of_images_are_found_in_a_line() {
+        assert_eq!(images_in("über @a.png and @\"my shot.webp\"x @b.rs me@c.png @d.png"), [5..11, 16..31, 48..54]);
+        assert_eq!(images_in("@a.png and @b.txt").first(), Some(&(0..6)));
     }
 
     #[test]

@@ -44,10 +44,14 @@ pub(crate) enum Scope {
     Tree,
     /// The diff.
     Diff,
-    /// The settings, and dialogs that save one.
+    /// Dialogs that save a setting.
     Saving,
+    /// The settings.
+    Settings,
     /// The models.
     Models,
+    /// The skills.
+    Skills,
     /// A compaction.
     Compaction,
     /// What fills the context.
@@ -78,8 +82,10 @@ impl Scope {
             Scope::Form => "question",
             Scope::Tree => "tree",
             Scope::Diff => "diff",
-            Scope::Saving => "settings",
+            Scope::Saving => "settings, models and themes",
+            Scope::Settings => "settings",
             Scope::Models => "models",
+            Scope::Skills => "skills",
             Scope::Compaction => "compaction",
             Scope::Context => "context",
             Scope::Agents => "agents",
@@ -108,7 +114,9 @@ impl Scope {
             Scope::Tree => "In the tree",
             Scope::Diff => "In the diff",
             Scope::Saving => "In the settings, the models and the themes",
+            Scope::Settings => "In the settings",
             Scope::Models => "In the models",
+            Scope::Skills => "In the skills",
             Scope::Compaction => "In a compaction",
             Scope::Context => "In the context",
             Scope::Agents => "In the agents",
@@ -116,7 +124,7 @@ impl Scope {
     }
 
     /// Every scope, in the order of the help.
-    pub(crate) const ALL: [Scope; 23] = [
+    pub(crate) const ALL: [Scope; 25] = [
         Scope::Composer,
         Scope::Anywhere,
         Scope::Approval,
@@ -139,7 +147,9 @@ impl Scope {
         Scope::Restore,
         Scope::Form,
         Scope::Saving,
+        Scope::Settings,
         Scope::Models,
+        Scope::Skills,
     ];
 }
 
@@ -286,7 +296,7 @@ macro_rules! actions {
 
 use Scope::{
     Agents, Approval, ApprovalFocus, Compaction, Composer, Context, Diff, Form, Help, Jobs, Log, Models, Overlay,
-    Permissions, Replay, Restore, Rule, Saving, Sessions, Side, Transcript, Tree,
+    Permissions, Replay, Restore, Rule, Saving, Sessions, Settings, Side, Skills, Transcript, Tree,
 };
 
 #[rustfmt::skip]
@@ -418,7 +428,7 @@ actions! {
     PreviousQuestion: ("question-back", &["shift+tab", "left"], "go back to the previous question").at(Form);
     EditAgain: ("tree-edit", &["e"], "go to before this prompt, and edit it").at(Tree);
     JumpBack: ("tree-back", &["ctrl+o"], "go back to where the head was before its last move").at(Tree);
-    JumpForward: ("tree-forward", &["b"], "go forward to where the head came back from").at(Tree);
+    JumpForward: ("tree-forward", &["b", "ctrl+i"], "go forward to where the head came back from; most terminals send Ctrl+I as Tab").at(Tree);
     ForkHere: ("tree-fork", &["f"], "fork the session here").at(Tree);
     LabelNode: ("tree-label", &["l"], "label this turn").at(Tree);
     PinNode: ("tree-pin", &["p"], "pin this turn, so that compactions keep it").at(Tree);
@@ -459,9 +469,14 @@ actions! {
     CopyHunk: ("diff-copy", &["y"], "copy the hunk as a patch").at(Diff);
     EditLine: ("diff-editor", &["o"], "open the file at this line in your own editor").at(Diff);
     SaveFor: ("save-for", &["ctrl+s", "s"], "save the change for this session, for you, or for the project").at(Saving);
-    FilterSettings: ("settings-filter", &["/"], "filter the settings").at(Saving);
+    FilterSettings: ("settings-filter", &["/"], "filter the settings").at(Settings);
+    UnsetSetting: ("settings-unset", &["delete", "u"], "unset the value, so that the file below or the default decides").at(Settings);
     MoreEffort: ("effort-more", &["right"], "more effort").at(Models);
     LessEffort: ("effort-less", &["left"], "less effort").at(Models);
+    MarkFavourite: ("model-favourite", &["alt+f"], "mark the model as a favourite, or take the mark back").at(Models);
+    GiveTask: ("skill-task", &["tab"], "write what the skill is to be used for").at(Skills);
+    ReadOn: ("skill-read-on", &["alt+down", "shift+down"], "read on in the text of the skill").at(Skills);
+    ReadBack: ("skill-read-back", &["alt+up", "shift+up"], "read back").at(Skills);
     ConnectHere: ("model-connect", &["alt+c"], "connect another model").at(Models);
     MoveSegment: ("compact-move", &["space"], "move the entry: kept, summed up, dropped").at(Compaction);
     EditSummary: ("compact-edit", &["e"], "edit the summary; Esc leaves the field").at(Compaction);
@@ -481,8 +496,8 @@ actions! {
     OpenTree: ("tree", &["ctrl+t"], "turns and branches: go back, edit, fork").slash("tree", "", "MoveHead{to_seq}, Fork{seq}, Label{seq} or Pin{seq}");
     OpenDiff: ("diff", &["alt+d"], "what a call, a turn or the session changed; review, revert, comment").slash("diff", "", "RevertHunk{path, seen, edit}, KeepHunk{path, hunk} or Steer");
     OpenContext: ("context", &[], "what fills the model's window: pin, drop, go there").live().slash("context", "", "ShowContext, then Pin{seq} or Drop{seq}");
-    OpenJobs: ("jobs", &[], "background jobs and what they print").live().slash("jobs", "", "StopJob{job}");
     OpenAgents: ("agents", &["alt+g"], "agents: what each does; enter, steer, stop or continue one").live().slash("agents", "[name]", "ToAgent{path, input}, StopAgents{path}");
+    OpenJobs: ("jobs", &[], "background jobs and what they print").live().slash("jobs", "", "ListJobs, StopJob{job}");
     OpenPermissions: ("permissions", &[], "mode, sandbox, rules and the last decisions; x revokes a rule").live().slash("permissions", "", "ListRules, RevokeRule{id}");
     TrustWorkspace: ("trust", &[], "what this workspace brings along, and whether you trust it").live().slash("trust", "[revoke]", "ShowTrust, AnswerTrust{answer, seen}").takes(Argument::Words(&["revoke"]));
     OpenSettings: ("settings", &["f2"], "every setting: its value, where it comes from, and a change in place").slash("settings", "[filter]", "Set{…}, or saves the configuration");

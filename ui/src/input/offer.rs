@@ -12,6 +12,8 @@ pub(crate) struct Offer {
     /// What to type after the name; empty if nothing is known of it.
     pub(crate) hint: String,
     pub(crate) about: String,
+    /// The names of its arguments that a form asks for.
+    pub(crate) parameters: Vec<String>,
     pub(crate) kind: OfferKind,
 }
 
@@ -37,14 +39,16 @@ impl Offer {
         let hint = |hint: &Option<String>| hint.clone().unwrap_or_default();
         let templates = templates.iter().filter(|it| it.is_active()).map(|it| Offer {
             name: it.name.clone(),
-            hint: hint(&it.argument_hint),
+            hint: it.argument_hint.clone().unwrap_or_else(|| hint_of(&labels(it))),
             about: it.description.clone(),
+            parameters: labels(it),
             kind: OfferKind::Template,
         });
         let skills = skills.iter().filter(|it| it.is_active() && it.fields.user_invocable).map(|it| Offer {
             name: it.name.clone(),
             hint: hint(&it.fields.argument_hint),
             about: it.description.clone(),
+            parameters: Vec::new(),
             kind: OfferKind::Skill,
         });
         let mut all: Vec<Offer> = Vec::new();
@@ -66,4 +70,21 @@ impl Offer {
             OfferKind::Skill => Input::ActivateSkill { name, args, attachments },
         }
     }
+}
+
+/// The arguments of a template by name. One that has only a number takes its word of the template's hint.
+fn labels(template: &Template) -> Vec<String> {
+    let hint = template.argument_hint.as_deref().unwrap_or_default();
+    let bare = |word: &str| word.trim_matches(['<', '>', '[', ']', '.', '…']).to_owned();
+    let words: Vec<String> = hint.split_whitespace().map(bare).filter(|word| !word.is_empty()).collect();
+    let label = |(at, name): (usize, &String)| match words.get(at) {
+        Some(word) if name.starts_with('$') => word.clone(),
+        Some(_) | None => name.clone(),
+    };
+    template.parameters.iter().enumerate().map(label).collect()
+}
+
+/// `<file> <why>`
+fn hint_of(labels: &[String]) -> String {
+    labels.iter().map(|it| format!("<{}>", it.trim_start_matches('$'))).collect::<Vec<_>>().join(" ")
 }

@@ -4,9 +4,11 @@ use pixir_core::Input;
 use pixir_core::agent::AgentState;
 use pixir_core::input::Message;
 use pixir_core::search::Step;
+use ratatui::layout::Position;
 
 use super::narrow::cut_word;
-use super::{Notification, Outcome, Request};
+use super::rows::RowMap;
+use super::{Notification, Outcome, Press, Request};
 use crate::input::action::Action;
 use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 use crate::transcript::Agents;
@@ -44,6 +46,8 @@ pub(crate) struct AgentsView {
     steps: AgentSteps,
     /// What the user has told agents here, with the Session of each.
     told: Vec<(String, String)>,
+    /// The rows on the screen, for clicks.
+    places: RowMap,
 }
 
 impl AgentsView {
@@ -57,6 +61,7 @@ impl AgentsView {
             text: String::new(),
             steps: AgentSteps::default(),
             told: Vec::new(),
+            places: RowMap::default(),
         };
         let rows = view.rows();
         let at = at.and_then(|path| rows.iter().find(|it| it.path == path));
@@ -122,6 +127,14 @@ impl AgentsView {
 
     pub(crate) fn scroll(&mut self, by: isize) {
         self.step(by);
+    }
+
+    pub(crate) fn press(&mut self, at: Position) -> Press {
+        let Some(row) = self.places.at(at) else { return Press::Nowhere };
+        let pressed = self.rows().get(row).map(|it| it.session_id.clone());
+        let is_new = pressed.is_some() && pressed != self.chosen;
+        self.chosen = pressed.or_else(|| self.chosen.take());
+        if is_new { Press::Preview(row, Box::new(self.read())) } else { Press::OnRow(row) }
     }
 
     /// Asks for the last messages and calls of the chosen agent.

@@ -16,7 +16,7 @@ use ratatui::text::{Line, Span};
 use super::{Outcome, Paint, Request, dialog, panel};
 use crate::input::action::Action;
 use crate::render::text::{fit, visible};
-use crate::terminal::canvas::Canvas;
+use crate::terminal::canvas::{Canvas, RegionState};
 use crate::terminal::key::{KeyCode, KeyEvent};
 
 /// What the user types before a rule for a dangerous command is saved.
@@ -174,7 +174,12 @@ impl AlwaysView {
             1 => "the last call that asked".to_owned(),
             n => format!("the last {n} calls that asked"),
         };
-        Some(format!("would have {did} {} of {calls}, {against}", covered.len()))
+        Some(match (covered.len(), self.decided.len()) {
+            (0, 1) => format!("would not have {did} {calls}"),
+            (0, _) => format!("would have {did} none of {calls}"),
+            (_, 1) => format!("would have {did} {calls}, {against}"),
+            (n, _) => format!("would have {did} {n} of {calls}, {against}"),
+        })
     }
 
     /// The agent that asks; `None` if the Session itself does.
@@ -226,14 +231,25 @@ impl AlwaysView {
                     Decision::AllowAlways { rule: Some(rule), holds, seconds }
                 };
                 return Outcome::CloseAndAsk(Request::Decide {
-                    call_id: self.approval.call_id.clone(),
                     agent: self.approval.agent.clone(),
+                    call_id: self.approval.call_id.clone(),
                     decision,
                 });
             }
             _ => {}
         }
         Outcome::Stay
+    }
+
+    /// The rows of the card, the same for every choice, so that it stands still.
+    fn height(&self) -> u16 {
+        let lists_commands = self.choices.iter().any(|(rule, _)| {
+            let (Rule::Allow(scope) | Rule::Deny(scope)) = rule;
+            matches!(scope, Scope::Command(_) | Scope::Pattern(_))
+        });
+        // The frame, the duration, what the rule would have allowed, and the danger of a command.
+        let around = if lists_commands { 10 + self.commands.len() } else { 6 };
+        u16::try_from(self.choices.len() + around).unwrap_or(HEIGHT).min(HEIGHT)
     }
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
@@ -250,7 +266,7 @@ impl AlwaysView {
             (Action::SwitchRuleEffect, other),
             (Action::CloseOverlay, "back"),
         ]);
-        let inner = panel(canvas, dialog(area, 100, HEIGHT), title, &hint, theme);
+        let inner = panel(canvas, dialog(area, 100, self.height()), title, &hint, theme);
         let columns = usize::from(inner.width);
         let mut lines = Vec::new();
         for (at, (rule, reach)) in self.choices.iter().enumerate() {
@@ -296,8 +312,13 @@ impl AlwaysView {
                 ]));
             }
         }
-        for (y, line) in (inner.y..inner.bottom()).zip(lines) {
-            canvas.line(line, Rect { y, height: 1, ..inner });
+        for (at, (y, line)) in (inner.y..inner.bottom()).zip(lines).enumerate() {
+            let row = Rect { y, height: 1, ..inner };
+            if at < self.choices.len() {
+                canvas.region("option", row, || line.to_string());
+                canvas.region_state(RegionState { focused: false, selected: at == self.chosen });
+            }
+            canvas.line(line, row);
         }
     }
 }

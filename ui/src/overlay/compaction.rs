@@ -6,14 +6,19 @@ use std::collections::BTreeMap;
 use pixir_core::Input;
 use pixir_core::event::{CompactionPreview, Draft, List, Segment};
 use pixir_core::input::CompactOptions;
+use ratatui::layout::Position;
 use tui_textarea::{CursorMove, CursorRenderMode, TextArea, WrapMode};
 
-use super::{Notification, Outcome, Page, Request};
+use super::rows::RowMap;
+use super::{Notification, Outcome, Page, Press, Request};
 use crate::input::action::Action;
 use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 
 mod draw; // bar, lists, summary
+mod lists; // the entries, list by list
 mod notes; // what a model has written so far
+
+use lists::Lists;
 
 /// The lists, in the order of the screen.
 const LISTS: [List; 3] = [List::Kept, List::SummedUp, List::Dropped];
@@ -40,8 +45,13 @@ pub(crate) struct CompactionView {
     moves: BTreeMap<u64, List>,
     /// The user moved something since the model began to write.
     is_outdated: bool,
+    /// The three lists as they are now.
+    lists: Lists,
     /// The segment with the cursor, in the order of the conversation.
     chosen: usize,
+    places: RowMap,
+    /// The last thing that the user did here was a click on the chosen entry.
+    was_pressed: bool,
     /// The first row of the lists on the screen.
     top: usize,
     pane: Pane,
@@ -79,7 +89,10 @@ impl CompactionView {
             instructions,
             moves: BTreeMap::new(),
             is_outdated: false,
+            lists: Lists::default(),
             chosen: 0,
+            places: RowMap::default(),
+            was_pressed: false,
             top: 0,
             pane: Pane::Lists,
             page: Page::default(),
@@ -87,7 +100,8 @@ impl CompactionView {
             field: None,
             written: String::new(),
         };
-        view.chosen = view.order().first().copied().unwrap_or(0);
+        view.arrange();
+        view.chosen = view.lists.segment(0).unwrap_or(0);
         view
     }
 
@@ -100,6 +114,7 @@ impl CompactionView {
         self.is_outdated &= preview.draft != Draft::Writing;
         self.preview = preview;
         self.page = Page::default();
+        self.arrange();
     }
 
     pub(crate) fn notify(&mut self, notification: Notification<'_>) {
@@ -129,28 +144,16 @@ impl CompactionView {
         segment.seq.and_then(|seq| self.moves.get(&seq)).copied().unwrap_or(segment.list)
     }
 
-    /// The segments in the order of the screen: list by list.
-    fn order(&self) -> Vec<usize> {
-        let of = |list: List| {
-            let segments = self.preview.segments.iter().enumerate();
-            segments.filter(move |(_, it)| self.list_of(it) == list).map(|(at, _)| at)
-        };
-        LISTS.into_iter().flat_map(of).collect()
+    /// Makes the lists anew, after the preview or the moves have changed.
+    fn arrange(&mut self) {
+        self.lists = Lists::of(&self.preview, |segment| self.list_of(segment));
     }
 
     /// Tokens of the next request as it is, and after the compaction.
     fn tokens(&self) -> (u64, u64) {
         let fixed = self.preview.fixed_tokens;
-        let mut after = self.preview.compaction.tokens_after;
-        for segment in &self.preview.segments {
-            match (segment.list == List::Kept, self.list_of(segment) == List::Kept) {
-                (false, true) => after += segment.tokens,
-                (true, false) => after = after.saturating_sub(segment.tokens),
-                (_, _) => {}
-            }
-        }
         let summary = self.preview.body().len() as u64 / 4;
-        after = (after + self.body.len() as u64 / 4).saturating_sub(summary);
+        let after = (self.lists.tokens_after + self.body.len() as u64 / 4).saturating_sub(summary);
         (fixed + self.preview.compaction.tokens_before, fixed + after)
     }
 
@@ -197,6 +200,7 @@ impl CompactionView {
             self.moves.insert(seq, next);
         }
         self.is_outdated = matches!(self.preview.draft, Draft::Writing | Draft::Written);
+        self.arrange();
     }
 
     fn edit(&mut self) {
@@ -262,6 +266,7 @@ impl CompactionView {
 
     pub(crate) fn act(&mut self, action: Action) -> Outcome {
         let decides = self.purpose == Purpose::Decide;
+        self.was_pressed = false;
         match action {
             Action::Choose if decides => return self.apply(),
             Action::Choose => return Outcome::Close,
@@ -291,10 +296,19 @@ impl CompactionView {
     }
 
     fn step(&mut self, by: isize) {
-        let order = self.order();
-        let at = order.iter().position(|it| *it == self.chosen).unwrap_or(0);
-        let to = at.saturating_add_signed(by).min(order.len().saturating_sub(1));
-        self.chosen = order.get(to).copied().unwrap_or(0);
+        let to = self.lists.place(self.chosen).saturating_add_signed(by).min(self.lists.len().saturating_sub(1));
+        self.chosen = self.lists.segment(to).unwrap_or(0);
+    }
+
+    /// A click chooses an entry; a second one moves it to the next list, as Space does. It never applies anything.
+    pub(crate) fn press(&mut self, at: Position) -> Press {
+        let Some(segment) = self.places.at(at).filter(|_| self.field.is_none()) else { return Press::Nowhere };
+        if (self.pane, self.chosen) == (Pane::Lists, segment) && self.was_pressed {
+            self.was_pressed = false;
+            return Press::Did(Box::new(self.act(Action::MoveSegment)));
+        }
+        (self.pane, self.chosen, self.was_pressed) = (Pane::Lists, segment, true);
+        Press::Nowhere
     }
 
     pub(crate) fn scroll(&mut self, by: isize) {

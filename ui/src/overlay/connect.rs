@@ -14,7 +14,7 @@ use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 use crate::theme::Theme;
 
 /// The size of the dialog.
-const SIZE: (u16, u16) = (84, 20);
+const SIZE: (u16, u16) = (84, 16);
 /// The most dots that stand for a key.
 const DOTS: usize = 40;
 
@@ -87,7 +87,7 @@ impl Way {
     pub(crate) fn about(self) -> &'static str {
         match self {
             Way::Key => "Anthropic, OpenAI, OpenRouter, Gemini, …",
-            Way::SignIn => "where your configuration names a sign-in server",
+            Way::SignIn => "where a sign-in server is configured",
             Way::Local => "ollama, llama.cpp, LM Studio, vLLM",
             Way::Demo => "no key, 40 seconds",
         }

@@ -7,10 +7,11 @@ use std::rc::Rc;
 use pixir_core::Input;
 use pixir_core::event::{AgentEvent, ContextReport, Fact, Part, PartKind, TokensFrom};
 use pixir_core::history::History;
-use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::text::{Line, Span};
 
-use super::{Notification, Outcome, Page, Paint, Request, dialog, panel};
+use super::rows::RowMap;
+use super::{Notification, Outcome, Page, Paint, Press, Request, dialog, panel};
 use crate::input::action::Action;
 use crate::render::amount::{bar, filled, share};
 use crate::render::figures::short;
@@ -39,6 +40,10 @@ pub(crate) struct ContextView {
     report: Option<Rc<ContextReport>>,
     /// The text of each part, which the preview shows.
     texts: Vec<String>,
+    /// The tokens of the largest part.
+    largest: u64,
+    /// A change waits for the next request.
+    waits: bool,
     order: Order,
     /// Indices of the parts, in the order of the screen.
     rows: Vec<usize>,
@@ -48,6 +53,7 @@ pub(crate) struct ContextView {
     page: Page,
     /// What the last key could not do.
     note: Option<&'static str>,
+    places: RowMap,
 }
 
 impl ContextView {
@@ -55,12 +61,15 @@ impl ContextView {
         ContextView {
             report: None,
             texts: Vec::new(),
+            largest: 1,
+            waits: false,
             order: Order::Place,
             rows: Vec::new(),
             chosen: 0,
             top: 0,
             page: Page::default(),
             note: None,
+            places: RowMap::default(),
         }
     }
 
@@ -68,6 +77,8 @@ impl ContextView {
         let Notification::Context { report, history } = notification else { return };
         let before = self.part().map(|it| (it.kind, it.seq, it.title.clone()));
         self.texts = report.parts.iter().map(|part| text_of(part, history)).collect();
+        self.largest = report.parts.iter().map(|it| it.tokens).max().unwrap_or(1);
+        self.waits = report.parts.iter().any(|it| it.waits);
         self.report = Some(Rc::new(report.clone()));
         self.sort();
         // The cursor stays with its part.
@@ -99,6 +110,14 @@ impl ContextView {
         self.step(by);
     }
 
+    pub(crate) fn press(&mut self, at: Position) -> Press {
+        let row = self.places.at(at);
+        if let Some(row) = row.filter(|row| *row != self.chosen) {
+            (self.chosen, self.page, self.note) = (row, Page::default(), None);
+        }
+        row.map_or(Press::Nowhere, Press::OnRow)
+    }
+
     pub(crate) fn act(&mut self, action: Action) -> Outcome {
         match action {
             Action::CloseOverlay => return Outcome::Close,
@@ -126,7 +145,7 @@ impl ContextView {
             }
             Action::DropPart => {
                 let droppable = self.part().filter(|it| can_drop(it.kind));
-                let input = droppable.and_then(|it| Some(Input::Drop { seq: it.seq?, dropped: !it.dropped }));
+                let input = droppable.and_then(|it| Some(Input::Drop { seq: it.seq?, dropped: !is_out(it) }));
                 return self.send(input);
             }
             _ => {}
@@ -149,7 +168,7 @@ impl ContextView {
         let theme = paint.theme;
         let part = self.part();
         let (pin, drop) = match part {
-            Some(it) => (if it.pinned { "unpin" } else { "pin" }, if it.dropped { "send again" } else { "drop" }),
+            Some(it) => (if it.pinned { "unpin" } else { "pin" }, if is_out(it) { "send again" } else { "drop" }),
             None => ("pin", "drop"),
         };
         let sort = if self.order == Order::Place { "by size" } else { "by place" };
@@ -195,9 +214,10 @@ impl ContextView {
         }
         let (text, style) = match self.note {
             Some(note) => (note, theme.fg(theme.warning)),
-            None => {
-                ("A drop changes the prompt: the provider reads it anew once, then its cache works again", theme.dim())
+            None if self.waits => {
+                ("A turn is running: what you changed holds from its next request on", theme.fg(theme.warning))
             }
+            None => ("After a drop the provider caches the prompt anew, once", theme.dim()),
         };
         canvas.line(Line::styled(fit(text, usize::from(foot.width)), style), foot);
     }
@@ -205,7 +225,7 @@ impl ContextView {
     fn draw_list(&mut self, canvas: &mut Canvas, area: Rect, report: &ContextReport, theme: &Theme) {
         let height = usize::from(area.height).max(1);
         self.top = self.top.min(self.chosen).max((self.chosen + 1).saturating_sub(height));
-        let largest = report.parts.iter().map(|it| it.tokens).max().unwrap_or(1);
+        self.places.clear();
         let bars = if area.width >= 70 { 12 } else { 0 };
         for (y, (row, at)) in (area.y..area.bottom()).zip(self.rows.iter().enumerate().skip(self.top)) {
             let part = &report.parts[*at];
@@ -213,8 +233,9 @@ impl ContextView {
             let is_chosen = row == self.chosen;
             if is_chosen {
                 canvas.tint(line, theme.selected());
+                canvas.follow(line);
             }
-            let mark = match (part.dropped, part.pinned) {
+            let mark = match (is_out(part), part.pinned) {
                 (true, _) => "✗ ",
                 (false, true) => "⚲ ",
                 (false, false) => "  ",
@@ -234,10 +255,10 @@ impl ContextView {
             };
             let title = fit(&format!("{}{images}", plain(&part.title)), room);
             let pad = " ".repeat(room.saturating_sub(width(&title)));
-            let text = if part.dropped { theme.dim() } else { theme.fg(theme.text) };
+            let text = if is_out(part) { theme.dim() } else { theme.fg(theme.text) };
             canvas.region("option", line, || label(part, report.tokens));
             canvas.region_state(RegionState { focused: true, selected: is_chosen });
-            let full = filled(part.tokens, largest, bars);
+            let full = filled(part.tokens, self.largest, bars);
             canvas.line(
                 Line::from(vec![
                     Span::styled(mark, theme.fg(theme.warning)),
@@ -248,13 +269,14 @@ impl ContextView {
                 ]),
                 line,
             );
+            self.places.put(line, row);
         }
     }
 
     fn draw_preview(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let Some(part) = self.part().cloned() else { return };
-        let text = self.rows.get(self.chosen).and_then(|at| self.texts.get(*at)).cloned().unwrap_or_default();
+        let text = self.rows.get(self.chosen).and_then(|at| self.texts.get(*at)).map_or("", String::as_str);
         let [head, body] = Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
         let turn = part.turn.map_or_else(String::new, |turn| format!(" · turn {turn}"));
         let cached = if part.in_prefix { " · cached" } else { "" };
@@ -297,6 +319,11 @@ fn draw_head(canvas: &mut Canvas, area: Rect, report: &ContextReport, theme: &Th
     canvas.line(Line::from(spans), area);
 }
 
+/// A note stands for the part, now or from the next request on.
+fn is_out(part: &Part) -> bool {
+    part.dropped != part.waits
+}
+
 /// The user can drop such parts.
 fn can_drop(kind: PartKind) -> bool {
     match kind {
@@ -336,14 +363,15 @@ fn colour_of(kind: PartKind, theme: &Theme) -> ratatui::style::Color {
 
 /// What a screen reader says of a part.
 fn label(part: &Part, all: u64) -> String {
-    let state = match (part.dropped, part.pinned) {
+    let state = match (is_out(part), part.pinned) {
         (true, _) => ", dropped",
         (false, true) => ", pinned",
         (false, false) => "",
     };
+    let waits = if part.waits { ", from the next request on" } else { "" };
     let turn = part.turn.map_or_else(String::new, |turn| format!(", turn {turn}"));
     format!(
-        "{}: {}, {} tokens, {}{turn}{state}",
+        "{}: {}, {} tokens, {}{turn}{state}{waits}",
         part.kind.name(),
         plain(&part.title),
         part.tokens,

@@ -3,9 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use pixir_core::diff::{Body, ChangedFile, Changes, Folded, TextPatch};
+use pixir_core::diff::{Body, ChangedFile, Changes, Folded, Tag, TextPatch};
 use pixir_core::event::Fact;
 use pixir_core::history::History;
+use pixir_core::input::HunkRevert;
 use pixir_core::review::{Source, Sources};
 
 use super::{Notification, Outcome, Request};
@@ -14,15 +15,20 @@ mod act; // what the keys do
 mod comments; // comments on lines, and the message that they become
 mod draw; // the frame, the list of files, the lines
 mod files; // a changed file in one line
+mod folders; // the files as a tree
 mod places; // the rows of a file, unified or side by side
 mod search; // text in the lines of a file
 
 use comments::Field;
-pub(crate) use comments::Review;
+pub(crate) use comments::{Review, SavedComment};
 pub(crate) use files::file_line;
+use folders::Folders;
 pub(crate) use places::Loaded;
 use places::Place;
 use search::Search;
+
+/// Why nothing can be decided about a file of which only the start is compared.
+const COMPARING: &str = "this file is still being compared; only its start is shown";
 
 /// Work that the diff needs done outside.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,8 +37,10 @@ pub(crate) enum Want {
     Changes { number: u64, source: Source },
     /// Count the lines of these files; each has its index in the list.
     Counts { number: u64, source: Source, files: Vec<(usize, ChangedFile)> },
-    /// Read the lines of one file.
+    /// Read the lines of one file; of a long one, the start at first.
     Patch { number: u64, source: Source, at: usize, file: Box<ChangedFile> },
+    /// Read the lines of a file whose start was read.
+    Whole { number: u64, source: Source, at: usize, file: Box<ChangedFile> },
 }
 
 /// Where lines stand.
@@ -68,7 +76,8 @@ pub(crate) struct DiffView {
     is_split: bool,
     /// The user unfolded or folded these files.
     folds: HashMap<String, bool>,
-    /// The list of files has the whole overlay, on a narrow screen.
+    folders: Folders,
+    /// The list of files has the keys, and on a narrow screen the whole overlay.
     lists: bool,
     /// The list is hidden, on a wide screen.
     hides_list: bool,
@@ -83,8 +92,14 @@ pub(crate) struct DiffView {
     wanted: Option<(String, usize)>,
     /// The user has not chosen a source yet, so one without changes makes way.
     is_first: bool,
-    /// A hunk is being reverted, or could not be.
+    /// A hunk could not be reverted, or something else could not be done.
     notice: Option<String>,
+    /// The hunk that is being reverted.
+    reverting: Option<HunkRevert>,
+    /// The file of this hunk is protected, and the user is asked whether it may be written.
+    protected: Option<HunkRevert>,
+    /// No comment could be begun, so the letters of the one that the user writes must not act.
+    is_deaf: bool,
     page: usize,
     areas: draw::Areas,
 }
@@ -126,6 +141,7 @@ impl DiffView {
             columns: Columns::Auto,
             is_split: false,
             folds: HashMap::new(),
+            folders: Folders::default(),
             lists: false,
             hides_list: false,
             search: Search::default(),
@@ -136,6 +152,9 @@ impl DiffView {
             wanted: path.map(|path| (path, 0)),
             is_first: call.is_none(),
             notice: None,
+            reverting: None,
+            protected: None,
+            is_deaf: false,
             page: 1,
             areas: draw::Areas::default(),
         };
@@ -203,9 +222,13 @@ impl DiffView {
                         *file = counted.clone();
                     }
                 }
+                self.read_folders();
             }
             Notification::Patch { number, at, loaded } if number == self.number => self.read(at, loaded),
-            Notification::Refused(why) => self.notice = Some(why.to_owned()),
+            Notification::Refused { why, is_protected } => {
+                self.notice = Some(why.to_owned());
+                self.protected = self.reverting.take().filter(|_| is_protected);
+            }
             _ => {}
         }
     }
@@ -224,6 +247,7 @@ impl DiffView {
         let at = wanted.as_ref().and_then(|(path, _)| is_there(path));
         self.loaded.clear();
         self.changes = Some(changes);
+        self.read_folders();
         self.file = at.unwrap_or(self.file.min(self.files().len().saturating_sub(1)));
         (self.cursor, self.top) = (0, 0);
         if let (Some(_), Some((_, cursor))) = (at, wanted) {
@@ -231,25 +255,65 @@ impl DiffView {
         }
     }
 
+    fn read_folders(&mut self) {
+        if let Some(changes) = &self.changes {
+            self.folders.read(changes);
+        }
+    }
+
     fn read(&mut self, at: usize, loaded: &Arc<Loaded>) {
+        // Where the user is in the start of the file, while the whole takes its place.
+        let stood = self.loaded().filter(|it| at == self.file && it.is_start).and_then(|_| self.line_at(self.cursor));
         let Some(file) = self.changes.as_mut().and_then(|it| it.files.get_mut(at)) else { return };
         match &loaded.body {
+            Body::Text(_) if loaded.is_start => {}
             Body::Text(_) => file.counts = Some(loaded.counts),
             Body::Binary(old, new) => file.binary = Some((*old, *new)),
             Body::Nothing(_) => {}
         }
         file.folded = file.folded.or(loaded.folded);
         let path = file.path.clone();
-        if let Some(text) = loaded.text() {
+        if let Some(text) = loaded.text().filter(|_| !loaded.is_start) {
             self.review.follow(&path, text);
         }
         self.loaded.insert(at, Arc::clone(loaded));
+        self.read_folders();
         if at == self.file {
             self.cursor = self.cursor.min(self.last_row());
-            if self.cursor == 0 {
-                self.go_to_first_change();
+            // The start has far fewer rows than this.
+            let rows = 0..=self.last_row().min(20_000);
+            match stood.and_then(|line| rows.into_iter().find(|row| self.line_at(*row) == Some(line))) {
+                Some(row) => {
+                    self.top = (self.top + row).saturating_sub(self.cursor);
+                    self.cursor = row;
+                }
+                None if self.cursor == 0 => self.go_to_first_change(),
+                None => {}
             }
         }
+    }
+
+    /// The version that a row's line is of, and its number there.
+    fn line_at(&self, row: usize) -> Option<(Tag, u32)> {
+        let line = self.text()?.lines.get(self.places().get(row)?.line()?)?;
+        let number = if line.tag == Tag::Removed { line.old } else { line.new };
+        Some((line.tag, number?))
+    }
+
+    /// Only the start of the file on the screen is compared.
+    fn is_start(&self) -> bool {
+        self.loaded().is_some_and(|it| it.is_start)
+    }
+
+    /// The comments, also the one that is written, as they are saved.
+    pub(crate) fn saved_review(&self) -> Vec<SavedComment> {
+        let written = self.field.as_ref().map(|field| &field.comment);
+        let written = written.filter(|comment| !comment.text.trim().is_empty());
+        let mut review = self.review.clone();
+        if let Some(comment) = written {
+            review.put(Field { comment: comment.clone() });
+        }
+        review.saved()
     }
 
     fn files(&self) -> &[ChangedFile] {
@@ -289,12 +353,20 @@ impl DiffView {
 
     pub(crate) fn scroll(&mut self, by: isize) {
         if self.lists {
-            self.go_to_file(self.file.saturating_add_signed(by.signum()));
-            return;
+            return self.step_in_list(by);
         }
         let last = self.last_row();
         self.cursor = self.cursor.saturating_add_signed(by).min(last);
         self.top = self.top.saturating_add_signed(by).min(last);
+    }
+
+    /// Moves the cursor in the list of files; the file that it comes to is shown.
+    fn step_in_list(&mut self, by: isize) {
+        let last = self.folders.len().saturating_sub(1);
+        self.folders.cursor = self.folders.cursor.saturating_add_signed(by).min(last);
+        if let Some(file) = self.folders.file(self.folders.cursor) {
+            self.go_to_file(file);
+        }
     }
 
     fn go_to_file(&mut self, at: usize) {
@@ -337,6 +409,7 @@ impl DiffView {
     fn next_hunk(&mut self) {
         match self.hunk() {
             Some((at, count)) if at + 1 < count => self.go_to_hunk(at + 1),
+            _ if self.is_start() && self.folded().is_none() => self.notice = Some(COMPARING.to_owned()),
             _ if self.file + 1 < self.files().len() => self.go_to_file(self.file + 1),
             _ => {}
         }

@@ -16,7 +16,7 @@ use crate::theme::Theme;
 /// The size of the dialog.
 const SIZE: (u16, u16) = (132, 44);
 /// From this width on there are two columns.
-const TWO_COLUMNS: usize = 96;
+const TWO_COLUMNS: usize = 110;
 /// Columns between two columns of text.
 const BETWEEN: usize = 3;
 

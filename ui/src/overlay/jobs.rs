@@ -1,14 +1,18 @@
 //! The background jobs of the Session, with the end of what each has printed.
 
+use std::time::Duration;
+
 use pixir_core::Input;
 use pixir_core::event::{JobState, JobStatus};
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
 use super::panes;
-use super::{Notification, Outcome, Paint, Request, dialog, panel};
+use super::rows::RowMap;
+use super::{Notification, Outcome, Paint, Press, Request, dialog, panel};
 use crate::input::action::Action;
-use crate::render::text::{fit, visible};
+use crate::render::figures;
+use crate::render::text::{fit, visible, width};
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::theme::Theme;
 
@@ -31,19 +35,23 @@ pub(crate) struct JobsView {
     tail: Option<JobTail>,
     /// The user is asked whether the chosen job is to be stopped.
     is_confirming: bool,
+    /// The time when the jobs were last listed, since 1970.
+    now: Duration,
+    rows: RowMap,
 }
 
 impl JobsView {
-    pub(crate) fn new(jobs: &[JobState]) -> JobsView {
+    pub(crate) fn new(jobs: &[JobState], now: Duration) -> JobsView {
         let running = jobs.iter().position(|job| job.status == JobStatus::Running);
-        JobsView { jobs: jobs.to_vec(), chosen: running.unwrap_or(0), tail: None, is_confirming: false }
+        let (jobs, chosen) = (jobs.to_vec(), running.unwrap_or(0));
+        JobsView { jobs, chosen, tail: None, is_confirming: false, now, rows: RowMap::default() }
     }
 
     pub(crate) fn notify(&mut self, notification: Notification<'_>) {
         match notification {
-            Notification::Jobs(jobs) => {
-                self.jobs = jobs.to_vec();
-                self.chosen = self.chosen.min(jobs.len().saturating_sub(1));
+            Notification::Jobs { all, now } => {
+                (self.jobs, self.now) = (all.to_vec(), now);
+                self.chosen = self.chosen.min(all.len().saturating_sub(1));
             }
             Notification::JobOutput(tail) => self.tail = Some(tail.clone()),
             _ => {}
@@ -55,6 +63,11 @@ impl JobsView {
         self.jobs.get(self.chosen).map(|job| (job.id, job.output_path.clone()))
     }
 
+    /// A job runs, so ages and ports may change.
+    pub(crate) fn has_running(&self) -> bool {
+        self.jobs.iter().any(|job| job.status == JobStatus::Running)
+    }
+
     fn running(&self) -> Option<&JobState> {
         self.jobs.get(self.chosen).filter(|job| job.status == JobStatus::Running)
     }
@@ -62,6 +75,20 @@ impl JobsView {
     pub(crate) fn scroll(&mut self, by: isize) {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.jobs.len().saturating_sub(1));
         self.is_confirming = false;
+    }
+
+    pub(crate) fn press(&mut self, at: Position) -> Press {
+        let before = self.chosen;
+        let pressed = self.rows.press(at, &mut self.chosen);
+        if self.chosen == before {
+            return pressed;
+        }
+        self.is_confirming = false;
+        let read = self.wanted().map(|(job, path)| Outcome::Ask(Request::ReadJob { job, path }));
+        match (pressed, read) {
+            (Press::OnRow(row), Some(read)) => Press::Preview(row, Box::new(read)),
+            (pressed, _) => pressed,
+        }
     }
 
     pub(crate) fn forget_question(&mut self) {
@@ -76,7 +103,7 @@ impl JobsView {
             };
         }
         match action {
-            Action::CloseOverlay | Action::Choose => return Outcome::Close,
+            Action::CloseOverlay => return Outcome::Close,
             Action::OverlayUp => self.scroll(-1),
             Action::OverlayDown => self.scroll(1),
             Action::StopJob => {
@@ -101,7 +128,9 @@ impl JobsView {
             canvas.line(Line::styled(fit(text, usize::from(inner.width)), theme.dim()), inner);
             return;
         }
-        let (list, preview) = panes::split(canvas, inner, theme);
+        let most = u16::try_from(self.jobs.len()).unwrap_or(u16::MAX).min(inner.height / 2);
+        let (list, preview) = panes::split_after(canvas, inner, most, theme);
+        self.rows.clear();
         let columns = usize::from(list.width);
         let top = (self.chosen + 1).saturating_sub(usize::from(list.height));
         for (y, (row, job)) in (list.y..list.bottom()).zip(self.jobs.iter().enumerate().skip(top)) {
@@ -111,17 +140,26 @@ impl JobsView {
                 JobStatus::Ended { exit_code } => (format!("exit {exit_code}"), theme.fg(theme.warning)),
                 JobStatus::Stopped => ("stopped".to_owned(), theme.dim()),
             };
+            let head = format!("{:>2} ", job.id);
+            let facts = format!("{:>4}  {}", self.age(job), ports(job));
+            let facts = if ports(job).is_empty() { facts } else { facts + "  " };
+            let taken = width(&head) + 9 + width(&facts);
             let line = Line::from(vec![
-                Span::styled(format!("{:>2} ", job.id), theme.dim()),
+                Span::styled(head, theme.dim()),
                 Span::styled(format!("{status:<8} "), style),
-                Span::styled(fit(&visible(&job.command), columns.saturating_sub(13)), theme.fg(theme.text)),
+                Span::styled(facts, theme.fg(theme.accent)),
+                Span::styled(fit(&visible(&job.command), columns.saturating_sub(taken)), theme.fg(theme.text)),
             ]);
             let at = Rect { y, height: 1, ..list };
             let is_chosen = row == self.chosen;
             canvas.tint(at, if is_chosen { theme.selected() } else { theme.base() });
-            canvas.region("option", at, || job.command.clone());
+            canvas.region("option", at, || format!("{}: {status}, {}", visible(&job.command), self.facts(job)));
             canvas.region_state(RegionState { focused: false, selected: is_chosen });
             canvas.line(line, at);
+            self.rows.put(at, row);
+            if is_chosen {
+                canvas.follow(at);
+            }
         }
         if let Some(area) = preview {
             let lines = self.preview_lines(usize::from(area.width), usize::from(area.height), theme);
@@ -129,22 +167,52 @@ impl JobsView {
         }
     }
 
-    /// The question, or the command, then the end of the output.
+    /// How long it has run, or ran: `42s`, `12m`.
+    fn age(&self, job: &JobState) -> String {
+        let since_1970 = |ms: i64| Duration::from_millis(u64::try_from(ms).unwrap_or(0));
+        let Some(started) = job.started.map(|it| since_1970(it.as_millisecond())) else { return String::new() };
+        let ran = job.ended.map_or(self.now, |it| since_1970(it.as_millisecond())).saturating_sub(started);
+        match ran.as_secs() {
+            seconds @ 0..60 => format!("{seconds}s"),
+            _ => figures::age(ran),
+        }
+    }
+
+    /// `listens on 8080, 8081 · runs for 12m`
+    fn facts(&self, job: &JobState) -> String {
+        let listens = match job.ports.as_slice() {
+            [] => String::new(),
+            ports => format!("listens on {} · ", ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ")),
+        };
+        let verb = if job.status == JobStatus::Running { "has run for" } else { "ran for" };
+        format!("{listens}{verb} {}", self.age(job))
+    }
+
+    /// What it is, or the question, then the end of the output.
     fn preview_lines(&self, columns: usize, rows: usize, theme: &Theme) -> Vec<Line<'static>> {
         let Some(job) = self.jobs.get(self.chosen) else { return Vec::new() };
         let head = if self.is_confirming {
             Line::styled(fit(&format!("Stop job {} and all its processes?", job.id), columns), theme.fg(theme.warning))
         } else {
-            Line::styled(fit(&visible(&job.output_path), columns), theme.dim())
+            Line::styled(fit(&self.facts(job), columns), theme.fg(theme.text))
         };
-        let mut lines = vec![head];
+        let mut lines = vec![head, Line::styled(fit(&visible(&job.output_path), columns), theme.dim())];
         let Some(tail) = self.tail.as_ref().filter(|tail| tail.job == job.id) else { return lines };
         if tail.lines.is_empty() {
             lines.push(Line::styled("Nothing printed yet", theme.dim()));
         }
-        let from = tail.lines.len().saturating_sub(rows.saturating_sub(1));
+        let from = tail.lines.len().saturating_sub(rows.saturating_sub(2));
         let shown = tail.lines[from..].iter();
         lines.extend(shown.map(|line| Line::styled(fit(&visible(line), columns), theme.fg(theme.text))));
         lines
+    }
+}
+
+/// `:8080`, and how many more.
+fn ports(job: &JobState) -> String {
+    match job.ports.as_slice() {
+        [] => String::new(),
+        [port] => format!(":{port}"),
+        [port, more @ ..] => format!(":{port} +{}", more.len()),
     }
 }

@@ -2,12 +2,13 @@
 
 use pixir_core::Effort;
 use pixir_core::provider::{ModelOffer, Offered};
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
 use super::narrow::Narrow;
+use super::rows::RowMap;
 use super::save_for::SaveFor;
-use super::{Notification, Outcome, Paint, Request, dialog, panel};
+use super::{Notification, Outcome, Paint, Press, Request, dialog, panel};
 use crate::input::action::Action;
 use crate::input::slash::fuzzy;
 use crate::render::text::{fit, visible, width};
@@ -44,6 +45,11 @@ pub(crate) struct ModelsView {
     /// Providers that list no models, and why.
     silent: Vec<(String, String)>,
     current: String,
+    /// The models that the user has marked, in their order.
+    favourites: Vec<String>,
+    /// What the servers offered, and the models of the last Sessions.
+    offered: Option<(Offered, Vec<String>)>,
+    places: RowMap,
     effort: Option<Effort>,
     /// The user has chosen the effort here.
     is_effort_chosen: bool,
@@ -93,6 +99,9 @@ impl ModelsView {
             rows: Vec::new(),
             silent: Vec::new(),
             current: current.to_owned(),
+            favourites: Vec::new(),
+            offered: None,
+            places: RowMap::default(),
             effort: effort.and_then(|name| Effort::parse(name).ok()),
             is_effort_chosen: false,
             narrow: Narrow::default(),
@@ -102,8 +111,13 @@ impl ModelsView {
     }
 
     pub(crate) fn notify(&mut self, notification: Notification<'_>) {
-        if let Notification::Models { offered, recent } = notification {
+        if let Notification::Models { offered, recent, favourites } = notification {
+            self.favourites = favourites.to_vec();
             self.show(offered, recent);
+            if self.narrow.letters.is_empty() {
+                self.narrow.chosen = self.rows.iter().position(|it| it.name() == self.current).unwrap_or(0);
+            }
+            self.offered = Some((offered.clone(), recent.to_vec()));
         }
     }
 
@@ -121,10 +135,18 @@ impl ModelsView {
             note: "",
         };
         let name = |it: &ModelOffer| format!("{}/{}", it.provider, it.model);
-        // The model in use stands first, then those of the last Sessions.
-        let mut first: Vec<&str> = vec![&self.current];
-        first.extend(recent.iter().map(String::as_str).filter(|it| *it != self.current));
+        // The user's favourites stand first, then the model in use and those of the last Sessions.
         let mut rows: Vec<Row> = Vec::new();
+        for wanted in &self.favourites {
+            if let Some(it) = offered.models.iter().find(|it| name(it) == *wanted) {
+                rows.push(row("Favourites", it));
+            }
+        }
+        let most = rows.len() + RECENT;
+        let is_other = |it: &&str| !self.favourites.iter().any(|favourite| favourite == it);
+        let all = std::iter::once(self.current.as_str())
+            .chain(recent.iter().map(String::as_str).filter(|it| *it != self.current));
+        let first: Vec<&str> = all.filter(is_other).collect();
         for wanted in first {
             if let Some(it) =
                 offered.models.iter().find(|it| name(it) == wanted && (it.provider != "demo" || !has_real))
@@ -143,7 +165,7 @@ impl ModelsView {
                     note,
                 });
             }
-            if rows.len() == RECENT {
+            if rows.len() >= most {
                 break;
             }
         }
@@ -154,9 +176,29 @@ impl ModelsView {
         let rest: Vec<Row> = others.iter().filter(|it| !is_recent(it)).map(|it| row(&it.provider, it)).collect();
         rows.extend(rest);
         self.rows = rows;
-        if self.narrow.letters.is_empty() {
-            self.narrow.chosen = self.rows.iter().position(|it| it.name() == self.current).unwrap_or(0);
+    }
+
+    /// Marks the chosen model as a favourite, or takes the mark back.
+    fn mark(&mut self) -> Outcome {
+        let Some(name) = self.chosen().map(Row::name) else { return Outcome::Stay };
+        match self.favourites.iter().position(|it| *it == name) {
+            Some(at) => drop(self.favourites.remove(at)),
+            None => self.favourites.push(name.clone()),
         }
+        if let Some((offered, recent)) = self.offered.take() {
+            self.show(&offered, &recent);
+            self.offered = Some((offered, recent));
+        }
+        // The cursor stays on its model.
+        let at = self.shown().iter().position(|at| self.rows[*at].name() == name);
+        self.narrow.chosen = at.unwrap_or(self.narrow.chosen);
+        let names = self.favourites.iter().map(|it| toml::Value::from(it.as_str())).collect();
+        let value = toml::Value::Array(names).to_string();
+        Outcome::Ask(Request::Change { key: "favourites".to_owned(), value, save: SaveFor::You })
+    }
+
+    pub(crate) fn press(&mut self, at: Position) -> Press {
+        self.places.press(at, &mut self.narrow.chosen)
     }
 
     fn shown(&self) -> Vec<usize> {
@@ -205,6 +247,7 @@ impl ModelsView {
             Action::CloseOverlay => return Outcome::Close,
             Action::Choose => return self.choose(),
             Action::SaveFor => self.save = self.save.next(),
+            Action::MarkFavourite => return self.mark(),
             Action::MoreEffort => self.change_effort(1),
             Action::LessEffort => self.change_effort(-1),
             Action::ConnectHere => return Outcome::CloseAndAsk(Request::Command("/connect".to_owned())),
@@ -221,8 +264,9 @@ impl ModelsView {
         let hints = paint.hints(&[
             (Action::Choose, "use it"),
             (Action::SaveFor, &self.save.choices()),
-            (Action::ConnectHere, "connect another"),
             (Action::CloseOverlay, "close"),
+            (Action::MarkFavourite, "favourite"),
+            (Action::ConnectHere, "connect another"),
         ]);
         let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "Model", &hints, theme);
         let list = self.narrow.draw(canvas, inner, theme);
@@ -243,7 +287,8 @@ impl ModelsView {
         self.draw_effort(canvas, Rect { y: list.bottom(), height: foot, ..list }, paint);
     }
 
-    fn draw_rows(&self, canvas: &mut Canvas, list: Rect, shown: &[usize], theme: &Theme) {
+    fn draw_rows(&mut self, canvas: &mut Canvas, list: Rect, shown: &[usize], theme: &Theme) {
+        self.places.clear();
         // Headings stand between the rows while nothing is filtered.
         let mut lines: Vec<Option<usize>> = Vec::new();
         let mut group = "";
@@ -279,13 +324,19 @@ impl ModelsView {
             canvas.tint(here, if is_chosen { theme.selected() } else { theme.base() });
             canvas.region("option", here, || row.name());
             canvas.region_state(RegionState { focused: false, selected: is_chosen });
+            self.places.put(here, *number);
+            let is_favourite = self.favourites.contains(&row.name());
             let shown_name = if row.group == row.provider { row.model.clone() } else { row.name() };
             let note = if row.note.is_empty() { String::new() } else { format!("  {}", row.note) };
             let text = fit(&format!("{}{note}", visible(&shown_name)), name.saturating_sub(1));
             let gap = " ".repeat(name.saturating_sub(width(&text)));
             canvas.line(
                 Line::from(vec![
-                    Span::styled(if is_current { "● " } else { "  " }, theme.fg(theme.success)),
+                    match (is_current, is_favourite) {
+                        (true, _) => Span::styled("● ", theme.fg(theme.success)),
+                        (false, true) => Span::styled("★ ", theme.fg(theme.warning)),
+                        (false, false) => Span::raw("  "),
+                    },
                     Span::styled(text, if is_current { theme.bold() } else { theme.fg(theme.text) }),
                     Span::raw(gap),
                     Span::styled(format!("{:>window$}", row.window), theme.dim()),

@@ -2,10 +2,11 @@
 
 use pixir_core::Fact;
 use pixir_core::history::starts_turn;
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
-use super::{Outcome, Paint, Request, dialog, panel};
+use super::rows::RowMap;
+use super::{Outcome, Paint, Press, Request, dialog, panel};
 use crate::input::action::Action;
 use crate::render::markdown::first_line;
 use crate::terminal::canvas::{Canvas, RegionState};
@@ -30,6 +31,7 @@ struct Turn {
 pub(crate) struct Outline {
     turns: Vec<Turn>,
     chosen: usize,
+    rows: RowMap,
 }
 
 impl Outline {
@@ -70,7 +72,7 @@ impl Outline {
         }
         let here = viewport.top().map_or(0, |top| top.cell);
         let chosen = turns.iter().rposition(|turn| turn.cell <= here).unwrap_or(0);
-        Outline { turns, chosen }
+        Outline { turns, chosen, rows: RowMap::default() }
     }
 }
 
@@ -93,6 +95,10 @@ impl Outline {
         Outcome::Stay
     }
 
+    pub(crate) fn press(&mut self, at: Position) -> Press {
+        self.rows.press(at, &mut self.chosen)
+    }
+
     pub(crate) fn scroll(&mut self, by: isize) {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.turns.len().saturating_sub(1));
     }
@@ -106,6 +112,7 @@ impl Outline {
             return;
         }
         let columns = usize::from(inner.width);
+        self.rows.clear();
         let top = (self.chosen + 1).saturating_sub(usize::from(inner.height));
         for (y, (at, turn)) in (inner.y..inner.bottom()).zip(self.turns.iter().enumerate().skip(top)) {
             let row = Rect { y, height: 1, ..inner };
@@ -128,6 +135,10 @@ impl Outline {
                 Span::styled(calls, theme.dim()),
             ]);
             canvas.line(line, row);
+            self.rows.put(row, at);
+            if at == self.chosen {
+                canvas.follow(row);
+            }
         }
     }
 }

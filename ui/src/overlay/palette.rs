@@ -1,11 +1,12 @@
 //! Everything that can be done now, by name: actions, and at letters also Sessions and files.
 
 use pixir_core::store::Summary;
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
 use super::narrow::Narrow;
-use super::{Notification, Outcome, Paint, Request, dialog, panel};
+use super::rows::RowMap;
+use super::{Notification, Outcome, Paint, Press, Request, dialog, panel};
 use crate::input::action::{ACTIONS, Action, ActionSpec, Scope, SessionKind, Slash, TurnState};
 use crate::input::keymap::Keymap;
 use crate::input::slash::fuzzy;
@@ -58,6 +59,7 @@ pub(crate) struct Palette {
     sessions: Vec<Summary>,
     /// The files that match these letters.
     files: Option<(String, Vec<String>)>,
+    places: RowMap,
 }
 
 impl Palette {
@@ -81,7 +83,7 @@ impl Palette {
             let usual = USUAL.iter().position(|it| *it == spec.action).unwrap_or(USUAL.len());
             (ends, std::cmp::Reverse(uses(spec.id)), usual, spec.slash.is_none())
         });
-        Palette { narrow: Narrow::default(), entries, sessions: Vec::new(), files: None }
+        Palette { narrow: Narrow::default(), entries, sessions: Vec::new(), files: None, places: RowMap::default() }
     }
 
     pub(crate) fn notify(&mut self, notification: Notification<'_>) {
@@ -155,6 +157,10 @@ impl Palette {
         })
     }
 
+    pub(crate) fn press(&mut self, at: Position) -> Press {
+        self.places.press(at, &mut self.narrow.chosen)
+    }
+
     pub(crate) fn scroll(&mut self, by: isize) {
         let rows = self.rows().len();
         self.narrow.scroll(by, rows);
@@ -166,6 +172,7 @@ impl Palette {
         let keys = format!("type to search · @ files · {hints}");
         let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "Palette", &keys, theme);
         let list = self.narrow.draw(canvas, inner, theme);
+        let mut places = RowMap::default();
         let rows = self.rows();
         if rows.is_empty() {
             let text = if self.file_letters().is_some() { "No files match" } else { "No matches" };
@@ -181,7 +188,9 @@ impl Palette {
             canvas.region("option", area, || row.name());
             canvas.region_state(RegionState { focused: false, selected: is_chosen });
             canvas.line(row.line(&self.narrow.letters, usize::from(list.width), theme), area);
+            places.put(area, at);
         }
+        self.places = places;
     }
 }
 

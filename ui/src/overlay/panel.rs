@@ -48,9 +48,18 @@ fn fitting_hints(keys: &str, columns: usize) -> String {
     fitting
 }
 
+/// The rows of a composer with one line, which end the area of the overlays.
+const COMPOSER: u16 = 3;
+/// From this height on there is room for a dialog above the composer.
+const HIGH: u16 = 26;
+
 /// The place of a dialog of at most this size: in the middle, in the upper third. Its size must not depend on how much a
 /// list shows at the moment, so that the dialog stands still while the user types.
 pub(crate) fn dialog(area: Rect, width: u16, height: u16) -> Rect {
-    let (width, height) = (width.min(area.width), height.min(area.height));
-    Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 3, width, height }
+    let room = if width < area.width && area.height >= HIGH { area.height - COMPOSER } else { area.height };
+    let (width, height) = (width.min(area.width), height.min(room));
+    let y = area.y + (room - height) / 3;
+    // A dialog covers the frame of the composer as a whole or not at all: a part of it would look like a stray line.
+    let bottom = if y + height + COMPOSER > area.bottom() { area.bottom() } else { y + height };
+    Rect { x: area.x + (area.width - width) / 2, y, width, height: bottom - y }
 }

@@ -13,21 +13,31 @@ const BELOW: u16 = 14;
 
 /// The areas of the list and of the preview, with a line between them.
 pub(super) fn split(canvas: &mut Canvas, inner: Rect, theme: &Theme) -> (Rect, Option<Rect>) {
+    let rows = inner.height.saturating_sub(inner.height / 3 + 1);
+    split_after(canvas, inner, rows, theme)
+}
+
+/// The same, for a list that has at most this many rows where the preview is below it.
+pub(super) fn split_after(canvas: &mut Canvas, inner: Rect, most: u16, theme: &Theme) -> (Rect, Option<Rect>) {
     if inner.width >= BESIDE {
         let list = Rect { width: inner.width / 2, ..inner };
         let rule = Rect { x: list.right() + 1, width: 1, ..inner };
-        for y in rule.y..rule.bottom() {
+        // A screen reader would read the line.
+        let edge = if canvas.is_bare { 0..0 } else { rule.y..rule.bottom() };
+        for y in edge {
             canvas.line(Line::styled("│", theme.fg(theme.border)), Rect { y, height: 1, ..rule });
         }
         let x = rule.x + 2;
         return (list, Some(Rect { x, width: inner.right().saturating_sub(x), ..inner }));
     }
     if inner.height >= BELOW {
-        let rows = inner.height / 3;
-        let list = Rect { height: inner.height - rows - 1, ..inner };
+        let rows = most.clamp(3, inner.height.saturating_sub(inner.height / 3 + 1));
+        let list = Rect { height: rows, ..inner };
         let rule = Rect { y: list.bottom(), height: 1, ..inner };
-        canvas.line(Line::styled("─".repeat(usize::from(inner.width)), theme.fg(theme.border)), rule);
-        return (list, Some(Rect { y: rule.bottom(), height: rows, ..inner }));
+        if !canvas.is_bare {
+            canvas.line(Line::styled("─".repeat(usize::from(inner.width)), theme.fg(theme.border)), rule);
+        }
+        return (list, Some(Rect { y: rule.bottom(), height: inner.bottom() - rule.bottom(), ..inner }));
     }
     (inner, None)
 }

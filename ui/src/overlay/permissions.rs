@@ -11,7 +11,7 @@ use super::always::covered;
 use super::{Notification, Outcome, Paint, panel};
 use crate::input::action::Action;
 use crate::render::text::{fit, visible};
-use crate::terminal::canvas::Canvas;
+use crate::terminal::canvas::{Canvas, RegionState};
 use crate::theme::Theme;
 
 /// Decisions that are shown.
@@ -144,6 +144,7 @@ impl PermissionsView {
         let room = (height * 2 / 3).saturating_sub(lines.len()).max(1);
         let top = (self.chosen + 1).saturating_sub(room);
         let rows = rules.iter().enumerate().skip(top).take(room);
+        let chosen = lines.len() + self.chosen.saturating_sub(top);
         lines.extend(rows.map(|(at, rule)| self.rule_line(at, rule, columns, theme)));
         lines.push(Line::default());
         lines.push(Line::styled("Last decisions of this session", theme.bold()));
@@ -151,8 +152,13 @@ impl PermissionsView {
             lines.push(Line::styled("none yet", theme.dim()));
         }
         lines.extend(self.decisions.iter().map(|it| it.line(columns, theme)));
-        for (y, line) in (inner.y..inner.bottom()).zip(lines) {
-            canvas.line(line, Rect { y, height: 1, ..inner });
+        for (at, (y, line)) in (inner.y..inner.bottom()).zip(lines).enumerate() {
+            let row = Rect { y, height: 1, ..inner };
+            if at == chosen && !rules.is_empty() {
+                canvas.region("option", row, || line.to_string());
+                canvas.region_state(RegionState { focused: false, selected: true });
+            }
+            canvas.line(line, row);
         }
     }
 

@@ -1,18 +1,22 @@
-//! Lists to choose from: models, skills, settings. Each row has the slash command that it stands for.
+//! Short lists to choose from: mode, toolset, effort. Each row has the slash command that it stands for.
 
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::terminal::key::KeyEvent;
+use pixir_core::Effort;
 use pixir_core::event::{Mode, Toolset};
-use pixir_core::{Effort, Skill};
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
 use super::models::about_effort;
 use super::narrow::Narrow;
-use super::{Notification, Outcome, Paint, Request, dialog, panel};
+use super::rows::RowMap;
+use super::{Outcome, Paint, Press, Request, dialog, panel};
 use crate::input::action::Action;
 use crate::input::slash::fuzzy;
 use crate::render::text::{fit, width};
+
+/// The most rows of the dialog.
+const HEIGHT: u16 = 20;
 
 #[derive(Debug, Clone)]
 struct Row {
@@ -21,10 +25,9 @@ struct Row {
     command: String,
 }
 
-/// What a list shows. Rows that arrive late are for the list of their kind.
+/// What a list shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    Skills,
     Modes,
     Toolsets,
     Efforts,
@@ -33,7 +36,6 @@ pub(crate) enum Kind {
 impl Kind {
     pub(super) fn title(self) -> &'static str {
         match self {
-            Kind::Skills => "Skills",
             Kind::Modes => "Mode",
             Kind::Toolsets => "Toolset",
             Kind::Efforts => "Effort",
@@ -46,18 +48,12 @@ pub(crate) struct Picker {
     kind: Kind,
     rows: Vec<Row>,
     narrow: Narrow,
-    /// The text in place of rows, while there are none.
-    empty: &'static str,
+    places: RowMap,
 }
 
 impl Picker {
     fn new(kind: Kind, rows: Vec<Row>, chosen: usize) -> Picker {
-        Picker { kind, rows, narrow: Narrow { chosen, ..Narrow::default() }, empty: "none" }
-    }
-
-    /// A list whose rows are being loaded.
-    pub(crate) fn loading(kind: Kind) -> Picker {
-        Picker { empty: "loading…", ..Picker::new(kind, Vec::new(), 0) }
+        Picker { kind, rows, narrow: Narrow { chosen, ..Narrow::default() }, places: RowMap::default() }
     }
 
     pub(crate) fn modes(current: Mode) -> Picker {
@@ -102,37 +98,10 @@ impl Picker {
         Picker::new(Kind::Efforts, rows.to_vec(), chosen)
     }
 
-    fn skills(&mut self, skills: &[Skill]) {
-        self.empty = "no skills; add one at .pixir/skills/<name>/SKILL.md";
-        let about = |s: &Skill| match s.warning() {
-            Some(warning) => format!("{} · ⚠ {warning}", s.description),
-            None => s.description.clone(),
-        };
-        let mut skills: Vec<&Skill> = skills.iter().filter(|s| s.fields.user_invocable).collect();
-        // Those that can be used come first.
-        skills.sort_by_key(|s| !s.is_active());
-        self.rows = skills
-            .iter()
-            .map(|s| Row {
-                label: s.name.clone(),
-                detail: format!("{} · {}", s.origin.name(), about(s)),
-                command: s.name.clone(),
-            })
-            .collect();
+    /// The rows of the dialog.
+    fn height(&self) -> u16 {
+        (u16::try_from(self.rows.len()).unwrap_or(HEIGHT) + 5).min(HEIGHT)
     }
-
-    fn choose(&self, at: usize) -> Request {
-        let chosen = self.rows[at].command.clone();
-        if self.kind != Kind::Skills {
-            return Request::Command(chosen);
-        }
-        // A skill can be given a task.
-        Request::Complete {
-            draft: format!("/skill {chosen} "),
-            hint: Some("add a task, or press Enter to activate the skill alone"),
-        }
-    }
-
     /// The rows that match the letters, best first.
     fn shown(&self) -> Vec<usize> {
         fuzzy(&self.narrow.letters, (0..self.rows.len()).collect(), |at| {
@@ -147,10 +116,8 @@ impl Picker {
         self.kind
     }
 
-    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
-        if let (Kind::Skills, Notification::Skills(all)) = (self.kind, notification) {
-            self.skills(all);
-        }
+    pub(crate) fn press(&mut self, at: Position) -> Press {
+        self.places.press(at, &mut self.narrow.chosen)
     }
 
     pub(crate) fn scroll(&mut self, by: isize) {
@@ -166,9 +133,9 @@ impl Picker {
         let shown = self.shown();
         match action {
             Action::CloseOverlay => Outcome::Close,
-            Action::Choose => {
-                shown.get(self.narrow.chosen).map_or(Outcome::Stay, |at| Outcome::CloseAndAsk(self.choose(*at)))
-            }
+            Action::Choose => shown
+                .get(self.narrow.chosen)
+                .map_or(Outcome::Stay, |at| Outcome::CloseAndAsk(Request::Command(self.rows[*at].command.clone()))),
             action => {
                 self.narrow.act(action, shown.len());
                 Outcome::Stay
@@ -179,13 +146,19 @@ impl Picker {
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let shown = self.shown();
+        self.places.clear();
         let hints = paint.hints(&[(Action::Choose, "choose"), (Action::CloseOverlay, "close")]);
-        let inner = panel(canvas, dialog(area, 90, 20), self.kind.title(), &format!("type to narrow · {hints}"), theme);
+        let inner = panel(
+            canvas,
+            dialog(area, 90, self.height()),
+            self.kind.title(),
+            &format!("type to narrow · {hints}"),
+            theme,
+        );
         let list = self.narrow.draw(canvas, inner, theme);
         if shown.is_empty() {
-            let text = if self.rows.is_empty() { self.empty } else { "no matches" };
             canvas.line(
-                Line::styled(fit(text, usize::from(list.width)), theme.dim()),
+                Line::styled(fit("No matches", usize::from(list.width)), theme.dim()),
                 Rect { height: 1.min(list.height), ..list },
             );
             return;
@@ -210,6 +183,7 @@ impl Picker {
             canvas.region("option", at, || it.label.clone());
             canvas.region_state(RegionState { focused: false, selected: number == self.narrow.chosen });
             canvas.line(line, at);
+            self.places.put(at, number);
         }
     }
 }

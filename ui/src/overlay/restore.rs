@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::terminal::canvas::Canvas;
+use crate::terminal::canvas::{Canvas, RegionState};
 use pixir_core::event::{ChangeKind, FilePreview, RestorePreview, RestoreReason, Standing};
 use pixir_core::input::{OnConflict, RestoreOptions};
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -85,6 +85,8 @@ impl RestoreView {
                 Span::styled(what, theme.fg(style)),
                 Span::styled(format!("  {numbers}"), theme.dim()),
             ]);
+            canvas.region("option", area, || line.to_string());
+            canvas.region_state(RegionState { focused: false, selected: at == self.chosen });
             canvas.line(line, area);
         }
     }

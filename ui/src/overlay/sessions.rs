@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use pixir_core::search::{Found, Said};
 use pixir_core::store::Summary;
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
 use super::narrow::{Narrow, cut_word};
 use super::panes;
-use super::{Notification, Outcome, Paint, Request, dialog, panel};
+use super::rows::RowMap;
+use super::{Notification, Outcome, Paint, Press, Request, dialog, panel};
 use crate::input::action::Action;
 use crate::input::slash::fuzzy;
 use crate::render::figures::age;
@@ -90,6 +91,7 @@ pub(crate) struct SessionList {
     deleted: Option<String>,
     /// The wall clock when the list was loaded.
     now: Duration,
+    places: RowMap,
 }
 
 impl SessionList {
@@ -107,6 +109,7 @@ impl SessionList {
             is_confirming: false,
             deleted: None,
             now,
+            places: RowMap::default(),
         }
     }
 
@@ -267,6 +270,17 @@ impl SessionList {
         self.look()
     }
 
+    pub(crate) fn press(&mut self, at: Position) -> Press {
+        if self.naming.is_some() || std::mem::take(&mut self.is_confirming) {
+            return Press::Nowhere;
+        }
+        let before = self.narrow.chosen;
+        match self.places.press(at, &mut self.narrow.chosen) {
+            Press::OnRow(row) if row != before => Press::Preview(row, Box::new(self.look())),
+            other => other,
+        }
+    }
+
     pub(crate) fn scroll(&mut self, by: isize) {
         let rows = self.shown().len();
         self.narrow.scroll(by, rows);
@@ -310,6 +324,7 @@ impl SessionList {
         let wide = u16::try_from(width(&count)).unwrap_or(0).min(at.width);
         canvas.line(Line::styled(count, theme.dim()), Rect { x: at.right() - wide, width: wide, ..at });
         let (list, preview) = panes::split(canvas, body, theme);
+        let mut places = RowMap::default();
         if shown.is_empty() {
             let text = match &self.all {
                 None => "",
@@ -339,11 +354,13 @@ impl SessionList {
                 (Some(_) | None, _) => self.line(it, usize::from(list.width), theme),
             };
             canvas.line(line, row);
+            places.put(row, at);
         }
         if let Some(area) = preview {
             let lines = self.preview_lines(shown[chosen], usize::from(area.width), theme);
             panes::draw_lines(canvas, area, lines);
         }
+        self.places = places;
     }
 
     fn line(&self, it: &Summary, columns: usize, theme: &Theme) -> Line<'static> {

@@ -4,15 +4,16 @@
 use std::collections::BTreeMap;
 
 use pixir_core::edit;
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
 use super::narrow::{Narrow, cut_word};
+use super::rows::RowMap;
 use super::save_for::SaveFor;
-use super::{Outcome, Paint, Request, dialog, panel};
+use super::{Outcome, Paint, Press, Request, dialog, panel};
 use crate::input::action::Action;
 use crate::input::keymap::Keymap;
-use crate::input::keys::Key;
+use crate::input::keys::{Chord, Key, chord_name};
 use crate::input::slash::fuzzy;
 use crate::render::text::{fit, visible, width, wrap_lines};
 use crate::terminal::canvas::{Canvas, RegionState};
@@ -49,8 +50,8 @@ pub(crate) enum RowForm {
     Switch(bool),
     /// Typed; the text is the value so far.
     Field(String),
-    /// Press a key for the action of this name.
-    Press(&'static str),
+    /// Press a key for the action of this name. It has these keys, as the configuration writes them.
+    Press { action: &'static str, keys: Vec<String> },
     /// This command opens a dialog of its own.
     Dialog(&'static str),
 }
@@ -61,7 +62,7 @@ enum Edit {
     None,
     Choosing(usize),
     Typing { text: String, error: Option<String> },
-    Pressing { error: Option<String> },
+    Pressing { chord: Chord, error: Option<String> },
 }
 
 #[derive(Debug)]
@@ -75,6 +76,9 @@ pub(crate) struct SettingsView {
     save: SaveFor,
     /// The rows of the list in the last frame.
     page: usize,
+    places: RowMap,
+    /// The values of the setting that is being chosen.
+    options: RowMap,
 }
 
 impl SettingsView {
@@ -88,6 +92,8 @@ impl SettingsView {
             edit: Edit::None,
             save: SaveFor::You,
             page: 10,
+            places: RowMap::default(),
+            options: RowMap::default(),
         }
     }
 
@@ -145,7 +151,7 @@ impl SettingsView {
                 self.edit = Edit::Choosing(at);
             }
             (Edit::None, RowForm::Field(text)) => self.edit = Edit::Typing { text: text.clone(), error: None },
-            (Edit::None, RowForm::Press(_)) => self.edit = Edit::Pressing { error: None },
+            (Edit::None, RowForm::Press { .. }) => self.edit = Edit::Pressing { chord: Vec::new(), error: None },
             (Edit::None, RowForm::Dialog(command)) => return Outcome::Ask(Request::Command((*command).to_owned())),
             (Edit::Choosing(at), RowForm::Choice(options)) => {
                 let value = options.get(at).cloned().unwrap_or_default();
@@ -173,22 +179,75 @@ impl SettingsView {
         }
     }
 
-    /// Binds the pressed key to the action of the chosen row, unless it has another meaning.
-    fn press(&mut self, key: KeyEvent) -> Outcome {
-        let Some(SettingRow { form: RowForm::Press(action), .. }) = self.chosen() else { return Outcome::Stay };
-        let written = match key.code {
-            KeyCode::Backspace if key.modifiers.is_empty() => "none".to_owned(),
-            _ => Key::of(key).written(),
-        };
-        let mut keys = self.own_keys.clone();
-        keys.insert((*action).to_owned(), vec![written.clone()]);
-        match Keymap::new(&keys) {
-            Ok(_) => self.change(written),
-            Err(e) => {
-                let message = e.message.strip_prefix("[keys]: ").unwrap_or(&e.message).to_owned();
-                self.edit = Edit::Pressing { error: Some(message) };
-                Outcome::Stay
+    /// Takes a pressed key: the only one, or the second one of a chord. Enter binds what was pressed, Tab binds it in addition
+    /// to the keys that the action has.
+    fn press_key(&mut self, key: KeyEvent) -> Outcome {
+        let Edit::Pressing { chord, error } = self.edit.clone() else { return Outcome::Stay };
+        let is_bare = key.modifiers.is_empty();
+        match key.code {
+            KeyCode::Esc if is_bare && chord.is_empty() => return self.back(),
+            KeyCode::Esc if is_bare => self.edit = Edit::Pressing { chord: Vec::new(), error: None },
+            KeyCode::Backspace if is_bare && chord.is_empty() => return self.change("none".to_owned()),
+            KeyCode::Enter | KeyCode::Tab if is_bare && !chord.is_empty() => {
+                if error.is_none() {
+                    return self.bind(&chord, key.code == KeyCode::Tab);
+                }
             }
+            _ => {
+                let pressed = Key::of(key);
+                let longer: Chord = chord.iter().take(1).copied().chain([pressed]).collect();
+                // A second key makes a chord, unless only the new one alone is free.
+                let is_longer = chord.len() == 1 && self.fault(&longer).is_none();
+                let chord = if is_longer || (chord.len() == 1 && error.is_none()) { longer } else { vec![pressed] };
+                self.edit = Edit::Pressing { error: self.fault(&chord), chord };
+            }
+        }
+        Outcome::Stay
+    }
+
+    /// Why the action of the chosen row cannot have this chord.
+    fn fault(&self, chord: &Chord) -> Option<String> {
+        let Some(SettingRow { form: RowForm::Press { action, .. }, .. }) = self.chosen() else { return None };
+        let mut keys = self.own_keys.clone();
+        keys.insert((*action).to_owned(), vec![written(chord)]);
+        let error = Keymap::new(&keys).err()?;
+        Some(error.message.strip_prefix("[keys]: ").unwrap_or(&error.message).to_owned())
+    }
+
+    fn bind(&mut self, chord: &Chord, in_addition: bool) -> Outcome {
+        let Some(SettingRow { form: RowForm::Press { keys, .. }, .. }) = self.chosen() else { return Outcome::Stay };
+        let new = written(chord);
+        if !in_addition || keys.is_empty() {
+            return self.change(new);
+        }
+        let all = keys.iter().filter(|it| **it != new && *it != "none").chain([&new]);
+        let all = all.map(|it| toml::Value::from(it.as_str())).collect();
+        self.change(toml::Value::Array(all).to_string())
+    }
+
+    /// Takes the value of the chosen setting out of where it stands.
+    fn unset(&self) -> Outcome {
+        let Some(row) = self.chosen().filter(|_| self.edit == Edit::None) else { return Outcome::Stay };
+        match unset_from(row) {
+            Some(save) => Outcome::Ask(Request::Unset { key: row.key.clone(), save }),
+            None => Outcome::Stay,
+        }
+    }
+
+    pub(crate) fn press(&mut self, at: Position) -> Press {
+        if let (Edit::Choosing(_), Some(nth)) = (&self.edit, self.options.at(at)) {
+            self.edit = Edit::Choosing(nth);
+            // Values and settings are counted apart.
+            return Press::OnRow(usize::MAX - nth);
+        }
+        match self.places.at(at) {
+            Some(row) => {
+                if row != self.narrow.chosen {
+                    (self.edit, self.narrow.chosen) = (Edit::None, row);
+                }
+                Press::OnRow(row)
+            }
+            None => Press::Nowhere,
         }
     }
 
@@ -249,8 +308,7 @@ impl SettingsView {
 
     pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
         match &self.edit {
-            Edit::Pressing { .. } if key.code == KeyCode::Esc && key.modifiers.is_empty() => Some(self.back()),
-            Edit::Pressing { .. } => Some(self.press(key)),
+            Edit::Pressing { .. } => Some(self.press_key(key)),
             Edit::Typing { .. } => self.type_into_field(key).then_some(Outcome::Stay),
             Edit::None | Edit::Choosing(_) => self.narrow.key(key).then_some(Outcome::Stay),
         }
@@ -262,6 +320,7 @@ impl SettingsView {
             Action::CloseOverlay => return self.back(),
             Action::Choose => return self.choose(),
             Action::SaveFor => self.save = self.save.next(),
+            Action::UnsetSetting => return self.unset(),
             Action::FilterSettings => self.is_filtering = true,
             Action::OverlayUp => self.go(-1),
             Action::OverlayDown => self.go(1),
@@ -272,6 +331,21 @@ impl SettingsView {
             _ => {}
         }
         Outcome::Stay
+    }
+}
+
+/// A chord as the configuration writes it.
+fn written(chord: &Chord) -> String {
+    chord.iter().map(|key| key.written()).collect::<Vec<_>>().join(" ")
+}
+
+/// Where the value of a setting stands, if it can be taken out there.
+fn unset_from(row: &SettingRow) -> Option<SaveFor> {
+    match row.origin.as_str() {
+        "session" => Some(SaveFor::Session),
+        "you" => Some(SaveFor::You),
+        "project" => Some(SaveFor::Project),
+        _ => None,
     }
 }
 
@@ -287,11 +361,19 @@ impl SettingsView {
         let keys = match &self.edit {
             Edit::None if self.is_filtering => hints("change", "all settings"),
             Edit::None => {
-                format!("{} · {}", hints("change", "close"), paint.hints(&[(Action::FilterSettings, "filter")]))
+                let unset = self.chosen().and_then(unset_from).map(|_| (Action::UnsetSetting, "unset"));
+                let more: Vec<(Action, &str)> = unset.into_iter().chain([(Action::FilterSettings, "filter")]).collect();
+                format!("{} · {}", hints("change", "close"), paint.hints(&more))
             }
             Edit::Choosing(_) => hints("choose", "keep it"),
             Edit::Typing { .. } => hints("set", "keep it"),
-            Edit::Pressing { .. } => format!("press the new key · Backspace no key · Esc keep it · {save}"),
+            Edit::Pressing { chord, .. } if chord.is_empty() => {
+                format!("press the new key · Backspace no key · Esc keep it · {save}")
+            }
+            Edit::Pressing { error: Some(_), .. } => "press another key · Esc start again".to_owned(),
+            Edit::Pressing { .. } => {
+                "Enter bind it · Tab bind it too · a second key makes a chord · Esc start again".to_owned()
+            }
         };
         let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "Settings", &keys, theme);
         let shown = self.shown();
@@ -348,6 +430,7 @@ impl SettingsView {
     }
 
     fn draw_list(&mut self, canvas: &mut Canvas, list: Rect, shown: &[usize], theme: &Theme) {
+        (self.places, self.options) = Default::default();
         let lines = self.lines(shown);
         let height = usize::from(list.height);
         self.page = height.saturating_sub(1).max(1);
@@ -369,9 +452,14 @@ impl SettingsView {
             if at > 0 && lines[at - 1] == Some(number) {
                 let nth = lines[..at].iter().rev().take_while(|line| **line == Some(number)).count() - 1;
                 self.draw_option(canvas, here, it, nth, title, theme);
+                self.options.put(here, nth);
                 continue;
             }
             let is_chosen = number == self.narrow.chosen;
+            self.places.put(here, number);
+            if is_chosen && self.edit == Edit::None && !self.is_filtering {
+                canvas.follow(here);
+            }
             canvas.tint(here, if is_chosen { theme.selected() } else { theme.base() });
             canvas.region("option", here, || format!("{}: {} ({})", it.title, it.value, it.origin));
             canvas.region_state(RegionState { focused: false, selected: is_chosen });
@@ -380,9 +468,15 @@ impl SettingsView {
                 let gap = columns.saturating_sub(width(&text));
                 text + &" ".repeat(gap)
             };
+            let pressed = match &self.edit {
+                Edit::Pressing { chord, .. } if !chord.is_empty() => format!("{} …", chord_name(chord)),
+                Edit::Pressing { .. } | Edit::None | Edit::Choosing(_) | Edit::Typing { .. } => {
+                    "press a key…".to_owned()
+                }
+            };
             let typed = match &self.edit {
                 Edit::Typing { text, .. } if is_chosen => Some(text.as_str()),
-                Edit::Pressing { .. } if is_chosen => Some("press a key…"),
+                Edit::Pressing { .. } if is_chosen => Some(pressed.as_str()),
                 Edit::None | Edit::Choosing(_) | Edit::Typing { .. } | Edit::Pressing { .. } => None,
             };
             let is_set = it.origin != "default";
@@ -426,7 +520,7 @@ impl SettingsView {
         let columns = usize::from(area.width);
         let mut lines = vec![Line::styled("─".repeat(columns), theme.fg(theme.border))];
         let error = match &self.edit {
-            Edit::Typing { error, .. } | Edit::Pressing { error } => error.as_ref(),
+            Edit::Typing { error, .. } | Edit::Pressing { error, .. } => error.as_ref(),
             Edit::None | Edit::Choosing(_) => None,
         };
         if let Some(error) = error {

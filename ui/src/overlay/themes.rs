@@ -1,11 +1,12 @@
 //! The themes. The whole screen shows the one that the cursor is on.
 
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
 use super::narrow::Narrow;
+use super::rows::RowMap;
 use super::save_for::SaveFor;
-use super::{Outcome, Paint, Request, dialog, panel};
+use super::{Outcome, Paint, Press, Request, dialog, panel};
 use crate::input::action::Action;
 use crate::input::slash::fuzzy;
 use crate::render::text::visible;
@@ -22,6 +23,7 @@ pub(crate) struct ThemesView {
     before: String,
     narrow: Narrow,
     save: SaveFor,
+    rows: RowMap,
 }
 
 impl ThemesView {
@@ -32,6 +34,7 @@ impl ThemesView {
             before: current.to_owned(),
             narrow: Narrow { chosen, ..Narrow::default() },
             save: SaveFor::You,
+            rows: RowMap::default(),
         }
     }
 
@@ -55,6 +58,15 @@ impl ThemesView {
     pub(crate) fn scroll(&mut self, by: isize) {
         let rows = self.shown().len();
         self.narrow.scroll(by, rows);
+    }
+
+    /// A click previews the theme under it.
+    pub(crate) fn press(&mut self, at: Position) -> Press {
+        let before = self.narrow.chosen;
+        match self.rows.press(at, &mut self.narrow.chosen) {
+            Press::OnRow(row) if row != before => Press::Preview(row, Box::new(self.preview())),
+            other => other,
+        }
     }
 
     pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
@@ -89,6 +101,7 @@ impl ThemesView {
         let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "Theme", &hints, theme);
         let list = self.narrow.draw(canvas, inner, theme);
         let shown = self.shown();
+        self.rows.clear();
         if shown.is_empty() {
             return canvas.line(Line::styled("No matches", theme.dim()), Rect { height: 1.min(list.height), ..list });
         }
@@ -98,6 +111,7 @@ impl ThemesView {
             let name = &self.names[*at];
             let here = Rect { y, height: 1, ..list };
             let is_chosen = number == self.narrow.chosen;
+            self.rows.put(here, number);
             canvas.tint(here, if is_chosen { theme.selected() } else { theme.base() });
             canvas.region("option", here, || name.clone());
             canvas.region_state(RegionState { focused: false, selected: is_chosen });

@@ -1,11 +1,13 @@
 //! Turns and branches: look at them, go back, edit a prompt, fork, compare, remove a branch.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
-use pixir_core::history::History;
+use pixir_core::history::{History, starts_turn};
 use pixir_core::input::Summarize;
 use pixir_core::store::Summary;
-use pixir_core::tree::{Moves, Node, Tree, moves};
+use pixir_core::tree::{Grown, Moves, Node, Tree, moves};
+use pixir_core::{Entry, Fact};
 use ratatui::layout::Rect;
 
 use super::{Notification, Page};
@@ -94,6 +96,9 @@ pub(crate) struct TreeView {
     previewed: Option<usize>,
     /// The areas of the rows and of the preview, since the last frame.
     rows: Rect,
+    preview_area: Rect,
+    /// A Turn goes on at the head.
+    is_running: bool,
     /// In a replay the tree only navigates.
     session: SessionKind,
     /// Seconds since 1970, when the tree was opened.
@@ -101,7 +106,7 @@ pub(crate) struct TreeView {
 }
 
 impl TreeView {
-    pub(crate) fn new(history: &History, session: SessionKind, now: i64) -> TreeView {
+    pub(crate) fn new(history: &History, session: SessionKind, is_running: bool, now: i64) -> TreeView {
         let mut view = TreeView {
             tree: Tree::default(),
             plot: Plot::default(),
@@ -123,6 +128,8 @@ impl TreeView {
             preview: Page::default(),
             previewed: None,
             rows: Rect::default(),
+            preview_area: Rect::default(),
+            is_running,
             session,
             now,
         };
@@ -141,6 +148,39 @@ impl TreeView {
         self.tree = Tree::of(history);
         self.moves = moves(history.jumps());
         self.figures = Figures::of(&self.tree);
+        self.count();
+        self.lay_out(chosen);
+    }
+
+    /// Takes in an Entry of the Turn that goes on.
+    fn grow(&mut self, history: &History, entry: &Arc<Entry>) {
+        self.is_running = match entry.fact {
+            Fact::TurnEnded(_) => false,
+            ref fact => self.is_running || starts_turn(fact),
+        };
+        self.now = self.now.max(entry.ts.as_second());
+        let chosen = self.chosen_seq();
+        let was_on_head = self.chosen().is_some_and(|node| node.is_head);
+        match self.tree.grow(history, entry) {
+            Grown::Nothing => {}
+            Grown::Node(at) => {
+                self.figures.take(&self.tree.nodes[at]);
+                if self.plot.node() == Some(at) {
+                    self.preview.forget();
+                }
+            }
+            Grown::New => {
+                self.tree.nodes.last().into_iter().for_each(|node| self.figures.take(node));
+                self.count();
+                // The cursor follows the head that it is on: there Enter only closes the tree.
+                let new = self.tree.nodes.last().filter(|_| was_on_head).map(|node| node.seq);
+                self.lay_out(new.or(chosen));
+            }
+        }
+    }
+
+    /// Counts the Turns on the path, the branches and all Turns.
+    fn count(&mut self) {
         let shown = || self.tree.nodes.iter().enumerate().filter(|(_, node)| !node.in_trash);
         let mut has_child = vec![false; self.tree.nodes.len()];
         for (at, _) in shown() {
@@ -154,7 +194,6 @@ impl TreeView {
             shown().filter(|(at, _)| !has_child[*at]).count(),
             shown().filter(|(_, node)| turns(node)).count(),
         );
-        self.lay_out(chosen);
     }
 
     /// Lays the tree out anew, with the cursor on the node of this Entry, or near to it.
@@ -179,7 +218,15 @@ impl TreeView {
         if let Some(search) = &mut self.search {
             search.renew(&self.tree, |node| filter.shows(node));
         }
+        self.find_rows();
         self.previewed = None;
+    }
+
+    /// Finds the rows of the matches, so that a frame does not have to.
+    fn find_rows(&mut self) {
+        if let Some(search) = &mut self.search {
+            search.rows = search.hits.iter().filter_map(|node| self.plot.row_of(*node)).collect();
+        }
     }
 
     fn chosen_seq(&self) -> Option<u64> {
@@ -193,6 +240,7 @@ impl TreeView {
     pub(crate) fn notify(&mut self, notification: Notification<'_>) {
         match notification {
             Notification::Branches(history) => self.read(history),
+            Notification::Recorded { history, entry } => self.grow(history, entry),
             Notification::Sessions { all, forks_of: Some(own), .. } => self.take_sessions(all, own),
             Notification::Compared(files) => {
                 if let Face::Compared(compared) = &mut self.face {
@@ -203,11 +251,12 @@ impl TreeView {
             | Notification::Models { .. }
             | Notification::Connecting(_)
             | Notification::Skills(_)
+            | Notification::SkillText { .. }
             | Notification::Changes { .. }
             | Notification::Counts { .. }
             | Notification::Patch { .. }
-            | Notification::Refused(_)
-            | Notification::Jobs(_)
+            | Notification::Refused { .. }
+            | Notification::Jobs { .. }
             | Notification::Agents(_)
             | Notification::AgentSteps(_)
             | Notification::Files { .. }

@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::{Outcome, Page, Paint, Request, dialog, panel};
 use crate::input::action::Action;
 use crate::render::text::{fit, visible, width, wrap_lines};
-use crate::terminal::canvas::Canvas;
+use crate::terminal::canvas::{Canvas, RegionState};
 use crate::theme::Theme;
 
 /// The most rows and columns of the card.
@@ -121,7 +121,10 @@ impl TrustView {
         for (y, (at, choice)) in (below.y..below.bottom()).zip(self.choices.iter().enumerate()) {
             let is_chosen = at == self.chosen;
             let columns = usize::from(below.width);
-            canvas.line(choice.line(is_chosen, columns, theme), Rect { y, height: 1, ..below });
+            let row = Rect { y, height: 1, ..below };
+            canvas.region("option", row, || choice.name.to_owned());
+            canvas.region_state(RegionState { focused: false, selected: is_chosen });
+            canvas.line(choice.line(is_chosen, columns, theme), row);
         }
     }
 }

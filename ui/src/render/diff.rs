@@ -12,8 +12,10 @@ use super::highlight::{Coloured, Kind};
 use super::text::{Row, lines_of, span_width, visible, wrap};
 use crate::theme::Theme;
 
+mod beside; // two versions beside each other
 mod unified; // the text of a unified diff, read
 
+pub(crate) use beside::{SIDE_BY_SIDE, beside};
 pub(crate) use unified::language_of;
 use unified::{Item, Unified};
 
@@ -40,6 +42,8 @@ pub(crate) struct DiffLine<'a> {
     /// The parts that changed, in bytes.
     pub(crate) words: Vec<Range<usize>>,
     pub(crate) colours: Option<&'a [(Kind, String)]>,
+    /// It only stands elsewhere, so it is kept in the background.
+    pub(crate) is_moved: bool,
 }
 
 /// The lines of a unified diff. Its file header is left out, because the caller shows the path.
@@ -83,7 +87,7 @@ fn rows(
             Item::Note(text) => {
                 rows.push(Row::mark(Line::styled(format!("      {}", visible(text)), theme.dim())));
             }
-            Item::Line { tag, number, text } => {
+            Item::Line { tag, number, text, .. } => {
                 let mate = it.mate(at);
                 let changed = mate.and_then(|mate| match tag {
                     Tag::Removed => words(text, mate).map(|it| it.old),
@@ -96,6 +100,7 @@ fn rows(
                     text,
                     words: changed.unwrap_or_default(),
                     colours: hunk.as_ref().and_then(|hunk| hunk.line(at)),
+                    is_moved: false,
                 };
                 rows.extend(rows_of(&line, columns, DIGITS, Flow::Wrap, theme));
             }
@@ -149,7 +154,10 @@ impl HunkColours {
 
 /// The rows of one line: a number of so many digits, a mark, and the text. Its ground is one bar up to the last column.
 pub(crate) fn rows_of(line: &DiffLine<'_>, columns: usize, digits: usize, flow: Flow, theme: &Theme) -> Vec<Row> {
+    let moved = Look { fg: theme.dim, panel: Color::Reset, word: Color::Reset };
     let (mark, plain) = match line.tag {
+        Some(Tag::Added) if line.is_moved => ("+", moved),
+        Some(Tag::Removed) if line.is_moved => ("-", moved),
         Some(Tag::Added) => ("+", Look { fg: theme.added, panel: theme.added_panel, word: theme.added_word }),
         Some(Tag::Removed) => ("-", Look { fg: theme.removed, panel: theme.removed_panel, word: theme.removed_word }),
         Some(Tag::Same) | None => (" ", Look { fg: theme.text, panel: Color::Reset, word: Color::Reset }),

@@ -1,15 +1,14 @@
 //! Work outside of the State that `update` requests and `app` carries out: Session, file system, terminal.
 
-use pixir_core::Input;
 use pixir_core::event::SessionId;
 use pixir_core::input::RuleReach;
+use pixir_core::{Input, Skill};
 
 use crate::composer::mention;
 use crate::input::argument::{Argument, ExportFormat};
 use crate::overlay::Overlay;
 use crate::overlay::connect::Order;
 use crate::overlay::diff::Want;
-use crate::overlay::picker::Kind;
 use crate::overlay::save_for::SavePlace;
 use crate::overlay::sessions::{self, Reach};
 
@@ -49,6 +48,8 @@ pub(crate) enum Effect {
     LoadSettings,
     /// Save settings, by their keys, in this order.
     SaveSettings(Vec<(String, String)>, SavePlace),
+    /// Take a setting out of a file, or out of this Session only.
+    UnsetSetting(String, Option<SavePlace>),
     /// A step of connecting a model.
     Connect(Order),
     /// Load what can complete an argument.
@@ -85,6 +86,8 @@ pub(crate) enum Effect {
         file: Option<String>,
     },
     LoadSkills,
+    /// Read the text of a skill.
+    ReadSkill(Box<Skill>),
     /// Read the templates and skills that slash commands can name.
     LoadOffers,
     /// Search the whole conversation.
@@ -127,26 +130,29 @@ impl Effect {
             Overlay::Tree(tree) if tree.shows_forks() => {
                 vec![Effect::LoadSessions { forks_of: session.map(ToString::to_string) }]
             }
-            Overlay::Picker(picker) => match picker.kind() {
-                Kind::Skills => vec![Effect::LoadSkills],
-                Kind::Modes | Kind::Toolsets | Kind::Efforts => Vec::new(),
-            },
-            Overlay::Jobs(jobs) => jobs.wanted().map(|(job, path)| Effect::ReadJob { job, path }).into_iter().collect(),
             Overlay::Agents(agents) => agents.wanted().map(Effect::ReadAgent).into_iter().collect(),
+            Overlay::Skills(_) => vec![Effect::LoadSkills],
+            Overlay::Jobs(jobs) => {
+                let tail = jobs.wanted().map(|(job, path)| Effect::ReadJob { job, path });
+                tail.into_iter().chain([Effect::Send(Input::ListJobs)]).collect()
+            }
             Overlay::Models(_) => vec![Effect::LoadModels],
             Overlay::Log(_) => vec![Effect::ReadLog],
             Overlay::Sessions(_) => vec![Effect::Stored(sessions::Work::List(Reach::Workspace))],
             Overlay::Palette(_) => vec![Effect::LoadSessions { forks_of: None }],
             Overlay::Always(_)
             | Overlay::Approval(_)
+            | Overlay::Arguments(_)
             | Overlay::Compaction(_)
             | Overlay::Connect(_)
             | Overlay::Diff(_)
             | Overlay::Context(_)
+            | Overlay::Danger(_)
             | Overlay::Form(_)
             | Overlay::Help(_)
             | Overlay::Outline(_)
             | Overlay::Permissions(_)
+            | Overlay::Picker(_)
             | Overlay::Report(_)
             | Overlay::Restore(_)
             | Overlay::Settings(_)

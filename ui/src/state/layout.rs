@@ -26,6 +26,8 @@ pub(crate) struct Layout {
 pub(crate) struct MouseState {
     pub(crate) last: Option<(Instant, u16, u16)>,
     pub(crate) clicks: u8,
+    /// The row of the top overlay that was clicked last, until a key, the wheel or another overlay.
+    pub(crate) row: Option<usize>,
     /// The user drags the scrollbar.
     pub(crate) on_bar: bool,
     /// While the button is held at an edge: -1 scrolls up, 1 scrolls down, 0 is no edge.

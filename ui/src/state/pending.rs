@@ -19,6 +19,8 @@ pub(crate) struct Pending {
     pub(crate) slash: Option<String>,
     /// Comments on the diff that were not sent yet.
     pub(crate) review: Review,
+    /// The Provider and the model that were connected last, until a Session uses them.
+    pub(crate) connected: Option<(String, String)>,
     /// Images that are being read, for the draft or for a message on its way.
     pub(crate) images: usize,
 }

@@ -152,6 +152,13 @@ impl Canvas {
         }
     }
 
+    /// The chosen row of a list. A screen reader follows the caret there, unless a field has it.
+    pub(crate) fn follow(&mut self, row: Rect) {
+        if self.is_bare && self.caret.is_none() {
+            self.caret = Some(row.as_position());
+        }
+    }
+
     /// Sets the style of an area, and leaves its text.
     pub(crate) fn tint(&mut self, area: Rect, style: Style) {
         let area = area.intersection(self.area());
@@ -168,6 +175,15 @@ impl Canvas {
             let from = self.grid.buffer.index_of(area.x, y);
             for cell in &mut self.grid.buffer.content[from..from + usize::from(area.width)] {
                 cell.set_style(Style::reset().patch(ground).patch(style));
+            }
+        }
+    }
+
+    /// Blanks everything that is drawn with lines and blocks, because a screen reader would read out each character.
+    pub(crate) fn erase_drawing(&mut self) {
+        for cell in &mut self.grid.buffer.content {
+            if matches!(cell.symbol().chars().next(), Some('\u{2500}'..='\u{259f}' | '▪' | '▰' | '▱')) {
+                cell.set_symbol(" ");
             }
         }
     }

@@ -69,7 +69,11 @@ impl Agents {
             agent.calls += it.evidence.calls;
             agent.usage += it.usage;
             agent.cost += it.cost;
-            for change in &it.changes {
+        }
+        if let AgentEvent::Changed { name, changes, .. } = event
+            && let Some(agent) = self.all.iter_mut().find(|agent| agent.name() == name)
+        {
+            for change in changes {
                 agent.added += change.added;
                 agent.removed += change.removed;
             }
@@ -183,15 +187,15 @@ impl Transcript {
                     self.agents.cells.insert(it.session_id.clone(), *at);
                 }
             }
-            AgentEvent::Ended(it) => {
-                for change in &it.changes {
+            AgentEvent::Changed { changes, .. } => {
+                for change in changes {
                     self.changed_lines.0 += change.added;
                     self.changed_lines.1 += change.removed;
                 }
             }
             // What a call waited for is in its result.
             AgentEvent::Reported { .. } => self.push(Cell::Recorded(Arc::clone(entry))),
-            AgentEvent::Told { .. } | AgentEvent::Resumed { .. } => {}
+            AgentEvent::Ended(_) | AgentEvent::Told { .. } | AgentEvent::Resumed { .. } => {}
         }
     }
 

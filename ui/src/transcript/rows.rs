@@ -7,7 +7,6 @@ use pixir_core::error::ErrorBody;
 use pixir_core::event::{
     ChangeKind, Colouring, FilesRestored, Printed, RestoreReason, Severity, ToolResult, TurnStatus,
 };
-use pixir_core::text::human::human_duration;
 use pixir_core::{Entry, Fact};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -18,13 +17,16 @@ use super::{Cell, Guess, Tool};
 use crate::render::context::{Fold, RenderContext};
 use crate::render::figures::short;
 use crate::render::split::Part;
-use crate::render::text::{Row, fit, plain, span_width, visible, width, wrap};
+use crate::render::text::{Row, fit, plain, visible, width, wrap};
 use crate::render::{markdown, sgr, thinking};
+use card::card;
+pub(crate) use card::target;
 use footer::Lines;
 use plan::Extent;
 
 mod agent; // calls that start agents, and their answers
 mod changed; // diffs, or a list of many files
+mod card; // one line about a call
 mod footer; // the end of a Turn
 mod looked; // a run of calls that only read
 mod plan; // the plan of the model
@@ -424,54 +426,6 @@ fn tool(cell: &Tool, data: &CellData<'_>, context: &RenderContext<'_>) -> Vec<Ro
 
 fn most(fold: Fold, preview: usize) -> usize {
     if fold == Fold::Full { usize::MAX } else { preview }
-}
-
-/// `✓ edit stats.sh  +1 −1  3ms`, and whether that shows the target in full.
-fn card(cell: &Tool, context: &RenderContext<'_>) -> (Row, bool) {
-    let theme = context.theme;
-    let (mark, style) = match cell.result() {
-        _ if cell.refused => ("⊘ ", theme.fg(theme.warning)),
-        None => ("● ", theme.fg(theme.accent)),
-        Some(result) if result.ok => ("✓ ", theme.fg(theme.success)),
-        Some(_) => ("✗ ", theme.fg(theme.error)),
-    };
-    let mut tail: Vec<Span<'static>> = Vec::new();
-    if let Some(answer) = cell.answer {
-        tail.push(Span::styled(format!("  {answer}"), theme.dim()));
-    }
-    if let Some(result) = cell.result() {
-        let (added, removed) = result.changes.iter().fold((0, 0), |(a, r), c| (a + c.added, r + c.removed));
-        if added + removed > 0 {
-            tail.push(Span::styled(format!("  +{added}"), theme.fg(theme.added)));
-            tail.push(Span::styled(format!(" −{removed}"), theme.fg(theme.removed)));
-        }
-        if cell.is_command() && result.exit_code.is_some_and(|code| code != 0) {
-            tail.push(Span::styled(format!("  exit {}", result.exit_code.unwrap_or_default()), theme.fg(theme.error)));
-        }
-        if result.preview.is_some() {
-            tail.push(Span::styled("  dry run", theme.fg(theme.warning)));
-        }
-        let took = human_duration(std::time::Duration::from_millis(result.duration_ms));
-        if result.duration_ms > 0 {
-            tail.push(Span::styled(format!("  {took}"), theme.dim()));
-        }
-    }
-    let name = &cell.call().name;
-    let target = visible(&target(cell));
-    let room = context.measure.saturating_sub(INDENT + width(name) + 1 + span_width(&tail));
-    let mut spans = vec![
-        Span::styled(mark, style),
-        Span::styled(name.clone(), theme.fg(if cell.is_by_user() { theme.user } else { theme.tool })),
-        Span::raw(" "),
-        Span::styled(fit(&target, room), theme.fg(theme.text)),
-    ];
-    spans.extend(tail);
-    (Row { gutter: width(mark), ..Row::text(Line::from(spans)) }, width(&target) <= room)
-}
-
-/// The target of the call, on one line.
-pub(crate) fn target(cell: &Tool) -> String {
-    cell.call().about().target.replace('\n', " ⏎ ")
 }
 
 /// The arguments that neither the card's line nor a diff shows.

@@ -1,13 +1,15 @@
 //! Deciding about a call that waits for approval.
 
 use pixir_core::agent::Asker;
-use pixir_core::{Decision, Input};
+use pixir_core::event::{Approval, Preview};
+use pixir_core::{Decision, Input, rules};
 
 use crate::input::action::Action;
 use crate::overlay::Overlay;
 use crate::overlay::always::AlwaysView;
 use crate::overlay::approval::ApprovalView;
-use crate::state::{Effect, Focus, PendingApproval, State};
+use crate::overlay::danger::DangerView;
+use crate::state::{Effect, Focus, State};
 
 /// Keys decide about an approval only when the user has had time to see it: it is painted for a moment, and for that
 /// long the user has pressed no other key, has not just focused it, and has not just come back to the window.
@@ -48,8 +50,24 @@ fn say_to_read(state: &mut State) {
     state.say(format!("the preview is longer than the screen: {keys} {what}"));
 }
 
+/// Allows the call. One whose damage lasts asks for a word first.
 pub(super) fn allow_once(state: &mut State) -> Vec<Effect> {
-    allow(state, Decision::Allow)
+    let Some(pending) = state.approvals.first() else { return Vec::new() };
+    let dangers = grave(&pending.approval);
+    if dangers.is_empty() || !pending.is_read {
+        return allow(state, Decision::Allow);
+    }
+    if !is_armed(state) {
+        return Vec::new();
+    }
+    let card = DangerView::new(&pending.approval, dangers);
+    state.open(Overlay::Danger(card))
+}
+
+/// What the call would destroy for good.
+fn grave(approval: &Approval) -> Vec<String> {
+    let Preview { would, target, .. } = &*approval.preview;
+    if would.starts_with("run") { rules::grave(target) } else { Vec::new() }
 }
 
 pub(super) fn allow_always(state: &mut State) -> Vec<Effect> {
@@ -81,9 +99,10 @@ pub(super) fn choose_rule(state: &mut State) -> Vec<Effect> {
 }
 
 /// Sends a decision that an overlay has made about a call that still waits for it.
-pub(super) fn decide_about(state: &mut State, call_id: &str, agent: Option<&Asker>, decision: Decision) -> Vec<Effect> {
-    let is_it = |it: &PendingApproval| it.approval.call_id == call_id && it.approval.agent.as_ref() == agent;
-    let Some(at) = state.approvals.iter().position(is_it) else { return Vec::new() };
+pub(super) fn decide_about(state: &mut State, agent: Option<&Asker>, call_id: &str, decision: Decision) -> Vec<Effect> {
+    // Two agents may have calls of the same id.
+    let is_it = |it: &Approval| it.agent.as_ref() == agent && it.call_id == call_id;
+    let Some(at) = state.approvals.iter().position(|it| is_it(&it.approval)) else { return Vec::new() };
     let approval = state.approvals.remove(at).approval;
     state.leave_approval();
     let agent = approval.agent;

@@ -151,7 +151,10 @@ fn rows(state: &State, settings: &Settings) -> Vec<SettingRow> {
             about: spec.about.to_owned(),
             value: if chords.is_empty() { "–".to_owned() } else { chords.join(", ") },
             origin: saved.unwrap_or_else(|| if is_own { "session" } else { "default" }.to_owned()),
-            form: RowForm::Press(spec.id),
+            form: RowForm::Press {
+                action: spec.id,
+                keys: state.keys.own.get(spec.id).cloned().unwrap_or_else(|| owned(spec.keys)),
+            },
             is_later: false,
         }
     });
@@ -200,12 +203,7 @@ fn apply(state: &mut State, key: &str, value: &str) -> Result<Vec<Effect>, Error
     let set = |change: SettingsChange| vec![Effect::Send(Input::Set(change))];
     let is_on = value == "true";
     if let Some(action) = key.strip_prefix("keys.") {
-        let mut own = state.keys.own.clone();
-        own.insert(action.to_owned(), vec![value.to_owned()]);
-        state.keys.map = Keymap::new(&own)?;
-        state.keys.own = own;
-        state.look.hint(&state.keys.map, state.printing.inline);
-        return Ok(Vec::new());
+        return bind(state, action, Some(chords(value))).map(|()| Vec::new());
     }
     Ok(match key {
         "model" => {
@@ -245,6 +243,80 @@ fn apply(state: &mut State, key: &str, value: &str) -> Result<Vec<Effect>, Error
         }
         _ => Vec::new(),
     })
+}
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|it| (*it).to_owned()).collect()
+}
+
+/// The chords of a value: one, or a list in TOML.
+fn chords(value: &str) -> Vec<String> {
+    let list = format!("v = {value}").parse::<toml::Table>().ok().and_then(|it| it.get("v")?.as_array().cloned());
+    let list = list.map(|all| all.iter().filter_map(|it| it.as_str().map(str::to_owned)).collect());
+    list.unwrap_or_else(|| vec![value.to_owned()])
+}
+
+/// Binds an action to these chords, or to its default.
+fn bind(state: &mut State, action: &str, chords: Option<Vec<String>>) -> Result<(), Error> {
+    let mut own = state.keys.own.clone();
+    match chords {
+        Some(chords) => drop(own.insert(action.to_owned(), chords)),
+        None => drop(own.remove(action)),
+    }
+    state.keys.map = Keymap::new(&own)?;
+    state.keys.own = own;
+    state.look.hint(&state.keys.map, state.printing.inline);
+    Ok(())
+}
+
+/// Takes a setting out of where it stands.
+pub(super) fn unset(key: &str, save: SaveFor) -> Vec<Effect> {
+    let place = match save {
+        SaveFor::Session => None,
+        SaveFor::You => Some(SavePlace::User),
+        SaveFor::Project => Some(SavePlace::Project),
+    };
+    vec![Effect::UnsetSetting(key.to_owned(), place)]
+}
+
+/// A setting was taken out: the value that is left takes effect, as far as it can now.
+pub(crate) fn on_unset(
+    state: &mut State,
+    key: &str,
+    removed: pixir_core::Result<(Option<std::path::PathBuf>, Option<Setting>)>,
+) -> Vec<Effect> {
+    let (path, left) = match removed {
+        Ok(removed) => removed,
+        Err(e) => {
+            state.say(format!("not unset: {}: {}", e.message, state.look.more.remedies.word(&e.remedy)));
+            return Vec::new();
+        }
+    };
+    let of_table = catalogue::spec(key).and_then(|spec| spec.default());
+    let value = left.as_ref().and_then(|it| it.value.clone()).or(of_table);
+    let text = value.as_ref().map(|it| it.as_str().map_or_else(|| it.to_string(), str::to_owned));
+    let applied = match (key.strip_prefix("keys."), text) {
+        (Some(action), text) => bind(state, action, text.map(|it| chords(&it))).map(|()| Vec::new()),
+        (None, Some(text)) => apply(state, key, &text),
+        (None, None) => Ok(Vec::new()),
+    };
+    let now = match left.filter(|it| it.source != Source::Default) {
+        Some(it) => format!("{} holds", it.from),
+        None => "the default holds".to_owned(),
+    };
+    let place = path.map_or_else(|| "for this session".to_owned(), |path| format!("in {}", path.display()));
+    let mut effects = match applied {
+        Ok(effects) => {
+            state.say(format!("{key} unset {place}: {now}"));
+            effects
+        }
+        Err(e) => {
+            state.say(format!("{key} unset {place}; {}", e.message));
+            Vec::new()
+        }
+    };
+    effects.push(Effect::LoadSettings);
+    effects
 }
 
 /// Lets a model answer, and saves it and its effort where the user wants it.

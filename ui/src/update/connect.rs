@@ -25,7 +25,7 @@ fn open_at(state: &mut State, way: Option<Way>) -> Vec<Effect> {
 
 /// While the welcome offers ways to a model, their digits choose one. Any other key is for the draft.
 pub(super) fn on_welcome_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
-    let is_free = state.transcript.is_empty() && state.composer.is_empty() && state.keys.chord.is_empty();
+    let is_free = state.shows_welcome() && state.composer.is_empty() && state.keys.chord.is_empty();
     if !is_free || !state.offers_connection() || !key.modifiers.is_empty() {
         return None;
     }
@@ -56,16 +56,23 @@ pub(crate) fn on_failed(state: &mut State, error: &pixir_core::Error) {
 pub(crate) fn on_connected(state: &mut State, provider: &str, model: &str, note: &str) -> Vec<Effect> {
     state.overlays.retain(|overlay| !matches!(overlay, Overlay::Connect(_)));
     let mut effects = Vec::new();
-    // Without a Session the next one begins with the new Provider.
-    if state.session.id.is_some() && matches!(state.session.connection, Connection::Ready { .. }) {
-        let change = SettingsChange {
-            provider: Some(provider.to_owned()),
-            model: Some(model.to_owned()),
-            ..SettingsChange::default()
-        };
-        effects.push(Effect::Send(Input::Set(change)));
-        effects.extend(super::settings::show_models(state, &format!("{provider}/{model}")));
+    // Without a Harness the next Session begins with the new Provider.
+    if matches!(state.session.connection, Connection::Ready { .. }) {
+        state.pending.connected = Some((provider.to_owned(), model.to_owned()));
+        effects = use_connected(state);
     }
     state.say(format!("{provider} is connected{note}"));
     effects
+}
+
+/// Lets the Session use the Provider that was connected last. A Session that is being opened began with the one before,
+/// so it does that once it is open.
+pub(crate) fn use_connected(state: &mut State) -> Vec<Effect> {
+    let Some((provider, model)) = state.pending.connected.take_if(|_| state.session.id.is_some()) else {
+        return Vec::new();
+    };
+    let name = format!("{provider}/{model}");
+    let change = SettingsChange { provider: Some(provider), model: Some(model), ..SettingsChange::default() };
+    let models = super::settings::show_models(state, &name);
+    [Effect::Send(Input::Set(change))].into_iter().chain(models).collect()
 }

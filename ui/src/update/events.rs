@@ -10,10 +10,11 @@ use pixir_core::now::Now;
 use pixir_core::provider::Offered;
 use pixir_core::store::Summary;
 use pixir_core::text::human::next_attempt;
-use pixir_core::{Code, Entry, Event, Fact, Live, Remedy, Skill};
+use pixir_core::{Code, Entry, Event, Fact, Live, Remedy};
 
 use super::settings::open_session;
 use super::{agents, context, read, review, travel};
+use crate::overlay::diff::Review;
 use crate::overlay::trust::TrustView;
 use crate::overlay::{Notification, Overlay};
 use crate::state::{Effect, PendingConfirm, Queue, Retry, RetryLimit, State};
@@ -24,6 +25,8 @@ use crate::transcript::{Agents, Cell, Transcript};
 
 /// Shows a Session that has just opened: its past is folded like its future.
 pub(crate) fn on_opened(state: &mut State, past: History) {
+    // Comments on the changes of another Session are saved there.
+    state.pending.review = Review::default();
     show(state, past);
     if !state.session.agents.is_inside() {
         state.session.agents = Agents::of(&state.history);
@@ -58,6 +61,10 @@ pub(super) fn show(state: &mut State, past: History) {
     state.history = past;
     rebuild(state);
     // The tree may have been opened before the conversation was there.
+    notify_branches(state);
+}
+
+fn notify_branches(state: &mut State) {
     for overlay in &mut state.overlays {
         overlay.notify(Notification::Branches(&state.history));
     }
@@ -93,6 +100,7 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
     match &entry.fact {
         Fact::HeadMoved(_) => {
             rebuild(state);
+            notify_branches(state);
             travel::on_head_moved(state);
             state.say("continuing from here; /tree shows the other branches");
             return context::refresh(state);
@@ -123,11 +131,7 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
             }
         }
         Fact::SettingsChanged(it) => state.say(changed_settings(it)),
-        Fact::Label(_) | Fact::BranchRemoved(_) => {
-            for overlay in &mut state.overlays {
-                overlay.notify(Notification::Branches(&state.history));
-            }
-        }
+        Fact::Label(_) | Fact::BranchRemoved(_) => notify_branches(state),
         Fact::AgentEvent(_) => state.session.agents.note(entry),
         Fact::SessionStarted(_)
         | Fact::UserMessage(_)
@@ -153,6 +157,9 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
     if let Fact::ToolResult(it) = &entry.fact {
         state.overlays.retain(|overlay| !overlay.is_over(Notification::CallEnded(&it.call_id)));
         state.forms.retain(|form| form.agent.is_some() || form.call_id != it.call_id);
+    }
+    for overlay in &mut state.overlays {
+        overlay.notify(Notification::Recorded { history: &state.history, entry });
     }
     state.transcript.record(entry);
     let mut effects = read::search_again(state);
@@ -238,7 +245,8 @@ pub(super) fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
         Live::AgentChanged(agent) => return agents::changed(state, *agent),
         Live::AnswerTaken { call_id, agent } => agents::answer_taken(state, &call_id, &agent),
         Live::JobsChanged { jobs } => {
-            notify(state, Notification::Jobs(&jobs));
+            let now = state.now.wall;
+            notify(state, Notification::Jobs { all: &jobs, now });
             state.session.jobs = jobs;
         }
         Live::RulesListed { rules, warning } => {
@@ -281,7 +289,8 @@ pub(super) fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
         Live::Refused(Refusal { error, input }) => {
             if input == "revert_hunk" {
                 let why = format!("not reverted: {}", error.message);
-                notify(state, Notification::Refused(&why));
+                let is_protected = error.code == Code::InputRequired.name();
+                notify(state, Notification::Refused { why: &why, is_protected });
                 return Vec::new();
             }
             state.transcript.push(Cell::Error(Box::new(error)));
@@ -312,12 +321,8 @@ pub(crate) fn on_sessions(state: &mut State, all: &[Summary], forks_of: Option<&
     notify(state, Notification::Sessions { all, current: current.as_deref(), forks_of });
 }
 
-pub(crate) fn on_models(state: &mut State, offered: &Offered, recent: &[String]) {
-    notify(state, Notification::Models { offered, recent });
-}
-
-pub(crate) fn on_skills(state: &mut State, all: &[Skill]) {
-    notify(state, Notification::Skills(all));
+pub(crate) fn on_models(state: &mut State, offered: &Offered, recent: &[String], favourites: &[String]) {
+    notify(state, Notification::Models { offered, recent, favourites });
 }
 
 /// Shows the result of a search, unless the user has changed its text meanwhile.

@@ -1,10 +1,14 @@
 //! `/name args` of a prompt template or a skill. They are read in the background, when the user types a `/`.
 
+use pixir_core::Input;
+
 use crate::input::offer::{Offer, OfferKind};
 use crate::input::slash;
+use crate::overlay::Overlay;
+use crate::overlay::arguments::ArgumentsView;
 use crate::state::{Connection, Effect, State};
 
-use super::{run_slash, send};
+use super::send;
 
 /// Starts reading them when the user begins a slash command, so that those of now are offered.
 pub(super) fn load_for(state: &State) -> Vec<Effect> {
@@ -15,12 +19,20 @@ fn can_load(state: &State) -> bool {
     state.replay.is_none() && !matches!(state.session.connection, Connection::Failed(_))
 }
 
-/// Runs `/name args`, which is no command of the table. Nobody knows yet what else it may be until the files are read.
+/// Runs `/name args`, which is no command of the table. What was read before may be old, so a name that is not in it is looked
+/// for in the files of now.
 pub(super) fn run(state: &mut State, text: &str) -> Vec<Effect> {
-    if state.composer.offers.is_none() && can_load(state) {
+    let (name, _) = slash::split(text);
+    let is_known = state.composer.offers.iter().flatten().any(|it| it.name == name);
+    if !is_known && can_load(state) {
         state.pending.slash = Some(text.to_owned());
         return vec![Effect::LoadOffers];
     }
+    use_offer(state, text)
+}
+
+/// Uses the template or the skill of this name.
+fn use_offer(state: &mut State, text: &str) -> Vec<Effect> {
     let offers = state.composer.offers.as_deref().unwrap_or_default();
     let (name, args) = slash::split(text);
     let Some(offer) = offers.iter().find(|it| it.name == name).cloned() else {
@@ -32,16 +44,26 @@ pub(super) fn run(state: &mut State, text: &str) -> Vec<Effect> {
     if offer.kind == OfferKind::Skill && state.is_busy() {
         return send::put_off(state, text, name);
     }
+    if let Some(form) = ArgumentsView::new(&offer.name, &offer.about, &offer.parameters, args) {
+        return state.open(Overlay::Arguments(form));
+    }
     state.viewport.follow();
     let attachments = state.composer.images.within(args).attachments();
     vec![Effect::Send(offer.input(args, attachments))]
+}
+
+/// The form has everything that the template needs.
+pub(super) fn use_template(state: &mut State, name: String, args: String) -> Vec<Effect> {
+    state.viewport.follow();
+    let attachments = state.composer.images.within(&args).attachments();
+    vec![Effect::Send(Input::UseTemplate { name, args, attachments })]
 }
 
 /// The files are read. A command that waited for that runs now.
 pub(crate) fn on_loaded(state: &mut State, offers: Vec<Offer>) -> Vec<Effect> {
     state.composer.offers = Some(offers);
     match state.pending.slash.take() {
-        Some(text) => run_slash(state, &text),
+        Some(text) => use_offer(state, &text),
         None => Vec::new(),
     }
 }

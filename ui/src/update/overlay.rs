@@ -1,6 +1,6 @@
 //! Carries out the requests of overlays.
 
-use super::{approval, configure, context, perform, review, run_slash, travel};
+use super::{approval, configure, context, offers, perform, review, run_slash, travel};
 use crate::overlay::Request;
 use crate::overlay::tree::Sides;
 use crate::state::{Effect, Focus, State};
@@ -10,8 +10,8 @@ pub(super) fn fulfil(state: &mut State, request: Request) -> Vec<Effect> {
     match request {
         Request::Command(text) => run_slash(state, &text),
         Request::Send(inputs) => inputs.into_iter().map(Effect::Send).collect(),
-        Request::Decide { call_id, agent, decision } => {
-            approval::decide_about(state, &call_id, agent.as_ref(), decision)
+        Request::Decide { agent, call_id, decision } => {
+            approval::decide_about(state, agent.as_ref(), &call_id, decision)
         }
         Request::ReadAgent(session) => vec![Effect::ReadAgent(session)],
         Request::EnterAgent(path) => vec![Effect::EnterAgent { path, from_list: true }],
@@ -20,6 +20,8 @@ pub(super) fn fulfil(state: &mut State, request: Request) -> Vec<Effect> {
             perform(state, spec.action, "")
         }
         Request::Stored(works) => works.into_iter().map(Effect::Stored).collect(),
+        Request::ReadSkill(skill) => vec![Effect::ReadSkill(skill)],
+        Request::UseTemplate { name, args } => offers::use_template(state, name, args),
         Request::ReadJob { job, path } => vec![Effect::ReadJob { job, path }],
         Request::FindFiles(letters) => vec![Effect::FindFiles(letters)],
         Request::Mention(path) => {
@@ -38,6 +40,7 @@ pub(super) fn fulfil(state: &mut State, request: Request) -> Vec<Effect> {
         Request::Perform(action) => perform(state, action, ""),
         Request::RestoreTheme(name) => vec![Effect::RestoreTheme(name)],
         Request::Change { key, value, save } => configure::change(state, &key, &value, save),
+        Request::Unset { key, save } => configure::unset(&key, save),
         Request::ChooseModel { provider, model, effort, save } => {
             configure::choose_model(provider, model, effort, save)
         }

@@ -195,6 +195,11 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         | Action::PreviousFile
         | Action::SaveFor
         | Action::FilterSettings
+        | Action::UnsetSetting
+        | Action::MarkFavourite
+        | Action::GiveTask
+        | Action::ReadOn
+        | Action::ReadBack
         | Action::MoreEffort
         | Action::LessEffort
         | Action::ConnectHere => {}
@@ -206,8 +211,8 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         Action::OpenTree => return travel::open_tree(state),
         Action::OpenDiff => return review::open(state, None, None),
         Action::OpenContext => return context::open(state),
-        Action::OpenJobs => return state.open(Overlay::Jobs(JobsView::new(&state.session.jobs))),
         Action::OpenAgents => return agents::open(state, args),
+        Action::OpenJobs => return state.open(Overlay::Jobs(JobsView::new(&state.session.jobs, state.now.wall))),
         Action::OpenPermissions => {
             let mut effects = state.open(Overlay::Permissions(PermissionsView::new(&state.history)));
             effects.push(Effect::Send(Input::ListRules));

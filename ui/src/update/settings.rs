@@ -9,8 +9,9 @@ use pixir_core::{Effort, Input};
 
 use crate::overlay::Overlay;
 use crate::overlay::models::ModelsView;
-use crate::overlay::picker::{Kind, Picker};
+use crate::overlay::picker::Picker;
 use crate::overlay::sessions::SessionList;
+use crate::overlay::skills::SkillsView;
 use crate::overlay::themes::ThemesView;
 use crate::state::{Effect, State};
 use crate::theme::{Depth, Theme};
@@ -121,7 +122,7 @@ pub(super) fn rename(state: &mut State, name: &str) -> Vec<Effect> {
 
 pub(super) fn skill(state: &mut State, rest: &str) -> Vec<Effect> {
     if rest.is_empty() {
-        return pick(state, Picker::loading(Kind::Skills));
+        return state.open(Overlay::Skills(SkillsView::default()));
     }
     let (name, args) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     state.viewport.follow();

@@ -12,7 +12,7 @@ use crate::update::replay;
 
 pub(super) fn open_tree(state: &mut State) -> Vec<Effect> {
     let now = i64::try_from(state.now.wall.as_secs()).unwrap_or(i64::MAX);
-    let tree = TreeView::new(&state.history, state.session_kind(), now);
+    let tree = TreeView::new(&state.history, state.session_kind(), state.is_busy(), now);
     state.open(Overlay::Tree(Box::new(tree)))
 }
 

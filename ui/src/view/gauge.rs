@@ -13,6 +13,10 @@ const BAR: u64 = 10;
 
 /// `▰▰▰▱▱▱▱▱▱▱ 31% of 200k · $0.12 · turn 7 · ↑12.4k ↓1.2k`: the parts that fit, the first ones first.
 pub(super) fn spans(state: &State, columns: usize) -> Vec<Span<'static>> {
+    // The window of the demo's script is of no use to somebody who has no model yet.
+    if state.shows_welcome() && state.offers_connection() {
+        return Vec::new();
+    }
     let theme = &state.look.theme;
     let mut spans: Vec<Span<'static>> = Vec::new();
     let mut add = |part: Vec<Span<'static>>| {

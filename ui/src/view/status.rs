@@ -42,10 +42,12 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
         return canvas.line(line, area);
     }
     let columns = usize::from(area.width);
-    let clock = state
-        .activity
-        .busy_since
-        .map_or(String::new(), |since| format!(" {}", human_duration(whole(state.now.since(since)))));
+    // Of what has only begun no time is shown.
+    let busy = state.activity.busy_since.map(|since| whole(state.now.since(since)));
+    let clock = match busy.filter(|it| *it >= Duration::from_secs(1)) {
+        Some(time) => format!(" {}", human_duration(time)),
+        None => String::new(),
+    };
     let spinner = if state.look.animate {
         SPINNER[usize::try_from(state.activity.frame).unwrap_or(0) % SPINNER.len()]
     } else {
@@ -195,14 +197,18 @@ fn hints(state: &State, columns: usize) -> String {
             } else {
                 String::new()
             };
-            let back = if state.session.agents.is_inside() && state.composer.is_empty() {
+            let agents = if state.session.agents.is_inside() && state.composer.is_empty() {
                 map.and_hints(&[(Action::Escape, "back to main")])
             } else if state.session.agents.is_empty() {
                 String::new()
             } else {
                 map.and_hints(&[(Action::OpenAgents, "agents")])
             };
-            format!("/ commands{back}{tree}{diff} · ? help")
+            let leave = match state.session.is_demo {
+                true => map.and_hints(&[(Action::QuitWhenEmpty, "leaves the demo")]),
+                false => String::new(),
+            };
+            format!("/ commands{agents}{tree}{diff} · ? help{leave}")
         }
         Focus::Approval => all(&[
             (Action::FocusedAllowOnce, "allow"),

@@ -12,6 +12,9 @@ use crate::transcript::reading::find::{Needle, Stretch};
 use crate::transcript::viewport::CellRow;
 use crate::transcript::{MARKS, Mark};
 
+/// The rows that the welcome leaves for notices below it.
+const NOTICES: u16 = 4;
+
 pub(super) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
     state.layout.transcript = area;
     if state.transcript.is_empty() && state.replay.is_some() {
@@ -21,12 +24,12 @@ pub(super) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
             Rect { x: area.x + 1, height: area.height.min(1), width: area.width.saturating_sub(1), ..area },
         );
     }
+    let area = match state.shows_welcome() {
+        true => draw_welcome(state, canvas, area),
+        false => area,
+    };
+    state.layout.transcript = area;
     if state.transcript.is_empty() {
-        let columns = usize::from(area.width.saturating_sub(4));
-        let lines = welcome::lines(state, columns, usize::from(area.height.saturating_sub(1)));
-        for (row, line) in (area.y + 1..area.bottom()).zip(lines) {
-            canvas.line(line, Rect { x: area.x + 2, y: row, width: area.width.saturating_sub(4), height: 1 });
-        }
         return;
     }
     state.follow_cut();
@@ -76,6 +79,19 @@ pub(super) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
     draw_labels(state, canvas, area);
     canvas.shift = moved.map(|by| Shift { rows: area.y..area.bottom(), by });
     draw_scrollbar(state, canvas, area);
+}
+
+/// Draws the welcome, and returns the room below it, where notices are.
+fn draw_welcome(state: &State, canvas: &mut Canvas, area: Rect) -> Rect {
+    let for_notices = if state.transcript.is_empty() { 0 } else { NOTICES.min(area.height / 3) };
+    let columns = usize::from(area.width.saturating_sub(4));
+    let lines = welcome::lines(state, columns, usize::from(area.height.saturating_sub(1 + for_notices)));
+    let rows = area.y + 1..area.bottom();
+    let end = rows.end.min(rows.start + u16::try_from(lines.len()).unwrap_or(u16::MAX) + 1);
+    for (row, line) in rows.zip(lines) {
+        canvas.line(line, Rect { x: area.x + 2, y: row, width: area.width.saturating_sub(4), height: 1 });
+    }
+    Rect { y: end, height: area.bottom() - end, ..area }
 }
 
 /// Draws the button that leads back to the end. It is on the border of the composer, where it hides nothing.

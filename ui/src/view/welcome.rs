@@ -27,7 +27,7 @@ pub(super) fn lines(state: &State, columns: usize, rows: usize) -> Vec<Line<'sta
 
 fn whole(state: &State, columns: usize, rows: usize) -> Vec<Line<'static>> {
     let theme = &state.look.theme;
-    let about = "A coding assistant that works on your files, and asks before it changes them.";
+    let about = "A coding assistant that asks before it changes your files.";
     let mut lines = vec![Line::from(vec![
         Span::styled(if state.look.screen_reader { "" } else { "▞▚ " }, theme.fg(theme.accent)),
         Span::styled("pixir", theme.fg(theme.accent).bold()),

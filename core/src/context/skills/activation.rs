@@ -65,8 +65,12 @@ pub(crate) fn activate(
     }
     let folder = skill.path.parent().unwrap_or(Path::new("")).display().to_string();
     let takes_words = skill.fields.argument_hint.is_some() || skill.fields.ignored.iter().any(|key| key == "arguments");
-    let filling =
-        Filling { args: Some(args).filter(|args| !args.is_empty()), by_position: takes_words, folder: Some(&folder) };
+    let filling = Filling {
+        args: Some(args).filter(|args| !args.is_empty()),
+        by_position: takes_words,
+        folder: Some(&folder),
+        names: &[],
+    };
     Ok(SkillActivation {
         name: skill.name,
         path: skill.path.display().to_string(),

@@ -31,6 +31,8 @@ pub struct Fields {
     pub user_invocable: bool,
     /// What to type after its name.
     pub argument_hint: Option<String>,
+    /// The names of its arguments, in their order.
+    pub arguments: Vec<String>,
     /// Fields that have no effect here, by name.
     pub ignored: Vec<String>,
 }
@@ -47,6 +49,7 @@ impl Default for Fields {
             disable_model_invocation: false,
             user_invocable: true,
             argument_hint: None,
+            arguments: Vec::new(),
             ignored: Vec::new(),
         }
     }
@@ -68,6 +71,11 @@ impl Fields {
                 "license" => fields.license = text(),
                 "compatibility" => fields.compatibility = text(),
                 "argument-hint" => fields.argument_hint = hint_of(value),
+                // Only a template has named arguments.
+                "arguments" => {
+                    fields.arguments = list_of(value);
+                    fields.ignored.push(one_line(key, 64));
+                }
                 "allowed-tools" => fields.allowed_tools = list_of(value),
                 "disable-model-invocation" => {
                     fields.disable_model_invocation = flag(&known, value, line, findings).unwrap_or(true);

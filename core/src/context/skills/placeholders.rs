@@ -1,6 +1,8 @@
 //! Placeholders in the text of a skill or a template. They are filled in one pass: what fills one is never read again as
 //! another.
 
+use crate::context::arguments;
+
 /// What fills the placeholders.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Filling<'a> {
@@ -10,6 +12,8 @@ pub(crate) struct Filling<'a> {
     pub(crate) by_position: bool,
     /// The folder of the skill.
     pub(crate) folder: Option<&'a str>,
+    /// Names of arguments, in the order of the words that fill them: `{{name}}` is a placeholder too.
+    pub(crate) names: &'a [String],
 }
 
 /// A text with its placeholders filled.
@@ -23,10 +27,10 @@ pub(crate) struct Filled {
 impl Filling<'_> {
     /// Fills the placeholders of this text.
     pub(crate) fn fill(&self, text: &str) -> Filled {
-        let words = self.args.map(words).unwrap_or_default();
+        let words = self.args.map(arguments::split).unwrap_or_default();
         let mut filled = Filled { text: String::with_capacity(text.len()), used_args: false };
         let mut rest = text;
-        while let Some(at) = rest.find('$') {
+        while let Some(at) = rest.find(['$', '{']) {
             filled.text.push_str(&rest[..at]);
             rest = &rest[at..];
             let (value, len) = match self.placeholder(rest, &words) {
@@ -35,7 +39,9 @@ impl Filling<'_> {
                     (value, len)
                 }
                 Some(Placeholder::Folder(value, len)) => (value, len),
-                None => ("$".to_owned(), 1),
+                // What follows a `$`, as in `${{ it }}`, belongs to another language.
+                None if rest.starts_with("${{") => ("${{".to_owned(), 3),
+                None => (rest[..1].to_owned(), 1),
             };
             filled.text.push_str(&value);
             rest = &rest[len..];
@@ -52,6 +58,11 @@ impl Filling<'_> {
             }
         }
         let args = self.args?;
+        if text.starts_with('{') {
+            let (name, len) = named(text)?;
+            let at = self.names.iter().position(|it| it == name)?;
+            return Some(Placeholder::Argument(words.get(at).cloned().unwrap_or_default(), len));
+        }
         for name in ["${ARGUMENTS}", "$ARGUMENTS"] {
             let goes_on = |c: char| c.is_ascii_alphanumeric() || c == '_';
             if let Some(after) = text.strip_prefix(name)
@@ -77,35 +88,54 @@ impl Filling<'_> {
     }
 }
 
+/// The name in `{{name}}` at the start of a text, and the length of the placeholder.
+fn named(text: &str) -> Option<(&str, usize)> {
+    let inner = text.strip_prefix("{{")?;
+    let end = inner.find("}}")?;
+    let name = inner[..end].trim();
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(is_inner);
+    (is_name && name.len() <= 40).then_some((name, end + 4))
+}
+
+/// The names of the arguments that a text has a place for, in the order of the words that fill them: those that are declared,
+/// then `$1` to `$9` as far as they are used, then each `{{name}}` by its first use.
+pub(crate) fn parameters(text: &str, declared: &[String]) -> Vec<String> {
+    let mut names = declared.to_vec();
+    let (mut highest, mut found) = (0, Vec::new());
+    let mut rest = text;
+    while let Some(at) = rest.find(['$', '{']) {
+        rest = &rest[at..];
+        let digits =
+            rest.strip_prefix('$').map(|it| it.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default());
+        let mut len = 1;
+        match (digits, named(rest)) {
+            (Some(digits), _) if digits.len() == 1 && digits != "0" => {
+                highest = highest.max(digits.parse::<usize>().unwrap_or(0));
+            }
+            (Some(_), _) if rest.starts_with("${{") => len = 3,
+            (Some(_), _) => {}
+            (None, Some((name, whole))) => {
+                found.push(name.to_owned());
+                len = whole;
+            }
+            (None, None) => {}
+        }
+        rest = &rest[len..];
+    }
+    names.extend((names.len() + 1..=highest).map(|at| format!("${at}")));
+    for name in found {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
 /// The value of a placeholder, and the length of the placeholder.
 enum Placeholder {
     Argument(String, usize),
     Folder(String, usize),
-}
-
-/// The words of a line. Quotes of both kinds join words; an open quote ends with the line.
-pub(crate) fn words(line: &str) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
-    let mut word: Option<String> = None;
-    let mut quote: Option<char> = None;
-    for c in line.chars() {
-        match (quote, c) {
-            (Some(open), c) if c == open => quote = None,
-            // An apostrophe inside a word is a letter.
-            (None, '"') => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            (None, '\'') if word.is_none() => {
-                quote = Some(c);
-                word = Some(String::new());
-            }
-            (None, c) if c.is_whitespace() => all.extend(word.take()),
-            (_, c) => word.get_or_insert_default().push(c),
-        }
-    }
-    all.extend(word);
-    all
 }
 
 #[cfg(test)]
@@ -114,12 +144,12 @@ mod tests {
 
     #[test]
     fn placeholders_are_filled_once_and_everything_else_stays() {
-        let template = Filling { args: Some("'a b' $2 it's"), by_position: true, folder: None };
+        let template = Filling { args: Some("'a b' $2 it's"), by_position: true, ..Filling::default() };
         let fill = |text: &str| template.fill(text).text;
         assert_eq!(fill("1=$1 2=$2 3=$3 4=$4."), "1=a b 2=$2 3=it's 4=.", "what fills one is not read again");
         assert_eq!(fill("$ARGUMENTS|$@|${ARGUMENTS}"), ["'a b' $2 it's"; 3].join("|"));
         assert_eq!(fill("$ARGUMENTS_2 $10 $0 $HOME $ 5$"), "$ARGUMENTS_2 $10 $0 $HOME $ 5$");
-        let skill = Filling { args: Some("x"), by_position: false, folder: Some("/s") };
+        let skill = Filling { args: Some("x"), by_position: false, folder: Some("/s"), names: &[] };
         let filled = skill.fill("awk '{print $1}' ${CLAUDE_SKILL_DIR}/a ${SKILL_DIR}/b");
         assert_eq!((filled.text.as_str(), filled.used_args), ("awk '{print $1}' /s/a /s/b", false));
         assert_eq!(
@@ -127,6 +157,18 @@ mod tests {
             "$ARGUMENTS $1",
             "without arguments a placeholder stays"
         );
-        assert_eq!(words("a  \"b c\"d 'e f"), ["a", "b cd", "e f"]);
+    }
+
+    #[test]
+    fn a_named_placeholder_is_filled_by_its_place_among_the_parameters() {
+        let text = "{{what}} in {{ file }} for $2, ${{ github.ref }}, {{ }} and {{what}}; {{a b}}";
+        let names = parameters(text, &["file".to_owned()]);
+        assert_eq!(names, ["file", "$2", "what"]);
+        let filling =
+            Filling { args: Some("a.rs me 'a fault'"), by_position: true, names: &names, ..Filling::default() };
+        let filled = filling.fill(text);
+        assert_eq!(filled.text, "a fault in a.rs for me, ${{ github.ref }}, {{ }} and a fault; {{a b}}");
+        assert!(filled.used_args);
+        assert_eq!(parameters("costs $10 and $HOME", &[]), [""; 0]);
     }
 }

@@ -367,7 +367,7 @@ fn message_text(it: &UserMessage) -> Cow<'_, str> {
 }
 
 /// A row of backticks that is longer than any in the text, so that the text cannot end its own block.
-fn fence_around(text: &str) -> String {
+pub(crate) fn fence_around(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     "`".repeat((longest + 1).max(3))
 }

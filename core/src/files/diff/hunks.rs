@@ -1,18 +1,14 @@
 //! The lines of one changed file: hunks with exact ranges, computed from both versions.
 
-use std::collections::HashMap;
 use std::ops::Range;
-use std::time::{Duration, Instant};
 
-use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
-
+use super::compare::{Change, compare};
+use super::moved::{Move, Moves};
 use crate::protocol::input::HunkEdit;
 use crate::storage::blobs;
 
 /// Lines of context around a change.
 const CONTEXT: u32 = 3;
-/// After this time the rest of two texts is taken as different.
-const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Whether a line is in both versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +57,7 @@ impl Numbered {
     /// Splits a text after each `\n`.
     pub fn new(text: &str) -> Numbered {
         let mut starts = vec![0];
-        starts.extend(text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1));
+        starts.extend(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1));
         if starts.last() == Some(&text.len()) {
             starts.pop();
         }
@@ -93,6 +89,11 @@ impl Numbered {
         &self.text[self.offset(lines.start)..self.offset(lines.end)]
     }
 
+    /// The line that has this byte.
+    pub(super) fn line_at(&self, byte: usize) -> u32 {
+        u32::try_from(self.starts.partition_point(|start| *start <= byte).saturating_sub(1)).unwrap_or(u32::MAX)
+    }
+
     fn offset(&self, line: u32) -> usize {
         usize::try_from(line).ok().and_then(|line| self.starts.get(line).copied()).unwrap_or(self.text.len())
     }
@@ -109,20 +110,35 @@ pub struct TextPatch {
     pub lines: Vec<Line>,
     /// The hunks, in order.
     pub hunks: Vec<Hunk>,
+    moves: Moves,
 }
-
-/// Lines of the old text, and the lines of the new text in their place.
-type Change = (Range<u32>, Range<u32>);
 
 impl TextPatch {
     /// Compares two texts.
     pub fn new(old: &str, new: &str) -> TextPatch {
         let (old, new) = (Numbered::new(old), Numbered::new(new));
-        let ops = compare(&old, &new);
-        let mut it = TextPatch { old, new, lines: Vec::new(), hunks: Vec::new() };
+        let changes = compare(&old, &new);
+        TextPatch::of_changes(old, new, changes)
+    }
+
+    /// The hunks at the start of two texts. If the last change is cut, what follows it is not known to be the same.
+    pub(super) fn of_start(old: Numbered, new: Numbered, changes: Vec<Change>, is_cut: bool) -> TextPatch {
+        let mut it = TextPatch::of_changes(old, new, changes);
+        let last = it.lines.iter().rposition(|line| line.tag != Tag::Same);
+        if let (true, Some(last), Some(hunk)) = (is_cut, last, it.hunks.last_mut()) {
+            it.lines.truncate(last + 1);
+            hunk.lines.end = last + 1;
+            (hunk.old.end, hunk.new.end) = (hunk.changed_old.end, hunk.changed_new.end);
+        }
+        it
+    }
+
+    /// The hunks of these changes, which are in order.
+    fn of_changes(old: Numbered, new: Numbered, changes: Vec<Change>) -> TextPatch {
+        let mut it = TextPatch { old, new, ..TextPatch::default() };
         // Changes with little between them are one hunk.
         let mut group: Option<(Range<u32>, Range<u32>, Vec<Change>)> = None;
-        for (old, new) in ops {
+        for (old, new) in changes {
             match &mut group {
                 Some((all_old, all_new, parts)) if old.start - all_old.end <= 2 * CONTEXT => {
                     (all_old.end, all_new.end) = (old.end, new.end);
@@ -145,8 +161,8 @@ impl TextPatch {
     fn add(&mut self, changed_old: Range<u32>, changed_new: Range<u32>, parts: &[Change]) {
         let begin = self.lines.len();
         let above = CONTEXT.min(changed_old.start).min(changed_new.start);
-        let end = u32::try_from(self.old.len()).unwrap_or(u32::MAX);
-        let below = CONTEXT.min(end - changed_old.end);
+        let end = |of: &Numbered| u32::try_from(of.len()).unwrap_or(u32::MAX);
+        let below = CONTEXT.min(end(&self.old) - changed_old.end).min(end(&self.new) - changed_new.end);
         let old = changed_old.start - above..changed_old.end + below;
         let new = changed_new.start - above..changed_new.end + below;
         let (mut at_old, mut at_new) = (old.start, new.start);
@@ -176,6 +192,20 @@ impl TextPatch {
         }
         same(&mut self.lines, &mut at_old, &mut at_new, old.end);
         self.hunks.push(Hunk { lines: begin..self.lines.len(), old, new, changed_old, changed_new });
+    }
+
+    /// Finds the blocks of lines that were removed in one place and added in another.
+    pub(super) fn find_moves(&mut self) {
+        self.moves = Moves::of(self);
+    }
+
+    /// Where a removed line went, or where an added one came from.
+    pub fn moved(&self, line: Line) -> Option<Move> {
+        match line.tag {
+            Tag::Removed => self.moves.to(line.old?),
+            Tag::Added => self.moves.from(line.new?),
+            Tag::Same => None,
+        }
     }
 
     /// Lines added and removed.
@@ -215,6 +245,39 @@ impl TextPatch {
         (from..hunk.new.start).rev().map(|at| self.new.line(at)).find(is_heading).unwrap_or_default().trim_end()
     }
 
+    /// The diff as text, as `diff -u` and git write it. The names are those of the versions, such as `a/x` or `/dev/null`.
+    pub fn unified(&self, old: &str, new: &str) -> String {
+        let mut text = format!("--- {old}\n+++ {new}\n");
+        for hunk in &self.hunks {
+            self.write_hunk(hunk, &mut text);
+        }
+        text
+    }
+
+    /// One hunk in the same format, without the names.
+    pub fn write_hunk(&self, hunk: &Hunk, text: &mut String) {
+        use std::fmt::Write as _;
+        let range = |lines: &Range<u32>| match lines.len() {
+            1 => (lines.start + 1).to_string(),
+            // A range without lines names the line before it.
+            0 => format!("{},0", lines.start),
+            n => format!("{},{n}", lines.start + 1),
+        };
+        let _ = writeln!(text, "@@ -{} +{} @@", range(&hunk.old), range(&hunk.new));
+        for line in &self.lines[hunk.lines.clone()] {
+            text.push(match line.tag {
+                Tag::Same => ' ',
+                Tag::Removed => '-',
+                Tag::Added => '+',
+            });
+            let line = self.text(*line);
+            text.push_str(line);
+            if !line.ends_with('\n') {
+                text.push_str("\n\\ No newline at end of file\n");
+            }
+        }
+    }
+
     /// What takes a hunk back, as the Input wants it.
     pub fn edit(&self, hunk: &Hunk) -> HunkEdit {
         HunkEdit {
@@ -239,48 +302,6 @@ impl HunkEdit {
         let rest = text.get(at..)?.strip_prefix(&*self.now)?;
         Some(format!("{}{}{rest}", &text[..at], self.then))
     }
-}
-
-/// The changed ranges of lines, old and new.
-fn compare(old: &Numbered, new: &Numbered) -> Vec<(Range<u32>, Range<u32>)> {
-    // Lines become numbers, so that the comparison reads each text once.
-    let mut numbers: HashMap<&str, u32> = HashMap::new();
-    let ids = |of: &Numbered| 0..u32::try_from(of.len()).unwrap_or(u32::MAX);
-    let (mut left, mut right) = (Vec::with_capacity(old.len()), Vec::with_capacity(new.len()));
-    for at in ids(old) {
-        let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
-        left.push(*numbers.entry(old.line(at)).or_insert(next));
-    }
-    for at in ids(new) {
-        let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
-        right.push(*numbers.entry(new.line(at)).or_insert(next));
-    }
-    let at = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
-    let deadline = Some(Instant::now() + PATIENCE);
-    let ops = capture_diff_slices_deadline(Algorithm::Myers, &left, &right, deadline);
-    let mut changed: Vec<(Range<u32>, Range<u32>)> = Vec::new();
-    for op in ops {
-        let (old, new) = match op {
-            DiffOp::Equal { .. } => continue,
-            DiffOp::Delete { old_index, old_len, new_index } => {
-                (at(old_index)..at(old_index + old_len), at(new_index)..at(new_index))
-            }
-            DiffOp::Insert { old_index, new_index, new_len } => {
-                (at(old_index)..at(old_index), at(new_index)..at(new_index + new_len))
-            }
-            DiffOp::Replace { old_index, old_len, new_index, new_len } => {
-                (at(old_index)..at(old_index + old_len), at(new_index)..at(new_index + new_len))
-            }
-        };
-        match changed.last_mut() {
-            // A deletion and an insertion in one place replace each other.
-            Some((last_old, last_new)) if last_old.end == old.start && last_new.end == new.start => {
-                (last_old.end, last_new.end) = (old.end, new.end);
-            }
-            _ => changed.push((old, new)),
-        }
-    }
-    changed
 }
 
 #[cfg(test)]

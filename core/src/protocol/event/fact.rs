@@ -176,7 +176,7 @@ impl Fact {
     pub fn changes(&self) -> &[FileChange] {
         match self {
             Fact::ToolResult(it) => &it.changes,
-            Fact::AgentEvent(AgentEvent::Ended(it)) => &it.changes,
+            Fact::AgentEvent(AgentEvent::Changed { changes, .. }) => changes,
             _ => &[],
         }
     }

@@ -353,7 +353,12 @@ mod tests {
     /// Builds a value that fits a schema, with every field present, and lists its places.
     fn sample(schema: &Value, whole: &Value, at: &str, places: &mut Vec<(String, Place)>) -> Value {
         if let Some(name) = schema["$ref"].as_str() {
-            return sample(whole.pointer(&name[1..]).expect("it is defined"), whole, at, places);
+            let mut value = sample(whole.pointer(&name[1..]).expect("it is defined"), whole, at, places);
+            // The tag of a step stands beside its fields.
+            for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+                value[name] = field["const"].clone();
+            }
+            return value;
         }
         let choices = schema["anyOf"].as_array().or(schema["oneOf"].as_array());
         if let Some(choices) = choices {

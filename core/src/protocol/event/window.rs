@@ -105,6 +105,9 @@ pub struct Part {
     /// A short note stands for it, because the user dropped it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dropped: bool,
+    /// The user changed `dropped` while a request was under way; the next request has it so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits: bool,
     /// The beginning of its text, for a part that no Entry holds.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub excerpt: String,

@@ -11,13 +11,16 @@ use crate::run::chain::How;
 use crate::run::parse::Word;
 use crate::tools::agent::{showing, spawning, telling, waiting};
 
+/// The most bytes of a task.
+const MAX_TASK: u64 = 1 << 20;
+
 pub(super) const AGENT: Builtin = Builtin {
     name: "agent",
     about: "agents with their own context: agent spawn [--role R] <task>, agent wait|tell|show [name]",
     usage: "",
     subcommands: &[
         ("spawn", "[--role R] [--name N] [--later] <task>"),
-        ("wait", "[--any] [--timeout S] [name…]"),
+        ("wait", "[--any] [--seconds S] [name…]"),
         ("tell", "[--next|--stop] <name> [text]"),
         ("show", "[name] [from byte]"),
     ],
@@ -38,7 +41,7 @@ fn agent(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault>
     let prepared = match name {
         "spawn" => {
             let flags = Flags::parse(it, args, "l", "rn", &[("role", 'r'), ("name", 'n'), ("later", 'l')])?;
-            let task = flags.operands.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
+            let task = said(&flags.operands, io)?;
             let order = Order {
                 task,
                 role: flags.value('r').map(str::to_owned),
@@ -49,7 +52,7 @@ fn agent(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault>
             spawning(order, &io.ctx)?
         }
         "wait" => {
-            let flags = Flags::parse(it, args, "a", "t", &[("any", 'a'), ("timeout", 't')])?;
+            let flags = Flags::parse(it, args, "a", "t", &[("any", 'a'), ("seconds", 't')])?;
             let names = flags.operands.iter().map(|word| word.text.clone()).collect();
             let until = if flags.has('a') { Until::Any } else { Until::All };
             waiting(names, until, flags.number('t')?, &io.ctx)?
@@ -64,8 +67,8 @@ fn agent(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault>
             let [name, words @ ..] = flags.operands.as_slice() else {
                 return Err(it.subcommand_usage("tell").into());
             };
-            let said = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
-            telling(name.text.clone(), said, how, &io.ctx)?
+            let text = said(words, io)?;
+            telling(name.text.clone(), text, how, &io.ctx)?
         }
         _ => {
             let from = args.get(1).map(|word| number(&word.text, "agent show")).transpose()?;
@@ -79,6 +82,14 @@ fn agent(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault>
         return Ok(0);
     }
     perform(prepared, io)
+}
+
+/// The words of a task, or what stands on stdin.
+fn said(words: &[Word], io: &mut Io) -> Result<String, Fault> {
+    if words.is_empty() && io.stdin.is_some() {
+        return Ok(String::from_utf8_lossy(&io.whole_stdin(MAX_TASK)?).into_owned());
+    }
+    Ok(words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" "))
 }
 
 fn perform(prepared: Prepared, io: &mut Io) -> Result<i32, Fault> {

@@ -149,7 +149,7 @@ impl<'a> Document<'a> {
                     Block::Note(format!("told the agent {name}: {text}"))
                 }
                 AgentEvent::Told { name, .. } => Block::Note(format!("stopped the agent {name}")),
-                AgentEvent::Resumed { .. } | AgentEvent::Reported { .. } => return,
+                AgentEvent::Changed { .. } | AgentEvent::Resumed { .. } | AgentEvent::Reported { .. } => return,
             },
             Fact::LogRepaired(it) => Block::Note(format!("a damaged line was here: {}", it.reason)),
             Fact::TurnEnded(it) if it.status != TurnStatus::Completed => Block::Ended(it),

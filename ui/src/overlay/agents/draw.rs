@@ -8,6 +8,7 @@ use ratatui::text::{Line, Span};
 
 use super::{AgentsView, Field};
 use crate::input::action::Action;
+use crate::overlay::rows::RowMap;
 use crate::overlay::{Paint, dialog, panel};
 use crate::render::agents::{self, Columns, named, summary};
 use crate::render::context::RenderContext;
@@ -21,6 +22,13 @@ const SIZE: (u16, u16) = (140, 40);
 
 impl AgentsView {
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        let mut places = std::mem::take(&mut self.places);
+        places.clear();
+        self.draw_into(canvas, area, paint, &mut places);
+        self.places = places;
+    }
+
+    fn draw_into(&self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>, places: &mut RowMap) {
         let theme = paint.theme;
         let rows = self.rows();
         let all = self.agents.all();
@@ -44,6 +52,7 @@ impl AgentsView {
         let top = (chosen + 1).saturating_sub(usize::from(list.height));
         for (y, (row, agent)) in (list.y..list.bottom()).zip(rows.iter().enumerate().skip(top)) {
             let at = Rect { y, height: 1, ..list };
+            places.put(at, row);
             let is_chosen = row == chosen;
             canvas.tint(at, if is_chosen { theme.selected() } else { theme.base() });
             canvas.region("option", at, || format!("{} {}", agent.name(), agents::word(agent.status)));

@@ -4,7 +4,8 @@ use pixir_core::event::{Draft, List, Segment};
 use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::text::{Line, Span};
 
-use super::{CompactionView, LISTS, Pane, Purpose, notes};
+use super::lists::Row;
+use super::{CompactionView, Pane, Purpose, notes};
 use crate::input::action::Action;
 use crate::overlay::{Paint, dialog, panel};
 use crate::render::amount::bar;
@@ -18,13 +19,6 @@ use crate::terminal::canvas::{Canvas, RegionState};
 const SIDE_BY_SIDE: u16 = 86;
 /// The lowest view that has both below each other, in rows.
 const BOTH: u16 = 14;
-
-/// A row of the lists.
-enum ListRow {
-    Head(List),
-    Segment(usize),
-    Gap,
-}
 
 impl CompactionView {
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
@@ -50,7 +44,8 @@ impl CompactionView {
             let left = inner.width * 2 / 5;
             let [lists, line, summary] =
                 Layout::horizontal([Constraint::Length(left), Constraint::Length(3), Constraint::Fill(1)]).areas(body);
-            for y in line.y..line.bottom() {
+            let edge = if canvas.is_bare { 0..0 } else { line.y..line.bottom() };
+            for y in edge {
                 let at = Rect { x: line.x + 1, y, width: 1, height: 1 };
                 canvas.line(Line::styled("│", paint.theme.fg(paint.theme.border)), at);
             }
@@ -133,23 +128,10 @@ impl CompactionView {
         canvas.line(Line::styled(fit(&text, usize::from(area.width)), style), area);
     }
 
-    fn rows(&self) -> Vec<ListRow> {
-        let mut rows = Vec::new();
-        for list in LISTS {
-            if !rows.is_empty() {
-                rows.push(ListRow::Gap);
-            }
-            rows.push(ListRow::Head(list));
-            let segments = self.preview.segments.iter().enumerate();
-            rows.extend(segments.filter(|(_, it)| self.list_of(it) == list).map(|(at, _)| ListRow::Segment(at)));
-        }
-        rows
-    }
-
     fn draw_lists(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
-        let rows = self.rows();
         let height = usize::from(area.height).max(1);
-        let cursor = rows.iter().position(|row| matches!(row, ListRow::Segment(at) if *at == self.chosen)).unwrap_or(0);
+        let cursor = self.lists.row(self.chosen);
+        self.places.clear();
         // The head of the first list stays in sight above its first entry.
         if cursor <= self.top {
             self.top = if cursor <= 1 { 0 } else { cursor };
@@ -157,13 +139,17 @@ impl CompactionView {
         if cursor >= self.top + height {
             self.top = cursor + 1 - height;
         }
-        self.top = self.top.min(rows.len().saturating_sub(height));
-        for (y, row) in (area.y..area.bottom()).zip(rows.iter().skip(self.top)) {
+        self.top = self.top.min(self.lists.rows.len().saturating_sub(height));
+        let end = (self.top + height).min(self.lists.rows.len());
+        for (y, row) in (area.y..area.bottom()).zip(self.top..end) {
             let at = Rect { y, height: 1, ..area };
-            match row {
-                ListRow::Gap => {}
-                ListRow::Head(list) => self.draw_list_head(canvas, at, *list, paint),
-                ListRow::Segment(of) => self.draw_segment(canvas, at, *of, paint),
+            match self.lists.rows[row] {
+                Row::Gap => {}
+                Row::Head(list) => self.draw_list_head(canvas, at, list, paint),
+                Row::Segment(of) => {
+                    self.draw_segment(canvas, at, of, paint);
+                    self.places.put(at, of);
+                }
             }
         }
     }
@@ -175,8 +161,7 @@ impl CompactionView {
             List::SummedUp => ("Summed up", theme.accent),
             List::Dropped => ("Dropped", theme.warning),
         };
-        let segments = self.preview.segments.iter().filter(|it| self.list_of(it) == list);
-        let (count, tokens) = segments.fold((0, 0), |(n, sum), it| (n + 1, sum + it.tokens));
+        let (count, tokens) = self.lists.sum(list);
         let right = if count == 0 { "nothing".to_owned() } else { format!("{count} · {}", short(tokens)) };
         let room = usize::from(area.width).saturating_sub(width(&right) + 1);
         canvas.region("heading", area, || format!("{name}: {right} tokens"));
@@ -193,6 +178,9 @@ impl CompactionView {
         let theme = paint.theme;
         let segment = &self.preview.segments[at];
         let is_chosen = at == self.chosen;
+        if is_chosen && self.pane == Pane::Lists {
+            canvas.follow(area);
+        }
         if is_chosen {
             canvas.tint(area, if self.pane == Pane::Lists { theme.selected() } else { theme.base() });
         }

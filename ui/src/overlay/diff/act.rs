@@ -8,14 +8,14 @@ use ratatui::layout::{Position, Rect};
 
 use super::comments::Typing;
 use super::search::{self, Search};
-use super::{Columns, DiffView, Review, places};
+use super::{COMPARING, Columns, DiffView, Review, places};
 use crate::input::action::Action;
 use crate::overlay::{Outcome, Request};
-use crate::terminal::key::KeyEvent;
+use crate::terminal::key::{KeyCode, KeyEvent};
 
 impl DiffView {
     pub(crate) fn is_typing(&self) -> bool {
-        self.field.is_some() || self.search.is_typed
+        self.field.is_some() || self.search.is_typed || self.is_deaf
     }
 
     pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
@@ -29,6 +29,11 @@ impl DiffView {
                 Typing::Left => self.field = None,
                 Typing::No => return None,
             }
+            return Some(Outcome::Stay);
+        }
+        if self.is_deaf {
+            // The user believes to be writing a comment: letters do nothing, any other key goes on.
+            self.is_deaf = matches!(key.code, KeyCode::Char(_) | KeyCode::Backspace);
             return Some(Outcome::Stay);
         }
         if !self.search.key(key) {
@@ -59,6 +64,15 @@ impl DiffView {
 
     pub(crate) fn act(&mut self, action: Action) -> Outcome {
         self.notice = None;
+        if let Some(hunk) = self.protected.take() {
+            return match action {
+                Action::Choose => {
+                    let options = RestoreOptions { protected: true, ..revert_options() };
+                    Outcome::Ask(Request::Review { input: Input::RevertHunk { hunk, options }, wants: Vec::new() })
+                }
+                _ => Outcome::Stay,
+            };
+        }
         if self.is_sending {
             self.is_sending = false;
             return match action {
@@ -70,10 +84,13 @@ impl DiffView {
             Action::CloseOverlay if self.lists => self.lists = false,
             Action::CloseOverlay if !self.search.text.is_empty() => self.search = Search::default(),
             Action::CloseOverlay => return Outcome::Close,
+            Action::Choose | Action::FoldFile if self.lists && self.turn_folder(self.folders.cursor) => {}
             Action::Choose if self.lists => self.lists = false,
             Action::Choose | Action::SendComments if !self.review.is_empty() => self.is_sending = true,
             Action::OverlayUp => self.step(-1),
             Action::OverlayDown => self.step(1),
+            Action::OverlayStart if self.lists => self.step_in_list(isize::MIN),
+            Action::OverlayEnd if self.lists => self.step_in_list(isize::MAX),
             Action::OverlayPageUp => self.scroll(-isize::try_from(self.page).unwrap_or(1)),
             Action::OverlayPageDown => self.scroll(isize::try_from(self.page).unwrap_or(1)),
             Action::OverlayStart => (self.cursor, self.top) = (0, 0),
@@ -94,10 +111,18 @@ impl DiffView {
             Action::FoldFile => self.fold(),
             Action::SwitchColumns => self.columns = if self.is_split { Columns::Unified } else { Columns::Split },
             Action::WrapLines => (self.wraps, self.left) = (!self.wraps, 0),
+            Action::ScrollLeft | Action::ScrollRight if self.lists => {
+                if let Some(changes) = &self.changes {
+                    self.folders.fold(action == Action::ScrollLeft, changes);
+                }
+            }
             Action::ScrollLeft => self.left = self.left.saturating_sub(8),
             Action::ScrollRight if !self.wraps => self.left += 8,
-            Action::ListFiles if self.areas.is_wide => self.hides_list = !self.hides_list,
-            Action::ListFiles => self.lists = !self.lists,
+            Action::ListFiles if self.lists => (self.lists, self.hides_list) = (false, self.areas.is_wide),
+            Action::ListFiles => {
+                (self.lists, self.hides_list) = (true, false);
+                self.folders.cursor = self.folders.row_of(self.file);
+            }
             Action::CopyHunk => return self.copy(),
             Action::EditLine => return self.edit(),
             Action::KeepHunk => return self.keep(),
@@ -111,7 +136,7 @@ impl DiffView {
 
     fn step(&mut self, by: isize) {
         if self.lists {
-            return self.go_to_file(self.file.saturating_add_signed(by));
+            return self.step_in_list(by);
         }
         self.cursor = self.cursor.saturating_add_signed(by).min(self.last_row());
     }
@@ -128,7 +153,15 @@ impl DiffView {
         self.go_to_first_change();
     }
 
+    /// Folds the folder in a row of the list, or unfolds it. False if there is no folder.
+    fn turn_folder(&mut self, row: usize) -> bool {
+        self.changes.as_ref().is_some_and(|changes| self.folders.turn(row, changes))
+    }
+
     fn copy(&mut self) -> Outcome {
+        if self.is_start() {
+            return self.refuse(COMPARING);
+        }
         let (Some(file), Some(text), Some((at, _))) = (self.current(), self.text(), self.hunk()) else {
             return self.refuse("no hunk here to copy");
         };
@@ -161,6 +194,9 @@ impl DiffView {
 
     /// Marks the hunk as reviewed and goes on to the next, or takes the mark back.
     fn keep(&mut self) -> Outcome {
+        if self.is_start() {
+            return self.refuse(COMPARING);
+        }
         let Some((path, hunk)) = self.hunk_id() else { return self.refuse("no hunk here to keep") };
         let kept = !self.kept.contains(&hunk);
         if kept {
@@ -175,6 +211,9 @@ impl DiffView {
     }
 
     fn revert(&mut self) -> Outcome {
+        if self.is_start() {
+            return self.refuse(COMPARING);
+        }
         let is_lost = || "no hunk here to revert: /undo restores whole files";
         let Some((at, _)) = self.hunk() else { return self.refuse(is_lost()) };
         let (Some(file), Some(loaded), Some(text)) = (self.current(), self.loaded(), self.text()) else {
@@ -187,18 +226,21 @@ impl DiffView {
             is_new: file.kind == Kind::Added,
             mode: file.old_mode(),
         };
-        // Edits elsewhere in the file since stay; in the same lines they are a conflict, and nothing is written.
-        let options = RestoreOptions { changed_since: OnConflict::Merge, ..RestoreOptions::default() };
+        self.reverting = Some(hunk.clone());
+        let options = revert_options();
         Outcome::Ask(Request::Review { input: Input::RevertHunk { hunk, options }, wants: Vec::new() })
     }
 
     fn comment(&mut self) {
         // In the head of a hunk, the line below it is meant.
+        if self.is_start() {
+            return self.refuse_comment(COMPARING);
+        }
         let below =
             self.places().get(self.cursor..).unwrap_or_default().iter().position(|place| place.line().is_some());
         match below {
             Some(below) => self.cursor += below,
-            None => self.notice = Some("no line here to comment on".to_owned()),
+            None => return self.refuse_comment("no line here to comment on"),
         }
         let (Some(file), Some(text), Some(place)) = (self.current(), self.text(), self.places().get(self.cursor))
         else {
@@ -208,6 +250,11 @@ impl DiffView {
         if let Some(line) = line.copied() {
             self.field = self.review.field(&file.path, text, line);
         }
+    }
+
+    fn refuse_comment(&mut self, why: &str) {
+        self.notice = Some(format!("{why} · Esc goes on"));
+        self.is_deaf = true;
     }
 
     fn remove_comment(&mut self) {
@@ -233,8 +280,13 @@ impl DiffView {
     pub(crate) fn press(&mut self, at: Position) -> Outcome {
         let inside = |area: Rect| area.contains(at);
         if let Some((list, first)) = self.areas.list.filter(|(list, _)| inside(*list)) {
-            self.lists = false;
-            self.go_to_file(first + usize::from(at.y - list.y));
+            let row = first + usize::from(at.y - list.y);
+            if let Some(file) = self.folders.file(row) {
+                self.lists = false;
+                self.go_to_file(file);
+            } else {
+                self.turn_folder(row);
+            }
         } else if let Some(row) = self.areas.rows.get(usize::from(at.y.saturating_sub(self.areas.body.y)))
             && inside(self.areas.body)
         {
@@ -242,4 +294,9 @@ impl DiffView {
         }
         self.outcome()
     }
+}
+
+/// Edits elsewhere in the file since stay; in the same lines they are a conflict, and nothing is written.
+fn revert_options() -> RestoreOptions {
+    RestoreOptions { changed_since: OnConflict::Merge, ..RestoreOptions::default() }
 }

@@ -1,6 +1,7 @@
 //! Comments on lines. They keep their lines when a file is edited again, and become one message with exact places.
 
 use pixir_core::diff::{Anchor, Line, Tag, TextPatch};
+use serde::{Deserialize, Serialize};
 
 use crate::overlay::narrow::cut_word;
 use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
@@ -20,6 +21,11 @@ pub(crate) struct Comment {
 }
 
 impl Comment {
+    pub(super) fn saved(&self) -> SavedComment {
+        let Comment { path, anchor, is_old, text, is_outdated: _, version: _ } = self;
+        SavedComment { path: path.clone(), anchor: anchor.clone(), is_old: *is_old, text: text.clone() }
+    }
+
     /// Whether it stands under this line of a diff.
     pub(super) fn is_on(&self, path: &str, line: Line) -> bool {
         let at = if self.is_old { (line.tag == Tag::Removed).then_some(line.old) } else { new_of(line).map(Some) };
@@ -35,6 +41,15 @@ fn new_of(line: Line) -> Option<u32> {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Review {
     pub(super) comments: Vec<Comment>,
+}
+
+/// A comment as it is saved for after a crash. Its line is found again by its text and its neighbours.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SavedComment {
+    path: String,
+    anchor: Anchor,
+    is_old: bool,
+    text: String,
 }
 
 /// A field in which a comment is written.
@@ -75,6 +90,29 @@ impl Field {
 impl Review {
     pub(crate) fn is_empty(&self) -> bool {
         self.comments.is_empty()
+    }
+
+    /// The number of comments.
+    pub(crate) fn len(&self) -> usize {
+        self.comments.len()
+    }
+
+    /// What is saved of them.
+    pub(crate) fn saved(&self) -> Vec<SavedComment> {
+        self.comments.iter().map(Comment::saved).collect()
+    }
+
+    /// Saved comments, whose files are not read yet.
+    pub(crate) fn restored(saved: Vec<SavedComment>) -> Review {
+        let comments = saved.into_iter().map(|SavedComment { path, anchor, is_old, text }| Comment {
+            path,
+            anchor,
+            is_old,
+            is_outdated: false,
+            text,
+            version: String::new(),
+        });
+        Review { comments: comments.collect() }
     }
 
     /// A field for a line, with the comment that is already there.

@@ -1,23 +1,24 @@
 //! The diff, drawn: the frame with the totals, the list of files, and the lines as far as they are seen.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use pixir_core::diff::{Body, ChangedFile, Folded, Line as DiffedLine, Tag, TextPatch, words};
 use pixir_core::text::human::human_size;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::files::{file_line, head_line};
+use super::files::head_line;
 use super::places::Place;
 use super::{Columns, DiffView};
 use crate::input::action::Action;
 use crate::overlay::{Paint, panel};
-use crate::render::diff::{DiffLine, Flow, language_of, rows_of};
+use crate::render::diff::{DiffLine, Flow, SIDE_BY_SIDE, language_of, rows_of};
 use crate::render::highlight::{Coloured, Kind};
 use crate::render::text::{fit, span_width, visible, width};
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::theme::Theme;
 
-/// The narrowest screen on which lines stand side by side.
-const SIDE_BY_SIDE: u16 = 140;
 /// The narrowest overlay that has room for the list of files beside the lines.
 const WITH_LIST: u16 = 96;
 /// Lines that are coloured together, and the lines before them that tell the state of the language.
@@ -59,10 +60,12 @@ impl DiffView {
             }
             let shows_list = self.areas.is_wide && !self.hides_list;
             let body = if shows_list {
-                self.draw_list(canvas, Rect { width: list_columns, ..inner }, theme);
+                // A column stays free before the rule.
+                self.draw_list(canvas, Rect { width: list_columns - 1, ..inner }, theme);
                 for y in inner.y..inner.bottom() {
                     let at = Rect { x: inner.x + list_columns, y, width: 1, height: 1 };
-                    canvas.line(Line::styled("│", theme.fg(theme.border)), at);
+                    let edge = if self.lists { theme.accent } else { theme.border };
+                    canvas.line(Line::styled("│", theme.fg(edge)), at);
                 }
                 let taken = list_columns + 2;
                 Rect { x: inner.x + taken, width: inner.width.saturating_sub(taken), ..inner }
@@ -93,17 +96,31 @@ impl DiffView {
         if self.is_sending {
             return paint.hints(&[(Action::Choose, "send them as one message"), (Action::CloseOverlay, "not yet")]);
         }
+        if self.protected.is_some() {
+            return paint.hints(&[(Action::Choose, "revert it all the same"), (Action::CloseOverlay, "leave it")]);
+        }
+        if self.lists {
+            let choose = if self.folders.file(self.folders.cursor).is_some() { "show" } else { "fold" };
+            let hide = if self.areas.is_wide { "hide" } else { "close" };
+            return paint.hints(&[
+                (Action::Choose, choose),
+                (Action::ScrollLeft, "fold"),
+                (Action::ScrollRight, "unfold"),
+                (Action::ListFiles, hide),
+                (Action::CloseOverlay, "back"),
+            ]);
+        }
         let mut hints = Vec::new();
         if !self.review.is_empty() {
             hints.push((Action::Choose, "send comments"));
         }
         hints.extend([
             (Action::NextHunk, "next hunk"),
-            (Action::NextFile, "next file"),
-            (Action::SwitchSource, "source"),
             (Action::KeepHunk, "keep"),
             (Action::RevertHunk, "revert"),
             (Action::CommentLine, "comment"),
+            (Action::SwitchSource, "source"),
+            (Action::NextFile, "next file"),
             (Action::CopyHunk, "copy"),
             (Action::EditLine, "editor"),
             (Action::FindInDiff, "search"),
@@ -122,11 +139,15 @@ impl DiffView {
     /// On the frame, at the right: files, lines, and the place of the cursor.
     fn draw_totals(&self, canvas: &mut Canvas, area: Rect, theme: &Theme) {
         let Some(changes) = self.changes.as_ref().filter(|it| !it.files.is_empty()) else { return };
-        let (added, removed, is_whole) = changes.totals();
+        let (added, removed, is_whole) = self.folders.totals;
         let files = changes.files.len();
         let mark = if is_whole { "" } else { "≥" };
         let mut spans = Vec::new();
-        let place = self.hunk().map(|(at, of)| format!("  hunk {}/{of}", at + 1)).unwrap_or_default();
+        let place = match self.hunk() {
+            Some(_) if self.is_start() => "  comparing…".to_owned(),
+            Some((at, of)) => format!("  hunk {}/{of}", at + 1),
+            None => String::new(),
+        };
         let room = usize::from(area.width).saturating_sub(width(&self.title()) + 8);
         let named = format!(" {files} {}", if files == 1 { "file" } else { "files" });
         spans.push(Span::styled(named, theme.dim()));
@@ -158,7 +179,11 @@ impl DiffView {
             Line::styled(format!("{what} to the model?"), theme.fg(theme.warning))
         } else if self.search.is_typed || !self.search.text.is_empty() {
             let style = theme.fg(if self.search.is_missing { theme.warning } else { theme.text });
-            let missing = if self.search.is_missing { "  no match in this file" } else { "" };
+            let missing = match (self.search.is_missing, self.is_start()) {
+                (false, _) => "",
+                (true, false) => "  no match in this file",
+                (true, true) => "  no match so far: this file is still being compared",
+            };
             let mut line = Line::styled(format!("/ {}", visible(&self.search.text)), style);
             line.push_span(Span::styled(missing, theme.dim()));
             if self.search.is_typed {
@@ -203,16 +228,17 @@ impl DiffView {
 
     fn draw_list(&mut self, canvas: &mut Canvas, area: Rect, theme: &Theme) {
         let height = usize::from(area.height);
-        let count = self.files().len();
-        let first = self.file.saturating_sub(height / 2).min(count.saturating_sub(height));
+        let count = self.folders.len();
+        let chosen = if self.lists { self.folders.cursor } else { self.folders.row_of(self.file) };
+        let first = chosen.saturating_sub(height / 2).min(count.saturating_sub(height));
         self.areas.list = Some((area, first));
         let columns = usize::from(area.width);
-        for (y, (at, file)) in (area.y..area.bottom()).zip(self.files().iter().enumerate().skip(first)) {
+        for (y, at) in (area.y..area.bottom()).zip(first..count) {
             let row = Rect { y, height: 1, ..area };
-            let line = file_line(file, columns, theme);
-            let is_chosen = at == self.file;
+            let line = self.folders.line(at, self.files(), columns, theme);
+            let is_chosen = at == chosen;
             canvas.region("option", row, || line.to_string());
-            canvas.region_state(RegionState { focused: false, selected: is_chosen });
+            canvas.region_state(RegionState { focused: self.lists && is_chosen, selected: is_chosen });
             if is_chosen {
                 canvas.tint(row, theme.selected());
             }
@@ -255,9 +281,15 @@ impl DiffView {
             paint,
             columns: usize::from(body.width),
             digits: digits(&text),
+            chunks: RefCell::default(),
         };
         let (rows, top) = look.visible(usize::from(body.height));
         self.top = top;
+        let below = Rect { y: body.y + u16::try_from(rows.len()).unwrap_or(u16::MAX).min(body.height), ..body };
+        if self.is_start() && below.y < body.bottom() {
+            let rest = "⋯ comparing the rest of the file…";
+            canvas.line(Line::styled(rest, theme.dim()), Rect { height: 1, ..below });
+        }
         let mut caret = None;
         for (y, (place, line)) in (body.y..body.bottom()).zip(rows) {
             let row = Rect { y, height: 1, ..body };
@@ -297,6 +329,8 @@ struct Look<'a> {
     paint: Paint<'a>,
     columns: usize,
     digits: usize,
+    /// The colours of the chunks in this frame, of the old and of the new text. To find them reads the whole chunk.
+    chunks: RefCell<HashMap<(bool, u32), Option<Coloured>>>,
 }
 
 impl Look<'_> {
@@ -370,6 +404,8 @@ impl Look<'_> {
         let changed = self.text.pair(line).and_then(|(old, new)| words(old, new));
         let changed = changed.map(|it| if line.tag == Tag::Removed { it.old } else { it.new });
         let is_removed = line.tag == Tag::Removed;
+        let moved = self.text.moved(line);
+        let changed = changed.filter(|_| moved.is_none());
         let own = if is_removed { line.old } else { line.new };
         let chunk = own.and_then(|number| self.colours(number, is_removed));
         let colours: Option<&[(Kind, String)]> =
@@ -380,10 +416,19 @@ impl Look<'_> {
             text: cut(text),
             words: changed.unwrap_or_default(),
             colours,
+            is_moved: moved.is_some(),
         };
         let flow = if self.view.wraps { Flow::Wrap } else { Flow::Scroll(self.view.left) };
         let rows = rows_of(&line, columns, self.digits, flow, self.paint.theme);
-        rows.into_iter().map(|row| row.line).collect()
+        let mut rows: Vec<Line<'static>> = rows.into_iter().map(|row| row.line).collect();
+        if let (Some(moved), Some(first)) = (moved.filter(|it| it.is_first), rows.first_mut()) {
+            let way = if is_removed { "moved to" } else { "moved from" };
+            let note = format!("  {way} line {}", moved.other + 1);
+            if span_width(&first.spans) + width(&note) <= columns {
+                first.push_span(Span::styled(note, self.paint.theme.dim().italic()));
+            }
+        }
+        rows
     }
 
     /// The colours of the lines around this one, and its index among them.
@@ -391,10 +436,12 @@ impl Look<'_> {
         let text = if is_old { &self.text.old } else { &self.text.new };
         let first = number / CHUNK * CHUNK;
         let end = u32::try_from(text.len()).ok()?.min(first + CHUNK);
-        let before = text.lines(first.saturating_sub(BEFORE)..first);
-        let language = language_of(&self.file.path);
-        let chunk = self.paint.highlighter.colours(language, before, text.lines(first..end))?;
-        Some((chunk, usize::try_from(number - first).ok()?))
+        let mut chunks = self.chunks.borrow_mut();
+        let chunk = chunks.entry((is_old, first)).or_insert_with(|| {
+            let before = text.lines(first.saturating_sub(BEFORE)..first);
+            self.paint.highlighter.colours(language_of(&self.file.path), before, text.lines(first..end))
+        });
+        Some((chunk.clone()?, usize::try_from(number - first).ok()?))
     }
 
     /// `@@ 86–94  def normalize(text):` and whether it is reviewed.
@@ -414,6 +461,12 @@ impl Look<'_> {
         ]);
         if kept {
             line.push_span(Span::styled("  ✓ reviewed", theme.fg(theme.success)));
+        }
+        // A hunk ends where the rule of the next one is.
+        let used = span_width(&line.spans);
+        if used + 2 < self.columns {
+            let rule = format!(" {}", "─".repeat(self.columns - used - 1));
+            line.push_span(Span::styled(rule, theme.fg(theme.border)));
         }
         line
     }

@@ -53,6 +53,29 @@ pub(crate) fn file_line(file: &ChangedFile, columns: usize, theme: &Theme) -> Li
     line
 }
 
+/// A row of the tree of files: only the part of the path that its folder does not show, from byte `shown` on.
+pub(super) fn listed_line(
+    file: &ChangedFile,
+    shown: usize,
+    depth: usize,
+    columns: usize,
+    theme: &Theme,
+) -> Line<'static> {
+    let numbers = figures(file, theme);
+    let indent = 2 * depth;
+    let room = columns.saturating_sub(indent + 2 + span_width(&numbers));
+    let name = fit_path(&visible(file.path.get(shown..).unwrap_or(&file.path)), room);
+    let pad = room.saturating_sub(width(&name));
+    let mut line = Line::from(vec![
+        Span::raw(" ".repeat(indent)),
+        letter(file, theme),
+        Span::styled(name, theme.fg(theme.text)),
+        Span::raw(" ".repeat(pad)),
+    ]);
+    line.spans.extend(numbers);
+    line
+}
+
 /// The head of a file, which stays above its lines.
 pub(super) fn head_line(file: &ChangedFile, columns: usize, theme: &Theme) -> Line<'static> {
     let mut spans = vec![letter(file, theme)];

@@ -36,6 +36,8 @@ pub(crate) struct Loaded {
     pub(super) body: Body,
     pub(super) folded: Option<Folded>,
     pub(super) seen: Option<String>,
+    /// Only the start of the file is compared; the whole follows.
+    pub(super) is_start: bool,
     /// Lines added and removed.
     pub(super) counts: (u64, u64),
     /// The names of the hunks.
@@ -46,16 +48,16 @@ pub(crate) struct Loaded {
 
 impl Loaded {
     pub(crate) fn new(path: &str, patch: Patch) -> Loaded {
-        let Patch { body, folded, seen } = patch;
+        let Patch { body, folded, seen, is_start } = patch;
         match &body {
             Body::Text(text) => {
                 let ids = text.hunks.iter().map(|hunk| text.id(path, hunk)).collect();
                 let (unified, split, counts) = (unified(text), split(text), text.counts());
-                Loaded { body, folded, seen, counts, ids, unified, split }
+                Loaded { body, folded, seen, is_start, counts, ids, unified, split }
             }
             Body::Binary(..) | Body::Nothing(_) => {
                 let (unified, split) = (Vec::new(), Vec::new());
-                Loaded { body, folded, seen, counts: (0, 0), ids: Vec::new(), unified, split }
+                Loaded { body, folded, seen, is_start, counts: (0, 0), ids: Vec::new(), unified, split }
             }
         }
     }
@@ -127,25 +129,8 @@ pub(super) fn patch_text(file: &ChangedFile, text: &TextPatch, hunk: &Hunk) -> S
         |side: &str, path: &str, is_there: bool| if is_there { format!("{side}/{path}") } else { "/dev/null".into() };
     let old = name("a", file.from().unwrap_or(&file.path), file.kind != Kind::Added);
     let new = name("b", &file.path, file.kind != Kind::Deleted);
-    let range = |lines: &std::ops::Range<u32>| {
-        // A range without lines names the line before it.
-        let from = if lines.is_empty() { lines.start } else { lines.start + 1 };
-        format!("{from},{}", lines.len())
-    };
-    let mut patch = format!("--- {old}\n+++ {new}\n@@ -{} +{} @@\n", range(&hunk.old), range(&hunk.new));
-    for line in &text.lines[hunk.lines.clone()] {
-        let mark = match line.tag {
-            Tag::Same => ' ',
-            Tag::Removed => '-',
-            Tag::Added => '+',
-        };
-        let line = text.text(*line);
-        patch.push(mark);
-        patch.push_str(line);
-        if !line.ends_with('\n') {
-            patch.push_str("\n\\ No newline at end of file\n");
-        }
-    }
+    let mut patch = format!("--- {old}\n+++ {new}\n");
+    text.write_hunk(hunk, &mut patch);
     patch
 }
 

@@ -140,7 +140,11 @@ fn differences(files: &[FileDiff], names: (String, String), columns: usize, them
         lines.push(Line::default());
         let path = Span::styled(fit(&plain(&file.path), columns.saturating_sub(2)), theme.bold());
         lines.push(Line::from(vec![mark, path]));
-        lines.extend(diff::lines(&file.text, columns, theme));
+        // The frame takes four columns.
+        let is_wide = columns + 4 >= usize::from(diff::SIDE_BY_SIDE);
+        let rows =
+            if is_wide { diff::beside(&file.text, columns, theme) } else { diff::lines(&file.text, columns, theme) };
+        lines.extend(rows);
     }
     lines
 }

@@ -1,5 +1,7 @@
 //! What the tree shows and finds: filters, and the text of all Turns.
 
+use std::collections::HashSet;
+
 use pixir_core::Fact;
 use pixir_core::tree::{Node, Tree};
 
@@ -60,6 +62,8 @@ pub(super) struct Search {
     pub(super) is_typed: bool,
     /// The nodes that have it, in the order of the Log.
     pub(super) hits: Vec<usize>,
+    /// The rows that have it.
+    pub(super) rows: HashSet<usize>,
     /// The text that `hits` are of.
     pub(super) searched: String,
 }

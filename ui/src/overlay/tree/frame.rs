@@ -1,6 +1,7 @@
 //! The tree, drawn: the rows, the preview, the line below them.
 
 use pixir_core::input::Summarize;
+use pixir_core::tree::Node;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
@@ -22,7 +23,7 @@ impl TreeView {
         let theme = paint.theme;
         let title = self.title(area.width);
         let inner = panel(canvas, area, &title, &self.hints(paint), theme);
-        self.rows = Rect::default();
+        (self.rows, self.preview_area) = (Rect::default(), Rect::default());
         if self.tree.nodes.is_empty() && !matches!(self.face, Face::Forest) {
             let text = "No turns yet. Each message that you send becomes one.";
             canvas.line(Line::styled(text, theme.dim()), Rect { height: 1.min(inner.height), ..inner });
@@ -64,24 +65,24 @@ impl TreeView {
         let marked = self.marked.and_then(|seq| self.tree.node_of(seq));
         for (y, at) in (area.y..area.bottom()).zip(visible) {
             let Some(row) = self.plot.row(at) else { continue };
-            let nodes = self.plot.nodes(at);
-            let is_hit =
-                |node: &usize| self.search.as_ref().is_some_and(|search| search.hits.binary_search(node).is_ok());
+            let (own, node, sums) = self.plot.sums(at, &self.tree);
             let about = list::About {
-                tree: &self.tree,
-                nodes: &nodes,
+                node,
+                sums,
                 figures: self.figures,
                 now: self.now,
-                marked: marked.is_some_and(|node| nodes.contains(&node)),
-                forks: nodes.iter().map(|node| self.forks.get(node).map_or(0, Vec::len)).sum(),
-                found: nodes.iter().any(is_hit),
+                // Neither a marked Turn nor one with forks is folded into a chain.
+                marked: own.is_some() && marked == own,
+                forks: own.and_then(|node| self.forks.get(&node)).map_or(0, Vec::len),
+                found: self.search.as_ref().is_some_and(|search| search.rows.contains(&at)),
+                runs: self.runs(node),
             };
             let place = Rect { y, height: 1, ..area };
             let line = list::line(row, &about, usize::from(area.width), theme);
             if at == self.plot.chosen {
                 canvas.tint(place, theme.selected());
             }
-            if !nodes.is_empty() {
+            if node.is_some() {
                 canvas.region("option", place, || line.to_string().trim_end().to_owned());
                 canvas.region_state(RegionState { focused: false, selected: at == self.plot.chosen });
             }
@@ -94,13 +95,18 @@ impl TreeView {
             self.previewed = Some(self.plot.chosen);
             self.preview = Page::default();
         }
-        let nodes = self.plot.nodes(self.plot.chosen);
-        let (tree, forks, now) = (&self.tree, &self.forks, self.now);
-        self.preview.draw(canvas, area, paint, |columns| match nodes.as_slice() {
+        self.preview_area = area;
+        let (tree, plot, forks, now) = (&self.tree, &self.plot, &self.forks, self.now);
+        self.preview.draw(canvas, area, paint, |columns| match plot.nodes(plot.chosen).as_slice() {
             [] => Vec::new(),
             [node] => preview::node(tree, *node, forks.get(node).map_or(&[], Vec::as_slice), now, columns, paint),
             nodes => preview::chain(tree, nodes, columns, paint.theme),
         });
+    }
+
+    /// The Turn is the one that goes on.
+    fn runs(&self, node: Option<&Node>) -> bool {
+        self.is_running && node.is_some_and(|node| node.is_head && node.outcome.is_none())
     }
 
     fn title(&self, columns: u16) -> String {

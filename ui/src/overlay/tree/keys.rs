@@ -311,6 +311,7 @@ impl TreeView {
         let filter = self.filter;
         let Some(search) = &mut self.search else { return };
         search.update(&self.tree, |node| filter.shows(node));
+        search.rows = search.hits.iter().filter_map(|node| self.plot.row_of(*node)).collect();
         let here = self.plot.chosen;
         let rows = || search.hits.iter().filter_map(|node| self.plot.row_of(*node));
         if let Some(row) = rows().filter(|row| *row >= here).min().or_else(|| rows().min()) {
@@ -361,9 +362,14 @@ impl TreeView {
         }
     }
 
-    /// The wheel moves the cursor, or scrolls.
+    /// Moves the cursor, or scrolls.
     pub(crate) fn scroll(&mut self, by: isize) {
         self.step(by);
+    }
+
+    /// The wheel does so where the pointer is: over the preview, it scrolls the preview.
+    pub(crate) fn wheel(&mut self, at: ratatui::layout::Position, by: isize) {
+        if self.preview_area.contains(at) { self.preview.scroll(by) } else { self.step(by) }
     }
 
     /// A click chooses the row under it.
@@ -377,7 +383,7 @@ impl TreeView {
             Face::Forest => self.forest.click(below),
             Face::Compared(_) | Face::Preview => false,
         };
-        if is_row { Press::OnRow } else { Press::Nowhere }
+        if is_row { Press::OnRow(below) } else { Press::Nowhere }
     }
 
     // ─── Fields ───

@@ -31,21 +31,49 @@ pub(super) struct Figures {
 impl Figures {
     pub(super) fn of(tree: &Tree) -> Figures {
         let mut figures = Figures { digits: 1, ..Figures::default() };
-        for node in &tree.nodes {
-            figures.changes = figures.changes.max(width(&changes(node.added, node.removed)));
-            figures.tokens |= node.tokens() > 0;
-            figures.cost |= node.cost.usd > 0.0;
-            figures.digits = figures.digits.max(node.turn.map_or(0, |turn| turn.ilog10() as usize + 1));
-        }
+        tree.nodes.iter().for_each(|node| figures.take(node));
         figures
+    }
+
+    /// Makes room for a node.
+    pub(super) fn take(&mut self, node: &Node) {
+        self.changes = self.changes.max(width(&changes(node.added, node.removed)));
+        self.tokens |= node.tokens() > 0;
+        self.cost |= node.cost.usd > 0.0;
+        self.digits = self.digits.max(node.turn.map_or(0, |turn| turn.ilog10() as usize + 1));
+    }
+}
+
+/// The figures of the nodes in a row: one, or those of a folded chain.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sums {
+    pub(super) turns: usize,
+    added: u64,
+    removed: u64,
+    tokens: u64,
+    usd: f64,
+    /// Seconds since 1970.
+    last: i64,
+}
+
+impl Sums {
+    pub(super) fn of<'a>(nodes: impl Iterator<Item = &'a Node>) -> Sums {
+        nodes.fold(Sums { last: i64::MIN, ..Sums::default() }, |sums, node| Sums {
+            turns: sums.turns + 1,
+            added: sums.added + node.added,
+            removed: sums.removed + node.removed,
+            tokens: sums.tokens + node.tokens(),
+            usd: sums.usd + node.cost.usd,
+            last: sums.last.max(node.time.as_second()),
+        })
     }
 }
 
 /// What a row shows besides its node.
 pub(super) struct About<'a> {
-    pub(super) tree: &'a Tree,
-    /// The nodes of the row: one, or those of a folded chain.
-    pub(super) nodes: &'a [usize],
+    /// The node of the row, the first one of a folded chain; `None` where lanes fork.
+    pub(super) node: Option<&'a Node>,
+    pub(super) sums: Sums,
     pub(super) figures: Figures,
     /// Seconds since 1970.
     pub(super) now: i64,
@@ -53,8 +81,10 @@ pub(super) struct About<'a> {
     pub(super) marked: bool,
     /// Sessions that were forked from the node.
     pub(super) forks: usize,
-    /// The text that is searched for is in the node.
+    /// The text that is searched for is in the row.
     pub(super) found: bool,
+    /// The Turn goes on.
+    pub(super) runs: bool,
 }
 
 /// The colour of a lane.
@@ -120,7 +150,7 @@ pub(super) fn gutter(row: &Row, mark: Span<'static>, columns: usize, theme: &The
 
 /// A row of the tree.
 pub(super) fn line(row: &Row, about: &About<'_>, columns: usize, theme: &Theme) -> Line<'static> {
-    let Some(node) = about.nodes.first().and_then(|node| about.tree.nodes.get(*node)) else {
+    let Some(node) = about.node else {
         return Line::from(gutter(row, Span::raw(""), columns, theme));
     };
     let colour = lane_colour(usize::from(row.lane), theme);
@@ -135,7 +165,7 @@ pub(super) fn line(row: &Row, about: &About<'_>, columns: usize, theme: &Theme) 
     let mut spans = gutter(row, mark, columns, theme);
     let digits = about.figures.digits;
     if chain {
-        let text = format!("{:>digits$} {} turns", "…", about.nodes.len());
+        let text = format!("{:>digits$} {} turns", "…", about.sums.turns);
         let style = if about.found { theme.dim().underlined() } else { theme.dim() };
         spans.push(Span::styled(text, style));
     } else {
@@ -183,6 +213,9 @@ fn badges(node: &Node, about: &About<'_>, words: bool, theme: &Theme) -> Vec<Spa
         // A name is never cut down to its mark: it is what the user looks for.
         push(&format!("⚑ {label}"), "", theme.fg(theme.heading));
     }
+    if about.runs {
+        push("▸", "running", theme.fg(theme.success));
+    }
     if node.pinned {
         push("⚲", "pinned", theme.fg(theme.accent));
     }
@@ -205,8 +238,7 @@ fn badges(node: &Node, about: &About<'_>, words: bool, theme: &Theme) -> Vec<Spa
 
 /// Changes, tokens, cost and age, at the right of a row.
 fn figures(about: &About<'_>, columns: usize, theme: &Theme) -> Vec<Span<'static>> {
-    let nodes = || about.nodes.iter().filter_map(|node| about.tree.nodes.get(*node));
-    let (added, removed) = nodes().fold((0, 0), |(a, r), node| (a + node.added, r + node.removed));
+    let Sums { added, removed, tokens, usd, last, turns: _ } = about.sums;
     let mut spans = Vec::new();
     let figures = about.figures;
     if figures.changes > 0 && columns >= SHOWS_AGE {
@@ -228,14 +260,12 @@ fn figures(about: &About<'_>, columns: usize, theme: &Theme) -> Vec<Span<'static
     }
     let mut column = |text: String, wide: usize| spans.push(Span::styled(format!("{text:>wide$}"), theme.dim()));
     if figures.tokens && columns >= SHOWS_TOKENS {
-        let tokens: u64 = nodes().map(Node::tokens).sum();
         column(if tokens > 0 { short(tokens) } else { String::new() }, 7);
     }
     if figures.cost && columns >= SHOWS_COST {
-        column(money(nodes().map(|node| node.cost.usd).sum()), 7);
+        column(money(usd), 7);
     }
     if columns >= SHOWS_AGE {
-        let last = nodes().map(|node| node.time.as_second()).max().unwrap_or(about.now);
         column(age(about.now - last), 5);
     }
     spans

@@ -1,10 +1,11 @@
 //! The laid out tree, the cursor in it, and the part of it that is on the screen.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use pixir_core::tree::{Node, Tree};
 
+use super::list::Sums;
 use crate::render::lanes::{Lanes, Row, Stem, What};
 
 /// So many Turns before the head are never folded.
@@ -22,6 +23,8 @@ pub(super) struct Plot {
     stem_of: Vec<Option<usize>>,
     /// The nodes in the rows before each row.
     before: Vec<u32>,
+    /// The sums of folded chains, by their rows: a chain can have most of the Turns, and a frame must not read them.
+    chains: HashMap<usize, Sums>,
     pub(super) chosen: usize,
     top: usize,
     height: usize,
@@ -71,6 +74,12 @@ impl Plot {
             };
         }
         let mut plot = Plot { lanes, nodes, stem_of, before, ..Plot::default() };
+        for (at, row) in plot.lanes.rows.iter().enumerate() {
+            if let What::Chain { first, count } = row.what {
+                let nodes = plot.lanes.chain(first, count).map(|stem| &tree.nodes[plot.nodes[stem]]);
+                plot.chains.insert(at, Sums::of(nodes));
+            }
+        }
         plot.choose(head);
         plot
     }
@@ -90,6 +99,13 @@ impl Plot {
     /// The row that shows a node.
     pub(super) fn row_of(&self, node: usize) -> Option<usize> {
         self.lanes.row_of(self.stem_of.get(node).copied().flatten()?)
+    }
+
+    /// The first node of a row, and the sums of all.
+    pub(super) fn sums<'a>(&self, row: usize, tree: &'a Tree) -> (Option<usize>, Option<&'a Node>, Sums) {
+        let at = self.lanes.rows.get(row).and_then(Row::node).map(|stem| self.nodes[stem]);
+        let node = at.and_then(|at| tree.nodes.get(at));
+        (at, node, self.chains.get(&row).copied().unwrap_or_else(|| Sums::of(node.into_iter())))
     }
 
     /// The nodes of a row: none for a fork, several for a folded chain.

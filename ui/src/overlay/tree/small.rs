@@ -39,16 +39,9 @@ impl SmallTree {
 
     pub(crate) fn line(&self, row: usize, now: i64, columns: usize, theme: &Theme) -> Line<'static> {
         let Some(place) = self.plot.row(row) else { return Line::default() };
-        let nodes = self.plot.nodes(row);
-        let about = About {
-            tree: &self.tree,
-            nodes: &nodes,
-            figures: self.figures,
-            now,
-            marked: false,
-            forks: 0,
-            found: false,
-        };
+        let (_, node, sums) = self.plot.sums(row, &self.tree);
+        let figures = self.figures;
+        let about = About { node, sums, figures, now, marked: false, forks: 0, found: false, runs: false };
         list::line(place, &about, columns, theme)
     }
 }

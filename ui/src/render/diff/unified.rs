@@ -8,8 +8,8 @@ pub(super) enum Item<'a> {
     Gap,
     /// Not a line of the file: why there is no diff, or that the last line has no end.
     Note(&'a str),
-    /// A line of the file, and its number from 1.
-    Line { tag: Tag, number: u32, text: &'a str },
+    /// A line of the file, and its number from 1 in its version; for a line of both, that in the new one, and `old`.
+    Line { tag: Tag, number: u32, old: u32, text: &'a str },
 }
 
 /// A unified diff of one file.
@@ -60,7 +60,7 @@ impl<'a> Unified<'a> {
                     continue;
                 }
             };
-            it.items.push(Item::Line { tag, number, text: rest });
+            it.items.push(Item::Line { tag, number, old: old.saturating_sub(1), text: rest });
         }
         it
     }

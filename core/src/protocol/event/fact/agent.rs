@@ -6,9 +6,12 @@ use serde_json::Value;
 
 use super::{Cost, ErrorBody, FileChange, Usage};
 
+mod wire; // how a step is read: one object whose fields depend on `event`
+
 /// One step in the life of a child Session. The child's own Log has everything that it said and did.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "an entry is shared, never moved about")]
 pub enum AgentEvent {
     /// The Session starts a child. This is on the disk before the child's Log exists, so nothing is spent without a link.
     Spawned(Spawned),
@@ -23,6 +26,16 @@ pub enum AgentEvent {
         /// The text; empty for a stop.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         text: String,
+    },
+    /// A call of the child, or of one below it, changed files of the workspace. It is recorded before anybody else may
+    /// change them, so the Log has all changes in their order.
+    Changed {
+        /// The child.
+        name: String,
+        /// The call, in the Log of the child that made it.
+        call_id: String,
+        /// The files.
+        changes: Vec<FileChange>,
     },
     /// A Turn of the child ended.
     Ended(AgentResult),
@@ -157,9 +170,6 @@ pub struct AgentResult {
     /// Why it did not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,
-    /// What it changed in the parent's workspace, in all.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub changes: Vec<FileChange>,
     /// Its end was found in its Log after pixir was killed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
@@ -208,7 +218,10 @@ impl AgentEvent {
         match self {
             AgentEvent::Spawned(it) => &it.name,
             AgentEvent::Ended(it) => &it.name,
-            AgentEvent::Told { name, .. } | AgentEvent::Reported { name, .. } | AgentEvent::Resumed { name } => name,
+            AgentEvent::Told { name, .. }
+            | AgentEvent::Changed { name, .. }
+            | AgentEvent::Reported { name, .. }
+            | AgentEvent::Resumed { name } => name,
         }
     }
 }

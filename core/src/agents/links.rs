@@ -1,0 +1,189 @@
+//! Children that a Log names: those of a Session that is opened again, and ends that a crash kept from being recorded.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::Position;
+use super::child::{Bounds, Child};
+use super::outcome::Outcome;
+use super::role::Role;
+use crate::call::agents::reported;
+use crate::conversation::history::History;
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{AgentEvent, AgentResult, AgentStatus, Fact, Mode, SessionId, Spawned, ToolResult};
+use crate::session::Services;
+use crate::storage::log::{self, Log};
+use crate::storage::outputs;
+
+/// A child as the Log of its parent tells it.
+struct Link {
+    spawned: Spawned,
+    /// The end of its last Turn; `None` if the Log has none.
+    ended: Option<AgentResult>,
+}
+
+/// The children that a Log names, oldest first.
+fn links(history: &History) -> Vec<Link> {
+    let mut all: Vec<Link> = Vec::new();
+    let mut at: BTreeMap<&str, usize> = BTreeMap::new();
+    for entry in history.entries() {
+        let Fact::AgentEvent(event) = &entry.fact else { continue };
+        match event {
+            AgentEvent::Spawned(spawned) => {
+                at.insert(&spawned.name, all.len());
+                all.push(Link { spawned: spawned.clone(), ended: None });
+            }
+            AgentEvent::Ended(result) => {
+                if let Some(at) = at.get(result.name.as_str()) {
+                    all[*at].ended = Some(result.clone());
+                }
+            }
+            AgentEvent::Resumed { name } => {
+                if let Some(at) = at.get(name.as_str()) {
+                    all[*at].ended = None;
+                }
+            }
+            AgentEvent::Told { .. } | AgentEvent::Changed { .. } | AgentEvent::Reported { .. } => {}
+        }
+    }
+    all
+}
+
+/// Records the ends of children whose parent died before it could. An end that the child's Log has is taken over; a child
+/// that died too is repaired, and never started again by itself. A call that waited for it gets its result.
+///
+/// # Errors
+/// Those of the parent's Log.
+pub(crate) fn settle(services: &Services, log: &mut Log, history: &mut History) -> Result<()> {
+    let all = links(history);
+    let turn = Some(history.turns).filter(|turn| *turn > 0);
+    let folder = outputs::real(&services.place(&history_id(history)).outputs());
+    for link in all {
+        let result = match link.ended {
+            Some(result) => result,
+            None => {
+                let result = last_end(services, &link.spawned, &folder);
+                for event in changes_unknown(services, &link.spawned, history) {
+                    history.append(log.append(turn, event.into())?);
+                }
+                history.append(log.append(turn, AgentEvent::Ended(result.clone()).into())?);
+                result
+            }
+        };
+        let waiting = link.spawned.call_id.filter(|call| history.orphans().any(|orphan| orphan == call));
+        if let Some(call_id) = waiting {
+            let ok = result.status == AgentStatus::Completed;
+            let told = ToolResult {
+                call_id,
+                ok,
+                output: reported(&result),
+                exit_code: Some(i32::from(!ok)),
+                duration_ms: result.duration_ms,
+                ..ToolResult::default()
+            };
+            history.append(log.append(turn, told.into())?);
+        }
+    }
+    Ok(())
+}
+
+/// What a child changed that its parent could not record any more.
+fn changes_unknown(services: &Services, spawned: &Spawned, history: &History) -> Vec<AgentEvent> {
+    let known: BTreeSet<&str> = history
+        .entries()
+        .iter()
+        .filter_map(|entry| match &entry.fact {
+            Fact::AgentEvent(AgentEvent::Changed { name, call_id, .. }) if *name == spawned.name => {
+                Some(call_id.as_str())
+            }
+            _ => None,
+        })
+        .collect();
+    let Ok(id) = SessionId::parse(&spawned.session_id) else { return Vec::new() };
+    let Ok(contents) = log::read(&services.place(&id).log()) else { return Vec::new() };
+    let all = contents.entries.iter().filter_map(|entry| {
+        let call_id = match &entry.fact {
+            Fact::ToolResult(it) => &it.call_id,
+            Fact::AgentEvent(AgentEvent::Changed { call_id, .. }) => call_id,
+            _ => return None,
+        };
+        let changes = entry.fact.changes().to_vec();
+        let is_new = !changes.is_empty() && !known.contains(call_id.as_str());
+        is_new.then(|| AgentEvent::Changed { name: spawned.name.clone(), call_id: call_id.clone(), changes })
+    });
+    all.collect()
+}
+
+fn history_id(history: &History) -> SessionId {
+    history.entries().first().map_or_else(SessionId::now, |entry| entry.session_id.clone())
+}
+
+/// The end of a child's last Turn, as its own Log has it.
+fn last_end(services: &Services, spawned: &Spawned, folder: &std::path::Path) -> AgentResult {
+    let never = || {
+        let message = format!("pixir was killed before {} could begin", spawned.name);
+        let error = Error::new(Code::NeverStarted, message, "tell_agent to let it begin, or do its task yourself");
+        AgentResult {
+            name: spawned.name.clone(),
+            session_id: spawned.session_id.clone(),
+            status: AgentStatus::Failed,
+            error: Some(error.body()),
+            late: true,
+            ..AgentResult::default()
+        }
+    };
+    let Ok(id) = SessionId::parse(&spawned.session_id) else { return never() };
+    let path = services.place(&id).log();
+    // Its own children first; then its open calls and its open Turn.
+    if let Ok((mut log, contents)) = Log::open_on(Arc::clone(&services.disk), &path, id.clone()) {
+        let mut history = History::fold(contents.entries);
+        let repaired =
+            settle(services, &mut log, &mut history).and_then(|()| super::close_what_is_open(&mut log, &mut history));
+        if let Err(error) = repaired.and_then(|()| log.sync()) {
+            tracing::warn!(session = %id, "an agent's log was not repaired: {}", error.message);
+        }
+    }
+    let Ok(contents) = log::read(&path) else { return never() };
+    let last = contents.entries.iter().filter_map(|entry| entry.turn).max();
+    let Some(last) = last else { return never() };
+    let mut outcome = Outcome::default();
+    contents.entries.iter().filter(|entry| entry.turn == Some(last)).for_each(|entry| outcome.take(entry));
+    outcome.result(&spawned.name, &spawned.session_id, true, Some(folder))
+}
+
+/// The children of a Session that is opened again: they can be looked at, and told to go on.
+pub(super) fn known(history: &History, at: &Position) -> Vec<Arc<Child>> {
+    let options = at.tree.options;
+    let mut all = Vec::new();
+    for Link { spawned, ended } in links(history) {
+        let Ok(id) = SessionId::parse(&spawned.session_id) else { continue };
+        at.tree.names.lock().insert(spawned.name.clone());
+        let role = role_of(&spawned.role);
+        let mut path = at.path.clone();
+        path.push(spawned.name.clone());
+        let bounds = Bounds::new(options, Default::default());
+        let child = Child::new(path, id, Arc::new(role), &spawned.task, bounds);
+        if let Some(result) = ended {
+            child.change(|state| {
+                state.status = result.status;
+                state.took_ms = Some(result.duration_ms);
+                state.calls = result.evidence.calls;
+                (state.usage, state.cost) = (result.usage, result.cost);
+            });
+            let _ = child.ended.send_replace(Some(Arc::new(result)));
+        }
+        all.push(Arc::new(child));
+    }
+    all
+}
+
+/// A role that is not there any more may at least do no harm.
+fn role_of(name: &str) -> Role {
+    Role::find(&Role::builtin(), name).cloned().unwrap_or_else(|_| Role {
+        name: name.to_owned(),
+        description: String::new(),
+        mode: Some(Mode::ReadOnly),
+        tools: None,
+        body: String::new(),
+    })
+}

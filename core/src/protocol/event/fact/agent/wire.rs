@@ -1,0 +1,118 @@
+//! How a step in the life of a child is read. A tagged enum would be buffered first, and then nobody could tell what a newer
+//! build has added to it.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{AgentEvent, AgentResult, AgentStatus, Evidence, Spawned, Telling, ToldBy};
+use crate::protocol::event::fact::{Cost, ErrorBody, FileChange, Usage};
+
+/// All fields that steps have.
+#[derive(Deserialize)]
+pub(super) struct Wire {
+    /// Which step it is; it decides which of the other fields are there.
+    event: Step,
+    /// The child.
+    name: String,
+    /// `spawned`: the name of its role.
+    #[serde(default)]
+    role: String,
+    /// `spawned`, `ended`: its Session id.
+    #[serde(default)]
+    session_id: String,
+    /// `spawned`: the call that started it. `changed`: the call that changed files, in the Log of the child that made it.
+    #[serde(default)]
+    call_id: Option<String>,
+    /// `spawned`: what it is to do.
+    #[serde(default)]
+    task: String,
+    /// `spawned`: whether the call waits for its end.
+    #[serde(default)]
+    waits: bool,
+    /// `told`: who told it.
+    #[serde(default)]
+    by: Option<ToldBy>,
+    /// `told`: when it reads the text.
+    #[serde(default)]
+    how: Telling,
+    /// `told`: the text. `ended`: the last text of its answer. `reported`: what the model reads.
+    #[serde(default)]
+    text: String,
+    /// `changed`: the files.
+    #[serde(default)]
+    changes: Vec<FileChange>,
+    /// `ended`: how the Turn ended.
+    #[serde(default)]
+    status: AgentStatus,
+    /// `ended`: what it reported by the schema that it was given.
+    #[serde(default)]
+    data: Option<Value>,
+    /// `ended`: the file with every text of the Turn.
+    #[serde(default)]
+    handle: Option<String>,
+    /// `ended`: what it did.
+    #[serde(default)]
+    evidence: Evidence,
+    /// `ended`: tokens of its requests.
+    #[serde(default)]
+    usage: Usage,
+    /// `ended`: cost of its requests.
+    #[serde(default)]
+    cost: Cost,
+    /// `ended`: wall-clock milliseconds.
+    #[serde(default)]
+    duration_ms: u64,
+    /// `ended`: why it did not complete.
+    #[serde(default)]
+    error: Option<ErrorBody>,
+    /// `ended`: found in its Log after pixir was killed.
+    #[serde(default)]
+    late: bool,
+}
+
+/// A step. One that only a newer build knows makes the whole Entry unknown.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Step {
+    Spawned,
+    Told,
+    Changed,
+    Ended,
+    Reported,
+    Resumed,
+}
+
+impl<'de> Deserialize<'de> for AgentEvent {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<AgentEvent, D::Error> {
+        Wire::deserialize(deserializer).map(AgentEvent::from)
+    }
+}
+
+impl From<Wire> for AgentEvent {
+    fn from(it: Wire) -> AgentEvent {
+        let Wire { name, role, session_id, call_id, text, .. } = it;
+        match it.event {
+            Step::Spawned => {
+                AgentEvent::Spawned(Spawned { name, role, session_id, call_id, task: it.task, waits: it.waits })
+            }
+            Step::Told => AgentEvent::Told { name, by: it.by.unwrap_or(ToldBy::Parent), how: it.how, text },
+            Step::Changed => AgentEvent::Changed { name, call_id: call_id.unwrap_or_default(), changes: it.changes },
+            Step::Ended => AgentEvent::Ended(AgentResult {
+                name,
+                session_id,
+                status: it.status,
+                text,
+                data: it.data,
+                handle: it.handle,
+                evidence: it.evidence,
+                usage: it.usage,
+                cost: it.cost,
+                duration_ms: it.duration_ms,
+                error: it.error,
+                late: it.late,
+            }),
+            Step::Reported => AgentEvent::Reported { name, text },
+            Step::Resumed => AgentEvent::Resumed { name },
+        }
+    }
+}

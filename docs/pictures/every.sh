@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Draws every screen of the interface, with a scripted model and without a terminal.
+#
+#   docs/pictures/every.sh FOLDER            each screen at four sizes in dark, at 80x24 also in light and mono
+#   docs/pictures/every.sh FOLDER 80x24 dark one size and one theme
+#   docs/pictures/every.sh --docs            the pictures of the README and the guide again
+#
+# Each frame is written as text, as text with colours, and as SVG. PIXIR names another binary than target/debug/pixir.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+pixir=${PIXIR:-$here/../../target/debug/pixir}
+
+# A home of its own with a skill and a template, and the sample project as a repository. For `every` it brings along a
+# skill that asks for trust.
+project() {
+    root=$(mktemp -d)
+    trap 'rm -rf "$root"' EXIT
+    mkdir -p "$root/.config/pixir/skills/release-notes" "$root/.config/pixir/prompts" "$root/src"
+    printf -- '---\nname: release-notes\ndescription: Writes the notes of a release from its commits.\n---\nWrite them.\n' \
+        >"$root/.config/pixir/skills/release-notes/SKILL.md"
+    printf -- '---\ndescription: Review a file\narguments: file focus\n---\nReview $1 for $2.\n' \
+        >"$root/.config/pixir/prompts/review.md"
+    cp -r "$here/slugify" "$root/src/slugify"
+    cd "$root/src/slugify"
+    if [ "$1" = every ]; then
+        mkdir -p .claude/skills/lint
+        printf -- '---\nname: lint\ndescription: Runs the linters, and fixes what they find.\n---\nLint.\n' \
+            >.claude/skills/lint/SKILL.md
+    fi
+    for number in $(seq 900); do
+        echo "- 8.$number: table entry $number was mapped to a plain letter before the release"
+    done >CHANGES.md
+    git init -q -b fix-unicode
+    git add -A
+    git -c user.name=pixir -c user.email=pixir@example.invalid commit -qm "The state before"
+}
+
+# draw NAME SIZE THEME FOLDER: the frames of NAME.txt, with the model NAME.json
+draw() (
+    project "$1"
+    env -u PIXIR_HOME -u NO_COLOR HOME="$root" COLORTERM=truecolor TERM=xterm-256color "$pixir" tui \
+        --theme "$3" --size "$2" --frames "$4" --script "$here/$1.txt" \
+        --provider "script:$here/$1.json" --mode ask --config 'models."script/script".window=32768' --config compaction.summary=model
+)
+
+if [ "${1:-}" = --docs ]; then
+    frames=$(mktemp -d)
+    trap 'rm -rf "$frames"' EXIT
+    draw story 108x40 dark "$frames/story"
+    cp "$frames"/story/{approval,conversation}.svg "$here"
+    draw every 100x30 dark "$frames/every"
+    cp "$frames"/every/{always,palette,context,connect,settings}.svg "$here"
+    exit
+fi
+
+folder=$(realpath -m "${1:?a folder for the frames, or --docs}")
+if [ $# -ge 3 ]; then
+    draw every "$2" "$3" "$folder"
+    exit
+fi
+for size in 60x20 80x24 120x40 200x60; do
+    draw every "$size" dark "$folder/$size-dark"
+done
+for theme in light mono; do
+    draw every 80x24 "$theme" "$folder/80x24-$theme"
+done

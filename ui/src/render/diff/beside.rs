@@ -1,0 +1,111 @@
+//! A unified diff with its two versions beside each other.
+
+use pixir_core::diff::{Tag, words};
+use ratatui::text::{Line, Span};
+
+use super::unified::{Item, Unified};
+use super::{DIGITS, DiffLine, Flow, rows_of};
+use crate::render::text::{span_width, visible};
+use crate::theme::Theme;
+
+/// The narrowest screen on which lines stand side by side.
+pub(crate) const SIDE_BY_SIDE: u16 = 140;
+
+/// What stands between both halves.
+const RULE: &str = " │ ";
+
+/// The lines of a unified diff, removed ones beside those that replace them.
+pub(crate) fn beside(diff: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let it = Unified::read(diff);
+    let half = columns.saturating_sub(RULE.chars().count()) / 2;
+    let mut lines: Vec<Line<'static>> = Vec::new();
+    let mut at = 0;
+    while let Some(item) = it.items.get(at) {
+        at += 1;
+        match item {
+            Item::Gap if lines.is_empty() => {}
+            Item::Gap => lines.push(Line::styled("     ⋯", theme.dim())),
+            Item::Note(text) => lines.push(Line::styled(format!("      {}", visible(text)), theme.dim())),
+            Item::Line { tag: Tag::Same, number, old, text } => {
+                let of = |number| side(Tag::Same, number, text, None, half, theme);
+                lines.extend(join(of(*old), of(*number), half, theme));
+            }
+            Item::Line { .. } => {
+                let run = |from: usize, wanted: Tag| -> Vec<(u32, &str)> {
+                    let lines = it.items[from..].iter().map_while(|item| match item {
+                        Item::Line { tag, number, text, .. } if *tag == wanted => Some((*number, *text)),
+                        Item::Line { .. } | Item::Gap | Item::Note(_) => None,
+                    });
+                    lines.collect()
+                };
+                let removed = run(at - 1, Tag::Removed);
+                let added = run(at - 1 + removed.len(), Tag::Added);
+                for n in 0..removed.len().max(added.len()) {
+                    let (left, right) = (removed.get(n), added.get(n));
+                    let of = |tag, line: Option<&(u32, &str)>, mate: Option<&(u32, &str)>| {
+                        line.map_or_else(Vec::new, |(number, text)| {
+                            side(tag, *number, text, mate.map(|mate| mate.1), half, theme)
+                        })
+                    };
+                    let rows = (of(Tag::Removed, left, right), of(Tag::Added, right, left));
+                    lines.extend(join(rows.0, rows.1, half, theme));
+                }
+                at = at - 1 + removed.len() + added.len();
+            }
+        }
+    }
+    lines
+}
+
+fn side(tag: Tag, number: u32, text: &str, mate: Option<&str>, half: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let changed = mate.and_then(|mate| match tag {
+        Tag::Removed => words(text, mate).map(|it| it.old),
+        Tag::Added => words(mate, text).map(|it| it.new),
+        Tag::Same => None,
+    });
+    let line = DiffLine {
+        tag: Some(tag),
+        number: Some(number),
+        text,
+        words: changed.unwrap_or_default(),
+        ..DiffLine::default()
+    };
+    rows_of(&line, half, DIGITS, Flow::Wrap, theme).into_iter().map(|row| row.line).collect()
+}
+
+fn join<'a>(
+    mut left: Vec<Line<'static>>,
+    mut right: Vec<Line<'static>>,
+    half: usize,
+    theme: &'a Theme,
+) -> impl Iterator<Item = Line<'static>> + use<'a> {
+    let rows = left.len().max(right.len());
+    left.resize(rows, Line::default());
+    right.resize(rows, Line::default());
+    let rule = Span::styled(RULE, theme.fg(theme.border));
+    left.into_iter().zip(right).map(move |(mut left, right)| {
+        let blanks = half.saturating_sub(span_width(&left.spans));
+        left.spans.push(Span::raw(" ".repeat(blanks)));
+        left.spans.push(rule.clone());
+        left.spans.extend(right.spans);
+        left
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::theme::{Background, Depth};
+
+    /// Broken build: one that puts added lines below the removed ones, or the number of the new line on the left.
+    #[test]
+    fn lines_stand_beside_those_that_replace_them() {
+        let theme = Theme::load("dark", None, Depth::True, Background::Dark).expect("it is embedded");
+        let diff = "--- a/a\n+++ b/a\n@@ -3,3 +5,3 @@\n same\n-one\n-two\n+ONE\n";
+        let shown: Vec<String> = beside(diff, 43, &theme).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            shown.iter().map(|line| line.trim_end()).collect::<Vec<_>>(),
+            ["    3   same         │     5   same", "    4 - one          │     6 + ONE", "    5 - two          │"]
+        );
+    }
+}
