@@ -84,6 +84,7 @@ async fn eight_agents_are_one_line_and_four_have_a_line_each() {
         let screen = pixir.screen.screen();
         assert!(screen.contains("8 agents") && screen.contains("Alt+G shows them"), "{screen}");
     }
+    pixir.screen.resize(80, 24);
     pixir.screen.keys("<A-g>").await;
     pixir.screen.until("8 agents").await;
     let screen = pixir.screen.screen();

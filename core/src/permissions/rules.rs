@@ -3,7 +3,7 @@
 use globset::GlobBuilder;
 
 use super::readers::{prove_or_allowed, unproven};
-use super::shell::{LineEnd, PartKind, Script, Token, TokenKind, Word, quoted};
+use super::shell::{LineEnd, Part, PartKind, Script, Token, TokenKind, Word, quoted};
 use super::{Readable, Touch};
 use crate::protocol::event::{Rule, Scope};
 use std::path::Path;
@@ -382,7 +382,7 @@ impl Pattern {
                 let why = format!("`{}` joins or redirects commands", token.span.source.trim().escape_debug());
                 return Err((why, "make one rule for each command: bash(cargo build *) and bash(cargo test *)"));
             };
-            let piece = |part: &super::shell::Part<'_>| match (&part.kind, part.span.source) {
+            let piece = |part: &Part<'_>| match (&part.kind, part.span.source) {
                 (PartKind::Glob, "*") => Some(Piece::Any),
                 (PartKind::Glob, "?") => Some(Piece::One),
                 _ => part.text().map(|text| Piece::Text(text.into_owned())),

@@ -229,6 +229,13 @@ impl DiffView {
                 self.notice = Some(why.to_owned());
                 self.protected = self.reverting.take().filter(|_| is_protected);
             }
+            Notification::Recorded { entry, .. } => {
+                if let (Fact::FilesRestored(it), Some(_)) = (&entry.fact, &self.reverting) {
+                    self.reverting = None;
+                    let files: Vec<&str> = it.changes.iter().map(|it| it.path.as_str()).collect();
+                    self.notice = Some(format!("reverted in {}; /undo takes it back", files.join(", ")));
+                }
+            }
             _ => {}
         }
     }

@@ -146,7 +146,13 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
         let left = Span::styled(fit(&left.content, columns.saturating_sub(1)), left.style);
         let room = columns.saturating_sub(width(&left.content) + 3);
         let reads = matches!(state.focus, Focus::Transcript | Focus::Side) || !state.overlays.is_empty();
-        let right = if reads { vec![Span::styled(hints(state, room), theme.dim())] } else { gauge::spans(state, room) };
+        let right = if reads {
+            // Beside a long message there may be no room for a single hint.
+            let hints = Some(hints(state, room)).filter(|it| width(it) <= room).unwrap_or_default();
+            vec![Span::styled(hints, theme.dim())]
+        } else {
+            gauge::spans(state, room)
+        };
         (vec![left], right)
     };
     let mut line = if is_idle { vec![Span::raw(" ")] } else { Vec::new() };

@@ -1,6 +1,8 @@
 //! Commands whose damage lasts: before one of them runs, even once, the user types a word.
 
-use super::{LineEnd, MAX_DEPTH, Script, TokenKind, base, inside, text_of};
+use std::borrow::Cow;
+
+use super::{LineEnd, MAX_DEPTH, Part, PartKind, Script, TokenKind, Word, base, inside};
 
 /// Folders and files that a build or a test makes again. To remove them is everyday work.
 const MADE_AGAIN: [&str; 34] = [
@@ -63,7 +65,7 @@ fn of_line(line: &str, depth: u8, found: &mut Vec<String>) {
     for token in &script.tokens {
         match &token.kind {
             TokenKind::Word(word) => {
-                let text = text_of(word);
+                let text = written(word);
                 // Only what is substituted runs by itself.
                 if text.is_none() {
                     inside(word, None).iter().for_each(|inner| of_line(inner, depth + 1, found));
@@ -77,6 +79,14 @@ fn of_line(line: &str, depth: u8, found: &mut Vec<String>) {
         }
     }
     of_command(&words, depth, found);
+}
+
+/// The text of a word, with `*` and `?` as they are written: they stand for names in the folder before them.
+fn written(word: &Word<'_>) -> Option<String> {
+    fn text<'a>(part: &Part<'a>) -> Option<Cow<'a, str>> {
+        if part.kind == PartKind::Glob { Some(part.span.source.into()) } else { part.text() }
+    }
+    if word.brace.is_some() { None } else { word.parts.iter().map(text).collect() }
 }
 
 fn of_command(words: &[Option<String>], depth: u8, found: &mut Vec<String>) {
@@ -198,6 +208,9 @@ mod tests {
         for line in [
             "rm -rf src",
             "rm -r .",
+            "rm -rf *",
+            "rm -rf src/*",
+            "rm -rf {build,src}",
             "rm -rf ~/work",
             "rm -rf /",
             "rm -rf target src",
@@ -223,7 +236,8 @@ mod tests {
             assert!(!grave(line).is_empty(), "{line}");
         }
         for line in [
-            "rm -rf target node_modules ./dist build/",
+            "rm -rf target node_modules ./dist build/*",
+            "rm -rf build/ out/*.o",
             "rm -rf a/b/__pycache__ /tmp/work x.egg-info",
             "rm x",
             "rm -f notes.txt",
