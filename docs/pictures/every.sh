@@ -50,18 +50,28 @@ if [ "${1:-}" = --docs ]; then
     draw story 108x40 dark "$frames/story"
     cp "$frames"/story/{approval,conversation}.svg "$here"
     draw every 100x30 dark "$frames/every"
+    draw agents 100x30 dark "$frames/agents"
+    for name in asks list entered; do
+        cp "$frames/agents/$name.svg" "$here/agents-$name.svg"
+    done
     cp "$frames"/every/{always,palette,context,connect,settings}.svg "$here"
     exit
 fi
 
+# all SIZE THEME FOLDER
+all() {
+    draw every "$1" "$2" "$3"
+    draw agents "$1" "$2" "$3/agents"
+}
+
 folder=$(realpath -m "${1:?a folder for the frames, or --docs}")
 if [ $# -ge 3 ]; then
-    draw every "$2" "$3" "$folder"
+    all "$2" "$3" "$folder"
     exit
 fi
 for size in 60x20 80x24 120x40 200x60; do
-    draw every "$size" dark "$folder/$size-dark"
+    all "$size" dark "$folder/$size-dark"
 done
 for theme in light mono; do
-    draw every 80x24 "$theme" "$folder/80x24-$theme"
+    all 80x24 "$theme" "$folder/80x24-$theme"
 done

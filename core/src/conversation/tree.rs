@@ -232,7 +232,7 @@ impl Node {
                 self.text = "[summary of the abandoned branch]".into();
                 self.answer.clone_from(&it.summary);
             }
-            Fact::FilesRestored(it) => self.text = restored(it),
+            Fact::FilesRestored(it) if self.text.is_empty() => self.text = restored(it),
             fact @ (Fact::ToolResult(_) | Fact::AgentEvent(_)) => {
                 self.files += u32::try_from(fact.changes().len()).unwrap_or(u32::MAX);
                 for change in fact.changes() {
@@ -305,9 +305,14 @@ pub fn branch_point(history: &History) -> Option<u64> {
     others.filter_map(|entry| history.parent(entry.seq)).filter(|seq| on_path.contains(seq)).max()
 }
 
-/// Whether a node begins with this Fact: the request of a Turn, or an event between two Turns, such as an undo.
+/// Whether a node begins with this Fact: the request of a Turn, or an event between two Turns, such as an undo. That
+/// files stayed as they were is no event.
 pub fn begins_node(fact: &Fact) -> bool {
-    starts_turn(fact) || matches!(fact, Fact::BranchSummary(_) | Fact::FilesRestored(_))
+    match fact {
+        Fact::FilesRestored(it) => it.reason != RestoreReason::Stayed,
+        Fact::BranchSummary(_) => true,
+        fact => starts_turn(fact),
+    }
 }
 
 fn changes_of(fact: &Fact) -> &[FileChange] {

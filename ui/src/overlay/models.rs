@@ -370,10 +370,13 @@ impl ModelsView {
         let keys = paint.hints(&[(Action::LessEffort, "less"), (Action::MoreEffort, "more")]);
         let (name, about) =
             given.map_or(("default", "what the model does by itself"), |it| (it.name(), about_effort(it)));
+        // On a narrow screen the keys matter more than what the effort is for.
+        let room = usize::from(area.width).saturating_sub(width("Effort  ‹  ›") + width(name));
+        let rest = [format!("  {about}   {keys}"), format!("  {keys}")].into_iter().find(|it| width(it) <= room);
         let line = Line::from(vec![
             Span::styled("Effort  ", theme.fg(theme.accent)),
             Span::styled(format!("‹ {name} ›"), theme.bold()),
-            Span::styled(format!("  {about}   {keys}"), theme.dim()),
+            Span::styled(rest.unwrap_or_default(), theme.dim()),
         ]);
         canvas.line(line, at);
     }

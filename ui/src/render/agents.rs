@@ -25,13 +25,19 @@ pub(crate) struct Columns {
     role: usize,
     /// The task stands beside what the agent does.
     has_task: bool,
+    /// One of them costs something.
+    has_cost: bool,
+    /// One of them changed lines.
+    has_lines: bool,
 }
 
 impl Columns {
     /// Columns for these agents in a list of this width; `indent` is the widest indentation of a name.
     pub(crate) fn new<'a>(agents: impl Iterator<Item = &'a AgentState>, width_: usize, indent: usize) -> Columns {
-        let (mut name, mut role) = (0, 0);
+        let (mut name, mut role, mut has_cost, mut has_lines) = (0, 0, false, false);
         for agent in agents {
+            has_cost |= !agent.cost.to_string().is_empty();
+            has_lines |= agent.added + agent.removed > 0;
             name = name.max(width(agent.name()));
             // A name such as `explorer-1` says the role already.
             if !agent.name().starts_with(agent.role.as_str()) {
@@ -39,7 +45,14 @@ impl Columns {
             }
         }
         let role = if width_ >= 64 { role.min(12) } else { 0 };
-        Columns { width: width_, name: (name + indent).min(NAME), role, has_task: width_ >= 110 }
+        Columns {
+            width: width_,
+            name: (name + indent).min(NAME),
+            role,
+            has_task: width_ >= 110,
+            has_cost: has_cost && width_ >= 60,
+            has_lines: has_lines && width_ >= 72,
+        }
     }
 }
 
@@ -75,7 +88,7 @@ pub(crate) fn line(
             theme.dim(),
         ));
     }
-    let right = figures(agent, (usage, cost), columns.width, now, theme);
+    let right = figures(agent, (usage, cost), columns, now, theme);
     let room = columns.width.saturating_sub(span_width(&spans) + 2 + span_width(&right) + 2);
     let what = visible(&doing(agent, now)).replace('\n', " ");
     let style = match agent.status {
@@ -109,20 +122,20 @@ pub(crate) fn line(
 fn figures(
     agent: &AgentState,
     (usage, cost): (Usage, Cost),
-    columns: usize,
+    columns: Columns,
     now: Duration,
     theme: &Theme,
 ) -> Vec<Span<'static>> {
     let mut spans = vec![Span::styled(format!("{:>5}", elapsed(agent, now)), theme.fg(theme.text))];
-    if columns >= 48 {
+    if columns.width >= 48 {
         let tokens = usage.input + usage.output;
         let tokens = if tokens > 0 { short(tokens) } else { String::new() };
         spans.push(Span::styled(format!(" {tokens:>6}"), theme.dim()));
     }
-    if columns >= 60 {
+    if columns.has_cost {
         spans.push(Span::styled(format!(" {:>6}", cost.to_string()), theme.dim()));
     }
-    if columns >= 72 {
+    if columns.has_lines {
         let (added, removed) = (agent.added, agent.removed);
         let (more, less) = if added + removed > 0 {
             (format!("+{added}"), format!("−{removed}"))
