@@ -54,7 +54,9 @@ if [ "${1:-}" = --docs ]; then
     for name in asks list entered; do
         cp "$frames/agents/$name.svg" "$here/agents-$name.svg"
     done
-    cp "$frames"/every/{always,palette,context,connect,settings}.svg "$here"
+    cp "$frames"/every/{always,palette,context,connect,settings,compaction}.svg "$here"
+    cp "$frames/every/tree-branches.svg" "$here/tree.svg"
+    cp "$frames/every/diff-comment.svg" "$here/diff.svg"
     exit
 fi
 
