@@ -284,11 +284,14 @@ async fn the_work_tree_is_compared_with_the_commit() {
     fs::write(pixir.path("a.txt"), lines().replace("line 5\n", "mine\n")).expect("write");
     pixir.does("/mode auto<Enter>").await;
     pixir.does("go<Enter>").await;
-    let screen = pixir.does("/diff<Enter><S-Tab><S-Tab>").await;
+    pixir.does("/diff<Enter><S-Tab><S-Tab>").await;
+    pixir.screen.until("+ mine").await;
+    let screen = pixir.screen.screen();
     assert!(screen.contains("git HEAD") && screen.contains("2 files"), "{screen}");
     assert!(screen.contains("- line 5") && screen.contains("+ mine") && screen.contains("A new.txt"), "{screen}");
-    let screen = pixir.does("r").await;
-    assert_eq!(pixir.file("a.txt"), lines(), "{screen}");
+    pixir.screen.keys("r").await;
+    pixir.screen.until("reverted in a.txt; /undo takes it back").await;
+    assert_eq!(pixir.file("a.txt"), lines());
 }
 
 /// Broken builds: the panel has an order or symbols of its own; Enter opens nothing.
