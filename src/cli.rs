@@ -201,7 +201,7 @@ impl Cli {
                 author: config.compaction.summary,
                 threshold: config.compaction.threshold.unwrap_or(CompactionOptions::default().threshold),
             },
-            agents: AgentOptions::default(),
+            agents: AgentOptions::from(&config.agents),
             results: ResultLimits {
                 output_bytes: config.limits.output_bytes.unwrap_or(usual.output_bytes),
                 page_bytes: config.limits.page_bytes.unwrap_or(usual.page_bytes),

@@ -13,6 +13,7 @@ use crate::protocol::event::{Mode, Toolset};
 use crate::protocol::remedy::Remedy;
 use crate::protocol::sandbox::Tier;
 
+mod agents; // how many agents, and what each may use
 pub mod catalogue; // every setting once: values, default, what it does
 pub mod credentials; // keys and tokens: found, stored, renewed, never printed
 pub mod edit; // one setting of a file set, with its comments kept
@@ -21,6 +22,8 @@ mod patience; // how long a request may take, and how long it is tried again
 mod price; // what a model's tokens cost
 pub(crate) mod project; // what a project may set
 
+use agents::AGENT_KEYS;
+pub use agents::AgentsConfig;
 pub use patience::Patience;
 pub(crate) use price::Price;
 
@@ -87,6 +90,8 @@ pub struct Config {
     pub requests: RequestsConfig,
     /// How conversations are compacted.
     pub compaction: CompactionConfig,
+    /// How many agents may work, and what each may use.
+    pub agents: AgentsConfig,
     /// Settings of the terminal interface.
     pub screen: ScreenConfig,
     /// Keys of the interface, by action; `none` unbinds an action.
@@ -335,6 +340,7 @@ const KEYS: [&str; 16] = [
     "limits",
     "requests",
     "compaction",
+    "agents",
     "screen",
     "keys",
 ];
@@ -395,6 +401,9 @@ impl Config {
         if let Some(compaction) = table.get("compaction").and_then(toml::Value::as_table) {
             check_keys(compaction, &COMPACTION_KEYS, "compaction.")?;
         }
+        if let Some(agents) = table.get("agents").and_then(toml::Value::as_table) {
+            check_keys(agents, &AGENT_KEYS, "agents.")?;
+        }
         if let Some(limits) = table.get("limits").and_then(toml::Value::as_table) {
             check_keys(limits, &LIMIT_KEYS, "limits.")?;
         }
@@ -410,6 +419,7 @@ impl Config {
         config.requests.check()?;
         config.compaction.check()?;
         config.limits.check()?;
+        config.agents.check()?;
         config.effort.as_deref().map(|it| effort("effort", it)).transpose()?;
         config.providers.iter().try_for_each(|(name, it)| it.check(name))?;
         config.models.iter().try_for_each(|(name, it)| it.check(name))?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::catalogue::{SETTINGS, SettingSpec};
+use super::catalogue::{self, SETTINGS, SettingSpec};
 use super::{Config, KEYS};
 use crate::protocol::error::{Error, Result};
 use crate::protocol::event::Mode;
@@ -88,8 +88,10 @@ impl Settings {
                 if is_of_project && key == "mode" {
                     widest_mode = value.as_str().map(Mode::parse).transpose().map_err(named)?;
                 }
-                let is_wider = |there: &Setting| there.value.as_ref().is_some_and(|it| is_wider(&key, &value, it));
-                if is_of_project && set.get(&path).is_some_and(is_wider) {
+                // A project lowers the usual number of agents too, not only one that the user has set.
+                let usual = || catalogue::spec(&key).filter(|_| key.starts_with("agents.")).and_then(SettingSpec::default);
+                let there = set.get(&path).and_then(|it| it.value.clone()).or_else(usual);
+                if is_of_project && there.is_some_and(|it| is_wider(&key, &value, &it)) {
                     continue;
                 }
                 set.insert(path, Setting { key, value: Some(value), source: *source, from: from.clone() });
@@ -139,7 +141,10 @@ fn is_wider(key: &str, its: &toml::Value, there: &toml::Value) -> bool {
         let rank = |it: &toml::Value| Mode::ALL.iter().position(|mode| Some(mode.name()) == it.as_str());
         return rank(its) > rank(there);
     }
-    key.starts_with("limits.") && number(its) > number(there)
+    if key == "agents.wake" {
+        return its.as_bool() == Some(true) && there.as_bool() == Some(false);
+    }
+    (key.starts_with("limits.") || key.starts_with("agents.")) && number(its) > number(there)
 }
 
 /// The values of a table by their paths. An empty table is a value too: a section without keys means something.
@@ -189,6 +194,12 @@ mod tests {
         assert!(config.models.contains_key("a/m#=.1"), "a name may hold anything");
         let source = |key: &str| settings.all().into_iter().find(|it| it.key == key).map(|it| it.source.name());
         assert_eq!((source("effort"), source("limits.max_rounds")), (Some("project"), Some("user")));
+        let agents = |text| layer(Source::Project, text);
+        let user_agents = layer(Source::User, "[agents]\nseconds = 100\nwake = false");
+        let project_agents = agents("[agents]\nrunning = 90\ndepth = 0\nseconds = 200\nwake = true");
+        let bounded = Settings::merge(&[user_agents, project_agents]).expect("valid").config.agents;
+        assert_eq!((bounded.running, bounded.depth), (None, Some(0)), "more than the usual number is wider");
+        assert_eq!((bounded.seconds, bounded.wake), (Some(100), Some(false)));
         let [user, project] = layers;
         let flag = layer(Source::Override, "mode = 'auto'\neffort = 'max'");
         let settings = Settings::merge(&[user, project, flag]).expect("valid");

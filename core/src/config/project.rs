@@ -7,7 +7,7 @@ use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::Mode;
 
 /// The keys that a project may set.
-pub const PROJECT_KEYS: [&str; 6] = ["model", "effort", "mode", "toolset", "theme", "limits"];
+pub const PROJECT_KEYS: [&str; 7] = ["model", "effort", "mode", "toolset", "theme", "limits", "agents"];
 
 /// Keys that a project may not set, and why not. Some are known to no other file either, but people try them.
 const REFUSED: [(&str, &str); 27] = [

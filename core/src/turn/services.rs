@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::call::agents::Above;
 use crate::call::{Agents, Context, InTurn, Leases, ReadSet, Registry, ResultLimits, Standing};
-use crate::config::SummaryAuthor;
+use crate::config::{AgentsConfig, SummaryAuthor};
 use crate::context::documents::{self, Sources};
 use crate::context::environment::Posture;
 use crate::context::library::Library;
@@ -97,6 +97,23 @@ impl Default for AgentOptions {
             tokens: 400_000,
             tree_tokens: 4_000_000,
             wake: true,
+        }
+    }
+}
+
+impl From<&AgentsConfig> for AgentOptions {
+    /// These settings, with the usual numbers for the rest.
+    fn from(it: &AgentsConfig) -> AgentOptions {
+        let usual = AgentOptions::default();
+        AgentOptions {
+            running: it.running.unwrap_or(usual.running),
+            per_turn: it.per_turn.unwrap_or(usual.per_turn),
+            depth: it.depth.unwrap_or(usual.depth),
+            rounds: it.rounds.unwrap_or(usual.rounds),
+            seconds: it.seconds.unwrap_or(usual.seconds),
+            tokens: it.tokens.unwrap_or(usual.tokens),
+            tree_tokens: it.tree_tokens.unwrap_or(usual.tree_tokens),
+            wake: it.wake.unwrap_or(usual.wake),
         }
     }
 }
@@ -248,5 +265,23 @@ impl Services {
     /// Returns where the files of a Session are stored.
     pub(crate) fn place(&self, id: &SessionId) -> Place {
         Place::new(&self.logs, id.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, catalogue};
+
+    #[test]
+    fn the_table_of_settings_names_the_numbers_that_agents_really_get() {
+        let mut set = toml::Table::new();
+        for it in catalogue::SETTINGS.iter().filter(|it| it.key.starts_with("agents.")) {
+            let (_, name) = it.key.split_once('.').expect("a section");
+            set.insert(name.to_owned(), it.default().expect("a default"));
+        }
+        assert_eq!(set.len(), 8);
+        let config = Config::parse(&format!("[agents]\n{set}")).expect("valid");
+        assert_eq!(AgentOptions::from(&config.agents), AgentOptions::default());
     }
 }
