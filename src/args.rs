@@ -105,6 +105,9 @@ pub(crate) struct RunOptions {
     /// Folder to work in, instead of the current one
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
+    /// Role of the session, such as plan, which changes nothing; `pixir agents list` shows them
+    #[arg(long, global = true, value_name = "ROLE")]
+    pub(crate) agent: Option<String>,
     /// Skill to activate before the prompt
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) skill: Option<String>,

@@ -213,6 +213,7 @@ impl Cli {
             mode: self.mode(settings, attendance)?,
             toolset: self.toolset(config)?.unwrap_or_default(),
             effort: self.effort()?.or_else(|| config.effort.clone()),
+            role: options.agent.clone(),
             allowed: self.allowed()?,
             resumed: self.resumed(settings, attendance, &providers)?,
         };
@@ -325,6 +326,7 @@ impl Cli {
             toolset: self.toolset(&Config::default())?,
             name: None,
             workspace: None,
+            role: options.agent.clone(),
         })
     }
 }

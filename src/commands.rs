@@ -5,6 +5,7 @@ use pixir_core::Result;
 
 use crate::cli::Cli;
 
+mod agents;
 mod auth; // stored keys
 mod config; // settings, and where each comes from
 pub(crate) mod demo; // the embedded task in a temporary workspace
@@ -110,6 +111,12 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: skills::SkillsCommand,
     },
+    /// List, show and check roles: what agents are for, and what they may do at most
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Agents {
+        #[command(subcommand)]
+        command: agents::AgentsCommand,
+    },
     /// Trust what this workspace brings along: its configuration, skills and prompt templates are in force as they are now
     #[command(
         after_help = "Examples:\n  pixir trust --dry-run\n  pixir trust\n  pixir trust --revoke\n  pixir trust --list --json"
@@ -173,6 +180,7 @@ pub(crate) fn run(command: Option<Command>, prompt: Option<String>, cli: &Cli) -
         Some(Command::Run(args)) => run::run(cli, args),
         Some(Command::Tools { command }) => tools::run(cli, command),
         Some(Command::Permissions { command }) => permissions::run(cli, command),
+        Some(Command::Agents { command }) => agents::run(cli, command),
         Some(Command::Skills { command }) => skills::run(cli, command),
         Some(Command::Trust(args)) => trust::run(cli, &args),
         Some(Command::Config { command }) => config::run(cli, command),

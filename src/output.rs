@@ -191,6 +191,7 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         | Code::Refused
         | Code::ReasoningRejected
         | Code::InvalidResponse
+        | Code::ResultInvalid
         | Code::ScriptMismatch
         | Code::SessionStartFailed
         | Code::SessionLocked
@@ -235,7 +236,8 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         | Code::BudgetReached
         | Code::OutputTruncated
         | Code::AnswerTooLarge
-        | Code::EmptyAnswer => 14,
+        | Code::EmptyAnswer
+        | Code::ResultMissing => 14,
     }
 }
 

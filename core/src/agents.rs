@@ -31,12 +31,12 @@ mod links; // children that a Log names, and ends that a crash kept from it
 mod node; // the children of one Session
 mod outcome; // what a Turn of a child came to, counted from its Log
 mod transcript; // a child's conversation as text
-mod role; // what a child is for, and what it may do
+mod role; // the tools and settings that a role leaves
 
+use crate::context::roles::Role;
 use child::Child;
 pub(crate) use links::settle;
 use node::Node;
-pub(crate) use role::Role;
 
 /// What all Sessions of a tree share.
 #[derive(Debug)]
@@ -129,7 +129,9 @@ impl Position {
 
     /// Whether a Session here may start children.
     fn may_spawn(&self) -> bool {
-        self.depth() < self.tree.options.depth
+        let role = self.child.as_ref().map(|child| &child.role);
+        let leaves_any = role.is_none_or(|role| role.spawns.as_ref().is_none_or(|roles| !roles.is_empty()));
+        leaves_any && self.depth() < self.tree.options.depth
     }
 }
 
@@ -177,20 +179,28 @@ pub(crate) fn begin(base: &Services, beginning: Beginning) -> Result<Handle> {
         ..base.clone()
     };
     services.standing.set(history.settings.mode, &history.rules);
+    let role = match (&at.child, &history.settings.role) {
+        (None, Some(name)) => Some(role::of_session(name, &services)),
+        (Some(_), _) | (None, None) => None,
+    };
+    if let Some(role) = &role {
+        services.standing.set_role(Some(role.bounds()));
+    }
     if let Some(child) = &at.child {
         services.holder = at.path.join("/");
-        services.registry = child.role.narrow(&services.registry);
+        services.registry = role::narrow(&child.role, child.schema.as_ref(), &services.registry);
+        services.reports = child.schema.is_some();
         services.options.limits = child.limits();
     }
     if matches!(log, LogAccess::Writes(_)) && at.may_spawn() {
-        let known = links::known(&history, &at);
+        let known = links::known(&history, &at, &services);
         let node: Arc<dyn Agents> =
             Node::new(base, id.clone(), at, services.outputs.clone(), history.settings.clone(), known, news);
         services.agents = Some(node);
     } else {
         services.registry = services.registry.keeping(|name| !tools::agent::NAMES.contains(&name));
     }
-    Ok(Session::spawn(Opened { id, log, history, services, job_news, agent_news, note }))
+    Ok(Session::spawn(Opened { id, log, history, services, job_news, agent_news, note, role }))
 }
 
 /// A crash may have left calls without a result and a Turn without an end.
@@ -209,6 +219,7 @@ fn parent_of(node: &Node, child: &Child, call_id: Option<String>) -> ParentSessi
         call_id,
         name: child.name().to_owned(),
         role: child.role.name.clone(),
+        role_digest: child.role.digest.clone(),
         depth: node.at.depth() + 1,
     }
 }

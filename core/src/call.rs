@@ -31,7 +31,7 @@ pub(crate) mod result; // what is recorded of a call
 pub(crate) mod standing; // mode and rules, as the Sessions below see them
 pub(crate) mod tool; // trait Tool, a prepared call
 
-pub use crate::permissions::{Explained, Judged, Parse, Touch};
+pub use crate::permissions::{Bounds, Explained, Judged, Parse, Touch};
 pub(crate) use agents::Agents;
 pub(crate) use context::InTurn;
 pub use context::{Answers, Context, FormRequest};

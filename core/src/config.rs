@@ -325,7 +325,7 @@ impl LimitsConfig {
     }
 }
 
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
     "model",
     "favourites",
     "fallback",

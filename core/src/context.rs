@@ -13,7 +13,9 @@ pub(crate) mod library; // past Sessions, memories and skills, for tools to sear
 mod project; // languages and commands, judged by files
 pub mod prompt; // instructions, context, tools and History as one request
 pub mod review; // changes that the user reviews
+pub(crate) mod roles; // what an agent is for, and what it may do at most
 pub(crate) mod sketch; // a first AGENTS.md, made from file names
 pub(crate) mod skills; // find, read and activate SKILL.md
 pub(crate) mod templates; // messages that the user sends by a name
+pub(crate) mod tool_names; // our names of tools, and those of other programs
 mod title; // what a list of the context calls an Entry

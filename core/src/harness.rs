@@ -7,6 +7,7 @@ use crate::agents::{self, Beginning, Position};
 use crate::call::{Context, Leases, Registry, Standing, Tool, Unattended};
 use crate::config::Environment;
 use crate::context::library::Library;
+use crate::context::roles::{self, Role};
 use crate::context::sketch::{self, Sketch};
 use crate::context::skills::{Skill, Validated, found};
 use crate::context::templates::Template;
@@ -52,6 +53,8 @@ pub struct SessionDefaults {
     pub toolset: Toolset,
     /// The effort of a new Session.
     pub effort: Option<String>,
+    /// The role of a new Session.
+    pub role: Option<String>,
     /// Rules of this run alone.
     pub allowed: Vec<Rule>,
     /// Changes for a resumed Session; its other settings stay as they were recorded.
@@ -131,6 +134,7 @@ impl Harness {
             leases: Leases::default(),
             holder: "the main session".to_owned(),
             gates: Gates::default(),
+            reports: false,
             standing: Standing::default(),
             budgets: Arc::default(),
             library: Arc::new(library),
@@ -152,6 +156,9 @@ impl Harness {
     /// # Errors
     /// `LOG_WRITE_FAILED` when the state folder cannot be written.
     pub fn start(&self) -> Result<Handle> {
+        if let Some(name) = &self.beginning.role {
+            Role::for_session(&self.roles(), name)?;
+        }
         let id = SessionId::now();
         let mut log = Log::create_on(Arc::clone(&self.services.disk), &self.services.place(&id).log(), id.clone())?;
         let providers = self.services.providers.now();
@@ -165,6 +172,7 @@ impl Harness {
             effort: self.beginning.effort.clone(),
             context,
             surroundings: Some(surroundings),
+            role: self.beginning.role.clone(),
             parent: None,
             sandbox: Some(self.services.sandbox.tier().name().to_owned()),
             pixir_version: env!("CARGO_PKG_VERSION").into(),
@@ -245,6 +253,9 @@ impl Harness {
     }
 
     fn go_on(&self, id: &SessionId, mut log: Log, entries: Vec<Arc<Entry>>) -> Result<Handle> {
+        if let Some(name) = &self.beginning.resumed.role {
+            Role::for_session(&self.roles(), name)?;
+        }
         let mut history = fold(entries);
         let mut note = None;
         agents::settle(&self.services, &mut log, &mut history)?;
@@ -291,6 +302,7 @@ impl Harness {
         change.mode = change.mode.filter(|mode| *mode != now.mode);
         change.toolset = change.toolset.filter(|toolset| *toolset != now.toolset);
         change.effort = change.effort.filter(|effort| Some(effort) != now.effort.as_ref());
+        change.role = change.role.filter(|role| Some(role) != now.role.as_ref());
         (change != SettingsChange::default()).then_some(change)
     }
 
@@ -389,6 +401,24 @@ impl Harness {
     /// Prompt templates of the workspace and the user.
     pub fn templates(&self) -> Vec<Template> {
         self.services.library.templates()
+    }
+
+    /// Roles of agents and of the Session: pixir's own, the user's and the workspace's.
+    pub fn roles(&self) -> Vec<Role> {
+        self.services.library.roles()
+    }
+
+    /// Checks the roles at a path: a file, or a folder of files.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is none.
+    pub fn validate_roles(path: &Path) -> Result<Vec<Role>> {
+        let found = roles::found::at(path);
+        if found.is_empty() {
+            let message = format!("there is no role at {}", path.display());
+            return Err(Error::new(Code::NotFound, message, "a file NAME.md, or a folder of them"));
+        }
+        Ok(found)
     }
 
     /// What the workspace brings along that is in force only with the user's trust.

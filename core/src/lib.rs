@@ -46,8 +46,8 @@ pub use protocol::{agent, call_info, error, event, input, now, remedy, rule, too
 
 // Sessions that run.
 pub use config::{
-    CompactionConfig, Config, Environment, LimitsConfig, Patience, RequestsConfig, SummaryAuthor, catalogue,
-    credentials, edit, layers, project::PROJECT_KEYS,
+    AgentsConfig, CompactionConfig, Config, Environment, LimitsConfig, Patience, RequestsConfig, SummaryAuthor,
+    catalogue, credentials, edit, layers, project::PROJECT_KEYS,
 };
 pub use door::{Handle, Watch};
 pub use harness::{Harness, SessionDefaults, builtin_tools};
@@ -63,6 +63,7 @@ pub use context::{
     arguments, compaction,
     contributions::{NotRead, ProjectFile, project_config},
     ledger, prompt, review,
+    roles::{PLAN as PLAN_ROLE, Role, RoleKind, RoleLimits, RoleOrigin},
     sketch::Sketch,
     skills::{Fields, Finding, Skill, Validated, Weight},
     templates::Template,

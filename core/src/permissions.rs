@@ -6,6 +6,7 @@ use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{DecidedBy, Mode, Rule, Scope};
 use crate::protocol::remedy::Remedy;
 
+mod bounds; // what the role of a Session leaves to it
 mod outside; // reading outside the workspace
 mod effects; // what common programs do, for the user
 mod readers; // which commands are proven to only read
@@ -13,6 +14,7 @@ pub(crate) mod repository; // the repository of git, and whether git may run the
 pub mod rules; // rules as the user writes them, and what they cover
 pub(crate) mod shell; // one line, parsed
 
+pub use bounds::Bounds;
 use readers::parse;
 pub use readers::{Judged, Parse};
 pub(crate) use readers::{prove, prove_read_only};

@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 
 use crate::call::Answers;
 use crate::call::agents::{AgentNews, Order};
+use crate::context::roles::Role;
 use crate::conversation::history::{History, Settings};
 use crate::door::{Command, Handle, Outbox, Reply, Watch};
 use crate::protocol::effort::Effort;
@@ -28,6 +29,7 @@ mod folders; // folders outside the workspace that the tools may read
 mod compact; // compactions on request: previews, drafts, what the user approved; what fills the context
 mod queue; // messages that wait for the running Turn
 mod record; // what is recorded and published
+mod role; // the role that the user gives to the Session
 mod running; // the running Turn: its reports, its end
 mod skills; // skills, templates, and the index that the model reads
 mod surroundings; // what the model knows about mode, toolset and repository
@@ -89,6 +91,10 @@ pub(crate) struct Session {
     looking: JoinSet<Looked>,
     /// A watcher was asked whether it trusts what the workspace brings along, if there is something to ask.
     was_asked: bool,
+    /// The role that the user gave to the Session.
+    role: Option<Arc<Role>>,
+    /// Roles for agents, as the last Turn found them.
+    roles: Option<String>,
     /// The index of skills, as the last Turn found it.
     skill_index: Option<SkillIndex>,
     /// The last preview of a compaction. A summary that the user applies unchanged is by its author.
@@ -119,6 +125,8 @@ pub(crate) struct Opened {
     pub(crate) agent_news: mpsc::UnboundedReceiver<AgentNews>,
     /// A notice for the first watcher.
     pub(crate) note: Option<String>,
+    /// The role that the user gave to the Session.
+    pub(crate) role: Option<Arc<Role>>,
 }
 
 /// The answer to `Input::StopJob`.
@@ -144,7 +152,7 @@ impl Drop for Session {
 impl Session {
     /// Runs a Session on a task of its own.
     pub(crate) fn spawn(opened: Opened) -> Handle {
-        let Opened { id, log, history, services, job_news, agent_news, note } = opened;
+        let Opened { id, log, history, services, job_news, agent_news, note, role } = opened;
         let is_child = history.started.parent.is_some();
         let (commands, inbox) = mpsc::channel(64);
         let mut indexed = Indexed::default();
@@ -184,6 +192,8 @@ impl Session {
             looking: JoinSet::new(),
             // The user answers for the workspace in the root.
             was_asked: is_child,
+            role,
+            roles: None,
             skill_index: None,
             previewed: None,
             settling: Vec::new(),
@@ -432,7 +442,9 @@ impl Session {
             self.services.providers.now().connect(provider)?;
         }
         let effort = change.effort.as_deref().map(Effort::parse).transpose()?;
+        let role = self.role_for(&change).await?;
         self.record(None, SettingsChanged::from(change).into()).await?;
+        self.take_role(role);
         if let Some(text) = effort.and_then(|effort| self.effort_notice(effort)) {
             self.notice(Severity::Info, NoticeCode::EffortMapped.name(), text);
         }

@@ -16,6 +16,7 @@ mod ls; // one folder
 pub(crate) mod plan; // the model's own list of steps
 pub(crate) mod read; // a file, or a page of it
 pub(crate) mod recall; // search past Sessions
+pub(crate) mod report; // a child's result in a given form
 pub(crate) mod skill; // list skills, read one
 pub(crate) mod waiting; // a wait for a job: its port, a line of its output
 pub(crate) mod write; // a whole file

@@ -24,7 +24,7 @@ use crate::provider::gate::Sender;
 use crate::provider::retry::Retries;
 use crate::provider::{Answer, AnswerPart, CallRequest, Ended, Failure};
 use crate::storage::outputs;
-use crate::tools::bash;
+use crate::tools::{bash, report};
 
 mod call_ids; // one id for each call
 mod ending; // outcomes of a Turn
@@ -34,7 +34,7 @@ mod services; // services and options of a Session
 mod summary; // the request for the summary of a compaction
 
 pub(crate) use ending::Outcome;
-use ending::{LoopGuard, MAX_CIRCLES, cut_short, empty_answer, too_large};
+use ending::{LoopGuard, MAX_CIRCLES, Reported, cut_short, empty_answer, too_large};
 pub(crate) use relay::DeltaCoalescer;
 pub(crate) use reports::{Halt, Next, Report, Reports, Step};
 pub(crate) use services::Services;
@@ -131,6 +131,7 @@ impl Turn {
         let mut forgot = false;
         let mut circle = LoopGuard::default();
         let mut has_spoken = false;
+        let mut reported = self.services.reports.then(Reported::default);
         // A resumed Session, or one that has changed its model, may talk to a server that nobody has asked yet.
         let (provider, model) = &self.model;
         self.services.providers.now().prepared().await;
@@ -199,11 +200,23 @@ impl Turn {
                 Ended::CutShort(reason) => return Ok(cut_short(&reason)),
             }
 
+            if calls.is_empty()
+                && let Some(reported) = &mut reported
+            {
+                match reported.missing() {
+                    Some(outcome) => return Ok(outcome),
+                    None => self.remind_of_report().await?,
+                }
+                continue;
+            }
             if calls.is_empty() {
                 // After tool calls an empty answer is fine: there may be nothing to add. Before any, it is an error.
                 return Ok(if !has_spoken && rounds == 0 { empty_answer() } else { Outcome::completed() });
             }
-            let failed = self.perform(&step, &calls).await?;
+            let failed = self.perform(&step, &calls, &mut reported).await?;
+            if let Some(outcome) = reported.as_ref().and_then(Reported::ending) {
+                return Ok(outcome);
+            }
             if circle.goes_on(calls, failed) {
                 return Ok(Outcome::incomplete(Error::new(
                     Code::IterationCap,
@@ -338,7 +351,12 @@ impl Turn {
     }
 
     /// Runs the calls of an answer. Returns whether all of them failed.
-    async fn perform(&self, step: &Step, calls: &[(Call, CallInfo)]) -> Result<bool, Gone> {
+    async fn perform(
+        &self,
+        step: &Step,
+        calls: &[(Call, CallInfo)],
+        reported: &mut Option<Reported>,
+    ) -> Result<bool, Gone> {
         self.live(Live::Status { status: Status::Working }).await?;
         let mut rest = calls;
         let mut failed = true;
@@ -350,8 +368,12 @@ impl Turn {
             let together = rest.iter().take(AT_ONCE).take_while(|(_, info)| runs_beside(info)).count();
             let (now, later) = rest.split_at(together.max(1));
             // Results are recorded in the order of the calls, whichever ended first.
-            for done in join_all(now.iter().map(|(call, info)| self.call_in_turn(call, info, step))).await {
+            let all = join_all(now.iter().map(|(call, info)| self.call_in_turn(call, info, step))).await;
+            for (done, (call, _)) in all.into_iter().zip(now) {
                 let Done { result, facts, lease, .. } = done?;
+                if let Some(reported) = reported.as_mut().filter(|_| call.tool == report::NAME) {
+                    reported.take(result.error.is_none());
+                }
                 failed &= result.error.is_some();
                 for fact in facts {
                     self.record(fact).await?;
@@ -448,11 +470,18 @@ impl Turn {
     /// Reads which skills there are, and lets the Session tell the model what it does not know yet.
     async fn offer_skills(&self) -> Result<(), Gone> {
         let library = Arc::clone(&self.services.library);
-        match call::off_loop(move || Ok(library.index())).await {
-            Ok(index) => self.ask_session(|reply| Report::OfferSkills { index, reply }).await,
+        let starts_agents = self.services.agents.is_some();
+        let read = move || Ok((library.index(), if starts_agents { library.roles_for_model() } else { None }));
+        match call::off_loop(read).await {
+            Ok((index, roles)) => self.ask_session(|reply| Report::OfferSkills { index, roles, reply }).await,
             // Without an index the model can still list them.
             Err(_) => Ok(()),
         }
+    }
+
+    /// Tells the model that its answer in words is not read.
+    async fn remind_of_report(&self) -> Result<(), Gone> {
+        self.ask_session(|reply| Report::RemindOfReport { reply }).await
     }
 
     /// Continues with the next fallback model, if there is one.
@@ -490,13 +519,13 @@ impl Authority for Turn {
     }
 
     async fn permissions(&self) -> Result<Permissions, Gone> {
-        let Permissions { mode, rules: denied } = self.ask_session(Report::Permissions).await?;
+        let Permissions { mode, rules: denied, bounds } = self.ask_session(Report::Permissions).await?;
         // The file is read each time, so that a rule that was revoked elsewhere no longer counts.
         let services = self.services.clone();
         let saved = call::off_loop(move || Ok(services.rules_in_force())).await;
         // Without an answer anything may be denied.
         let saved = saved.unwrap_or_else(|_| vec![Rule::Deny(Scope::Unknown)]);
-        Ok(Permissions { mode, rules: saved.into_iter().chain(denied).collect() })
+        Ok(Permissions { mode, rules: saved.into_iter().chain(denied).collect(), bounds })
     }
 
     async fn keep(&self, rule: &Rule, holds: RuleReach, seconds: Option<u64>) -> Result<(), Gone> {

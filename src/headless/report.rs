@@ -260,7 +260,7 @@ impl<'a> Report<'a> {
                 self.denials.push(json!({ "call_id": it.call_id, "by": it.by, "reason": it.reason }));
                 let code = match it.by {
                     DecidedBy::Mode => Some(Code::MutationBlocked),
-                    DecidedBy::Rule => Some(Code::PermissionDenied),
+                    DecidedBy::Rule | DecidedBy::Role => Some(Code::PermissionDenied),
                     DecidedBy::NoAsker | DecidedBy::Unknown => Some(Code::InputRequired),
                     // The one who refused knows.
                     DecidedBy::User => None,

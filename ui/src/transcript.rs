@@ -104,6 +104,7 @@ fn refusal(it: &PermissionDecision) -> String {
         (_, Some(words)) => format!("Refused: {words}"),
         (DecidedBy::User, None) => "Refused".to_owned(),
         (DecidedBy::Mode, None) => format!("Refused by the mode: {}", it.reason),
+        (DecidedBy::Role, None) => format!("Refused by the role: {}", it.reason),
         (DecidedBy::Rule, None) => format!("Refused by a rule: {}", it.reason),
         (DecidedBy::NoAsker, None) => "Refused: nobody was there to ask".to_owned(),
         (DecidedBy::Unknown, None) => format!("Refused: {}", it.reason),

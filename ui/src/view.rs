@@ -1,5 +1,6 @@
 //! Draws the State as one frame.
 
+use pixir_core::PLAN_ROLE;
 use pixir_core::event::Mode;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Color, Style};
@@ -266,7 +267,9 @@ impl Foot {
 /// The colour of the mode. What can only be read has that of `read-only`.
 fn mode_colour(theme: &Theme, state: &State) -> Color {
     match state.history.settings.mode {
-        _ if state.session.read_only => theme.mode_read_only,
+        _ if state.session.read_only || state.history.settings.role.as_deref() == Some(PLAN_ROLE) => {
+            theme.mode_read_only
+        }
         Mode::ReadOnly => theme.mode_read_only,
         Mode::Ask => theme.mode_ask,
         Mode::Auto => theme.mode_auto,

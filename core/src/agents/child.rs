@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::Role;
-use crate::call::agents::OrderLimits;
+use crate::context::roles::RoleLimits;
 use crate::door::WeakHandle;
 use crate::protocol::agent::AgentState;
 use crate::protocol::error::{Code, Error};
@@ -23,6 +24,8 @@ pub(super) struct Child {
     pub(super) path: Vec<String>,
     pub(super) session: SessionId,
     pub(super) role: Arc<Role>,
+    /// The JSON Schema of its report, if it is to have one.
+    pub(super) schema: Option<Value>,
     pub(super) bounds: Bounds,
     pub(super) state: Mutex<AgentState>,
     /// The end of its last Turn; `None` while one runs or is queued.
@@ -58,8 +61,8 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// The limits of the options, lowered by those of the order.
-    pub(super) fn new(options: AgentOptions, order: OrderLimits) -> Bounds {
+    /// The limits of the options, lowered by these.
+    pub(super) fn new(options: AgentOptions, order: RoleLimits) -> Bounds {
         Bounds {
             rounds: order.rounds.unwrap_or(u32::MAX).min(options.rounds),
             tokens: order.tokens.unwrap_or(u64::MAX).min(options.tokens),
@@ -69,7 +72,13 @@ impl Bounds {
 }
 
 impl Child {
-    pub(super) fn new(path: Vec<String>, session: SessionId, role: Arc<Role>, task: &str, bounds: Bounds) -> Child {
+    pub(super) fn new(
+        path: Vec<String>,
+        session: SessionId,
+        (role, schema): (Arc<Role>, Option<Value>),
+        task: &str,
+        bounds: Bounds,
+    ) -> Child {
         let now = Timestamp::now();
         let line: String = task.lines().next().unwrap_or_default().chars().take(200).collect();
         let state = AgentState {
@@ -92,6 +101,7 @@ impl Child {
             path,
             session,
             role,
+            schema,
             bounds,
             state: Mutex::new(state),
             ended: watch::Sender::new(None),

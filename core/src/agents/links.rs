@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Position;
+use super::Role;
 use super::child::{Bounds, Child};
 use super::outcome::Outcome;
-use super::role::Role;
 use crate::call::agents::reported;
 use crate::conversation::history::History;
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{AgentEvent, AgentResult, AgentStatus, Fact, Mode, SessionId, Spawned, ToolResult};
+use crate::protocol::event::{AgentEvent, AgentResult, AgentStatus, Fact, SessionId, Spawned, ToolResult};
 use crate::session::Services;
 use crate::storage::log::{self, Log};
 use crate::storage::outputs;
@@ -152,17 +152,20 @@ fn last_end(services: &Services, spawned: &Spawned, folder: &std::path::Path) ->
 }
 
 /// The children of a Session that is opened again: they can be looked at, and told to go on.
-pub(super) fn known(history: &History, at: &Position) -> Vec<Arc<Child>> {
+pub(super) fn known(history: &History, at: &Position, services: &Services) -> Vec<Arc<Child>> {
     let options = at.tree.options;
     let mut all = Vec::new();
-    for Link { spawned, ended } in links(history) {
+    let links = links(history);
+    // Files are read only where a child needs one.
+    let roles = if links.is_empty() { Vec::new() } else { services.library.roles() };
+    for Link { spawned, ended } in links {
         let Ok(id) = SessionId::parse(&spawned.session_id) else { continue };
         at.tree.names.lock().insert(spawned.name.clone());
-        let role = role_of(&spawned.role);
+        let role = role_of(&roles, &spawned.role);
         let mut path = at.path.clone();
         path.push(spawned.name.clone());
-        let bounds = Bounds::new(options, Default::default());
-        let child = Child::new(path, id, Arc::new(role), &spawned.task, bounds);
+        let bounds = Bounds::new(options, role.limits);
+        let child = Child::new(path, id, (Arc::new(role), spawned.schema), &spawned.task, bounds);
         if let Some(result) = ended {
             child.change(|state| {
                 state.status = result.status;
@@ -177,13 +180,7 @@ pub(super) fn known(history: &History, at: &Position) -> Vec<Arc<Child>> {
     all
 }
 
-/// A role that is not there any more may at least do no harm.
-fn role_of(name: &str) -> Role {
-    Role::find(&Role::builtin(), name).cloned().unwrap_or_else(|_| Role {
-        name: name.to_owned(),
-        description: String::new(),
-        mode: Some(Mode::ReadOnly),
-        tools: None,
-        body: String::new(),
-    })
+/// A role that is not there any more, or that the user does not trust any more, may at least do no harm.
+fn role_of(roles: &[Role], name: &str) -> Role {
+    Role::for_child(roles, name).cloned().unwrap_or_else(|_| Role::missing(name))
 }

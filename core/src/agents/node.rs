@@ -13,7 +13,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use super::attend::{Attendant, failed};
 use super::child::{Bounds, Child, TurnOrder};
 use super::transcript::transcript;
-use super::{Beginning, Position, Role, begin, parent_of};
+use super::{Beginning, Position, Role, begin, parent_of, role};
 use super::{close_what_is_open, settle};
 use crate::call::Agents;
 use crate::call::agents::{Above, AgentNews, Order, Seen, Stop, Until, reported};
@@ -23,8 +23,7 @@ use crate::door::Handle;
 use crate::protocol::agent::AgentState;
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::{
-    AgentEvent, AgentResult, AgentStatus, ContextDocument, Live, Mode, SessionId, SessionStarted, Spawned, Telling,
-    ToldBy,
+    AgentEvent, AgentResult, AgentStatus, Live, Mode, SessionId, SessionStarted, Spawned, Telling, ToldBy,
 };
 use crate::protocol::input::{Input, Message};
 use crate::provider::budget::Budget;
@@ -178,15 +177,20 @@ impl Node {
 
     async fn start(self: Arc<Node>, order: Order) -> Result<AgentState> {
         let wished = order.role.as_deref().unwrap_or("worker");
-        let role = Arc::new(Role::find(&Role::builtin(), wished)?.clone());
+        let library = Arc::clone(&self.base.0.library);
+        let roles = crate::call::off_loop(move || Ok(library.roles())).await?;
+        let role = Arc::new(Role::for_child(&self.allowed(roles), wished)?.clone());
+        // A role whose settings cannot be had starts nothing.
+        let schema = order.schema.clone().or_else(|| role.schema.clone());
+        role::settings(&role, schema.as_ref(), &self.settings.lock().clone(), &self.base.0)?;
         self.may_start()?;
         let tree = Arc::clone(&self.at.tree);
         let name = tree.take_name(order.name.as_deref(), &role.name)?;
         let id = SessionId::now();
         let mut path = self.at.path.clone();
         path.push(name.clone());
-        let bounds = Bounds::new(tree.options, order.limits);
-        let child = Arc::new(Child::new(path, id.clone(), role, &order.task, bounds));
+        let bounds = Bounds::new(tree.options, role::limits(role.limits, order.limits));
+        let child = Arc::new(Child::new(path, id.clone(), (role, schema), &order.task, bounds));
         *child.order.lock() = TurnOrder {
             is_awaited: order.waits,
             waiting: 0,
@@ -201,6 +205,9 @@ impl Node {
             call_id: order.call_id.clone(),
             task: order.task.clone(),
             waits: order.waits,
+            role_digest: child.role.digest.clone(),
+            // The role's own is in its file.
+            schema: order.schema,
         };
         if let Err(error) = self.record(AgentEvent::Spawned(spawned)).await {
             tree.names.lock().remove(&name);
@@ -212,6 +219,15 @@ impl Node {
         self.changed.notify_waiters();
         tokio::spawn(self.run(child, Turn::First { call_id: order.call_id }, order.task));
         Ok(state)
+    }
+
+    /// The roles that the role of the Session leaves to its children.
+    fn allowed(&self, mut roles: Vec<Role>) -> Vec<Role> {
+        let spawns = self.at.child.as_ref().and_then(|child| child.role.spawns.as_ref());
+        if let Some(spawns) = spawns {
+            roles.retain(|role| spawns.contains(&role.name));
+        }
+        roles
     }
 
     fn may_start(&self) -> Result<()> {
@@ -265,13 +281,14 @@ impl Node {
         let parent = parent_of(self, child, call_id);
         let (id, role) = (child.session.clone(), Arc::clone(&child.role));
         let at = self.position(child);
-        let settings = self.settings.lock().clone();
+        let schema = child.schema.clone();
+        let settings = role::settings(&role, schema.as_ref(), &self.settings.lock().clone(), &services)?;
         let mode = role.mode.into_iter().fold(self.at.standing.mode(), Mode::stricter);
         let mut door = child.door.lock().await;
         let made = tokio::task::spawn_blocking(move || {
             let mut log = Log::create_on(Arc::clone(&services.disk), &services.place(&id).log(), id.clone())?;
             let (mut context, surroundings) = services.documents(mode, settings.toolset);
-            context.push(ContextDocument { source: format!("role {}", role.name), text: role.instructions() });
+            context.extend(role::documents(&role, schema.as_ref(), &services)?);
             let started = SessionStarted {
                 workspace: services.workspace.root().display().to_string(),
                 model: settings.model,
@@ -281,6 +298,7 @@ impl Node {
                 effort: settings.effort,
                 context,
                 surroundings: Some(surroundings),
+                role: None,
                 parent: Some(parent),
                 sandbox: Some(services.sandbox.tier().name().to_owned()),
                 pixir_version: env!("CARGO_PKG_VERSION").into(),
@@ -343,12 +361,16 @@ impl Node {
     fn position(&self, child: &Arc<Child>) -> Position {
         let above = Arc::clone(&self.budgets.lock());
         let pool = self.at.tree.pool.lock().clone();
+        let mut role = child.role.bounds();
+        if let Some(tools) = role.tools.as_mut().filter(|_| child.schema.is_some()) {
+            tools.push(crate::tools::report::NAME.to_owned());
+        }
         // The pool of the tree is drawn from once, however deep the child is.
         let pool = Some(pool).filter(|_| self.at.path.is_empty());
         Position {
             tree: Arc::clone(&self.at.tree),
             path: child.path.clone(),
-            standing: self.at.standing.below(child.session.clone(), child.role.mode),
+            standing: self.at.standing.below(child.session.clone(), role),
             child: Some(Arc::clone(child)),
             above: Some(Above { name: child.name().to_owned(), news: self.news.clone() }),
             budgets: above.iter().cloned().chain(pool).collect(),
@@ -569,10 +591,6 @@ impl Agents for Node {
         let mut all: Vec<AgentState> = self.children.lock().iter().map(|child| child.state()).collect();
         all.extend(self.below.lock().iter().cloned());
         all
-    }
-
-    fn roles(&self) -> Vec<(String, String)> {
-        Role::builtin().into_iter().map(|role| (role.name, role.description)).collect()
     }
 
     fn stop(&self, which: Stop) -> BoxFuture<'static, ()> {

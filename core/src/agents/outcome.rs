@@ -13,6 +13,8 @@ use crate::protocol::event::{
     TurnStatus, Usage,
 };
 use crate::storage::outputs;
+use crate::tools::report;
+use serde_json::Value;
 
 /// The most bytes of the last text that a parent reads.
 pub(super) const MAX_TEXT: usize = 4_000;
@@ -34,6 +36,8 @@ pub(super) struct Outcome {
     usage: Usage,
     cost: Cost,
     end: Option<TurnEnded>,
+    /// Its valid report.
+    data: Option<Value>,
 }
 
 impl Outcome {
@@ -77,6 +81,10 @@ impl Outcome {
         self.take_changes(&result.changes);
         let evidence = &mut self.evidence;
         let Some(call) = self.calls.remove(&result.call_id) else { return };
+        if call.name == report::NAME && result.ok {
+            self.data = Some(call.args);
+            return;
+        }
         let about = call.about();
         match about.kind {
             CallKind::Execute => {
@@ -114,7 +122,7 @@ impl Outcome {
             Some(end) => (status_of(end.status), end.error.clone()),
             None => (AgentStatus::Detached, Some(detached().body())),
         };
-        if status == AgentStatus::Completed && last.trim().is_empty() {
+        if status == AgentStatus::Completed && last.trim().is_empty() && self.data.is_none() {
             status = AgentStatus::Failed;
             error = Some(empty(name).body());
         }
@@ -125,7 +133,7 @@ impl Outcome {
             session_id: session_id.to_owned(),
             status,
             text: cut(last, handle.as_deref()),
-            data: None,
+            data: self.data,
             handle,
             evidence,
             usage: self.usage,

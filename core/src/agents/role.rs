@@ -1,80 +1,90 @@
-//! Roles: what a child is for, and what it may do at most.
+//! The role of a child: the tools that it leaves, and the settings that it chooses.
 
-use crate::call::Registry;
-use crate::protocol::error::{Code, Error, Result, nearest};
-use crate::protocol::event::Mode;
+use std::sync::Arc;
 
-/// What an agent is for, and what it may do at most.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Role {
-    /// The name, as the model and the user choose it.
-    pub(crate) name: String,
-    /// What it is for, in one line.
-    pub(crate) description: String,
-    /// The most permissive mode that it can have; `None` leaves that to the parent.
-    pub(crate) mode: Option<Mode>,
-    /// The only tools that it is offered; `None` offers all.
-    pub(crate) tools: Option<Vec<String>>,
-    /// What it is told about its work.
-    pub(crate) body: String,
+use serde_json::Value;
+
+use crate::call::{Registry, Tool};
+use crate::context::roles::{Role, RoleLimits};
+use crate::conversation::history::Settings;
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{ContextDocument, Toolset};
+use crate::session::Services;
+use crate::tools::report::Report;
+
+/// The tools of the registry that the role leaves, and the tool by which the child reports.
+pub(super) fn narrow(role: &Role, schema: Option<&Value>, registry: &Registry) -> Registry {
+    let kept = match &role.tools {
+        None => registry.clone(),
+        Some(tools) => registry.keeping(|name| tools.iter().any(|it| it == name)),
+    };
+    match schema {
+        None => kept,
+        Some(schema) => kept.with(Arc::new(Report(schema.clone())) as Arc<dyn Tool>),
+    }
 }
 
-/// What every child is told about how it works for another agent.
-const CHILD: &str = "\
-You are an agent that another agent started with one task. Do this task and nothing else. \
-Your last message is your report: the parent reads only that, at most 4,000 bytes. \
-Say what you found or did, name places as path:line, and say what is missing or failed.";
-
-impl Role {
-    /// The roles that pixir has by itself.
-    pub(crate) fn builtin() -> Vec<Role> {
-        let role = |name: &str, description: &str, mode, body: &str| Role {
-            name: name.to_owned(),
-            description: description.to_owned(),
-            mode,
-            tools: None,
-            body: body.to_owned(),
-        };
-        vec![
-            role("worker", "does one piece of work, as the parent may", None, ""),
-            role(
-                "explorer",
-                "finds out how something works; changes nothing",
-                Some(Mode::ReadOnly),
-                "Search widely, read what matters, and report facts with their places. Quote no more than is needed.",
-            ),
-            role(
-                "reviewer",
-                "looks for faults in a change or a file; changes nothing",
-                Some(Mode::ReadOnly),
-                "Report each fault with its place, how it shows, and how sure you are. Report no fault that you did not check.",
-            ),
-        ]
+/// The settings with which the child begins, where the parent has these.
+///
+/// # Errors
+/// `CONFIG_INVALID` when the role's model is not connected here.
+pub(super) fn settings(
+    role: &Role,
+    schema: Option<&Value>,
+    parents: &Settings,
+    services: &Services,
+) -> Result<Settings> {
+    let mut settings = parents.clone();
+    if let Some((provider, model)) = role.model.as_deref().and_then(|it| it.split_once('/')) {
+        services.providers.now().connect(provider).map_err(|e| {
+            let message = format!("the role {} wants {provider}/{model}: {}", role.name, e.message);
+            Error::new(Code::ConfigInvalid, message, "take another role, or set the provider up")
+        })?;
+        (settings.provider, settings.model) = (provider.to_owned(), model.to_owned());
     }
-
-    /// The role of this name.
-    ///
-    /// # Errors
-    /// `NOT_FOUND`, with the nearest name.
-    pub(crate) fn find<'a>(roles: &'a [Role], name: &str) -> Result<&'a Role> {
-        roles.iter().find(|role| role.name == name).ok_or_else(|| {
-            let names = || roles.iter().map(|role| role.name.as_str());
-            let all = || format!("one of: {}", names().collect::<Vec<_>>().join(", "));
-            let fix = nearest(name, names()).map_or_else(all, str::to_owned);
-            Error::new(Code::NotFound, format!("there is no role `{}`", name.escape_debug()), fix).with("input", name)
-        })
+    if role.effort.is_some() {
+        settings.effort.clone_from(&role.effort);
     }
-
-    /// The tools of the registry that the role leaves.
-    pub(crate) fn narrow(&self, registry: &Registry) -> Registry {
-        match &self.tools {
-            None => registry.clone(),
-            Some(tools) => registry.keeping(|name| tools.iter().any(|it| it == name)),
-        }
+    // `run` does what all tools do, so where single ones are chosen it is not offered.
+    if role.tools.is_some() || schema.is_some() {
+        settings.toolset = Toolset::Typed;
     }
+    Ok(settings)
+}
 
-    /// What the child is told before its task.
-    pub(crate) fn instructions(&self) -> String {
-        if self.body.is_empty() { CHILD.to_owned() } else { format!("{CHILD}\n\n{}", self.body) }
+/// What the child reads before its task: its role, and the skills that the role names.
+///
+/// # Errors
+/// Those of the activation of a skill.
+pub(super) fn documents(role: &Role, schema: Option<&Value>, services: &Services) -> Result<Vec<ContextDocument>> {
+    let mut documents =
+        vec![ContextDocument { source: format!("role {}", role.name), text: role.instructions(schema.is_some()) }];
+    for name in &role.skills {
+        let text = services.library.skill_for_role(name)?;
+        documents.push(ContextDocument { source: format!("skill {name}"), text });
     }
+    Ok(documents)
+}
+
+/// The lower of two limits.
+pub(super) fn lower<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// Limits of the role, lowered by those of an order.
+pub(super) fn limits(role: RoleLimits, order: crate::call::agents::OrderLimits) -> RoleLimits {
+    RoleLimits {
+        rounds: lower(role.rounds, order.rounds),
+        tokens: lower(role.tokens, order.tokens),
+        seconds: lower(role.seconds, order.seconds),
+    }
+}
+
+/// The role of a Session that is opened again. One that cannot be used any more leaves nothing but looking.
+pub(super) fn of_session(name: &str, services: &Services) -> Arc<Role> {
+    let found = Role::for_session(&services.library.roles(), name).cloned();
+    Arc::new(found.unwrap_or_else(|_| Role::missing(name)))
 }

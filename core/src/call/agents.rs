@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -36,9 +37,6 @@ pub(crate) trait Agents: fmt::Debug + Send + Sync {
     /// The children of this Session and those below them, oldest first, as this process knows them.
     fn list(&self) -> Vec<AgentState>;
 
-    /// The roles that the model may choose from, with what each is for.
-    fn roles(&self) -> Vec<(String, String)>;
-
     /// Stops children, and returns when their processes are gone and their ends are recorded.
     fn stop(&self, which: Stop) -> BoxFuture<'static, ()>;
 
@@ -68,6 +66,8 @@ pub(crate) struct Order {
     /// Whether the call waits for its end. Otherwise the end is reported.
     pub(crate) waits: bool,
     pub(crate) limits: OrderLimits,
+    /// The JSON Schema of its report; `None` takes the role's.
+    pub(crate) schema: Option<Value>,
 }
 
 /// Limits of one child; each can only lower those of its role.

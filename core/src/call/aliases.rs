@@ -5,66 +5,9 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use super::Call;
+pub(super) use crate::context::tool_names::ours as tool;
 use crate::permissions::shell::quoted;
 use crate::protocol::tool_spec::ToolSpec;
-
-/// Names of tools in other programs, and ours.
-const TOOLS: [(&str, &str); 54] = [
-    ("Bash", "bash"),
-    ("shell", "bash"),
-    ("execute_command", "bash"),
-    ("run_terminal_cmd", "bash"),
-    ("run_shell_command", "bash"),
-    ("run_command", "bash"),
-    ("terminal", "bash"),
-    ("container.exec", "bash"),
-    ("BashOutput", "job_output"),
-    ("KillShell", "job_kill"),
-    ("KillBash", "job_kill"),
-    ("Read", "read"),
-    ("read_file", "read"),
-    ("view", "read"),
-    ("View", "read"),
-    ("open_file", "read"),
-    ("Write", "write"),
-    ("write_file", "write"),
-    ("write_to_file", "write"),
-    ("create_file", "write"),
-    ("Edit", "edit"),
-    ("MultiEdit", "edit"),
-    ("str_replace", "edit"),
-    ("str_replace_editor", "edit"),
-    ("str_replace_based_edit_tool", "edit"),
-    ("replace", "edit"),
-    ("replace_in_file", "edit"),
-    ("edit_file", "edit"),
-    ("search_replace", "edit"),
-    ("patch", "apply_patch"),
-    ("ApplyPatch", "apply_patch"),
-    ("applyPatch", "apply_patch"),
-    ("apply_diff", "apply_patch"),
-    ("Grep", "grep"),
-    ("grep_search", "grep"),
-    ("search_file_content", "grep"),
-    ("search_files", "grep"),
-    ("codebase_search", "grep"),
-    ("Glob", "find"),
-    ("glob", "find"),
-    ("file_search", "find"),
-    ("find_files", "find"),
-    ("LS", "ls"),
-    ("list_dir", "ls"),
-    ("list_directory", "ls"),
-    ("list_files", "ls"),
-    ("TodoWrite", "update_plan"),
-    ("todowrite", "update_plan"),
-    ("todo_write", "update_plan"),
-    ("AskUserQuestion", "ask_user"),
-    ("ask_followup_question", "ask_user"),
-    ("question", "ask_user"),
-    ("Skill", "skill_view"),
-    ("skill", "skill_view"),
-];
 
 /// Names of arguments in other programs, and ours. Each counts only where a tool has ours and not the other.
 const ARGUMENTS: [(&str, &str); 35] = [
@@ -104,11 +47,6 @@ const ARGUMENTS: [(&str, &str); 35] = [
     ("-C", "context"),
     ("head_limit", "limit"),
 ];
-
-/// Our name of a tool.
-pub(super) fn tool(name: &str) -> Option<&'static str> {
-    TOOLS.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| *ours)
-}
 
 /// The call as ours, if it has the form of another program's tool: a tool for several things, arguments that only describe
 /// the call, a command as a list of words.

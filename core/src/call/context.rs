@@ -56,6 +56,8 @@ pub struct Context {
     pub(crate) leases: Leases,
     /// How others are told who holds a lease: the agent's path, or `the main session`.
     pub(crate) holder: String,
+    /// The name of the role that the user gave to the Session.
+    pub(crate) role: Option<String>,
     /// Past Sessions and skills.
     pub(crate) library: Arc<Library>,
     /// Opens forms for the user; `None` where no user can answer.

@@ -1,10 +1,12 @@
 //! The gate: the one place that allows or refuses a prepared call.
 
 use std::future::Future;
+use std::path::Path;
+use std::sync::Arc;
 
 use super::blocked::Blocked;
-use super::{Call, Caller, Context};
-use crate::permissions::{self, Explained, ONLY_READS, Ruling, Touch, judge};
+use super::{Call, Caller, Context, aliases};
+use crate::permissions::{self, Bounds, Explained, ONLY_READS, Ruling, Touch, judge};
 use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{Approval, DecidedBy, Mode, PermissionDecision, Preview, Rule, Scope, Verdict};
@@ -23,6 +25,8 @@ pub struct Permissions {
     pub mode: Mode,
     /// The rules that the user made.
     pub rules: Vec<Rule>,
+    /// What roles leave: that of the Session, and those above it as far as they hold below.
+    pub bounds: Vec<Arc<Bounds>>,
 }
 
 /// Supplies the mode and the rules, asks the user for approvals, and records decisions.
@@ -71,7 +75,7 @@ impl Authority for Unattended {
     }
 
     async fn permissions(&self) -> Result<Permissions, Gone> {
-        Ok(Permissions { mode: self.mode, rules: self.rules.clone() })
+        Ok(Permissions { mode: self.mode, rules: self.rules.clone(), bounds: Vec::new() })
     }
 
     async fn approve(&self, _approval: Approval) -> Result<Option<Decision>, Gone> {
@@ -104,7 +108,15 @@ pub async fn gate(
     let mut only_looks = false;
     let mut changes = false;
     for touch in touches {
-        let Permissions { mode, rules } = authority.permissions().await?;
+        let Permissions { mode, rules, bounds } = authority.permissions().await?;
+        // The user may do what the role of the agent may not.
+        if call.caller == Caller::Model
+            && let Some(error) = refused_by_role(call, touch, ctx, &bounds)
+        {
+            decisions.push(decision(call, Verdict::Deny, DecidedBy::Role, error.message.clone(), None));
+            refusal = Some(error);
+            continue;
+        }
         if policy == Policy::Work && rules.contains(&Rule::Allow(Scope::Network)) && !rules.contains(&NO_NETWORK) {
             policy = Policy::Network;
         }
@@ -152,6 +164,37 @@ pub async fn gate(
         authority.record(decision).await?;
     }
     Ok(refusal.map_or(Ok(policy), Err))
+}
+
+/// Why the role of the agent, or one above it, does not leave this to it.
+fn refused_by_role(call: &Call, touch: &Touch, ctx: &Context, bounds: &[Arc<Bounds>]) -> Option<Error> {
+    if bounds.is_empty() {
+        return None;
+    }
+    let named = aliases::call(call);
+    let tool = aliases::tool(&named.tool).unwrap_or(&named.tool);
+    // A folder that is a symlink leads to files that have another path.
+    let real = match touch {
+        Touch::Files { path: Some(path), protected } => {
+            &Touch::Files { path: real_path(ctx.workspace.root(), path), protected: protected.clone() }
+        }
+        Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Files { path: None, .. } => touch,
+        Touch::Command(_) | Touch::Program(_) => touch,
+    };
+    bounds.iter().find_map(|it| it.refuses(tool, real, ctx.readable()))
+}
+
+/// The path of a file without symlinks, relative to the workspace; `None` where it leaves that.
+fn real_path(root: &Path, path: &str) -> Option<String> {
+    let path = root.join(path);
+    let there = path.ancestors().find_map(|it| Some((it, it.canonicalize().ok()?)));
+    let (before, real) = there?;
+    let rest = path.strip_prefix(before).ok()?;
+    if rest.components().any(|it| !matches!(it, std::path::Component::Normal(_))) {
+        return None;
+    }
+    let real = if rest.as_os_str().is_empty() { real } else { real.join(rest) };
+    real.strip_prefix(root).ok().map(|it| it.display().to_string())
 }
 
 /// Judges a command line as the gate would with these rules, and runs nothing.

@@ -78,6 +78,12 @@ impl Registry {
         Registry::new(tools.map(|it| Arc::clone(&it.tool)))
     }
 
+    /// The registry with one more tool.
+    #[must_use]
+    pub fn with(&self, tool: Arc<dyn Tool>) -> Registry {
+        Registry::new(self.tools.iter().map(|it| Arc::clone(&it.tool)).chain([tool]))
+    }
+
     /// The specs of a toolset, sorted by name.
     pub fn specs(&self, toolset: Toolset) -> Arc<[ToolSpec]> {
         self.attended.of(toolset)

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::gate::Permissions;
-use crate::protocol::event::{Mode, Rule, SessionId};
+use crate::permissions::Bounds;
+use crate::protocol::event::{Mode, Rule, Scope, SessionId};
 
 /// What a Session may do now: its own mode and rules, bounded by those of the Sessions above it.
 ///
@@ -14,37 +15,52 @@ use crate::protocol::event::{Mode, Rule, SessionId};
 pub(crate) struct Standing {
     own: Arc<Own>,
     above: Option<Arc<Standing>>,
-    /// The most that the role of the Session allows.
-    ceiling: Option<Mode>,
 }
 
 #[derive(Debug, Default)]
 struct Own {
     id: Option<SessionId>,
     now: Mutex<Permissions>,
+    /// What the role of the Session leaves.
+    role: Mutex<Option<Arc<Bounds>>>,
 }
 
 impl Standing {
     /// The standing of the Session that the user talks to.
     pub(crate) fn root(id: SessionId) -> Standing {
-        Standing { own: Arc::new(Own { id: Some(id), now: Mutex::default() }), above: None, ceiling: None }
+        Standing { own: Arc::new(Own { id: Some(id), ..Own::default() }), above: None }
     }
 
     /// The standing of a child.
-    pub(crate) fn below(&self, id: SessionId, ceiling: Option<Mode>) -> Standing {
-        let own = Arc::new(Own { id: Some(id), now: Mutex::default() });
-        Standing { own, above: Some(Arc::new(self.clone())), ceiling }
+    pub(crate) fn below(&self, id: SessionId, role: Bounds) -> Standing {
+        let own = Own { id: Some(id), role: Mutex::new(Some(Arc::new(role))), ..Own::default() };
+        Standing { own: Arc::new(own), above: Some(Arc::new(self.clone())) }
+    }
+
+    /// The role of the Session changed.
+    pub(crate) fn set_role(&self, role: Option<Bounds>) {
+        *self.own.role.lock() = role.map(Arc::new);
+    }
+
+    /// The name of the role that the user gave to the Session. Another one's is its own as long as it lives.
+    pub(crate) fn given_role(&self) -> Option<String> {
+        let role = self.role().filter(|_| self.above.is_none());
+        role.map(|role| role.role.clone())
+    }
+
+    fn role(&self) -> Option<Arc<Bounds>> {
+        self.own.role.lock().clone()
     }
 
     /// The Session's own mode and deny rules changed.
     pub(crate) fn set(&self, mode: Mode, rules: &[Rule]) {
-        *self.own.now.lock() = Permissions { mode, rules: rules.to_vec() };
+        *self.own.now.lock() = Permissions { mode, rules: rules.to_vec(), bounds: Vec::new() };
     }
 
     /// The mode in force: the strictest of its own, its role's and those above.
     pub(crate) fn mode(&self) -> Mode {
         let own = self.own.now.lock().mode;
-        let ceiling = self.ceiling.into_iter();
+        let ceiling = self.role().and_then(|role| role.mode).into_iter();
         let above = self.above.iter().map(|it| it.mode());
         ceiling.chain(above).fold(own, Mode::stricter)
     }
@@ -52,8 +68,14 @@ impl Standing {
     /// The mode and the deny rules in force.
     pub(crate) fn now(&self) -> Permissions {
         let mut rules = self.own.now.lock().rules.clone();
-        rules.extend(self.above.iter().flat_map(|it| it.now().rules));
-        Permissions { mode: self.mode(), rules }
+        let above = self.above.as_ref().map(|it| it.now()).unwrap_or_default();
+        rules.extend(above.rules);
+        let own = self.role();
+        if own.as_ref().is_some_and(|it| it.no_network) {
+            rules.push(Rule::Deny(Scope::Network));
+        }
+        let from_above = above.bounds.iter().map(|it| Arc::new(it.below()));
+        Permissions { mode: self.mode(), rules, bounds: own.into_iter().chain(from_above).collect() }
     }
 
     /// This Session and those above it. A rule that the user made for one of them holds here too.
@@ -80,8 +102,8 @@ mod tests {
                 for ceiling in [None, Some(Mode::ReadOnly), Some(Mode::Ask), Some(Mode::Auto)] {
                     for own in Mode::ALL {
                         let root = Standing::root(id(1));
-                        let parent = root.below(id(2), None);
-                        let child = parent.below(id(3), ceiling);
+                        let parent = root.below(id(2), Bounds::default());
+                        let child = parent.below(id(3), Bounds { mode: ceiling, ..Bounds::default() });
                         child.set(own, &[]);
                         // The user changes the modes above after the child began.
                         parent.set(parent_mode, &[Rule::Deny(Scope::Network)]);
@@ -95,7 +117,11 @@ mod tests {
                 }
             }
         }
-        let child = Standing::root(id(1)).below(id(2), None).below(id(3), None);
+        let writes = Bounds { tools: Some(Vec::new()), writes: Some(vec!["docs/**".into()]), ..Bounds::default() };
+        let child = Standing::root(id(1)).below(id(2), writes).below(id(3), Bounds::default());
+        let [own, above] = child.now().bounds.try_into().expect("two");
+        assert_eq!((&own.writes, &above.tools), (&None, &None), "tools bind one agent alone");
+        assert_eq!(above.writes.as_deref(), Some(&["docs/**".to_owned()][..]), "files bind all below");
         assert_eq!(child.sessions(), [id(3), id(2), id(1)]);
     }
 }

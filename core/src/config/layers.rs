@@ -89,7 +89,8 @@ impl Settings {
                     widest_mode = value.as_str().map(Mode::parse).transpose().map_err(named)?;
                 }
                 // A project lowers the usual number of agents too, not only one that the user has set.
-                let usual = || catalogue::spec(&key).filter(|_| key.starts_with("agents.")).and_then(SettingSpec::default);
+                let usual =
+                    || catalogue::spec(&key).filter(|_| key.starts_with("agents.")).and_then(SettingSpec::default);
                 let there = set.get(&path).and_then(|it| it.value.clone()).or_else(usual);
                 if is_of_project && there.is_some_and(|it| is_wider(&key, &value, &it)) {
                     continue;

@@ -1,11 +1,10 @@
-//! What a workspace brings along that is in force only with the user's trust: its configuration, skills and
-//! prompt templates. All of it
-//! is read through the path layer.
+//! What a workspace brings along that is in force only with the user's trust: its configuration, skills,
+//! prompt templates and roles. All of it is read through the path layer.
 
 use std::path::{Path, PathBuf};
 
 use crate::config::{edit, project};
-use crate::context::{skills, templates};
+use crate::context::{roles, skills, templates};
 use crate::files::workspace::Workspace;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::Remedy;
@@ -198,5 +197,13 @@ pub(crate) fn find(workspace: &Workspace, trusted: &Trusted) -> Vec<Contribution
             digest: it.digest,
         }
     });
-    config.into_iter().chain(skills).chain(templates).collect()
+    let roles = roles::found::of_workspace(workspace, trusted).into_iter().filter_map(|it| {
+        let path = it.path.as_deref()?;
+        let path = path.strip_prefix(workspace.root()).unwrap_or(path).display().to_string();
+        let mode = it.mode.map_or(String::new(), |mode| format!(" · at most {}", mode.name()));
+        let model = it.model.as_ref().map_or(String::new(), |model| format!(" · asks {model}"));
+        let about = format!("{}{mode}{model}", it.description);
+        Some(Contribution { kind: ContributionKind::Role, path, about, standing: it.standing, digest: it.digest })
+    });
+    config.into_iter().chain(skills).chain(templates).chain(roles).collect()
 }

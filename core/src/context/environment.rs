@@ -22,7 +22,7 @@ impl Posture {
     /// The surroundings with this state of the repository.
     pub(crate) fn with(self, git: Option<GitState>) -> Surroundings {
         let Posture { mode, toolset, attended } = self;
-        Surroundings { mode, toolset, attended, git }
+        Surroundings { mode, toolset, attended, git, role: None, roles: None }
     }
 }
 
@@ -85,6 +85,9 @@ pub(crate) fn changes(before: &Surroundings, now: &Surroundings) -> Vec<ContextD
     }
     if before.git != now.git {
         tell("git", now.git.as_ref().map_or_else(|| "no repository that can be read here".to_owned(), git::line));
+    }
+    if before.roles != now.roles {
+        tell("roles", now.roles.clone().unwrap_or_else(|| "no roles but explorer, reviewer and worker".to_owned()));
     }
     documents
 }

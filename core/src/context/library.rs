@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::context::contributions;
+use crate::context::roles::{self, Role};
 use crate::context::skills::resources::{self, Resource};
 use crate::context::skills::{Skill, activation, found, index};
 use crate::context::templates::{self, Template};
@@ -79,6 +80,14 @@ impl Library {
         activation::activate(&self.skills(), self.workspace.as_deref(), &self.trusted(), (name, args), by)
     }
 
+    /// The text of a skill that a role names.
+    ///
+    /// # Errors
+    /// As [`activation::activate`].
+    pub(crate) fn skill_for_role(&self, name: &str) -> Result<String> {
+        Ok(self.activate(name, "", ActivatedBy::User)?.body)
+    }
+
     /// A skill's text, for its user to look at.
     ///
     /// # Errors
@@ -103,6 +112,16 @@ impl Library {
     /// The prompt templates of the workspace and of the user.
     pub(crate) fn templates(&self) -> Vec<Template> {
         templates::find(self.workspace.as_deref(), &self.trusted(), self.user_folder.as_deref())
+    }
+
+    /// The roles of agents: those that pixir has, the user's and the workspace's.
+    pub(crate) fn roles(&self) -> Vec<Role> {
+        roles::found::find(self.workspace.as_deref(), &self.trusted(), self.user_folder.as_deref())
+    }
+
+    /// The roles that a model may give to agents, besides those that pixir has by itself.
+    pub(crate) fn roles_for_model(&self) -> Option<String> {
+        roles::list_for_model(&self.roles())
     }
 
     /// The message that a template makes.

@@ -36,11 +36,13 @@ pub struct Settings {
     pub name: Option<String>,
     /// The root of the workspace.
     pub workspace: String,
+    /// The role that the user gave to the Session.
+    pub role: Option<String>,
 }
 
 impl Settings {
     fn apply(&mut self, change: &SettingsChanged) {
-        let SettingsChanged { provider, model, effort, mode, toolset, name, workspace } = change.clone();
+        let SettingsChanged { provider, model, effort, mode, toolset, name, workspace, role } = change.clone();
         if let Some(provider) = provider {
             self.provider = provider;
         }
@@ -61,6 +63,9 @@ impl Settings {
         }
         if let Some(workspace) = workspace {
             self.workspace = workspace;
+        }
+        if let Some(role) = role {
+            self.role = Some(role).filter(|name| !name.is_empty());
         }
     }
 }
@@ -163,6 +168,7 @@ impl History {
                     toolset: it.toolset,
                     name: None,
                     workspace: it.workspace.clone(),
+                    role: it.role.clone(),
                 };
             }
             Fact::SettingsChanged(it) => {

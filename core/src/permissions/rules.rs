@@ -219,6 +219,36 @@ pub(super) fn allowing<'a>(rules: &[Rule], touch: &Touch, readable: impl Into<Re
     }
 }
 
+/// Whether a call runs nothing but commands of these patterns, alone or joined by operators. What is only proven to read is
+/// not enough, and neither is what a wrapper hides.
+pub(super) fn consists_of(patterns: &[String], touch: &Touch, readable: Readable<'_>) -> bool {
+    let patterns: Vec<Pattern> = patterns.iter().filter_map(|text| Pattern::parse(text).ok()).collect();
+    let is_listed = |words: &[&str]| patterns.iter().any(|pattern| pattern.matches(words));
+    match touch {
+        Touch::Program(words) => is_listed(&words.iter().map(String::as_str).collect::<Vec<_>>()),
+        Touch::Command(line) => {
+            let script = Script::parse(line.trim(), LineEnd::Newline);
+            let mut commands = script.tokens.split(|token| matches!(token.kind, TokenKind::Operator(_)));
+            let is_whole = |command: &[Token<'_>]| {
+                let words = command.iter().filter(|token| !matches!(token.kind, TokenKind::Redirection(_)));
+                let words: Option<Vec<String>> = words.map(|token| word(token).and_then(text_of)).collect();
+                words.is_some_and(|words| is_listed(&words.iter().map(String::as_str).collect::<Vec<_>>()))
+            };
+            // What stands around the programs, such as a redirection into a file, is judged as always.
+            commands.all(is_whole) && prove_or_allowed(line, readable, &is_listed).is_ok()
+        }
+        Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Files { .. } => true,
+    }
+}
+
+/// Whether this text can be the pattern of a command.
+///
+/// # Errors
+/// Why not, and what to write instead.
+pub(crate) fn check_pattern(text: &str) -> std::result::Result<(), (String, &'static str)> {
+    Pattern::parse(text).map(drop)
+}
+
 /// Whether a rule covers a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Covers {
@@ -350,7 +380,7 @@ fn path_glob(glob: &str) -> Option<globset::GlobMatcher> {
     GlobBuilder::new(glob).literal_separator(true).build().ok().map(|glob| glob.compile_matcher())
 }
 
-fn is_below(glob: &str, path: &str) -> bool {
+pub(super) fn is_below(glob: &str, path: &str) -> bool {
     path_glob(glob).is_some_and(|glob| glob.is_match(path))
 }
 

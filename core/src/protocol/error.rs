@@ -159,6 +159,8 @@ codes! {
     NoAccountId = "NO_ACCOUNT_ID", NoAccountId;
     InvalidResponse = "INVALID_RESPONSE", InvalidResponse;
     EmptyAnswer = "EMPTY_ANSWER", InvalidResponse;
+    ResultInvalid = "RESULT_INVALID", InvalidResponse;
+    ResultMissing = "RESULT_MISSING", InvalidResponse;
     ScriptMismatch = "SCRIPT_MISMATCH", InvalidResponse;
     CorruptAuth = "CORRUPT_AUTH", CorruptAuth;
     AuthReadFailed = "AUTH_READ_FAILED", AuthReadFailed;

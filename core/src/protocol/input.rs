@@ -211,7 +211,7 @@ pub enum Input {
     /// Start a Turn in which the model writes or improves AGENTS.md, from a sketch that the Session makes of the
     /// repository.
     Init,
-    /// Change model, effort, mode or name.
+    /// Change model, effort, mode, role or name.
     Set(SettingsChange),
     /// Activate a skill: its text joins the conversation.
     ActivateSkill {
@@ -263,12 +263,15 @@ pub struct SettingsChange {
     /// The root of the workspace from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
+    /// The role of the Session; empty removes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
 }
 
 impl From<SettingsChange> for SettingsChanged {
     fn from(it: SettingsChange) -> SettingsChanged {
-        let SettingsChange { provider, model, effort, mode, toolset, name, workspace } = it;
-        SettingsChanged { provider, model, effort, mode, toolset, name, workspace }
+        let SettingsChange { provider, model, effort, mode, toolset, name, workspace, role } = it;
+        SettingsChanged { provider, model, effort, mode, toolset, name, workspace, role }
     }
 }
 

@@ -28,6 +28,8 @@ pub enum ContributionKind {
     Skill,
     /// A prompt template.
     Template,
+    /// A role of agents.
+    Role,
 }
 
 impl ContributionKind {
@@ -37,6 +39,7 @@ impl ContributionKind {
             ContributionKind::Config => "configuration",
             ContributionKind::Skill => "skill",
             ContributionKind::Template => "prompt template",
+            ContributionKind::Role => "role",
         }
     }
 }

@@ -34,6 +34,7 @@ impl Session {
         self.indexed.summary.take(&entry);
         self.history.append(entry.clone());
         if matches!(entry.fact, Fact::SettingsChanged(_) | Fact::PermissionDecision(_)) {
+            self.drop_role();
             self.services.standing.set(self.history.settings.mode, &self.history.rules);
             if let Some(agents) = &self.services.agents {
                 agents.follow(&self.history.settings);

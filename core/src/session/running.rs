@@ -150,10 +150,13 @@ impl Session {
             Some(Report::Compact { attempt, window, tokens, reply }) => {
                 let _ = reply.send(self.make_room(attempt, window, tokens).await);
             }
-            Some(Report::OfferSkills { index, reply }) => match self.offer_skills(index).await {
-                Ok(()) => drop(reply.send(())),
-                Err(error) => self.abandon(error),
-            },
+            Some(Report::OfferSkills { index, roles, reply }) => {
+                self.roles = roles;
+                match self.offer_skills(index).await {
+                    Ok(()) => drop(reply.send(())),
+                    Err(error) => self.abandon(error),
+                }
+            }
             Some(Report::FallBack { reason, reply }) => match self.fall_back(&reason).await {
                 Ok(found) => drop(reply.send(found)),
                 Err(error) => self.abandon(error),
@@ -161,6 +164,10 @@ impl Session {
             Some(Report::KeepDraft { reply }) => match self.keep_draft().await {
                 Ok(()) => drop(reply.send(())),
                 Err(error) if error.code == Code::LogEncodeFailed => self.end_turn(Outcome::failed(error)).await,
+                Err(error) => self.abandon(error),
+            },
+            Some(Report::RemindOfReport { reply }) => match self.remind_of_report().await {
+                Ok(()) => drop(reply.send(())),
                 Err(error) => self.abandon(error),
             },
             Some(Report::ForgetReasoning { reply }) => {

@@ -8,13 +8,15 @@ use super::work::Work;
 use crate::context::environment::{self, Posture};
 use crate::context::sketch;
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{ContextChanged, Delivery, GitState};
+use crate::protocol::event::{ContextChanged, ContextDocument, Delivery, GitState, Surroundings};
 use crate::protocol::input::Accepted;
 
 /// A Session that began less than this ago has just told of the repository.
 const JUST_NOW: Duration = Duration::from_secs(2);
 /// How long the Session waits for the file system, which may not answer.
 const MOST_WAIT: Duration = Duration::from_millis(100);
+/// What the model reads when the user takes the role away.
+const NO_ROLE: &str = "your role has ended: what it told you no longer holds";
 
 impl Session {
     /// Appends what has changed since the model was told last. It is called between two requests, when every call has its
@@ -34,11 +36,31 @@ impl Session {
         if let Some(running) = self.work.as_mut().and_then(Work::turn_mut) {
             running.repository = Some(git.clone());
         }
-        let surroundings = posture.with(git);
-        let documents = environment::changes(&told, &surroundings);
+        let role = self.role.as_ref().map(|role| role.name.clone());
+        let roles = self.roles.clone().filter(|_| self.services.agents.is_some());
+        let surroundings = Surroundings { role, roles, ..posture.with(git) };
+        let mut documents = environment::changes(&told, &surroundings);
+        if told.role != surroundings.role {
+            let text = self.role.as_ref().map_or(NO_ROLE, |role| role.body.as_str());
+            let named = self.role.as_ref().map_or(String::new(), |role| format!(" {}", role.name));
+            documents.push(ContextDocument { source: format!("role{named}"), text: text.to_owned() });
+        }
         if documents.is_empty() {
             return Ok(());
         }
+        self.record(turn, ContextChanged { surroundings, documents }.into()).await
+    }
+
+    /// Tells a child's model that only its report is read.
+    pub(super) async fn remind_of_report(&mut self) -> Result<()> {
+        let turn = self.work.as_ref().and_then(Work::turn).map(|turn| turn.number);
+        let settings = &self.history.settings;
+        let attended = self.services.options.can_ask;
+        let posture = Posture { mode: self.services.standing.mode(), toolset: settings.toolset, attended };
+        let surroundings = self.history.told_surroundings(&posture.with(None));
+        let text =
+            "your answer in words is not read: call the tool `report` with your result, also if it is incomplete";
+        let documents = vec![ContextDocument { source: "report".into(), text: text.into() }];
         self.record(turn, ContextChanged { surroundings, documents }.into()).await
     }
 

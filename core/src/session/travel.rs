@@ -485,10 +485,11 @@ impl Travel {
         let id = SessionId::now();
         let disk = Arc::clone(&self.services.disk);
         let mut log = Log::create_on(disk, &self.services.place(&id).log(), id.clone())?;
-        let Settings { provider, model, effort, mode, toolset, name, workspace } = self.history.settings.clone();
+        let Settings { provider, model, effort, mode, toolset, role, name, workspace } = self.history.settings.clone();
         let of_parent = self.history.started.clone();
-        let started = SessionStarted { workspace, provider, model, effort, mode, toolset, parent: None, ..of_parent };
-        let own = ["workspace", "provider", "model", "effort", "mode", "toolset", "parent"];
+        let started =
+            SessionStarted { workspace, provider, model, effort, mode, toolset, role, parent: None, ..of_parent };
+        let own = ["workspace", "provider", "model", "effort", "mode", "toolset", "role", "parent"];
         match self.history.entries().first().filter(|first| matches!(first.fact, Fact::SessionStarted(_))) {
             Some(first) => log.append_copy(None, first, started.into(), &own)?,
             None => log.append(None, started.into())?,

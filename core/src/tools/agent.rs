@@ -37,6 +37,7 @@ struct SpawnArgs {
     wait: Option<bool>,
     #[serde(default)]
     limits: OrderLimits,
+    schema: Option<Value>,
 }
 
 impl Tool for SpawnAgent {
@@ -53,6 +54,7 @@ impl Tool for SpawnAgent {
                     "limits": { "type": "object", "properties": {
                         "rounds": { "type": "integer" }, "tokens": { "type": "integer" }, "seconds": { "type": "integer" },
                     } },
+                    "schema": { "type": "object", "description": "JSON Schema of its result" },
                 }),
                 &["task"],
             ),
@@ -68,8 +70,8 @@ impl Tool for SpawnAgent {
     }
 
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
-        let SpawnArgs { task, role, name, wait, limits } = arguments::parse(args)?;
-        spawning(Order { task, role, name, waits: wait.unwrap_or(true), limits, ..Order::default() }, ctx)
+        let SpawnArgs { task, role, name, wait, limits, schema } = arguments::parse(args)?;
+        spawning(Order { task, role, name, waits: wait.unwrap_or(true), limits, schema, ..Order::default() }, ctx)
     }
 
     fn run_command(&self) -> Option<&'static str> {
@@ -83,15 +85,13 @@ pub(crate) fn spawning(order: Order, ctx: &Context) -> Result<Prepared> {
         return Err(Error::new(Code::InvalidArgs, "the task is empty", "all that the agent needs to know"));
     }
     let agents = ctx.agents()?;
-    let role = order.role.as_deref().unwrap_or("worker");
-    if let Some(name) = order.role.as_deref() {
-        let roles = agents.roles();
-        if !roles.iter().any(|(it, _)| it == name) {
-            let known = roles.iter().map(|(name, about)| format!("{name} ({about})")).collect::<Vec<_>>().join(", ");
-            let message = format!("there is no role `{}`", name.escape_debug());
-            return Err(Error::new(Code::NotFound, message, format!("one of: {known}")).with("input", name));
-        }
+    if let Some(schema) = &order.schema
+        && !(schema["type"] == "object" && schema["properties"].is_object())
+    {
+        let fix = "a JSON Schema with type object and properties";
+        return Err(Error::new(Code::InvalidArgs, "`schema` is no schema of an object", fix));
     }
+    let role = order.role.as_deref().unwrap_or("worker");
     let target = order.task.lines().next().unwrap_or_default().to_owned();
     let preview = Preview { would: format!("start {role}:"), target, ..Preview::default() };
     Ok(Prepared::new(preview, Touch::Note, move |ctx| async move {

@@ -2,13 +2,14 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 
 use crate::call::arguments::{self, object};
-use crate::call::{Context, Output, Prepared, Tool};
+use crate::call::{Context, FormRequest, Output, Prepared, Tool};
 use crate::permissions::Touch;
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{Fact, PlanItem, PlanUpdated, Preview, StepStatus};
+use crate::protocol::event::{Fact, Mode, PlanItem, PlanUpdated, Preview, Question, SettingsChanged, StepStatus};
 use crate::protocol::tool_spec::ToolSpec;
 
 pub(super) struct UpdatePlan;
@@ -16,6 +17,8 @@ pub(super) struct UpdatePlan;
 #[derive(Deserialize)]
 struct Args {
     items: Vec<Step>,
+    #[serde(default)]
+    ready: bool,
 }
 
 #[derive(Deserialize)]
@@ -42,6 +45,7 @@ impl Tool for UpdatePlan {
                         },
                         "required": ["step", "status"],
                     } },
+                    "ready": { "type": "boolean" },
                 }),
                 &["items"],
             ),
@@ -55,13 +59,22 @@ impl Tool for UpdatePlan {
         CallInfo::new(CallKind::Plan, "plan", if steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") })
     }
 
-    fn prepare(&self, args: Value, _ctx: &Context) -> Result<Prepared> {
-        let Args { items } = arguments::parse(args)?;
+    fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
+        let Args { items, ready } = arguments::parse(args)?;
         let items = items.into_iter().map(|Step { step, status }| PlanItem { step, status });
-        let (told, fact) = checked(items.collect())?;
+        let items: Vec<PlanItem> = items.collect();
+        let steps = numbered(&items);
+        let (told, fact) = checked(items)?;
+        let asks = ready && ctx.role.is_some() && ctx.forms.is_some();
         let preview = Preview { would: "plan".into(), target: told.clone(), ..Preview::default() };
         Ok(Prepared::new(preview, Touch::Note, move |ctx| async move {
-            Ok(Output { facts: vec![fact], ..Output::text(&ctx, &told) })
+            let mut facts = vec![fact];
+            if !asks {
+                return Ok(Output { facts, ..Output::text(&ctx, &told) });
+            }
+            let (said, change) = agreed(&ctx, &steps).await?;
+            facts.extend(change.map(Fact::from));
+            Ok(Output { facts, ..Output::text(&ctx, &format!("{told}\n{said}\n")) })
         }))
     }
 
@@ -72,6 +85,55 @@ impl Tool for UpdatePlan {
     fn example(&self) -> Value {
         json!({ "items": [{ "step": "look", "status": "pending" }] })
     }
+}
+
+/// The question about a plan that is whole.
+const START: &str = "Start with this plan?";
+/// Its answers. Other words of the user are what the plan should be changed to.
+const ANSWERS: [&str; 4] = [
+    "start; what changes something is asked",
+    "start in auto; nothing is asked in the workspace",
+    "I change the plan myself",
+    "go on planning",
+];
+
+/// The steps as the user reads them above the question. The plan itself is recorded when the call ends.
+fn numbered(items: &[PlanItem]) -> String {
+    let steps = items.iter().enumerate();
+    steps.map(|(at, item)| format!("{}. {}\n", at + 1, one_line(&item.step))).collect()
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Asks the user about the plan. Returns what the model reads, and how the Session goes on.
+async fn agreed(ctx: &Context, steps: &str) -> Result<(String, Option<SettingsChanged>)> {
+    let closed = || {
+        let message = "the question about the plan was closed before the user answered";
+        Error::new(Code::InputRequired, message, "wait for the user's next message")
+    };
+    let forms = ctx.forms.clone().ok_or_else(closed)?;
+    let (reply, answer) = oneshot::channel();
+    let question = Question {
+        question: format!("{steps}\n{START}"),
+        options: ANSWERS.map(str::to_owned).to_vec(),
+        multiple: false,
+    };
+    forms.send(FormRequest { questions: vec![question], reply }).await.map_err(|_| closed())?;
+    let answers = answer.await.map_err(|_| closed())?.unwrap_or_default();
+    let said = answers.into_iter().next().unwrap_or_default().join(", ");
+    let leave = |mode| SettingsChanged { mode: Some(mode), role: Some(String::new()), ..SettingsChanged::default() };
+    let [ask, auto, edit, go_on] = ANSWERS;
+    Ok(match said.as_str() {
+        it if it == ask => {
+            ("the user agrees: carry the plan out; what changes something is asked".to_owned(), Some(leave(Mode::Ask)))
+        }
+        it if it == auto => ("the user agrees: carry the plan out".to_owned(), Some(leave(Mode::Auto))),
+        it if it == edit => ("the user changes the plan: end your turn and wait for the message".to_owned(), None),
+        it if it == go_on || it.is_empty() => ("the user has not agreed: go on planning".to_owned(), None),
+        words => (format!("the user has not agreed, and says: {words}\nchange the plan so, and ask again"), None),
+    })
 }
 
 /// One step as the model writes it in JSON.

@@ -60,6 +60,43 @@ pub(super) fn empty_answer() -> Outcome {
     Outcome::incomplete(Error::new(Code::EmptyAnswer, "the model ended without an answer", fix))
 }
 
+/// How often a report may be invalid.
+const MAX_INVALID: u32 = 3;
+
+/// What a Turn knows of the report that ends it.
+#[derive(Debug, Default)]
+pub(super) struct Reported {
+    is_valid: bool,
+    invalid: u32,
+    was_reminded: bool,
+}
+
+impl Reported {
+    /// A call of `report` has this result.
+    pub(super) fn take(&mut self, is_valid: bool) {
+        self.is_valid |= is_valid;
+        self.invalid += u32::from(!is_valid);
+    }
+
+    /// How the Turn ends after a round of calls; `None` where it goes on.
+    pub(super) fn ending(&self) -> Option<Outcome> {
+        if self.is_valid {
+            return Some(Outcome::completed());
+        }
+        let message = format!("the report did not have its form {MAX_INVALID} times");
+        let error = || Error::new(Code::ResultInvalid, message, "give a simpler form, or ask for words");
+        (self.invalid >= MAX_INVALID).then(|| Outcome::failed(error()))
+    }
+
+    /// How the Turn ends with an answer that calls nothing; `None` the first time, which is to be followed by a reminder.
+    pub(super) fn missing(&mut self) -> Option<Outcome> {
+        let error = || {
+            Error::new(Code::ResultMissing, "it ended without its report", "read what it said, or tell it to report")
+        };
+        std::mem::replace(&mut self.was_reminded, true).then(|| Outcome::incomplete(error()))
+    }
+}
+
 /// Creates the outcome of an answer that was ended because it was too large. The part that arrived is kept.
 pub(super) fn too_large(error: Error) -> Outcome {
     let details = Map::from_iter([("output_truncation".to_owned(), Value::from("answer_limit"))]);

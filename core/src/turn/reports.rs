@@ -35,12 +35,14 @@ pub(crate) enum Report {
     /// The Provider rejected the request as too long, so the Session compacts its History.
     /// `attempt` counts from 1, `window` is the one that the request was built for, and `tokens` is its estimated size.
     Compact { attempt: u32, window: Option<u64>, tokens: u64, reply: oneshot::Sender<Result<(), Error>> },
-    /// The skills that the model may use, as they are at the start of the Turn.
-    OfferSkills { index: SkillIndex, reply: oneshot::Sender<()> },
+    /// The skills that the model may use and the roles of agents, as they are at the start of the Turn.
+    OfferSkills { index: SkillIndex, roles: Option<String>, reply: oneshot::Sender<()> },
     /// The patience with the Provider has ended. The reply tells whether another answers from now on.
     FallBack { reason: String, reply: oneshot::Sender<bool> },
     /// The answer broke off and is asked for again, so the Session records the part that arrived.
     KeepDraft { reply: oneshot::Sender<()> },
+    /// The model answered in words where it is to call `report`.
+    RemindOfReport { reply: oneshot::Sender<()> },
     /// The Provider rejected reasoning that it returned earlier, so the Session stops sending it.
     ForgetReasoning { reply: oneshot::Sender<()> },
     /// The Turn ended with this outcome.

@@ -173,6 +173,8 @@ pub(crate) struct Services {
     pub(crate) holder: String,
     /// The most requests at the same time, for each Provider; all Sessions share it.
     pub(crate) gates: Gates,
+    /// A Turn ends with a call of the tool `report`.
+    pub(crate) reports: bool,
     /// The mode and the rules of the Session, bounded by those above it.
     pub(crate) standing: Standing,
     /// Budgets of the Sessions above, which this Session's requests draw from too.
@@ -223,6 +225,7 @@ impl Services {
             in_turn: InTurn::default(),
             leases: self.leases.clone(),
             holder: self.holder.clone(),
+            role: self.standing.given_role(),
             library: Arc::clone(&self.library),
             forms: None,
             sees_images,

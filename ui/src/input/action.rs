@@ -508,7 +508,7 @@ actions! {
     ShowStatus: ("status", &[], "model, mode, sandbox, workspace, session, tokens, files of pixir").slash("status", "", "opens the status");
     RunDoctor: ("doctor", &[], "check this machine: each finding with its fix").slash("doctor", "", "runs the checks of `pixir doctor`");
     ShowLog: ("log", &[], "the end of pixir's own log file, filtered as you type").slash("log", "[text]", "opens the log");
-    ShowPlan: ("plan", &[], "show the plan; with a task, ask for one and change nothing meanwhile").slash("plan", "[task]", "Set{mode: read-only}, Prompt{}");
+    ShowPlan: ("plan", &[], "show the plan; with a task, plan it and change nothing until you agree").slash("plan", "[task|on|off]", "Set{role: plan}, Prompt{}");
 
     // The session.
     NewSession: ("new", &[], "start a new session").live().slash("new", "", "closes this session and starts one");

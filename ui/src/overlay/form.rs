@@ -172,7 +172,14 @@ impl FormView {
     /// All lines, and the range of them that belongs to the row with the cursor.
     fn lines(&self, columns: usize, theme: &Theme) -> (Vec<Line<'static>>, std::ops::Range<usize>) {
         let question = self.question();
-        let mut lines = wrap_lines(&[Span::styled(visible(&question.question), theme.bold())], columns, &[], &[]);
+        // What stands before the last paragraph is what the question is about.
+        let (about, asked) = question.question.rsplit_once("\n\n").unwrap_or(("", &question.question));
+        let mut lines = Vec::new();
+        if !about.is_empty() {
+            lines.extend(wrap_lines(&[Span::styled(visible(about), theme.fg(theme.text))], columns, &[], &[]));
+            lines.push(Line::default());
+        }
+        lines.extend(wrap_lines(&[Span::styled(visible(asked), theme.bold())], columns, &[], &[]));
         lines.push(Line::default());
         let mut cursor = 0..0;
         let rows = question.options.iter().enumerate().map(|(row, option)| {

@@ -58,6 +58,7 @@ impl PermissionsView {
                     DecidedBy::User => "you",
                     DecidedBy::Mode => "the mode",
                     DecidedBy::Rule => "a rule",
+                    DecidedBy::Role => "the role",
                     DecidedBy::NoAsker => "no one to ask",
                     DecidedBy::Unknown => "unknown",
                 },

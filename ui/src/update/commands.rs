@@ -1,8 +1,8 @@
 //! Slash commands about the Session as a whole: status, plan, marks, files, exports.
 
-use pixir_core::event::{Mode, PlanItem};
+use pixir_core::event::PlanItem;
 use pixir_core::input::{RuleReach, SettingsChange, Summarize};
-use pixir_core::{Input, tree};
+use pixir_core::{Input, PLAN_ROLE, tree};
 
 use super::{send, travel};
 use crate::composer::is_image_name;
@@ -31,34 +31,38 @@ pub(super) fn doctor(state: &mut State) -> Vec<Effect> {
     effects
 }
 
-/// Shows the plan, or asks for one. While the model plans, nothing is changed.
+/// Shows the plan, begins or ends planning, or plans a task.
 pub(super) fn plan(state: &mut State, task: &str) -> Vec<Effect> {
-    if task.is_empty() {
-        if state.history.plan.is_empty() {
-            state.say("no plan yet; /plan <task> asks for one");
+    let plans = state.history.settings.role.as_deref() == Some(PLAN_ROLE);
+    let role = |role: &str| {
+        let change = SettingsChange { role: Some(role.to_owned()), ..SettingsChange::default() };
+        vec![Effect::Send(Input::Set(change))]
+    };
+    match task {
+        "" if state.history.plan.is_empty() => {
+            state.say("no plan yet; /plan <task> plans without changing anything");
             return Vec::new();
         }
-        let plan: Vec<PlanItem> = state.history.plan.clone();
-        return state.open(Overlay::Report(ReportView::new(ReportKind::Plan, report::plan(&plan))));
-    }
-    if state.replay.is_some() {
-        state.say("/plan <task> is not possible in a replay");
-        return Vec::new();
-    }
-    if state.is_busy() {
-        return send::put_off(state, &format!("/plan {task}"), "plan");
+        "" => {
+            let plan: Vec<PlanItem> = state.history.plan.clone();
+            return state.open(Overlay::Report(ReportView::new(ReportKind::Plan, report::plan(&plan))));
+        }
+        _ if state.replay.is_some() => {
+            state.say("/plan <task> is not possible in a replay");
+            return Vec::new();
+        }
+        "on" | "off" if plans == (task == "on") => {
+            state.say(if plans { "planning already; /plan off ends it" } else { "not planning; /plan on begins it" });
+            return Vec::new();
+        }
+        "on" => return role(PLAN_ROLE),
+        "off" => return role(""),
+        _ if state.is_busy() => return send::put_off(state, &format!("/plan {task}"), "plan"),
+        _ => {}
     }
     state.viewport.follow();
-    let mut effects = Vec::new();
-    if state.history.settings.mode != Mode::ReadOnly {
-        let change = SettingsChange { mode: Some(Mode::ReadOnly), ..SettingsChange::default() };
-        effects.push(Effect::Send(Input::Set(change)));
-    }
-    let text = format!(
-        "{task}\n\nFirst make a plan, and change nothing yet: read what you need, write the steps down with your plan \
-         tool, say what is open, and wait for my answer."
-    );
-    effects.push(Effect::message(Input::Prompt(text.into())));
+    let mut effects = if plans { Vec::new() } else { role(PLAN_ROLE) };
+    effects.push(Effect::message(Input::Prompt(task.to_owned().into())));
     effects
 }
 

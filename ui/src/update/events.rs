@@ -10,7 +10,7 @@ use pixir_core::now::Now;
 use pixir_core::provider::Offered;
 use pixir_core::store::Summary;
 use pixir_core::text::human::next_attempt;
-use pixir_core::{Code, Entry, Event, Fact, Live, Remedy};
+use pixir_core::{Code, Entry, Event, Fact, Live, PLAN_ROLE, Remedy};
 
 use super::settings::open_session;
 use super::{agents, context, read, review, travel};
@@ -180,6 +180,12 @@ fn changed_settings(it: &SettingsChanged) -> String {
     }
     if let Some(mode) = it.mode {
         changes.push(format!("mode: {}", mode.name()));
+    }
+    match it.role.as_deref() {
+        Some("") => changes.push("role: none".to_owned()),
+        Some(PLAN_ROLE) => changes.push("planning: nothing is changed until you agree; /plan off ends it".to_owned()),
+        Some(role) => changes.push(format!("role: {role}")),
+        None => {}
     }
     if let Some(toolset) = it.toolset {
         changes.push(format!("toolset: {}", toolset.name()));

@@ -1,6 +1,6 @@
 //! The header: where pixir works on the left, and with what on the right.
 
-use pixir_core::Tier;
+use pixir_core::{PLAN_ROLE, Tier};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -21,7 +21,13 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
     let columns = usize::from(area.width);
     let between = || Span::styled(" · ", theme.fg(theme.border));
     let settings = &state.history.settings;
-    let mode = if state.session.read_only { "read-only" } else { settings.mode.name() };
+    let mode = match &settings.role {
+        _ if state.session.read_only => "read-only".to_owned(),
+        // While the Session plans, nothing is changed, whatever its mode is afterwards.
+        Some(role) if role == PLAN_ROLE => role.clone(),
+        Some(role) => format!("{} · {}", visible(role), settings.mode.name()),
+        None => settings.mode.name().to_owned(),
+    };
     let mode = Span::styled(mode, theme.fg(mode_colour(theme, state)));
     let model = model(state);
     let effort = settings.effort.as_deref().filter(|_| is_connected(state)).map(visible);

@@ -26,11 +26,11 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub(super) fn fault(line: usize, message: impl Into<String>, fix: impl Into<String>) -> Finding {
+    pub(crate) fn fault(line: usize, message: impl Into<String>, fix: impl Into<String>) -> Finding {
         Finding { weight: Weight::Fault, line, message: message.into(), fix: fix.into() }
     }
 
-    pub(super) fn note(line: usize, message: impl Into<String>, fix: impl Into<String>) -> Finding {
+    pub(crate) fn note(line: usize, message: impl Into<String>, fix: impl Into<String>) -> Finding {
         Finding { weight: Weight::Note, line, message: message.into(), fix: fix.into() }
     }
 }

@@ -209,6 +209,9 @@ pub struct SessionStarted {
     /// The surroundings that those documents tell of; absent in Logs of older builds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surroundings: Option<Surroundings>,
+    /// The role that the user gave to the Session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
     /// The parent, if another Session started this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentSession>,
@@ -330,12 +333,15 @@ pub struct SettingsChanged {
     /// The canonical root of the workspace from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
+    /// The role of the Session; empty removes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
 }
 
 impl SettingsChanged {
     /// The fields that this build knows.
     pub(crate) const FIELDS: &'static [&'static str] =
-        &["provider", "model", "effort", "mode", "toolset", "name", "workspace"];
+        &["provider", "model", "effort", "mode", "toolset", "name", "workspace", "role"];
 }
 
 /// How a user message was delivered.
@@ -624,6 +630,8 @@ pub enum DecidedBy {
     Mode,
     /// A rule that the user made.
     Rule,
+    /// The role of the agent.
+    Role,
     /// The call needed the user's approval, but no user was available.
     NoAsker,
     /// A decider that only a newer build knows.

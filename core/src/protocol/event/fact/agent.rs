@@ -70,6 +70,12 @@ pub struct Spawned {
     /// Whether the call waits for its end.
     #[serde(default)]
     pub waits: bool,
+    /// The hash of the role's file; absent for a role that pixir has by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role_digest: Option<String>,
+    /// The JSON Schema of its report, if it is to have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Value>,
 }
 
 /// Who told a child something.

@@ -9,7 +9,7 @@ use crate::protocol::event::TemplateUse;
 /// A text placed before the conversation, or appended to it when it changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ContextDocument {
-    /// A path, or `environment`, `mode`, `toolset`, `user`, `git`.
+    /// A path, or `environment`, `mode`, `toolset`, `user`, `git`, `role`, `roles`, `report`.
     pub source: String,
     /// The text.
     pub text: String,
@@ -27,6 +27,12 @@ pub struct Surroundings {
     /// The repository of the workspace, if there is one that pixir reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<GitState>,
+    /// The role that the user gave to the Session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// Roles for agents besides those that pixir has, with what each is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roles: Option<String>,
 }
 
 /// A repository as pixir reads it, without running git.

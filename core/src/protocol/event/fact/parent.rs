@@ -20,6 +20,9 @@ pub struct ParentSession {
     /// The name of its role.
     #[serde(default)]
     pub role: String,
+    /// The hash of the role's file; absent for a role that pixir has by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role_digest: Option<String>,
     /// How far below the root it is, from 1.
     #[serde(default)]
     pub depth: u32,

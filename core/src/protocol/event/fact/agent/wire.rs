@@ -29,6 +29,12 @@ pub(super) struct Wire {
     /// `spawned`: whether the call waits for its end.
     #[serde(default)]
     waits: bool,
+    /// `spawned`: the hash of the role's file.
+    #[serde(default)]
+    role_digest: Option<String>,
+    /// `spawned`: the JSON Schema of its report.
+    #[serde(default)]
+    schema: Option<Value>,
     /// `told`: who told it.
     #[serde(default)]
     by: Option<ToldBy>,
@@ -92,9 +98,16 @@ impl From<Wire> for AgentEvent {
     fn from(it: Wire) -> AgentEvent {
         let Wire { name, role, session_id, call_id, text, .. } = it;
         match it.event {
-            Step::Spawned => {
-                AgentEvent::Spawned(Spawned { name, role, session_id, call_id, task: it.task, waits: it.waits })
-            }
+            Step::Spawned => AgentEvent::Spawned(Spawned {
+                name,
+                role,
+                session_id,
+                call_id,
+                task: it.task,
+                waits: it.waits,
+                role_digest: it.role_digest,
+                schema: it.schema,
+            }),
             Step::Told => AgentEvent::Told { name, by: it.by.unwrap_or(ToldBy::Parent), how: it.how, text },
             Step::Changed => AgentEvent::Changed { name, call_id: call_id.unwrap_or_default(), changes: it.changes },
             Step::Ended => AgentEvent::Ended(AgentResult {
