@@ -234,7 +234,7 @@ fn the_core_never_prints_and_never_reads_the_environment() {
 /// opens files itself opens no path of the workspace, for the reason beside it.
 #[test]
 fn files_of_the_workspace_are_opened_through_its_path_layer() {
-    const OPENS_OTHER_FILES: [(&str, &str); 34] = [
+    const OPENS_OTHER_FILES: [(&str, &str); 35] = [
         ("agents/outcome.rs", "saved outputs, in the state folder"),
         ("call/present/spill.rs", "saved outputs, in the state folder"),
         ("config.rs", "the user's configuration"),
@@ -248,6 +248,7 @@ fn files_of_the_workspace_are_opened_through_its_path_layer() {
             "git's index; of tracked files only the status, and the content where its time differs",
         ),
         ("context/git/objects.rs", "git's objects"),
+        ("context/roles/found.rs", "the user's roles; `of_workspace` reads those of the workspace"),
         ("context/skills/found.rs", "the user's skills; `load_from` reads those of the workspace"),
         ("context/templates.rs", "the user's templates; `of_workspace` reads those of the workspace"),
         ("maintenance/archive.rs", "Logs and saved outputs"),
@@ -293,6 +294,7 @@ fn files_of_the_workspace_are_opened_through_its_path_layer() {
 fn every_reader_of_what_a_workspace_brings_along_goes_through_the_path_layer() {
     let core = root().join("core/src");
     let readers = [
+        ("context/roles/found.rs", "fn of_workspace", "workspace.read_plain"),
         ("context/skills/found.rs", "fn of_workspace", "workspace.list"),
         ("context/skills/found.rs", "fn load_from", "workspace.open_file"),
         ("context/skills/digest.rs", "fn of_folder", "workspace.list"),
@@ -393,11 +395,15 @@ fn nobody_but_a_tool_knows_its_name() {
     for folder in ["src", "core/src", "ui/src"] {
         for (path, text) in sources(&root().join(folder)) {
             let shown = path.display().to_string();
-            // A shell command or a command of the run language may have the name of a tool.
-            if ["core/src/tools/", "core/src/run/", "core/src/shell", "core/src/permissions/"]
-                .iter()
-                .any(|own| shown.contains(own))
-            {
+            // A shell command or a command of the run language may have the name of a tool, and files of roles name tools.
+            let own = [
+                "core/src/tools/",
+                "core/src/run/",
+                "core/src/shell",
+                "core/src/permissions/",
+                "core/src/context/roles/",
+            ];
+            if own.iter().any(|own| shown.contains(own)) {
                 continue;
             }
             for line in shipped(&text).lines() {

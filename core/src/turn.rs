@@ -61,6 +61,13 @@ impl UsageSource {
     }
 }
 
+/// What an agent is told whose answer in words is not its result.
+const REPORT_FIRST: &str =
+    "your answer in words is not read: call the tool `report` with your result, also if it is incomplete";
+/// What an agent is told at a limit.
+const LAST_ANSWER: &str = "you have reached a limit, and no further call is run: say now in one answer what you found and did, \
+                           with places as path:line, and what is missing. If you have the tool `report`, call it with that";
+
 pub(crate) struct Turn {
     reports: Reports,
     /// A steer is waiting; it joins when the current call ends.
@@ -140,14 +147,12 @@ impl Turn {
         loop {
             if limits.max_rounds.is_some_and(|most| rounds >= most) {
                 let message = format!("the turn used all {rounds} rounds of tool calls without a final answer");
-                return Ok(Outcome::incomplete(Error::new(
-                    Code::IterationCap,
-                    message,
-                    Remedy::any_of(["send a message to continue".into(), Remedy::RaiseLimit { limit: Limit::Rounds }]),
-                )));
+                let fix =
+                    Remedy::any_of(["send a message to continue".into(), Remedy::RaiseLimit { limit: Limit::Rounds }]);
+                return self.sum_up(Error::new(Code::IterationCap, message, fix)).await;
             }
             if let Err(error) = self.budgets.iter().try_for_each(Budget::check) {
-                return Ok(Outcome::incomplete(error));
+                return self.sum_up(error).await;
             }
             let step = self.next_step().await?;
             let reserved = match self.reserve(&step) {
@@ -205,7 +210,7 @@ impl Turn {
             {
                 match reported.missing() {
                     Some(outcome) => return Ok(outcome),
-                    None => self.remind_of_report().await?,
+                    None => self.tell("report", REPORT_FIRST).await?,
                 }
                 continue;
             }
@@ -229,6 +234,27 @@ impl Turn {
             }
             rounds += 1;
         }
+    }
+
+    /// At a limit an agent says once more what it found, because its parent reads nothing else. Its calls are not run, and
+    /// the tools stay in the request, so that what the Provider has cached of it still serves.
+    async fn sum_up(&self, limit: Error) -> Result<Outcome, Gone> {
+        let ended = Outcome::incomplete(limit);
+        if self.services.above.is_none() {
+            return Ok(ended);
+        }
+        self.tell("limit", LAST_ANSWER).await?;
+        let step = self.next_step().await?;
+        // What other agents need is not drawn on.
+        let Ok(_reserved) = self.reserve(&step) else { return Ok(ended) };
+        let Ok(answer) = self.ask_model(&step).await? else { return Ok(ended) };
+        let (reports, rest): (Vec<_>, Vec<_>) =
+            self.record_answer(&step, answer).await?.into_iter().partition(|(call, _)| call.tool == report::NAME);
+        self.perform(&step, &reports, &mut None).await?;
+        let rest: Vec<Call> = rest.into_iter().map(|(call, _)| call).collect();
+        let fix = "say what is missing; whoever started the agent can tell it to go on";
+        self.skip(&rest, &Error::new(Code::IterationCap, "not run: the agent has reached a limit", fix)).await?;
+        Ok(ended)
     }
 
     // ─── The model ───
@@ -363,7 +389,12 @@ impl Turn {
         while !rest.is_empty() {
             if self.steered.load(Ordering::Relaxed) {
                 let skipped: Vec<Call> = rest.iter().map(|(call, _)| call.clone()).collect();
-                return self.skip(&skipped).await.map(|()| false);
+                let error = Error::new(
+                    Code::SkippedForSteer,
+                    "not run: the user sent a message before the call started",
+                    "read the message, then decide again",
+                );
+                return self.skip(&skipped, &error).await.map(|()| false);
             }
             let together = rest.iter().take(AT_ONCE).take_while(|(_, info)| runs_beside(info)).count();
             let (now, later) = rest.split_at(together.max(1));
@@ -386,14 +417,9 @@ impl Turn {
         Ok(failed)
     }
 
-    async fn skip(&self, calls: &[Call]) -> Result<(), Gone> {
+    async fn skip(&self, calls: &[Call], why: &Error) -> Result<(), Gone> {
         for call in calls {
-            let error = Error::new(
-                Code::SkippedForSteer,
-                "not run: the user sent a message before the call started",
-                "read the message, then decide again",
-            );
-            self.record(Done::failed(call, &error).result).await?;
+            self.record(Done::failed(call, why).result).await?;
         }
         Ok(())
     }
@@ -479,9 +505,9 @@ impl Turn {
         }
     }
 
-    /// Tells the model that its answer in words is not read.
-    async fn remind_of_report(&self) -> Result<(), Gone> {
-        self.ask_session(|reply| Report::RemindOfReport { reply }).await
+    /// Tells the model something about its Turn, as late context.
+    async fn tell(&self, source: &'static str, text: &'static str) -> Result<(), Gone> {
+        self.ask_session(|reply| Report::Tell { source, text, reply }).await
     }
 
     /// Continues with the next fallback model, if there is one.

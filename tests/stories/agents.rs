@@ -334,3 +334,26 @@ fn two_workers_do_not_change_the_same_file_at_the_same_time() {
     assert_eq!(undone.code, 0, "{undone:?}");
     assert_eq!(shell.read("n.txt"), "0\n", "the undo goes back to the first version");
 }
+
+/// Broken builds: the calls of the last answer run; the agent ends without a word; it counts as completed.
+#[test]
+fn an_agent_at_its_limit_says_once_more_what_it_found() {
+    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    let steps = json!([
+        { "calls": [spawn("Read it all", json!({ "limits": { "rounds": 2 } }))] },
+        { "of": "Read it all", "calls": [read("a.txt")] },
+        { "of": "Read it all", "calls": [read("a.txt")] },
+        { "of": "Read it all", "text": "a.txt:1 says alpha; the rest is unread.", "calls": [write("late.txt")] },
+        { "text": "I know half of it." },
+    ]);
+    let ran = run(&shell, steps, &["go", "--write"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(!shell.workspace().join("late.txt").exists(), "no call is run any more");
+    let logs = logs(&shell);
+    let end = logs[0].iter().find(|it| it["data"]["event"] == "ended").expect("an end");
+    assert_eq!(end["data"]["status"], "incomplete");
+    assert_eq!(end["data"]["text"], "a.txt:1 says alpha; the rest is unread.");
+    let told = logs[1].iter().find(|it| it["type"] == "context_changed" && it["data"].to_string().contains("limit"));
+    assert!(told.is_some(), "it was told: {:?}", logs[1]);
+    assert!(results(&logs[1])[2].contains("not run: the agent has reached a limit"), "{:?}", results(&logs[1]));
+}

@@ -129,6 +129,7 @@ fn the_schema_is_the_contract() {
             "tools",
             "permissions",
             "skills",
+            "agents",
             "trust",
             "config",
             "models",

@@ -55,22 +55,26 @@ async fn the_last_turn_is_labelled_and_pinned_and_neither_again() {
 
 /// Broken build: `/plan` sends the prompt in the mode that was set before.
 #[tokio::test]
-async fn plan_asks_for_a_plan_in_read_only_mode_and_shows_it_afterwards() {
+async fn plan_begins_planning_with_a_task_shows_the_plan_afterwards_and_ends_it() {
     let steps =
         json!({"items": [{"step": "Read the parser", "status": "completed"}, {"step": "Fix it", "status": "pending"}]});
     let mut pixir = Pixir::new(vec![calls("update_plan", steps), says("Shall I?")], &[]);
     let screen = pixir.does("/plan<Enter>").await;
-    assert!(screen.contains("no plan yet; /plan <task> asks for one"), "{screen}");
+    assert!(screen.contains("no plan yet; /plan <task> plans without changing anything"), "{screen}");
     pixir.does("/plan mend the parser<Enter>").await;
     let kinds = pixir.kinds();
     let at = |kind: &str| kinds.iter().position(|it| it == kind).expect(kind);
     assert!(at("settings_changed") < at("user_message"), "{kinds:?}");
-    assert_eq!(inputs(&pixir, "settings_changed")[0], json!({"mode": "read-only"}));
+    assert_eq!(inputs(&pixir, "settings_changed")[0], json!({"role": "plan"}));
     let screen = pixir.does("/plan<Enter>").await;
     assert!(
         screen.contains("1 of 2 done") && screen.contains("✓ Read the parser") && screen.contains("○ Fix it"),
         "{screen}"
     );
+    pixir.does("<Esc>/plan off<Enter>").await;
+    assert_eq!(inputs(&pixir, "settings_changed")[1], json!({"role": ""}));
+    let screen = pixir.does("/plan off<Enter>").await;
+    assert!(screen.contains("not planning; /plan on begins it"), "{screen}");
 }
 
 /// Broken build: the rule names the path as the user typed it.

@@ -262,6 +262,69 @@ fn a_plan_is_made_without_changes_and_started_when_the_user_agrees() {
     assert_eq!(prefix(&before), prefix(&after), "what a cache begins with is as it was");
 }
 
+/// Broken builds: any role ends with the card of a plan; a workspace's `plan` is taken for pixir's.
+#[test]
+fn a_role_of_the_session_stays_and_no_file_takes_the_place_of_planning() {
+    let shell = Shell::new(&[]);
+    users(&shell, "docs", &role("docs", &["kind: both", "writes: [\"docs/**\"]"], "Write documents."));
+    shell.write(".pixir/agents/plan.md", &role("plan", &["kind: primary", "mode: auto"], "HOSTILE TEXT"));
+    let plan =
+        json!({ "name": "update_plan", "args": { "items": [{ "step": "x", "status": "pending" }], "ready": true } });
+    let steps = json!({ "steps": [
+        { "calls": [plan] },
+        { "calls": [write("src/a.rs"), write("docs/a.md")] },
+        { "text": "Done." },
+    ] });
+    let mut host = Hosted::start(&shell, &steps, &["--write", "--toolset", "typed", "--agent", "docs"]);
+    host.ask("1", json!({ "type": "prompt", "text": "go" }));
+    host.event("turn_ended");
+    let seen = host.seen.iter().any(|it| it["type"] == "question_asked");
+    host.end();
+    assert!(!seen, "no card ends what the role takes away");
+    assert!(!shell.workspace().join("src/a.rs").exists());
+    assert_eq!(shell.read("docs/a.md"), "written\n");
+    let early = json!([{ "calls": [write("early")] }, { "text": "I may not." }]);
+    run(&shell, early.clone(), &["go", "--write", "--agent", "plan"]);
+    assert!(!shell.workspace().join("early").exists());
+    let wrong = run(&shell, early, &["go", "--write", "--agent", "worker"]);
+    assert!(wrong.code != 0 && wrong.stderr.contains("not for the session itself"), "{wrong:?}");
+    for log in shell.logs() {
+        assert!(!fs::read_to_string(&log).expect("a log").contains("HOSTILE TEXT"));
+    }
+}
+
+/// Broken builds: the numbers of the configuration are not read; a project raises them.
+#[test]
+fn the_configuration_says_how_many_agents_there_may_be_and_a_project_only_lowers_it() {
+    let started = |shell: &Shell| {
+        let calls: Vec<Value> = (0..3).map(|n| spawn("explorer", &format!("Look at {n}"))).collect();
+        let mut steps = vec![json!({ "calls": calls })];
+        steps.extend((0..3).map(|n| json!({ "of": format!("Look at {n}"), "text": "Seen." })));
+        steps.push(json!({ "text": "So." }));
+        let before = shell.logs().len();
+        let ran = run(shell, Value::Array(steps), &["go", "--trust-workspace"]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        shell.logs().len() - before - 1
+    };
+    let shell = Shell::new(&[]);
+    assert_eq!(started(&shell), 3);
+    let own = shell.home().parent().expect("a parent").join(".config/pixir");
+    fs::create_dir_all(&own).expect("mkdir");
+    fs::write(own.join("config.toml"), "[agents]\nper_turn = 2\n").expect("write");
+    assert_eq!(started(&shell), 2);
+    shell.write(".pixir/config.toml", "[agents]\nper_turn = 60\n");
+    assert_eq!(started(&shell), 2, "a project does not raise it");
+    shell.write(".pixir/config.toml", "[agents]\nper_turn = 1\n");
+    assert_eq!(started(&shell), 1);
+    let alone = Shell::new(&[]);
+    let steps = json!([{ "calls": [spawn("explorer", "Look")] }, { "text": "None." }]);
+    let ran = run(&alone, steps, &["go", "--config", "agents.depth=0"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let all = logs(&alone);
+    assert_eq!(all.len(), 1, "none was started");
+    assert!(results(&all[0])[0].contains("spawn_agent"), "{:?}", results(&all[0]));
+}
+
 /// 5 roles × 3 modes × 2 depths × 14 calls.
 ///
 /// Broken builds: a role's mode is not the ceiling; an agent of an agent gets the mode of its own parent's beginning.

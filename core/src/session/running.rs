@@ -166,7 +166,7 @@ impl Session {
                 Err(error) if error.code == Code::LogEncodeFailed => self.end_turn(Outcome::failed(error)).await,
                 Err(error) => self.abandon(error),
             },
-            Some(Report::RemindOfReport { reply }) => match self.remind_of_report().await {
+            Some(Report::Tell { source, text, reply }) => match self.tell(source, text).await {
                 Ok(()) => drop(reply.send(())),
                 Err(error) => self.abandon(error),
             },

@@ -51,16 +51,14 @@ impl Session {
         self.record(turn, ContextChanged { surroundings, documents }.into()).await
     }
 
-    /// Tells a child's model that only its report is read.
-    pub(super) async fn remind_of_report(&mut self) -> Result<()> {
+    /// Records a text about the Turn that the model reads next.
+    pub(super) async fn tell(&mut self, source: &str, text: &str) -> Result<()> {
         let turn = self.work.as_ref().and_then(Work::turn).map(|turn| turn.number);
         let settings = &self.history.settings;
         let attended = self.services.options.can_ask;
         let posture = Posture { mode: self.services.standing.mode(), toolset: settings.toolset, attended };
         let surroundings = self.history.told_surroundings(&posture.with(None));
-        let text =
-            "your answer in words is not read: call the tool `report` with your result, also if it is incomplete";
-        let documents = vec![ContextDocument { source: "report".into(), text: text.into() }];
+        let documents = vec![ContextDocument { source: source.into(), text: text.into() }];
         self.record(turn, ContextChanged { surroundings, documents }.into()).await
     }
 

@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 
 use crate::call::arguments::{self, object};
 use crate::call::{Context, FormRequest, Output, Prepared, Tool};
+use crate::context::roles::PLAN;
 use crate::permissions::Touch;
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, Result};
@@ -32,9 +33,7 @@ impl Tool for UpdatePlan {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "update_plan".into(),
-            description:
-                "Show your plan for work of several steps: the whole list each time, at most one step in_progress."
-                    .into(),
+            description: "Show your plan for several steps: the whole list each time, at most one in_progress.".into(),
             parameters: object(
                 json!({
                     "items": { "type": "array", "items": {
@@ -65,7 +64,8 @@ impl Tool for UpdatePlan {
         let items: Vec<PlanItem> = items.collect();
         let steps = numbered(&items);
         let (told, fact) = checked(items)?;
-        let asks = ready && ctx.role.is_some() && ctx.forms.is_some();
+        // Only the role that plans ends with the user's answer; what another role takes away stays.
+        let asks = ready && ctx.role.as_deref() == Some(PLAN) && ctx.forms.is_some();
         let preview = Preview { would: "plan".into(), target: told.clone(), ..Preview::default() };
         Ok(Prepared::new(preview, Touch::Note, move |ctx| async move {
             let mut facts = vec![fact];

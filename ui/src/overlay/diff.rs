@@ -64,6 +64,8 @@ pub(crate) struct DiffView {
     changes: Option<Changes>,
     loaded: HashMap<usize, Arc<Loaded>>,
     asked: HashSet<usize>,
+    /// The list with this number is on its way.
+    listing: Option<u64>,
     file: usize,
     /// The row that the user is on, and the first one on the screen.
     cursor: usize,
@@ -133,6 +135,7 @@ impl DiffView {
             changes: None,
             loaded: HashMap::new(),
             asked: HashSet::new(),
+            listing: None,
             file: 0,
             cursor: 0,
             top: 0,
@@ -169,10 +172,11 @@ impl DiffView {
     /// What has to be read for what is shown.
     pub(crate) fn wants(&mut self) -> Vec<Want> {
         let source = self.sources[self.source].0.clone();
-        let Some(changes) = &self.changes else {
-            return vec![Want::Changes { number: self.number, source }];
-        };
         let number = self.number;
+        let Some(changes) = &self.changes else {
+            let is_new = self.listing.replace(number) != Some(number);
+            return if is_new { vec![Want::Changes { number, source }] } else { Vec::new() };
+        };
         let mut wants = Vec::new();
         // The file on the screen, and the next one.
         for at in [self.file, self.file + 1] {

@@ -41,6 +41,7 @@ fn group(key: &str) -> &'static str {
         Some("limits") => "Limits of a turn",
         Some("requests") => "Requests",
         Some("compaction") => "Compaction",
+        Some("agents") => "Agents",
         Some("screen") => "Screen",
         Some("keys") => "Keys",
         Some("providers" | "models") => "Servers and models",
@@ -163,7 +164,7 @@ fn rows(state: &State, settings: &Settings) -> Vec<SettingRow> {
     rows.splice(general..general, dialogs);
     // The screen is changed more often than a limit.
     rows.sort_by_key(|row| {
-        ["General", "Screen", "Limits of a turn", "Compaction", "Requests", "Keys"]
+        ["General", "Screen", "Limits of a turn", "Agents", "Compaction", "Requests", "Keys"]
             .iter()
             .position(|it| *it == row.group)
     });
