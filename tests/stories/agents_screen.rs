@@ -103,6 +103,25 @@ async fn eight_agents_are_one_line_and_four_have_a_line_each() {
     assert!(!screen.contains("8 agents"), "after the turn they are gone from the dock:\n{screen}");
 }
 
+/// Broken builds: the tab is empty; Enter there opens the diff.
+#[tokio::test]
+async fn the_side_panel_keeps_agents_on_the_screen_and_enter_opens_their_list() {
+    let mut steps =
+        vec![json!({ "calls": [spawn("scout", "Look around", false)] }), json!({ "text": "It is under way." })];
+    steps.extend(hanging(&["Look around"]));
+    let mut pixir = Pixir::scripted(script(Value::Array(steps)), &[], 140, 30);
+    pixir.does("go<Enter>").await;
+    pixir.screen.keys("<A-p>").await;
+    pixir.screen.until("Plan Changes Tree Agents Context").await;
+    pixir.screen.keys("<Tab><Tab>").await;
+    for _ in 0..3 {
+        pixir.screen.keys("<Right>").await;
+    }
+    pixir.screen.until("│ ● scout").await;
+    pixir.screen.keys("<Enter>").await;
+    pixir.screen.until("── scout").await;
+}
+
 /// Broken builds: the prompt goes to the user's own session; entering closes it; Esc leads nowhere.
 #[tokio::test]
 async fn a_child_is_entered_told_something_and_left_and_main_is_as_it_was() {

@@ -375,7 +375,7 @@ actions! {
     PreviousSideTab: ("side-previous", &["left", "h"], "previous tab").at(Side);
     WidenSide: ("side-wider", &["<", "+"], "widen the side panel").at(Side);
     NarrowSide: ("side-narrower", &[">", "-"], "narrow the side panel").at(Side);
-    OpenSide: ("side-open", &["enter"], "open the diff at the chosen file").at(Side);
+    OpenSide: ("side-open", &["enter"], "open the diff at the chosen file, or the agents").at(Side);
     ScrollSideDown: ("side-down", &["down", "j"], "next file of the side panel, or scroll it down").at(Side);
     ScrollSideUp: ("side-up", &["up", "k"], "previous file, or scroll it up").at(Side);
 

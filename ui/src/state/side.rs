@@ -23,11 +23,17 @@ pub(crate) enum Tab {
     Plan,
     Changes,
     Tree,
+    Agents,
     Context,
 }
 
-pub(crate) const TABS: [(Tab, &str); 4] =
-    [(Tab::Plan, "Plan"), (Tab::Changes, "Changes"), (Tab::Tree, "Tree"), (Tab::Context, "Context")];
+pub(crate) const TABS: [(Tab, &str); 5] = [
+    (Tab::Plan, "Plan"),
+    (Tab::Changes, "Changes"),
+    (Tab::Tree, "Tree"),
+    (Tab::Agents, "Agents"),
+    (Tab::Context, "Context"),
+];
 
 /// Whether the Session has a plan or a changed file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use crate::overlay::help::HelpView;
 use crate::overlay::jobs::JobsView;
 use crate::overlay::log::LogView;
 use crate::overlay::permissions::PermissionsView;
+use crate::state::side::Tab;
 use crate::state::{Effect, PendingConfirm, State};
 use crate::transcript::{Direction, Mark};
 use pixir_core::Input;
@@ -90,6 +91,7 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         }
         Action::WidenSide => state.side.widen(4),
         Action::NarrowSide => state.side.widen(-4),
+        Action::OpenSide if state.side.tab(&state.history) == Tab::Agents => return agents::open(state, ""),
         Action::OpenSide => {
             let path = state.side.path(&state.history);
             return path.map_or_else(Vec::new, |path| review::open(state, None, Some(path)));

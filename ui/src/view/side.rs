@@ -1,13 +1,15 @@
-//! The side panel, drawn: the plan, changed files, the turns, what fills the context.
+//! The side panel, drawn: the plan, changed files, the turns, the agents, what fills the context.
 
 use std::ops::Range;
 
+use pixir_core::agent::AgentState;
 use pixir_core::event::PlanItem;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::gauge;
 use crate::overlay::diff::file_line;
+use crate::render::agents::{self, Columns};
 use crate::render::amount::{bar, filled, share};
 use crate::render::context::RenderContext;
 use crate::render::figures::short;
@@ -29,10 +31,12 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
     let inner = Rect { x: area.x + 2, width: area.width.saturating_sub(3), ..area };
     let shown = state.side.tab(&state.history);
     let mut tabs: Vec<Span<'_>> = Vec::new();
+    let names: usize = TABS.iter().map(|(_, name)| name.len()).sum();
+    let gap = if names + 2 * (TABS.len() - 1) <= usize::from(inner.width) { "  " } else { " " };
     for (tab, name) in TABS {
         let style = if tab == shown { theme.bold().fg(theme.accent) } else { theme.dim() };
         tabs.push(Span::styled(name, style));
-        tabs.push(Span::raw("  "));
+        tabs.push(Span::raw(gap));
     }
     canvas.region("tabs", Rect { height: 1, ..inner }, || format!("{shown:?}"));
     canvas.region_state(RegionState { focused, selected: false });
@@ -52,6 +56,10 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
             let (head, of) = state.side.digest.tree().map_or((0, 0), |tree| (tree.head_row(), tree.len()));
             let rows = state.side.rows_around(head, of, height);
             tree_lines(state, columns, rows)
+        }
+        Tab::Agents => {
+            let rows = state.side.rows(state.session.agents.below().count(), height);
+            agent_lines(state, columns, rows)
         }
         Tab::Context => context_lines(state, columns),
     };
@@ -99,6 +107,23 @@ fn tree_lines(state: &State, columns: usize, rows: Range<usize>) -> Vec<Line<'st
         }
         Some(_) | None => empty("no turns yet", state, columns),
     }
+}
+
+/// The agents below the Session on the screen, oldest first.
+fn agent_lines(state: &State, columns: usize, rows: Range<usize>) -> Vec<Line<'static>> {
+    let agents: Vec<&AgentState> = state.session.agents.below().skip(rows.start).take(rows.len()).collect();
+    if agents.is_empty() {
+        return empty("no agents yet", state, columns);
+    }
+    let above = state.session.agents.at.len() + 1;
+    let indent = |it: &AgentState| 2 * it.path.len().saturating_sub(above);
+    let widest = agents.iter().map(|it| indent(it)).max().unwrap_or_default();
+    let layout = Columns::new(agents.iter().copied(), columns, widest);
+    let line = |it: &&AgentState| {
+        let used = state.session.agents.used(it);
+        agents::line(it, used, indent(it), layout, state.now.wall, &state.look.theme)
+    };
+    agents.iter().map(line).collect()
 }
 
 /// What fills the window, kind by kind, on the scale of the window. Until the Session has listed it, and in a replay, the
