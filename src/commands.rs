@@ -5,6 +5,7 @@ use pixir_core::Result;
 
 use crate::cli::Cli;
 
+mod agents; // the agents of a Session
 mod auth; // stored keys
 mod config; // settings, and where each comes from
 pub(crate) mod demo; // the embedded task in a temporary workspace
@@ -44,6 +45,12 @@ pub(crate) enum Command {
     Sessions {
         #[command(subcommand)]
         command: sessions::SessionsCommand,
+    },
+    /// Show the agents of a session; stop them
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Agents {
+        #[command(subcommand)]
+        command: agents::AgentsCommand,
     },
     /// Show the turns and branches of a session
     #[command(
@@ -160,6 +167,7 @@ pub(crate) fn run(command: Option<Command>, prompt: Option<String>, cli: &Cli) -
         Some(Command::Demo) => demo::run(cli),
         Some(Command::Resume(args)) => resume::run(cli, args),
         Some(Command::Sessions { command }) => sessions::run(cli, command),
+        Some(Command::Agents { command }) => agents::run(cli, &command),
         Some(Command::Tree(args)) => tree::run(cli, &args),
         Some(Command::Fork(args)) => fork::run(cli, &args),
         Some(Command::Compact(args)) => compact::run(cli, &args),
