@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pixir_core::call::ResultLimits;
-use pixir_core::event::{Mode, Rule, SessionId, Toolset};
+use pixir_core::event::{Mode, Rule, Toolset};
 use pixir_core::input::SettingsChange;
 use pixir_core::layers::Settings;
 use pixir_core::provider::{ProviderSelection, Providers, demo};
@@ -222,11 +222,11 @@ impl Cli {
     }
 
     /// A Session of this workspace.
-    pub(crate) fn session_here(&self, id: &str) -> Result<SessionId> {
+    pub(crate) fn session_here(&self, id: &str) -> Result<Place> {
         let harness = self.offline_harness()?;
         let place = harness.find(id)?;
         if place == harness.place(&place.id) {
-            return Ok(place.id);
+            return Ok(place);
         }
         let folder = place.summary().map_or(String::new(), |it| it.workspace);
         let fix = if Path::new(&folder).is_dir() {

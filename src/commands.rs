@@ -5,7 +5,7 @@ use pixir_core::Result;
 
 use crate::cli::Cli;
 
-mod agents;
+mod agents; // the agents of a Session, and roles
 mod auth; // stored keys
 mod config; // settings, and where each comes from
 pub(crate) mod demo; // the embedded task in a temporary workspace
@@ -45,6 +45,12 @@ pub(crate) enum Command {
     Sessions {
         #[command(subcommand)]
         command: sessions::SessionsCommand,
+    },
+    /// Show the agents of a session, and stop them; list, show and check roles
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Agents {
+        #[command(subcommand)]
+        command: agents::AgentsCommand,
     },
     /// Show the turns and branches of a session
     #[command(
@@ -111,12 +117,6 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: skills::SkillsCommand,
     },
-    /// List, show and check roles: what agents are for, and what they may do at most
-    #[command(subcommand_required = true, arg_required_else_help = true)]
-    Agents {
-        #[command(subcommand)]
-        command: agents::AgentsCommand,
-    },
     /// Trust what this workspace brings along: its configuration, skills and prompt templates are in force as they are now
     #[command(
         after_help = "Examples:\n  pixir trust --dry-run\n  pixir trust\n  pixir trust --revoke\n  pixir trust --list --json"
@@ -167,6 +167,7 @@ pub(crate) fn run(command: Option<Command>, prompt: Option<String>, cli: &Cli) -
         Some(Command::Demo) => demo::run(cli),
         Some(Command::Resume(args)) => resume::run(cli, args),
         Some(Command::Sessions { command }) => sessions::run(cli, command),
+        Some(Command::Agents { command }) => agents::run(cli, &command),
         Some(Command::Tree(args)) => tree::run(cli, &args),
         Some(Command::Fork(args)) => fork::run(cli, &args),
         Some(Command::Compact(args)) => compact::run(cli, &args),
@@ -180,7 +181,6 @@ pub(crate) fn run(command: Option<Command>, prompt: Option<String>, cli: &Cli) -
         Some(Command::Run(args)) => run::run(cli, args),
         Some(Command::Tools { command }) => tools::run(cli, command),
         Some(Command::Permissions { command }) => permissions::run(cli, command),
-        Some(Command::Agents { command }) => agents::run(cli, command),
         Some(Command::Skills { command }) => skills::run(cli, command),
         Some(Command::Trust(args)) => trust::run(cli, &args),
         Some(Command::Config { command }) => config::run(cli, command),

@@ -1,13 +1,14 @@
 //! The plain Presenter: a Turn, a command or a host's Inputs, as text, as one JSON document, or as lines of events.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pixir_core::{Accepted, Blobs, Code, Error, Event, Handle, Input, Result, Watch};
 
 use crate::cli::Signals;
 use crate::output::Output;
 
+mod agents; // what became of the agents of a run
 pub(crate) mod host; // a program drives the Session by lines
 pub(crate) mod narration; // events as lines of text
 mod report; // the result of a run
@@ -24,6 +25,8 @@ pub(crate) struct Job<'a> {
     /// The file versions, for the diffs of the result.
     pub(crate) blobs: Blobs,
     pub(crate) narrate: Narrate,
+    /// How long the run may take, with the agents that its Turn leaves behind.
+    pub(crate) deadline: Option<Duration>,
 }
 
 /// Where the narration of the Turn goes in plain text.
@@ -51,6 +54,7 @@ pub(crate) async fn run(handle: &Handle, input: Input, job: Job<'_>, mut signals
         }
     }
     handle.close().await;
+    report.catch_up(&mut watch);
     report.conclude(began)
 }
 

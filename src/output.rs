@@ -178,6 +178,7 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         | Code::SandboxFailed
         | Code::OrphanToolCall
         | Code::NeverStarted
+        | Code::AgentsFailed
         | Code::SkippedForSteer
         | Code::Detached
         | Code::ToolResultRecordFailed
@@ -228,6 +229,7 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         | Code::Network
         | Code::StreamClosed
         | Code::TlsFailed => 8,
+        Code::AgentsPartial => 9,
         Code::ConfigInvalid | Code::ScriptInvalid | Code::ModelNotSupported | Code::VisionUnsupported => 10,
         Code::MutationBlocked | Code::ConfirmationNeeded => 12,
         Code::InputRequired | Code::NoPrompt => 13,

@@ -27,6 +27,8 @@ pub(crate) enum Open {
     New,
     Latest,
     Resume(SessionId),
+    /// An agent: the Session that the user began, and the names from its agent down.
+    Agent(SessionId, Vec<String>),
     /// For reading only.
     LookLatest,
     Look(SessionId),
@@ -37,14 +39,22 @@ impl Open {
         match self {
             Open::Latest => Open::LookLatest,
             Open::Resume(id) => Open::Look(id),
-            Open::New | Open::LookLatest | Open::Look(_) => self,
+            Open::New | Open::Agent(..) | Open::LookLatest | Open::Look(_) => self,
         }
     }
 
     pub(crate) fn is_resumed(&self) -> bool {
         match self {
             Open::New => false,
-            Open::Latest | Open::Resume(_) | Open::LookLatest | Open::Look(_) => true,
+            Open::Latest | Open::Resume(_) | Open::Agent(..) | Open::LookLatest | Open::Look(_) => true,
+        }
+    }
+
+    /// The names from the agent of the Session down to the one that is meant.
+    pub(crate) fn agent(&self) -> Option<&[String]> {
+        match self {
+            Open::Agent(_, path) => Some(path),
+            Open::New | Open::Latest | Open::Resume(_) | Open::LookLatest | Open::Look(_) => None,
         }
     }
 
@@ -53,6 +63,7 @@ impl Open {
         match self {
             Open::Latest => harness.resume_or_read(&harness.latest()?),
             Open::Resume(id) => harness.resume_or_read(id),
+            Open::Agent(root, path) => enter(harness.resume(root)?, path),
             Open::New | Open::LookLatest | Open::Look(_) => self.open(harness),
         }
     }
@@ -62,11 +73,28 @@ impl Open {
         match self {
             Open::New => harness.start(),
             Open::Latest => harness.resume(&harness.latest()?),
-            Open::Resume(id) => harness.resume(id),
+            Open::Resume(id) | Open::Agent(id, _) => harness.resume(id),
             Open::LookLatest => harness.open_read_only(&harness.latest()?),
             Open::Look(id) => harness.open_read_only(id),
         }
     }
+}
+
+/// Opens an agent of an open Session, on a thread that may block. The Session stays open as long as the agent does.
+fn enter(root: Handle, path: &[String]) -> Result<Handle> {
+    let runtime = tokio::runtime::Handle::current();
+    let agent = runtime.block_on(root.agent(path))?;
+    let inner = agent.clone();
+    runtime.spawn(async move {
+        let watch = inner.watch().await;
+        // The handle would keep the agent open.
+        drop(inner);
+        if let Some(mut watch) = watch {
+            while watch.next().await.is_some() {}
+        }
+        root.close().await;
+    });
+    Ok(agent)
 }
 
 /// The settings of the interface, in the user's file and the project's.

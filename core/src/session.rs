@@ -20,6 +20,7 @@ use crate::protocol::event::{
 use crate::protocol::input::{Accepted, Decision, Input, Message, SettingsChange};
 use crate::protocol::now::{Draft, Now};
 use crate::protocol::remedy::Remedy;
+use crate::provider::budget::Budget;
 use crate::storage::log::LogWriter;
 use crate::storage::store::Indexed;
 
@@ -111,6 +112,8 @@ pub(crate) struct Session {
     wake_at: Option<tokio::time::Instant>,
     /// Whether they may: the user has not interrupted the last Turn.
     may_wake: bool,
+    /// What the last Turn drew from; one that nobody asked for goes on with it.
+    budget: Option<Budget>,
     /// Inputs that children carry out.
     errands: JoinSet<agents::Errand>,
 }
@@ -202,6 +205,7 @@ impl Session {
             reports_due: VecDeque::new(),
             wake_at: None,
             may_wake: true,
+            budget: None,
             errands: JoinSet::new(),
         };
         tokio::spawn(session.run(inbox, job_news));
@@ -321,6 +325,7 @@ impl Session {
             draft: self.draft.clone(),
             printed: self.printed.clone(),
             children: self.services.agents.as_ref().map_or(Vec::new(), |agents| agents.list()),
+            waking: self.is_waking(),
         }
     }
 

@@ -358,6 +358,11 @@ impl Turn {
         self.budgets.as_slice().into()
     }
 
+    /// Draws from this budget instead of one of its own.
+    pub(crate) fn draw_from(&mut self, budget: Budget) {
+        self.budgets[0] = budget;
+    }
+
     async fn record_usage(&self, step: &Step, usage: Usage, usd: Option<f64>, source: UsageSource) -> Result<(), Gone> {
         let (provider, model) = (step.request.provider.clone(), step.request.model.clone());
         let cost = step.facts.cost(&usage, usd);

@@ -80,6 +80,7 @@ pub(super) fn run(cli: &Cli) -> Result<u8> {
             output: &cli.output,
             blobs: harness.blobs().clone(),
             narrate: Narrate::OnStdout,
+            deadline: None,
         };
         let exit = headless::run(&handle, prompt, job, Signals::listen()?).await;
         if !cli.output.is_json() {

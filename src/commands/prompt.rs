@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use clap::CommandFactory as _;
 use pixir_core::error::nearest;
-use pixir_core::{Code, Error, Harness, Result};
+use pixir_core::input::SettingsChange;
+use pixir_core::{Code, Error, Handle, Harness, Input, Result, Watch};
 use tokio::time::timeout;
 
 use crate::args::{Args, Format, InputFormat};
@@ -53,19 +54,40 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
             return Err(Error::new(Code::AuthRequired, message, fix));
         }
         let first = prompt.map(|prompt| slash::input(&harness, prompt, cli.options.dry_run)).transpose()?;
-        let handle = open.open(&harness)?;
+        let root = open.open(&harness)?;
+        let handle = match open.agent() {
+            Some(path) => agent(cli, &root, path).await?,
+            None => root.clone(),
+        };
         let job = Job {
             skill: cli.options.skill.clone(),
             resumed: open.is_resumed(),
             output: &cli.output,
             blobs: harness.blobs().clone(),
             narrate: Narrate::OnStderr,
+            deadline: cli.options.deadline.or(cli.config()?.limits.deadline).map(Duration::from_secs),
         };
-        Ok(match first {
+        let exit = match first {
             Some(input) if !hosted => headless::run(&handle, input, job, signals).await,
             first => host::run(&handle, first, job, signals).await,
-        })
+        };
+        // The Session above an agent has recorded its end.
+        root.close().await;
+        Ok(exit)
     })
+}
+
+/// Opens an agent of an open Session, with the mode that the user has asked for.
+async fn agent(cli: &Cli, root: &Handle, path: &[String]) -> Result<Handle> {
+    let agent = root.agent(path).await?;
+    let Some(Watch { now, past, .. }) = root.watch().await else { return Ok(agent) };
+    let asks = cli.options.write || cli.options.mode.is_some();
+    if asks && !now.read_only {
+        // It still may no more than its role and the Sessions above.
+        let mode = Some(past.settings.mode);
+        agent.request(Input::Set(SettingsChange { mode, ..SettingsChange::default() })).await?;
+    }
+    Ok(agent)
 }
 
 /// A Harness; the user is told when a server on this machine lets pixir wait.

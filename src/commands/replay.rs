@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use pixir_core::event::AgentEvent;
 use pixir_core::store::Place;
 use pixir_core::{Code, Error, Fact, Result};
 use pixir_ui::{Playback, ReplayOptions};
 use serde_json::{Value, json};
 
+use self::agents::Agents;
 use super::inspect::no_entry;
 use crate::args::Format;
 use crate::cli::{Cli, block_on};
@@ -15,6 +17,7 @@ use crate::headless::narration::Narrator;
 use crate::output::{chatter, versioned};
 use crate::terminal;
 
+mod agents; // what agents did, from their own Logs
 mod cast; // a Session as an asciicast
 
 #[derive(Debug, Args)]
@@ -88,6 +91,7 @@ fn print(cli: &Cli, place: &Place, from: u64) -> Result<u8> {
         return Err(no_entry(from, last, place));
     }
     let mut narrator = Narrator::default();
+    let mut agents = Agents::of(place, "");
     let mut events: Vec<Value> = Vec::new();
     let mut printed = 0;
     for entry in &entries {
@@ -103,14 +107,23 @@ fn print(cli: &Cli, place: &Place, from: u64) -> Result<u8> {
         match (output.format, text) {
             (Format::Jsonl, _) => output.line(&entry.encode()?),
             (Format::Json, _) => events.push(serde_json::from_str(&entry.encode()?).unwrap_or_default()),
-            (Format::Plain | Format::Tsv, Some(text)) => output.line(&text),
-            (Format::Plain | Format::Tsv, None) => {}
+            (Format::Plain | Format::Tsv, text) => {
+                // What an agent did stands before its end.
+                if let Fact::AgentEvent(AgentEvent::Ended(it)) = &entry.fact {
+                    agents.tell_turn(&it.session_id, output);
+                }
+                text.iter().for_each(|text| output.line(text));
+            }
         }
+    }
+    if matches!(output.format, Format::Plain | Format::Tsv) {
+        agents.tell_rest(output);
     }
     let mut result = json!({ "ok": true, "session_id": place.id, "entries": printed, "exit_code": 0 });
     match output.format {
         Format::Json => {
             result["events"] = json!(events);
+            result["agents"] = json!(agents.json()?);
             output.document(result);
         }
         Format::Jsonl => {

@@ -9,7 +9,7 @@ use crate::terminal::Open;
 
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArgs {
-    /// Session id, a unique prefix of one, or a name; `pixir sessions list` shows them
+    /// Session id, a unique prefix of one, a name, or SESSION/AGENT; `pixir sessions list` shows them
     #[arg(required_unless_present = "last")]
     id: Option<String>,
     /// Next prompt
@@ -33,9 +33,16 @@ pub(super) fn run(cli: &Cli, args: ResumeArgs) -> Result<u8> {
         (id, prompt)
     };
     let open = match id {
-        Some(id) => Open::Resume(cli.session_here(&id)?),
+        Some(id) => meant(cli, &id, read_only)?,
         None => Open::Latest,
     };
     let open = if read_only { open.read_only() } else { open };
     prompt::present(cli, &open, prompt)
+}
+
+/// An agent goes on below the Session that started it, which records what becomes of it. To look at it, its Log is enough.
+fn meant(cli: &Cli, id: &str, read_only: bool) -> Result<Open> {
+    let place = cli.session_here(id)?;
+    let (root, path) = place.lineage()?;
+    Ok(if path.is_empty() || read_only { Open::Resume(place.id) } else { Open::Agent(root.id, path) })
 }

@@ -29,7 +29,7 @@ pub(crate) struct SchemaArgs {
 /// Every exit code: number, name, meaning, retryable, side effects.
 const EXITS: [(u8, &str, &str, bool, &str); 17] = [
     (0, "ok", "success", false, "complete"),
-    (1, "generic", "unclassified failure", false, "partial"),
+    (1, "generic", "unclassified failure; none of the agents of a run completed", false, "partial"),
     (2, "usage", "bad invocation or arguments", false, "none"),
     (3, "empty", "nothing was found", false, "none"),
     (4, "auth", "authentication is missing or failed", false, "none"),
@@ -37,7 +37,13 @@ const EXITS: [(u8, &str, &str, bool, &str); 17] = [
     (6, "permission", "not allowed", false, "none"),
     (7, "rate_limited", "the provider limits the rate of requests", true, "partial"),
     (8, "retryable", "network or provider failure, or a timeout; a retry may succeed", true, "partial"),
-    (9, "partial", "some targets succeeded; do not repeat the whole command", false, "partial"),
+    (
+        9,
+        "partial",
+        "some targets succeeded, or some agents of a run; do not repeat the whole command",
+        false,
+        "partial",
+    ),
     (10, "config", "misconfiguration", false, "none"),
     (11, "write_refused", "this interface cannot write", false, "none"),
     (12, "mutation_blocked", "a change was refused; --write allows it", false, "partial"),

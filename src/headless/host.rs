@@ -97,8 +97,11 @@ impl Host<'_> {
     /// Whether nothing of what the host asked for is still to be done. After a signal the queue does not count.
     async fn is_done(&self, is_stopped: bool) -> bool {
         self.handle.settle().await;
-        let Some(Watch { now: Now { turn, queue, .. }, .. }) = self.handle.watch().await else { return true };
-        turn.is_none() && (is_stopped || (queue.steer.is_empty() && queue.follow_up.is_empty()))
+        let Some(Watch { now, .. }) = self.handle.watch().await else { return true };
+        let Now { turn, queue, children, waking, .. } = now;
+        let waits = !queue.steer.is_empty() || !queue.follow_up.is_empty();
+        let goes_on = waits || waking || children.iter().any(|child| child.status.is_open());
+        turn.is_none() && (is_stopped || !goes_on)
     }
 
     async fn on_line(&mut self, line: Result<Vec<u8>>) {

@@ -4,16 +4,19 @@ use std::io::IsTerminal as _;
 use std::mem;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pixir_core::changes::FileDiff;
 use pixir_core::event::{
     AgentEvent, AssistantMessage, Cost, DecidedBy, Status, TurnEnded, TurnStatus, Usage, Verdict, encode_live,
 };
+use pixir_core::now::Now;
+use pixir_core::remedy::{Limit, Remedy};
 use pixir_core::text::human::human_duration;
 use pixir_core::{Blobs, Code, Entry, Error, Event, Fact, Handle, Input, Live, Result, Watch, changes};
 use serde_json::{Value, json};
 
+use super::agents::Agents;
 use super::narration::{self, Narrator};
 use super::{Job, Narrate};
 use crate::args::Format;
@@ -45,7 +48,11 @@ impl Heard {
     /// Whether the Session comes to rest here, or is to come to rest.
     pub(super) fn is_a_rest(&self) -> bool {
         match self {
-            Heard::Event(Event::Live(event)) => matches!(event.live, Live::Status { status: Status::Idle }),
+            Heard::Event(Event::Live(event)) => match &event.live {
+                Live::Status { status } => *status == Status::Idle,
+                Live::AgentChanged(agent) => !agent.status.is_open(),
+                _ => false,
+            },
             Heard::Event(Event::Recorded(_)) => false,
             Heard::Signal(_) | Heard::Closed => true,
         }
@@ -72,6 +79,10 @@ pub(super) struct Report<'a> {
     denials: Vec<Value>,
     denied: Option<Code>,
     end: Option<TurnEnded>,
+    pub(super) agents: Agents,
+    /// When a run whose agents still work ends all the same.
+    deadline: Option<(Instant, Duration)>,
+    is_late: bool,
     /// A Turn belongs to the run, and must have ended.
     pub(super) expects_turn: bool,
     /// What happens is the output of the run, as no model answers.
@@ -100,6 +111,9 @@ impl<'a> Report<'a> {
             denials: Vec::new(),
             denied: None,
             end: None,
+            agents: Agents::default(),
+            deadline: job.deadline.map(|limit| (Instant::now() + limit, limit)),
+            is_late: false,
             expects_turn: true,
             is_command: false,
             refused: None,
@@ -107,13 +121,42 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Follows the Turn to its end.
+    /// Follows the Turn to its end, and the agents that it leaves behind to theirs: what they report starts Turns of the
+    /// same run.
     pub(super) async fn follow(&mut self, handle: &Handle, watch: &mut Watch, signals: &mut Signals) {
-        while self.end.is_none() && self.refused.is_none() {
-            let heard = Heard::next(watch, signals).await;
+        let mut may_be_done = true;
+        while self.refused.is_none() && !(may_be_done && self.is_done(handle).await) {
+            let late = self.deadline.filter(|_| self.end.is_some()).map(|(at, _)| at);
+            let heard = tokio::select! {
+                heard = Heard::next(watch, signals) => heard,
+                () = until(late) => return self.too_late(),
+            };
+            may_be_done = heard.is_a_rest() || self.agents.is_empty();
             if !self.take(heard, handle).await {
                 return;
             }
+        }
+    }
+
+    /// Whether nothing of the run is still to come. Agents of a Turn that did not complete are not waited for.
+    async fn is_done(&self, handle: &Handle) -> bool {
+        match &self.end {
+            None => false,
+            Some(end) if end.status != TurnStatus::Completed || self.agents.is_empty() => true,
+            Some(_) if self.stopped.is_some() || self.output.is_closed() => true,
+            Some(_) => is_at_rest(handle).await,
+        }
+    }
+
+    fn too_late(&mut self) {
+        let Some((_, limit)) = self.deadline else { return };
+        let message = format!("the run reached its deadline of {} s while its agents still worked", limit.as_secs());
+        let more = Remedy::RaiseLimit { limit: Limit::Deadline };
+        let error = Error::new(Code::DeadlineReached, message, more);
+        self.is_late = true;
+        if let Some(end) = &mut self.end {
+            end.status = TurnStatus::Incomplete;
+            end.error = Some(error.body());
         }
     }
 
@@ -252,9 +295,20 @@ impl<'a> Report<'a> {
                 self.cost += it.cost;
             }
             Fact::ToolCall(_) => self.tool_calls += 1,
-            Fact::AgentEvent(AgentEvent::Ended(it)) => {
-                self.usage += it.usage;
-                self.cost += it.cost;
+            Fact::AgentEvent(event) => {
+                self.agents.take(event);
+                match event {
+                    AgentEvent::Ended(it) => {
+                        self.usage += it.usage;
+                        self.cost += it.cost;
+                    }
+                    // The answer to it is the output, not what was said before.
+                    AgentEvent::Reported { .. } => self.answering = false,
+                    AgentEvent::Spawned(_)
+                    | AgentEvent::Told { .. }
+                    | AgentEvent::Changed { .. }
+                    | AgentEvent::Resumed { .. } => {}
+                }
             }
             Fact::PermissionDecision(it) if it.verdict == Verdict::Deny => {
                 self.denials.push(json!({ "call_id": it.call_id, "by": it.by, "reason": it.reason }));
@@ -267,7 +321,8 @@ impl<'a> Report<'a> {
                 };
                 self.denied = self.denied.or(code);
             }
-            Fact::TurnEnded(it) => self.end = Some(it.clone()),
+            Fact::TurnEnded(it) if !self.is_late => self.end = Some(it.clone()),
+            Fact::TurnEnded(_) => {}
             Fact::SessionStarted(_)
             | Fact::SettingsChanged(_)
             | Fact::ContextChanged(_)
@@ -275,7 +330,6 @@ impl<'a> Report<'a> {
             | Fact::Reasoning(_)
             | Fact::PermissionDecision(_)
             | Fact::SkillActivation(_)
-            | Fact::AgentEvent(_)
             | Fact::SkillIndex(_)
             | Fact::PlanUpdated(_)
             | Fact::HistoryCompaction(_)
@@ -344,6 +398,7 @@ impl<'a> Report<'a> {
             "tool_calls": self.tool_calls,
             "files_changed": files.iter().map(file_json).collect::<Vec<_>>(),
             "denials": self.denials,
+            "agents": self.agents.json(),
             "resume_command": &resume,
             "exit_code": exit,
             "duration_ms": u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -358,6 +413,11 @@ impl<'a> Report<'a> {
             next.push(fix);
         }
         next.extend(resume);
+        for command in self.agents.commands() {
+            if !next.contains(&command) {
+                next.push(command);
+            }
+        }
         result["next_actions"] = json!(next);
         match self.output.format {
             Format::Json => self.output.document(result),
@@ -402,15 +462,17 @@ impl<'a> Report<'a> {
                 Some(Error::new(Code::CommandFailed, "the turn did not end", format!("pixir resume {}", self.session)))
             }
         };
-        failed.or_else(|| {
-            let code = self.denied?;
-            let fix = if code == Code::MutationBlocked {
-                "run it again with --write, or with --dry-run to preview the changes"
-            } else {
-                "run it in the terminal, where you can answer"
-            };
-            Some(Error::new(code, format!("{} of the model's calls were refused", self.denials.len()), fix))
-        })
+        failed.or_else(|| self.refusal()).or_else(|| self.agents.missing().filter(|_| self.expects_turn))
+    }
+
+    fn refusal(&self) -> Option<Error> {
+        let code = self.denied?;
+        let fix = if code == Code::MutationBlocked {
+            "run it again with --write, or with --dry-run to preview the changes"
+        } else {
+            "run it in the terminal, where you can answer"
+        };
+        Some(Error::new(code, format!("{} of the model's calls were refused", self.denials.len()), fix))
     }
 
     fn exit(&self, error: Option<&Error>) -> u8 {
@@ -423,6 +485,20 @@ impl<'a> Report<'a> {
             (_, Some(error)) => exit_code(error.code),
             (_, None) => 0,
         }
+    }
+}
+
+/// Whether the Session does nothing, and its agents neither.
+pub(super) async fn is_at_rest(handle: &Handle) -> bool {
+    handle.settle().await;
+    let Some(Watch { now: Now { turn, children, waking, .. }, .. }) = handle.watch().await else { return true };
+    turn.is_none() && !waking && !children.iter().any(|child| child.status.is_open())
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
     }
 }
 

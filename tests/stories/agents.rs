@@ -6,7 +6,7 @@ use crate::hosted::Hosted;
 use crate::shell::{Ran, Shell, entries};
 
 /// A scripted call that starts an agent.
-fn spawn(task: &str, more: Value) -> Value {
+pub(super) fn spawn(task: &str, more: Value) -> Value {
     let mut args = json!({ "task": task });
     for (name, value) in more.as_object().into_iter().flatten() {
         args[name] = value.clone();
@@ -14,34 +14,34 @@ fn spawn(task: &str, more: Value) -> Value {
     json!({ "name": "spawn_agent", "args": args })
 }
 
-fn read(path: &str) -> Value {
+pub(super) fn read(path: &str) -> Value {
     json!({ "name": "read", "args": { "path": path } })
 }
 
-fn write(path: &str) -> Value {
+pub(super) fn write(path: &str) -> Value {
     json!({ "name": "write", "args": { "path": path, "content": "written\n" } })
 }
 
-fn run(shell: &Shell, steps: Value, args: &[&str]) -> Ran {
+pub(super) fn run(shell: &Shell, steps: Value, args: &[&str]) -> Ran {
     let path = shell.aside("script.json", &json!({ "steps": steps }).to_string());
     let provider = format!("script:{}", path.display());
     shell.run(args.iter().copied().chain(["--headless", "--json", "--provider", &provider]))
 }
 
 /// The Logs of the workspace, the root's first.
-fn logs(shell: &Shell) -> Vec<Vec<Value>> {
+pub(super) fn logs(shell: &Shell) -> Vec<Vec<Value>> {
     let mut all: Vec<Vec<Value>> = shell.logs().iter().map(|path| entries(path)).collect();
     all.sort_by_key(|log| log[0]["data"]["parent"].is_object());
     all
 }
 
-fn results(log: &[Value]) -> Vec<&str> {
+pub(super) fn results(log: &[Value]) -> Vec<&str> {
     let results = log.iter().filter(|it| it["type"] == "tool_result");
     results.filter_map(|it| it["data"]["output"].as_str()).collect()
 }
 
 /// What the Log tells of agents: the step and the agent's name.
-fn steps(log: &[Value]) -> Vec<String> {
+pub(super) fn steps(log: &[Value]) -> Vec<String> {
     let events = log.iter().filter(|it| it["type"] == "subagent_event").map(|it| &it["data"]);
     events.map(|it| format!("{} {}", it["event"].as_str().unwrap_or(""), it["name"].as_str().unwrap_or(""))).collect()
 }

@@ -630,9 +630,9 @@ impl Agents for Node {
         *self.settings.lock() = settings.clone();
     }
 
-    fn begin_turn(&self, budgets: Arc<[Budget]>) {
+    fn begin_turn(&self, budgets: Arc<[Budget]>, is_woken: bool) {
         *self.budgets.lock() = budgets;
-        if self.at.path.is_empty() {
+        if self.at.path.is_empty() && !is_woken {
             self.at.tree.begin_turn();
         }
     }

@@ -49,8 +49,9 @@ pub(crate) trait Agents: fmt::Debug + Send + Sync {
     /// The settings of this Session have changed; those of its next children follow them.
     fn follow(&self, settings: &Settings);
 
-    /// A Turn of this Session begins: its children draw from these budgets, and limits for each Turn count from here.
-    fn begin_turn(&self, budgets: Arc<[Budget]>);
+    /// A Turn of this Session begins: its children draw from these budgets. Limits for each Turn count from here, unless children
+    /// have woken it: then they go on.
+    fn begin_turn(&self, budgets: Arc<[Budget]>, is_woken: bool);
 }
 
 /// A child that is to be started.

@@ -43,6 +43,9 @@ struct Document<'a> {
     /// Files that repairs left, by file name.
     #[serde(borrow, default)]
     aside: BTreeMap<String, &'a RawValue>,
+    /// Sessions that it has started, as documents of their own.
+    #[serde(borrow, default)]
+    agents: Vec<&'a RawValue>,
 }
 
 /// The same as it is written: lines and files are read one by one.
@@ -61,6 +64,9 @@ struct Export<'a> {
     outputs: Files<'a>,
     #[serde(skip_serializing_if = "Files::is_empty")]
     aside: Files<'a>,
+    /// Sessions that it has started.
+    #[serde(skip_serializing_if = "Agents::is_empty")]
+    agents: Agents<'a>,
     /// Whether blobs and outputs were left out.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     without_files: bool,
@@ -128,6 +134,46 @@ impl Serialize for Files<'_> {
     }
 }
 
+/// Sessions that a Session has started, read when they are written.
+struct Agents<'a> {
+    places: Vec<Place>,
+    blobs: &'a Blobs,
+    with_files: bool,
+}
+
+impl Agents<'_> {
+    fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+}
+
+impl Serialize for Agents<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut sequence = serializer.serialize_seq(None)?;
+        for place in &self.places {
+            let files = Sources::of(place);
+            let document =
+                document(place, &files, self.blobs, self.with_files).map_err(|e| S::Error::custom(e.message))?;
+            sequence.serialize_element(&document)?;
+        }
+        sequence.end()
+    }
+}
+
+/// Where the files of a Session are.
+struct Sources {
+    log: PathBuf,
+    outputs: PathBuf,
+    folder: PathBuf,
+}
+
+impl Sources {
+    fn of(place: &Place) -> Sources {
+        let log = place.log();
+        Sources { folder: log.parent().expect("a log lies in a folder").to_owned(), outputs: place.outputs(), log }
+    }
+}
+
 /// Passes a document on in pieces of whole characters.
 struct Pieces<'a> {
     buffer: Vec<u8>,
@@ -177,15 +223,38 @@ pub struct Imported {
     pub blobs: usize,
     /// Number of saved outputs in the document.
     pub outputs: usize,
+    /// Number of Sessions below it that are in the document.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub agents: usize,
     /// Whether the Session was already there with the same Log, so that nothing changed.
     pub already_there: bool,
 }
 
-/// Exports a Session as one document, which `write` gets in pieces. The memory in use does not grow with the Log.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(n: &usize) -> bool {
+    *n == 0
+}
+
+/// Exports a Session with those that it has started as one document, which `write` gets in pieces. The memory in use does not grow with the Log.
 ///
 /// # Errors
 /// `SESSION_NOT_FOUND`, `LOG_READ_FAILED`, and those of `write`.
 pub fn export(place: &Place, blobs: &Blobs, with_files: bool, write: &mut dyn FnMut(&str) -> Result<()>) -> Result<()> {
+    let files = Sources::of(place);
+    let document = document(place, &files, blobs, with_files)?;
+    let mut pieces = Pieces { buffer: Vec::with_capacity(2 * BUFFER), write, failed: None };
+    let written = serde_json::to_writer_pretty(&mut pieces, &document).map_err(io::Error::from);
+    written.and_then(|()| pieces.pass_on()).map_err(|e| {
+        let lost = || {
+            let fix = "check the file's owner and permissions";
+            Error::new(Code::LogReadFailed, format!("read the session log: {e}"), fix)
+        };
+        pieces.failed.take().unwrap_or_else(lost)
+    })
+}
+
+/// The document of one Session and those that it has started.
+fn document<'a>(place: &'a Place, files: &'a Sources, blobs: &'a Blobs, with_files: bool) -> Result<Export<'a>> {
     let mut names: BTreeSet<String> = BTreeSet::new();
     let mut unreadable = None;
     let contents = log::scan(&place.log(), &mut |entry| {
@@ -204,35 +273,26 @@ pub fn export(place: &Place, blobs: &Blobs, with_files: bool, write: &mut dyn Fn
     if let Some(e) = unreadable {
         return Err(e);
     }
-    let (log, outputs) = (place.log(), place.outputs());
-    let folder = log.parent().expect("a log lies in a folder");
+    let Sources { log, outputs, folder } = files;
     let (mut saved, mut aside) = (Files::none(), Files::none());
     if with_files {
-        let there = fs::read_dir(&outputs).into_iter().flatten().flatten();
-        saved = Files::of(there.map(|file| file.path()), &outputs);
+        let there = fs::read_dir(outputs).into_iter().flatten().flatten();
+        saved = Files::of(there.map(|file| file.path()), outputs);
         aside = Files::of(place.left_by_repairs().into_iter(), folder);
     }
     let position = contents.position();
-    let document = Export {
+    Ok(Export {
         schema_version: 1,
         kind: KIND,
         session_id: place.id.as_str(),
         summary: place.summary().unwrap_or_default(),
         damage: contents.damage,
-        log: Lines { path: &log, bytes: position.bytes },
+        log: Lines { path: log, bytes: position.bytes },
         blobs: Files { names, read: Box::new(|name| blobs.get(name).ok()) },
         outputs: saved,
         aside,
+        agents: Agents { places: place.children(), blobs, with_files },
         without_files: !with_files,
-    };
-    let mut pieces = Pieces { buffer: Vec::with_capacity(2 * BUFFER), write, failed: None };
-    let written = serde_json::to_writer_pretty(&mut pieces, &document).map_err(io::Error::from);
-    written.and_then(|()| pieces.pass_on()).map_err(|e| {
-        let lost = || {
-            let fix = "check the file's owner and permissions";
-            Error::new(Code::LogReadFailed, format!("read the session log: {e}"), fix)
-        };
-        pieces.failed.take().unwrap_or_else(lost)
     })
 }
 
@@ -241,6 +301,24 @@ pub fn export(place: &Place, blobs: &Blobs, with_files: bool, write: &mut dyn Fn
 /// # Errors
 /// `INVALID_ARGS` for another document or a changed one, `WRITE_FAILED` when another Session has its id.
 pub fn import(text: String, store: &Store, workspace: &Path, dry_run: bool) -> Result<Imported> {
+    let agents: Vec<String> = serde_json::from_str::<Document<'_>>(&text)
+        .map(|document| document.agents.iter().map(|it| it.get().to_owned()).collect())
+        .unwrap_or_default();
+    // What is wrong with one of them is found before anything is written.
+    if !dry_run {
+        for agent in &agents {
+            import(agent.clone(), store, workspace, true)?;
+        }
+    }
+    let mut it = import_one(text, store, workspace, dry_run)?;
+    for agent in agents {
+        it.agents += 1 + import(agent, store, workspace, dry_run)?.agents;
+    }
+    Ok(it)
+}
+
+/// Imports one Session, without those that it has started.
+fn import_one(text: String, store: &Store, workspace: &Path, dry_run: bool) -> Result<Imported> {
     let bad = |why: String| Error::new(Code::InvalidArgs, why, Remedy::ExportSession);
     let document: Document<'_> =
         serde_json::from_str(&text).map_err(|e| bad(format!("this file is not an exported session: {e}")))?;
@@ -279,6 +357,7 @@ pub fn import(text: String, store: &Store, workspace: &Path, dry_run: bool) -> R
         entries: document.log.len(),
         blobs: document.blobs.len(),
         outputs: outputs.len(),
+        agents: 0,
         already_there: false,
     };
     check(lines(), &place.id, &bad)?;

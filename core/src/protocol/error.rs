@@ -122,6 +122,8 @@ codes! {
     SandboxFailed = "SANDBOX_FAILED", CommandFailed;
     NeverStarted = "NEVER_STARTED", CommandFailed;
     OrphanToolCall = "ORPHAN_TOOL_CALL", CommandFailed;
+    AgentsPartial = "AGENTS_PARTIAL", CommandFailed;
+    AgentsFailed = "AGENTS_FAILED", CommandFailed;
     SkippedForSteer = "SKIPPED_FOR_STEER", CommandFailed;
     Timeout = "TIMEOUT", Timeout;
     LeaseHeld = "LEASE_HELD", Timeout;

@@ -35,6 +35,9 @@ pub struct Now {
     /// Child Sessions, oldest first: the running ones, and those that ended in this process.
     #[serde(default)]
     pub children: Vec<AgentState>,
+    /// A Turn is about to begin with what child Sessions reported.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waking: bool,
 }
 
 /// Messages that wait in the queue, by how they will be delivered.

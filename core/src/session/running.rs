@@ -63,16 +63,22 @@ impl Session {
     {
         self.close_open_turn().await?;
         let number = self.history.turns + 1;
+        let is_woken = matches!(first, Fact::AgentEvent(_));
         self.record(Some(number), first).await?;
         let (sender, reports) = Reports::channel();
         let steered = Arc::new(AtomicBool::new(false));
         let entries = self.history.entries().len();
         let Settings { provider, model, .. } = self.history.settings.clone();
-        let turn = Turn::new(sender, Arc::clone(&steered), &self.id, entries, (provider, model), &self.services);
+        let mut turn = Turn::new(sender, Arc::clone(&steered), &self.id, entries, (provider, model), &self.services);
+        // Nobody asked for this Turn, so it has no new budget.
+        if let Some(budget) = self.budget.take().filter(|_| is_woken) {
+            turn.draw_from(budget);
+        }
+        self.budget = turn.budgets().first().cloned();
         self.wake_at = None;
         self.may_wake = true;
         if let Some(agents) = &self.services.agents {
-            agents.begin_turn(turn.budgets());
+            agents.begin_turn(turn.budgets(), is_woken);
         }
         self.draft = Default::default();
         self.printed.clear();

@@ -15,6 +15,7 @@ use crate::storage::rules::Rules;
 use crate::storage::running::Running;
 use crate::storage::trust::Trust;
 
+mod family; // Sessions that a Session has started
 mod gc; // removal of files that no Log refers to
 mod index; // one summary for each Session, rebuilt from the Logs
 mod moves; // moves to the trash, back, and to another workspace
@@ -192,6 +193,16 @@ impl Store {
         summaries(folder).into_iter().filter(|it| it.parent.is_none()).collect()
     }
 
+    /// The Sessions of a folder that other Sessions started, the latest first.
+    pub fn agents(&self, folder: &Path) -> Vec<Summary> {
+        summaries(folder).into_iter().filter(|it| it.parent.is_some()).collect()
+    }
+
+    /// The same for the folders of all workspaces.
+    pub fn agents_of_all(&self) -> Vec<Summary> {
+        self.folders().iter().flat_map(|folder| self.agents(folder)).collect()
+    }
+
     /// Sessions of all workspaces, the latest first.
     pub fn list_all(&self) -> Vec<Summary> {
         let mut all: Vec<Summary> = self.folders().iter().flat_map(|folder| self.list(folder)).collect();
@@ -228,7 +239,8 @@ impl Store {
         entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
     }
 
-    /// Finds a Session by its id, a unique prefix of it, its name, or `last`; in this folder first, then in all.
+    /// Finds a Session by its id, a unique prefix of it, its name, or `last`; in this folder first, then in all. One that
+    /// another Session has started has the text of that one, `/` and its own name.
     ///
     /// # Errors
     /// `SESSION_NOT_FOUND`, with the nearest name; `NOT_UNIQUE` when a prefix fits several.
@@ -267,7 +279,7 @@ impl Store {
                 }
             }
         }
-        Err(self.not_found(text, near))
+        self.find_agent(text, near).unwrap_or_else(|| Err(self.not_found(text, near)))
     }
 
     fn not_found(&self, text: &str, near: &Path) -> Error {

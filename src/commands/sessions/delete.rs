@@ -6,6 +6,7 @@ use pixir_core::{Code, Error, Harness, Result};
 use serde_json::json;
 
 use crate::cli::Cli;
+use crate::output::count;
 
 #[derive(Debug, Args)]
 pub(crate) struct DeleteArgs {
@@ -30,10 +31,12 @@ fn delete(cli: &Cli, harness: &Harness, id: &SessionId, args: &DeleteArgs) -> Re
     let dry_run = cli.options.dry_run;
     let place = harness.find(id.as_str())?;
     let title = place.summary().map_or(String::new(), |it| it.title().to_owned());
+    let agents: Vec<String> = place.descendants().iter().map(|it| it.id.to_string()).collect();
+    let with = if agents.is_empty() { String::new() } else { format!(" with {}", count(agents.len(), "agent")) };
     if !args.yes && !dry_run {
         return Err(Error::new(
             Code::ConfirmationNeeded,
-            format!("this would move {id} to the trash: {title}"),
+            format!("this would move {id}{with} to the trash: {title}"),
             format!("pixir sessions delete {id} --yes"),
         ));
     }
@@ -43,8 +46,8 @@ fn delete(cli: &Cli, harness: &Harness, id: &SessionId, args: &DeleteArgs) -> Re
     let undo = format!("pixir sessions delete {id} --undo");
     let verb = if dry_run { "would move to the trash" } else { "is in the trash" };
     cli.output.either(
-        json!({ "ok": true, "dry_run": dry_run, "session_id": id, "undo_command": undo }),
-        &format!("{id} {verb}; {undo} restores it"),
+        json!({ "ok": true, "dry_run": dry_run, "session_id": id, "agents": agents, "undo_command": undo }),
+        &format!("{id}{with} {verb}; {undo} restores it"),
     );
     Ok(())
 }

@@ -21,7 +21,7 @@ mod document; // a Session as blocks
 mod html; // blocks as one page
 mod markdown; // blocks as Markdown
 
-use document::Document;
+use document::{Document, Whole};
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
@@ -62,8 +62,8 @@ pub(super) fn run(cli: &Cli, harness: &Harness, args: &ExportArgs) -> Result<()>
             cli.report_damage(&place)?;
             return archive::export(&place, harness.blobs(), !args.no_files, write);
         }
-        let history = History::fold(cli.entries(&place)?);
-        let document = Document::new(summary_of(&place)?, &history, harness.blobs());
+        let whole = Whole::new(&place, summary_of(&place)?, History::fold(cli.entries(&place)?));
+        let document = Document::new(&whole, harness.blobs());
         match format {
             ExportFormat::Md => markdown::render(&document, write),
             ExportFormat::Html | ExportFormat::Json => html::render(&document, write),
@@ -112,8 +112,8 @@ pub(crate) fn to_file(harness: &Harness, place: &Place, to: pixir_ui::ExportForm
     if to == pixir_ui::ExportFormat::Json {
         archive::export(place, harness.blobs(), true, &mut write)?;
     } else {
-        let history = History::fold(log::read(&place.log())?.entries);
-        let document = Document::new(summary_of(place)?, &history, harness.blobs());
+        let whole = Whole::new(place, summary_of(place)?, History::fold(log::read(&place.log())?.entries));
+        let document = Document::new(&whole, harness.blobs());
         match to {
             pixir_ui::ExportFormat::Markdown => markdown::render(&document, &mut write)?,
             pixir_ui::ExportFormat::Html | pixir_ui::ExportFormat::Json => html::render(&document, &mut write)?,

@@ -7,6 +7,7 @@ use pixir_core::{Code, Error, Harness, Result, archive};
 use serde_json::json;
 
 use crate::cli::Cli;
+use crate::output::count;
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
@@ -31,9 +32,10 @@ pub(super) fn run(cli: &Cli, harness: &Harness, args: &ImportArgs) -> Result<()>
         (false, true) => "would be imported",
         (false, false) => "is imported",
     };
+    let with = if it.agents > 0 { format!(", {}", count(it.agents, "agent")) } else { String::new() };
     cli.output.either(
         json!({ "ok": true, "dry_run": dry_run, "imported": it, "resume_command": format!("pixir resume {}", it.session_id) }),
-        &format!("{} {verb}: {} entries, {} file versions, {} outputs", it.session_id, it.entries, it.blobs, it.outputs),
+        &format!("{} {verb}: {} entries, {} file versions, {} outputs{with}", it.session_id, it.entries, it.blobs, it.outputs),
     );
     Ok(())
 }

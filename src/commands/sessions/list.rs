@@ -17,6 +17,9 @@ pub(crate) struct ListArgs {
     /// List the sessions in the trash
     #[arg(long, conflicts_with = "all")]
     trash: bool,
+    /// Also list the sessions of agents, each below the session that started it
+    #[arg(long, conflicts_with = "trash")]
+    children: bool,
     /// Maximum number of lines
     #[arg(long, default_value_t = 50, value_name = "N")]
     limit: usize,
@@ -36,6 +39,9 @@ pub(super) fn run(cli: &Cli, harness: &Harness, args: &ListArgs) -> Result<u8> {
         return Ok(0);
     }
     let mut sessions = if args.all { harness.store().list_all() } else { harness.sessions() };
+    if args.children {
+        sessions = with_children(harness, args.all, sessions);
+    }
     let total = sessions.len();
     let special = if args.all { harness.store().all_special_files() } else { harness.special_files() };
     for path in &special {
@@ -85,6 +91,24 @@ pub(super) fn run(cli: &Cli, harness: &Harness, args: &ListArgs) -> Result<u8> {
     Ok(u8::from(!unread.is_empty()))
 }
 
+/// The Sessions, each with those that it has started behind it. Those whose parent is gone come last.
+fn with_children(harness: &Harness, all: bool, roots: Vec<Summary>) -> Vec<Summary> {
+    let store = harness.store();
+    let mut below = if all { store.agents_of_all() } else { store.agents(&store.folder_of(harness.workspace())) };
+    below.reverse();
+    let mut listed = Vec::new();
+    let mut open: Vec<Summary> = roots.into_iter().rev().collect();
+    while let Some(next) = open.pop() {
+        let (own, others): (Vec<Summary>, Vec<Summary>) =
+            below.into_iter().partition(|it| it.parent.as_deref() == Some(next.id.as_str()));
+        below = others;
+        open.extend(own.into_iter().rev());
+        listed.push(next);
+    }
+    listed.extend(below);
+    listed
+}
+
 fn tsv(value: &Value) -> String {
     let text =
         value.as_str().map_or_else(|| if value.is_null() { String::new() } else { value.to_string() }, str::to_owned);
@@ -110,7 +134,9 @@ fn project(row: &Value, fields: &[String]) -> Result<Value> {
         // Absent optional fields are not unknown fields.
         let value = match value {
             Ok(value) => value.clone(),
-            Err(_) if ["forked_from", "forked_at", "family", "damaged"].contains(&field.as_str()) => Value::Null,
+            Err(_) if ["forked_from", "forked_at", "family", "parent", "damaged"].contains(&field.as_str()) => {
+                Value::Null
+            }
             Err(e) => return Err(e),
         };
         picked.insert(field.clone(), value);
@@ -124,7 +150,12 @@ fn print(sessions: &[Summary], total: usize, args: &ListArgs, next: Option<&str>
         let place = if args.all { format!("  {}", it.workspace) } else { String::new() };
         let damaged = if it.damaged { "  (damaged)" } else { "" };
         let when = it.last_minute();
-        output.line(&format!("{}  {when}  {:>9}  {title}{place}{damaged}", it.id, count(it.turns as usize, "turn")));
+        let mark = if it.parent.is_some() { "↳ " } else { "" };
+        output.line(&format!(
+            "{mark}{}  {when}  {:>9}  {title}{place}{damaged}",
+            it.id,
+            count(it.turns as usize, "turn")
+        ));
     }
     match (total, next) {
         (0, _) if args.all => chatter("no sessions yet: pixir \"your first prompt\""),

@@ -23,6 +23,9 @@ pub struct Trashed {
     folder: PathBuf,
     /// The Session's summary.
     pub summary: Summary,
+    /// Sessions that it had started, in the trash with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) agents: Vec<String>,
 }
 
 impl Store {
@@ -30,21 +33,19 @@ impl Store {
         self.home.join("trash")
     }
 
-    /// Moves a Session and all its files to the trash. No process may have it open.
+    /// Moves a Session and all its files to the trash, with the Sessions that it has started. No process may have one of
+    /// them open.
     ///
     /// # Errors
     /// `SESSION_LOCKED`, `WRITE_FAILED`.
     pub fn delete(&self, place: &Place) -> Result<Trashed> {
-        // A lock proves that no other process writes the Session. A damaged Session can be deleted too.
-        let held = match Log::open(&place.log(), place.id.clone()) {
-            Ok((log, _)) => Some(log),
-            Err(e) if e.code == Code::CorruptLogLine => None,
-            Err(e) => return Err(e),
-        };
+        let below = place.descendants();
+        let held = hold(place, &below)?;
         let trashed = Trashed {
             deleted: now(),
             folder: place.folder.clone(),
             summary: Summary { id: place.id.to_string(), ..place.summary().unwrap_or_default() },
+            agents: below.iter().map(|it| it.id.to_string()).collect(),
         };
         // Each deletion has its own folder, so that none replaces another.
         let stamp = trashed.deleted.as_millisecond();
@@ -52,6 +53,8 @@ impl Store {
         let text = serde_json::to_string_pretty(&trashed).expect("a manifest is JSON");
         make_private(&to)
             .and_then(|()| write_whole(&to.join(MANIFEST), text.as_bytes()))
+            // The Session itself comes last: as long as it is there, it can be deleted again.
+            .and_then(|()| below.iter().try_for_each(|it| move_all(it, &it.folder, &to)))
             .and_then(|()| move_all(place, &place.folder, &to))
             .map_err(|e| failed("move the session to the trash", &e))?;
         drop(held);
@@ -80,18 +83,28 @@ impl Store {
             ));
         }
         let place = Place::new(&trashed.folder, id.clone());
+        let below =
+            trashed.agents.iter().filter_map(|id| Some(Place::new(&trashed.folder, SessionId::parse(id).ok()?)));
         make_private(&trashed.folder)
+            .and_then(|()| below.into_iter().try_for_each(|it| move_all(&it, &from, &trashed.folder)))
             .and_then(|()| move_all(&place, &from, &trashed.folder))
             .and_then(|()| fs::remove_dir_all(&from))
             .map_err(|e| failed("restore the session from the trash", &e))?;
         Ok(trashed)
     }
 
-    /// Moves a Session to another workspace.
+    /// Moves a Session to another workspace, with the Sessions that it has started.
     ///
     /// # Errors
     /// `SESSION_LOCKED`, `CORRUPT_LOG_LINE`, `LOG_WRITE_FAILED`, `WRITE_FAILED`.
     pub fn relocate(&self, place: &Place, workspace: &Path) -> Result<()> {
+        let below = place.descendants();
+        drop(hold(place, &below)?);
+        below.iter().try_for_each(|it| self.relocate_one(it, workspace))?;
+        self.relocate_one(place, workspace)
+    }
+
+    fn relocate_one(&self, place: &Place, workspace: &Path) -> Result<()> {
         let (mut log, _) = Log::open(&place.log(), place.id.clone())?;
         let to = self.folder_of(workspace);
         if to != place.folder {
@@ -116,6 +129,19 @@ impl Store {
         let folders = fs::read_dir(self.trash_folder()).into_iter().flatten().flatten().map(|folder| folder.path());
         folders.filter_map(|folder| Some((folder.clone(), manifest(&folder)?))).collect()
     }
+}
+
+/// Locks a Session and those below it, which proves that no process writes one of them. A damaged one can be moved too.
+fn hold(place: &Place, below: &[Place]) -> Result<Vec<Log>> {
+    let mut held = Vec::new();
+    for it in std::iter::once(place).chain(below) {
+        match Log::open(&it.log(), it.id.clone()) {
+            Ok((log, _)) => held.push(log),
+            Err(e) if e.code == Code::CorruptLogLine => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(held)
 }
 
 fn manifest(folder: &Path) -> Option<Trashed> {

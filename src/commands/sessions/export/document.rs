@@ -10,8 +10,8 @@ use pixir_core::event::{
     Verdict,
 };
 use pixir_core::history::History;
-use pixir_core::store::Summary;
-use pixir_core::{Blobs, Entry, Fact, changes};
+use pixir_core::store::{Place, Summary};
+use pixir_core::{Blobs, Entry, Fact, changes, log};
 
 /// A Session as a list of blocks, for the Markdown and HTML exports. Its texts are those of the History, not copies.
 pub(crate) struct Document<'a> {
@@ -45,6 +45,12 @@ pub(crate) enum Block<'a> {
         text: &'a str,
     },
     Note(String),
+    /// An agent that the Session started, with everything that it said and did.
+    Agent {
+        title: String,
+        task: &'a str,
+        document: Option<Box<Document<'a>>>,
+    },
     Ended(&'a TurnEnded),
 }
 
@@ -75,19 +81,39 @@ impl Tool<'_> {
     }
 }
 
+/// A Session that is read whole, and those that it has started.
+pub(crate) struct Whole {
+    summary: Summary,
+    history: History,
+    agents: Vec<Whole>,
+}
+
+impl Whole {
+    /// Reads the Sessions below this one too. A Log below it that cannot be read is left out.
+    pub(crate) fn new(place: &Place, summary: Summary, history: History) -> Whole {
+        let agents = place.children().into_iter().filter_map(|it| {
+            let entries = log::read(&it.log()).ok()?.entries;
+            Some(Whole::new(&it, it.summary()?, History::fold(entries)))
+        });
+        Whole { summary, history, agents: agents.collect() }
+    }
+}
+
 impl<'a> Document<'a> {
-    /// The document of the branch from the root to the head.
-    pub(crate) fn new(summary: Summary, history: &'a History, blobs: &'a Blobs) -> Document<'a> {
-        let mut document = Document { summary, blocks: Vec::new(), elsewhere: 0, blobs, calls: HashMap::new() };
+    /// The document of the branch from the root to the head, with those of agents where they were started.
+    pub(crate) fn new(whole: &'a Whole, blobs: &'a Blobs) -> Document<'a> {
+        let Whole { summary, history, agents } = whole;
+        let mut document =
+            Document { summary: summary.clone(), blocks: Vec::new(), elsewhere: 0, blobs, calls: HashMap::new() };
         for entry in history.told() {
-            document.take(entry);
+            document.take(entry, agents);
         }
         let spoken = history.entries().iter().filter(|entry| entry.fact.is_conversation()).count();
         document.elsewhere = spoken - history.path().len();
         document
     }
 
-    fn take(&mut self, entry: &'a Arc<Entry>) {
+    fn take(&mut self, entry: &'a Arc<Entry>, agents: &'a [Whole]) {
         let block = match &entry.fact {
             Fact::UserMessage(it) => {
                 Block::User { seq: entry.seq, text: &it.text, delivery: it.delivery, at: entry.ts }
@@ -140,7 +166,9 @@ impl<'a> Document<'a> {
             }
             Fact::AgentEvent(it) => match it {
                 AgentEvent::Spawned(it) => {
-                    Block::Note(format!("started the agent {} ({}): {}", it.name, it.role, it.task))
+                    let own = agents.iter().find(|own| own.summary.id == it.session_id);
+                    let document = own.map(|own| Box::new(Document::new(own, self.blobs)));
+                    Block::Agent { title: format!("{} ({})", it.name, it.role), task: &it.task, document }
                 }
                 AgentEvent::Ended(it) => {
                     Block::Note(format!("the agent {} ended: {}\n\n{}", it.name, it.status.name(), it.text))

@@ -41,14 +41,30 @@ pub(crate) fn render<E>(document: &Document<'_>, write: &mut dyn FnMut(&str) -> 
         "</ol></nav></aside>\n<main>\n<header>\n<h1>{title}</h1>\n<dl>{}</dl>\n</header>\n",
         facts(document)
     ))?;
-    for block in &document.blocks {
-        write(&one(block))?;
-    }
-    if document.elsewhere > 0 {
-        let n = document.elsewhere;
-        write(&format!("<p class=\"note\">{n} entries are on other branches of this conversation.</p>"))?;
-    }
+    blocks(document, "", write)?;
     write("\n</main>\n</body>\n</html>\n")
+}
+
+/// Writes the blocks of a Session and those of its agents; `place` makes their anchors different.
+fn blocks<E>(document: &Document<'_>, place: &str, write: &mut dyn FnMut(&str) -> Result<(), E>) -> Result<(), E> {
+    for block in &document.blocks {
+        match block {
+            Block::Agent { title, task, document } => {
+                let task = escape(task.lines().next().unwrap_or_default());
+                write(&format!("<details class=\"agent\"><summary><b>agent {}</b> {task}</summary>\n", escape(title)))?;
+                match document {
+                    Some(own) => blocks(own, &format!("{place}{}-", own.summary.id), write)?,
+                    None => write("<p class=\"note\">its log is not there</p>")?,
+                }
+                write("</details>\n")?;
+            }
+            _ => write(&one(block, place))?,
+        }
+    }
+    match document.elsewhere {
+        0 => Ok(()),
+        n => write(&format!("<p class=\"note\">{n} entries are on other branches of this conversation.</p>")),
+    }
 }
 
 fn facts(document: &Document<'_>) -> String {
@@ -66,14 +82,14 @@ fn facts(document: &Document<'_>) -> String {
     rows.iter().map(|(name, value)| format!("<div><dt>{name}</dt><dd>{}</dd></div>", escape(value))).collect()
 }
 
-fn one(block: &Block<'_>) -> String {
+fn one(block: &Block<'_>, place: &str) -> String {
     match block {
         Block::User { seq, text, delivery, at } => {
             let how = if *delivery == Delivery::Steer { "said meanwhile" } else { "" };
             let at = at.to_string();
             let time = at.get(11..16).unwrap_or_default();
             format!(
-                "<section class=\"user\" id=\"e{seq}\"><p class=\"meta\"><a href=\"#e{seq}\">#{seq}</a> {time} {how}</p><div class=\"said\">{}</div></section>\n",
+                "<section class=\"user\" id=\"e{place}{seq}\"><p class=\"meta\"><a href=\"#e{place}{seq}\">#{seq}</a> {time} {how}</p><div class=\"said\">{}</div></section>\n",
                 escape(text)
             )
         }
@@ -99,6 +115,8 @@ fn one(block: &Block<'_>) -> String {
         Block::Summary { title, text } => {
             folded("summary", &escape(title), &format!("<div class=\"prose\">{}</div>", markdown(text)))
         }
+        // It is written with its own blocks.
+        Block::Agent { .. } => String::new(),
         Block::Note(text) => format!("<p class=\"note\">{}</p>\n", escape(text)),
         Block::Ended(it) => {
             let why = it.error.as_ref().map_or(String::new(), |e| format!(": {}", escape(&e.message)));

@@ -21,11 +21,31 @@ pub(crate) fn render<E>(document: &Document<'_>, write: &mut dyn FnMut(&str) -> 
         it.usage.input,
         it.usage.output
     ))?;
+    blocks(document, write)
+}
+
+/// Writes the blocks of a Session and those of its agents.
+fn blocks<E>(document: &Document<'_>, write: &mut dyn FnMut(&str) -> Result<(), E>) -> Result<(), E> {
     for block in &document.blocks {
-        write(&format!("\n{}", one(block)))?;
+        match block {
+            Block::Agent { title, task, document } => {
+                let task = clean(task).lines().next().unwrap_or_default().replace('<', "&lt;");
+                write(&format!("\n<details><summary>agent {}: {task}</summary>\n", clean(title)))?;
+                match document {
+                    Some(own) => {
+                        write(&format!("\n- session: `{}`\n", own.summary.id))?;
+                        blocks(own, write)?;
+                    }
+                    None => write("\n*its log is not there*\n")?,
+                }
+                write("\n</details>\n")?;
+            }
+            _ => write(&format!("\n{}", one(block)))?,
+        }
     }
     if document.elsewhere > 0 {
-        write(&format!("\n---\n\n{} entries are on other branches: `pixir tree {}`\n", document.elsewhere, it.id))?;
+        let (n, id) = (document.elsewhere, &document.summary.id);
+        write(&format!("\n---\n\n{n} entries are on other branches: `pixir tree {id}`\n"))?;
     }
     Ok(())
 }
@@ -51,6 +71,8 @@ fn one(block: &Block<'_>) -> String {
             items.iter().map(|item| format!("- [{}] {}\n", mark(item.status), clean(&item.step))).collect()
         }
         Block::Summary { title, text } => folded(title, &clean(text)),
+        // It is written with its own blocks.
+        Block::Agent { .. } => String::new(),
         Block::Note(text) => format!("*{}*\n", clean(text)),
         Block::Ended(it) => {
             let why = it.error.as_ref().map_or(String::new(), |e| format!(": {}", e.message));

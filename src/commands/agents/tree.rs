@@ -1,0 +1,142 @@
+//! `pixir agents tree`: the agents of a session, as its Log and theirs tell them.
+
+use clap::Args;
+use pixir_core::event::{AgentEvent, AgentResult, AgentStatus, Spawned};
+use pixir_core::store::Place;
+use pixir_core::text::human::human_duration;
+use pixir_core::{Fact, Result, log};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+use crate::cli::Cli;
+use crate::output::{Output, chatter, clean, count};
+
+/// The deepest that agents are followed, should a Log name itself.
+const DEEPEST: usize = 16;
+
+#[derive(Debug, Args)]
+pub(crate) struct TreeArgs {
+    /// Session id, a unique prefix of one, a name, SESSION/AGENT, or last
+    #[arg(default_value = "last")]
+    id: String,
+}
+
+/// An agent as the Log of its parent tells it.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    pub(crate) spawned: Spawned,
+    /// How its last Turn ended; `None` if the Log has no end.
+    pub(crate) end: Option<AgentResult>,
+    /// Turns that the parent's Log has the end of.
+    pub(crate) turns: usize,
+    pub(crate) place: Option<Place>,
+    /// Its own agents.
+    pub(crate) below: Vec<Agent>,
+    /// A process has the Session open that it belongs to.
+    runs: bool,
+}
+
+impl Agent {
+    pub(crate) fn status(&self) -> AgentStatus {
+        match &self.end {
+            Some(end) => end.status,
+            None if self.runs => AgentStatus::Running,
+            None => AgentStatus::Detached,
+        }
+    }
+
+    fn json(&self) -> Value {
+        let unknown = AgentResult::default();
+        let end = self.end.as_ref().unwrap_or(&unknown);
+        json!({
+            "name": self.spawned.name,
+            "role": self.spawned.role,
+            "session_id": self.spawned.session_id,
+            "status": self.status().name(),
+            "task": self.spawned.task,
+            "turns": self.turns,
+            "usage": end.usage,
+            "cost": end.cost,
+            "duration_ms": end.duration_ms,
+            "changed": end.evidence.changed,
+            "resume_command": format!("pixir resume {}", self.spawned.session_id),
+            "agents": self.below.iter().map(Agent::json).collect::<Vec<_>>(),
+        })
+    }
+
+    fn print(&self, depth: usize, output: &Output) {
+        let took = self.end.as_ref().map_or(String::new(), |end| {
+            let tokens = end.usage.input + end.usage.output;
+            format!(" · {} · {tokens} tokens", human_duration(Duration::from_millis(end.duration_ms)))
+        });
+        let Spawned { name, role, session_id, task, .. } = &self.spawned;
+        let task: String = clean(task).lines().next().unwrap_or_default().chars().take(60).collect();
+        let indent = "  ".repeat(depth);
+        output.line(&format!("{indent}{name} ({role})  {}{took}  {session_id}  {task}", self.status().name()));
+        self.below.iter().for_each(|it| it.print(depth + 1, output));
+    }
+
+    fn count(&self) -> usize {
+        1 + self.below.iter().map(Agent::count).sum::<usize>()
+    }
+}
+
+/// The agents of a Session, oldest first.
+///
+/// # Errors
+/// `LOG_READ_FAILED`.
+pub(crate) fn agents_of(place: &Place) -> Result<Vec<Agent>> {
+    below(place, 0)
+}
+
+fn below(place: &Place, depth: usize) -> Result<Vec<Agent>> {
+    let mut all: Vec<Agent> = Vec::new();
+    for entry in log::read(&place.log())?.entries {
+        let Fact::AgentEvent(event) = &entry.fact else { continue };
+        if let AgentEvent::Spawned(it) = event {
+            all.push(Agent { spawned: it.clone(), end: None, turns: 0, place: None, below: Vec::new(), runs: false });
+        }
+        let Some(agent) = all.iter_mut().find(|it| it.spawned.name == event.name()) else { continue };
+        match event {
+            AgentEvent::Resumed { .. } => agent.end = None,
+            AgentEvent::Ended(it) => {
+                agent.end = Some(it.clone());
+                agent.turns += 1;
+            }
+            AgentEvent::Spawned(_)
+            | AgentEvent::Told { .. }
+            | AgentEvent::Changed { .. }
+            | AgentEvent::Reported { .. } => {}
+        }
+    }
+    if all.is_empty() {
+        return Ok(all);
+    }
+    let runs = all.iter().any(|it| it.end.is_none()) && place.is_open();
+    let children = place.children();
+    for agent in &mut all {
+        agent.runs = runs;
+        agent.place = children.iter().find(|it| it.id.as_str() == agent.spawned.session_id).cloned();
+        if let Some(own) = agent.place.as_ref().filter(|_| depth < DEEPEST) {
+            agent.below = below(own, depth + 1)?;
+        }
+    }
+    Ok(all)
+}
+
+pub(super) fn run(cli: &Cli, args: &TreeArgs) -> Result<u8> {
+    let (_, place) = cli.locate(&args.id)?;
+    let agents = agents_of(&place)?;
+    let output = &cli.output;
+    if output.is_json() {
+        let agents: Vec<Value> = agents.iter().map(Agent::json).collect();
+        output.document(json!({ "ok": true, "session_id": place.id, "agents": agents }));
+        return Ok(0);
+    }
+    agents.iter().for_each(|it| it.print(0, output));
+    chatter(&match agents.iter().map(Agent::count).sum() {
+        0 => "this session has started no agents".to_owned(),
+        all => format!("{}; pixir resume ID goes on with one", count(all, "agent")),
+    });
+    Ok(0)
+}
