@@ -448,6 +448,14 @@ impl Harness {
         self.store.list(&self.services.logs)
     }
 
+    /// The same, with those that other Sessions started.
+    pub fn sessions_and_agents(&self) -> Vec<Summary> {
+        let mut all = self.store.list(&self.services.logs);
+        all.extend(self.store.agents(&self.services.logs));
+        all.sort_by(|a, b| b.last_activity.cmp(&a.last_activity).then_with(|| b.id.cmp(&a.id)));
+        all
+    }
+
     /// Files among the Logs of this workspace that are not files; see [`Store::special_files`].
     pub fn special_files(&self) -> Vec<PathBuf> {
         self.store.special_files(&self.services.logs)

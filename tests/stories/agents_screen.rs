@@ -200,6 +200,25 @@ async fn a_steer_from_the_list_shows_its_text_until_the_agent_has_it() {
     assert_eq!(prompts, 1, "main was told nothing");
 }
 
+/// Broken builds: the forest leaves agents out; Enter opens the log of an agent that is open already.
+#[tokio::test]
+async fn the_tree_shows_an_agent_below_its_session_and_leads_to_its_screen() {
+    let steps = json!([
+        { "calls": [spawn("scout", "Look around", true)] },
+        { "of": "Look around", "text": "There is a cellar." },
+        { "text": "The scout is back." },
+    ]);
+    let mut pixir = Pixir::scripted(script(steps), &[], 100, 30);
+    pixir.does("go<Enter>").await;
+    pixir.does("<C-t><Tab>").await;
+    pixir.screen.until("╰─↳ Look around").await;
+    pixir.screen.keys("<Down><Enter>").await;
+    pixir.screen.until("main › scout").await;
+    pixir.screen.until("There is a cellar.").await;
+    pixir.screen.keys("<Esc>").await;
+    pixir.screen.until("The scout is back.").await;
+}
+
 /// The list, an approval of an agent and an agent's screen, at three sizes.
 #[tokio::test]
 async fn agents_at_three_sizes() {

@@ -311,7 +311,12 @@ impl App {
                 Effect::ReadBranch => self.read_branch(),
                 Effect::LoadSessions { forks_of } => {
                     if let Some(harness) = self.harness.clone() {
-                        self.spawn_on_session(move || BackgroundEvent::Sessions(harness.sessions(), forks_of));
+                        // The forest of the tree shows agents below the Sessions that started them.
+                        let read = move || match &forks_of {
+                            Some(_) => BackgroundEvent::Sessions(harness.sessions_and_agents(), forks_of),
+                            None => BackgroundEvent::Sessions(harness.sessions(), None),
+                        };
+                        self.spawn_on_session(read);
                     }
                 }
                 Effect::LoadModels => self.load_models(),

@@ -101,6 +101,10 @@ pub(super) fn resume(state: &mut State, id: &str) -> Vec<Effect> {
 }
 
 pub(crate) fn open_session(state: &mut State, id: &str) -> Vec<Effect> {
+    // An agent of this Session has an open Log.
+    if let Some(agent) = state.session.agents.all().iter().find(|it| it.session_id == id) {
+        return vec![Effect::EnterAgent { path: agent.path.clone(), from_list: false }];
+    }
     match SessionId::parse(id) {
         // A Session that is only read here may be free by now.
         Ok(id) if Some(&id) == state.session.id.as_ref() && !state.session.read_only => Vec::new(),
