@@ -32,6 +32,8 @@ mod stories {
     mod compaction; // on demand, at the threshold, after a refusal
     mod dialects; // one task through three dialects
     mod agents; // child Sessions on one task each
+    mod agents_doors; // sessions of agents from outside
+    mod agents_figures; // agents in numbers
     mod agents_headless; // agents of a run without a terminal
     mod host; // a program drives a Session by lines
     mod ledger; // what takes up the window

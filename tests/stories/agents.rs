@@ -304,7 +304,7 @@ fn agents_share_one_budget_and_end_incomplete_when_it_is_used_up() {
         { "text": "It had to stop." },
     ]);
     let ran = run(&shell, script, &["go"]);
-    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(ran.code, 1, "none of its agents completed: {ran:?}");
     let logs = logs(&shell);
     let end = logs[0].iter().find(|it| it["data"]["event"] == "ended").expect("an end");
     assert_eq!(end["data"]["status"], "incomplete");

@@ -152,7 +152,8 @@ impl Serialize for Agents<'_> {
         let mut sequence = serializer.serialize_seq(None)?;
         for place in &self.places {
             let files = Sources::of(place);
-            let document = document(place, &files, self.blobs, self.with_files).map_err(|e| S::Error::custom(e.message))?;
+            let document =
+                document(place, &files, self.blobs, self.with_files).map_err(|e| S::Error::custom(e.message))?;
             sequence.serialize_element(&document)?;
         }
         sequence.end()

@@ -57,6 +57,7 @@ fn unfinished(agents: &[Agent], names: &mut Vec<String>) {
 /// The message of the lock names the process.
 fn elsewhere(locked: &Error, root: &Place, left: &[String]) -> Error {
     let message = format!("{} of {} may be running: {}", count(left.len(), "agent"), root.id, locked.message);
-    let fix = "stop them there: /agents and x in its terminal, the Input stop_agents from its host, or end that process";
+    let fix =
+        "stop them there: /agents and x in its terminal, the Input stop_agents from its host, or end that process";
     Error::new(Code::SessionLocked, message, fix).with("agents", left.to_vec())
 }

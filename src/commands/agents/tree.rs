@@ -94,14 +94,7 @@ fn below(place: &Place, depth: usize) -> Result<Vec<Agent>> {
     for entry in log::read(&place.log())?.entries {
         let Fact::AgentEvent(event) = &entry.fact else { continue };
         if let AgentEvent::Spawned(it) = event {
-            all.push(Agent {
-                spawned: it.clone(),
-                end: None,
-                turns: 0,
-                place: None,
-                below: Vec::new(),
-                runs: false,
-            });
+            all.push(Agent { spawned: it.clone(), end: None, turns: 0, place: None, below: Vec::new(), runs: false });
         }
         let Some(agent) = all.iter_mut().find(|it| it.spawned.name == event.name()) else { continue };
         match event {

@@ -134,7 +134,9 @@ fn project(row: &Value, fields: &[String]) -> Result<Value> {
         // Absent optional fields are not unknown fields.
         let value = match value {
             Ok(value) => value.clone(),
-            Err(_) if ["forked_from", "forked_at", "family", "parent", "damaged"].contains(&field.as_str()) => Value::Null,
+            Err(_) if ["forked_from", "forked_at", "family", "parent", "damaged"].contains(&field.as_str()) => {
+                Value::Null
+            }
             Err(e) => return Err(e),
         };
         picked.insert(field.clone(), value);
@@ -149,7 +151,11 @@ fn print(sessions: &[Summary], total: usize, args: &ListArgs, next: Option<&str>
         let damaged = if it.damaged { "  (damaged)" } else { "" };
         let when = it.last_minute();
         let mark = if it.parent.is_some() { "↳ " } else { "" };
-        output.line(&format!("{mark}{}  {when}  {:>9}  {title}{place}{damaged}", it.id, count(it.turns as usize, "turn")));
+        output.line(&format!(
+            "{mark}{}  {when}  {:>9}  {title}{place}{damaged}",
+            it.id,
+            count(it.turns as usize, "turn")
+        ));
     }
     match (total, next) {
         (0, _) if args.all => chatter("no sessions yet: pixir \"your first prompt\""),

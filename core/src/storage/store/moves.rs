@@ -83,7 +83,8 @@ impl Store {
             ));
         }
         let place = Place::new(&trashed.folder, id.clone());
-        let below = trashed.agents.iter().filter_map(|id| Some(Place::new(&trashed.folder, SessionId::parse(id).ok()?)));
+        let below =
+            trashed.agents.iter().filter_map(|id| Some(Place::new(&trashed.folder, SessionId::parse(id).ok()?)));
         make_private(&trashed.folder)
             .and_then(|()| below.into_iter().try_for_each(|it| move_all(&it, &from, &trashed.folder)))
             .and_then(|()| move_all(&place, &from, &trashed.folder))

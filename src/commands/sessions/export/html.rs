@@ -46,19 +46,12 @@ pub(crate) fn render<E>(document: &Document<'_>, write: &mut dyn FnMut(&str) -> 
 }
 
 /// Writes the blocks of a Session and those of its agents; `place` makes their anchors different.
-fn blocks<E>(
-    document: &Document<'_>,
-    place: &str,
-    write: &mut dyn FnMut(&str) -> Result<(), E>,
-) -> Result<(), E> {
+fn blocks<E>(document: &Document<'_>, place: &str, write: &mut dyn FnMut(&str) -> Result<(), E>) -> Result<(), E> {
     for block in &document.blocks {
         match block {
             Block::Agent { title, task, document } => {
                 let task = escape(task.lines().next().unwrap_or_default());
-                write(&format!(
-                    "<details class=\"agent\"><summary><b>agent {}</b> {task}</summary>\n",
-                    escape(title)
-                ))?;
+                write(&format!("<details class=\"agent\"><summary><b>agent {}</b> {task}</summary>\n", escape(title)))?;
                 match document {
                     Some(own) => blocks(own, &format!("{place}{}-", own.summary.id), write)?,
                     None => write("<p class=\"note\">its log is not there</p>")?,
