@@ -26,7 +26,13 @@ impl Hosted {
     pub(crate) fn start(shell: &Shell, script: &Value, args: &[&str]) -> Hosted {
         let path = shell.aside("script.json", &script.to_string());
         let provider = format!("script:{}", path.display());
-        let all = args.iter().copied().chain(["--headless", "--input", "jsonl", "--provider", &provider]);
+        let all: Vec<&str> = args.iter().copied().chain(["--provider", &provider]).collect();
+        Hosted::on(shell, &all)
+    }
+
+    /// With the Provider that the arguments name.
+    pub(crate) fn on(shell: &Shell, args: &[&str]) -> Hosted {
+        let all = args.iter().copied().chain(["--headless", "--input", "jsonl"]);
         let mut child = shell.command(all).stdin(Stdio::piped()).spawn().expect("it starts");
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take().expect("stdout"));
         let (send, lines) = channel();

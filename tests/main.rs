@@ -34,6 +34,8 @@ mod stories {
     mod agents; // child Sessions on one task each
     mod agents_screen; // agents in the interface
     mod roles; // what an agent is for, and what it may do at most
+    mod agents_doors; // sessions of agents from outside
+    mod agents_figures; // agents in numbers
     mod agents_headless; // agents of a run without a terminal
     mod host; // a program drives a Session by lines
     mod ledger; // what takes up the window

@@ -14,7 +14,7 @@ use crate::door::{Command, Handle, Outbox, Reply, Watch};
 use crate::protocol::effort::Effort;
 use crate::protocol::error::{Code, Error, NoticeCode, Result};
 use crate::protocol::event::{
-    AgentEvent, Approval, CompactionPreview, Delivery, Event, Fact, Form, Label, Live, LiveEvent, Printed, Refusal,
+    AgentResult, Approval, CompactionPreview, Delivery, Event, Fact, Form, Label, Live, LiveEvent, Printed, Refusal,
     SessionId, SettingsChanged, Severity, SkillIndex, Status,
 };
 use crate::protocol::input::{Accepted, Decision, Input, Message, SettingsChange};
@@ -107,7 +107,7 @@ pub(crate) struct Session {
     /// What children ask the user, oldest first.
     asked: Vec<LiveEvent>,
     /// Ends of children that the model has not read yet.
-    reports_due: VecDeque<AgentEvent>,
+    reports_due: VecDeque<AgentResult>,
     /// When the reports that are due start a Turn.
     wake_at: Option<tokio::time::Instant>,
     /// Whether they may: the user has not interrupted the last Turn.

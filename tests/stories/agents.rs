@@ -304,7 +304,7 @@ fn agents_share_one_budget_and_end_incomplete_when_it_is_used_up() {
         { "text": "It had to stop." },
     ]);
     let ran = run(&shell, script, &["go"]);
-    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(ran.code, 1, "none of its agents completed: {ran:?}");
     let logs = logs(&shell);
     let end = logs[0].iter().find(|it| it["data"]["event"] == "ended").expect("an end");
     assert_eq!(end["data"]["status"], "incomplete");
@@ -347,7 +347,7 @@ fn an_agent_at_its_limit_says_once_more_what_it_found() {
         { "text": "I know half of it." },
     ]);
     let ran = run(&shell, steps, &["go", "--write"]);
-    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(ran.code, 1, "{ran:?}");
     assert!(!shell.workspace().join("late.txt").exists(), "no call is run any more");
     let logs = logs(&shell);
     let end = logs[0].iter().find(|it| it["data"]["event"] == "ended").expect("an end");

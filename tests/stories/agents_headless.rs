@@ -99,7 +99,7 @@ fn deadline_and_tokens_bound_the_run_with_its_agents() {
     assert_eq!(result["agents"][0]["status"], "interrupted", "{result}");
 
     let shell = Shell::new(&[]);
-    let much = json!({ "input": 49_000, "output": 100, "cached": 0 });
+    let much = json!({ "input": 49_950, "output": 100, "cached": 0 });
     let script = json!([
         { "calls": [send_off("Wait a moment", "one")] },
         { "of": "Wait a moment", "text": "done", "delay_ms": 600 },

@@ -211,7 +211,7 @@ async fn the_tree_shows_an_agent_below_its_session_and_leads_to_its_screen() {
     let mut pixir = Pixir::scripted(script(steps), &[], 100, 30);
     pixir.does("go<Enter>").await;
     pixir.does("<C-t><Tab>").await;
-    pixir.screen.until("╰─↳ Look around").await;
+    pixir.screen.until("╰─● ↳ Look around").await;
     pixir.screen.keys("<Down><Enter>").await;
     pixir.screen.until("main › scout").await;
     pixir.screen.until("There is a cellar.").await;

@@ -195,7 +195,8 @@ fn an_agent_reports_in_the_form_that_it_was_given() {
         { "text": "I have read them." },
     ]);
     let ran = run(&shell, steps, &["go"]);
-    assert_eq!(ran.code, 0, "{ran:?}");
+    // Two of the four did not do what they were asked.
+    assert_eq!(ran.code, 9, "{ran:?}");
     let all = logs(&shell);
     let ends: Vec<&Value> = all[0].iter().map(|it| &it["data"]).filter(|it| it["event"] == "ended").collect();
     let end = |status: &str| ends.iter().filter(|it| it["status"] == status).copied().collect::<Vec<_>>();

@@ -16,7 +16,7 @@ use super::transcript::transcript;
 use super::{Beginning, Position, Role, begin, parent_of, role};
 use super::{close_what_is_open, settle};
 use crate::call::Agents;
-use crate::call::agents::{Above, AgentNews, Order, Seen, Stop, Until, reported};
+use crate::call::agents::{Above, AgentNews, MOST_TOLD, Order, Seen, Stop, Until};
 use crate::call::tool::panicked;
 use crate::conversation::history::{History, Settings};
 use crate::door::Handle;
@@ -29,6 +29,13 @@ use crate::protocol::input::{Input, Message};
 use crate::provider::budget::Budget;
 use crate::session::{LogAccess, Services};
 use crate::storage::log::{self, Log, LogWriter};
+
+/// The bytes that each end has for itself, for one line and the footer of its result.
+const LEAST: usize = 150;
+/// The bytes of the footer.
+const FOOTER: usize = 40;
+/// The bytes that ends share besides: as many may come at once as a Turn may start.
+const SHARED: usize = MOST_TOLD - 64 * LEAST;
 
 /// The children of one Session, and the way to its Log.
 #[derive(Debug)]
@@ -53,6 +60,8 @@ pub(super) struct Node {
     asks: AtomicBool,
     /// A child has begun or ended.
     changed: Notify,
+    /// Bytes of ends that the next request tells already.
+    told: AtomicUsize,
     /// What the requests of the running Turn draw from.
     budgets: Mutex<Arc<[Budget]>>,
     /// The settings of the parent now.
@@ -91,6 +100,7 @@ impl Node {
             closed: AtomicBool::new(false),
             asks: AtomicBool::new(base.options.can_ask),
             changed: Notify::new(),
+            told: AtomicUsize::new(0),
             budgets: Mutex::default(),
             settings: Mutex::new(settings),
         })
@@ -156,19 +166,17 @@ impl Node {
         if let Err(error) = recorded {
             tracing::warn!(agent = child.name(), "the end of an agent was not recorded: {}", error.message);
         }
+        let order = child.order.lock().clone();
+        if order.is_ordered && !order.is_awaited && order.waiting == 0 {
+            // Whoever sees that it has ended finds its report on the way.
+            let _ = self.news.send(AgentNews::Report(Box::new(result.clone())));
+        }
         let state = child.change(|state| {
             state.status = result.status;
             state.doing.clear();
             state.took_ms = Some(result.duration_ms);
         });
-        let order = child.order.lock().clone();
-        let text = reported(&result);
-        let name = result.name.clone();
         let _ = child.ended.send_replace(Some(Arc::new(result)));
-        if order.is_ordered && !order.is_awaited && order.waiting == 0 {
-            let event = AgentEvent::Reported { name, text };
-            let _ = self.news.send(AgentNews::Report(Box::new(event)));
-        }
         self.publish(state);
         self.changed.notify_waiters();
     }
@@ -624,6 +632,21 @@ impl Agents for Node {
                 }
             }
         });
+    }
+
+    fn share(&self, others: usize) -> usize {
+        // Those of the same answer that other calls wait for will be told too.
+        let awaited = self.children.lock().iter().filter(|it| it.is_open() && it.order.lock().is_awaited).count();
+        let mut share = 0;
+        let _ = self.told.fetch_update(Ordering::AcqRel, Ordering::Acquire, |told| {
+            share = SHARED.saturating_sub(told) / (awaited + others + 1);
+            Some(told + share)
+        });
+        LEAST - FOOTER + share
+    }
+
+    fn begin_request(&self) {
+        self.told.store(0, Ordering::Release);
     }
 
     fn follow(&self, settings: &Settings) {

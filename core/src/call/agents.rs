@@ -46,6 +46,12 @@ pub(crate) trait Agents: fmt::Debug + Send + Sync {
     /// Refuses the open approvals and forms of all children, and every later one: the user has left.
     fn stop_asking(&self);
 
+    /// The bytes that one of `others + 1` ends may take of what a request tells of ends; they are taken from the rest.
+    fn share(&self, others: usize) -> usize;
+
+    /// The next request is about to be made: it may tell as much of ends as the one before.
+    fn begin_request(&self);
+
     /// The settings of this Session have changed; those of its next children follow them.
     fn follow(&self, settings: &Settings);
 
@@ -134,7 +140,28 @@ pub(crate) enum AgentNews {
     /// Publish this; it is about the agent with this path.
     Live { path: Vec<String>, live: Box<Live> },
     /// Let the model read this before its next request.
-    Report(Box<AgentEvent>),
+    Report(Box<AgentResult>),
+}
+
+/// The most bytes that one request tells of ends of children.
+pub(crate) const MOST_TOLD: usize = 24_000;
+
+/// What the model reads of the end of a child, in at most so many bytes. What is cut is the child's text.
+pub(crate) fn reported_within(result: &AgentResult, most: usize) -> String {
+    let whole = reported(result);
+    if whole.len() <= most {
+        return whole;
+    }
+    let mark = |cut: usize| format!("\n…[{cut} bytes cut: show_agent {} tells all]", result.name);
+    let gone = whole.len() - most + mark(usize::MAX).len();
+    let end = result.text.floor_char_boundary(result.text.len().saturating_sub(gone));
+    let text = format!("{}{}", &result.text[..end], mark(result.text.len() - end));
+    let told = reported(&AgentResult { text, ..result.clone() });
+    if told.len() <= most {
+        return told;
+    }
+    // Long lists of files or a long error would be left.
+    format!("agent {}: {}; show_agent {} tells all", result.name, result.status.name(), result.name)
 }
 
 /// What the model reads of the end of a child. The child's words are data: they stand in a fence that they cannot close.

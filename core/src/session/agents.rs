@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::{Session, Work};
-use crate::call::agents::{AgentNews, Order, Stop};
+use crate::call::agents::{AgentNews, MOST_TOLD, Order, Stop, reported_within};
 use crate::door::{Handle, Reply};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{AgentEvent, Event, Fact, Live, LiveEvent, Status};
@@ -25,8 +25,8 @@ impl Session {
                 let _ = reply.send(self.record(turn, Fact::AgentEvent(*event)).await);
             }
             AgentNews::Live { path, live } => self.pass_on(path, *live),
-            AgentNews::Report(event) => {
-                self.reports_due.push_back(*event);
+            AgentNews::Report(result) => {
+                self.reports_due.push_back(*result);
                 self.gather_reports();
             }
         }
@@ -66,10 +66,10 @@ impl Session {
         if self.work.is_some() {
             return;
         }
-        let Some(last) = self.reports_due.pop_back() else { return };
+        let mut due = self.reports();
+        let Some(last) = due.pop() else { return };
         let number = self.history.turns + 1;
-        let first: Vec<AgentEvent> = self.reports_due.drain(..).collect();
-        for event in first {
+        for event in due {
             if let Err(error) = self.record(Some(number), Fact::AgentEvent(event)).await {
                 return self.refuse(REPORT, &error);
             }
@@ -79,10 +79,25 @@ impl Session {
         }
     }
 
+    /// The reports that are due, none longer than its share of a request.
+    fn reports(&mut self) -> Vec<AgentEvent> {
+        let due = std::mem::take(&mut self.reports_due);
+        let mut left = due.len();
+        let told = due.iter().map(|result| {
+            left -= 1;
+            let most = self.services.agents.as_ref().map_or(MOST_TOLD, |agents| agents.share(left));
+            AgentEvent::Reported { name: result.name.clone(), text: reported_within(result, most) }
+        });
+        told.collect()
+    }
+
     /// Between two requests the model reads what its children reported.
     pub(super) async fn deliver_reports(&mut self, turn: Option<u32>) -> Result<()> {
-        while let Some(event) = self.reports_due.pop_front() {
+        for event in self.reports() {
             self.record(turn, Fact::AgentEvent(event)).await?;
+        }
+        if let Some(agents) = &self.services.agents {
+            agents.begin_request();
         }
         Ok(())
     }

@@ -1,13 +1,14 @@
 //! The tools that start child Sessions, wait for them, tell them something and show what they did.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::call::agents::{Order, OrderLimits, Seen, Until, reported};
+use crate::call::agents::{Order, OrderLimits, Seen, Until, reported_within};
 use crate::call::arguments::{self, object};
-use crate::call::{Context, Output, Prepared, Tool};
+use crate::call::{Agents, Context, Output, Prepared, Tool};
 use crate::permissions::Touch;
 use crate::protocol::agent::AgentState;
 use crate::protocol::call_info::{CallInfo, CallKind};
@@ -24,8 +25,6 @@ const MAX_WAIT: u64 = 600;
 const WAIT: u64 = 120;
 /// The most bytes of a page of a child's conversation.
 const PAGE: usize = 16_000;
-/// The most bytes of all ends that one result tells.
-const MOST_TOLD: usize = 24_000;
 
 pub(super) struct SpawnAgent;
 
@@ -105,7 +104,7 @@ pub(crate) fn spawning(order: Order, ctx: &Context) -> Result<Prepared> {
             return Ok(Output::text(&ctx, &text));
         }
         let seen = agents.wait(vec![state.name().to_owned()], Until::All, None).await?;
-        Ok(told(&ctx, &seen))
+        Ok(told(&ctx, &agents, &seen))
     }))
 }
 
@@ -166,7 +165,7 @@ pub(crate) fn waiting(names: Vec<String>, until: Until, seconds: Option<u64>, ct
         if seen.is_empty() {
             return Ok(Output::text(&ctx, "no agent runs\n"));
         }
-        Ok(told(&ctx, &seen))
+        Ok(told(&ctx, &agents, &seen))
     }))
 }
 
@@ -292,21 +291,16 @@ pub(crate) fn showing(name: Option<String>, from: u64, ctx: &Context) -> Result<
 }
 
 /// Ends of agents as the model reads them, and those that still run.
-fn told(ctx: &Context, seen: &[Seen]) -> Output {
-    let each = MOST_TOLD / seen.len().max(1);
+fn told(ctx: &Context, agents: &Arc<dyn Agents>, seen: &[Seen]) -> Output {
     let mut text = String::new();
     let mut all_ended_well = true;
+    let mut left = seen.len();
     for one in seen {
+        left -= 1;
         match one {
             Seen::Ended(result) => {
                 all_ended_well &= result.status == AgentStatus::Completed;
-                let whole = reported(result);
-                let end = whole.floor_char_boundary(each.min(whole.len()));
-                text.push_str(&whole[..end]);
-                if end < whole.len() {
-                    let left = whole.len() - end;
-                    text.push_str(&format!("\n…[{left} bytes cut: show_agent {} tells all]", result.name));
-                }
+                text.push_str(&reported_within(result, agents.share(left)));
                 text.push('\n');
             }
             Seen::Open(state) => text.push_str(&format!("{}\n", line(state))),

@@ -133,10 +133,12 @@ pub(super) fn run(cli: &Cli, args: &TreeArgs) -> Result<u8> {
         output.document(json!({ "ok": true, "session_id": place.id, "agents": agents }));
         return Ok(0);
     }
+    if agents.is_empty() {
+        output.line("this session has started no agents");
+        return Ok(0);
+    }
     agents.iter().for_each(|it| it.print(0, output));
-    chatter(&match agents.iter().map(Agent::count).sum() {
-        0 => "this session has started no agents".to_owned(),
-        all => format!("{}; pixir resume ID goes on with one", count(all, "agent")),
-    });
+    let all = agents.iter().map(Agent::count).sum();
+    chatter(&format!("{}; pixir resume ID goes on with one", count(all, "agent")));
     Ok(0)
 }

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use super::{Place, Store, Trashed, index};
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::{Entry, Fact, ParentSession, SessionId};
-use crate::protocol::remedy::Remedy;
+use crate::protocol::remedy::{Remedy, Sessions};
 use crate::storage::{log, regular};
 
 /// The longest first line that is read for what it says of a parent, bytes.
@@ -60,7 +60,8 @@ impl Place {
         let names = || all.iter().map(|(name, _)| name.as_str());
         let fix = match nearest(name, names()) {
             Some(near) => format!("did you mean {}/{near}?", self.id),
-            None => format!("pixir agents tree {}", self.id),
+            None if all.is_empty() => "the session itself".to_owned(),
+            None => format!("one of: {}", names().collect::<Vec<_>>().join(", ")),
         };
         let message = format!("{} has started no agent `{}`", self.id, name.escape_debug());
         Err(Error::new(Code::SessionNotFound, message, fix))
@@ -78,7 +79,7 @@ impl Place {
             let above = Place::new(&self.folder, SessionId::parse(&parent.session_id)?);
             if !above.log().is_file() || path.len() > 16 {
                 let message = format!("the session {} that started this agent is gone", above.id);
-                let fix = Remedy::any_of([format!("pixir sessions delete {} --undo", above.id).into()]);
+                let fix = Remedy::ListSessions { which: Sessions::Trash };
                 return Err(Error::new(Code::SessionNotFound, message, fix));
             }
             at = above;
