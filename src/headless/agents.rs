@@ -36,7 +36,7 @@ impl Agents {
             AgentEvent::Ended(it) => {
                 let agent = self.named(&it.name);
                 agent.session.clone_from(&it.session_id);
-                agent.end = Some(it.clone());
+                agent.end = Some((**it).clone());
             }
             AgentEvent::Told { .. } | AgentEvent::Changed { .. } | AgentEvent::Reported { .. } => {}
         }

@@ -72,14 +72,14 @@ async fn the_plan_panel_shows_only_on_a_wide_screen() {
     let step = also_calls(calls("update_plan", plan), "bash", json!({"command": "cat a.txt"}));
     let mut pixir = Pixir::sized(vec![step, says("Done.")], &[("a.txt", "alpha\n")], 140, 40);
     let screen = pixir.does("go<Enter>").await;
-    assert!(screen.contains("Plan  Changes  Tree  Context"), "{screen}");
-    let screen = pixir.does("<Tab><Tab><Right><Right><Right>").await;
+    assert!(screen.contains("Plan Changes Tree Agents Context"), "{screen}");
+    let screen = pixir.does("<Tab><Tab><Right><Right><Right><Right>").await;
     assert!(screen.contains("system prompt") && screen.contains("result "), "{screen}");
     let screen = pixir.does("<A-p>").await;
-    assert!(!screen.contains("Changes  Tree"), "{screen}");
+    assert!(!screen.contains("Changes Tree"), "{screen}");
     pixir.does("<A-p>").await;
     pixir.screen.resize(100, 30);
-    assert!(!pixir.screen.screen().contains("Changes  Tree"));
+    assert!(!pixir.screen.screen().contains("Changes Tree"));
     let screen = pixir.does("<A-p>").await;
     assert!(screen.contains("needs a screen of 120 columns"), "{screen}");
 }

@@ -10,7 +10,7 @@ use super::child::{Child, TurnOrder};
 use super::node::Node;
 use super::outcome::Outcome;
 use crate::call::tool::panicked;
-use crate::door::Handle;
+use crate::door::{Handle, Watch};
 use crate::protocol::agent::Asker;
 use crate::protocol::error::Error;
 use crate::protocol::event::{AgentEvent, AgentResult, AgentStatus, Entry, Event, Fact, Live, LiveEvent};
@@ -45,9 +45,14 @@ pub(super) struct Attendant {
 
 impl Attendant {
     /// Watches an open child. With a message, that is sent first.
-    pub(super) async fn attend(node: Arc<Node>, child: Arc<Child>, door: Handle, message: Option<Message>) {
+    pub(super) async fn attend(
+        node: Arc<Node>,
+        child: Arc<Child>,
+        door: Handle,
+        mut watch: Watch,
+        message: Option<Message>,
+    ) {
         let weak = door.downgrade();
-        let Some(mut watch) = door.watch().await else { return };
         let mut it = Attendant {
             turn: watch.past.turns,
             node,

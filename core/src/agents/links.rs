@@ -35,7 +35,7 @@ fn links(history: &History) -> Vec<Link> {
             }
             AgentEvent::Ended(result) => {
                 if let Some(at) = at.get(result.name.as_str()) {
-                    all[*at].ended = Some(result.clone());
+                    all[*at].ended = Some((**result).clone());
                 }
             }
             AgentEvent::Resumed { name } => {
@@ -66,7 +66,7 @@ pub(crate) fn settle(services: &Services, log: &mut Log, history: &mut History) 
                 for event in changes_unknown(services, &link.spawned, history) {
                     history.append(log.append(turn, event.into())?);
                 }
-                history.append(log.append(turn, AgentEvent::Ended(result.clone()).into())?);
+                history.append(log.append(turn, AgentEvent::Ended(Box::new(result.clone())).into())?);
                 result
             }
         };

@@ -162,7 +162,7 @@ impl Node {
     /// A Turn of a child has ended: the parent records it, and those who wait hear of it.
     pub(super) async fn ended(&self, child: &Child, result: AgentResult) {
         *child.place.lock() = None;
-        let recorded = self.record(AgentEvent::Ended(result.clone())).await;
+        let recorded = self.record(AgentEvent::Ended(Box::new(result.clone()))).await;
         if let Err(error) = recorded {
             tracing::warn!(agent = child.name(), "the end of an agent was not recorded: {}", error.message);
         }
@@ -273,7 +273,11 @@ impl Node {
         };
         match door {
             Err(error) => self.ended(&child, failed(&child, &error)).await,
-            Ok(Opened::New(door)) => Attendant::attend(self, child, door, Some(message)).await,
+            Ok(Opened::New(door)) => {
+                if let Some(watch) = door.watch().await {
+                    Attendant::attend(self, child, door, watch, Some(message)).await;
+                }
+            }
             // Its attendant sees the Turn begin.
             Ok(Opened::Already(door)) => {
                 if let Err(error) = door.request(Input::Prompt(message)).await {
@@ -307,7 +311,7 @@ impl Node {
                 context,
                 surroundings: Some(surroundings),
                 role: None,
-                parent: Some(parent),
+                parent: Some(Box::new(parent)),
                 sandbox: Some(services.sandbox.tier().name().to_owned()),
                 pixir_version: env!("CARGO_PKG_VERSION").into(),
             };
@@ -494,7 +498,10 @@ impl Node {
         let door = match self.reopen(&child).await? {
             Opened::Already(door) => door,
             Opened::New(door) => {
-                tokio::spawn(Attendant::attend(Arc::clone(&self), child, door.clone(), None));
+                // The watch begins before anybody who has the door can start a Turn.
+                if let Some(watch) = door.watch().await {
+                    tokio::spawn(Attendant::attend(Arc::clone(&self), child, door.clone(), watch, None));
+                }
                 door
             }
         };

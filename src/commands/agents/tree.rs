@@ -100,7 +100,7 @@ fn below(place: &Place, depth: usize) -> Result<Vec<Agent>> {
         match event {
             AgentEvent::Resumed { .. } => agent.end = None,
             AgentEvent::Ended(it) => {
-                agent.end = Some(it.clone());
+                agent.end = Some((**it).clone());
                 agent.turns += 1;
             }
             AgentEvent::Spawned(_)

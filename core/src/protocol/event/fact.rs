@@ -214,7 +214,7 @@ pub struct SessionStarted {
     pub role: Option<String>,
     /// The parent, if another Session started this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parent: Option<ParentSession>,
+    pub parent: Option<Box<ParentSession>>,
     /// The means by which programs were confined at the start: `ns`, `ll` or `none`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<String>,

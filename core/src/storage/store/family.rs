@@ -18,7 +18,7 @@ impl Place {
         let mut line = String::new();
         BufReader::new(std::io::Read::take(file, MAX_LINE)).read_line(&mut line).ok()?;
         match Entry::decode(line.trim_end()).ok()?.fact {
-            Fact::SessionStarted(it) => it.parent,
+            Fact::SessionStarted(it) => it.parent.map(|it| *it),
             _ => None,
         }
     }

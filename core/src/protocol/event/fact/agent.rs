@@ -11,7 +11,6 @@ mod wire; // how a step is read: one object whose fields depend on `event`
 /// One step in the life of a child Session. The child's own Log has everything that it said and did.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "an entry is shared, never moved about")]
 pub enum AgentEvent {
     /// The Session starts a child. This is on the disk before the child's Log exists, so nothing is spent without a link.
     Spawned(Spawned),
@@ -38,7 +37,7 @@ pub enum AgentEvent {
         changes: Vec<FileChange>,
     },
     /// A Turn of the child ended.
-    Ended(AgentResult),
+    Ended(Box<AgentResult>),
     /// The model of this Session reads the end of a child that no call waited for.
     Reported {
         /// The child.

@@ -110,7 +110,7 @@ impl From<Wire> for AgentEvent {
             }),
             Step::Told => AgentEvent::Told { name, by: it.by.unwrap_or(ToldBy::Parent), how: it.how, text },
             Step::Changed => AgentEvent::Changed { name, call_id: call_id.unwrap_or_default(), changes: it.changes },
-            Step::Ended => AgentEvent::Ended(AgentResult {
+            Step::Ended => AgentEvent::Ended(Box::new(AgentResult {
                 name,
                 session_id,
                 status: it.status,
@@ -123,7 +123,7 @@ impl From<Wire> for AgentEvent {
                 duration_ms: it.duration_ms,
                 error: it.error,
                 late: it.late,
-            }),
+            })),
             Step::Reported => AgentEvent::Reported { name, text },
             Step::Resumed => AgentEvent::Resumed { name },
         }
