@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 use crate::call::arguments::{self, object};
 use crate::call::{Context, FormRequest, Output, Prepared, Tool};
 use crate::context::roles::PLAN;
+use crate::context::skills::text::one_line;
 use crate::permissions::Touch;
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, Result};
@@ -100,11 +101,7 @@ const ANSWERS: [&str; 4] = [
 /// The steps as the user reads them above the question. The plan itself is recorded when the call ends.
 fn numbered(items: &[PlanItem]) -> String {
     let steps = items.iter().enumerate();
-    steps.map(|(at, item)| format!("{}. {}\n", at + 1, one_line(&item.step))).collect()
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    steps.map(|(at, item)| format!("{}. {}\n", at + 1, one_line(&item.step, usize::MAX))).collect()
 }
 
 /// Asks the user about the plan. Returns what the model reads, and how the Session goes on.
