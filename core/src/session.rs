@@ -112,7 +112,7 @@ pub(crate) struct Session {
     wake_at: Option<tokio::time::Instant>,
     /// Whether they may: the user has not interrupted the last Turn.
     may_wake: bool,
-    /// What the last Turn drew from; one that nobody asked for goes on with it.
+    /// What the last Turn drew from; a Turn that reports of agents begin draws on it too.
     budget: Option<Budget>,
     /// Inputs that children carry out.
     errands: JoinSet<agents::Errand>,

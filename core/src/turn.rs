@@ -252,7 +252,7 @@ impl Turn {
             self.record_answer(&step, answer).await?.into_iter().partition(|(call, _)| call.tool == report::NAME);
         self.perform(&step, &reports, &mut None).await?;
         let rest: Vec<Call> = rest.into_iter().map(|(call, _)| call).collect();
-        let fix = "say what is missing; whoever started the agent can tell it to go on";
+        let fix = "say what is missing; the agent can be told to go on";
         self.skip(&rest, &Error::new(Code::IterationCap, "not run: the agent has reached a limit", fix)).await?;
         Ok(ended)
     }

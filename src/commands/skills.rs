@@ -5,11 +5,12 @@ use std::path::Path;
 use clap::{Args, Subcommand};
 use pixir_core::error::nearest;
 use pixir_core::trust::Standing;
-use pixir_core::{Code, Error, Harness, Result, Skill, Validated, Weight};
+use pixir_core::{Code, Error, Harness, Result, Skill, Validated};
 use serde_json::{Value, json};
 
 use crate::args::Format;
 use crate::cli::Cli;
+use crate::commands::found::{one_line, standing, weight};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SkillsCommand {
@@ -54,10 +55,10 @@ fn list(cli: &Cli) -> Result<u8> {
     let line = |it: &Skill| {
         let about =
             it.warning().map_or_else(|| it.description.clone(), |warning| format!("{} · {warning}", it.description));
-        format!("{:<width$}  {:<9}  {:<11}  {about}", it.name, it.origin.name(), state(&it.standing))
+        format!("{:<width$}  {:<9}  {:<11}  {about}", it.name, it.origin.name(), standing(&it.standing))
     };
     let tsv =
-        |it: &Skill| format!("{}\t{}\t{}\t{}", it.name, it.origin.name(), state(&it.standing), one_line(&it.path));
+        |it: &Skill| format!("{}\t{}\t{}\t{}", it.name, it.origin.name(), standing(&it.standing), one_line(&it.path));
     let text = match cli.output.format {
         Format::Tsv => ["name\torigin\tstanding\tpath".to_owned()].into_iter().chain(all.iter().map(tsv)).collect(),
         Format::Plain | Format::Json | Format::Jsonl if all.is_empty() => {
@@ -67,20 +68,6 @@ fn list(cli: &Cli) -> Result<u8> {
     };
     cli.output.either(document, &text.join("\n"));
     Ok(0)
-}
-
-/// A path whose line ends and tabs cannot pass for other rows.
-fn one_line(path: &Path) -> String {
-    path.display().to_string().replace(char::is_control, "\u{fffd}")
-}
-
-fn state(standing: &Standing) -> &'static str {
-    match standing {
-        Standing::InForce => "in force",
-        Standing::Inert | Standing::New => "not trusted",
-        Standing::Changed => "changed",
-        Standing::Unusable { .. } => "unusable",
-    }
 }
 
 fn about(it: &Skill) -> Value {
@@ -110,7 +97,7 @@ fn show(cli: &Cli, name: &str) -> Result<u8> {
     let fields = &it.fields;
     let why = if let Standing::Unusable { why } = &it.standing { format!(": {why}") } else { String::new() };
     let mut lines = vec![
-        format!("{}  ({}, {}{why})", it.name, it.origin.name(), state(&it.standing)),
+        format!("{}  ({}, {}{why})", it.name, it.origin.name(), standing(&it.standing)),
         it.description.clone(),
         format!("file: {}", one_line(&it.path)),
     ];
@@ -128,13 +115,6 @@ fn show(cli: &Cli, name: &str) -> Result<u8> {
     lines.extend(text.ok().map(|text| format!("\n{}", text.trim_end())));
     cli.output.either(document, &lines.join("\n"));
     Ok(0)
-}
-
-fn weight(weight: Weight) -> &'static str {
-    match weight {
-        Weight::Fault => "fault",
-        Weight::Note => "note",
-    }
 }
 
 fn named<'a>(all: &'a [Skill], name: &str) -> Result<&'a Skill> {

@@ -168,7 +168,7 @@ impl Node {
         }
         let order = child.order.lock().clone();
         if order.is_ordered && !order.is_awaited && order.waiting == 0 {
-            // Whoever sees that it has ended finds its report on the way.
+            // The report is sent before the state says that the agent has ended: a reader of the state must not miss it.
             let _ = self.news.send(AgentNews::Report(Box::new(result.clone())));
         }
         let state = child.change(|state| {

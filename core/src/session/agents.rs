@@ -54,7 +54,7 @@ impl Session {
         }
     }
 
-    /// Whether a Turn is about to begin with what children reported. News that nobody has read yet may hold a report.
+    /// Whether a Turn is about to begin with what children reported. News that the Session has not taken yet may be a report.
     pub(super) fn is_waking(&self) -> bool {
         let has_news = !self.reports_due.is_empty() || !self.agent_news.is_empty();
         has_news && self.work.is_none() && self.may_wake && self.services.options.agents.wake

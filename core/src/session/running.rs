@@ -70,7 +70,7 @@ impl Session {
         let entries = self.history.entries().len();
         let Settings { provider, model, .. } = self.history.settings.clone();
         let mut turn = Turn::new(sender, Arc::clone(&steered), &self.id, entries, (provider, model), &self.services);
-        // Nobody asked for this Turn, so it has no new budget.
+        // A Turn that reports of agents begin draws on the budget of the Turn before it.
         if let Some(budget) = self.budget.take().filter(|_| is_woken) {
             turn.draw_from(budget);
         }

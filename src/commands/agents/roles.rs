@@ -5,11 +5,12 @@ use std::path::Path;
 use clap::Args;
 use pixir_core::error::nearest;
 use pixir_core::trust::Standing;
-use pixir_core::{Code, Error, Harness, Result, Role, Weight};
+use pixir_core::{Code, Error, Harness, Result, Role};
 use serde_json::{Value, json};
 
 use crate::args::Format;
 use crate::cli::Cli;
+use crate::commands::found::{one_line, standing, weight};
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
@@ -44,20 +45,6 @@ pub(super) fn list(cli: &Cli) -> Result<u8> {
     };
     cli.output.either(document, &text.join("\n"));
     Ok(0)
-}
-
-/// A path whose line ends and tabs cannot pass for other rows.
-fn one_line(path: &Path) -> String {
-    path.display().to_string().replace(char::is_control, "\u{fffd}")
-}
-
-fn standing(standing: &Standing) -> &'static str {
-    match standing {
-        Standing::InForce => "in force",
-        Standing::Inert | Standing::New => "not trusted",
-        Standing::Changed => "changed",
-        Standing::Unusable { .. } => "unusable",
-    }
 }
 
 fn about(it: &Role) -> Value {
@@ -126,13 +113,6 @@ fn listed(name: &str, all: Option<&[String]>) -> Option<String> {
 /// Why the role cannot be used.
 fn fault(it: &Role) -> Option<&str> {
     if let Standing::Unusable { why } = &it.standing { Some(why) } else { None }
-}
-
-fn weight(weight: Weight) -> &'static str {
-    match weight {
-        Weight::Fault => "fault",
-        Weight::Note => "note",
-    }
 }
 
 fn named<'a>(all: &'a [Role], name: &str) -> Result<&'a Role> {

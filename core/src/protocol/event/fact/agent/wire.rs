@@ -1,5 +1,5 @@
-//! How a step in the life of a child is read. A tagged enum would be buffered first, and then nobody could tell what a newer
-//! build has added to it.
+//! How a step in the life of a child is read. serde reads a tagged enum through a buffer, and fields that a newer build has
+//! added are not noticed behind it; this struct with the fields of all steps is read without one.
 
 use serde::Deserialize;
 use serde_json::Value;
