@@ -76,6 +76,7 @@ fn begins_turn(input: &Input) -> bool {
         | Input::StopAsking
         | Input::ToAgent { .. }
         | Input::StopAgents { .. }
+        | Input::Adopt { .. }
         | Input::ListRules
         | Input::RevokeRule { .. }
         | Input::AddFolder { .. }

@@ -178,6 +178,7 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         | Code::SandboxFailed
         | Code::OrphanToolCall
         | Code::NeverStarted
+        | Code::CopyFailed
         | Code::AgentsFailed
         | Code::SkippedForSteer
         | Code::Detached

@@ -34,6 +34,7 @@ mod stories {
     mod agents; // child Sessions on one task each
     mod agents_screen; // agents in the interface
     mod roles; // what an agent is for, and what it may do at most
+    mod agents_copies; // agents that work in copies of the workspace
     mod agents_doors; // sessions of agents from outside
     mod agents_figures; // agents in numbers
     mod agents_headless; // agents of a run without a terminal

@@ -25,8 +25,10 @@ use crate::storage::log::Log;
 use crate::storage::outputs;
 use crate::tools;
 
+mod adopt; // what a child changed in its copy goes to the workspace
 mod attend; // watching a child: its Turns, its questions, its end
 mod child; // one child: what it is, what it does, its door
+mod copies; // the copies in which children work
 mod links; // children that a Log names, and ends that a crash kept from it
 mod node; // the children of one Session
 mod outcome; // what a Turn of a child came to, counted from its Log
@@ -49,8 +51,6 @@ struct Tree {
     names: Mutex<BTreeSet<String>>,
     /// Children that the running Turn of the root has started, at any depth.
     started: AtomicU32,
-    /// Who of them changes what right now.
-    leases: Leases,
     /// What the children of the running Turn of the root may spend together.
     pool: Mutex<Budget>,
 }
@@ -63,7 +63,6 @@ impl Tree {
             places: Arc::new(Semaphore::new(options.running)),
             names: Mutex::default(),
             started: AtomicU32::new(0),
-            leases: Leases::default(),
             pool: Mutex::new(Budget::new(Some(options.tree_tokens), None)),
         }
     }
@@ -105,6 +104,8 @@ pub(crate) struct Position {
     /// The Session as its parent knows it; `None` for the root.
     child: Option<Arc<Child>>,
     standing: Standing,
+    /// Who changes what right now in the workspace that the Session works in.
+    leases: Leases,
     /// Budgets of the Sessions above.
     budgets: Arc<[Budget]>,
     above: Option<Above>,
@@ -118,6 +119,7 @@ impl Position {
             path: Vec::new(),
             child: None,
             standing: Standing::root(id.clone()),
+            leases: Leases::default(),
             budgets: Arc::default(),
             above: None,
         }
@@ -151,16 +153,15 @@ pub(crate) struct Beginning {
 /// `NOT_FOUND` when the workspace cannot be opened any more.
 pub(crate) fn begin(base: &Services, beginning: Beginning) -> Result<Handle> {
     let Beginning { id, log, history, note, at } = beginning;
+    let in_copy = copies::services(base, &at)?;
+    let base = in_copy.as_ref().unwrap_or(base);
     let outputs = outputs::real(&base.place(&id).outputs());
     let stopping = Stopping::noting(base.store.running());
     let (jobs, job_news) = Jobs::new(outputs.clone(), stopping.clone());
     // Outputs that were too long to show may be read again by the tools of the Session that made them.
-    let workspace = Workspace::open(base.workspace.root())?;
-    let own = [Some(base.store.home()), base.user_folder.as_deref()];
-    let workspace = workspace.with_outputs(outputs.clone()).noting(base.store.running());
-    let workspace = Arc::new(workspace.guarding(own.into_iter().flatten()));
-    let library =
-        Library { session: Some(id.clone()), workspace: Some(Arc::clone(&workspace)), ..(*base.library).clone() };
+    let workspace = Arc::new(guarded(base)?.with_outputs(outputs.clone()));
+    let project = Some(Arc::clone(base.project.as_ref().unwrap_or(&workspace)));
+    let library = Library { session: Some(id.clone()), workspace: project, ..(*base.library).clone() };
     let (news, agent_news) = mpsc::unbounded_channel();
     let mut services = Services {
         workspace,
@@ -175,7 +176,7 @@ pub(crate) fn begin(base: &Services, beginning: Beginning) -> Result<Handle> {
         budgets: Arc::clone(&at.budgets),
         agents: None,
         above: at.above.clone(),
-        leases: at.tree.leases.clone(),
+        leases: at.leases.clone(),
         ..base.clone()
     };
     services.standing.set(history.settings.mode, &history.rules);
@@ -201,6 +202,13 @@ pub(crate) fn begin(base: &Services, beginning: Beginning) -> Result<Handle> {
         services.registry = services.registry.keeping(|name| !tools::agent::NAMES.contains(&name));
     }
     Ok(Session::spawn(Opened { id, log, history, services, job_news, agent_news, note, role }))
+}
+
+/// The workspace as the tools of one Session see it: pixir's own folders are out of their reach.
+fn guarded(base: &Services) -> Result<Workspace> {
+    let own = [Some(base.store.home()), base.user_folder.as_deref()];
+    let workspace = Workspace::open(base.workspace.root())?.noting(base.store.running());
+    Ok(workspace.guarding(own.into_iter().flatten()))
 }
 
 /// A crash may have left calls without a result and a Turn without an end.

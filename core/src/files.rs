@@ -1,6 +1,7 @@
 //! The workspace and its file versions.
 
 pub mod changes; // files before and after, as diffs
+pub(crate) mod copy; // copies of the workspace for agents
 pub mod diff; // changed files, hunks and lines as a model
 pub(crate) mod guard; // protected files around a command
 pub(crate) mod images; // images for the model, checked and bounded

@@ -113,6 +113,7 @@ impl Harness {
         let environment = environment.into();
         let services = Services {
             workspace: Arc::clone(&workspace),
+            project: None,
             providers: SharedProviders::new(providers),
             registry: builtin_tools([]),
             blobs: store.blobs(),
@@ -227,7 +228,7 @@ impl Harness {
     pub fn open_for_maintenance(&self, id: &SessionId) -> Result<Handle> {
         let (mut log, contents) = self.open_log(id)?;
         let mut history = History::fold(contents.entries);
-        agents::settle(&self.services, &mut log, &mut history)?;
+        agents::settle(&self.services, &self.services.workspace, &mut log, &mut history)?;
         agents::close_what_is_open(&mut log, &mut history)?;
         log.sync()?;
         self.spawn(id.clone(), LogAccess::Writes(LogWriter::new(log)), history, None)
@@ -258,7 +259,7 @@ impl Harness {
         }
         let mut history = fold(entries);
         let mut note = None;
-        agents::settle(&self.services, &mut log, &mut history)?;
+        agents::settle(&self.services, &self.services.workspace, &mut log, &mut history)?;
         agents::close_what_is_open(&mut log, &mut history)?;
         if let Some(change) = self.change_for(&history) {
             let before = format!("{}/{}", history.settings.provider, history.settings.model);

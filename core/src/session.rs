@@ -14,8 +14,8 @@ use crate::door::{Command, Handle, Outbox, Reply, Watch};
 use crate::protocol::effort::Effort;
 use crate::protocol::error::{Code, Error, NoticeCode, Result};
 use crate::protocol::event::{
-    AgentResult, Approval, CompactionPreview, Delivery, Event, Fact, Form, Label, Live, LiveEvent, Printed, Refusal,
-    SessionId, SettingsChanged, Severity, SkillIndex, Status,
+    AgentEvent, AgentResult, Approval, CompactionPreview, Delivery, Event, Fact, Form, Label, Live, LiveEvent, Printed,
+    Refusal, SessionId, SettingsChanged, Severity, SkillIndex, Status,
 };
 use crate::protocol::input::{Accepted, Decision, Input, Message, SettingsChange};
 use crate::protocol::now::{Draft, Now};
@@ -108,6 +108,8 @@ pub(crate) struct Session {
     asked: Vec<LiveEvent>,
     /// Ends of children that the model has not read yet.
     reports_due: VecDeque<AgentResult>,
+    /// What the model reads about agents before its next request. It starts no Turn.
+    to_tell: Vec<AgentEvent>,
     /// When the reports that are due start a Turn.
     wake_at: Option<tokio::time::Instant>,
     /// Whether they may: the user has not interrupted the last Turn.
@@ -203,6 +205,7 @@ impl Session {
             agent_news,
             asked: Vec::new(),
             reports_due: VecDeque::new(),
+            to_tell: Vec::new(),
             wake_at: None,
             may_wake: true,
             budget: None,
@@ -233,7 +236,7 @@ impl Session {
                 Some(()) = job_news.recv() => self.publish_jobs(),
                 Some(news) = self.agent_news.recv() => self.on_agent_news(news).await,
                 () = at(self.wake_at), if self.wake_at.is_some() => self.wake().await,
-                Some(done) = self.errands.join_next() => self.on_errand(done),
+                Some(done) = self.errands.join_next() => self.on_errand(done).await,
                 Some(stopped) = self.stopping_jobs.join_next() => self.on_stopped_job(stopped),
                 Some(Ok(looked)) = self.looking.join_next() => self.on_looked(looked),
             }
@@ -351,6 +354,7 @@ impl Session {
                 return self.spawn_agent(Order { task, role, name, ..Order::default() }, reply);
             }
             Input::StopAgents { path } => return self.stop_agent(path, reply),
+            Input::Adopt { path, options, later } => return self.adopt(path, options, later, reply),
             Input::StopAsking => Ok(self.stop_asking()),
             Input::ListRules => Ok(self.list_rules()),
             Input::RevokeRule { id } => self.services.store.rules().revoke(&id).map(|()| self.list_rules()),

@@ -54,6 +54,8 @@ if [ "${1:-}" = --docs ]; then
     for name in asks list entered; do
         cp "$frames/agents/$name.svg" "$here/agents-$name.svg"
     done
+    draw copies 100x30 dark "$frames/copies"
+    cp "$frames/copies/adopt.svg" "$here/agents-adopt.svg"
     cp "$frames"/every/{always,palette,context,connect,settings,compaction}.svg "$here"
     cp "$frames/every/tree-branches.svg" "$here/tree.svg"
     cp "$frames/every/diff-comment.svg" "$here/diff.svg"
@@ -64,6 +66,7 @@ fi
 all() {
     draw every "$1" "$2" "$3"
     draw agents "$1" "$2" "$3/agents"
+    draw copies "$1" "$2" "$3/copies"
 }
 
 folder=$(realpath -m "${1:?a folder for the frames, or --docs}")

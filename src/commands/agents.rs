@@ -5,6 +5,7 @@ use pixir_core::Result;
 
 use crate::cli::Cli;
 
+mod adopt; // files of their copies
 mod roles; // what agents are for, and what they may do at most
 mod stop; // agents that run in another process
 pub(crate) mod tree; // agents as the logs tell them
@@ -25,6 +26,11 @@ pub(crate) enum AgentsCommand {
     /// Show the agents that a session has started, and how each ended
     #[command(after_help = "Examples:\n  pixir agents tree\n  pixir agents tree 20261121T203012-0a1b2c --json")]
     Tree(tree::TreeArgs),
+    /// Write what agents changed in their copies to the workspace
+    #[command(
+        after_help = "Examples:\n  pixir agents adopt last --dry-run\n  pixir agents adopt last worker-1 --keep README.md\n  pixir agents adopt last --take src/lib.rs --json"
+    )]
+    Adopt(adopt::AdoptArgs),
     /// Say how to stop the agents of a session that is open elsewhere; record the ends of those whose pixir was killed
     #[command(after_help = "Examples:\n  pixir agents stop last\n  pixir agents stop last --dry-run --json")]
     Stop(stop::StopArgs),
@@ -37,5 +43,6 @@ pub(super) fn run(cli: &Cli, command: &AgentsCommand) -> Result<u8> {
         AgentsCommand::Validate(args) => roles::validate(cli, args),
         AgentsCommand::Tree(args) => tree::run(cli, args),
         AgentsCommand::Stop(args) => stop::run(cli, args),
+        AgentsCommand::Adopt(args) => adopt::run(cli, args),
     }
 }

@@ -140,7 +140,9 @@ fn heading(reason: RestoreReason, of_turn: Option<u32>) -> String {
         (RestoreReason::Undo, None) => "undo of a reverted hunk".to_owned(),
         (RestoreReason::Redo, None) => "redo of a reverted hunk".to_owned(),
         (RestoreReason::Hunk, _) => "revert of a hunk".to_owned(),
-        (RestoreReason::Rewind | RestoreReason::Stayed | RestoreReason::Unknown, _) => "files".to_owned(),
+        (RestoreReason::Rewind | RestoreReason::Stayed | RestoreReason::Adopt | RestoreReason::Unknown, _) => {
+            "files".to_owned()
+        }
     }
 }
 

@@ -38,7 +38,11 @@ impl Agents {
                 agent.session.clone_from(&it.session_id);
                 agent.end = Some((**it).clone());
             }
-            AgentEvent::Told { .. } | AgentEvent::Changed { .. } | AgentEvent::Reported { .. } => {}
+            AgentEvent::Told { .. }
+            | AgentEvent::Changed { .. }
+            | AgentEvent::Reported { .. }
+            | AgentEvent::Adopting(_)
+            | AgentEvent::Adopted(_) => {}
         }
     }
 

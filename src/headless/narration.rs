@@ -102,8 +102,9 @@ fn agent(event: &AgentEvent) -> Option<String> {
         }
         AgentEvent::Ended(it) => format!("• agent {}: {}\n", it.name, it.status.name()),
         AgentEvent::Resumed { name } => format!("• agent {name} goes on\n"),
+        AgentEvent::Adopted(it) => format!("• files of {} in the workspace: {}\n", it.name, it.changes.len()),
         // The line of its end stands above.
-        AgentEvent::Changed { .. } | AgentEvent::Reported { .. } => return None,
+        AgentEvent::Changed { .. } | AgentEvent::Reported { .. } | AgentEvent::Adopting(_) => return None,
     })
 }
 

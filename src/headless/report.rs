@@ -307,7 +307,9 @@ impl<'a> Report<'a> {
                     AgentEvent::Spawned(_)
                     | AgentEvent::Told { .. }
                     | AgentEvent::Changed { .. }
-                    | AgentEvent::Resumed { .. } => {}
+                    | AgentEvent::Resumed { .. }
+                    | AgentEvent::Adopting(_)
+                    | AgentEvent::Adopted(_) => {}
                 }
             }
             Fact::PermissionDecision(it) if it.verdict == Verdict::Deny => {

@@ -249,3 +249,45 @@ async fn agents_at_three_sizes() {
         pixir.screen.keys("<Esc>").await;
     }
 }
+
+/// Broken builds: the card does not open; a conflict is decided by pixir; Esc leaves the call waiting for ever.
+#[tokio::test]
+async fn files_of_a_copy_are_decided_one_by_one_and_what_is_left_for_later_waits_in_the_list() {
+    let put = |path: &str, content: &str| json!({ "name": "write", "args": { "path": path, "content": content } });
+    let steps = json!([
+        { "calls": [json!({ "name": "spawn_agent", "args": { "task": "Write it", "name": "scribe", "isolation": "copy" } })] },
+        { "of": "Write it", "calls": [put("list.txt", "one\n2\n3\n"), put("new.txt", "new\n")] },
+        { "of": "Write it", "text": "Written." },
+        { "text": "I know." },
+    ]);
+    let mut pixir = Pixir::scripted(script(steps), &[("list.txt", "1\n2\n3\n")], 100, 30);
+    pixir.screen.until_idle().await;
+    pixir.screen.keys("go<Enter>").await;
+    pixir.screen.until("scribe asks").await;
+    pixir.screen.keys("<A-y>").await;
+    pixir.screen.until("Write new.txt").await;
+    // The user changes the same line while the agent asks.
+    std::fs::write(pixir.path("list.txt"), "eins\n2\n3\n").expect("write");
+    pixir.screen.keys("<A-y>").await;
+    pixir.screen.until("scribe changed 2 files in its copy").await;
+    let screen = pixir.screen.screen();
+    assert!(screen.contains("list.txt") && screen.contains("conflict: k or o"), "{screen}");
+    assert!(screen.contains("Both changed the same lines"), "{screen}");
+    // Later: the model goes on without them.
+    pixir.screen.keys("<Esc>").await;
+    pixir.screen.until("I know.").await;
+    pixir.screen.until_idle().await;
+    assert_eq!(pixir.file("list.txt"), "eins\n2\n3\n");
+    assert!(!pixir.path("new.txt").exists());
+    pixir.screen.keys("<A-g>").await;
+    pixir.screen.until("2 files wait").await;
+    pixir.screen.keys("d").await;
+    pixir.screen.until("scribe changed 2 files in its copy").await;
+    pixir.screen.keys("o").await;
+    pixir.screen.until("the agent's").await;
+    pixir.screen.keys("<Enter>").await;
+    pixir.screen.until("── scribe").await;
+    pixir.screen.keys("<Esc>").await;
+    pixir.screen.until("2 files of scribe are in the workspace").await;
+    assert_eq!((pixir.file("list.txt"), pixir.file("new.txt")), ("one\n2\n3\n".into(), "new\n".into()));
+}

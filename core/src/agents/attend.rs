@@ -112,6 +112,7 @@ impl Attendant {
             it.end().await;
         }
         *it.child.place.lock() = None;
+        it.node.tidy(&it.child).await;
     }
 
     async fn interrupt(&self) {

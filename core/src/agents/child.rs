@@ -1,6 +1,6 @@
 //! One child: what it is, what it does now, and its door.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::context::roles::RoleLimits;
 use crate::door::WeakHandle;
 use crate::protocol::agent::AgentState;
 use crate::protocol::error::{Code, Error};
-use crate::protocol::event::{AgentResult, AgentStatus, Cost, SessionId, Usage};
+use crate::protocol::event::{Adoption, AgentResult, AgentStatus, Cost, Isolation, SessionId, Usage};
 use crate::session::{AgentOptions, Limits};
 
 /// A child Session, whether it runs or has ended.
@@ -27,6 +27,8 @@ pub(super) struct Child {
     /// The JSON Schema of its report, if it is to have one.
     pub(super) schema: Option<Value>,
     pub(super) bounds: Bounds,
+    pub(super) isolation: Isolation,
+    pub(super) adoptions: Adoptions,
     pub(super) state: Mutex<AgentState>,
     /// The end of its last Turn; `None` while one runs or is queued.
     pub(super) ended: watch::Sender<Option<Arc<AgentResult>>>,
@@ -37,6 +39,38 @@ pub(super) struct Child {
     pub(super) door: tokio::sync::Mutex<Option<WeakHandle>>,
     /// Its place among the agents that run.
     pub(super) place: Mutex<Option<OwnedSemaphorePermit>>,
+}
+
+/// What becomes of the files that a child changed in its copy.
+#[derive(Debug, Default)]
+pub(super) struct Adoptions {
+    /// Up to which Entry of the child's Log a file waits no more, by path.
+    pub(super) settled: Mutex<BTreeMap<String, u64>>,
+    /// What was adopted since its last Turn ended.
+    pub(super) done: Mutex<Option<Adoption>>,
+    /// One at a time.
+    pub(super) one: tokio::sync::Mutex<()>,
+    /// The Turn has ended, and its end waits for the user's decision about the files.
+    pub(super) asks: Mutex<bool>,
+    /// The user has decided so many times.
+    pub(super) decided: watch::Sender<u64>,
+}
+
+impl Adoptions {
+    /// The files of this adoption wait no more.
+    pub(super) fn settle(&self, it: &Adoption) {
+        let mut settled = self.settled.lock();
+        let paths = it.changes.iter().map(|change| &change.path).chain(&it.kept);
+        settled.extend(paths.map(|path| (path.clone(), it.to_seq)));
+    }
+}
+
+/// What a child is, from its beginning on.
+pub(super) struct Terms {
+    pub(super) role: Arc<Role>,
+    pub(super) schema: Option<Value>,
+    pub(super) bounds: Bounds,
+    pub(super) isolation: Isolation,
 }
 
 /// Who wants the Turn of a child that runs or is queued.
@@ -72,13 +106,8 @@ impl Bounds {
 }
 
 impl Child {
-    pub(super) fn new(
-        path: Vec<String>,
-        session: SessionId,
-        (role, schema): (Arc<Role>, Option<Value>),
-        task: &str,
-        bounds: Bounds,
-    ) -> Child {
+    pub(super) fn new(path: Vec<String>, session: SessionId, terms: Terms, task: &str) -> Child {
+        let Terms { role, schema, bounds, isolation } = terms;
         let now = Timestamp::now();
         let line: String = task.lines().next().unwrap_or_default().chars().take(200).collect();
         let state = AgentState {
@@ -96,6 +125,7 @@ impl Child {
             cost: Cost::default(),
             added: 0,
             removed: 0,
+            waiting_files: 0,
         };
         Child {
             path,
@@ -103,6 +133,8 @@ impl Child {
             role,
             schema,
             bounds,
+            isolation,
+            adoptions: Adoptions::default(),
             state: Mutex::new(state),
             ended: watch::Sender::new(None),
             order: Mutex::default(),

@@ -5,12 +5,16 @@ use std::sync::Arc;
 
 use super::Position;
 use super::Role;
-use super::child::{Bounds, Child};
+use super::child::{Bounds, Child, Terms};
 use super::outcome::Outcome;
 use crate::call::agents::reported;
 use crate::conversation::history::History;
+use crate::files::restore::carry_out;
+use crate::files::workspace::Workspace;
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{AgentEvent, AgentResult, AgentStatus, Fact, SessionId, Spawned, ToolResult};
+use crate::protocol::event::{
+    Adoption, AgentEvent, AgentResult, AgentStatus, Fact, Isolation, SessionId, Spawned, ToolResult,
+};
 use crate::session::Services;
 use crate::storage::log::{self, Log};
 use crate::storage::outputs;
@@ -20,6 +24,10 @@ struct Link {
     spawned: Spawned,
     /// The end of its last Turn; `None` if the Log has none.
     ended: Option<AgentResult>,
+    /// What was adopted from its copy.
+    adopted: Vec<Adoption>,
+    /// What was about to be written when the process died.
+    adopting: Option<Adoption>,
 }
 
 /// The children that a Log names, oldest first.
@@ -31,7 +39,7 @@ fn links(history: &History) -> Vec<Link> {
         match event {
             AgentEvent::Spawned(spawned) => {
                 at.insert(&spawned.name, all.len());
-                all.push(Link { spawned: spawned.clone(), ended: None });
+                all.push(Link { spawned: spawned.clone(), ended: None, adopted: Vec::new(), adopting: None });
             }
             AgentEvent::Ended(result) => {
                 if let Some(at) = at.get(result.name.as_str()) {
@@ -41,6 +49,17 @@ fn links(history: &History) -> Vec<Link> {
             AgentEvent::Resumed { name } => {
                 if let Some(at) = at.get(name.as_str()) {
                     all[*at].ended = None;
+                }
+            }
+            AgentEvent::Adopting(it) => {
+                if let Some(at) = at.get(it.name.as_str()) {
+                    all[*at].adopting = Some(it.clone());
+                }
+            }
+            AgentEvent::Adopted(it) => {
+                if let Some(at) = at.get(it.name.as_str()) {
+                    all[*at].adopting = None;
+                    all[*at].adopted.push(it.clone());
                 }
             }
             AgentEvent::Told { .. } | AgentEvent::Changed { .. } | AgentEvent::Reported { .. } => {}
@@ -54,15 +73,29 @@ fn links(history: &History) -> Vec<Link> {
 ///
 /// # Errors
 /// Those of the parent's Log.
-pub(crate) fn settle(services: &Services, log: &mut Log, history: &mut History) -> Result<()> {
+/// Files that were about to be written to `workspace`, the one that the Session works on, are written.
+pub(crate) fn settle(
+    services: &Services,
+    workspace: &Arc<Workspace>,
+    log: &mut Log,
+    history: &mut History,
+) -> Result<()> {
     let all = links(history);
     let turn = Some(history.turns).filter(|turn| *turn > 0);
     let folder = outputs::real(&services.place(&history_id(history)).outputs());
     for link in all {
+        if let Some(planned) = link.adopting {
+            let snapshot = services.snapshot.for_session(history_id(history));
+            let (changes, left) = carry_out(&planned.changes, workspace, &services.blobs, &snapshot);
+            let left = planned.left.into_iter().chain(left).collect();
+            let done = Adoption { changes, left, ..planned };
+            history.append(log.append(turn, AgentEvent::Adopted(done).into())?);
+        }
         let result = match link.ended {
             Some(result) => result,
             None => {
-                let result = last_end(services, &link.spawned, &folder);
+                let own = works_on(services, workspace, &link.spawned, history);
+                let result = last_end(services, own.as_ref(), &link.spawned, &folder);
                 for event in changes_unknown(services, &link.spawned, history) {
                     history.append(log.append(turn, event.into())?);
                 }
@@ -87,6 +120,23 @@ pub(crate) fn settle(services: &Services, log: &mut Log, history: &mut History) 
     Ok(())
 }
 
+/// The workspace that a child works on; `None` where its copy has gone.
+fn works_on(
+    services: &Services,
+    parents: &Arc<Workspace>,
+    spawned: &Spawned,
+    history: &History,
+) -> Option<Arc<Workspace>> {
+    if spawned.isolation == Isolation::Shared {
+        return Some(Arc::clone(parents));
+    }
+    let root = match &history.started.parent {
+        Some(parent) => SessionId::parse(&parent.root_id).ok()?,
+        None => history_id(history),
+    };
+    Workspace::open(&services.store.copies(&root).join(&spawned.name)).ok().map(Arc::new)
+}
+
 /// What a child changed that its parent could not record any more.
 fn changes_unknown(services: &Services, spawned: &Spawned, history: &History) -> Vec<AgentEvent> {
     let known: BTreeSet<&str> = history
@@ -99,17 +149,22 @@ fn changes_unknown(services: &Services, spawned: &Spawned, history: &History) ->
             _ => None,
         })
         .collect();
+    // What it changed in its copy is not changed here.
+    if spawned.isolation != Isolation::Shared {
+        return Vec::new();
+    }
     let Ok(id) = SessionId::parse(&spawned.session_id) else { return Vec::new() };
     let Ok(contents) = log::read(&services.place(&id).log()) else { return Vec::new() };
     let all = contents.entries.iter().filter_map(|entry| {
         let call_id = match &entry.fact {
-            Fact::ToolResult(it) => &it.call_id,
-            Fact::AgentEvent(AgentEvent::Changed { call_id, .. }) => call_id,
+            Fact::ToolResult(it) => it.call_id.clone(),
+            Fact::AgentEvent(AgentEvent::Changed { call_id, .. }) => call_id.clone(),
+            Fact::AgentEvent(AgentEvent::Adopted(it)) => it.as_call(),
             _ => return None,
         };
         let changes = entry.fact.changes().to_vec();
         let is_new = !changes.is_empty() && !known.contains(call_id.as_str());
-        is_new.then(|| AgentEvent::Changed { name: spawned.name.clone(), call_id: call_id.clone(), changes })
+        is_new.then(|| AgentEvent::Changed { name: spawned.name.clone(), call_id, changes })
     });
     all.collect()
 }
@@ -119,7 +174,12 @@ fn history_id(history: &History) -> SessionId {
 }
 
 /// The end of a child's last Turn, as its own Log has it.
-fn last_end(services: &Services, spawned: &Spawned, folder: &std::path::Path) -> AgentResult {
+fn last_end(
+    services: &Services,
+    workspace: Option<&Arc<Workspace>>,
+    spawned: &Spawned,
+    folder: &std::path::Path,
+) -> AgentResult {
     let never = || {
         let message = format!("pixir was killed before {} could begin", spawned.name);
         let error = Error::new(Code::NeverStarted, message, "tell_agent to let it begin, or do its task yourself");
@@ -137,8 +197,9 @@ fn last_end(services: &Services, spawned: &Spawned, folder: &std::path::Path) ->
     // Its own children first; then its open calls and its open Turn.
     if let Ok((mut log, contents)) = Log::open_on(Arc::clone(&services.disk), &path, id.clone()) {
         let mut history = History::fold(contents.entries);
-        let repaired =
-            settle(services, &mut log, &mut history).and_then(|()| super::close_what_is_open(&mut log, &mut history));
+        let repaired = workspace
+            .map_or(Ok(()), |it| settle(services, it, &mut log, &mut history))
+            .and_then(|()| super::close_what_is_open(&mut log, &mut history));
         if let Err(error) = repaired.and_then(|()| log.sync()) {
             tracing::warn!(session = %id, "an agent's log was not repaired: {}", error.message);
         }
@@ -148,7 +209,8 @@ fn last_end(services: &Services, spawned: &Spawned, folder: &std::path::Path) ->
     let Some(last) = last else { return never() };
     let mut outcome = Outcome::default();
     contents.entries.iter().filter(|entry| entry.turn == Some(last)).for_each(|entry| outcome.take(entry));
-    outcome.result(&spawned.name, &spawned.session_id, true, Some(folder))
+    let result = outcome.result(&spawned.name, &spawned.session_id, true, Some(folder));
+    AgentResult { isolation: spawned.isolation, ..result }
 }
 
 /// The children of a Session that is opened again: they can be looked at, and told to go on.
@@ -158,20 +220,32 @@ pub(super) fn known(history: &History, at: &Position, services: &Services) -> Ve
     let links = links(history);
     // Files are read only where a child needs one.
     let roles = if links.is_empty() { Vec::new() } else { services.library.roles() };
-    for Link { spawned, ended } in links {
+    for Link { spawned, ended, adopted, .. } in links {
         let Ok(id) = SessionId::parse(&spawned.session_id) else { continue };
         at.tree.names.lock().insert(spawned.name.clone());
         let role = role_of(&roles, &spawned.role);
         let mut path = at.path.clone();
         path.push(spawned.name.clone());
         let bounds = Bounds::new(options, role.limits);
-        let child = Child::new(path, id, (Arc::new(role), spawned.schema), &spawned.task, bounds);
+        let isolation = spawned.isolation;
+        let terms = Terms { role: Arc::new(role), schema: spawned.schema, bounds, isolation };
+        let child = Child::new(path, id, terms, &spawned.task);
+        adopted.iter().for_each(|it| child.adoptions.settle(it));
+        if isolation == Isolation::Scratch {
+            // Its pixir died before it could remove it.
+            super::copies::remove_later(services, &at.tree.root, &child);
+        }
         if let Some(result) = ended {
             child.change(|state| {
                 state.status = result.status;
                 state.took_ms = Some(result.duration_ms);
                 state.calls = result.evidence.calls;
                 (state.usage, state.cost) = (result.usage, result.cost);
+                if isolation == Isolation::Copy {
+                    let settled = child.adoptions.settled.lock();
+                    let waits = result.evidence.changed.iter().filter(|path| !settled.contains_key(*path)).count();
+                    state.waiting_files = u32::try_from(waits).unwrap_or(u32::MAX);
+                }
             });
             let _ = child.ended.send_replace(Some(Arc::new(result)));
         }

@@ -11,21 +11,21 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::attend::{Attendant, failed};
-use super::child::{Bounds, Child, TurnOrder};
+use super::child::{Bounds, Child, Terms, TurnOrder};
 use super::transcript::transcript;
-use super::{Beginning, Position, Role, begin, parent_of, role};
+use super::{Beginning, Position, Role, begin, copies, parent_of, role};
 use super::{close_what_is_open, settle};
-use crate::call::Agents;
 use crate::call::agents::{Above, AgentNews, MOST_TOLD, Order, Seen, Stop, Until};
 use crate::call::tool::panicked;
+use crate::call::{Agents, Leases};
 use crate::conversation::history::{History, Settings};
 use crate::door::Handle;
 use crate::protocol::agent::AgentState;
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::{
-    AgentEvent, AgentResult, AgentStatus, Live, Mode, SessionId, SessionStarted, Spawned, Telling, ToldBy,
+    AgentEvent, AgentResult, AgentStatus, Isolation, Live, Mode, SessionId, SessionStarted, Spawned, Telling, ToldBy,
 };
-use crate::protocol::input::{Input, Message};
+use crate::protocol::input::{Input, Message, RestoreOptions};
 use crate::provider::budget::Budget;
 use crate::session::{LogAccess, Services};
 use crate::storage::log::{self, Log, LogWriter};
@@ -46,8 +46,8 @@ pub(super) struct Node {
     pub(super) outputs: Option<PathBuf>,
     me: Weak<Node>,
     /// What the children share with the other Sessions of the workspace.
-    base: Base,
-    news: mpsc::UnboundedSender<AgentNews>,
+    pub(super) base: Base,
+    pub(super) news: mpsc::UnboundedSender<AgentNews>,
     /// In the order in which they were started.
     children: Mutex<Vec<Arc<Child>>>,
     /// States of those below the children.
@@ -57,7 +57,7 @@ pub(super) struct Node {
     /// No child is started any more.
     closed: AtomicBool,
     /// A user or a program can answer the approvals and forms of children.
-    asks: AtomicBool,
+    pub(super) asks: AtomicBool,
     /// A child has begun or ended.
     changed: Notify,
     /// Bytes of ends that the next request tells already.
@@ -69,7 +69,7 @@ pub(super) struct Node {
 }
 
 /// `Services` without an output of its own.
-struct Base(Services);
+pub(super) struct Base(pub(super) Services);
 
 impl std::fmt::Debug for Base {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -111,7 +111,7 @@ impl Node {
         self.me.upgrade().expect("the caller holds this node")
     }
 
-    fn child(&self, name: &str) -> Result<Arc<Child>> {
+    pub(super) fn child(&self, name: &str) -> Result<Arc<Child>> {
         let children = self.children.lock();
         children.iter().find(|child| child.name() == name).cloned().ok_or_else(|| {
             let names: Vec<&str> = children.iter().map(|child| child.name()).collect();
@@ -127,7 +127,7 @@ impl Node {
     // ─── To the parent ───
 
     /// Has the parent record this, and returns when it is in the Log.
-    async fn record(&self, event: AgentEvent) -> Result<()> {
+    pub(super) async fn record(&self, event: AgentEvent) -> Result<()> {
         let (reply, recorded) = oneshot::channel();
         let closed = || Error::new(Code::SessionStartFailed, "the session has closed", "open it again");
         let news = AgentNews::Record { event: Box::new(event), reply };
@@ -160,12 +160,14 @@ impl Node {
     }
 
     /// A Turn of a child has ended: the parent records it, and those who wait hear of it.
-    pub(super) async fn ended(&self, child: &Child, result: AgentResult) {
+    pub(super) async fn ended(&self, child: &Arc<Child>, mut result: AgentResult) {
         *child.place.lock() = None;
+        result.isolation = child.isolation;
         let recorded = self.record(AgentEvent::Ended(Box::new(result.clone()))).await;
         if let Err(error) = recorded {
             tracing::warn!(agent = child.name(), "the end of an agent was not recorded: {}", error.message);
         }
+        self.offer(child, &mut result).await;
         let order = child.order.lock().clone();
         if order.is_ordered && !order.is_awaited && order.waiting == 0 {
             // The report is sent before the state says that the agent has ended: a reader of the state must not miss it.
@@ -198,7 +200,9 @@ impl Node {
         let mut path = self.at.path.clone();
         path.push(name.clone());
         let bounds = Bounds::new(tree.options, role::limits(role.limits, order.limits));
-        let child = Arc::new(Child::new(path, id.clone(), (role, schema), &order.task, bounds));
+        let isolation = order.isolation.unwrap_or_default().max(role.isolation);
+        let terms = Terms { role, schema, bounds, isolation };
+        let child = Arc::new(Child::new(path, id.clone(), terms, &order.task));
         *child.order.lock() = TurnOrder {
             is_awaited: order.waits,
             waiting: 0,
@@ -216,6 +220,7 @@ impl Node {
             role_digest: child.role.digest.clone(),
             // The role's own is in its file.
             schema: order.schema,
+            isolation,
         };
         if let Err(error) = self.record(AgentEvent::Spawned(spawned)).await {
             tree.names.lock().remove(&name);
@@ -297,7 +302,10 @@ impl Node {
         let settings = role::settings(&role, schema.as_ref(), &self.settings.lock().clone(), &services)?;
         let mode = role.mode.into_iter().fold(self.at.standing.mode(), Mode::stricter);
         let mut door = child.door.lock().await;
+        let own = Arc::clone(child);
         let made = tokio::task::spawn_blocking(move || {
+            copies::make(&services, &at.tree.root, &own)?;
+            let services = copies::services(&services, &at)?.unwrap_or(services);
             let mut log = Log::create_on(Arc::clone(&services.disk), &services.place(&id).log(), id.clone())?;
             let (mut context, surroundings) = services.documents(mode, settings.toolset);
             context.extend(role::documents(&role, schema.as_ref(), &services)?);
@@ -340,12 +348,16 @@ impl Node {
         }
         let services = self.base.0.clone();
         let id = child.session.clone();
+        let (own, root) = (Arc::clone(child), self.at.tree.root.clone());
         let read = tokio::task::spawn_blocking(move || {
+            // A copy that has gone is made anew: what it had is in the workspace, or in the Log until it is adopted.
+            copies::make(&services, &root, &own)?;
             let path = services.place(&id).log();
             match Log::open_on(Arc::clone(&services.disk), &path, id.clone()) {
                 Ok((mut log, contents)) => {
                     let mut history = History::fold(contents.entries);
-                    settle(&services, &mut log, &mut history)?;
+                    let inside = copies::workspace(&services, &root, &own)?;
+                    settle(&services, &inside, &mut log, &mut history)?;
                     close_what_is_open(&mut log, &mut history)?;
                     log.sync()?;
                     Ok((LogAccess::Writes(LogWriter::new(log)), history))
@@ -384,7 +396,15 @@ impl Node {
             path: child.path.clone(),
             standing: self.at.standing.below(child.session.clone(), role),
             child: Some(Arc::clone(child)),
-            above: Some(Above { name: child.name().to_owned(), news: self.news.clone() }),
+            leases: match child.isolation {
+                Isolation::Shared => self.at.leases.clone(),
+                Isolation::Copy | Isolation::Scratch => Leases::default(),
+            },
+            above: Some(Above {
+                name: child.name().to_owned(),
+                shares_files: child.isolation == Isolation::Shared,
+                news: self.news.clone(),
+            }),
             budgets: above.iter().cloned().chain(pool).collect(),
         }
     }
@@ -608,6 +628,10 @@ impl Agents for Node {
         all
     }
 
+    fn adopt(&self, name: &str, options: RestoreOptions, later: bool) -> BoxFuture<'static, Result<()>> {
+        self.shared().decide_files(name.to_owned(), options, later).boxed()
+    }
+
     fn stop(&self, which: Stop) -> BoxFuture<'static, ()> {
         self.shared().stop_some(which).boxed()
     }
@@ -631,6 +655,7 @@ impl Agents for Node {
     fn stop_asking(&self) {
         self.asks.store(false, Ordering::Relaxed);
         let node = self.shared();
+        node.children.lock().iter().for_each(|child| child.adoptions.decided.send_modify(|times| *times += 1));
         tokio::spawn(async move {
             let open: Vec<Arc<Child>> = node.children.lock().iter().filter(|child| child.is_open()).cloned().collect();
             for child in open {

@@ -141,6 +141,7 @@ impl Outcome {
             duration_ms: self.end.map_or(0, |end| end.duration_ms),
             error,
             late: is_late,
+            ..AgentResult::default()
         }
     }
 }

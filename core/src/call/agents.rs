@@ -13,7 +13,8 @@ use crate::conversation::history::{Settings, fence_around};
 use crate::door::Handle;
 use crate::protocol::agent::AgentState;
 use crate::protocol::error::Result;
-use crate::protocol::event::{AgentEvent, AgentResult, FileChange, Live, Telling, ToldBy};
+use crate::protocol::event::{Adoption, AgentEvent, AgentResult, FileChange, Isolation, Live, Telling, ToldBy};
+use crate::protocol::input::RestoreOptions;
 use crate::provider::budget::Budget;
 
 /// The child Sessions of one Session: those that it started, and those below them.
@@ -36,6 +37,10 @@ pub(crate) trait Agents: fmt::Debug + Send + Sync {
 
     /// The children of this Session and those below them, oldest first, as this process knows them.
     fn list(&self) -> Vec<AgentState>;
+
+    /// Writes what a child changed in its copy to the workspace of this Session, as far as the options say; a dry run only shows
+    /// it. With `later`, whoever waits for the decision waits no more.
+    fn adopt(&self, name: &str, options: RestoreOptions, later: bool) -> BoxFuture<'static, Result<()>>;
 
     /// Stops children, and returns when their processes are gone and their ends are recorded.
     fn stop(&self, which: Stop) -> BoxFuture<'static, ()>;
@@ -75,6 +80,8 @@ pub(crate) struct Order {
     pub(crate) limits: OrderLimits,
     /// The JSON Schema of its report; `None` takes the role's.
     pub(crate) schema: Option<Value>,
+    /// The files that it works on; `None` takes the role's.
+    pub(crate) isolation: Option<Isolation>,
 }
 
 /// Limits of one child; each can only lower those of its role.
@@ -117,6 +124,8 @@ pub(crate) enum Stop {
 pub(crate) struct Above {
     /// The child's name.
     pub(crate) name: String,
+    /// Both work on the same files.
+    pub(crate) shares_files: bool,
     pub(crate) news: mpsc::UnboundedSender<AgentNews>,
 }
 
@@ -141,6 +150,8 @@ pub(crate) enum AgentNews {
     Live { path: Vec<String>, live: Box<Live> },
     /// Let the model read this before its next request.
     Report(Box<AgentResult>),
+    /// Let the model read this about an agent before its next request. It starts no Turn.
+    Tell { name: String, text: String },
 }
 
 /// The most bytes that one request tells of ends of children.
@@ -194,7 +205,16 @@ pub(crate) fn reported(result: &AgentResult) -> String {
         text.push_str(&format!("\nread: {}", listed(&evidence.read)));
     }
     if !evidence.changed.is_empty() {
-        text.push_str(&format!("\nchanged: {}", listed(&evidence.changed)));
+        let place = match result.isolation {
+            Isolation::Shared => "",
+            Isolation::Copy => " in its copy",
+            Isolation::Scratch => " in a copy that is thrown away",
+        };
+        text.push_str(&format!("\nchanged{place}: {}", listed(&evidence.changed)));
+    }
+    if result.isolation == Isolation::Copy && !evidence.changed.is_empty() {
+        text.push('\n');
+        text.push_str(&adopted(result.adoption.as_deref()));
     }
     if let Some(error) = &result.error {
         text.push_str(&format!("\nerror {}: {}. Use: {}", error.code, error.message, error.remediation));
@@ -210,6 +230,29 @@ pub(crate) fn reported(result: &AgentResult) -> String {
         text.push_str(&format!("\nall its texts: {path}"));
     }
     text
+}
+
+/// What the model reads of the files that an agent changed in its copy.
+pub(crate) fn adopted(adoption: Option<&Adoption>) -> String {
+    let Some(it) = adoption else { return "none of this is in the workspace: the user has not decided yet".to_owned() };
+    let listed = |paths: &mut dyn Iterator<Item = &String>| {
+        let paths: Vec<&str> = paths.map(String::as_str).collect();
+        let more = paths.len().saturating_sub(MAX_PATHS);
+        let some = paths[..paths.len().min(MAX_PATHS)].join(", ");
+        if more > 0 { format!("{some} and {more} more") } else { some }
+    };
+    let mut lines = Vec::new();
+    if !it.changes.is_empty() {
+        lines.push(format!("now in the workspace: {}", listed(&mut it.changes.iter().map(|change| &change.path))));
+    }
+    if !it.kept.is_empty() {
+        lines.push(format!("left as they are in the workspace: {}", listed(&mut it.kept.iter())));
+    }
+    if !it.left.is_empty() {
+        let waiting = listed(&mut it.left.iter().map(|left| &left.path));
+        lines.push(format!("not in the workspace, the user has not decided yet: {waiting}"));
+    }
+    if lines.is_empty() { "nothing of this differs from the workspace".to_owned() } else { lines.join("\n") }
 }
 
 /// The most paths of a list.

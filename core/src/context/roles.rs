@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::context::skills::Finding;
 use crate::permissions::Bounds;
 use crate::protocol::error::{Code, Error, Result, nearest};
-use crate::protocol::event::Mode;
+use crate::protocol::event::{Isolation, Mode};
 use crate::protocol::remedy::Remedy;
 use crate::protocol::trust::Standing;
 
@@ -49,6 +49,8 @@ pub struct Role {
     pub spawns: Option<Vec<String>>,
     /// The JSON Schema of what it reports.
     pub schema: Option<Value>,
+    /// The files that it works on, if the call does not keep it further away from the workspace.
+    pub isolation: Isolation,
     /// Skills whose text it begins with.
     pub skills: Vec<String>,
     /// What it is told about its work.
@@ -154,6 +156,7 @@ impl Role {
             limits: RoleLimits::default(),
             spawns: None,
             schema: None,
+            isolation: Isolation::default(),
             skills: Vec::new(),
             body: String::new(),
             origin: RoleOrigin::Builtin,

@@ -18,8 +18,10 @@ use crate::storage::blobs::{self, Blobs};
 /// Why an interrupted restore left a file as it was.
 pub(crate) const INTERRUPTED: &str = "the restore was interrupted before it";
 
+mod adopt; // what an agent changed in its copy
 mod hunk; // one hunk of a change
 
+pub(crate) use adopt::{carry_out, of_copy};
 pub(crate) use hunk::of_hunk;
 
 /// The version of a file, past or wanted.
@@ -294,6 +296,11 @@ impl RestoreTarget {
         self.files.is_empty()
     }
 
+    /// The files, sorted.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &String> {
+        self.files.keys()
+    }
+
     /// Compares with the current files, without changing any.
     pub(crate) fn preview(&self, workspace: &Workspace, blobs: &Blobs) -> RestorePreview {
         let found: Vec<FileToRestore> = self.look(workspace, blobs).collect();
@@ -315,14 +322,7 @@ impl RestoreTarget {
         is_interrupted: &dyn Fn() -> bool,
     ) -> Result<FilesRestored> {
         let found: Vec<FileToRestore> = self.look(workspace, blobs).collect();
-        let preview = self.describe(&found);
-        if options.seen.as_ref().is_some_and(|seen| *seen != preview.token) {
-            return Err(Error::new(
-                Code::FileChanged,
-                "files changed after the preview; nothing was restored",
-                "look at the new preview, then decide again",
-            ));
-        }
+        self.is_as_seen(&found, options)?;
         let mut it = FilesRestored {
             reason: self.reason,
             of_turn: self.of_turn,
@@ -333,22 +333,8 @@ impl RestoreTarget {
         };
         let choice_for =
             |file: &FileToRestore| options.choices.get(&file.path).copied().unwrap_or(options.changed_since);
-        let protected: Vec<&str> = found
-            .iter()
-            .filter(|file| file.is_protected && file.outcome(choice_for(file)).is_ok())
-            .map(|file| file.path.as_str())
-            .collect();
-        if !options.protected && !protected.is_empty() {
-            return Err(Error::new(
-                Code::InputRequired,
-                format!(
-                    "this would write protected files, which can run code or widen permissions: {}",
-                    protected.join(", ")
-                ),
-                Remedy::AllowProtected,
-            )
-            .with("protected", serde_json::json!(protected)));
-        }
+        let writes = found.iter().filter(|file| file.outcome(choice_for(file)).is_ok());
+        spares_protected(writes, options)?;
         // A file that cannot be restored may have been moved; then no other file with the same bytes is removed.
         let missing: Vec<(&str, &str)> = found
             .iter()
@@ -393,6 +379,18 @@ impl RestoreTarget {
         Ok(it)
     }
 
+    /// Whether this is what the user was shown.
+    fn is_as_seen(&self, found: &[FileToRestore], options: &RestoreOptions) -> Result<()> {
+        if options.seen.as_ref().is_some_and(|seen| *seen != self.describe(found).token) {
+            return Err(Error::new(
+                Code::FileChanged,
+                "files changed after the preview; nothing was restored",
+                "look at the new preview, then decide again",
+            ));
+        }
+        Ok(())
+    }
+
     fn look<'a>(&'a self, workspace: &'a Workspace, blobs: &'a Blobs) -> impl Iterator<Item = FileToRestore> + 'a {
         self.files.iter().map(move |(path, file)| look(path, file, workspace, blobs))
     }
@@ -403,8 +401,20 @@ impl RestoreTarget {
         let text = serde_json::to_string(&files).unwrap_or_default();
         let token = blobs::name_of(text.as_bytes());
         let RestoreTarget { reason, of_turn, to_seq, of_seq, .. } = *self;
-        RestorePreview { reason, of_turn, to_seq, of_seq, files, token }
+        RestorePreview { reason, of_turn, to_seq, of_seq, agent: Vec::new(), asks: false, files, token }
     }
+}
+
+/// Whether the user has agreed to what of these files is protected.
+fn spares_protected<'a>(files: impl Iterator<Item = &'a FileToRestore>, options: &RestoreOptions) -> Result<()> {
+    let protected: Vec<&str> = files.filter(|file| file.is_protected).map(|file| file.path.as_str()).collect();
+    if options.protected || protected.is_empty() {
+        return Ok(());
+    }
+    let message =
+        format!("this would write protected files, which can run code or widen permissions: {}", protected.join(", "));
+    Err(Error::new(Code::InputRequired, message, Remedy::AllowProtected)
+        .with("protected", serde_json::json!(protected)))
 }
 
 fn look(path: &str, file: &AimedFile, workspace: &Workspace, blobs: &Blobs) -> FileToRestore {

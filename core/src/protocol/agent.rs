@@ -38,6 +38,14 @@ pub struct AgentState {
     pub added: u64,
     /// Lines that it removed.
     pub removed: u64,
+    /// Files of its copy that are not in the workspace, and wait for the user.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waiting_files: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl AgentState {

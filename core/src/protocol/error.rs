@@ -121,6 +121,7 @@ codes! {
     CommandFailed = "COMMAND_FAILED", CommandFailed;
     SandboxFailed = "SANDBOX_FAILED", CommandFailed;
     NeverStarted = "NEVER_STARTED", CommandFailed;
+    CopyFailed = "COPY_FAILED", CommandFailed;
     OrphanToolCall = "ORPHAN_TOOL_CALL", CommandFailed;
     AgentsPartial = "AGENTS_PARTIAL", CommandFailed;
     AgentsFailed = "AGENTS_FAILED", CommandFailed;

@@ -436,7 +436,7 @@ pub struct FilePreview {
 /// The preview of a restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestorePreview {
-    /// Undo, redo or rewind.
+    /// What the restore is for.
     pub reason: RestoreReason,
     /// The Turn whose changes are undone or redone.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -447,6 +447,12 @@ pub struct RestorePreview {
     /// The Entry of the restore that is undone or redone, if it is not a Turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of_seq: Option<u64>,
+    /// The agent whose files would be adopted: the names from the root's child down.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agent: Vec<String>,
+    /// A call waits for the user's decision about them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks: bool,
     /// The files that the restore covers, without those that need no change.
     pub files: Vec<FilePreview>,
     /// A token that identifies exactly this preview, for the Input that performs the restore.

@@ -208,6 +208,19 @@ pub enum Input {
         #[serde(default)]
         path: Vec<String>,
     },
+    /// Write what a child changed in a copy of its own to the workspace. Files that changed there since the copy was made are
+    /// merged where both changes fit, unless the options say otherwise; others wait. A file whose choice is `keep` stays as
+    /// it is in the workspace, and waits no more.
+    Adopt {
+        /// The names from this Session's child down to the one whose files are meant.
+        path: Vec<String>,
+        /// What is written; a dry run only publishes the preview.
+        #[serde(default)]
+        options: RestoreOptions,
+        /// Decide later: a call that waits for the decision ends.
+        #[serde(default)]
+        later: bool,
+    },
     /// Start a Turn in which the model writes or improves AGENTS.md, from a sketch that the Session makes of the
     /// repository.
     Init,
@@ -340,6 +353,7 @@ impl Input {
             Input::ToAgent { .. } => "to_agent",
             Input::SpawnAgent { .. } => "spawn_agent",
             Input::StopAgents { .. } => "stop_agents",
+            Input::Adopt { .. } => "adopt",
             Input::Init => "init",
             Input::Set(_) => "set",
             Input::ActivateSkill { .. } => "activate_skill",

@@ -10,7 +10,7 @@ use crate::call::agents::{AgentNews, MOST_TOLD, Order, Stop, reported_within};
 use crate::door::{Handle, Reply};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{AgentEvent, Event, Fact, Live, LiveEvent, Status};
-use crate::protocol::input::{Accepted, Input};
+use crate::protocol::input::{Accepted, Input, RestoreOptions};
 use crate::turn::Turn;
 
 /// Ends that come within this time start one Turn.
@@ -25,6 +25,7 @@ impl Session {
                 let _ = reply.send(self.record(turn, Fact::AgentEvent(*event)).await);
             }
             AgentNews::Live { path, live } => self.pass_on(path, *live),
+            AgentNews::Tell { name, text } => self.to_tell.push(AgentEvent::Reported { name, text }),
             AgentNews::Report(result) => {
                 self.reports_due.push_back(*result);
                 self.gather_reports();
@@ -93,7 +94,7 @@ impl Session {
 
     /// Between two requests the model reads what its children reported.
     pub(super) async fn deliver_reports(&mut self, turn: Option<u32>) -> Result<()> {
-        for event in self.reports() {
+        for event in std::mem::take(&mut self.to_tell).into_iter().chain(self.reports()) {
             self.record(turn, Fact::AgentEvent(event)).await?;
         }
         if let Some(agents) = &self.services.agents {
@@ -197,7 +198,29 @@ impl Session {
         });
     }
 
-    pub(super) fn on_errand(&mut self, done: std::result::Result<Errand, tokio::task::JoinError>) {
+    /// Decides about the files of an agent's copy.
+    pub(super) fn adopt(&mut self, path: Vec<String>, options: RestoreOptions, later: bool, reply: Option<Reply>) {
+        let Some(agents) = self.services.agents.clone() else {
+            return self.answer_input(ADOPT, reply, Err(none_here()));
+        };
+        self.errands.spawn(async move {
+            let outcome = match path.as_slice() {
+                [] => Err(not_known("")),
+                [name] => agents.adopt(name, options, later).await.map(|()| Accepted::default()),
+                [name, rest @ ..] => match agents.open(std::slice::from_ref(name)).await {
+                    Ok(door) => door.request(Input::Adopt { path: rest.to_vec(), options, later }).await,
+                    Err(error) => Err(error),
+                },
+            };
+            Errand { input: ADOPT, reply, outcome }
+        });
+    }
+
+    pub(super) async fn on_errand(&mut self, done: std::result::Result<Errand, tokio::task::JoinError>) {
+        // What it recorded or published is seen before its answer.
+        while let Ok(news) = self.agent_news.try_recv() {
+            self.on_agent_news(news).await;
+        }
         match done {
             Ok(Errand { input, reply, outcome }) => self.answer_input(input, reply, outcome),
             Err(e) => tracing::error!(session = %self.id, "work for an agent broke off: {e}"),
@@ -216,6 +239,7 @@ pub(super) struct Errand {
 const TO_AGENT: &str = "to_agent";
 const SPAWN_AGENT: &str = "spawn_agent";
 const STOP_AGENTS: &str = "stop_agents";
+const ADOPT: &str = "adopt";
 const REPORT: &str = "agent_report";
 
 fn is_about(live: &Live, call: &str) -> bool {

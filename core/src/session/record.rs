@@ -46,10 +46,12 @@ impl Session {
         }
         self.publish_event(Event::Recorded(Arc::clone(&entry)));
         // The Sessions above have all changes of the workspace in their order, so that their undo takes these along.
-        if let (Some(above), changes @ [_, ..]) = (&self.services.above, entry.fact.changes()) {
+        let above = self.services.above.as_ref().filter(|above| above.shares_files);
+        if let (Some(above), changes @ [_, ..]) = (above, entry.fact.changes()) {
             let call_id = match &entry.fact {
                 Fact::ToolResult(it) => it.call_id.clone(),
                 Fact::AgentEvent(AgentEvent::Changed { call_id, .. }) => call_id.clone(),
+                Fact::AgentEvent(AgentEvent::Adopted(it)) => it.as_call(),
                 _ => String::new(),
             };
             above.clone().changed(call_id, changes.to_vec()).await;
@@ -106,6 +108,7 @@ fn is_sync_point(fact: &Fact) -> bool {
         | Fact::BranchSummary(_)
         | Fact::FilesRestored(_)
         | Fact::AgentEvent(AgentEvent::Spawned(_) | AgentEvent::Ended(_))
+        | Fact::AgentEvent(AgentEvent::Adopting(_) | AgentEvent::Adopted(_))
         | Fact::TurnEnded(_) => true,
         Fact::SettingsChanged(_)
         | Fact::Reasoning(_)

@@ -29,6 +29,8 @@ pub use moves::Trashed;
 /// The name of folders for temporary files of programs: a Session's, and that of the state folder for calls outside
 /// Sessions.
 pub(crate) const SCRATCH: &str = "tmp";
+/// The folder of copies of workspaces.
+pub(crate) const COPIES: &str = "copies";
 
 /// The file of a Presenter's state over all Sessions.
 const PRESENTER: &str = "presenter.json";
@@ -134,6 +136,11 @@ impl Store {
     /// The state folder.
     pub(crate) fn home(&self) -> &Path {
         &self.home
+    }
+
+    /// The copies of workspaces in which the agents of this Session work.
+    pub(crate) fn copies(&self, root: &SessionId) -> PathBuf {
+        self.home.join(COPIES).join(root.as_str())
     }
 
     /// The prompt history over all Sessions, oldest first.

@@ -13,7 +13,7 @@ use crate::permissions::Touch;
 use crate::protocol::agent::AgentState;
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{AgentStatus, Preview, Telling, ToldBy};
+use crate::protocol::event::{AgentStatus, Isolation, Preview, Telling, ToldBy};
 use crate::protocol::tool_spec::ToolSpec;
 
 /// The names of these tools. A Session that may start no children is not offered them.
@@ -37,23 +37,25 @@ struct SpawnArgs {
     #[serde(default)]
     limits: OrderLimits,
     schema: Option<Value>,
+    isolation: Option<Isolation>,
 }
 
 impl Tool for SpawnAgent {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "spawn_agent".into(),
-            description: "Start an agent with its own context on one task; several in one answer run together. It knows only the task, so say all that it needs. Roles: explorer and reviewer change nothing; worker may what you may. wait=false: its end is told to you later.".into(),
+            description: "Start an agent with its own context on one task; several in one answer run together. It knows only the task, so say all it needs. Roles: explorer, reviewer (change nothing), worker. Isolate writers. wait=false: you hear its end later.".into(),
             parameters: object(
                 json!({
                     "task": { "type": "string" },
                     "role": { "type": "string" },
                     "name": { "type": "string" },
-                    "wait": { "type": "boolean", "default": true },
+                    "wait": { "type": "boolean" },
                     "limits": { "type": "object", "properties": {
                         "rounds": { "type": "integer" }, "tokens": { "type": "integer" }, "seconds": { "type": "integer" },
                     } },
                     "schema": { "type": "object", "description": "JSON Schema of its result" },
+                    "isolation": { "type": "string", "enum": ["copy", "scratch"] },
                 }),
                 &["task"],
             ),
@@ -65,12 +67,14 @@ impl Tool for SpawnAgent {
     fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
         let role = args["role"].as_str().unwrap_or("worker");
         let task = args["task"].as_str().unwrap_or_default();
-        CallInfo::new(CallKind::Agent, &format!("start {role}:"), task).with_details(args, &["name", "wait", "limits"])
+        CallInfo::new(CallKind::Agent, &format!("start {role}:"), task)
+            .with_details(args, &["name", "wait", "isolation", "limits"])
     }
 
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
-        let SpawnArgs { task, role, name, wait, limits, schema } = arguments::parse(args)?;
-        spawning(Order { task, role, name, waits: wait.unwrap_or(true), limits, schema, ..Order::default() }, ctx)
+        let SpawnArgs { task, role, name, wait, limits, schema, isolation } = arguments::parse(args)?;
+        let waits = wait.unwrap_or(true);
+        spawning(Order { task, role, name, waits, limits, schema, isolation, ..Order::default() }, ctx)
     }
 
     fn run_command(&self) -> Option<&'static str> {
@@ -123,7 +127,7 @@ impl Tool for WaitAgent {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "wait_agent".into(),
-            description: "Wait for agents that run (no names: all), and read their ends.".into(),
+            description: "Wait for agents (no names: all) and read their ends.".into(),
             parameters: object(
                 json!({
                     "names": { "type": "array", "items": { "type": "string" } },
@@ -184,7 +188,7 @@ impl Tool for TellAgent {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "tell_agent".into(),
-            description: "Tell an agent something: steer joins its running work, next comes after it, stop ends it. One that has ended goes on.".into(),
+            description: "Tell an agent something: steer joins its running work, next comes after it, stop ends it; an ended one goes on.".into(),
             parameters: object(
                 json!({
                     "name": { "type": "string" },
@@ -240,7 +244,7 @@ impl Tool for ShowAgent {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "show_agent".into(),
-            description: "List agents; with a name, a page of what it said and did, from this byte.".into(),
+            description: "List agents, or page what one said and did, from this byte.".into(),
             parameters: object(
                 json!({ "name": { "type": "string" }, "from": { "type": "integer", "minimum": 0 } }),
                 &[],

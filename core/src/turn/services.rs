@@ -137,6 +137,8 @@ impl Default for CompactionOptions {
 #[derive(Clone)]
 pub(crate) struct Services {
     pub(crate) workspace: Arc<Workspace>,
+    /// The user's workspace, where the Session works in a copy of it: rules and trust are about that one.
+    pub(crate) project: Option<Arc<Workspace>>,
     pub(crate) providers: SharedProviders,
     pub(crate) registry: Registry,
     pub(crate) blobs: Blobs,
@@ -238,12 +240,17 @@ impl Services {
         }
     }
 
+    /// The workspace that the user has opened.
+    pub(crate) fn project(&self) -> &Arc<Workspace> {
+        self.project.as_ref().unwrap_or(&self.workspace)
+    }
+
     /// The rules that the user made and that hold in this Session.
     pub(crate) fn rules_in_force(&self) -> Vec<Rule> {
         let loaded = self.store.rules().load();
         let mut rules: Vec<Rule> = self.allowed.to_vec();
         for id in self.standing.sessions() {
-            let saved = loaded.for_gate(Some(&id), self.workspace.root());
+            let saved = loaded.for_gate(Some(&id), self.project().root());
             rules.extend(saved.into_iter().filter(|rule| !rules.contains(rule)).collect::<Vec<_>>());
         }
         rules
@@ -254,7 +261,7 @@ impl Services {
     /// # Errors
     /// `WRITE_FAILED`.
     pub(crate) fn save_rule(&self, rule: Rule, holds: RuleReach, seconds: Option<u64>, id: &SessionId) -> Result<()> {
-        let workspace = self.workspace.root().display().to_string();
+        let workspace = self.project().root().display().to_string();
         let holds = match holds {
             RuleReach::Session => Reach::Session { session: id.to_string(), workspace },
             RuleReach::Project => Reach::Project { workspace },

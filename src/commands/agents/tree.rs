@@ -106,7 +106,9 @@ fn below(place: &Place, depth: usize) -> Result<Vec<Agent>> {
             AgentEvent::Spawned(_)
             | AgentEvent::Told { .. }
             | AgentEvent::Changed { .. }
-            | AgentEvent::Reported { .. } => {}
+            | AgentEvent::Reported { .. }
+            | AgentEvent::Adopting(_)
+            | AgentEvent::Adopted(_) => {}
         }
     }
     if all.is_empty() {

@@ -153,7 +153,7 @@ impl App {
         let Some(root) = &self.root else { return (self.handle.as_ref(), input) };
         match input {
             Input::ToAgent { path, input } if path.is_empty() => (Some(&root.handle), *input),
-            Input::ToAgent { .. } | Input::StopAgents { .. } => (Some(&root.handle), input),
+            Input::ToAgent { .. } | Input::StopAgents { .. } | Input::Adopt { .. } => (Some(&root.handle), input),
             input => (self.handle.as_ref(), input),
         }
     }

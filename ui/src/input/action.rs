@@ -415,6 +415,7 @@ actions! {
     CycleLogLevel: ("log-level", &["tab"], "which lines are shown: errors, warnings, all").at(Log);
     SteerAgent: ("agent-steer", &["s"], "tell the agent something; it reads it after its running call").at(Agents);
     StopAgent: ("agent-stop", &["x"], "stop the agent; it can be continued").at(Agents);
+    AdoptFiles: ("agent-adopt", &["d"], "decide about the files that the agent changed in its copy").at(Agents);
     ContinueAgent: ("agent-continue", &["r"], "give the agent more to do when its turn has ended").at(Agents);
     FilterAgents: ("agent-filter", &["/"], "filter the agents").at(Agents);
     StopJob: ("job-stop", &["x"], "stop the job; asked first").at(Jobs);

@@ -2,7 +2,7 @@
 
 use pixir_core::Input;
 use pixir_core::agent::AgentState;
-use pixir_core::input::Message;
+use pixir_core::input::{Message, RestoreOptions};
 use pixir_core::search::Step;
 use ratatui::layout::Position;
 
@@ -66,6 +66,7 @@ impl AgentsView {
         let rows = view.rows();
         let at = at.and_then(|path| rows.iter().find(|it| it.path == path));
         let open = rows.iter().find(|it| it.status == pixir_core::event::AgentStatus::Waiting);
+        let open = open.or_else(|| rows.iter().find(|it| it.waiting_files > 0));
         let open = open.or_else(|| rows.iter().find(|it| it.status.is_open()));
         view.chosen = at.or(open).or(rows.first()).map(|it| it.session_id.clone());
         view
@@ -240,6 +241,15 @@ impl AgentsView {
             Action::FilterAgents => {
                 self.field = Some(Field::Filter);
                 return Outcome::Stay;
+            }
+            Action::AdoptFiles => {
+                return match self.agent().filter(|it| it.waiting_files > 0) {
+                    Some(agent) => {
+                        let options = RestoreOptions { dry_run: true, ..RestoreOptions::default() };
+                        Outcome::send(Input::Adopt { path: agent.path.clone(), options, later: false })
+                    }
+                    None => Outcome::Stay,
+                };
             }
             Action::StopAgent => {
                 return match self.agent().filter(|it| it.status.is_open()) {

@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 
 use crate::terminal::canvas::{Canvas, RegionState};
+use pixir_core::Input;
 use pixir_core::event::{ChangeKind, FilePreview, RestorePreview, RestoreReason, Standing};
 use pixir_core::input::{OnConflict, RestoreOptions};
 use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Color;
 use ratatui::text::{Line, Span};
 
 use super::{Outcome, Page, Paint, Request, panel};
 use crate::input::action::Action;
+use crate::render::agents::named;
 use crate::render::diff;
 use crate::render::text::{fit, plain, wrap_lines};
 use crate::theme::Theme;
@@ -31,7 +34,30 @@ impl RestoreView {
         self.preview.reason == RestoreReason::Rewind
     }
 
+    fn is_adoption(&self) -> bool {
+        self.preview.reason == RestoreReason::Adopt
+    }
+
+    /// Any file of an agent may stay as it is in the workspace; the same key takes that back.
+    fn choose_for_adoption(&mut self, choice: OnConflict) {
+        let Some(file) = self.preview.files.get(self.chosen) else { return };
+        let may = match file.standing {
+            Standing::Ready => choice == OnConflict::Keep,
+            Standing::ChangedSince => choice != OnConflict::Merge || file.merged.is_some(),
+            Standing::AlreadyThere | Standing::Impossible => choice == OnConflict::Keep,
+        };
+        if self.choices.get(&file.path) == Some(&choice) {
+            self.choices.remove(&file.path);
+        } else if may {
+            self.choices.insert(file.path.clone(), choice);
+        }
+        self.page = Page::default();
+    }
+
     fn choose(&mut self, choice: OnConflict) {
+        if self.is_adoption() {
+            return self.choose_for_adoption(choice);
+        }
         if let Some(file) = self.preview.files.get(self.chosen).filter(|f| f.standing == Standing::ChangedSince)
             && (choice != OnConflict::Merge || file.merged.is_some())
         {
@@ -53,7 +79,66 @@ impl RestoreView {
     }
 
     fn choice_of(&self, file: &FilePreview) -> OnConflict {
-        self.choices.get(&file.path).copied().unwrap_or_default()
+        let usual = match self.is_adoption() && file.merged.is_some() {
+            true => OnConflict::Merge,
+            false => OnConflict::default(),
+        };
+        self.choices.get(&file.path).copied().unwrap_or(usual)
+    }
+
+    /// What becomes of a file of an agent's copy.
+    fn adoption_of(&self, file: &FilePreview, theme: &Theme) -> (&'static str, Color) {
+        let is_chosen = self.choices.contains_key(&file.path);
+        match (file.standing, self.choice_of(file)) {
+            (_, OnConflict::Keep) if is_chosen => ("yours stays", theme.dim),
+            (Standing::ChangedSince, OnConflict::Keep) => ("conflict: k or o", theme.error),
+            (Standing::ChangedSince, OnConflict::Merge) => ("merged", theme.warning),
+            (Standing::ChangedSince, OnConflict::Overwrite) => ("the agent's", theme.warning),
+            (Standing::Impossible, _) => ("cannot be written", theme.error),
+            (Standing::Ready | Standing::AlreadyThere, _) => match file.kind {
+                ChangeKind::Created => ("created", theme.added),
+                ChangeKind::Deleted => ("deleted", theme.removed),
+                ChangeKind::Modified => ("changed", theme.text),
+            },
+        }
+    }
+
+    /// What happens to the chosen file of an agent's copy.
+    fn adoption_detail(&self, file: &FilePreview, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+        let mut lines = Vec::new();
+        let mut say = |text: &str, style| {
+            lines.extend(wrap_lines(&[Span::styled(text.to_owned(), style)], columns, &[], &[]));
+        };
+        let choice = self.choice_of(file);
+        let is_kept = choice == OnConflict::Keep && self.choices.contains_key(&file.path);
+        if let Standing::Impossible = file.standing {
+            say(&format!("Not written: {}.", file.why.as_deref().unwrap_or("it cannot be written")), theme.dim());
+            return lines;
+        }
+        if is_kept {
+            say("Yours stays as it is. The agent would have changed it so:", theme.bold());
+        } else if file.standing == Standing::ChangedSince {
+            match choice {
+                OnConflict::Merge => {
+                    say("Both changed it, in different lines. Merged, your file changes so:", theme.bold())
+                }
+                OnConflict::Overwrite => say("The agent's version takes the place of yours:", theme.bold()),
+                OnConflict::Keep => {
+                    say("Both changed the same lines. k keeps yours · o takes the agent's", theme.fg(theme.warning));
+                    lines.push(Line::default());
+                    lines.push(Line::styled("Changed here since the copy was made:", theme.bold()));
+                    lines.extend(diff::lines(file.since.as_deref().unwrap_or_default(), columns, theme));
+                    lines.push(Line::default());
+                    lines.push(Line::styled("The agent's version would change your file so:", theme.bold()));
+                }
+            }
+        }
+        let text = match choice {
+            OnConflict::Merge => file.merged.as_deref().unwrap_or(&file.diff),
+            OnConflict::Keep | OnConflict::Overwrite => &file.diff,
+        };
+        lines.extend(diff::lines(text, columns, theme));
+        lines
     }
 
     fn draw_list(&self, canvas: &mut Canvas, list: Rect, theme: &Theme) {
@@ -71,6 +156,10 @@ impl RestoreView {
                     ChangeKind::Deleted => ("deleted", theme.removed),
                     ChangeKind::Modified => ("restored", theme.text),
                 },
+            };
+            let (what, style) = match self.is_adoption() {
+                true => self.adoption_of(file, theme),
+                false => (what, style),
             };
             let mark = if file.protected { "  protected" } else { "" };
             let numbers = format!("+{} −{}{mark}", file.added, file.removed);
@@ -96,8 +185,13 @@ impl RestoreView {
         let Some(file) = self.preview.files.get(self.chosen) else { return Vec::new() };
         let mut lines = Vec::new();
         if file.protected {
-            let text = "A protected file: it can run code or widen permissions. Look at it before you restore it.";
+            let text =
+                "A protected file: it can run code or widen permissions. Look at it before you let it be written.";
             lines.extend(wrap_lines(&[Span::styled(text, theme.fg(theme.warning))], columns, &[], &[]));
+        }
+        if self.is_adoption() {
+            lines.extend(self.adoption_detail(file, columns, theme));
+            return lines;
         }
         let mut say = |text: &str| {
             lines.extend(wrap_lines(&[Span::styled(text.to_owned(), theme.dim())], columns, &[], &[]));
@@ -143,6 +237,12 @@ impl RestoreView {
 
     pub(crate) fn act(&mut self, action: Action) -> Outcome {
         match action {
+            // The call that waits for the decision goes on without it.
+            Action::CloseOverlay if self.preview.asks => {
+                let path = self.preview.agent.clone();
+                let options = RestoreOptions::default();
+                return Outcome::close_and_send(Input::Adopt { path, options, later: true });
+            }
             Action::CloseOverlay => return Outcome::Close,
             Action::Choose => {
                 return Outcome::CloseAndAsk(Request::Restore(Box::new(self.preview.clone()), self.options()));
@@ -165,9 +265,22 @@ impl RestoreView {
         let title = match (self.preview.reason, self.preview.of_turn) {
             (RestoreReason::Undo, Some(turn)) => format!("Undo turn {turn}: {files}"),
             (RestoreReason::Redo, Some(turn)) => format!("Redo turn {turn}: {files}"),
+            (RestoreReason::Adopt, _) => {
+                format!("{} changed {files} in its copy", plain(&named(&self.preview.agent)))
+            }
             _ => format!("Continue from there, and restore {files} as well?"),
         };
-        let keys = if self.is_rewind() {
+        let close = if self.preview.asks { "later" } else { "close" };
+        let keys = if self.is_adoption() {
+            paint.hints(&[
+                (Action::Choose, "adopt"),
+                (Action::KeepFile, "keep yours"),
+                (Action::OverwriteFile, "take the agent's"),
+                (Action::CloseOverlay, close),
+                (Action::OverlayDown, "next file"),
+                (Action::OverlayPageDown, "scroll"),
+            ])
+        } else if self.is_rewind() {
             paint.hints(&[
                 (Action::Choose, "go, restore files"),
                 (Action::MoveWithoutFiles, "go, keep files"),

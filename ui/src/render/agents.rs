@@ -92,6 +92,7 @@ pub(crate) fn line(
     let room = columns.width.saturating_sub(span_width(&spans) + 2 + span_width(&right) + 2);
     let what = visible(&doing(agent, now)).replace('\n', " ");
     let style = match agent.status {
+        _ if is_over && agent.waiting_files > 0 => theme.fg(theme.warning),
         AgentStatus::Waiting => theme.fg(theme.warning),
         AgentStatus::Running if is_quiet(agent, now) => theme.fg(theme.warning),
         AgentStatus::Running => theme.fg(theme.text),
@@ -230,7 +231,12 @@ pub(crate) fn doing(agent: &AgentState, now: Duration) -> String {
         | AgentStatus::Interrupted
         | AgentStatus::Detached => {
             let calls = if agent.calls == 1 { "1 call".to_owned() } else { format!("{} calls", agent.calls) };
-            format!("{} · {calls} · {}", word(agent.status), agent.task)
+            let files = match agent.waiting_files {
+                0 => String::new(),
+                1 => " · 1 file waits".to_owned(),
+                n => format!(" · {n} files wait"),
+            };
+            format!("{}{files} · {calls} · {}", word(agent.status), agent.task)
         }
     }
 }

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use pixir_core::agent::AgentState;
-use pixir_core::event::{AgentEvent, AgentStatus, Cost, Usage};
+use pixir_core::event::{Adoption, AgentEvent, AgentStatus, Cost, Severity, Usage};
 use pixir_core::history::History;
 use pixir_core::{Entry, Fact};
 
 use super::{Cell, Transcript};
+use crate::render::text::visible;
 
 /// The tool that starts an agent.
 pub(in crate::transcript) const SPAWN: &str = "spawn_agent";
@@ -58,6 +59,7 @@ impl Agents {
                 cost: Cost::default(),
                 added: 0,
                 removed: 0,
+                waiting_files: 0,
             });
         }
         if let AgentEvent::Ended(it) = event
@@ -179,6 +181,27 @@ pub(super) struct AgentCells {
     states: HashMap<usize, AgentState>,
 }
 
+/// What became of the files of an agent's copy: `2 files of scribe are in the workspace, 1 waits`.
+fn adopted(it: &Adoption) -> String {
+    let name = visible(&it.name);
+    let mut text = match it.changes.len() {
+        0 => format!("no file of {name} was written"),
+        1 => format!("1 file of {name} is in the workspace"),
+        n => format!("{n} files of {name} are in the workspace"),
+    };
+    match it.kept.len() {
+        0 => {}
+        1 => text.push_str(", 1 stays as it was"),
+        n => text.push_str(&format!(", {n} stay as they were")),
+    }
+    match it.left.len() {
+        0 => {}
+        1 => text.push_str(", 1 waits for you"),
+        n => text.push_str(&format!(", {n} wait for you")),
+    }
+    text
+}
+
 impl Transcript {
     pub(super) fn agent_event(&mut self, entry: &Arc<Entry>, event: &AgentEvent) {
         match event {
@@ -186,6 +209,13 @@ impl Transcript {
                 if let Some(at) = it.call_id.as_ref().and_then(|call| self.open_calls.get(call)) {
                     self.agents.cells.insert(it.session_id.clone(), *at);
                 }
+            }
+            AgentEvent::Adopted(it) => {
+                for change in &it.changes {
+                    self.changed_lines.0 += change.added;
+                    self.changed_lines.1 += change.removed;
+                }
+                self.push(Cell::Notice(Severity::Info, adopted(it).into()));
             }
             AgentEvent::Changed { changes, .. } => {
                 for change in changes {
@@ -195,7 +225,7 @@ impl Transcript {
             }
             // What a call waited for is in its result.
             AgentEvent::Reported { .. } => self.push(Cell::Recorded(Arc::clone(entry))),
-            AgentEvent::Ended(_) | AgentEvent::Told { .. } | AgentEvent::Resumed { .. } => {}
+            AgentEvent::Ended(_) | AgentEvent::Told { .. } | AgentEvent::Resumed { .. } | AgentEvent::Adopting(_) => {}
         }
     }
 

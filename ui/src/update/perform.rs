@@ -135,6 +135,7 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         | Action::SteerAgent
         | Action::StopAgent
         | Action::ContinueAgent
+        | Action::AdoptFiles
         | Action::FilterAgents
         | Action::StopJob
         | Action::RevokeRule

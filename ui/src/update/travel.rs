@@ -1,13 +1,17 @@
 //! Moving the head, with or without the files; undo, redo and fork.
 
 use pixir_core::Input;
-use pixir_core::event::{RestorePreview, RestoreReason};
+use pixir_core::event::{RestorePreview, RestoreReason, Severity};
 use pixir_core::input::{RestoreOptions, Summarize};
 
+use crate::input::action::Action;
 use crate::overlay::Overlay;
 use crate::overlay::restore::RestoreView;
 use crate::overlay::tree::{PendingMove, TreeView};
+use crate::render::agents::named;
+use crate::render::text::visible;
 use crate::state::{Effect, State};
+use crate::transcript::Cell;
 use crate::update::replay;
 
 pub(super) fn open_tree(state: &mut State) -> Vec<Effect> {
@@ -42,6 +46,16 @@ pub(super) fn on_preview(state: &mut State, preview: RestorePreview) -> Vec<Effe
         state.say("nothing to restore: all files are already in that state");
         return Vec::new();
     }
+    // A card must not take the keys of a user who is writing.
+    if preview.asks && !state.composer.is_empty() {
+        let name = visible(&named(&preview.agent));
+        let files = preview.files.len();
+        let files = if files == 1 { "1 file".to_owned() } else { format!("{files} files") };
+        let key = state.keys.map.key_of(Action::OpenAgents).unwrap_or_default();
+        let text = format!("{name} changed {files} in its copy and waits for your decision: {key}, then d");
+        state.transcript.push(Cell::Notice(Severity::Info, text.into()));
+        return Vec::new();
+    }
     state.open(Overlay::Restore(RestoreView::new(preview)))
 }
 
@@ -67,6 +81,9 @@ pub(super) fn restore(state: &mut State, preview: &RestorePreview, options: Rest
         RestoreReason::Rewind | RestoreReason::Stayed | RestoreReason::Unknown => move_head(state, Some(options)),
         RestoreReason::Undo => vec![Effect::Send(Input::Undo { turn: preview.of_turn, options })],
         RestoreReason::Redo => vec![Effect::Send(Input::Redo { options })],
+        RestoreReason::Adopt => {
+            vec![Effect::Send(Input::Adopt { path: preview.agent.clone(), options, later: false })]
+        }
         // The diff asks for a revert itself, without a dry run.
         RestoreReason::Hunk => Vec::new(),
     }

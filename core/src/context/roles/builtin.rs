@@ -1,7 +1,7 @@
 //! The roles that pixir has by itself.
 
 use super::{PLAN, Role, RoleKind, findings_schema};
-use crate::protocol::event::Mode;
+use crate::protocol::event::{Isolation, Mode};
 
 /// All of them.
 pub(super) fn all() -> Vec<Role> {
@@ -19,6 +19,16 @@ pub(super) fn all() -> Vec<Role> {
             Some(Mode::ReadOnly),
             "Search widely, read what matters, and report facts with their places. Quote no more than is needed.",
         ),
+        Role {
+            isolation: Isolation::Scratch,
+            ..role(
+                "tester",
+                "runs builds and tests in a copy that is thrown away; changes nothing here",
+                None,
+                "Build it, run the tests, and try out what was asked. You work in a copy of the workspace: whatever you change is \
+                 thrown away. Report what ran, what failed with its output, and what it means.",
+            )
+        },
         Role {
             schema: Some(findings_schema()),
             ..role(

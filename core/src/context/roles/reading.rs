@@ -12,7 +12,7 @@ use crate::context::skills::{Finding, digest_of_bytes};
 use crate::context::tool_names;
 use crate::permissions::rules;
 use crate::protocol::effort::Effort;
-use crate::protocol::event::Mode;
+use crate::protocol::event::{Isolation, Mode};
 use crate::protocol::trust::Standing;
 
 /// The most bytes of what a role tells its agent.
@@ -112,9 +112,11 @@ impl Reading {
                 },
                 "isolation" => match value.as_str() {
                     Some("shared") => {}
+                    Some("copy" | "worktree") => self.role.isolation = Isolation::Copy,
+                    Some("scratch") => self.role.isolation = Isolation::Scratch,
                     other => {
                         let named = one_line(other.unwrap_or("this"), 40);
-                        self.refuse(format!("its isolation, {named}, cannot be enforced: agents share the workspace"));
+                        self.refuse(format!("its isolation, {named}, is none of shared, copy and scratch"));
                     }
                 },
                 "context" => match value.as_str() {
@@ -535,8 +537,7 @@ mod tests {
             ("writes: [\"../x\"]", "cannot be enforced"),
             ("writes: 3", "no list of paths"),
             ("web: maybe", "neither true nor false"),
-            ("isolation: worktree", "cannot be enforced"),
-            ("isolation: copy", "cannot be enforced"),
+            ("isolation: container", "is none of shared, copy and scratch"),
             ("limits:\n  dollars: 3", "`limits.dollars` cannot be enforced"),
             ("limits:\n  rounds: -1", "no number above 0"),
             ("permissionMode: strictest", "cannot be enforced"),

@@ -325,7 +325,7 @@ fn restored_text(it: &FilesRestored) -> Option<String> {
         RestoreReason::Undo => "undid changes to these files",
         RestoreReason::Hunk => "reverted a part of the changes to these files",
         RestoreReason::Redo => "redid the changes to these files that had been undone",
-        RestoreReason::Unknown => "set these files back",
+        RestoreReason::Adopt | RestoreReason::Unknown => "set these files back",
         RestoreReason::Rewind => return None,
         RestoreReason::Stayed => {
             let paths: Vec<&str> = it.left.iter().map(|left| left.path.as_str()).collect();

@@ -21,7 +21,7 @@ mod review; // what the user thinks of a change
 mod rule; // the rules of the user
 mod summary; // what takes the place of a part of the conversation
 
-pub use agent::{AgentEvent, AgentResult, AgentStatus, Evidence, Ran, Spawned, Telling, ToldBy};
+pub use agent::{Adoption, AgentEvent, AgentResult, AgentStatus, Evidence, Isolation, Ran, Spawned, Telling, ToldBy};
 pub use branch::{BranchRemoved, HeadMoved};
 pub use context::{
     ContextChanged, ContextDocument, EditorDocument, EditorDocumentKind, GitState, LineRange, Surroundings, UserMessage,
@@ -177,6 +177,7 @@ impl Fact {
         match self {
             Fact::ToolResult(it) => &it.changes,
             Fact::AgentEvent(AgentEvent::Changed { changes, .. }) => changes,
+            Fact::AgentEvent(AgentEvent::Adopted(it)) => &it.changes,
             _ => &[],
         }
     }
@@ -809,6 +810,8 @@ pub enum RestoreReason {
     Stayed,
     /// One hunk of a change was taken back.
     Hunk,
+    /// Files of an agent's copy are written to the workspace. No Entry of a restore has it.
+    Adopt,
     /// A reason that only a newer build knows.
     #[schemars(skip)]
     Unknown,

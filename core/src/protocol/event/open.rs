@@ -39,6 +39,8 @@ fn reading_of_unknown(set: &str) -> Option<&'static str> {
         "AgentStatus" => "incomplete",
         "ToldBy" => "parent",
         "Telling" => "next",
+        // Nothing of it comes to the workspace.
+        "Isolation" => "scratch",
         _ => return None,
     })
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
-use super::{SCRATCH, Store, failed};
+use super::{COPIES, SCRATCH, Store, failed};
 use crate::protocol::error::{Code, Error, Result};
 use crate::storage::outputs::outputs_named;
 use crate::storage::regular;
@@ -81,6 +81,18 @@ impl Store {
                 } else if path.is_dir() && is_old(&path, YOUNG, now) && !path.with_extension("ndjson").exists() {
                     it.outputs.push(path);
                 }
+            }
+        }
+        // Copies of workspaces whose agents have no Session above them any more, and those that were never whole.
+        let places = self.places();
+        for folder in names_in(&self.home.join(COPIES))? {
+            let root = name_of(&text_of(&folder));
+            if places.iter().any(|place| place.id.as_str() == root) {
+                let copies = names_in(&folder)?.into_iter();
+                let unfinished = copies.filter(|path| path.extension().is_some_and(|it| it == "making"));
+                it.leftovers.extend(unfinished.filter(|path| is_old(path, YOUNG, now)));
+            } else if is_old(&folder, YOUNG, now) {
+                it.leftovers.push(folder);
             }
         }
         // Temporary files of programs that ran outside a Session.

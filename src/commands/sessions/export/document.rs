@@ -177,7 +177,14 @@ impl<'a> Document<'a> {
                     Block::Note(format!("told the agent {name}: {text}"))
                 }
                 AgentEvent::Told { name, .. } => Block::Note(format!("stopped the agent {name}")),
-                AgentEvent::Changed { .. } | AgentEvent::Resumed { .. } | AgentEvent::Reported { .. } => return,
+                AgentEvent::Adopted(it) => {
+                    let paths: Vec<&str> = it.changes.iter().map(|change| change.path.as_str()).collect();
+                    Block::Note(format!("adopted files of the agent {}: {}", it.name, paths.join(", ")))
+                }
+                AgentEvent::Changed { .. }
+                | AgentEvent::Resumed { .. }
+                | AgentEvent::Reported { .. }
+                | AgentEvent::Adopting(_) => return,
             },
             Fact::LogRepaired(it) => Block::Note(format!("a damaged line was here: {}", it.reason)),
             Fact::TurnEnded(it) if it.status != TurnStatus::Completed => Block::Ended(it),

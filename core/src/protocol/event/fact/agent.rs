@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Cost, ErrorBody, FileChange, Usage};
+use super::{Cost, ErrorBody, FileChange, LeftFile, Usage};
 
 mod wire; // how a step is read: one object whose fields depend on `event`
 
@@ -50,6 +50,64 @@ pub enum AgentEvent {
         /// The child.
         name: String,
     },
+    /// Files of the child's copy are about to be written to the workspace. After a crash, the next open of the Session
+    /// writes the rest.
+    Adopting(Adoption),
+    /// Files of the child's copy are in the workspace.
+    Adopted(Adoption),
+}
+
+/// Files that a child changed in its copy, and what became of them in the workspace.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Adoption {
+    /// The child.
+    pub name: String,
+    /// The last Entry of the child's Log that was looked at.
+    pub to_seq: u64,
+    /// The changes of the workspace.
+    pub changes: Vec<FileChange>,
+    /// Files that the user leaves as they are in the workspace, and files that were the same already: they wait no more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<String>,
+    /// Files that still wait for the user, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<LeftFile>,
+}
+
+impl Adoption {
+    /// What stands for a call where a Session above records these changes.
+    pub(crate) fn as_call(&self) -> String {
+        format!("adopted {} {}", self.name, self.to_seq)
+    }
+}
+
+/// The files that a child works on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// Those of its parent.
+    #[default]
+    Shared,
+    /// A copy of its own. What it changed there is written to the parent's workspace when the user, or mode `auto`, adopts it.
+    Copy,
+    /// A copy of its own that is thrown away.
+    Scratch,
+}
+
+impl Isolation {
+    /// The name on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Isolation::Shared => "shared",
+            Isolation::Copy => "copy",
+            Isolation::Scratch => "scratch",
+        }
+    }
+
+    /// Whether this is the value that files leave out.
+    pub fn is_shared(&self) -> bool {
+        *self == Isolation::Shared
+    }
 }
 
 /// A child Session at its beginning.
@@ -75,6 +133,9 @@ pub struct Spawned {
     /// The JSON Schema of its report, if it is to have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
+    /// The files that it works on.
+    #[serde(default, skip_serializing_if = "Isolation::is_shared")]
+    pub isolation: Isolation,
 }
 
 /// Who told a child something.
@@ -178,6 +239,12 @@ pub struct AgentResult {
     /// Its end was found in its Log after pixir was killed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
+    /// Whose files it worked on.
+    #[serde(default, skip_serializing_if = "Isolation::is_shared")]
+    pub isolation: Isolation,
+    /// What became of the files that it changed in its copy, where this is known when its end is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adoption: Option<Box<Adoption>>,
 }
 
 /// What a child did in a Turn, counted from its Log and never from its words.
@@ -227,6 +294,7 @@ impl AgentEvent {
             | AgentEvent::Changed { name, .. }
             | AgentEvent::Reported { name, .. }
             | AgentEvent::Resumed { name } => name,
+            AgentEvent::Adopting(it) | AgentEvent::Adopted(it) => &it.name,
         }
     }
 }

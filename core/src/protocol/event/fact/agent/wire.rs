@@ -4,8 +4,8 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{AgentEvent, AgentResult, AgentStatus, Evidence, Spawned, Telling, ToldBy};
-use crate::protocol::event::fact::{Cost, ErrorBody, FileChange, Usage};
+use super::{Adoption, AgentEvent, AgentResult, AgentStatus, Evidence, Isolation, Spawned, Telling, ToldBy};
+use crate::protocol::event::fact::{Cost, ErrorBody, FileChange, LeftFile, Usage};
 
 /// All fields that steps have.
 #[derive(Deserialize)]
@@ -44,7 +44,22 @@ pub(super) struct Wire {
     /// `told`: the text. `ended`: the last text of its answer. `reported`: what the model reads.
     #[serde(default)]
     text: String,
-    /// `changed`: the files.
+    /// `spawned`, `ended`: the files that it works on.
+    #[serde(default)]
+    isolation: Isolation,
+    /// `adopting`, `adopted`: the last Entry of the child's Log that was looked at.
+    #[serde(default)]
+    to_seq: u64,
+    /// `adopting`, `adopted`: files that wait no more, and were not written.
+    #[serde(default)]
+    kept: Vec<String>,
+    /// `adopting`, `adopted`: files that still wait for the user.
+    #[serde(default)]
+    left: Vec<LeftFile>,
+    /// `ended`: what became of the files of its copy.
+    #[serde(default)]
+    adoption: Option<Box<Adoption>>,
+    /// `changed`, `adopting`, `adopted`: the files.
     #[serde(default)]
     changes: Vec<FileChange>,
     /// `ended`: how the Turn ended.
@@ -86,6 +101,8 @@ enum Step {
     Ended,
     Reported,
     Resumed,
+    Adopting,
+    Adopted,
 }
 
 impl<'de> Deserialize<'de> for AgentEvent {
@@ -97,6 +114,7 @@ impl<'de> Deserialize<'de> for AgentEvent {
 impl From<Wire> for AgentEvent {
     fn from(it: Wire) -> AgentEvent {
         let Wire { name, role, session_id, call_id, text, .. } = it;
+        let adoption = |name, changes| Adoption { name, to_seq: it.to_seq, changes, kept: it.kept, left: it.left };
         match it.event {
             Step::Spawned => AgentEvent::Spawned(Spawned {
                 name,
@@ -107,6 +125,7 @@ impl From<Wire> for AgentEvent {
                 waits: it.waits,
                 role_digest: it.role_digest,
                 schema: it.schema,
+                isolation: it.isolation,
             }),
             Step::Told => AgentEvent::Told { name, by: it.by.unwrap_or(ToldBy::Parent), how: it.how, text },
             Step::Changed => AgentEvent::Changed { name, call_id: call_id.unwrap_or_default(), changes: it.changes },
@@ -123,9 +142,13 @@ impl From<Wire> for AgentEvent {
                 duration_ms: it.duration_ms,
                 error: it.error,
                 late: it.late,
+                isolation: it.isolation,
+                adoption: it.adoption,
             })),
             Step::Reported => AgentEvent::Reported { name, text },
             Step::Resumed => AgentEvent::Resumed { name },
+            Step::Adopting => AgentEvent::Adopting(adoption(name, it.changes)),
+            Step::Adopted => AgentEvent::Adopted(adoption(name, it.changes)),
         }
     }
 }

@@ -1,0 +1,88 @@
+//! The copies in which children work: where they are, when they are made, and when they go.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::Position;
+use super::child::Child;
+use crate::files::copy::{self, GitFolders};
+use crate::files::snapshot::SessionSnapshot;
+use crate::files::workspace::Workspace;
+use crate::permissions::repository::Repository;
+use crate::protocol::error::Result;
+use crate::protocol::event::{Isolation, SessionId};
+use crate::session::Services;
+
+/// The folder of a child's copy.
+pub(super) fn folder(services: &Services, root: &SessionId, child: &Child) -> PathBuf {
+    services.store.copies(root).join(child.name())
+}
+
+/// What a child that works in a copy begins with; `None` for one that works on its parent's files.
+///
+/// # Errors
+/// `NOT_FOUND` when the copy cannot be opened.
+pub(super) fn services(base: &Services, at: &Position) -> Result<Option<Services>> {
+    let Some(child) = at.child.as_ref().filter(|child| child.isolation != Isolation::Shared) else { return Ok(None) };
+    let workspace = Workspace::open(&folder(base, &at.tree.root, child))?;
+    let started_in = base.started_in.as_ref().and_then(|folder| {
+        let below = folder.strip_prefix(base.workspace.root()).ok()?;
+        Some(workspace.root().join(below))
+    });
+    Ok(Some(Services {
+        workspace: Arc::new(workspace),
+        project: Some(Arc::clone(base.project())),
+        // What is changed here is changed nowhere else.
+        snapshot: SessionSnapshot::default(),
+        started_in,
+        ..base.clone()
+    }))
+}
+
+/// The workspace that a child of these services works on.
+///
+/// # Errors
+/// `NOT_FOUND` when it cannot be opened.
+pub(super) fn workspace(base: &Services, root: &SessionId, child: &Child) -> Result<Arc<Workspace>> {
+    match child.isolation {
+        Isolation::Shared => Ok(Arc::clone(&base.workspace)),
+        Isolation::Copy | Isolation::Scratch => Workspace::open(&folder(base, root, child)).map(Arc::new),
+    }
+}
+
+/// Makes the child's copy of the workspace as it is now, unless it is there.
+///
+/// # Errors
+/// `COPY_FAILED`.
+pub(super) fn make(base: &Services, root: &SessionId, child: &Child) -> Result<()> {
+    let to = folder(base, root, child);
+    if child.isolation == Isolation::Shared || to.is_dir() {
+        return Ok(());
+    }
+    let from = base.workspace.root();
+    // A repository around the workspace has more in it than the copy.
+    let repository = Repository::find(from).ok().flatten().filter(|it| it.top == from);
+    let git = repository.map(|it| GitFolders { own: it.git, common: it.common });
+    copy::copy(from, git.as_ref(), &to)
+}
+
+/// Removes the child's copy. What it changed there is in its Log, and in the blobs.
+pub(super) fn remove(base: &Services, root: &SessionId, child: &Child) {
+    if child.isolation == Isolation::Shared {
+        return;
+    }
+    if let Err(e) = copy::remove(&folder(base, root, child)) {
+        tracing::warn!(agent = child.name(), "the copy of an agent was not removed: {e}");
+    }
+}
+
+/// Removes the child's copy on a thread that may block, if it is there.
+pub(super) fn remove_later(base: &Services, root: &SessionId, child: &Child) {
+    let folder = folder(base, root, child);
+    if !folder.is_dir() {
+        return;
+    }
+    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        runtime.spawn_blocking(move || copy::remove(&folder));
+    }
+}

@@ -1,0 +1,198 @@
+//! Copies of a workspace, in which agents work on their own.
+
+use std::fs::{self, File, FileTimes};
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ignore::DirEntry;
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::files::walk::walk_files;
+use crate::protocol::error::{Code, Error, Result};
+use crate::storage::store::make_private;
+
+/// The most files of a copy, as many as are watched for changes.
+const MAX_FILES: u64 = 20_000;
+/// The most bytes of a copy.
+const MAX_BYTES: u64 = 2 << 30;
+/// A repository with more bytes is left out.
+const MAX_REPOSITORY: u64 = 512 << 20;
+
+/// Parts of a repository that a copy of it has. It has no hooks, and nothing that names another repository.
+const OF_WORK_TREE: [&str; 2] = ["HEAD", "index"];
+const SHARED: [&str; 6] = ["config", "packed-refs", "refs", "objects", "info", "shallow"];
+
+/// The folders of a repository: that of the work tree, and the one that all work trees share.
+#[derive(Debug, Clone)]
+pub(crate) struct GitFolders {
+    pub(crate) own: PathBuf,
+    pub(crate) common: PathBuf,
+}
+
+/// Copies the files of a folder that are not ignored, uncommitted ones too, and its repository. `to` is there only when the
+/// copy is whole.
+///
+/// # Errors
+/// `COPY_FAILED` where there is too much, or a file cannot be copied.
+pub(crate) fn copy(from: &Path, git: Option<&GitFolders>, to: &Path) -> Result<()> {
+    let making = to.with_extension("making");
+    let failed = |what: &str, e: &io::Error| {
+        let message = format!("copy the workspace for the agent: {what}: {e}");
+        Error::new(Code::CopyFailed, message, "start it with isolation shared, or make room")
+    };
+    remove(&making).map_err(|e| failed("an earlier copy", &e))?;
+    make_private(&making).map_err(|e| failed("its folder", &e))?;
+    let made = files(from, &making).and_then(|()| match git {
+        Some(git) => repository(git, &making.join(".git")).map_err(|e| failed("its repository", &e)),
+        None => Ok(()),
+    });
+    let made = made.and_then(|()| fs::rename(&making, to).map_err(|e| failed("its folder", &e)));
+    if made.is_err() {
+        let _ = remove(&making);
+    }
+    made
+}
+
+/// Removes a copy; one that is not there is no error.
+///
+/// # Errors
+/// Those of the file system.
+pub(crate) fn remove(copy: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(copy) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+fn files(from: &Path, to: &Path) -> Result<()> {
+    let (count, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+    let stop = CancellationToken::new();
+    let wrong: Mutex<Option<Error>> = Mutex::default();
+    let refuse = |error: Error| {
+        wrong.lock().get_or_insert(error);
+        stop.cancel();
+    };
+    walk_files(from, &stop, &|| {
+        Box::new(|entry: &DirEntry| {
+            let Ok(path) = entry.path().strip_prefix(from) else { return };
+            let len = entry.metadata().map_or(0, |it| it.len());
+            let count = count.fetch_add(1, Ordering::Relaxed) + 1;
+            let bytes = bytes.fetch_add(len, Ordering::Relaxed) + len;
+            if count > MAX_FILES || bytes > MAX_BYTES {
+                let message = format!(
+                    "the workspace has more than {MAX_FILES} files or 2 GiB that git does not ignore; that is too much for a copy"
+                );
+                return refuse(Error::new(Code::CopyFailed, message, "start it with isolation shared"));
+            }
+            if let Err(e) = one(entry, &to.join(path)) {
+                let message = format!("copy {} for the agent: {e}", path.display());
+                refuse(Error::new(Code::CopyFailed, message, "start it with isolation shared"));
+            }
+        })
+    });
+    wrong.into_inner().map_or(Ok(()), Err)
+}
+
+/// A file with its permission bits and its time, so that build tools find nothing new; or a symlink. Other things have no content.
+fn one(entry: &DirEntry, to: &Path) -> io::Result<()> {
+    let kind = entry.file_type();
+    let parent = || to.parent().map_or(Ok(()), fs::create_dir_all);
+    if kind.is_some_and(|it| it.is_symlink()) {
+        parent()?;
+        return symlink(fs::read_link(entry.path())?, to);
+    }
+    if !kind.is_some_and(|it| it.is_file()) {
+        return Ok(());
+    }
+    let metadata = entry.metadata().map_err(io::Error::other)?;
+    let copied = match fs::copy(entry.path(), to) {
+        // The folder is made by the first file in it.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => parent().and_then(|()| fs::copy(entry.path(), to)),
+        other => other,
+    };
+    match copied {
+        // It has gone since the folder was listed.
+        Err(e) if e.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(entry.path()).is_err() => return Ok(()),
+        other => other?,
+    };
+    File::open(to)?.set_times(FileTimes::new().set_modified(metadata.modified()?))
+}
+
+fn repository(from: &GitFolders, to: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(from.common.join("objects/info/alternates")).is_ok() {
+        // Its objects are in another repository.
+        return Ok(());
+    }
+    let mut room = MAX_REPOSITORY;
+    let parts = OF_WORK_TREE.iter().map(|name| (&from.own, name)).chain(SHARED.iter().map(|name| (&from.common, name)));
+    make_private(to)?;
+    for (folder, name) in parts {
+        if !tree(&folder.join(name), &to.join(name), &mut room)? {
+            // An agent without a repository can still work; half a repository would only confuse it.
+            return remove(to);
+        }
+    }
+    Ok(())
+}
+
+/// Copies a file or a folder with all that is in it; `false` where that is too much.
+fn tree(from: &Path, to: &Path, room: &mut u64) -> io::Result<bool> {
+    let metadata = match fs::symlink_metadata(from) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(true),
+        other => other?,
+    };
+    if metadata.is_dir() {
+        fs::create_dir_all(to)?;
+        for entry in fs::read_dir(from)? {
+            let entry = entry?;
+            if !tree(&entry.path(), &to.join(entry.file_name()), room)? {
+                return Ok(false);
+            }
+        }
+    } else if metadata.is_file() {
+        match room.checked_sub(metadata.len()) {
+            Some(rest) => *room = rest,
+            None => return Ok(false),
+        }
+        fs::copy(from, to)?;
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Broken builds: `one` follows symlinks; ignored files are copied.
+    #[test]
+    fn a_copy_has_the_files_that_git_would_have_and_links_as_links() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (from, to) = (folder.path().join("app"), folder.path().join("copy"));
+        fs::create_dir_all(from.join("src/deep")).expect("mkdir");
+        fs::create_dir_all(from.join("target")).expect("mkdir");
+        fs::create_dir(from.join(".git")).expect("mkdir");
+        for (path, text) in [
+            ("src/deep/a.rs", "a"),
+            ("target/big", "b"),
+            (".gitignore", "target\n"),
+            (".env", "c"),
+            (".git/HEAD", "ref: refs/heads/x"),
+        ] {
+            fs::write(from.join(path), text).expect("write");
+        }
+        symlink("src/deep/a.rs", from.join("link")).expect("a link");
+        let git = GitFolders { own: from.join(".git"), common: from.join(".git") };
+        copy(&from, Some(&git), &to).expect("it is copied");
+        let read = |path: &str| fs::read_to_string(to.join(path)).ok();
+        assert_eq!(read("src/deep/a.rs").as_deref(), Some("a"));
+        assert_eq!((read(".env").as_deref(), read("target/big")), (Some("c"), None));
+        assert_eq!(fs::read_link(to.join("link")).expect("a link"), Path::new("src/deep/a.rs"));
+        assert_eq!(read(".git/HEAD").as_deref(), Some("ref: refs/heads/x"));
+        let time = |path: &Path| fs::metadata(path).and_then(|it| it.modified()).expect("a time");
+        assert_eq!(time(&to.join("src/deep/a.rs")), time(&from.join("src/deep/a.rs")));
+        assert!(!folder.path().join("copy.making").exists());
+    }
+}

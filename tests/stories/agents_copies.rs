@@ -1,0 +1,264 @@
+//! Agents that work in copies of the workspace, and what becomes of their changes.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::agents::{logs, read, results, run, spawn, steps, write};
+use crate::hosted::Hosted;
+use crate::shell::{Shell, entries};
+
+fn put(path: &str, content: &str) -> Value {
+    json!({ "name": "write", "args": { "path": path, "content": content } })
+}
+
+fn bash(command: &str) -> Value {
+    json!({ "name": "bash", "args": { "command": command } })
+}
+
+const TEN: &str = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n";
+
+fn copies(shell: &Shell) -> usize {
+    let roots = fs::read_dir(shell.home().join("copies")).into_iter().flatten().flatten();
+    roots.map(|root| fs::read_dir(root.path()).map_or(0, Iterator::count)).sum()
+}
+
+/// Broken builds: the copy is the workspace; an adoption overwrites instead of merging; the undo does not know of it.
+#[test]
+fn two_writers_at_once_change_the_same_file_in_copies_and_both_changes_arrive() {
+    let shell = Shell::new(&[("list.txt", TEN)]);
+    let script = json!([
+        { "calls": [
+            spawn("Change the top", json!({ "name": "top", "isolation": "copy" })),
+            spawn("Change the end", json!({ "name": "end", "isolation": "copy" })),
+        ] },
+        { "of": "Change the top", "calls": [put("list.txt", &TEN.replacen('1', "one", 1)), put("top.txt", "new\n")] },
+        { "of": "Change the top", "calls": [bash("cat list.txt; git status --short || true")] },
+        { "of": "Change the top", "text": "The top says one." },
+        { "of": "Change the end", "calls": [put("list.txt", &TEN.replace("10", "ten")), bash("rm -f nothing")] },
+        { "of": "Change the end", "text": "The end says ten." },
+        { "calls": [read("list.txt")] },
+        { "text": "Both are in." },
+    ]);
+    let ran = run(&shell, script, &["go", "--mode", "auto"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let both = TEN.replacen("1\n", "one\n", 1).replace("10", "ten");
+    assert_eq!(shell.read("list.txt"), both);
+    assert_eq!(shell.read("top.txt"), "new\n");
+    let logs = logs(&shell);
+    let root = &logs[0];
+    let told = results(root);
+    assert!(told[0].contains("changed in its copy: list.txt, top.txt"), "{}", told[0]);
+    assert!(told[0].contains("now in the workspace: "), "{}", told[0]);
+    assert!(steps(root).iter().filter(|it| it.starts_with("adopted")).count() == 2, "{:?}", steps(root));
+    assert!(!steps(root).iter().any(|it| it.starts_with("changed")), "the workspace was not changed meanwhile");
+    assert_eq!(copies(&shell), 0, "nothing waits in them");
+    let id = root[0]["session_id"].as_str().expect("an id");
+    let undone = run(&shell, json!([]), &["resume", id, "/undo"]);
+    assert_eq!(undone.code, 0, "{undone:?}");
+    assert_eq!(shell.read("list.txt"), TEN);
+    assert!(!shell.workspace().join("top.txt").exists());
+}
+
+/// Broken builds: a conflict is written with marks, or by whoever comes last; `keep` and `take` do the same.
+#[test]
+fn lines_that_two_agents_changed_wait_for_the_user_who_decides_from_the_shell() {
+    let shell = Shell::new(&[("list.txt", TEN)]);
+    let script = json!([
+        { "calls": [
+            spawn("In English", json!({ "name": "english", "isolation": "copy" })),
+            spawn("In German", json!({ "name": "german", "isolation": "copy" })),
+        ] },
+        { "of": "In English", "calls": [put("list.txt", &TEN.replacen('1', "one", 1)), put("english.txt", "own\n")] },
+        { "of": "In English", "text": "Done." },
+        { "of": "In German", "calls": [put("list.txt", &TEN.replacen('1', "eins", 1)), put("german.txt", "own\n")] },
+        { "of": "In German", "text": "Fertig." },
+        { "text": "One waits." },
+    ]);
+    let ran = run(&shell, script, &["go", "--mode", "auto"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    // Whoever was first has its line there.
+    let now = shell.read("list.txt");
+    let (late, theirs) = if now.starts_with("one\n") { ("german", "eins\n") } else { ("english", "one\n") };
+    assert_eq!(now, TEN.replacen("1\n", if late == "german" { "one\n" } else { "eins\n" }, 1), "no mark");
+    assert_eq!((shell.read("english.txt"), shell.read("german.txt")), ("own\n".into(), "own\n".into()));
+    let root = logs(&shell).remove(0);
+    let told = results(&root).join("\n");
+    assert!(told.contains("not in the workspace, the user has not decided yet: list.txt"), "{told}");
+    assert_eq!(copies(&shell), 1, "that of the one that waits");
+
+    let plan = shell.run(["agents", "adopt", "last", "--dry-run", "--json"]);
+    assert_eq!(plan.code, 0, "{plan:?}");
+    let plan = plan.document();
+    assert_eq!(plan["agents"][0]["agent"], late);
+    let files = &plan["agents"][0]["plan"]["files"];
+    assert_eq!((&files[0]["path"], &files[0]["standing"]), (&json!("list.txt"), &json!("changed_since")), "{files}");
+
+    let undecided = shell.run(["agents", "adopt", "last", "--json"]);
+    assert_eq!(undecided.code, 1, "{undecided:?}");
+    assert_eq!(shell.read("list.txt"), now, "it is as it was");
+
+    let decided = shell.run(["agents", "adopt", "last", late, "--take", "list.txt", "--json"]);
+    assert_eq!(decided.code, 0, "{decided:?}");
+    assert!(shell.read("list.txt").starts_with(theirs));
+    assert_eq!(copies(&shell), 0, "nothing waits any more");
+    let none = shell.run(["agents", "adopt", "last", "--json"]);
+    assert_eq!((none.code, none.error()["code"].as_str()), (2, Some("NOTHING_TO_DO")), "{none:?}");
+    // The decision belongs to the same turn, so its undo takes both along.
+    let id = root[0]["session_id"].as_str().expect("an id");
+    let undone = run(&shell, json!([]), &["resume", id, "/undo"]);
+    assert_eq!(undone.code, 0, "{undone:?}");
+    assert_eq!(shell.read("list.txt"), TEN);
+}
+
+/// Broken builds: the call does not wait for the decision; a decision for later counts as a refusal.
+#[test]
+fn in_mode_ask_the_call_waits_until_the_user_has_decided_about_the_files() {
+    let shell = Shell::new(&[("a.txt", "old\n")]);
+    let script = json!({ "steps": [
+        { "calls": [spawn("Change it", json!({ "name": "scribe", "isolation": "copy" }))] },
+        { "of": "Change it", "calls": [put("a.txt", "new\n"), put("b.txt", "b\n")] },
+        { "of": "Change it", "text": "Changed." },
+        { "text": "I know." },
+    ] });
+    let mut host = Hosted::start(&shell, &script, &[]);
+    host.ask("1", json!({ "type": "prompt", "text": "go" }));
+    for id in ["a", "b"] {
+        let asked = host.event("approval_requested");
+        let decide =
+            json!({ "type": "decide", "call_id": asked["data"]["call_id"], "decision": { "answer": "allow" } });
+        host.ask(id, json!({ "type": "to_agent", "path": ["scribe"], "input": decide }));
+    }
+    let shown = host.event("restore_planned");
+    assert_eq!(shown["data"]["agent"], json!(["scribe"]));
+    assert_eq!(shown["data"]["asks"], true);
+    assert_eq!(shell.read("a.txt"), "old\n");
+    let choices = json!({ "b.txt": "keep" });
+    let options = json!({ "seen": shown["data"]["token"], "choices": choices });
+    let answer = host.ask("2", json!({ "type": "adopt", "path": ["scribe"], "options": options }));
+    assert_eq!(answer["ok"], true, "{answer}");
+    host.event("turn_ended");
+    let (result, code) = host.end();
+    assert_eq!(code, 0, "{result}");
+    assert_eq!(shell.read("a.txt"), "new\n");
+    assert!(!shell.workspace().join("b.txt").exists());
+    let root = &logs(&shell)[0];
+    let told = results(root)[0];
+    assert!(told.contains("now in the workspace: a.txt"), "{told}");
+    assert!(told.contains("left as they are in the workspace: b.txt"), "{told}");
+}
+
+/// Broken builds: the copy of a tester is kept, or adopted.
+#[test]
+fn what_a_tester_writes_is_thrown_away() {
+    let shell = Shell::new(&[("a.txt", "old\n")]);
+    let script = json!([
+        { "calls": [spawn("Try it", json!({ "role": "tester" }))] },
+        { "of": "Try it", "calls": [write("a.txt"), bash("touch made; ls")] },
+        { "of": "Try it", "text": "It works." },
+        { "text": "Fine." },
+    ]);
+    let ran = run(&shell, script, &["go", "--mode", "auto"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(shell.read("a.txt"), "old\n");
+    assert!(!shell.workspace().join("made").exists());
+    let root = &logs(&shell)[0];
+    let told = results(root)[0];
+    assert!(told.contains("changed in a copy that is thrown away: a.txt, made"), "{told}");
+    assert_eq!(copies(&shell), 0);
+}
+
+/// Broken builds: what was about to be written is forgotten; a file is recorded twice; a file that changed meanwhile is
+/// overwritten.
+#[test]
+fn files_that_a_killed_pixir_was_about_to_write_are_written_when_the_session_is_opened_again() {
+    let shell = Shell::new(&[("a.txt", "old\n"), ("c.txt", "old\n")]);
+    let script = json!([
+        { "calls": [spawn("Write three", json!({ "name": "scribe", "isolation": "copy" }))] },
+        { "of": "Write three", "calls": [put("a.txt", "new\n"), put("b.txt", "new\n"), put("c.txt", "new\n")] },
+        { "of": "Write three", "text": "Written." },
+        { "text": "Good." },
+    ]);
+    let ran = run(&shell, script, &["go", "--mode", "auto"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    // As if pixir had died after its first file, and somebody had changed another.
+    let path = shell.logs().into_iter().find(|it| steps(&entries(it)).iter().any(|it| it.starts_with("adopting")));
+    let path = path.expect("the root's log");
+    let text = fs::read_to_string(&path).expect("a log");
+    let end = text.find("\"event\":\"adopting\"").and_then(|at| text[at..].find('\n').map(|end| at + end + 1));
+    fs::write(&path, &text[..end.expect("the plan is in the log")]).expect("write");
+    fs::remove_file(shell.workspace().join("b.txt")).expect("it was written");
+    shell.write("c.txt", "mine\n");
+    let opened = shell.run(["agents", "adopt", "last", "--json"]);
+    assert_eq!(opened.code, 1, "c.txt still waits: {opened:?}");
+    assert_eq!(
+        (shell.read("a.txt"), shell.read("b.txt"), shell.read("c.txt")),
+        ("new\n".into(), "new\n".into(), "mine\n".into())
+    );
+    let root = entries(&path);
+    let adopted: Vec<&Value> = root.iter().filter(|it| it["data"]["event"] == "adopted").collect();
+    let [adopted] = adopted.as_slice() else { panic!("{adopted:?}") };
+    let paths: Vec<&str> =
+        adopted["data"]["changes"].as_array().expect("files").iter().filter_map(|it| it["path"].as_str()).collect();
+    assert_eq!(paths, ["a.txt", "b.txt"]);
+    assert_eq!(adopted["data"]["left"][0]["path"], "c.txt");
+    let id = root[0]["session_id"].as_str().expect("an id");
+    let undone = run(&shell, json!([]), &["resume", id, "/undo"]);
+    assert_eq!(undone.code, 0, "{undone:?}");
+    assert_eq!((shell.read("a.txt"), shell.read("c.txt")), ("old\n".into(), "mine\n".into()));
+    assert!(!shell.workspace().join("b.txt").exists());
+}
+
+/// Broken builds: the repository of the copy is that of the workspace; a commit of the agent shows there.
+#[test]
+fn a_commit_in_a_copy_does_not_show_in_the_workspace() {
+    let shell = Shell::new(&[("a.txt", "old\n")]);
+    let git = |args: &[&str]| {
+        let out = std::process::Command::new("git").args(args).current_dir(shell.workspace()).output().expect("git");
+        assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8_lossy(&out.stdout).into_owned()
+    };
+    git(&["init", "-q", "-b", "main"]);
+    git(&["config", "user.email", "a@example.org"]);
+    git(&["config", "user.name", "A"]);
+    git(&["add", "."]);
+    git(&["commit", "-q", "-m", "first"]);
+    let script = json!([
+        { "calls": [spawn("Commit it", json!({ "name": "scribe", "isolation": "copy" }))] },
+        { "of": "Commit it", "calls": [put("a.txt", "new\n")] },
+        { "of": "Commit it", "calls": [bash("git commit -qam second && git log --oneline | wc -l")] },
+        { "of": "Commit it", "text": "Committed." },
+        { "text": "Good." },
+    ]);
+    let ran = run(&shell, script, &["go", "--mode", "auto"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let logs = logs(&shell);
+    assert!(results(&logs[1]).iter().any(|it| it.starts_with("2\n")), "{:?}", results(&logs[1]));
+    assert_eq!(git(&["log", "--oneline"]).lines().count(), 1);
+    assert_eq!(git(&["status", "--short"]).trim(), "M a.txt");
+    assert_eq!(shell.read("a.txt"), "new\n");
+}
+
+/// Broken builds: paths of the workspace are inside for an agent in a copy; the sandbox shows the workspace to its commands; a
+/// link is followed out of the copy.
+#[test]
+fn an_agent_in_a_copy_reaches_the_workspace_by_no_path_no_link_and_no_command() {
+    let shell = Shell::new(&[("a.txt", "old\n"), ("dir/b.txt", "old\n")]);
+    let at = |path: &str| shell.workspace().join(path).display().to_string();
+    std::os::unix::fs::symlink(at("dir"), shell.workspace().join("link")).expect("a link");
+    let script = json!([
+        { "calls": [spawn("Reach out", json!({ "name": "scribe", "isolation": "copy" }))] },
+        { "of": "Reach out", "calls": [write(&at("a.txt"))] },
+        { "of": "Reach out", "calls": [write("link/b.txt")] },
+        { "of": "Reach out", "calls": [bash(&format!("echo new > {}", at("a.txt")))] },
+        { "of": "Reach out", "calls": [bash("echo new > link/b.txt")] },
+        { "of": "Reach out", "text": "I could not." },
+        { "text": "Good." },
+    ]);
+    let ran = run(&shell, script, &["go", "--mode", "auto"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!((shell.read("a.txt"), shell.read("dir/b.txt")), ("old\n".into(), "old\n".into()));
+    let logs = logs(&shell);
+    let ok = logs[1].iter().filter(|it| it["type"] == "tool_result" && it["data"]["ok"] == true).count();
+    assert_eq!(ok, 0, "{:?}", results(&logs[1]));
+}
