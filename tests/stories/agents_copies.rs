@@ -60,7 +60,7 @@ fn two_writers_at_once_change_the_same_file_in_copies_and_both_changes_arrive() 
     assert!(!shell.workspace().join("top.txt").exists());
 }
 
-/// Broken builds: a conflict is written with marks, or by whoever comes last; `keep` and `take` do the same.
+/// Broken builds: pixir writes conflict marks, or the agent that ends last wins; `--keep` and `--take` do the same.
 #[test]
 fn lines_that_two_agents_changed_wait_for_the_user_who_decides_from_the_shell() {
     let shell = Shell::new(&[("list.txt", TEN)]);
@@ -77,7 +77,7 @@ fn lines_that_two_agents_changed_wait_for_the_user_who_decides_from_the_shell() 
     ]);
     let ran = run(&shell, script, &["go", "--mode", "auto"]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    // Whoever was first has its line there.
+    // The agent whose files were adopted first has its line there.
     let now = shell.read("list.txt");
     let (late, theirs) = if now.starts_with("one\n") { ("german", "eins\n") } else { ("english", "one\n") };
     assert_eq!(now, TEN.replacen("1\n", if late == "german" { "one\n" } else { "eins\n" }, 1), "no mark");
@@ -148,6 +148,35 @@ fn in_mode_ask_the_call_waits_until_the_user_has_decided_about_the_files() {
     assert!(told.contains("left as they are in the workspace: b.txt"), "{told}");
 }
 
+/// Broken build: an answer that decides nothing closes the question, and the call waits for ever.
+#[test]
+fn an_answer_that_leaves_the_only_conflict_open_asks_again() {
+    let shell = Shell::new(&[("a.txt", "old\n")]);
+    let script = json!({ "steps": [
+        { "calls": [spawn("Change it", json!({ "name": "scribe", "isolation": "copy" }))] },
+        { "of": "Change it", "calls": [put("a.txt", "new\n")] },
+        { "of": "Change it", "text": "Changed." },
+        { "text": "I know." },
+    ] });
+    let mut host = Hosted::start(&shell, &script, &[]);
+    host.ask("1", json!({ "type": "prompt", "text": "go" }));
+    let asked = host.event("approval_requested");
+    let decide = json!({ "type": "decide", "call_id": asked["data"]["call_id"], "decision": { "answer": "allow" } });
+    host.ask("2", json!({ "type": "to_agent", "path": ["scribe"], "input": decide }));
+    host.event("restore_planned");
+    shell.write("a.txt", "mine\n");
+    let undecided = host.ask("3", json!({ "type": "adopt", "path": ["scribe"], "options": {} }));
+    assert_eq!(undecided["ok"], false, "{undecided}");
+    let again = host.event("restore_planned");
+    assert_eq!(again["data"]["files"][0]["standing"], "changed_since", "{again}");
+    let options = json!({ "choices": { "a.txt": "overwrite" } });
+    let decided = host.ask("4", json!({ "type": "adopt", "path": ["scribe"], "options": options }));
+    assert_eq!(decided["ok"], true, "{decided}");
+    host.event("turn_ended");
+    host.end();
+    assert_eq!(shell.read("a.txt"), "new\n");
+}
+
 /// Broken builds: the copy of a tester is kept, or adopted.
 #[test]
 fn what_a_tester_writes_is_thrown_away() {
@@ -181,7 +210,7 @@ fn files_that_a_killed_pixir_was_about_to_write_are_written_when_the_session_is_
     ]);
     let ran = run(&shell, script, &["go", "--mode", "auto"]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    // As if pixir had died after its first file, and somebody had changed another.
+    // The log and the files as a pixir leaves them that is killed after its first file; then the user changes another.
     let path = shell.logs().into_iter().find(|it| steps(&entries(it)).iter().any(|it| it.starts_with("adopting")));
     let path = path.expect("the root's log");
     let text = fs::read_to_string(&path).expect("a log");

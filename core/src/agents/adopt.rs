@@ -33,21 +33,21 @@ impl Node {
         let stop = child.order.lock().stop.clone();
         let mut decided = child.adoptions.decided.subscribe();
         decided.mark_unchanged();
-        let waiting = self.show_files(child, false).await;
-        if waiting > 0 && self.asks.load(Ordering::Relaxed) && !stop.is_cancelled() {
-            *child.adoptions.asks.lock() = true;
+        let may_ask = self.asks.load(Ordering::Relaxed) && !stop.is_cancelled();
+        *child.adoptions.asks.lock() = may_ask;
+        let waiting = self.show_files(child, may_ask).await;
+        if waiting > 0 && may_ask {
             let state = child.change(|state| {
                 state.status = AgentStatus::Waiting;
                 state.doing = format!("adopt {waiting} {}", if waiting == 1 { "file" } else { "files" });
             });
             self.publish(state);
-            self.show_files(child, true).await;
             tokio::select! {
                 () = stop.cancelled() => {}
                 _ = decided.changed() => {}
             }
-            *child.adoptions.asks.lock() = false;
         }
+        *child.adoptions.asks.lock() = false;
         result.adoption = child.adoptions.done.lock().take().map(Box::new);
     }
 
@@ -91,13 +91,15 @@ impl Node {
                     return Err(error);
                 }
             };
-            let waiting = self.show_files(&child, false).await;
+            // What was asked and not decided is asked again: a call still waits for it.
+            let decides_nothing = done.changes.is_empty() && done.kept.is_empty();
+            let waiting = self.show_files(&child, asks && decides_nothing).await;
             if !asks {
-                // Nobody waits for it, so the model reads it before its next request.
+                // No call waits for this decision, so the model is told before its next request.
                 let text = format!("files that agent {name} changed in its copy\n{}", adopted(Some(&done)));
                 let _ = self.news.send(AgentNews::Tell { name: name.clone(), text });
             }
-            if done.changes.is_empty() && done.kept.is_empty() {
+            if decides_nothing {
                 let message = format!("no file of {name} was adopted; {waiting} changed since, in the same lines");
                 return Err(Error::new(Code::FileChanged, message, "decide for each: keep it, or take the agent's"));
             }

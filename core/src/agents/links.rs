@@ -70,10 +70,10 @@ fn links(history: &History) -> Vec<Link> {
 
 /// Records the ends of children whose parent died before it could. An end that the child's Log has is taken over; a child
 /// that died too is repaired, and never started again by itself. A call that waited for it gets its result.
+/// Files that the dead process was about to write to `workspace`, the one that the Session works on, are written.
 ///
 /// # Errors
 /// Those of the parent's Log.
-/// Files that were about to be written to `workspace`, the one that the Session works on, are written.
 pub(crate) fn settle(
     services: &Services,
     workspace: &Arc<Workspace>,

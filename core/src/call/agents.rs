@@ -39,7 +39,7 @@ pub(crate) trait Agents: fmt::Debug + Send + Sync {
     fn list(&self) -> Vec<AgentState>;
 
     /// Writes what a child changed in its copy to the workspace of this Session, as far as the options say; a dry run only shows
-    /// it. With `later`, whoever waits for the decision waits no more.
+    /// it. With `later`, the call that waits for the decision goes on without one.
     fn adopt(&self, name: &str, options: RestoreOptions, later: bool) -> BoxFuture<'static, Result<()>>;
 
     /// Stops children, and returns when their processes are gone and their ends are recorded.
