@@ -288,6 +288,7 @@ fn an_agent_in_a_copy_reaches_the_workspace_by_no_path_no_link_and_no_command() 
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!((shell.read("a.txt"), shell.read("dir/b.txt")), ("old\n".into(), "old\n".into()));
     let logs = logs(&shell);
+    assert_eq!(results(&logs[1]).len(), 4, "each was tried");
     let ok = logs[1].iter().filter(|it| it["type"] == "tool_result" && it["data"]["ok"] == true).count();
     assert_eq!(ok, 0, "{:?}", results(&logs[1]));
 }

@@ -190,6 +190,19 @@ impl Node {
         Ok(it)
     }
 
+    /// Closes the children that work in copies, and removes the copies in which nothing waits: pixir may end next.
+    pub(super) async fn tidy_all(&self) {
+        let children: Vec<Arc<Child>> = self.children.lock().clone();
+        for child in children.iter().filter(|it| it.isolation != Isolation::Shared) {
+            let open = child.door.lock().await.as_ref().and_then(crate::door::WeakHandle::upgrade);
+            if let Some(door) = open {
+                door.close().await;
+                door.commands.closed().await;
+            }
+            self.tidy(child).await;
+        }
+    }
+
     /// Removes the copy of a child that is not open, if nothing in it waits.
     pub(super) async fn tidy(&self, child: &Arc<Child>) {
         let door = child.door.lock().await;

@@ -1,6 +1,6 @@
 //! The copies in which children work: where they are, when they are made, and when they go.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Position;
@@ -71,8 +71,12 @@ pub(super) fn remove(base: &Services, root: &SessionId, child: &Child) {
     if child.isolation == Isolation::Shared {
         return;
     }
-    if let Err(e) = copy::remove(&folder(base, root, child)) {
-        tracing::warn!(agent = child.name(), "the copy of an agent was not removed: {e}");
+    remove_folder(&folder(base, root, child));
+}
+
+fn remove_folder(folder: &Path) {
+    if let Err(e) = copy::remove(folder) {
+        tracing::warn!(copy = %folder.display(), "the copy of an agent was not removed: {e}");
     }
 }
 
@@ -83,6 +87,6 @@ pub(super) fn remove_later(base: &Services, root: &SessionId, child: &Child) {
         return;
     }
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-        runtime.spawn_blocking(move || copy::remove(&folder));
+        runtime.spawn_blocking(move || remove_folder(&folder));
     }
 }

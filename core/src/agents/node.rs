@@ -49,7 +49,7 @@ pub(super) struct Node {
     pub(super) base: Base,
     pub(super) news: mpsc::UnboundedSender<AgentNews>,
     /// In the order in which they were started.
-    children: Mutex<Vec<Arc<Child>>>,
+    pub(super) children: Mutex<Vec<Arc<Child>>>,
     /// States of those below the children.
     below: Mutex<Vec<AgentState>>,
     /// Children that are being started.
@@ -638,7 +638,12 @@ impl Agents for Node {
 
     fn close(&self) -> BoxFuture<'static, ()> {
         self.closed.store(true, Ordering::Relaxed);
-        self.shared().stop_some(Stop::All).boxed()
+        let node = self.shared();
+        async move {
+            Arc::clone(&node).stop_some(Stop::All).await;
+            node.tidy_all().await;
+        }
+        .boxed()
     }
 
     fn transcript(&self, name: &str) -> BoxFuture<'static, Result<String>> {

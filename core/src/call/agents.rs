@@ -196,11 +196,6 @@ pub(crate) fn reported(result: &AgentResult) -> String {
         let exit = ran.exit_code.map_or("did not end".to_owned(), |code| format!("exit {code}"));
         text.push_str(&format!("\n  {exit}: {}", ran.command));
     }
-    let listed = |paths: &[String]| {
-        let more = paths.len().saturating_sub(MAX_PATHS);
-        let some = paths.iter().take(MAX_PATHS).map(String::as_str).collect::<Vec<_>>().join(", ");
-        if more > 0 { format!("{some} and {more} more") } else { some }
-    };
     if !evidence.read.is_empty() {
         text.push_str(&format!("\nread: {}", listed(&evidence.read)));
     }
@@ -235,24 +230,28 @@ pub(crate) fn reported(result: &AgentResult) -> String {
 /// What the model reads of the files that an agent changed in its copy.
 pub(crate) fn adopted(adoption: Option<&Adoption>) -> String {
     let Some(it) = adoption else { return "none of this is in the workspace: the user has not decided yet".to_owned() };
-    let listed = |paths: &mut dyn Iterator<Item = &String>| {
-        let paths: Vec<&str> = paths.map(String::as_str).collect();
-        let more = paths.len().saturating_sub(MAX_PATHS);
-        let some = paths[..paths.len().min(MAX_PATHS)].join(", ");
-        if more > 0 { format!("{some} and {more} more") } else { some }
-    };
     let mut lines = Vec::new();
     if !it.changes.is_empty() {
-        lines.push(format!("now in the workspace: {}", listed(&mut it.changes.iter().map(|change| &change.path))));
+        lines.push(format!("now in the workspace: {}", listed(it.changes.iter().map(|change| &change.path))));
     }
     if !it.kept.is_empty() {
-        lines.push(format!("left as they are in the workspace: {}", listed(&mut it.kept.iter())));
+        lines.push(format!("left as they are in the workspace: {}", listed(&it.kept)));
     }
     if !it.left.is_empty() {
-        let waiting = listed(&mut it.left.iter().map(|left| &left.path));
+        let waiting = listed(it.left.iter().map(|left| &left.path));
         lines.push(format!("not in the workspace, the user has not decided yet: {waiting}"));
     }
     if lines.is_empty() { "nothing of this differs from the workspace".to_owned() } else { lines.join("\n") }
+}
+
+/// The first paths, and how many there are besides.
+fn listed<'a>(paths: impl IntoIterator<Item = &'a String>) -> String {
+    let paths: Vec<&str> = paths.into_iter().map(String::as_str).collect();
+    let some = paths[..paths.len().min(MAX_PATHS)].join(", ");
+    match paths.len().saturating_sub(MAX_PATHS) {
+        0 => some,
+        more => format!("{some} and {more} more"),
+    }
 }
 
 /// The most paths of a list.

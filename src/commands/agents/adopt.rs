@@ -109,12 +109,11 @@ async fn adopt(handle: &Handle, args: &AdoptArgs, dry_run: bool) -> Result<Vec<(
             ..RestoreOptions::default()
         };
         let name = path.join("/");
-        let answer = request(handle, Input::Adopt { path, options, later: false }).await;
+        let answer = request(handle, Input::Adopt { path: path.clone(), options, later: false }).await;
         let (_, events) = match answer {
             // What is left is shown as it waits.
             Err(error) if error.code == Code::FileChanged => {
                 let plan = RestoreOptions { dry_run: true, ..RestoreOptions::default() };
-                let path = name.split('/').map(str::to_owned).collect();
                 request(handle, Input::Adopt { path, options: plan, later: false }).await?
             }
             other => other?,

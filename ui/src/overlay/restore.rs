@@ -86,6 +86,21 @@ impl RestoreView {
         self.choices.get(&file.path).copied().unwrap_or(usual)
     }
 
+    /// What becomes of a file that is restored.
+    fn restore_of(&self, file: &FilePreview, theme: &Theme) -> (&'static str, Color) {
+        match (file.standing, self.choice_of(file)) {
+            (Standing::ChangedSince, OnConflict::Keep) => ("changed since: kept", theme.warning),
+            (Standing::ChangedSince, OnConflict::Merge) => ("changed since: merged", theme.warning),
+            (Standing::ChangedSince, OnConflict::Overwrite) => ("changed since: overwritten", theme.error),
+            (Standing::Impossible, _) => ("cannot be restored", theme.error),
+            (Standing::Ready | Standing::AlreadyThere, _) => match file.kind {
+                ChangeKind::Created => ("created", theme.added),
+                ChangeKind::Deleted => ("deleted", theme.removed),
+                ChangeKind::Modified => ("restored", theme.text),
+            },
+        }
+    }
+
     /// What becomes of a file of an agent's copy.
     fn adoption_of(&self, file: &FilePreview, theme: &Theme) -> (&'static str, Color) {
         let is_chosen = self.choices.contains_key(&file.path);
@@ -146,21 +161,8 @@ impl RestoreView {
         let top = (self.chosen + 1).saturating_sub(usize::from(list.height));
         for (row, (at, file)) in (list.y..list.bottom()).zip(self.preview.files.iter().enumerate().skip(top)) {
             let area = Rect { y: row, height: 1, ..list };
-            let (what, style) = match (file.standing, self.choice_of(file)) {
-                (Standing::ChangedSince, OnConflict::Keep) => ("changed since: kept", theme.warning),
-                (Standing::ChangedSince, OnConflict::Merge) => ("changed since: merged", theme.warning),
-                (Standing::ChangedSince, OnConflict::Overwrite) => ("changed since: overwritten", theme.error),
-                (Standing::Impossible, _) => ("cannot be restored", theme.error),
-                (Standing::Ready | Standing::AlreadyThere, _) => match file.kind {
-                    ChangeKind::Created => ("created", theme.added),
-                    ChangeKind::Deleted => ("deleted", theme.removed),
-                    ChangeKind::Modified => ("restored", theme.text),
-                },
-            };
-            let (what, style) = match self.is_adoption() {
-                true => self.adoption_of(file, theme),
-                false => (what, style),
-            };
+            let (what, style) =
+                if self.is_adoption() { self.adoption_of(file, theme) } else { self.restore_of(file, theme) };
             let mark = if file.protected { "  protected" } else { "" };
             let numbers = format!("+{} −{}{mark}", file.added, file.removed);
             let room = columns.saturating_sub(what.chars().count() + numbers.chars().count() + 6);
