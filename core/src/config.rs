@@ -167,7 +167,7 @@ pub struct ModelConfig {
 }
 
 /// Prices, US dollars per million tokens. Cached tokens cost as much as other input unless a price is given.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PriceConfig {
     /// Input tokens.
     pub input: f64,

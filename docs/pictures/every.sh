@@ -41,7 +41,7 @@ draw() (
     project "$1"
     env -u PIXIR_HOME -u NO_COLOR HOME="$root" COLORTERM=truecolor TERM=xterm-256color "$pixir" tui \
         --theme "$3" --size "$2" --frames "$4" --script "$here/$1.txt" \
-        --provider "script:$here/$1.json" --mode ask --config 'models."script/script".window=32768' --config compaction.summary=model
+        --provider "script:$here/$1.json" --mode ask --config compaction.summary=model
 )
 
 if [ "${1:-}" = --docs ]; then

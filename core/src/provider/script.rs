@@ -10,7 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::models::ModelInfo;
 use super::{Answer, AnswerPart, CallRequest, Chunk, Ended, Failure, Provider, Request, args_object};
+use crate::config::{ModelConfig, PriceConfig};
 use crate::conversation::history::Piece;
 use crate::protocol::error::{Code, Error, ErrorBody, Result, nearest};
 use crate::protocol::event::Usage;
@@ -34,13 +36,19 @@ pub struct Script {
     /// twice as fast. 0 replays without delay.
     #[serde(default = "as_recorded")]
     pub speed: f64,
+    /// The window of the model that the script plays, tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+    /// The prices of the model that the script plays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<PriceConfig>,
     /// The answers, one for each request, in order.
     pub steps: Vec<Step>,
 }
 
 impl Default for Script {
     fn default() -> Script {
-        Script { pace_ms: 0, speed: as_recorded(), steps: Vec::new() }
+        Script { pace_ms: 0, speed: as_recorded(), window: None, price: None, steps: Vec::new() }
     }
 }
 
@@ -367,6 +375,11 @@ fn fill_value(value: &mut Value, fill: &impl Fn(&str) -> String) {
 }
 
 impl Provider for Scripted {
+    fn facts(&self, model: &str) -> ModelInfo {
+        let Script { window, price, .. } = self.script;
+        ModelInfo::of(model, "", Some(&ModelConfig { window, price, ..ModelConfig::default() }))
+    }
+
     fn writes_summaries(&self) -> bool {
         false
     }
