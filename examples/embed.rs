@@ -52,7 +52,7 @@ async fn converse() -> Result<()> {
                 Live::TextDelta { text } => print!("{text}"),
                 Live::CallPrepared { info, .. } => println!("• {}", info.title),
                 Live::ApprovalRequested(approval) => {
-                    let decide = Input::Decide { call_id: approval.call_id, decision: Decision::Allow };
+                    let decide = Input::Decide { call_id: approval.call_id, decision: Decision::Allow, word: None };
                     session.request(decide).await?;
                 }
                 _ => {}

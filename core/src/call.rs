@@ -35,6 +35,7 @@ pub use crate::permissions::{Bounds, Explained, Judged, Parse, Touch};
 pub(crate) use agents::Agents;
 pub(crate) use context::InTurn;
 pub use context::{Answers, Context, FormRequest};
+pub(crate) use gate::check_word;
 pub use gate::{Authority, Gone, Permissions, Unattended, explain, gate};
 pub(crate) use leases::Leases;
 pub use output::Output;

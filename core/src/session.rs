@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use crate::call::Answers;
 use crate::call::agents::{AgentNews, Order};
+use crate::call::{self, Answers};
 use crate::context::roles::Role;
 use crate::conversation::history::{History, Settings};
 use crate::door::{Command, Handle, Outbox, Reply, Watch};
@@ -345,7 +345,7 @@ impl Session {
         }
         let outcome = match input {
             Input::Interrupt => Ok(self.interrupt().await),
-            Input::Decide { call_id, decision } => self.decide(&call_id, decision),
+            Input::Decide { call_id, decision, word } => self.decide(&call_id, decision, word.as_deref()),
             Input::Answer { call_id, answers } => self.answer(&call_id, answers),
             Input::StopJob { job } => return self.stop_job(job, reply),
             Input::ListJobs => Ok(self.list_jobs().await),
@@ -476,13 +476,16 @@ impl Session {
         Ok(Accepted::default())
     }
 
-    fn decide(&mut self, call_id: &str, decision: Decision) -> Result<Accepted> {
+    fn decide(&mut self, call_id: &str, decision: Decision, word: Option<&str>) -> Result<Accepted> {
         let turn = self.work.as_mut().and_then(Work::turn_mut);
         let open = turn.and_then(|turn| {
             let at = turn.approvals.iter().position(|it| it.approval.call_id == call_id)?;
-            Some((turn.number, turn.approvals.remove(at)))
+            Some((turn, at))
         });
-        let (number, open) = open.ok_or_else(|| not_open("approval", call_id, Remedy::AnswerOpenApproval))?;
+        let (turn, at) = open.ok_or_else(|| not_open("approval", call_id, Remedy::AnswerOpenApproval))?;
+        // The call goes on waiting, so that the word can still be typed.
+        call::check_word(&turn.approvals[at].approval, &decision, word)?;
+        let (number, open) = (turn.number, turn.approvals.remove(at));
         let _ = open.reply.send(Some(decision));
         self.set_status_answered();
         Ok(Accepted { turn: Some(number), ..Accepted::default() })

@@ -64,6 +64,60 @@ fn a_program_approves_steers_compacts_looks_and_resumes() {
     assert_eq!((result["output"].as_str(), code), (Some("Four."), 0), "{result}");
 }
 
+/// Broken builds: the word is the terminal interface's own, so that any other program allows without it; a decision without
+/// it closes the question; a rule for such calls needs none.
+#[test]
+fn damage_that_lasts_needs_its_word_from_any_program() {
+    let shell = Shell::new(&[("src/a.txt", "x"), ("docs/a.txt", "x"), ("build/a.txt", "x")]);
+    let run = |command: &str| json!({ "calls": [{ "name": "bash", "args": { "command": command } }] });
+    let script = json!({ "steps": [
+        run("rm -rf build"), run("rm -rf src"), run("rm -rf docs"), { "text": "Gone." }
+    ] });
+    let mut host = Hosted::start(&shell, &script, &[]);
+    host.ask("p", json!({ "type": "prompt", "text": "clean up" }));
+    let everyday = host.event("approval_requested");
+    assert!(everyday["data"].get("confirm").is_none(), "{everyday}");
+    let decide = |call: &Value, decision: Value| json!({ "type": "decide", "call_id": call, "decision": decision });
+    let allow = || json!({ "answer": "allow" });
+    assert_eq!(host.ask("d0", decide(&everyday["data"]["call_id"], allow()))["ok"], true);
+
+    let asked = host.event("approval_requested");
+    let confirm = &asked["data"]["confirm"];
+    assert_eq!(confirm["word"], "allow", "{asked}");
+    assert_eq!(confirm["dangers"], json!(["it deletes src and all that is in it"]));
+    let call = asked["data"]["call_id"].clone();
+    let refused = host.ask("d1", decide(&call, allow()));
+    assert_eq!((&refused["ok"], &refused["code"]), (&json!(false), &json!("CONFIRMATION_NEEDED")), "{refused}");
+    assert_eq!(refused["error"]["details"]["word"], "allow", "{refused}");
+    let mut wrong = decide(&call, allow());
+    wrong["word"] = json!("yes");
+    assert_eq!(host.ask("d2", wrong)["ok"], false);
+    assert_eq!(asked["data"]["confirm_rule"]["word"], "always", "{asked}");
+    let always = decide(&call, json!({ "answer": "allow_always" }));
+    let mut once = always.clone();
+    once["word"] = json!("allow");
+    for rule in [always, once] {
+        assert_eq!(host.ask("d3", rule)["ok"], false, "a rule needs its own word");
+    }
+    let now = host.ask("n", json!({ "type": "get", "what": "now" }));
+    assert_eq!(
+        (&now["now"]["approvals"][0]["call_id"], &now["now"]["approvals"][0]["confirm"]),
+        (&call, confirm),
+        "{now}"
+    );
+    assert!(shell.read("src/a.txt") == "x", "nothing ran");
+    let mut right = decide(&call, allow());
+    right["word"] = json!("allow");
+    assert_eq!(host.ask("d4", right)["ok"], true);
+
+    // A refusal needs no word.
+    let last = host.event("approval_requested");
+    assert_eq!(host.ask("d5", decide(&last["data"]["call_id"], json!({ "answer": "deny" })))["ok"], true);
+    host.event("turn_ended");
+    assert!(shell.read("src/a.txt").contains("No such file") && shell.read("docs/a.txt") == "x");
+    host.end();
+}
+
 /// Broken build: without `no_other_fields` the misspelt field is ignored and the compaction is made.
 #[test]
 fn what_is_not_understood_is_answered_with_its_id_and_the_next_line_is_heard() {

@@ -173,7 +173,7 @@ async fn a_watcher_that_joins_in_mid_approval_sees_it_and_answers_it() {
     let approval = second.now.approvals.first().expect("the approval is open").clone();
     assert_eq!((second.now.status, second.now.turn), (Status::Asking, Some(1)));
     assert_eq!(Live::ApprovalRequested(approval.clone()), asked.live);
-    let decide = Input::Decide { call_id: approval.call_id, decision: Decision::Allow };
+    let decide = Input::Decide { call_id: approval.call_id, decision: Decision::Allow, word: None };
     assert_eq!(handle.request(decide.clone()).await.expect("accepted").turn, Some(1));
 
     let (seen_by_first, end) = turn(&mut first).await;

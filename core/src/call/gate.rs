@@ -6,10 +6,13 @@ use std::sync::Arc;
 
 use super::blocked::Blocked;
 use super::{Call, Caller, Context, aliases};
+use crate::permissions::rules::{danger_of, grave};
 use crate::permissions::{self, Bounds, Explained, ONLY_READS, Ruling, Touch, judge};
 use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error};
-use crate::protocol::event::{Approval, DecidedBy, Mode, PermissionDecision, Preview, Rule, Scope, Verdict};
+use crate::protocol::event::{
+    Approval, Confirmation, DecidedBy, Mode, PermissionDecision, Preview, Rule, Scope, Verdict,
+};
 use crate::protocol::input::{Decision, RuleReach};
 use crate::protocol::remedy::Remedy;
 use crate::sandbox::Policy;
@@ -259,12 +262,15 @@ async fn ask(
     let reason = reasons.join("; ");
     // "Always" is offered only where one rule covers all parts.
     let rule = parts[0].1.clone().filter(|rule| parts.iter().all(|(_, it)| it.as_ref() == Some(rule)));
+    let confirm = confirmation(preview);
     let approval = Approval {
         call_id: call.id.clone(),
         tool: call.tool.clone(),
         preview: Box::new(preview.clone()),
         reason: reason.clone(),
         rule: rule.clone(),
+        confirm_rule: rule.as_ref().and_then(|rule| confirmation_of_rule(rule, confirm.as_ref())),
+        confirm,
         agent: None,
     };
     let each = |verdict: Verdict, by: DecidedBy, rule: Option<Rule>| -> Vec<PermissionDecision> {
@@ -299,6 +305,47 @@ async fn ask(
             (each(Verdict::Deny, DecidedBy::NoAsker, None), Some(error))
         }
     })
+}
+
+/// The word before a call whose damage lasts.
+fn confirmation(preview: &Preview) -> Option<Confirmation> {
+    // Only commands are known to destroy for good: what tools write is stored first.
+    let dangers = if preview.would.starts_with("run") { grave(&preview.target) } else { Vec::new() };
+    (!dangers.is_empty()).then(|| Confirmation { word: Confirmation::ONCE.to_owned(), dangers })
+}
+
+/// The word before a rule that allows what people regret, or that covers a call whose damage lasts.
+fn confirmation_of_rule(rule: &Rule, of_call: Option<&Confirmation>) -> Option<Confirmation> {
+    let Rule::Allow(scope) = rule else { return None };
+    let dangers = danger_of(scope).map(|it| vec![it]).or_else(|| Some(of_call?.dangers.clone()))?;
+    Some(Confirmation { word: Confirmation::ALWAYS.to_owned(), dangers })
+}
+
+/// Checks that a decision to allow has the word that its approval asks for.
+///
+/// # Errors
+/// `CONFIRMATION_NEEDED`, with the word and what could not be taken back.
+pub(crate) fn check_word(approval: &Approval, decision: &Decision, typed: Option<&str>) -> Result<(), Error> {
+    let needed = match decision {
+        Decision::Deny { .. } | Decision::DenyAlways { .. } => None,
+        Decision::Allow => approval.confirm.clone(),
+        Decision::AllowAlways { rule, .. } => match (rule, &approval.rule) {
+            // Where no rule is offered, none is saved.
+            (_, None) => approval.confirm.clone(),
+            (Some(chosen), Some(_)) => confirmation_of_rule(chosen, approval.confirm.as_ref()),
+            (None, Some(_)) => approval.confirm_rule.clone(),
+        },
+    };
+    match needed {
+        Some(Confirmation { word, dangers }) if typed != Some(word.as_str()) => {
+            let what = dangers.join("; ");
+            let message = format!("this cannot be taken back ({what}), so the decision needs the word `{word}`");
+            let fix =
+                format!("ask the user to type `{word}`, and send it as `word` of the decision; or refuse the call");
+            Err(Error::new(Code::ConfirmationNeeded, message, fix).with("word", word))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// The user's refusal, with what the user said about it.

@@ -359,9 +359,32 @@ pub struct Approval {
     pub reason: String,
     /// The rule that "always allow" would add; absent if "always" is not offered.
     pub rule: Option<Rule>,
+    /// What a decision to allow the call has to confirm; absent for everyday calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<Confirmation>,
+    /// What a decision to save `rule` has to confirm; absent for everyday rules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm_rule: Option<Confirmation>,
     /// The child Session that asks; absent if the Session itself does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Asker>,
+}
+
+/// The word that the user types before damage that lasts. The Session refuses a decision to allow without it, whichever
+/// Presenter sends it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confirmation {
+    /// The word; the decision carries it.
+    pub word: String,
+    /// What could not be taken back, as clauses: `it deletes src and all that is in it`.
+    pub dangers: Vec<String>,
+}
+
+impl Confirmation {
+    /// The word for a call that is allowed once.
+    pub const ONCE: &'static str = "allow";
+    /// The word for a rule that allows such calls from now on.
+    pub const ALWAYS: &'static str = "always";
 }
 
 /// Questions of the model that wait for the user's answers.

@@ -47,6 +47,9 @@ pub enum Input {
         call_id: String,
         /// The decision.
         decision: Decision,
+        /// The word of the approval's [`Confirmation`](crate::protocol::event::Confirmation), as the user typed it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        word: Option<String>,
     },
     /// Answer a form: for each question the chosen or written answers, or null when the user declines to answer.
     Answer {

@@ -6,7 +6,7 @@ use std::path::Path;
 use pixir_core::Decision;
 use pixir_core::agent::Asker;
 use pixir_core::call_info::CallKind;
-use pixir_core::event::{Approval, DecidedBy, Fact, Rule, Scope, Verdict};
+use pixir_core::event::{Approval, Confirmation, DecidedBy, Fact, Rule, Scope, Verdict};
 use pixir_core::history::History;
 use pixir_core::input::RuleReach;
 use pixir_core::rules;
@@ -20,7 +20,7 @@ use crate::terminal::canvas::{Canvas, RegionState};
 use crate::terminal::key::{KeyCode, KeyEvent};
 
 /// What the user types before a rule for a dangerous command is saved.
-const WORD: &str = "always";
+const WORD: &str = Confirmation::ALWAYS;
 /// The rows of the dialog, so that it keeps its size while the user looks at rules.
 const HEIGHT: u16 = 18;
 /// How long a rule may hold, in seconds, with the words for it.
@@ -141,7 +141,8 @@ impl AlwaysView {
     /// What the chosen rule could allow to be destroyed.
     fn danger(&self) -> Option<String> {
         let (Rule::Allow(scope) | Rule::Deny(scope)) = &self.choices[self.chosen].0;
-        rules::danger_of(scope).filter(|_| !self.denies)
+        let of_call = || self.approval.confirm.as_ref().map(|it| it.dangers.join("; "));
+        rules::danger_of(scope).or_else(of_call).filter(|_| !self.denies)
     }
 
     /// `would have allowed 14 of the last 20 calls, none that you refused`
@@ -224,6 +225,7 @@ impl AlwaysView {
             Action::Choose if self.danger().is_none() || self.typed.trim() == WORD => {
                 let (rule, holds) = self.choices[self.chosen].clone();
                 let seconds = LASTS[self.lasts].0;
+                let word = self.danger().map(|_| WORD.to_owned());
                 let decision = if self.denies {
                     let (Rule::Allow(scope) | Rule::Deny(scope)) = rule;
                     Decision::DenyAlways { rule: Some(Rule::Deny(scope)), holds, seconds, feedback: None }
@@ -234,6 +236,7 @@ impl AlwaysView {
                     agent: self.approval.agent.clone(),
                     call_id: self.approval.call_id.clone(),
                     decision,
+                    word,
                 });
             }
             _ => {}

@@ -2,7 +2,7 @@
 
 use pixir_core::Decision;
 use pixir_core::agent::Asker;
-use pixir_core::event::Approval;
+use pixir_core::event::{Approval, Confirmation};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
@@ -12,8 +12,6 @@ use crate::render::text::{visible, wrap_lines};
 use crate::terminal::canvas::Canvas;
 use crate::terminal::key::{KeyCode, KeyEvent};
 
-/// What the user types before the call runs.
-const WORD: &str = "allow";
 /// The size of the dialog.
 const SIZE: (u16, u16) = (84, 11);
 
@@ -22,21 +20,26 @@ pub(crate) struct DangerView {
     agent: Option<Asker>,
     call_id: String,
     command: String,
+    /// What the user types before the call runs.
+    word: String,
     /// What it would destroy, as clauses.
     dangers: Vec<String>,
     typed: String,
 }
 
 impl DangerView {
-    pub(crate) fn new(approval: &Approval, dangers: Vec<String>) -> DangerView {
+    /// `None` for an everyday call.
+    pub(crate) fn new(approval: &Approval) -> Option<DangerView> {
+        let Confirmation { word, dangers } = approval.confirm.clone()?;
         let counted = approval.preview.danger.clone();
-        DangerView {
+        Some(DangerView {
             agent: approval.agent.clone(),
             call_id: approval.call_id.clone(),
             command: approval.preview.target.clone(),
+            word,
             dangers: counted.into_iter().chain(dangers).collect(),
             typed: String::new(),
-        }
+        })
     }
 
     /// The agent that asks; `None` if the Session itself does.
@@ -49,7 +52,7 @@ impl DangerView {
     }
 
     fn is_complete(&self) -> bool {
-        self.typed.trim() == WORD
+        self.typed.trim() == self.word
     }
 
     pub(crate) fn scroll(&mut self, _by: isize) {}
@@ -74,6 +77,7 @@ impl DangerView {
                 agent: self.agent.clone(),
                 call_id: self.call_id.clone(),
                 decision: Decision::Allow,
+                word: Some(self.word.clone()),
             }),
             _ => Outcome::Stay,
         }
@@ -96,7 +100,7 @@ impl DangerView {
             ));
         }
         below.push(Line::default());
-        let ask = format!("Type \"{WORD}\" to run it once: ");
+        let ask = format!("Type \"{}\" to run it once: ", visible(&self.word));
         let caret = ask.chars().count() + self.typed.chars().count();
         below.push(Line::from(vec![
             Span::styled(ask, theme.fg(theme.text)),

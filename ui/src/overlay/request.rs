@@ -40,7 +40,7 @@ pub(crate) enum Request {
     /// Carry out an action that is not the overlay's own.
     Perform(Action),
     /// Decide about the call that waits for it.
-    Decide { agent: Option<Asker>, call_id: String, decision: Decision },
+    Decide { agent: Option<Asker>, call_id: String, decision: Decision, word: Option<String> },
     /// Put a command into the composer for the user to complete, with a hint in the status line.
     Complete { draft: String, hint: Option<&'static str> },
     /// Use this theme without a word: a preview, or the end of one.

@@ -1,9 +1,12 @@
-//! Random interleavings of keys, clicks, focus, arrivals and frames: nothing that the user did before an approval was
-//! visible for a moment answers it.
+//! Random interleavings of keys, clicks, focus, arrivals and frames: nothing that the user did before an approval or a
+//! question was visible for a moment answers it, whether the Session or an agent asks.
 
 use std::time::{Duration, Instant};
 
-use pixir_core::event::{Approval, Preview, Rule, Scope};
+use pixir_core::agent::Asker;
+use pixir_core::event::{
+    Approval, Confirmation, Event, Form, Live, LiveEvent, Preview, Question, Rule, Scope, SessionId,
+};
 use pixir_core::{Decision, Input};
 use proptest::prelude::*;
 
@@ -27,8 +30,14 @@ enum Happening {
     Click(u16, u16),
     /// The window gets the focus back.
     Focus,
-    /// Another approval arrives.
-    Asked,
+    /// Another approval arrives, from an agent or from the Session itself.
+    Asked {
+        by_agent: bool,
+    },
+    /// A question of the model arrives.
+    Questioned {
+        by_agent: bool,
+    },
     /// The first approval is answered elsewhere.
     AnsweredElsewhere,
     Frame,
@@ -36,8 +45,8 @@ enum Happening {
 }
 
 fn happening() -> impl Strategy<Value = Happening> {
-    let letters = prop::sample::select(vec!['y', 'a', 's', 'n', 'f', 'x', ' ']);
-    let letter = letters.prop_map(|c| Happening::Key(KeyCode::Char(c), KeyModifiers::NONE, KeyEventKind::Press));
+    let letters = prop::sample::select(vec!['y', 'a', 's', 'n', 'f', 'x', ' ', '1']);
+    let letter = letters.prop_map(letter_key);
     let chords = prop::sample::select(vec!['y', 'a', 's', 'n', 'f']);
     let kinds = prop::sample::select(vec![KeyEventKind::Press, KeyEventKind::Press, KeyEventKind::Repeat]);
     let chord = (chords, kinds).prop_map(|(c, kind)| Happening::Key(KeyCode::Char(c), KeyModifiers::ALT, kind));
@@ -50,7 +59,11 @@ fn happening() -> impl Strategy<Value = Happening> {
         4 => other,
         1 => (0..SIZE.0, 0..SIZE.1).prop_map(|(x, y)| Happening::Click(x, y)),
         1 => Just(Happening::Focus),
-        2 => Just(Happening::Asked),
+        1 => any::<bool>().prop_map(|by_agent| Happening::Asked { by_agent }),
+        1 => Just(Happening::Asked { by_agent: false }),
+        1 => any::<bool>().prop_map(|by_agent| Happening::Questioned { by_agent }),
+        // The word before damage that lasts, as quickly as nobody types it.
+        1 => prop::sample::select(vec!['a', 'l', 'o', 'w']).prop_map(letter_key),
         1 => Just(Happening::AnsweredElsewhere),
         6 => Just(Happening::Frame),
         4 => (0_u64..120).prop_map(Happening::Passes),
@@ -58,12 +71,20 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
+fn letter_key(letter: char) -> Happening {
+    Happening::Key(KeyCode::Char(letter), KeyModifiers::NONE, KeyEventKind::Press)
+}
+
+fn agent() -> Asker {
+    Asker { path: vec!["worker-1".into()], role: "worker".into() }
+}
+
 /// The interface, and what a careful observer has noted of it.
 struct Observed {
     state: State,
     canvas: Canvas,
     asked: u32,
-    /// When each approval was first visible: the first in the queue, under no overlay.
+    /// When the text of each approval and each question was first on the screen.
     seen: Vec<(String, Instant)>,
     /// The last key, click or focus.
     disturbed: Instant,
@@ -79,23 +100,47 @@ impl Observed {
         Observed { state, canvas: Canvas::default(), asked: 0, seen: Vec::new(), disturbed, decided: 0 }
     }
 
-    fn ask(&mut self) {
-        self.asked += 1;
-        let command = if self.asked.is_multiple_of(3) { "rm -rf build" } else { "cargo test" };
-        let preview = Preview { would: "run".into(), target: command.into(), ..Preview::default() };
-        self.state.approvals.push(PendingApproval::new(Approval {
-            call_id: format!("c{}", self.asked),
+    fn ask(&mut self, by_agent: bool) {
+        let call_id = self.next_call();
+        let lasts = self.asked.is_multiple_of(3);
+        let command = if lasts { format!("rm -rf src/{call_id}") } else { format!("cargo test {call_id}") };
+        let confirm = |word: &str| Confirmation { word: word.to_owned(), dangers: vec!["it deletes folders".into()] };
+        let preview = Preview { would: "run".into(), target: command.clone(), ..Preview::default() };
+        self.arrives(Live::ApprovalRequested(Approval {
+            call_id,
             tool: "bash".into(),
             preview: Box::new(preview),
-            reason: "runs cargo, which may run anything".into(),
-            rule: Some(Rule::Allow(Scope::Command(command.into()))),
-            agent: None,
+            reason: "runs a program that may do anything".into(),
+            rule: Some(Rule::Allow(Scope::Command(command))),
+            confirm: lasts.then(|| confirm(Confirmation::ONCE)),
+            confirm_rule: lasts.then(|| confirm(Confirmation::ALWAYS)),
+            agent: by_agent.then(agent),
         }));
+    }
+
+    fn question(&mut self, by_agent: bool) {
+        let call_id = self.next_call();
+        let question = format!("Which way for {call_id}?");
+        let options = vec!["north".to_owned(), "south".to_owned()];
+        let questions = vec![Question { question, options, multiple: false }];
+        self.arrives(Live::FormOpened(Form { call_id, questions, agent: by_agent.then(agent) }));
+    }
+
+    /// Ids of one length, so that no id stands in another one.
+    fn next_call(&mut self) -> String {
+        self.asked += 1;
+        format!("c{:03}", self.asked)
+    }
+
+    fn arrives(&mut self, live: Live) {
+        let event = LiveEvent { session_id: SessionId::now(), turn: Some(1), agent_path: Vec::new(), live };
+        update::events::on_event(&mut self.state, Event::Live(event));
+        update::agents::ask_next(&mut self.state);
     }
 
     fn happens(&mut self, it: &Happening) -> Result<(), TestCaseError> {
         let writes_feedback = self.state.approvals.first().is_some_and(PendingApproval::is_in_feedback);
-        let is_choosing = matches!(self.state.overlays.last(), Some(Overlay::Always(_)));
+        let is_choosing = matches!(self.state.overlays.last(), Some(Overlay::Always(_) | Overlay::Danger(_)));
         // A key that answers, pressed too early, is ignored. It does not postpone the moment at which it counts.
         let has_keys = match self.state.overlays.last() {
             None => self.state.focus == Focus::Approval,
@@ -126,8 +171,12 @@ impl Observed {
                 self.state.guard.quiet_since = self.state.now.at;
                 Vec::new()
             }
-            Happening::Asked => {
-                self.ask();
+            Happening::Asked { by_agent } => {
+                self.ask(*by_agent);
+                Vec::new()
+            }
+            Happening::Questioned { by_agent } => {
+                self.question(*by_agent);
                 Vec::new()
             }
             Happening::AnsweredElsewhere => {
@@ -139,10 +188,10 @@ impl Observed {
             }
             Happening::Frame => {
                 view::draw(&mut self.state, &mut self.canvas, SIZE);
-                if let (Some(first), true) = (self.state.approvals.first(), self.state.overlays.is_empty()) {
-                    let id = &first.approval.call_id;
-                    if self.seen.iter().all(|(seen, _)| seen != id) {
-                        self.seen.push((id.clone(), self.state.now.at));
+                let text = self.canvas.to_text();
+                for id in (1..=self.asked).map(|number| format!("c{number:03}")) {
+                    if text.contains(&id) && self.seen.iter().all(|(seen, _)| *seen != id) {
+                        self.seen.push((id, self.state.now.at));
                     }
                 }
                 Vec::new()
@@ -154,7 +203,13 @@ impl Observed {
         };
         let now = self.state.now.at;
         for effect in effects {
-            let Effect::Send(Input::Decide { call_id, decision }) = effect else { continue };
+            let Effect::Send(input) = effect else { continue };
+            let input = if let Input::ToAgent { input, .. } = input { *input } else { input };
+            let (call_id, decision) = match input {
+                Input::Decide { call_id, decision, .. } => (call_id, Some(decision)),
+                Input::Answer { call_id, .. } => (call_id, None),
+                _ => continue,
+            };
             self.decided += 1;
             let seen = self.seen.iter().find(|(id, _)| *id == call_id).map(|(_, at)| *at);
             prop_assert!(seen.is_some(), "{call_id} was answered unseen by {it:?}");
@@ -162,18 +217,21 @@ impl Observed {
             prop_assert!(visible >= DELAY, "{call_id} was answered after {visible:?} by {it:?}");
             prop_assert!(matches!(it, Happening::Key(..)), "only keys answer, not {it:?}");
             // A key that answers at once was pressed after a moment of rest. Words and a rule are written for it.
-            if !writes_feedback && !is_choosing {
+            // A question takes keys one after the other, once it was on the screen for a moment.
+            if decision.is_some() && !writes_feedback && !is_choosing {
                 let rest = now - self.disturbed;
                 prop_assert!(rest >= DELAY, "{call_id} was answered {rest:?} after something else, by {it:?}");
             }
-            if let (Decision::AllowAlways { .. } | Decision::DenyAlways { .. }, false) = (&decision, is_choosing) {
+            if let (Some(Decision::AllowAlways { .. } | Decision::DenyAlways { .. }), false) = (&decision, is_choosing)
+            {
                 prop_assert!(false, "a rule is saved only where its scope is visible");
             }
         }
         let is_disturbance = match it {
             Happening::Key(..) => !is_answer,
             Happening::Click(..) | Happening::Focus => true,
-            Happening::Asked | Happening::AnsweredElsewhere | Happening::Frame | Happening::Passes(_) => false,
+            Happening::Asked { .. } | Happening::Questioned { .. } => false,
+            Happening::AnsweredElsewhere | Happening::Frame | Happening::Passes(_) => false,
         };
         if is_disturbance {
             self.disturbed = now;
@@ -199,7 +257,7 @@ fn a_user_who_waits_a_moment_is_heard() {
     let mut observed = Observed::new();
     let press = |c| Happening::Key(KeyCode::Char(c), KeyModifiers::ALT, KeyEventKind::Press);
     let rest = Happening::Passes(300);
-    let story = [rest.clone(), Happening::Asked, Happening::Frame, press('y'), rest, press('y')];
+    let story = [rest.clone(), Happening::Asked { by_agent: true }, Happening::Frame, press('y'), rest, press('y')];
     for it in &story {
         observed.happens(it).expect("no rule is broken");
     }

@@ -1,8 +1,8 @@
 //! Deciding about a call that waits for approval.
 
 use pixir_core::agent::Asker;
-use pixir_core::event::{Approval, Preview};
-use pixir_core::{Decision, Input, rules};
+use pixir_core::event::Approval;
+use pixir_core::{Decision, Input};
 
 use crate::input::action::Action;
 use crate::overlay::Overlay;
@@ -26,7 +26,8 @@ fn decide(state: &mut State, decision: Decision) -> Vec<Effect> {
     let approval = state.approvals.remove(0).approval;
     state.leave_approval();
     let agent = approval.agent;
-    vec![Effect::Send(Input::Decide { call_id: approval.call_id, decision }.for_asker(agent.as_ref()))]
+    let input = Input::Decide { call_id: approval.call_id, decision, word: None };
+    vec![Effect::Send(input.for_asker(agent.as_ref()))]
 }
 
 /// Allows the call, unless a part of its preview has not been on the screen yet.
@@ -53,21 +54,13 @@ fn say_to_read(state: &mut State) {
 /// Allows the call. One whose damage lasts asks for a word first.
 pub(super) fn allow_once(state: &mut State) -> Vec<Effect> {
     let Some(pending) = state.approvals.first() else { return Vec::new() };
-    let dangers = grave(&pending.approval);
-    if dangers.is_empty() || !pending.is_read {
+    let Some(card) = DangerView::new(&pending.approval).filter(|_| pending.is_read) else {
         return allow(state, Decision::Allow);
-    }
+    };
     if !is_armed(state) {
         return Vec::new();
     }
-    let card = DangerView::new(&pending.approval, dangers);
     state.open(Overlay::Danger(card))
-}
-
-/// What the call would destroy for good.
-fn grave(approval: &Approval) -> Vec<String> {
-    let Preview { would, target, .. } = &*approval.preview;
-    if would.starts_with("run") { rules::grave(target) } else { Vec::new() }
 }
 
 pub(super) fn allow_always(state: &mut State) -> Vec<Effect> {
@@ -99,14 +92,20 @@ pub(super) fn choose_rule(state: &mut State) -> Vec<Effect> {
 }
 
 /// Sends a decision that an overlay has made about a call that still waits for it.
-pub(super) fn decide_about(state: &mut State, agent: Option<&Asker>, call_id: &str, decision: Decision) -> Vec<Effect> {
+pub(super) fn decide_about(
+    state: &mut State,
+    agent: Option<&Asker>,
+    call_id: &str,
+    decision: Decision,
+    word: Option<String>,
+) -> Vec<Effect> {
     // Two agents may have calls of the same id.
     let is_it = |it: &Approval| it.agent.as_ref() == agent && it.call_id == call_id;
     let Some(at) = state.approvals.iter().position(|it| is_it(&it.approval)) else { return Vec::new() };
     let approval = state.approvals.remove(at).approval;
     state.leave_approval();
     let agent = approval.agent;
-    vec![Effect::Send(Input::Decide { call_id: approval.call_id, decision }.for_asker(agent.as_ref()))]
+    vec![Effect::Send(Input::Decide { call_id: approval.call_id, decision, word }.for_asker(agent.as_ref()))]
 }
 
 pub(super) fn deny(state: &mut State) -> Vec<Effect> {

@@ -10,8 +10,8 @@ pub(super) fn fulfil(state: &mut State, request: Request) -> Vec<Effect> {
     match request {
         Request::Command(text) => run_slash(state, &text),
         Request::Send(inputs) => inputs.into_iter().map(Effect::Send).collect(),
-        Request::Decide { agent, call_id, decision } => {
-            approval::decide_about(state, agent.as_ref(), &call_id, decision)
+        Request::Decide { agent, call_id, decision, word } => {
+            approval::decide_about(state, agent.as_ref(), &call_id, decision, word)
         }
         Request::ReadAgent(session) => vec![Effect::ReadAgent(session)],
         Request::EnterAgent(path) => vec![Effect::EnterAgent { path, from_list: true }],

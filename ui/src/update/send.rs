@@ -31,7 +31,7 @@ pub(super) fn submit(state: &mut State, if_busy: IfBusy) -> Vec<Effect> {
         state.composer.set(&denied.draft_before_feedback.unwrap_or_default());
         let decision = Decision::Deny { feedback };
         let Approval { call_id, agent, .. } = denied.approval;
-        return vec![Effect::Send(Input::Decide { call_id, decision }.for_asker(agent.as_ref()))];
+        return vec![Effect::Send(Input::Decide { call_id, decision, word: None }.for_asker(agent.as_ref()))];
     }
     if !state.session.can_send {
         state.say("no session is open; /new starts one");

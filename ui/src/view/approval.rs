@@ -76,8 +76,7 @@ pub(super) fn lines(state: &mut State, columns: usize, most: usize) -> Option<(V
     if is_bare {
         let mut lines = vec![Line::from([title.spans(theme), vec![Span::raw(format!("  {count}"))]].concat())];
         lines.extend(body);
-        let why = format!("why: {}", why(it));
-        lines.extend(wrap_lines(&[Span::raw(why)], inside, &[], &[]));
+        lines.extend(wrap_lines(&[Span::raw(why(it, usize::MAX))], inside, &[], &[]));
         lines.extend(answers);
         return Some((lines, is_whole));
     }
@@ -96,7 +95,8 @@ pub(super) fn lines(state: &mut State, columns: usize, most: usize) -> Option<(V
         lines.push(Line::from(spans));
     }
     if is_roomy {
-        let why = Span::styled(fit(&format!("why: {}", why(it)), columns.saturating_sub(8)), theme.dim());
+        let room = columns.saturating_sub(8);
+        let why = Span::styled(fit(&why(it, room), room), theme.dim());
         lines.push(edge(('┗', '┛'), vec![why], "", columns, true, ink, theme));
     }
     // Air above the card, where nothing is missing for it.
@@ -201,18 +201,16 @@ fn danger(approval: &Approval) -> Option<String> {
     danger.clone().or_else(|| rules::danger(target).filter(|_| would.starts_with("run")))
 }
 
-/// The reason, and the rule that would allow the call.
-fn why(approval: &Approval) -> String {
-    let reason = visible(&approval.reason);
-    match &approval.rule {
-        Some(Rule::Allow(Scope::FileChanges) | Rule::Deny(Scope::FileChanges)) => {
-            format!("{reason} · rule that would allow it: every change of files")
-        }
-        Some(Rule::Allow(scope) | Rule::Deny(scope)) => {
-            format!("{reason} · rule that would allow it: {}", visible(&rules::shown(scope)))
-        }
-        None => reason,
-    }
+/// The reason, and the rule that would allow the call. In few columns the rule is named in fewer words.
+fn why(approval: &Approval, columns: usize) -> String {
+    let reason = format!("why: {}", visible(&approval.reason));
+    let rule = match &approval.rule {
+        Some(Rule::Allow(Scope::FileChanges) | Rule::Deny(Scope::FileChanges)) => "every change of files".to_owned(),
+        Some(Rule::Allow(scope) | Rule::Deny(scope)) => visible(&rules::shown(scope)),
+        None => return reason,
+    };
+    let whole = format!("{reason} · rule that would allow it: {rule}");
+    if width(&whole) <= columns { whole } else { format!("{reason} · rule: {rule}") }
 }
 
 /// Which answers are shown with their keys.
@@ -239,7 +237,8 @@ fn answer_lines(
     let is_wide = columns >= 62;
     let mut answers = Vec::new();
     for (anywhere, here, label) in [
-        (Action::AllowOnce, Action::FocusedAllowOnce, Some("Allow")),
+        // The dots say that a question follows.
+        (Action::AllowOnce, Action::FocusedAllowOnce, Some(if it.confirm.is_some() { "Allow…" } else { "Allow" })),
         (
             Action::AllowAlways,
             Action::FocusedAllowAlways,
