@@ -229,6 +229,39 @@ async fn comments_become_one_message_with_exact_places() {
     assert!(pixir.screen.screen().contains("I see."), "{}", pixir.screen.screen());
 }
 
+/// Broken builds: lines that went to another file look deleted and new; the note names the line of the wrong version.
+#[tokio::test]
+async fn lines_that_moved_to_another_file_say_where_they_went_and_where_they_came_from() {
+    let block = "fn first_helper() {}\nfn second_helper() {}\nfn third_helper() {}\n";
+    let before = format!("// the start\n{block}// the end\n");
+    let change = "sed -n '2,4p' big.rs > small.rs && sed -i '2,4d' big.rs";
+    let mut pixir = Pixir::sized(vec![bash(change), says("Done.")], &[("big.rs", &before)], 120, 30);
+    pixir.does("/mode auto<Enter>").await;
+    pixir.does("split it<Enter>").await;
+    pixir.does("/diff<Enter>").await;
+    pixir.screen.until("moved to small.rs:1").await;
+    let screen = pixir.screen.screen();
+    assert_eq!(screen.matches("moved to").count(), 1, "once for the block:\n{screen}");
+    pixir.does("]").await;
+    pixir.screen.until("moved from big.rs:2").await;
+}
+
+/// Broken builds: beside a new file stands an empty half; a changed file is unified too.
+#[tokio::test]
+async fn a_new_file_has_the_whole_width_where_changed_ones_stand_side_by_side() {
+    let change = "echo new > a_new.txt; echo two >> kept.txt";
+    let mut pixir = Pixir::sized(vec![bash(change), says("Done.")], &[("kept.txt", "one\n")], 160, 30);
+    pixir.does("/mode auto<Enter>").await;
+    pixir.does("go<Enter>").await;
+    let rules = |screen: &str, text: &str| {
+        let row = screen.lines().find(|row| row.contains(text)).unwrap_or_else(|| panic!("{text}\n{screen}"));
+        row.matches('│').count()
+    };
+    let new = pixir.does("/diff<Enter>").await;
+    let kept = pixir.does("]").await;
+    assert_eq!(rules(&kept, "+ two") - rules(&new, "+ new"), 1, "{new}\n{kept}");
+}
+
 /// Broken builds: side by side on a narrow screen, or never.
 #[tokio::test]
 async fn lines_stand_side_by_side_where_there_is_room() {

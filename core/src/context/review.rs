@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::context::git::Git;
 use crate::conversation::history::{History, starts_turn};
 use crate::conversation::tree;
-use crate::files::diff::{self, ChangedFile, Changes, Patch, Start, Version, Versions};
+use crate::files::diff::{self, Across, Body, ChangedFile, Changes, Patch, Start, Version, Versions};
 use crate::files::workspace::Workspace;
 use crate::protocol::event::{Entry, Fact, RestoreReason};
 use crate::storage::blobs::Blobs;
@@ -73,6 +73,23 @@ impl Reviewer {
     /// The lines of one file.
     pub fn patch(&self, source: &Source, file: &ChangedFile) -> Patch {
         file.patch(&self.versions(source))
+    }
+
+    /// Finds lines that moved between these files. Of very many files, or very long ones, none are looked for.
+    pub fn moves(&self, source: &Source, files: &[ChangedFile]) -> Across {
+        /// Files that are read for it.
+        const MOST: usize = 500;
+        let versions = self.versions(source);
+        let is_short = |file: &&ChangedFile| file.binary.is_none() && file.folded.is_none();
+        let read: Vec<&ChangedFile> = files.iter().filter(is_short).collect();
+        if read.len() < 2 || read.len() > MOST {
+            return Across::default();
+        }
+        let texts = read.into_iter().filter_map(|file| match file.patch(&versions).body {
+            Body::Text(text) => Some((Arc::from(file.path.as_str()), text)),
+            Body::Binary(..) | Body::Nothing(_) => None,
+        });
+        Across::of(&texts.collect::<Vec<_>>())
     }
 
     /// The start of a long file's change; `None` if the file is not long.

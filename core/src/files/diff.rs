@@ -7,6 +7,7 @@ use crate::files::changes::of_entry;
 use crate::protocol::event::{ChangeKind, Entry, FileChange};
 use crate::storage::blobs::{self, Blobs};
 
+mod across; // blocks of lines that stand in another file now
 mod anchor; // a line that is found again after edits
 mod compare; // two texts, line by line
 mod generated; // files that a program writes, such as lock files
@@ -16,6 +17,7 @@ mod rename; // deleted and added files that are one file
 mod start; // the start of a long file's change
 mod words; // the words that differ between two lines
 
+pub use across::{Across, Elsewhere};
 pub use anchor::Anchor;
 pub use hunks::{Hunk, Line, Numbered, Tag, TextPatch};
 pub use moved::Move;

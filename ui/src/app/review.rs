@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pixir_core::diff::{ChangedFile, Changes};
+use pixir_core::diff::{Across, ChangedFile, Changes};
 use pixir_core::review::{Reviewer, Source};
 
 use super::App;
@@ -13,6 +13,7 @@ use crate::update::review;
 /// A part of the diff that was read, for the list with this number.
 pub(super) enum Reviewed {
     Changes(u64, Source, Changes),
+    Moves(u64, Arc<Across>),
     Counts(u64, Vec<(usize, ChangedFile)>),
     /// The start of a long file; the whole follows.
     Start(u64, Source, usize, Box<ChangedFile>, Arc<Loaded>),
@@ -25,13 +26,16 @@ impl App {
         let reviewer = Reviewer::new(harness.blobs().clone(), self.state.session.workspace.clone());
         let entries = match &want {
             Want::Changes { .. } => self.state.history.entries().to_vec(),
-            Want::Counts { .. } | Want::Patch { .. } | Want::Whole { .. } => Vec::new(),
+            Want::Moves { .. } | Want::Counts { .. } | Want::Patch { .. } | Want::Whole { .. } => Vec::new(),
         };
         self.spawn_on_session(move || {
             BackgroundEvent::Reviewed(match want {
                 Want::Changes { number, source } => {
                     let changes = reviewer.changes(&source, &entries);
                     Reviewed::Changes(number, source, changes)
+                }
+                Want::Moves { number, source, files } => {
+                    Reviewed::Moves(number, Arc::new(reviewer.moves(&source, &files)))
                 }
                 Want::Counts { number, source, files } => {
                     let (places, files): (Vec<usize>, Vec<ChangedFile>) = files.into_iter().unzip();
@@ -58,10 +62,14 @@ impl App {
                 let files: Vec<_> = uncounted.map(|(at, file)| (at, file.clone())).collect();
                 let effects = review::on_changes(&mut self.state, number, &changes);
                 if !files.is_empty() {
-                    self.read_diff(Want::Counts { number, source, files });
+                    self.read_diff(Want::Counts { number, source: source.clone(), files });
+                }
+                if changes.files.len() > 1 {
+                    self.read_diff(Want::Moves { number, source, files: changes.files });
                 }
                 effects
             }
+            Reviewed::Moves(number, across) => review::on_moves(&mut self.state, number, &across),
             Reviewed::Counts(number, files) => review::on_counts(&mut self.state, number, &files),
             Reviewed::Start(number, source, at, file, loaded) => {
                 let effects = review::on_patch(&mut self.state, number, at, &loaded);

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use pixir_core::diff::{Body, ChangedFile, Changes, Folded, Tag, TextPatch};
+use pixir_core::diff::{Across, Body, ChangedFile, Changes, Folded, Tag, TextPatch};
 use pixir_core::event::Fact;
 use pixir_core::history::History;
 use pixir_core::input::HunkRevert;
@@ -35,6 +35,8 @@ const COMPARING: &str = "this file is still being compared; only its start is sh
 pub(crate) enum Want {
     /// List the changed files.
     Changes { number: u64, source: Source },
+    /// Find lines that moved between these files.
+    Moves { number: u64, source: Source, files: Vec<ChangedFile> },
     /// Count the lines of these files; each has its index in the list.
     Counts { number: u64, source: Source, files: Vec<(usize, ChangedFile)> },
     /// Read the lines of one file; of a long one, the start at first.
@@ -63,6 +65,8 @@ pub(crate) struct DiffView {
     number: u64,
     changes: Option<Changes>,
     loaded: HashMap<usize, Arc<Loaded>>,
+    /// Lines that moved from one file to another.
+    across: Arc<Across>,
     asked: HashSet<usize>,
     /// The list with this number is on its way.
     listing: Option<u64>,
@@ -83,6 +87,8 @@ pub(crate) struct DiffView {
     lists: bool,
     /// The list is hidden, on a wide screen.
     hides_list: bool,
+    /// The first row of the list on the screen, where the wheel has taken it; `None` keeps the chosen file in sight.
+    list_top: Option<usize>,
     search: Search,
     review: Review,
     field: Option<Field>,
@@ -134,6 +140,7 @@ impl DiffView {
             number: 0,
             changes: None,
             loaded: HashMap::new(),
+            across: Arc::default(),
             asked: HashSet::new(),
             listing: None,
             file: 0,
@@ -147,6 +154,7 @@ impl DiffView {
             folders: Folders::default(),
             lists: false,
             hides_list: false,
+            list_top: None,
             search: Search::default(),
             review,
             field: None,
@@ -228,6 +236,7 @@ impl DiffView {
                 }
                 self.read_folders();
             }
+            Notification::Moves { number, across } if number == self.number => self.across = Arc::clone(across),
             Notification::Patch { number, at, loaded } if number == self.number => self.read(at, loaded),
             Notification::Refused { why, is_protected } => {
                 self.notice = Some(why.to_owned());
@@ -257,6 +266,7 @@ impl DiffView {
             |path: &str| changes.files.iter().position(|file| file.path == path || file.from() == Some(path));
         let at = wanted.as_ref().and_then(|(path, _)| is_there(path));
         self.loaded.clear();
+        self.across = Arc::default();
         self.changes = Some(changes);
         self.read_folders();
         self.file = at.unwrap_or(self.file.min(self.files().len().saturating_sub(1)));
@@ -366,6 +376,10 @@ impl DiffView {
         if self.lists {
             return self.step_in_list(by);
         }
+        self.scroll_lines(by);
+    }
+
+    fn scroll_lines(&mut self, by: isize) {
         let last = self.last_row();
         self.cursor = self.cursor.saturating_add_signed(by).min(last);
         self.top = self.top.saturating_add_signed(by).min(last);

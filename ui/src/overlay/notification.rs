@@ -7,7 +7,7 @@ use std::time::Duration;
 use pixir_core::Skill;
 use pixir_core::agent::Asker;
 use pixir_core::changes::FileDiff;
-use pixir_core::diff::{ChangedFile, Changes};
+use pixir_core::diff::{Across, ChangedFile, Changes};
 use pixir_core::event::{ContextReport, JobState};
 use pixir_core::history::History;
 use pixir_core::provider::Offered;
@@ -73,6 +73,11 @@ pub(crate) enum Notification<'a> {
     Counts {
         number: u64,
         files: &'a [(usize, ChangedFile)],
+    },
+    /// Lines that moved between the files of that list.
+    Moves {
+        number: u64,
+        across: &'a Arc<Across>,
     },
     /// The lines of a file of that list.
     Patch {

@@ -272,6 +272,7 @@ impl TreeView {
             | Notification::Context { .. }
             | Notification::CallEnded(_)
             | Notification::AnswerTaken { .. }
+            | Notification::Moves { .. }
             | Notification::TurnEnded => {}
         }
     }

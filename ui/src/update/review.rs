@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pixir_core::diff::{ChangedFile, Changes};
+use pixir_core::diff::{Across, ChangedFile, Changes};
 use pixir_core::{Fact, Input};
 
 use crate::overlay::diff::{DiffView, Loaded, Want};
@@ -63,6 +63,10 @@ pub(crate) fn on_changes(state: &mut State, number: u64, changes: &Changes) -> V
 
 pub(crate) fn on_counts(state: &mut State, number: u64, files: &[(usize, ChangedFile)]) -> Vec<Effect> {
     notify(state, Notification::Counts { number, files })
+}
+
+pub(crate) fn on_moves(state: &mut State, number: u64, across: &Arc<Across>) -> Vec<Effect> {
+    notify(state, Notification::Moves { number, across })
 }
 
 pub(crate) fn on_patch(state: &mut State, number: u64, at: usize, loaded: &Arc<Loaded>) -> Vec<Effect> {

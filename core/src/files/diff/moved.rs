@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::hunks::{Tag, TextPatch};
+use super::hunks::{Line, Tag, TextPatch};
 
 /// The fewest lines that count as moved.
-const LEAST: u32 = 3;
+pub(super) const LEAST: u32 = 3;
 /// The fewest letters and digits of a block: three closing braces are everywhere.
 const LEAST_LETTERS: usize = 20;
 /// Of lines that stand in many places, this many are tried.
@@ -49,8 +49,8 @@ impl Moves {
 
     /// Finds them. Blanks at the ends of lines do not count, since a block often moves into or out of an indented one.
     pub(super) fn of(patch: &TextPatch) -> Moves {
-        let removed = runs(patch, Tag::Removed);
-        let added = runs(patch, Tag::Added);
+        let removed = runs(patch, Tag::Removed, |_| true);
+        let added = runs(patch, Tag::Added, |_| true);
         let (old, new) = (|at: u32| patch.old.line(at).trim(), |at: u32| patch.new.line(at).trim());
         let mut places: HashMap<[&str; LEAST as usize], Vec<u32>> = HashMap::new();
         for run in added.iter().filter(|run| run.end - run.start >= LEAST) {
@@ -89,7 +89,11 @@ impl Moves {
                 // Lines that are replaced by themselves only have another indentation.
                 let stays = |block: &Block| replaced.get(&block.old) == Some(&block.new);
                 match block.max_by_key(|block| block.len) {
-                    Some(block) if block.len >= LEAST && is_telling(&block, old) && !stays(&block) => {
+                    Some(block)
+                        if block.len >= LEAST
+                            && is_telling(block.old..block.old + block.len, old)
+                            && !stays(&block) =>
+                    {
                         at += block.len;
                         (block.new..block.new + block.len).for_each(|new| is_taken[new as usize] = true);
                         blocks.push(block);
@@ -110,15 +114,16 @@ fn find(blocks: &[Block], line: u32, here: fn(&Block) -> u32, there: fn(&Block) 
     (at < block.len).then(|| Move { other: there(block) + at, is_first: at == 0 })
 }
 
-fn is_telling<'a>(block: &Block, text: impl Fn(u32) -> &'a str) -> bool {
-    let letters = (block.old..block.old + block.len).flat_map(|at| text(at).chars()).filter(|c| c.is_alphanumeric());
+/// Whether these lines have enough letters to be recognised.
+pub(super) fn is_telling<'a>(lines: Range<u32>, text: impl Fn(u32) -> &'a str) -> bool {
+    let letters = lines.flat_map(|at| text(at).chars()).filter(|c| c.is_alphanumeric());
     letters.take(LEAST_LETTERS).count() == LEAST_LETTERS
 }
 
-/// The runs of lines with this tag that stand below each other.
-fn runs(patch: &TextPatch, tag: Tag) -> Vec<Range<u32>> {
+/// The runs of wanted lines with this tag that stand below each other.
+pub(super) fn runs(patch: &TextPatch, tag: Tag, is_wanted: impl Fn(&Line) -> bool) -> Vec<Range<u32>> {
     let mut runs: Vec<Range<u32>> = Vec::new();
-    for line in patch.lines.iter().filter(|line| line.tag == tag) {
+    for line in patch.lines.iter().filter(|line| line.tag == tag && is_wanted(line)) {
         let Some(at) = (if tag == Tag::Removed { line.old } else { line.new }) else { continue };
         match runs.last_mut() {
             Some(run) if run.end == at => run.end += 1,

@@ -63,7 +63,7 @@ impl DiffView {
     }
 
     pub(crate) fn act(&mut self, action: Action) -> Outcome {
-        self.notice = None;
+        (self.notice, self.list_top) = (None, None);
         if let Some(hunk) = self.protected.take() {
             return match action {
                 Action::Choose => {
@@ -276,11 +276,25 @@ impl DiffView {
         self.review = Review::default();
     }
 
+    /// The wheel over the list scrolls the list and shows no other file.
+    pub(crate) fn wheel(&mut self, at: Position, by: isize) -> Outcome {
+        match self.areas.list.filter(|(list, _)| list.contains(at)) {
+            Some((list, first)) => {
+                let last = self.folders.len().saturating_sub(usize::from(list.height));
+                self.list_top = Some(first.saturating_add_signed(by).min(last));
+            }
+            None => self.scroll_lines(by),
+        }
+        self.outcome()
+    }
+
     /// A click on a file shows it, one on a line puts the cursor there.
     pub(crate) fn press(&mut self, at: Position) -> Outcome {
         let inside = |area: Rect| area.contains(at);
         if let Some((list, first)) = self.areas.list.filter(|(list, _)| inside(*list)) {
             let row = first + usize::from(at.y - list.y);
+            // The list stays where it is under the pointer.
+            self.list_top = Some(first);
             if let Some(file) = self.folders.file(row) {
                 self.lists = false;
                 self.go_to_file(file);

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use pixir_core::diff::{Body, ChangedFile, Folded, Line as DiffedLine, Tag, TextPatch, words};
+use pixir_core::diff::{Body, ChangedFile, Folded, Kind, Line as DiffedLine, Tag, TextPatch, words};
 use pixir_core::text::human::human_size;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -14,7 +14,7 @@ use super::{Columns, DiffView};
 use crate::input::action::Action;
 use crate::overlay::{Paint, panel};
 use crate::render::diff::{DiffLine, Flow, SIDE_BY_SIDE, language_of, rows_of};
-use crate::render::highlight::{Coloured, Kind};
+use crate::render::highlight::{Coloured, Kind as Ink};
 use crate::render::text::{fit, span_width, visible, width};
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::theme::Theme;
@@ -41,7 +41,8 @@ impl DiffView {
         let theme = paint.theme;
         let wide = area.width >= SIDE_BY_SIDE;
         let is_split = match self.columns {
-            Columns::Auto => wide,
+            // Beside a version without a file there would be nothing.
+            Columns::Auto => wide && self.current().is_none_or(|it| !matches!(it.kind, Kind::Added | Kind::Deleted)),
             Columns::Unified => false,
             Columns::Split => area.width >= WITH_LIST,
         };
@@ -230,7 +231,8 @@ impl DiffView {
         let height = usize::from(area.height);
         let count = self.folders.len();
         let chosen = if self.lists { self.folders.cursor } else { self.folders.row_of(self.file) };
-        let first = chosen.saturating_sub(height / 2).min(count.saturating_sub(height));
+        let around = chosen.saturating_sub(height / 2);
+        let first = self.list_top.unwrap_or(around).min(count.saturating_sub(height));
         self.areas.list = Some((area, first));
         let columns = usize::from(area.width);
         for (y, at) in (area.y..area.bottom()).zip(first..count) {
@@ -404,11 +406,11 @@ impl Look<'_> {
         let changed = self.text.pair(line).and_then(|(old, new)| words(old, new));
         let changed = changed.map(|it| if line.tag == Tag::Removed { it.old } else { it.new });
         let is_removed = line.tag == Tag::Removed;
-        let moved = self.text.moved(line);
+        let moved = self.moved(line);
         let changed = changed.filter(|_| moved.is_none());
         let own = if is_removed { line.old } else { line.new };
         let chunk = own.and_then(|number| self.colours(number, is_removed));
-        let colours: Option<&[(Kind, String)]> =
+        let colours: Option<&[(Ink, String)]> =
             chunk.as_ref().and_then(|(chunk, at)| chunk.get(*at)).map(Vec::as_slice);
         let line = DiffLine {
             tag: Some(line.tag),
@@ -421,14 +423,23 @@ impl Look<'_> {
         let flow = if self.view.wraps { Flow::Wrap } else { Flow::Scroll(self.view.left) };
         let rows = rows_of(&line, columns, self.digits, flow, self.paint.theme);
         let mut rows: Vec<Line<'static>> = rows.into_iter().map(|row| row.line).collect();
-        if let (Some(moved), Some(first)) = (moved.filter(|it| it.is_first), rows.first_mut()) {
+        if let (Some(Some(place)), Some(first)) = (moved, rows.first_mut()) {
             let way = if is_removed { "moved to" } else { "moved from" };
-            let note = format!("  {way} line {}", moved.other + 1);
+            let note = format!("  {way} {place}");
             if span_width(&first.spans) + width(&note) <= columns {
                 first.push_span(Span::styled(note, self.paint.theme.dim().italic()));
             }
         }
         rows
+    }
+
+    /// Whether a line only stands elsewhere, and for the first line of its block where: `line 12`, `src/new.rs:12`.
+    fn moved(&self, line: DiffedLine) -> Option<Option<String>> {
+        if let Some(within) = self.text.moved(line) {
+            return Some(within.is_first.then(|| format!("line {}", within.other + 1)));
+        }
+        let there = self.view.across.moved(&self.file.path, line)?;
+        Some(there.is_first.then(|| format!("{}:{}", visible(&there.path), there.line + 1)))
     }
 
     /// The colours of the lines around this one, and its index among them.
