@@ -119,6 +119,7 @@ mod stories {
     mod read_out; // overlays for a screen reader
     mod large_answers; // long, wide and strange answers
     mod layout; // no region covers another
+    mod mouse; // clicks and the wheel in lists and previews
     mod pickers; // palette, sessions, help, jobs, HUD
     mod results;
     mod rules; // rules of the user, protected restores

@@ -372,12 +372,20 @@ impl Overlay {
         each!(self, it => it.scroll(by))
     }
 
-    /// Turns the wheel over this place.
-    pub(crate) fn wheel(&mut self, at: Position, by: isize) {
+    /// Turns the wheel over this place: over a preview it scrolls the preview, over a list it moves there.
+    pub(crate) fn wheel(&mut self, at: Position, by: isize) -> Outcome {
         match self {
+            Overlay::Compaction(it) => it.wheel(at, by),
+            Overlay::Context(it) => it.wheel(at, by),
+            Overlay::Diff(it) => return it.wheel(at, by),
+            Overlay::Jobs(it) => return it.wheel(at, by),
+            Overlay::Sessions(it) => return it.wheel(at, by),
+            Overlay::Skills(it) => return it.wheel(at, by),
+            Overlay::Themes(it) => return it.wheel(by),
             Overlay::Tree(it) => it.wheel(at, by),
             other => other.scroll(by),
         }
+        Outcome::Stay
     }
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
@@ -508,7 +516,9 @@ impl Overlay {
         match self {
             Overlay::Agents(it) => it.press(at),
             Overlay::Compaction(it) => it.press(at),
+            Overlay::Connect(it) => it.press(at),
             Overlay::Context(it) => it.press(at),
+            Overlay::Permissions(it) => it.press(at),
             Overlay::Diff(diff) => Press::Did(Box::new(diff.press(at))),
             Overlay::Jobs(it) => it.press(at),
             Overlay::Models(it) => it.press(at),
@@ -523,12 +533,10 @@ impl Overlay {
             Overlay::Always(_)
             | Overlay::Approval(_)
             | Overlay::Arguments(_)
-            | Overlay::Connect(_)
             | Overlay::Danger(_)
             | Overlay::Form(_)
             | Overlay::Help(_)
             | Overlay::Log(_)
-            | Overlay::Permissions(_)
             | Overlay::Report(_)
             | Overlay::Restore(_)
             | Overlay::Trust(_) => Press::Nowhere,

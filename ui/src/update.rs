@@ -111,7 +111,8 @@ fn on_overlay_key(state: &mut State, key: KeyEvent, quiet_since: Instant) -> Opt
     let is_guarded = is_new && overlay.is_guarded();
     if let Some(form) = overlay.form_mut() {
         if !form.has_keys() {
-            if key.code == KeyCode::Tab {
+            // A Tab before the form was on the screen for a moment was meant for the draft.
+            if key.code == KeyCode::Tab && !is_new {
                 form.focus();
                 return Some(Vec::new());
             }
@@ -302,7 +303,10 @@ pub(crate) fn on_mouse(state: &mut State, mouse: MouseEvent) -> Option<Vec<Effec
     let at = Position { x: mouse.column, y: mouse.row };
     state.mouse.row = None;
     match state.overlays.last_mut() {
-        Some(overlay) => overlay.wheel(at, by),
+        Some(overlay) => {
+            let outcome = overlay.wheel(at, by);
+            return Some(carry_out(state, outcome));
+        }
         None if state.layout.side.is_some_and(|area| area.contains(at)) => state.side.scroll(by),
         None => state.scroll(by),
     }

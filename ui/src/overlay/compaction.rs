@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use pixir_core::Input;
 use pixir_core::event::{CompactionPreview, Draft, List, Segment};
 use pixir_core::input::CompactOptions;
-use ratatui::layout::Position;
+use ratatui::layout::{Position, Rect};
 use tui_textarea::{CursorMove, CursorRenderMode, TextArea, WrapMode};
 
 use super::rows::RowMap;
@@ -50,6 +50,9 @@ pub(crate) struct CompactionView {
     /// The segment with the cursor, in the order of the conversation.
     chosen: usize,
     places: RowMap,
+    /// Where the lists and the summary stood in the last frame.
+    lists_area: Rect,
+    summary_area: Rect,
     /// The last thing that the user did here was a click on the chosen entry.
     was_pressed: bool,
     /// The first row of the lists on the screen.
@@ -92,6 +95,8 @@ impl CompactionView {
             lists: Lists::default(),
             chosen: 0,
             places: RowMap::default(),
+            lists_area: Rect::default(),
+            summary_area: Rect::default(),
             was_pressed: false,
             top: 0,
             pane: Pane::Lists,
@@ -302,6 +307,9 @@ impl CompactionView {
 
     /// A click chooses an entry; a second one moves it to the next list, as Space does. It never applies anything.
     pub(crate) fn press(&mut self, at: Position) -> Press {
+        if self.summary_area.contains(at) && self.field.is_none() {
+            self.pane = Pane::Summary;
+        }
         let Some(segment) = self.places.at(at).filter(|_| self.field.is_none()) else { return Press::Nowhere };
         if (self.pane, self.chosen) == (Pane::Lists, segment) && self.was_pressed {
             self.was_pressed = false;
@@ -316,6 +324,14 @@ impl CompactionView {
             (Some(field), _) => field.scroll((i16::try_from(by).unwrap_or(0), 0)),
             (None, Pane::Lists) => self.step(by),
             (None, Pane::Summary) => self.page.scroll(by),
+        }
+    }
+
+    pub(crate) fn wheel(&mut self, at: Position, by: isize) {
+        match (&mut self.field, self.lists_area.contains(at), self.summary_area.contains(at)) {
+            (None, true, _) => self.step(by),
+            (None, _, true) => self.page.scroll(by),
+            (_, _, _) => self.scroll(by),
         }
     }
 

@@ -1,11 +1,12 @@
 //! Connecting a model: a key that the user pastes, a server of this machine, a sign-in with a browser.
 
 use pixir_core::provider::{Account, LocalServer, MAX_KEY, provider_of};
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
 use super::narrow::Narrow;
-use super::{Notification, Outcome, Paint, Request, dialog, panel};
+use super::rows::RowMap;
+use super::{Notification, Outcome, Paint, Press, Request, dialog, panel};
 use crate::input::action::Action;
 use crate::input::slash::fuzzy;
 use crate::render::text::{fit, visible, width, wrap_lines};
@@ -124,12 +125,20 @@ pub(crate) struct ConnectView {
     local: Option<Vec<LocalServer>>,
     /// Why the last attempt failed.
     failure: Option<String>,
+    /// Where the rows of the last frame stood.
+    places: RowMap,
 }
 
 impl ConnectView {
     /// The dialog at its menu, or at one of its ways.
     pub(crate) fn new(way: Option<Way>) -> ConnectView {
-        let mut it = ConnectView { step: Step::Menu(0), accounts: Vec::new(), local: None, failure: None };
+        let mut it = ConnectView {
+            step: Step::Menu(0),
+            accounts: Vec::new(),
+            local: None,
+            failure: None,
+            places: RowMap::default(),
+        };
         if let Some(way) = way {
             it.enter(way);
         }
@@ -260,6 +269,17 @@ impl ConnectView {
         self.go(by);
     }
 
+    pub(crate) fn press(&mut self, at: Position) -> Press {
+        let Some(row) = self.places.at(at) else { return Press::Nowhere };
+        match &mut self.step {
+            Step::Menu(chosen) | Step::Local(chosen) | Step::Providers { narrow: Narrow { chosen, .. }, .. } => {
+                *chosen = row;
+                Press::OnRow(row)
+            }
+            Step::Key { .. } | Step::Waiting { .. } => Press::Nowhere,
+        }
+    }
+
     /// A field takes what the user types; in the menu it is the digits.
     pub(crate) fn is_typing(&self) -> bool {
         match &self.step {
@@ -359,20 +379,24 @@ impl ConnectView {
             }
             None => inner,
         };
+        let mut places = RowMap::default();
         match &self.step {
-            Step::Menu(at) => self.draw_menu(*at, canvas, below, theme),
-            Step::Providers { narrow, signs_in } => self.draw_providers(narrow, *signs_in, canvas, below, theme),
+            Step::Menu(at) => self.draw_menu(*at, &mut places, canvas, below, theme),
+            Step::Providers { narrow, signs_in } => {
+                self.draw_providers(narrow, *signs_in, &mut places, canvas, below, theme);
+            }
             Step::Key { provider, key, error } => {
                 let variable =
                     self.accounts.iter().find(|it| it.provider == *provider).and_then(|it| it.variable.as_deref());
                 draw_key(key, error.as_deref(), variable, canvas, below, theme);
             }
-            Step::Local(at) => self.draw_local(*at, canvas, below, theme),
+            Step::Local(at) => self.draw_local(*at, &mut places, canvas, below, theme),
             Step::Waiting { what, invitation, .. } => draw_waiting(what, invitation.as_ref(), canvas, below, theme),
         }
+        self.places = places;
     }
 
-    fn draw_menu(&self, at: usize, canvas: &mut Canvas, area: Rect, theme: &Theme) {
+    fn draw_menu(&self, at: usize, places: &mut RowMap, canvas: &mut Canvas, area: Rect, theme: &Theme) {
         let text = "Nothing needs a restart, and the key is stored on this machine only.";
         canvas.line(
             Line::styled(fit(text, usize::from(area.width)), theme.dim()),
@@ -394,10 +418,19 @@ impl ConnectView {
             };
             let here = Rect { y, height: 1, ..area };
             option(canvas, here, number == at, &format!("{}  {}", number + 1, way.title()), &about, theme);
+            places.put(here, number);
         }
     }
 
-    fn draw_providers(&self, narrow: &Narrow, signs_in: bool, canvas: &mut Canvas, area: Rect, theme: &Theme) {
+    fn draw_providers(
+        &self,
+        narrow: &Narrow,
+        signs_in: bool,
+        places: &mut RowMap,
+        canvas: &mut Canvas,
+        area: Rect,
+        theme: &Theme,
+    ) {
         let list = narrow.draw(canvas, area, theme);
         let listed = self.listed(narrow, signs_in);
         if listed.is_empty() {
@@ -423,10 +456,11 @@ impl ConnectView {
             };
             let here = Rect { y, height: 1, ..list };
             option(canvas, here, number == chosen, &visible(&it.provider), &visible(&about), theme);
+            places.put(here, number);
         }
     }
 
-    fn draw_local(&self, at: usize, canvas: &mut Canvas, area: Rect, theme: &Theme) {
+    fn draw_local(&self, at: usize, places: &mut RowMap, canvas: &mut Canvas, area: Rect, theme: &Theme) {
         let text = match &self.local {
             None => Some("looking for servers on their usual ports…"),
             Some(servers) if servers.is_empty() => {
@@ -447,6 +481,7 @@ impl ConnectView {
             };
             let here = Rect { y, height: 1, ..area };
             option(canvas, here, number == at, &describe(it), &visible(&about), theme);
+            places.put(here, number);
         }
     }
 }

@@ -54,6 +54,7 @@ pub(crate) struct ContextView {
     /// What the last key could not do.
     note: Option<&'static str>,
     places: RowMap,
+    preview_area: Rect,
 }
 
 impl ContextView {
@@ -70,6 +71,7 @@ impl ContextView {
             page: Page::default(),
             note: None,
             places: RowMap::default(),
+            preview_area: Rect::default(),
         }
     }
 
@@ -108,6 +110,10 @@ impl ContextView {
 
     pub(crate) fn scroll(&mut self, by: isize) {
         self.step(by);
+    }
+
+    pub(crate) fn wheel(&mut self, at: Position, by: isize) {
+        if self.preview_area.contains(at) { self.page.scroll(by) } else { self.step(by) }
     }
 
     pub(crate) fn press(&mut self, at: Position) -> Press {
@@ -209,6 +215,7 @@ impl ContextView {
             (body, None)
         };
         self.draw_list(canvas, list, &report, theme);
+        self.preview_area = preview.unwrap_or_default();
         if let Some(area) = preview {
             self.draw_preview(canvas, area, paint);
         }

@@ -38,13 +38,25 @@ pub(crate) struct JobsView {
     /// The time when the jobs were last listed, since 1970.
     now: Duration,
     rows: RowMap,
+    preview_area: Rect,
+    /// Lines of the output below the preview: the user has scrolled back. With 0 it follows the output.
+    below: usize,
 }
 
 impl JobsView {
     pub(crate) fn new(jobs: &[JobState], now: Duration) -> JobsView {
         let running = jobs.iter().position(|job| job.status == JobStatus::Running);
         let (jobs, chosen) = (jobs.to_vec(), running.unwrap_or(0));
-        JobsView { jobs, chosen, tail: None, is_confirming: false, now, rows: RowMap::default() }
+        JobsView {
+            jobs,
+            chosen,
+            tail: None,
+            is_confirming: false,
+            now,
+            rows: RowMap::default(),
+            preview_area: Rect::default(),
+            below: 0,
+        }
     }
 
     pub(crate) fn notify(&mut self, notification: Notification<'_>) {
@@ -74,7 +86,20 @@ impl JobsView {
 
     pub(crate) fn scroll(&mut self, by: isize) {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.jobs.len().saturating_sub(1));
-        self.is_confirming = false;
+        (self.is_confirming, self.below) = (false, 0);
+    }
+
+    fn read(&self) -> Outcome {
+        self.wanted().map_or(Outcome::Stay, |(job, path)| Outcome::Ask(Request::ReadJob { job, path }))
+    }
+
+    pub(crate) fn wheel(&mut self, at: Position, by: isize) -> Outcome {
+        if self.preview_area.contains(at) {
+            self.below = self.below.saturating_add_signed(-by);
+            return Outcome::Stay;
+        }
+        self.scroll(by);
+        self.read()
     }
 
     pub(crate) fn press(&mut self, at: Position) -> Press {
@@ -83,7 +108,7 @@ impl JobsView {
         if self.chosen == before {
             return pressed;
         }
-        self.is_confirming = false;
+        (self.is_confirming, self.below) = (false, 0);
         let read = self.wanted().map(|(job, path)| Outcome::Ask(Request::ReadJob { job, path }));
         match (pressed, read) {
             (Press::OnRow(row), Some(read)) => Press::Preview(row, Box::new(read)),
@@ -112,7 +137,7 @@ impl JobsView {
             }
             _ => return Outcome::Stay,
         }
-        self.wanted().map_or(Outcome::Stay, |(job, path)| Outcome::Ask(Request::ReadJob { job, path }))
+        self.read()
     }
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
@@ -161,7 +186,11 @@ impl JobsView {
                 canvas.follow(at);
             }
         }
+        self.preview_area = preview.unwrap_or_default();
         if let Some(area) = preview {
+            let rows = usize::from(area.height).saturating_sub(2);
+            let all = self.tail.as_ref().map_or(0, |tail| tail.lines.len());
+            self.below = self.below.min(all.saturating_sub(rows));
             let lines = self.preview_lines(usize::from(area.width), usize::from(area.height), theme);
             panes::draw_lines(canvas, area, lines);
         }
@@ -201,8 +230,8 @@ impl JobsView {
         if tail.lines.is_empty() {
             lines.push(Line::styled("Nothing printed yet", theme.dim()));
         }
-        let from = tail.lines.len().saturating_sub(rows.saturating_sub(2));
-        let shown = tail.lines[from..].iter();
+        let to = tail.lines.len().saturating_sub(self.below);
+        let shown = tail.lines[to.saturating_sub(rows.saturating_sub(2))..to].iter();
         lines.extend(shown.map(|line| Line::styled(fit(&visible(line), columns), theme.fg(theme.text))));
         lines
     }

@@ -4,11 +4,12 @@ use pixir_core::Input;
 use pixir_core::event::{DecidedBy, Fact, Mode, Rule, Verdict};
 use pixir_core::history::History;
 use pixir_core::rule::SavedRule;
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
 use super::always::covered;
-use super::{Notification, Outcome, Paint, panel};
+use super::rows::RowMap;
+use super::{Notification, Outcome, Paint, Press, panel};
 use crate::input::action::Action;
 use crate::render::text::{fit, visible};
 use crate::terminal::canvas::{Canvas, RegionState};
@@ -26,6 +27,8 @@ pub(crate) struct PermissionsView {
     warning: Option<String>,
     decisions: Vec<Decided>,
     chosen: usize,
+    /// Where the rules of the last frame stood.
+    places: RowMap,
     /// The user is asked whether the chosen rule is to be revoked.
     is_confirming: bool,
 }
@@ -73,6 +76,7 @@ impl PermissionsView {
             warning: None,
             decisions: decided.take(MOST_DECISIONS).collect(),
             chosen: 0,
+            places: RowMap::default(),
             is_confirming: false,
         }
     }
@@ -90,6 +94,14 @@ impl PermissionsView {
         let count = self.rules.as_ref().map_or(0, Vec::len);
         self.chosen = self.chosen.saturating_add_signed(by).min(count.saturating_sub(1));
         self.is_confirming = false;
+    }
+
+    pub(crate) fn press(&mut self, at: Position) -> Press {
+        if let Some(row) = self.places.at(at) {
+            (self.chosen, self.is_confirming) = (row, false);
+        }
+        // A second click must neither close the list nor revoke a rule.
+        Press::Nowhere
     }
 
     pub(crate) fn forget_question(&mut self) {
@@ -145,7 +157,9 @@ impl PermissionsView {
         let room = (height * 2 / 3).saturating_sub(lines.len()).max(1);
         let top = (self.chosen + 1).saturating_sub(room);
         let rows = rules.iter().enumerate().skip(top).take(room);
-        let chosen = lines.len() + self.chosen.saturating_sub(top);
+        let first = lines.len();
+        let shown = rules.len().saturating_sub(top).min(room);
+        let chosen = first + self.chosen.saturating_sub(top);
         lines.extend(rows.map(|(at, rule)| self.rule_line(at, rule, columns, theme)));
         lines.push(Line::default());
         lines.push(Line::styled("Last decisions of this session", theme.bold()));
@@ -153,14 +167,19 @@ impl PermissionsView {
             lines.push(Line::styled("none yet", theme.dim()));
         }
         lines.extend(self.decisions.iter().map(|it| it.line(columns, theme)));
+        let mut places = RowMap::default();
         for (at, (y, line)) in (inner.y..inner.bottom()).zip(lines).enumerate() {
             let row = Rect { y, height: 1, ..inner };
             if at == chosen && !rules.is_empty() {
                 canvas.region("option", row, || line.to_string());
                 canvas.region_state(RegionState { focused: false, selected: true });
             }
+            if (first..first + shown).contains(&at) {
+                places.put(row, top + at - first);
+            }
             canvas.line(line, row);
         }
+        self.places = places;
     }
 
     fn rule_line(&self, at: usize, it: &SavedRule, columns: usize, theme: &Theme) -> Line<'static> {

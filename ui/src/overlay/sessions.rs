@@ -83,6 +83,9 @@ pub(crate) struct SessionList {
     /// The search is still running.
     is_searching: bool,
     preview: Option<(String, Vec<Said>)>,
+    /// Where the preview of the last frame stood, and how many lines of it are scrolled away. They belong to this Session.
+    preview_area: Rect,
+    read: (String, usize),
     /// The new name of the chosen Session, while the user types it.
     naming: Option<String>,
     /// The user is asked whether the chosen Session is to be deleted.
@@ -105,6 +108,8 @@ impl SessionList {
             hits: HashMap::new(),
             is_searching: false,
             preview: None,
+            preview_area: Rect::default(),
+            read: (String::new(), 0),
             naming: None,
             is_confirming: false,
             deleted: None,
@@ -286,6 +291,18 @@ impl SessionList {
         self.narrow.scroll(by, rows);
     }
 
+    pub(crate) fn wheel(&mut self, at: Position, by: isize) -> Outcome {
+        if self.preview_area.contains(at) {
+            self.read.1 = self.read.1.saturating_add_signed(by);
+            return Outcome::Stay;
+        }
+        if self.naming.is_some() || std::mem::take(&mut self.is_confirming) {
+            return Outcome::Stay;
+        }
+        self.scroll(by);
+        self.look()
+    }
+
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let keys = if self.is_confirming {
@@ -356,11 +373,13 @@ impl SessionList {
             canvas.line(line, row);
             places.put(row, at);
         }
-        if let Some(area) = preview {
-            let lines = self.preview_lines(shown[chosen], usize::from(area.width), theme);
-            panes::draw_lines(canvas, area, lines);
-        }
-        self.places = places;
+        let (area, it) = (preview.unwrap_or_default(), shown[chosen]);
+        let lines = self.preview_lines(it, usize::from(area.width).max(1), theme);
+        let most = lines.len().saturating_sub(usize::from(area.height));
+        let read = if self.read.0 == it.id { self.read.1.min(most) } else { 0 };
+        let id = it.id.clone();
+        panes::draw_lines(canvas, area, lines.into_iter().skip(read));
+        (self.places, self.preview_area, self.read) = (places, area, (id, read));
     }
 
     fn line(&self, it: &Summary, columns: usize, theme: &Theme) -> Line<'static> {
@@ -375,7 +394,10 @@ impl SessionList {
         let then = Duration::from_millis(u64::try_from(it.last_activity.as_millisecond()).unwrap_or(0));
         let turns = if it.turns == 1 { "turn " } else { "turns" };
         let ago = age(self.now.saturating_sub(then));
-        let tail = format!("  {:>3} {turns} {ago:>4} {:>7}", it.turns, it.cost.to_string());
+        // Without a price there is no column for it.
+        let is_priced = self.all.iter().flatten().any(|it| !it.cost.to_string().is_empty());
+        let cost = if is_priced { format!(" {:>7}", it.cost.to_string()) } else { String::new() };
+        let tail = format!("  {:>3} {turns} {ago:>4}{cost}", it.turns);
         let room = columns.saturating_sub(2 + width(&tail));
         let title = fit(&visible(it.title()), room);
         let pad = " ".repeat(room.saturating_sub(width(&title)));

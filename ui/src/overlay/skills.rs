@@ -37,6 +37,7 @@ pub(crate) struct SkillsView {
     /// The skill whose preview is laid out.
     previewed: Option<PathBuf>,
     rows: RowMap,
+    preview_area: Rect,
 }
 
 impl SkillsView {
@@ -103,6 +104,15 @@ impl SkillsView {
     pub(crate) fn scroll(&mut self, by: isize) {
         let rows = self.shown().len();
         self.narrow.scroll(by, rows);
+    }
+
+    pub(crate) fn wheel(&mut self, at: Position, by: isize) -> Outcome {
+        if self.preview_area.contains(at) {
+            self.preview.scroll(by);
+            return Outcome::Stay;
+        }
+        self.scroll(by);
+        self.moved()
     }
 
     pub(crate) fn press(&mut self, at: Position) -> Press {
@@ -195,6 +205,7 @@ impl SkillsView {
         let most = u16::try_from(self.skills.len()).unwrap_or(u16::MAX).min(below.height / 2);
         let (list, preview) = panes::split_after(canvas, below, most, theme);
         self.draw_list(canvas, list, &shown, theme);
+        self.preview_area = preview.unwrap_or_default();
         let Some(preview) = preview else { return };
         let skill = &self.skills[shown[self.narrow.chosen]];
         if self.previewed.as_ref() != Some(&skill.path) {

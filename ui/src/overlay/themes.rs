@@ -60,6 +60,11 @@ impl ThemesView {
         self.narrow.scroll(by, rows);
     }
 
+    pub(crate) fn wheel(&mut self, by: isize) -> Outcome {
+        self.scroll(by);
+        self.preview()
+    }
+
     /// A click previews the theme under it.
     pub(crate) fn press(&mut self, at: Position) -> Press {
         let before = self.narrow.chosen;

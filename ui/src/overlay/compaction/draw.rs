@@ -38,6 +38,7 @@ impl CompactionView {
             Constraint::Length(1),
         ])
         .areas(inner);
+        (self.lists_area, self.summary_area) = (Rect::default(), Rect::default());
         self.draw_head(canvas, head, paint);
         self.draw_foot(canvas, foot, paint);
         if inner.width >= SIDE_BY_SIDE {
@@ -129,6 +130,7 @@ impl CompactionView {
     }
 
     fn draw_lists(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        self.lists_area = area;
         let height = usize::from(area.height).max(1);
         let cursor = self.lists.row(self.chosen);
         self.places.clear();
@@ -211,6 +213,7 @@ impl CompactionView {
 
     fn draw_summary(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
+        self.summary_area = area;
         let [head, body] = Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
         let words = self.written.split_whitespace().count();
         let said = match self.preview.draft {
