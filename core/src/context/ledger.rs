@@ -193,7 +193,9 @@ fn sheet(history: &History, body: &RequestBody) -> Sheet {
     let bytes = body.size();
     let known: usize = lines.iter().map(|it| it.part.bytes).sum();
     let framing = bytes.saturating_sub(known);
-    lines.push(repeated(PartKind::Framing, SegmentKind::Framing, "JSON around it", 1, framing));
+    if framing > 0 {
+        lines.push(repeated(PartKind::Framing, SegmentKind::Framing, "JSON around it", 1, framing));
+    }
     let (tokens, tokens_from) = match measured {
         Some((input, _)) => {
             let is_new = |it: &&Line| !it.part.in_prefix;

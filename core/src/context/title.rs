@@ -52,6 +52,7 @@ pub(crate) fn of(fact: &Fact) -> String {
         Fact::HistoryCompaction(_) => "the earlier conversation".to_owned(),
         Fact::BranchSummary(_) => "another branch".to_owned(),
         Fact::SkillActivation(it) => it.name.clone(),
+        Fact::SkillIndex(it) if it.listed == 1 => "1 skill".to_owned(),
         Fact::SkillIndex(it) => format!("{} skills", it.listed),
         Fact::ContextChanged(it) => it.documents.iter().map(|it| it.source.as_str()).collect::<Vec<_>>().join(", "),
         Fact::FilesRestored(it) => match it.changes.len() {

@@ -21,7 +21,7 @@ use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 use crate::theme::Theme;
 
 /// The size of the dialog: it keeps its place, whatever the list shows.
-const SIZE: (u16, u16) = (108, 34);
+const SIZE: (u16, u16) = (140, 40);
 /// Rows below the list, for what the chosen setting does.
 const DETAIL: u16 = 3;
 
@@ -108,10 +108,18 @@ impl SettingsView {
     /// The rows that match the filter.
     fn shown(&self) -> Vec<usize> {
         let all = (0..self.rows.len()).collect();
-        let mut shown = fuzzy(&self.narrow.letters, all, |at| {
+        let text = |at: &usize| {
             let row = &self.rows[*at];
             format!("{} {} {} {}", row.title, row.key, row.about, row.value)
-        });
+        };
+        // In hundreds of rows, letters with others between them match nearly anything.
+        let words = self.narrow.letters.to_lowercase();
+        let has_words = |at: &usize| {
+            let text = text(at).to_lowercase();
+            words.split_whitespace().all(|word| text.contains(word))
+        };
+        let literal: Vec<usize> = (0..self.rows.len()).filter(has_words).collect();
+        let mut shown = if literal.is_empty() { fuzzy(&self.narrow.letters, all, text) } else { literal };
         // What the letters begin or name comes before what only contains them somewhere.
         let letters = self.narrow.letters.to_lowercase();
         if !letters.is_empty() {

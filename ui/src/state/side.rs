@@ -13,6 +13,10 @@ use crate::overlay::tree::SmallTree;
 
 /// The narrowest screen that has room for the panel, in columns.
 pub(crate) const WIDE: u16 = 120;
+/// Columns of the transcript with its margins, and of a panel that the user has not resized.
+const TEXT: u16 = 106;
+const USUAL: u16 = 36;
+const WIDEST: u16 = 60;
 /// How wide the panel can be, in columns.
 const WIDTHS: std::ops::RangeInclusive<u16> = 24..=80;
 
@@ -58,7 +62,8 @@ pub(crate) struct SidePanel {
     shown: Shown,
     /// The tab that the user chose. Until then it is the first one with content.
     tab: Option<Tab>,
-    width: u16,
+    /// Columns, once the user has chosen them.
+    width: Option<u16>,
     /// The first line on the screen, once the user has scrolled.
     top: Option<usize>,
     /// The first line and the number of lines of the last frame.
@@ -74,7 +79,7 @@ impl Default for SidePanel {
         SidePanel {
             shown: Shown::Auto,
             tab: None,
-            width: 36,
+            width: None,
             top: None,
             drawn: 0,
             height: 0,
@@ -289,8 +294,10 @@ impl SidePanel {
         top..(top + height).min(of)
     }
 
-    pub(crate) fn widen(&mut self, by: i16) {
-        self.width = self.width.saturating_add_signed(by).clamp(*WIDTHS.start(), *WIDTHS.end());
+    /// Makes the panel, which has `now` columns, wider or narrower.
+    pub(crate) fn widen(&mut self, by: i16, now: u16) {
+        let width = self.width.unwrap_or(now).saturating_add_signed(by);
+        self.width = Some(width.clamp(*WIDTHS.start(), *WIDTHS.end()));
     }
 
     /// Columns that the panel takes from a screen of `screen` columns. Unless the user decided, it shows itself when it
@@ -301,6 +308,8 @@ impl SidePanel {
             Shown::Always => true,
             Shown::Never => false,
         };
-        if is_shown && screen >= WIDE { self.width.min(screen / 2) } else { 0 }
+        // What running text leaves of a wide screen is the panel's.
+        let width = self.width.unwrap_or_else(|| screen.saturating_sub(TEXT).clamp(USUAL, WIDEST));
+        if is_shown && screen >= WIDE { width.min(screen / 2) } else { 0 }
     }
 }

@@ -89,8 +89,8 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
             state.side.turn(-1, &state.history);
             return context::refresh(state);
         }
-        Action::WidenSide => state.side.widen(4),
-        Action::NarrowSide => state.side.widen(-4),
+        Action::WidenSide => state.side.widen(4, state.layout.side.map_or(0, |it| it.width)),
+        Action::NarrowSide => state.side.widen(-4, state.layout.side.map_or(0, |it| it.width)),
         Action::OpenSide if state.side.tab(&state.history) == Tab::Agents => return agents::open(state, ""),
         Action::OpenSide => {
             let path = state.side.path(&state.history);

@@ -153,7 +153,8 @@ fn turns(state: &State, sums: &Sums) -> Vec<Vec<String>> {
     let nodes = tree::nodes(&state.history);
     let prompt = |turn: u32| nodes.iter().find(|node| node.turn == Some(turn)).map_or("", |node| node.text.as_str());
     let rows = sums.turns.iter().rev().map(|it| {
-        let aside = if it.on_branch { "" } else { "(another branch) " };
+        // The mark of a fork: the turn is on another branch.
+        let aside = if it.on_branch { "" } else { "⑂ " };
         row(&first_line(&format!("{}  {aside}{}", it.turn, prompt(it.turn)), PROMPT), &it.total)
     });
     rows.collect()

@@ -20,8 +20,38 @@ const SUGGESTIONS: [(&str, &str); 3] = [
 
 /// The lines of the welcome for this many columns and rows.
 pub(super) fn lines(state: &State, columns: usize, rows: usize) -> Vec<Line<'static>> {
-    let mut lines = if rows < ROOMY { connection(state, columns, rows) } else { whole(state, columns, rows) };
+    let mut lines = if rows < ROOMY { few(state, columns, rows) } else { whole(state, columns, rows) };
     lines.truncate(rows);
+    lines
+}
+
+/// The model, and what to begin with where there is room for that.
+fn few(state: &State, columns: usize, rows: usize) -> Vec<Line<'static>> {
+    let mut lines = connection(state, columns, rows);
+    let more = suggestions(state, columns);
+    if lines.len() + more.len() <= rows {
+        lines.extend(more);
+    }
+    lines
+}
+
+/// What to begin with, below a blank line; nothing before a model answers.
+fn suggestions(state: &State, columns: usize) -> Vec<Line<'static>> {
+    let theme = &state.look.theme;
+    let is_connected = matches!(state.session.connection, Connection::Ready { .. }) && !state.offers_connection();
+    if !is_connected || state.session.is_demo {
+        return Vec::new();
+    }
+    let mut lines = vec![Line::default()];
+    for (what, about) in SUGGESTIONS {
+        let gap = if about.is_empty() { "" } else { "  " };
+        let room = columns.saturating_sub(4 + width(what) + gap.len());
+        lines.push(Line::from(vec![
+            Span::styled(if state.look.screen_reader { "    " } else { "  › " }, theme.fg(theme.accent)),
+            Span::styled(fit(what, columns.saturating_sub(4)), theme.fg(theme.text)),
+            Span::styled(format!("{gap}{}", fit(about, room)), theme.dim()),
+        ]));
+    }
     lines
 }
 
@@ -40,19 +70,7 @@ fn whole(state: &State, columns: usize, rows: usize) -> Vec<Line<'static>> {
         more.push(Line::default());
         more.push(folder(state, columns));
     }
-    let is_connected = matches!(state.session.connection, Connection::Ready { .. }) && !state.offers_connection();
-    if is_connected && !state.session.is_demo {
-        more.push(Line::default());
-        for (what, about) in SUGGESTIONS {
-            let gap = if about.is_empty() { "" } else { "  " };
-            let room = columns.saturating_sub(4 + width(what) + gap.len());
-            more.push(Line::from(vec![
-                Span::styled(if state.look.screen_reader { "    " } else { "  › " }, theme.fg(theme.accent)),
-                Span::styled(fit(what, columns.saturating_sub(4)), theme.fg(theme.text)),
-                Span::styled(format!("{gap}{}", fit(about, room)), theme.dim()),
-            ]));
-        }
-    }
+    more.extend(suggestions(state, columns));
     if !state.session.recent.is_empty() {
         more.push(Line::default());
         more.extend(recent(state, columns));

@@ -63,6 +63,11 @@ pub(super) fn diffs(diffs: &[FileDiff], context: &RenderContext<'_>, fold: Fold)
     let most = most(fold, DIFF_PREVIEW);
     let mut more = 0;
     for file in diffs {
+        // A note in place of a diff says nothing without the file that it is about.
+        if let Some(note) = file.text.strip_prefix('[').and_then(|text| text.trim_end().strip_suffix(']')) {
+            rows.push(marked("  ", &format!("{}  {note}", file.path), context.theme.dim(), context));
+            continue;
+        }
         if diffs.len() > 1 {
             rows.push(marked("  ", &file.path, context.theme.dim(), context));
         }
