@@ -111,7 +111,7 @@ async fn clicks_choose_and_move_entries_of_a_compaction_and_the_wheel_reads_its_
     let scrolled = wheel(&mut pixir, "Summary  ", DOWN).await;
     assert_eq!(selected(&pixir), chosen, "the cursor of the lists stays");
     assert_ne!(top(&scrolled), top(&moved), "{scrolled}");
-    wheel(&mut pixir, "message  question 1", DOWN).await;
+    wheel(&mut pixir, "message  question 1", UP).await;
     assert_ne!(selected(&pixir), chosen);
     assert!(!pixir.kinds().iter().any(|kind| kind == "history_compaction"), "no click applies it");
 }
@@ -159,8 +159,7 @@ async fn every_picker_takes_clicks() {
         ("/effort<Enter>", "minimal", "· minimal ·"),
         ("/theme<Enter>", "high-contrast-light", "theme saved in"),
         ("<C-p>", "/keys", "╭ Help"),
-        ("/outline<Enter>", "1 first question", "❯ first question"),
-        ("/tree<Enter>", "1 first question", "Tree"),
+        ("/outline<Enter>", "first question", "❯ first question"),
         ("/connect<Enter>", "2  Sign in with a browser", "╭ Sign in with a browser"),
         ("/skill<Enter>", "tidy ", "◆ skill tidy is active"),
     ];
@@ -189,10 +188,12 @@ async fn the_wheel_over_a_preview_reads_it_and_over_the_list_takes_it_along() {
         (".pixir/skills/tidy/SKILL.md", "---\nname: tidy\ndescription: Tidies up\n---\nPut things back.\n"),
     ];
     let answer: String = (1..=30).map(|n| format!("sentence {n} of the answer\n\n")).collect();
-    let mut pixir = Pixir::sized(vec![says(&answer)], &files, 120, 24);
+    let mut pixir = Pixir::sized(vec![says(&answer), says(&answer), says(&answer)], &files, 120, 24);
     pixir.does("<Esc>/trust<Enter>").await;
     pixir.does("<Down><Enter>").await;
-    pixir.does("breakfast<Enter>").await;
+    for meal in ["breakfast", "lunch", "dinner"] {
+        pixir.does(&format!("{meal}<Enter>")).await;
+    }
     pixir.does("/skill<Enter>").await;
     pixir.screen.until("rule number 1").await;
     let first = selected(&pixir);
@@ -210,13 +211,11 @@ async fn the_wheel_over_a_preview_reads_it_and_over_the_list_takes_it_along() {
     let mut pixir = pixir.anew(vec![says("Fine.")]).await;
     pixir.does("hello<Enter>").await;
     pixir.does("/sessions<Enter>").await;
-    let before = sees(&mut pixir, "sentence 1 of").await;
+    let before = sees(&mut pixir, "❯ dinner").await;
     let chosen = selected(&pixir);
-    let (column, row) = place_of(&pixir, "sentence 1 of");
-    pixir.screen.bytes(format!("\x1b[<{DOWN};{column};{row}M").as_bytes()).await;
-    let after = pixir.does("").await;
+    let after = wheel(&mut pixir, "sentence 1 of", DOWN).await;
     assert_eq!(selected(&pixir), chosen);
-    assert!(after != before || !before.contains("sentence 8 of"), "{after}");
+    assert_ne!(after, before);
     let (column, row) = place_of(&pixir, "● hello");
     pixir.screen.bytes(format!("\x1b[<{UP};{column};{row}M").as_bytes()).await;
     pixir.does("").await;

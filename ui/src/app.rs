@@ -15,20 +15,20 @@ use tokio::sync::mpsc;
 use crate::composer::mention::Index;
 use crate::input::keymap::Keymap;
 use crate::render::highlight::Highlighter;
-use crate::state::{Connection, Effect, Now, State};
+use crate::state::{Effect, Now, State};
 use crate::terminal::key::KeyEvent;
 use crate::terminal::{ScreenMode, TerminalEvent, TerminalReply};
 use crate::theme::contrast::luminance;
 use crate::theme::{Background, Theme};
 use crate::transcript::Cell;
-use crate::transcript::reading::find;
 use crate::transcript::replay::{Replay, ReplayOptions};
-use crate::update::{self, events, settings};
+use crate::update::{self, events};
 
 mod agents; // an agent's Session on the screen
 mod background; // background tasks and their results
 pub(crate) mod clipboard; // copied text, pasted images
 mod doors; // checks, the log file, exports
+mod effects; // what `update` asks for
 mod editor; // the user's own editor
 mod connecting; // Providers that the user connects; settings that are read and saved
 mod farewell; // the last answer, for the main screen
@@ -230,140 +230,6 @@ impl App {
         app.connect();
         app.read_branch();
         Ok(app)
-    }
-
-    // ─── Effects ───
-
-    pub(crate) async fn perform(&mut self, effects: Vec<Effect>) {
-        for effect in effects {
-            // These need the Harness, and wait until it is connected.
-            let needs_harness = match effect {
-                Effect::AttachFile { .. }
-                | Effect::AttachClipboard
-                | Effect::OpenNew
-                | Effect::Open(_)
-                | Effect::ReadDiff(_)
-                | Effect::LoadComparison { .. }
-                | Effect::LoadSessions { .. }
-                | Effect::LoadModels
-                | Effect::LoadSkills
-                | Effect::ReadSkill(_)
-                | Effect::LoadCandidates(_)
-                | Effect::Stored(_)
-                | Effect::ReadJob { .. }
-                | Effect::ReadAgent(_)
-                | Effect::EnterAgent { .. }
-                | Effect::LoadOffers => true,
-                Effect::Send(_)
-                | Effect::Deliver { .. }
-                | Effect::Find { .. }
-                | Effect::FindFiles(_)
-                | Effect::Edit
-                | Effect::Examine
-                | Effect::OpenPalette
-                | Effect::ReadLog
-                | Effect::AddFolder { .. }
-                | Effect::Export { .. }
-                | Effect::EditFile { .. }
-                | Effect::Copy(_)
-                | Effect::Connect(_)
-                | Effect::ListThemes
-                | Effect::LoadSettings
-                | Effect::ReadBranch
-                | Effect::SaveSettings(..)
-                | Effect::UnsetSetting(..)
-                | Effect::SetTheme(_)
-                | Effect::RestoreTheme(_)
-                | Effect::Quit => false,
-            };
-            let is_for_session = matches!(
-                effect,
-                Effect::Send(_) | Effect::Deliver { .. } | Effect::Open(_) | Effect::OpenNew | Effect::AddFolder { .. }
-            );
-            if self.state.replay.is_some() && is_for_session {
-                self.state.say("this is a replay; `pixir resume` continues the session");
-                continue;
-            }
-            // Without a Harness no image can be read, so the pasted path stays text.
-            if let (Effect::AttachFile { pasted, .. }, Connection::Failed(_)) =
-                (&effect, &self.state.session.connection)
-            {
-                self.state.composer.insert(pasted);
-                continue;
-            }
-            if self.harness.is_none() && needs_harness {
-                self.until_connected.push(effect);
-                continue;
-            }
-            match effect {
-                Effect::Send(input) => self.send(input).await,
-                // The Session is still opening.
-                Effect::Deliver { .. } if self.handle.is_none() && self.is_opening() => {
-                    self.until_open.push_back(effect);
-                }
-                Effect::Deliver { input, mentions } => self.deliver(input, mentions),
-                Effect::AttachFile { path, pasted } => self.attach_file(self.typed_path(path), pasted),
-                Effect::AttachClipboard => self.attach_clipboard(),
-                Effect::OpenNew => self.reopen(|harness| harness.start()).await,
-                Effect::Open(id) => self.reopen(move |harness| harness.resume_or_read(&id)).await,
-                Effect::ReadDiff(want) => self.read_diff(want),
-                Effect::LoadComparison { left, right } => self.load_comparison(&left, &right),
-                Effect::ReadBranch => self.read_branch(),
-                Effect::LoadSessions { forks_of } => {
-                    if let Some(harness) = self.harness.clone() {
-                        // The forest of the tree shows agents below the Sessions that started them.
-                        let read = move || match &forks_of {
-                            Some(_) => BackgroundEvent::Sessions(harness.sessions_and_agents(), forks_of),
-                            None => BackgroundEvent::Sessions(harness.sessions(), None),
-                        };
-                        self.spawn_on_session(read);
-                    }
-                }
-                Effect::LoadModels => self.load_models(),
-                Effect::LoadSettings => self.load_settings(),
-                Effect::SaveSettings(settings, place) => self.save_settings(settings, place),
-                Effect::UnsetSetting(key, place) => self.unset_setting(key, place),
-                Effect::Connect(order) => self.order(order),
-                Effect::LoadSkills => self.load_skills(),
-                Effect::ReadSkill(skill) => self.read_skill(*skill),
-                Effect::LoadCandidates(argument) => self.load_candidates(argument),
-                Effect::OpenPalette => {
-                    self.state.uses.load(self.saved_uses());
-                    let effects = update::read::palette(&mut self.state);
-                    Box::pin(self.perform(effects)).await;
-                }
-                Effect::Stored(work) => self.work_on_stored(work).await,
-                Effect::ReadJob { job, path } => self.read_job(job, &path),
-                Effect::ReadAgent(session) => self.read_agent(session),
-                Effect::EnterAgent { path, from_list } => self.enter_agent(path, from_list),
-                Effect::Examine => self.examine(),
-                Effect::ReadLog => self.read_log(),
-                Effect::AddFolder { path, holds } => self.add_folder(&path, holds).await,
-                Effect::Export { format, file } => self.export(format, file.as_deref()),
-                Effect::LoadOffers => self.load_offers(),
-                Effect::Find { number, text } => {
-                    let hay = find::haystack(&self.state.transcript, &self.state.look.more.remedies);
-                    self.spawn_blocking(move || BackgroundEvent::Matches(number, find::find(&hay, &text)));
-                }
-                Effect::Copy(text) => self.copy(text),
-                Effect::ListThemes => {
-                    let effects = settings::on_themes(&mut self.state, &Theme::names(self.themes_folder.as_deref()));
-                    Box::pin(self.perform(effects)).await;
-                }
-                Effect::SetTheme(name) => {
-                    let loaded = self.load_theme(&name);
-                    settings::on_theme_chosen(&mut self.state, &name, loaded);
-                }
-                Effect::RestoreTheme(name) => {
-                    let loaded = self.load_theme(&name);
-                    settings::use_theme(&mut self.state, &name, loaded);
-                }
-                Effect::FindFiles(letters) => self.find_files(letters),
-                Effect::Edit => self.lends_terminal = Some(Borrower::Draft),
-                Effect::EditFile { path, line } => self.lends_terminal = Some(Borrower::File { path, line }),
-                Effect::Quit => self.done = true,
-            }
-        }
     }
 
     /// Saves the draft and the reading position next to the Log, in a small file that is replaced as a whole.

@@ -145,7 +145,7 @@ pub(super) fn drain(until: Option<std::time::Instant>) {
     let input = io::stdin();
     loop {
         let wait = until.map_or(Duration::ZERO, |until| until.saturating_duration_since(std::time::Instant::now()));
-        if !super::wait_for(&input, PollFlags::IN, wait) {
+        if !super::out::wait_for(&input, PollFlags::IN, wait) {
             return;
         }
         let Ok(n @ 1..) = rustix::io::read(&input, &mut buffer) else { return };
