@@ -56,6 +56,37 @@ fn a_first_start_without_a_key_takes_one_and_answers_without_a_restart() {
     assert!(std::fs::read_to_string(shell.home().join("auth.json")).expect("stored").contains(&key));
 }
 
+/// Clicks on the first row that has this text.
+fn click(terminal: &mut Terminal, text: &str) {
+    let screen = terminal.wait_for(text);
+    let found = screen.lines().enumerate().find_map(|(row, line)| Some((row, line.find(text)?, line)));
+    let (row, byte, line) = found.expect("it is on the screen");
+    let (column, row) = (line[..byte].chars().count() + 1, row + 1);
+    terminal.send(&format!("\x1b[<0;{column};{row}M\x1b[<0;{column};{row}m"));
+}
+
+/// Broken build: the rows take no clicks.
+#[test]
+fn the_ways_to_a_model_and_the_providers_take_clicks() {
+    let shell = Shell::new(&[]);
+    let mut terminal = start(&shell, &[], SIZE);
+    terminal.wait_for("No model is connected");
+    terminal.send("/connect\r");
+    terminal.wait_for("1–4 or");
+    click(&mut terminal, "Sign in with a browser");
+    click(&mut terminal, "Sign in with a browser");
+    terminal.wait_for("╭ Sign in with a browser");
+    terminal.send("\x1b");
+    terminal.wait_for("1–4 or");
+    click(&mut terminal, "Paste a key");
+    click(&mut terminal, "Paste a key");
+    terminal.wait_for("Whose key is it?");
+    click(&mut terminal, "GEMINI_API_KEY");
+    click(&mut terminal, "GEMINI_API_KEY");
+    terminal.wait_for("Key for gemini");
+    drop(terminal);
+}
+
 /// Broken build: a refused key closes the dialog.
 #[test]
 fn a_wrong_key_is_told_in_the_words_of_the_server_and_typed_again() {

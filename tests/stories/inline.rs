@@ -355,8 +355,9 @@ fn screen_reader_reads_a_question_as_lines_and_takes_a_number() {
     let screen = terminal.screen();
     let lines = "Question 1 of 3: Which database?\n 1. SQLite\n 2. Postgres\n Type a number or your own words";
     assert!(screen.contains(lines), "{screen}");
-    terminal.send("\t");
-    terminal.wait_for("waiting for you");
+    // A Tab counts once the question was on the screen for a moment.
+    let reader = terminal.reader();
+    terminal.press_until("\t", "the question has the keys", || reader.shows("waiting for you"));
     terminal.send("2\r");
     terminal.wait_for("Question 2 of 3: Which of these too?");
     terminal.send("1, 3\r");

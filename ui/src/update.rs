@@ -111,9 +111,11 @@ fn on_overlay_key(state: &mut State, key: KeyEvent, quiet_since: Instant) -> Opt
     let is_guarded = is_new && overlay.is_guarded();
     if let Some(form) = overlay.form_mut() {
         if !form.has_keys() {
-            // A Tab before the form was on the screen for a moment was meant for the draft.
-            if key.code == KeyCode::Tab && !is_new {
-                form.focus();
+            if key.code == KeyCode::Tab {
+                // Before the form was on the screen for a moment, the user did not turn to it.
+                if !is_new {
+                    form.focus();
+                }
                 return Some(Vec::new());
             }
             return None;

@@ -430,7 +430,9 @@ impl SessionList {
             lines.push(Line::default());
             let (mark, style) = if *by_user { ("❯ ", theme.fg(theme.user)) } else { ("  ", theme.fg(theme.text)) };
             let start: String = text.chars().take(columns * MESSAGE).collect();
-            let parts = start.lines().filter(|line| !line.trim().is_empty());
+            // The fences of code would look like text here.
+            let is_shown = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with("```");
+            let parts = start.lines().filter(is_shown);
             let wrapped = parts.enumerate().flat_map(|(at, part)| {
                 let first = if at == 0 { mark } else { "  " };
                 let text = [Span::styled(plain(part).into_owned(), style)];
