@@ -128,7 +128,8 @@ impl Across {
 mod tests {
     use super::*;
 
-    fn across(files: &[(&str, &str, &str)]) -> (Vec<(Arc<str>, Arc<TextPatch>)>, Across) {
+    /// `a.rs -1 b.rs 3`: each changed line that stands in another file, with its place there.
+    fn told(files: &[(&str, &str, &str)]) -> Vec<String> {
         let patch = |old: &str, new: &str| {
             let mut patch = TextPatch::new(old, new);
             patch.find_moves();
@@ -136,12 +137,6 @@ mod tests {
         };
         let files: Vec<_> = files.iter().map(|(path, old, new)| (Arc::from(*path), patch(old, new))).collect();
         let across = Across::of(&files);
-        (files, across)
-    }
-
-    /// `a.rs -1 > b.rs 3`: each changed line that stands in another file, with its place there.
-    fn told(files: &[(&str, &str, &str)]) -> Vec<String> {
-        let (files, across) = across(files);
         let mut told = Vec::new();
         for (path, patch) in &files {
             for line in &patch.lines {
