@@ -47,7 +47,7 @@ draw() (
 if [ "${1:-}" = --docs ]; then
     frames=$(mktemp -d)
     trap 'rm -rf "$frames"' EXIT
-    draw story 108x40 dark "$frames/story"
+    draw story 126x38 dark "$frames/story"
     cp "$frames"/story/{approval,conversation}.svg "$here"
     draw every 100x30 dark "$frames/every"
     draw agents 100x30 dark "$frames/agents"

@@ -77,7 +77,7 @@ async fn plan_begins_planning_with_a_task_shows_the_plan_afterwards_and_ends_it(
     assert!(screen.contains("not planning; /plan on begins it"), "{screen}");
 }
 
-/// Broken build: the rule names the path as the user typed it.
+/// Broken build: the folder is read without a rule.
 #[tokio::test]
 async fn a_folder_outside_the_workspace_is_read_after_add_dir() {
     let read = |path: &str| calls("read", json!({"path": path}));
@@ -167,7 +167,7 @@ async fn a_template_asks_for_the_arguments_that_are_missing() {
     assert_eq!(texts(&pixir).last().expect("sent"), "Fix a.rs, because so.");
 }
 
-/// Broken build: `/undo` during a Turn is sent to the model.
+/// Broken build: an unknown command is sent to the model.
 #[tokio::test]
 async fn a_command_that_has_to_wait_says_so_and_an_unknown_one_is_never_sent() {
     let mut pixir =

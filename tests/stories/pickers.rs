@@ -166,6 +166,10 @@ fn click_on(pixir: &Pixir, text: &str) -> Vec<u8> {
 async fn a_click_selects_in_a_list_and_a_second_one_chooses() {
     let mut pixir = Pixir::sized(vec![says("One.")], &[], 100, 30);
     pixir.does("/mode<Enter>").await;
+    let beside = click_on(&pixir, "╭ Mode");
+    pixir.screen.bytes(&beside).await;
+    let screen = pixir.does("").await;
+    assert!(screen.contains("╭ Mode"), "a click beside the rows chooses nothing:\n{screen}");
     let auto = click_on(&pixir, "every call runs");
     pixir.screen.bytes(&auto).await;
     let screen = pixir.does("").await;
@@ -203,7 +207,7 @@ async fn a_click_selects_in_a_list_and_a_second_one_chooses() {
     assert!(!selected(&pixir).starts_with("tools"), "{}", selected(&pixir));
 }
 
-/// Broken builds: the port is that of any listener; the age stands still.
+/// Broken build: the port is that of any listener.
 #[tokio::test]
 async fn a_job_shows_its_age_and_the_port_on_which_it_listens() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
