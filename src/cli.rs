@@ -217,7 +217,11 @@ impl Cli {
             allowed: self.allowed()?,
             resumed: self.resumed(settings, attendance, &providers)?,
         };
-        let around = Environment { passed_on: config.environment.clone(), ..environment.clone() };
+        let around = Environment {
+            passed_on: config.environment.clone(),
+            copy_ignored: config.agents.copy_ignored.clone(),
+            ..environment.clone()
+        };
         Harness::new(workspace, &around, Arc::new(providers), session_options, defaults)
     }
 

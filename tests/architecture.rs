@@ -274,7 +274,7 @@ fn files_of_the_workspace_are_opened_through_its_path_layer() {
         ("sandbox/probe.rs", "a folder of its own"),
         ("session.rs", "its own Log"),
         ("session/slow_disk.rs", "tests"),
-        ("session/travel.rs", "Logs"),
+        ("session/fork.rs", "Logs"),
         ("tools/grep.rs", "handles that the path layer has opened"),
     ];
     let core = root().join("core/src");

@@ -18,7 +18,7 @@ use crate::files::workspace::Workspace;
 use crate::process::Stopping;
 use crate::process::jobs::Jobs;
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{ParentSession, SessionId};
+use crate::protocol::event::{Entry, Fact, ParentSession, SessionId};
 use crate::provider::budget::Budget;
 use crate::session::{AgentOptions, LogAccess, Opened, Services, Session};
 use crate::storage::log::Log;
@@ -31,6 +31,8 @@ mod child; // one child: what it is, what it does, its door
 mod copies; // the copies in which children work
 mod links; // children that a Log names, and ends that a crash kept from it
 mod node; // the children of one Session
+mod starting; // how a child begins
+mod telling; // waiting for children, and telling them something
 mod outcome; // what a Turn of a child came to, counted from its Log
 mod transcript; // a child's conversation as text
 mod role; // the tools and settings that a role leaves
@@ -63,14 +65,14 @@ impl Tree {
             places: Arc::new(Semaphore::new(options.running)),
             names: Mutex::default(),
             started: AtomicU32::new(0),
-            pool: Mutex::new(Budget::new(Some(options.tree_tokens), None)),
+            pool: Mutex::new(Budget::raisable(options.tree_tokens)),
         }
     }
 
     /// A Turn of the root begins.
     fn begin_turn(&self) {
         self.started.store(0, Ordering::Relaxed);
-        *self.pool.lock() = Budget::new(Some(self.options.tree_tokens), None);
+        *self.pool.lock() = Budget::raisable(self.options.tree_tokens);
     }
 
     /// Takes a name: the wished one, or the next of the role's.
@@ -217,6 +219,16 @@ pub(crate) fn close_what_is_open(log: &mut Log, history: &mut History) -> Result
         history.append(log.append(Some(history.turns).filter(|n| *n > 0), fact)?);
     }
     Ok(())
+}
+
+/// What a child said and did itself. One that knows its parent's conversation begins with a copy of that.
+fn own_entries(entries: &[Arc<Entry>]) -> &[Arc<Entry>] {
+    let copied = entries.iter().find_map(|entry| match &entry.fact {
+        Fact::SessionFork(it) => it.copied_to_seq,
+        _ => None,
+    });
+    let first = copied.map_or(0, |to| entries.partition_point(|entry| entry.seq <= to));
+    &entries[first..]
 }
 
 /// What the Log of a child says about its parent.

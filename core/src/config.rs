@@ -40,6 +40,8 @@ pub struct Environment {
     pub environment: Vec<(String, String)>,
     /// Names of variables that commands get besides the usual ones.
     pub passed_on: Vec<String>,
+    /// Paths below the workspace that copies for agents have although git ignores them.
+    pub copy_ignored: Vec<String>,
 }
 
 impl Environment {

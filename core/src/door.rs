@@ -48,6 +48,8 @@ pub(crate) enum Command {
         path: Vec<String>,
         reply: oneshot::Sender<Result<Handle>>,
     },
+    /// The running Turn has reached this limit: it stops what runs, and answers once more.
+    WindUp(Box<Error>),
     Close(oneshot::Sender<()>),
 }
 
@@ -107,6 +109,11 @@ impl Handle {
         let _ = self.commands.send(Command::Agent { path: path.to_vec(), reply }).await;
         let closed = || Error::new(Code::SessionStartFailed, "the session has closed", "open it again");
         answer.await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    /// Has the running Turn stop what runs and answer once more, because it has reached this limit.
+    pub(crate) async fn wind_up(&self, limit: Error) {
+        let _ = self.commands.send(Command::WindUp(Box::new(limit))).await;
     }
 
     /// Returns when the Session has taken in every Input that was sent before, and restores, forks and moves of the head

@@ -123,6 +123,7 @@ impl Harness {
             outputs: None,
             user_folder: around.user_folder.clone(),
             started_in: around.started_in.clone(),
+            copy_ignored: around.copy_ignored.as_slice().into(),
             logs,
             disk: Arc::new(RealDisk),
             options,

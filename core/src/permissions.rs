@@ -15,6 +15,7 @@ pub mod rules; // rules as the user writes them, and what they cover
 pub(crate) mod shell; // one line, parsed
 
 pub use bounds::Bounds;
+pub(crate) use bounds::SetBy;
 use readers::parse;
 pub use readers::{Judged, Parse};
 pub(crate) use readers::{prove, prove_read_only};

@@ -11,6 +11,7 @@ use crate::call::{self, Answers};
 use crate::context::roles::Role;
 use crate::conversation::history::{History, Settings};
 use crate::door::{Command, Handle, Outbox, Reply, Watch};
+use crate::protocol::agent::Asker;
 use crate::protocol::effort::Effort;
 use crate::protocol::error::{Code, Error, NoticeCode, Result};
 use crate::protocol::event::{
@@ -26,6 +27,7 @@ use crate::storage::store::Indexed;
 
 mod agents; // child Sessions: what is recorded and heard of them
 mod branches; // branches that the user removes and restores
+mod fork; // a branch as the beginning of another Session
 mod folders; // folders outside the workspace that the tools may read
 mod compact; // compactions on request: previews, drafts, what the user approved; what fills the context
 mod queue; // messages that wait for the running Turn
@@ -43,6 +45,7 @@ mod slow_disk; // Sessions whose disks do not answer
 
 pub(crate) use crate::turn::Services;
 pub use crate::turn::{AgentOptions, CompactionOptions, Limits, Options};
+pub(crate) use fork::Branch;
 use queue::Waiting;
 use travel::{Travel, Trip};
 use trust::Looked;
@@ -229,6 +232,7 @@ impl Session {
                         self.watch(reply);
                     }
                     Some(Command::Agent { path, reply }) => self.open_agent(path, reply),
+                    Some(Command::WindUp(limit)) => self.wind_up(*limit),
                     Some(Command::Settle(reply)) => self.settling.push(reply),
                     Some(Command::Input { input, reply }) => self.take(input, reply).await,
                 },
@@ -499,6 +503,10 @@ impl Session {
         });
         let (number, open) = open.ok_or_else(|| not_open("form", call_id, Remedy::AnswerOpenForm))?;
         let _ = open.reply.send(answers);
+        // No result of a call tells the watchers that it is no longer open.
+        if !self.history.orphans().any(|id| id == call_id) {
+            self.publish(Live::AnswerTaken { call_id: call_id.to_owned(), agent: Asker::default() });
+        }
         self.set_status_answered();
         Ok(Accepted { turn: Some(number), ..Accepted::default() })
     }

@@ -12,14 +12,14 @@ use tokio::sync::{mpsc, oneshot};
 use crate::call::present::Overflow;
 use crate::call::{self, Authority, Call, Caller, Context, Done, FormRequest, Gone, InTurn, Permissions};
 use crate::protocol::call_info::{CallInfo, CallKind};
-use crate::protocol::error::{Code, Error};
+use crate::protocol::error::{Code, Error, NoticeCode};
 use crate::protocol::event::{
-    Approval, AssistantMessage, Cost, Fact, Form, Live, PermissionDecision, Preview, ProviderUsage, Reasoning, Rule,
-    Scope, SessionId, Severity, Status, ToolCall, Toolset, TurnStatus, Usage,
+    Approval, AssistantMessage, Cost, Fact, Form, Live, PermissionDecision, Preview, ProviderUsage, Question,
+    Reasoning, Rule, Scope, SessionId, Severity, Status, ToolCall, Toolset, TurnStatus, Usage,
 };
 use crate::protocol::input::{Decision, RuleReach};
 use crate::protocol::remedy::{Limit, ModelNeed, Remedy};
-use crate::provider::budget::{Budget, Reserved};
+use crate::provider::budget::{Budget, Granted, Reserved};
 use crate::provider::gate::Sender;
 use crate::provider::retry::Retries;
 use crate::provider::{Answer, AnswerPart, CallRequest, Ended, Failure};
@@ -64,14 +64,26 @@ impl UsageSource {
 /// What an agent is told whose answer in words is not its result.
 const REPORT_FIRST: &str =
     "your answer in words is not read: call the tool `report` with your result, also if it is incomplete";
+/// The answers where the tokens of the agents are used up.
+const GO_ON: &str = "yes: as many tokens again";
+const STOP: &str = "no: they end here";
 /// What an agent is told at a limit.
 const LAST_ANSWER: &str = "you have reached a limit, and no further call is run: say now in one answer what you found and did, \
                            with places as path:line, and what is missing. If you have the tool `report`, call it with that";
 
+/// What a Session tells its running Turn.
+pub(crate) struct Signals {
+    /// A steer is waiting; it joins when the current call ends.
+    pub(crate) steered: Arc<AtomicBool>,
+    /// The Turn has reached this limit. Dropped without a word when the Turn may go on to its end.
+    pub(crate) wound_up: oneshot::Receiver<Error>,
+}
+
 pub(crate) struct Turn {
     reports: Reports,
-    /// A steer is waiting; it joins when the current call ends.
     steered: Arc<AtomicBool>,
+    /// Taken when the Turn begins to run.
+    wound_up: Option<oneshot::Receiver<Error>>,
     services: Services,
     /// The Provider and the model at the start of the Turn.
     model: (String, String),
@@ -90,7 +102,7 @@ pub(crate) struct Turn {
 impl Turn {
     pub(crate) fn new(
         reports: Reports,
-        steered: Arc<AtomicBool>,
+        Signals { steered, wound_up }: Signals,
         id: &SessionId,
         entries: usize,
         model: (String, String),
@@ -103,6 +115,7 @@ impl Turn {
                 .collect(),
             reports,
             steered,
+            wound_up: Some(wound_up),
             id: id.clone(),
             outputs: outputs::real(&services.place(id).outputs()),
             services: services.clone(),
@@ -113,21 +126,45 @@ impl Turn {
         }
     }
 
-    pub(crate) async fn run(self) {
+    pub(crate) async fn run(mut self) {
+        let wound_up = self.wound_up.take();
         let outcome = match self.services.options.limits.deadline {
-            None => self.converse().await,
+            None => self.converse_until(wound_up).await,
             // The deadline drops the running work, which also stops its processes.
-            Some(deadline) => tokio::time::timeout(deadline, self.converse()).await.unwrap_or_else(|_| {
-                let message =
-                    format!("the turn reached its deadline of {} s without a final answer", deadline.as_secs());
-                let more = Remedy::RaiseLimit { limit: Limit::Deadline };
-                let fix = Remedy::any_of(["send a message to continue".into(), more]);
-                Ok(Outcome::incomplete(Error::new(Code::DeadlineReached, message, fix)))
-            }),
+            Some(deadline) => {
+                tokio::time::timeout(deadline, self.converse_until(wound_up)).await.unwrap_or_else(|_| {
+                    let message =
+                        format!("the turn reached its deadline of {} s without a final answer", deadline.as_secs());
+                    let more = Remedy::RaiseLimit { limit: Limit::Deadline };
+                    let fix = Remedy::any_of(["send a message to continue".into(), more]);
+                    Ok(Outcome::incomplete(Error::new(Code::DeadlineReached, message, fix)))
+                })
+            }
         };
         if let Ok(outcome) = outcome {
             let _ = self.reports.send(Report::Done(outcome)).await;
         }
+    }
+
+    /// Converses until the answer is there or the Session says that a limit is reached. Then what runs is dropped, which
+    /// also stops its processes, and the model answers once more.
+    async fn converse_until(&self, wound_up: Option<oneshot::Receiver<Error>>) -> Result<Outcome, Gone> {
+        let wound_up = async {
+            match wound_up {
+                Some(limit) => match limit.await {
+                    Ok(limit) => limit,
+                    Err(_) => std::future::pending().await,
+                },
+                None => std::future::pending().await,
+            }
+        };
+        let limit = tokio::select! {
+            biased;
+            limit = wound_up => limit,
+            outcome = self.converse() => return outcome,
+        };
+        self.ask_session(|reply| Report::CutOff { reply }).await?;
+        self.sum_up(limit).await
     }
 
     async fn converse(&self) -> Result<Outcome, Gone> {
@@ -151,11 +188,11 @@ impl Turn {
                     Remedy::any_of(["send a message to continue".into(), Remedy::RaiseLimit { limit: Limit::Rounds }]);
                 return self.sum_up(Error::new(Code::IterationCap, message, fix)).await;
             }
-            if let Err(error) = self.budgets.iter().try_for_each(Budget::check) {
+            if let Err(error) = self.check_budgets().await? {
                 return self.sum_up(error).await;
             }
             let step = self.next_step().await?;
-            let reserved = match self.reserve(&step) {
+            let reserved = match self.reserve_or_ask(&step).await? {
                 Ok(reserved) => reserved,
                 Err(error) => return Ok(Outcome::incomplete(error)),
             };
@@ -339,18 +376,97 @@ impl Turn {
         Ok(calls)
     }
 
-    /// Sets the tokens of a request aside in the budgets that the Session shares with others.
-    fn reserve(&self, step: &Step) -> Result<Vec<Reserved>, Error> {
-        let shared = &self.services.budgets;
-        if shared.is_empty() {
-            return Ok(Vec::new());
+    /// Whether another request may be sent. Where a budget is used up that the user can raise, the user is asked.
+    async fn check_budgets(&self) -> Result<Result<(), Error>, Gone> {
+        for budget in &self.budgets {
+            if let Err(error) = self.unless_raised(budget, Budget::check).await? {
+                return Ok(Err(error));
+            }
         }
-        let tokens = step.request.estimated_tokens();
-        shared.iter().map(|budget| budget.reserve(tokens)).collect()
+        Ok(Ok(()))
     }
 
-    fn spend(&self, usage: Usage, cost: Cost) {
+    /// Sets the tokens of a request aside in the budgets that the Session shares with others.
+    fn reserve(&self, step: &Step) -> Result<Vec<Reserved>, Error> {
+        let tokens = step.request.estimated_tokens();
+        self.services.budgets.iter().map(|budget| budget.reserve(tokens)).collect()
+    }
+
+    /// Sets the tokens of a request aside, and asks the user where a budget that can be raised does not have them.
+    async fn reserve_or_ask(&self, step: &Step) -> Result<Result<Vec<Reserved>, Error>, Gone> {
+        let tokens = step.request.estimated_tokens();
+        let mut all = Vec::new();
+        for budget in self.services.budgets.iter() {
+            match self.unless_raised(budget, |budget| budget.reserve(tokens)).await? {
+                Ok(reserved) => all.push(reserved),
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+        Ok(Ok(all))
+    }
+
+    /// Takes something from a budget. If it does not have that and the user raises it, tries again.
+    async fn unless_raised<T>(
+        &self,
+        budget: &Budget,
+        take: impl Fn(&Budget) -> Result<T, Error>,
+    ) -> Result<Result<T, Error>, Gone> {
+        loop {
+            let refused = match take(budget) {
+                Ok(taken) => return Ok(Ok(taken)),
+                Err(refused) => refused,
+            };
+            if !self.services.options.can_ask {
+                return Ok(Err(refused));
+            }
+            // While another Session of the tree asks, this one waits for the user too.
+            self.live(Live::Status { status: Status::Asking }).await?;
+            let granted = budget.granted().await;
+            let answer = match granted {
+                None => Ok(Err(refused)),
+                Some(mut granted) => match (take(budget), *granted) {
+                    (Ok(taken), _) => Ok(Ok(taken)),
+                    (Err(refused), Granted::Refused) => Ok(Err(refused)),
+                    (Err(refused), Granted::Ask) => {
+                        if self.ask_for_more(budget).await? {
+                            budget.raise();
+                            continue;
+                        }
+                        *granted = Granted::Refused;
+                        Ok(Err(refused))
+                    }
+                },
+            };
+            self.live(Live::Status { status: Status::Thinking }).await?;
+            return answer;
+        }
+    }
+
+    /// Asks the user whether the agents of the running Turn may use more tokens.
+    async fn ask_for_more(&self, budget: &Budget) -> Result<bool, Gone> {
+        let (used, most) = budget.used();
+        let question = Question {
+            question: format!("The agents of this turn have used {used} of {most} tokens. May they go on?"),
+            options: [GO_ON, STOP].map(str::to_owned).to_vec(),
+            multiple: false,
+        };
+        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+        let form = Form { call_id: format!("budget-{number}"), questions: vec![question], agent: None };
+        let (reply, answer) = oneshot::channel();
+        self.reports.send(Report::OpenForm { form, reply }).await?;
+        let answers = answer.await.ok().flatten().unwrap_or_default();
+        Ok(answers.first().is_some_and(|answer| answer.iter().any(|it| it == GO_ON)))
+    }
+
+    /// Deducts a request. The user is told once when the tokens of the agents run low.
+    async fn spend(&self, usage: Usage, cost: Cost) -> Result<(), Gone> {
         self.budgets.iter().for_each(|budget| budget.spend(usage, cost));
+        for (used, most) in self.budgets.iter().filter_map(Budget::newly_low) {
+            let message = format!("the agents of this turn have used {used} of {most} tokens");
+            let code = NoticeCode::AgentTokensLow.name().to_owned();
+            self.live(Live::Notice { severity: Severity::Warning, code, message, remedy: None }).await?;
+        }
+        Ok(())
     }
 
     /// What the requests of the Turn draw from; its children draw from it too.
@@ -366,7 +482,7 @@ impl Turn {
     async fn record_usage(&self, step: &Step, usage: Usage, usd: Option<f64>, source: UsageSource) -> Result<(), Gone> {
         let (provider, model) = (step.request.provider.clone(), step.request.model.clone());
         let cost = step.facts.cost(&usage, usd);
-        self.spend(usage, cost);
+        self.spend(usage, cost).await?;
         let estimated = source == UsageSource::Estimated;
         self.record(ProviderUsage { provider, model, usage, estimated, cost }).await
     }
@@ -486,7 +602,7 @@ impl Turn {
                 Next::Request(step) => return Ok(*step),
                 Next::Summarize(request) => {
                     if let Some(it) = summarize(&self.reports, *request).await? {
-                        self.spend(it.usage, it.cost);
+                        self.spend(it.usage, it.cost).await?;
                     }
                 }
             }

@@ -1,12 +1,15 @@
 //! Agents that work in copies of the workspace, and what becomes of their changes.
 
 use std::fs;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::agents::{logs, read, results, run, spawn, steps, write};
 use crate::hosted::Hosted;
+use crate::pty::Terminal;
 use crate::shell::{Shell, entries};
+use crate::wait;
 
 fn put(path: &str, content: &str) -> Value {
     json!({ "name": "write", "args": { "path": path, "content": content } })
@@ -21,6 +24,12 @@ const TEN: &str = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n";
 fn copies(shell: &Shell) -> usize {
     let roots = fs::read_dir(shell.home().join("copies")).into_iter().flatten().flatten();
     roots.map(|root| fs::read_dir(root.path()).map_or(0, Iterator::count)).sum()
+}
+
+/// A file of a copy; empty where it is not there.
+fn copied(shell: &Shell, path: &str) -> String {
+    let roots = fs::read_dir(shell.home().join("copies")).into_iter().flatten().flatten();
+    roots.filter_map(|root| fs::read_to_string(root.path().join(path)).ok()).collect()
 }
 
 /// Broken builds: the copy is the workspace; an adoption overwrites instead of merging; the undo does not know of it.
@@ -175,6 +184,118 @@ fn an_answer_that_leaves_the_only_conflict_open_asks_again() {
     host.event("turn_ended");
     host.end();
     assert_eq!(shell.read("a.txt"), "new\n");
+}
+
+/// Broken builds: marks are written to the workspace; a text for a file that does not wait is dropped without a word.
+#[test]
+fn the_user_merges_a_conflict_by_hand_from_the_shell() {
+    let shell = Shell::new(&[("list.txt", TEN)]);
+    let script = json!([
+        { "calls": [spawn("In English", json!({ "name": "english", "isolation": "copy" }))] },
+        { "of": "In English", "calls": [put("list.txt", &TEN.replacen('1', "one", 1))] },
+        { "of": "In English", "text": "Done." },
+        { "text": "It waits." },
+    ]);
+    // In read-only mode nothing is adopted by itself, and without a terminal nobody is asked.
+    let ran = run(&shell, script, &["go", "--mode", "ask", "--allow", "files(list.txt)"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    shell.write("list.txt", &TEN.replacen('1', "eins", 1));
+    let plan = shell.run(["agents", "adopt", "last", "--dry-run", "--json"]).document();
+    let marked = plan["agents"][0]["plan"]["files"][0]["marked"].as_str().expect("both versions").to_owned();
+    assert!(marked.contains("<<<<<<<") && marked.contains("one") && marked.contains("eins"), "{marked}");
+    let draft = shell.aside("draft.txt", &marked);
+    let merge = |path: &str| format!("{path}={}", draft.display());
+    let refused = shell.run(["agents", "adopt", "last", "--merge", &merge("list.txt"), "--json"]);
+    assert!(refused.code == 2 && refused.stderr.contains("still has conflict marks"), "{refused:?}");
+    let by_hand = TEN.replacen('1', "one, eins", 1);
+    shell.aside("draft.txt", &by_hand);
+    let other = shell.run(["agents", "adopt", "last", "--merge", &merge("other.txt"), "--json"]);
+    assert!(other.code == 2 && other.stderr.contains("other.txt"), "{other:?}");
+    assert_eq!(shell.read("list.txt"), TEN.replacen('1', "eins", 1), "it is as it was");
+    let done = shell.run(["agents", "adopt", "last", "--merge", &merge("list.txt"), "--json"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(shell.read("list.txt"), by_hand);
+    assert_eq!(copies(&shell), 0, "nothing waits any more");
+}
+
+/// Broken builds: the agent's next turn is not seen while its files wait; its files of before are lost.
+#[test]
+fn an_agent_that_is_told_more_while_its_files_wait_goes_on_and_offers_all_of_them() {
+    let shell = Shell::new(&[("a.txt", "old\n")]);
+    let script = json!({ "steps": [
+        { "calls": [spawn("Change it", json!({ "name": "scribe", "isolation": "copy" }))] },
+        { "of": "Change it", "calls": [put("a.txt", "new\n")] },
+        { "of": "Change it", "text": "Changed." },
+        { "of": "Change it", "calls": [put("b.txt", "more\n")] },
+        { "of": "Change it", "text": "More." },
+        { "text": "I know." },
+    ] });
+    let mut host = Hosted::start(&shell, &script, &[]);
+    host.ask("1", json!({ "type": "prompt", "text": "go" }));
+    let allow = |host: &mut Hosted, id: &str| {
+        let asked = host.event("approval_requested");
+        let decide =
+            json!({ "type": "decide", "call_id": asked["data"]["call_id"], "decision": { "answer": "allow" } });
+        host.ask(id, json!({ "type": "to_agent", "path": ["scribe"], "input": decide }));
+    };
+    allow(&mut host, "2");
+    let shown = host.event("restore_planned");
+    assert_eq!(shown["data"]["files"].as_array().map(Vec::len), Some(1), "{shown}");
+    // The user says more to the agent instead of deciding.
+    let more = json!({ "type": "to_agent", "path": ["scribe"], "input": { "type": "prompt", "text": "and b.txt" } });
+    let told = host.ask("3", more);
+    assert_eq!(told["ok"], true, "{told}");
+    // What it asks now comes up at once.
+    allow(&mut host, "4");
+    let shown = host.event("restore_planned");
+    let paths: Vec<&Value> = shown["data"]["files"].as_array().expect("files").iter().map(|it| &it["path"]).collect();
+    assert_eq!(paths, ["a.txt", "b.txt"], "{shown}");
+    let adopted = host.ask("5", json!({ "type": "adopt", "path": ["scribe"], "options": {} }));
+    assert_eq!(adopted["ok"], true, "{adopted}");
+    host.end();
+    assert_eq!((shell.read("a.txt"), shell.read("b.txt")), ("new\n".into(), "more\n".into()));
+}
+
+/// Broken builds: the marks are taken for the user's text; the file that the user wrote is not adopted.
+#[test]
+fn the_user_merges_a_conflict_in_their_own_editor() {
+    let shell = Shell::new(&[("list.txt", TEN)]);
+    let script = json!({ "steps": [
+        { "calls": [spawn("In English", json!({ "name": "english", "isolation": "copy" }))] },
+        { "of": "In English", "calls": [put("list.txt", &TEN.replacen('1', "one", 1))] },
+        { "of": "In English", "text": "Done.", "delay_ms": 1500 },
+        { "text": "It is in." },
+    ] });
+    let path = shell.aside("script.json", &script.to_string());
+    let provider = format!("script:{}", path.display());
+    let editor = shell.aside(
+        "editor.sh",
+        "grep -v -e '^<<<' -e '^===' -e '^>>>' -e '^|||' \"$1\" > \"$1.new\"; cat \"$1.new\" > \"$1\"\n",
+    );
+    let visual = format!("bash {}", editor.display());
+    let args = ["--provider", &provider, "--mode", "auto"];
+    let binary = env!("CARGO_BIN_EXE_pixir");
+    let mut terminal = Terminal::of(&shell, binary.as_ref(), &args, &[("VISUAL", &visual)], 100, 30);
+    terminal.wait_for("Ask pixir");
+    terminal.send("go\r");
+    terminal.wait_for("english");
+    // The user saves the file while the agent works in its copy.
+    wait::until("the agent has written in its copy", || copied(&shell, "english/list.txt").starts_with("one"));
+    shell.write("list.txt", &TEN.replacen('1', "eins", 1));
+    terminal.wait_for("conflict: k, o or e");
+    terminal.send("e");
+    terminal.wait_for("as you wrote it");
+    // On a busy machine, what the terminal answers when it is taken back can swallow the first Enter.
+    let is_written = (0..10).any(|_| {
+        terminal.send("\r");
+        wait::within(Duration::from_secs(2), || shell.read("list.txt").contains("one\n"))
+    });
+    assert!(is_written, "the merged file is written");
+    terminal.wait_for("It is in.");
+    let both = shell.read("list.txt");
+    assert!(both.contains("one\n") && both.contains("eins\n") && !both.contains("<<<"), "{both}");
+    terminal.send("\x03\x03\x03");
+    terminal.end().assert_sane();
 }
 
 /// Broken builds: the copy of a tester is kept, or adopted.

@@ -271,7 +271,7 @@ async fn files_of_a_copy_are_decided_one_by_one_and_what_is_left_for_later_waits
     pixir.screen.keys("<A-y>").await;
     pixir.screen.until("scribe changed 2 files in its copy").await;
     let screen = pixir.screen.screen();
-    assert!(screen.contains("list.txt") && screen.contains("conflict: k or o"), "{screen}");
+    assert!(screen.contains("list.txt") && screen.contains("conflict: k, o or e"), "{screen}");
     assert!(screen.contains("Both changed the same lines"), "{screen}");
     // Later: the model goes on without them.
     pixir.screen.keys("<Esc>").await;

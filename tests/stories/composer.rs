@@ -164,7 +164,7 @@ fn an_external_editor_gets_the_draft_and_the_terminal() {
     terminal.send("kept");
     terminal.wait_for("❯ kept");
     terminal.send("\x07");
-    terminal.wait_for("the draft is unchanged");
+    terminal.wait_for("the text is unchanged");
     terminal.wait_for("❯ kept");
     terminal.send("\x03\x03\x03");
     terminal.end().assert_sane();

@@ -30,6 +30,7 @@ impl Talk {
             user_folder: None,
             started_in: None,
             passed_on: Vec::new(),
+            copy_ignored: Vec::new(),
             environment: std::env::vars().filter(|(name, _)| name == "PATH").collect(),
         };
         let wishes = ProviderSelection {

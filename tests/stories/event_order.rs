@@ -107,6 +107,7 @@ impl Machine {
             user_folder: None,
             started_in: None,
             passed_on: Vec::new(),
+            copy_ignored: Vec::new(),
             environment: std::env::vars().filter(|(name, _)| name == "PATH").collect(),
         };
         let providers = Arc::new(Providers::only("script", "m", Arc::new(scripted)));

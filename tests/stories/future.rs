@@ -112,6 +112,7 @@ fn harness(shell: &Shell, steps: Vec<Step>) -> Harness {
         user_folder: None,
         started_in: None,
         passed_on: Vec::new(),
+        copy_ignored: Vec::new(),
         environment: std::env::vars().filter(|(name, _)| name == "PATH").collect(),
     };
     let scripted = Scripted::new(Script { steps, ..Script::default() });

@@ -170,6 +170,58 @@ fn a_role_keeps_to_its_tools_commands_and_files() {
     assert!(decided >= 4, "the log says who refused: {decided}");
 }
 
+/// Broken builds: the files that a call names are forgotten, or replace those of the role; they are forgotten when the
+/// session is opened again; an agent of the agent may more.
+#[test]
+fn a_call_leaves_an_agent_fewer_files_than_its_role_does() {
+    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    users(&shell, "docs", &role("docs", &["writes: [\"docs/**\"]"], "Write documents."));
+    let bound = |writes: Value| json!({ "task": "Document it", "role": "docs", "name": "scribe", "writes": writes });
+    let order = |writes: Value| json!({ "name": "spawn_agent", "args": bound(writes) });
+    let steps = json!([
+        { "calls": [order(json!(["docs/../x"]))] },
+        { "calls": [order(json!(["docs/a/**", "src/**"]))] },
+        { "of": "Document it", "calls": [
+            write("docs/a/1.md"), write("docs/b.md"), write("src/a.rs"), bash("touch docs/a/2.md"), spawn("worker", "Pass it on"),
+        ] },
+        { "of": "Pass it on", "calls": [write("docs/a/3.md"), write("docs/c.md")] },
+        { "of": "Pass it on", "text": "Passed on." },
+        { "of": "Document it", "text": "Documented." },
+        { "text": "Done." },
+    ]);
+    let ran = run(&shell, steps, &["go", "--write", "--config", "agents.depth=2"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let there = |path: &str| shell.workspace().join(path).exists();
+    assert_eq!((there("docs/a/1.md"), there("docs/a/3.md")), (true, true));
+    assert!(!["docs/b.md", "src/a.rs", "docs/a/2.md", "docs/c.md"].into_iter().any(there));
+    let all = logs(&shell);
+    assert!(results(&all[0])[0].contains("`docs/../x`, which is no pattern of paths"), "{:?}", results(&all[0]));
+    let of = |task: &str| {
+        let log = logs(&shell).into_iter().find(|log| log.iter().any(|it| it["data"]["text"] == task));
+        results(&log.expect("a child"))
+    };
+    let scribe = of("Document it");
+    assert!(
+        scribe[1].contains("this agent may not change docs/b.md. Use: change only docs/a/**, src/**"),
+        "{scribe:?}"
+    );
+    assert!(scribe[2].contains("the role docs may not change src/a.rs"), "{scribe:?}");
+    assert!(of("Pass it on")[1].contains("may not change docs/c.md"), "{:?}", of("Pass it on"));
+    // It holds for what the agent is told later, by another pixir.
+    let id = all[0][0]["session_id"].as_str().expect("an id").to_owned();
+    let tell = json!({ "name": "tell_agent", "args": { "name": "scribe", "text": "One more", "how": "next" } });
+    let steps = json!([
+        { "calls": [tell] },
+        { "calls": [json!({ "name": "wait_agent", "args": {} })] },
+        { "of": "Document it", "calls": [write("docs/d.md"), write("docs/a/4.md")] },
+        { "of": "Document it", "text": "More." },
+        { "text": "Done." },
+    ]);
+    let ran = run(&shell, steps, &["resume", &id, "more", "--write"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!((there("docs/d.md"), there("docs/a/4.md")), (false, true), "{:?}", of("Document it"));
+}
+
 /// Broken builds: prose is taken as the result; an invalid report ends the turn; the schema is not checked.
 #[test]
 fn an_agent_reports_in_the_form_that_it_was_given() {

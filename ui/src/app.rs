@@ -22,7 +22,7 @@ use crate::theme::contrast::luminance;
 use crate::theme::{Background, Theme};
 use crate::transcript::Cell;
 use crate::transcript::replay::{Replay, ReplayOptions};
-use crate::update::{self, events};
+use crate::update::{self, events, travel};
 
 mod agents; // an agent's Session on the screen
 mod background; // background tasks and their results
@@ -284,7 +284,12 @@ impl App {
     /// Opens the draft in the user's own editor, or shows why that is not possible.
     pub(crate) fn begin_editing(&mut self, borrower: &Borrower) -> Option<Editing> {
         let editing = match borrower {
-            Borrower::Draft => Editing::begin(&self.state.composer.text(), &self.editor),
+            Borrower::Draft => Editing::begin(&self.state.composer.text(), ".md", &self.editor),
+            Borrower::Merge { path, text } => {
+                let extension = std::path::Path::new(path).extension();
+                let suffix = extension.map_or(String::new(), |it| format!(".{}", it.to_string_lossy()));
+                Editing::begin(text, &suffix, &self.editor)
+            }
             Borrower::Demo => Editing::show(self.demo.program.as_ref()?, "demo"),
             Borrower::File { path, line } => {
                 Editing::open(&self.state.session.workspace.join(path), *line, &self.editor)
@@ -293,12 +298,13 @@ impl App {
         editing.map_err(|why| self.state.say(why)).ok()
     }
 
-    /// Takes over the draft from the editor that has ended; a program without a draft leaves it as it is.
-    pub(crate) fn end_editing(&mut self, written: std::result::Result<Option<String>, String>) {
-        match written {
-            Ok(Some(text)) => self.state.composer.set(&text),
-            Ok(None) => {}
-            Err(why) => self.state.say(why),
+    /// Takes over what the user has written; a program that only shows something leaves all as it is.
+    pub(crate) fn end_editing(&mut self, borrower: &Borrower, written: std::result::Result<Option<String>, String>) {
+        match (borrower, written) {
+            (Borrower::Merge { path, .. }, Ok(Some(text))) => travel::take_merge(&mut self.state, path, text),
+            (_, Ok(Some(text))) => self.state.composer.set(text.strip_suffix('\n').unwrap_or(&text)),
+            (_, Ok(None)) => {}
+            (_, Err(why)) => self.state.say(why),
         }
         self.save_soon = true;
         self.dirty = true;

@@ -32,7 +32,7 @@ pub(crate) mod review; // the diff: what it reads, what it decides
 pub(crate) mod replay; // steps through a replay
 pub(crate) mod send; // sending, interrupting, quitting
 pub(crate) mod settings; // model, mode, theme and other settings
-mod travel; // moves of the head; undo and redo
+pub(crate) mod travel; // moves of the head; undo and redo
 mod write; // edits and completions of the draft
 
 pub(crate) use perform::perform;

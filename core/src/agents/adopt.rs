@@ -4,9 +4,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use tokio::sync::watch;
+
 use super::child::Child;
 use super::node::Node;
-use super::{copies, guarded};
+use super::{copies, guarded, own_entries};
 use crate::call::agents::{AgentNews, adopted};
 use crate::call::off_loop;
 use crate::files::restore::{RestoreTarget, carry_out, of_copy};
@@ -19,7 +21,7 @@ use crate::storage::log;
 impl Node {
     /// A Turn of a child that works in a copy has ended: its changes are adopted, or the user is asked. Returns when there is
     /// nothing to wait for.
-    pub(super) async fn offer(&self, child: &Arc<Child>, result: &mut AgentResult) {
+    pub(super) async fn offer(&self, child: &Arc<Child>, result: &mut AgentResult, mut decided: watch::Receiver<u64>) {
         if child.isolation != Isolation::Copy {
             return;
         }
@@ -31,8 +33,6 @@ impl Node {
             }
         }
         let stop = child.order.lock().stop.clone();
-        let mut decided = child.adoptions.decided.subscribe();
-        decided.mark_unchanged();
         let may_ask = self.asks.load(Ordering::Relaxed) && !stop.is_cancelled();
         *child.adoptions.asks.lock() = may_ask;
         let waiting = self.show_files(child, may_ask).await;
@@ -235,5 +235,5 @@ fn aim(base: &crate::session::Services, child: &Child) -> Result<(RestoreTarget,
     };
     let last = entries.last().map_or(0, |entry| entry.seq);
     let settled = child.adoptions.settled.lock().clone();
-    Ok((of_copy(entries.iter().map(|entry| &**entry), &settled), last))
+    Ok((of_copy(own_entries(&entries).iter().map(|entry| &**entry), &settled), last))
 }

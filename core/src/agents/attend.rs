@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::child::{Child, TurnOrder};
@@ -12,12 +13,14 @@ use super::outcome::Outcome;
 use crate::call::tool::panicked;
 use crate::door::{Handle, Watch};
 use crate::protocol::agent::Asker;
-use crate::protocol::error::Error;
-use crate::protocol::event::{AgentEvent, AgentResult, AgentStatus, Entry, Event, Fact, Live, LiveEvent};
+use crate::protocol::error::{Error, NoticeCode};
+use crate::protocol::event::{AgentEvent, AgentResult, AgentStatus, Entry, Event, Fact, Live, LiveEvent, Status};
 use crate::protocol::input::{Input, Message};
 
 /// A parent hears of a running child at most this often.
 const EACH: Duration = Duration::from_millis(100);
+/// How long an agent that has used up its time may take for its last answer.
+const LAST_ANSWER: Duration = Duration::from_secs(60);
 
 /// Watches a child as long as its Session is open.
 pub(super) struct Attendant {
@@ -41,6 +44,8 @@ pub(super) struct Attendant {
     queued: usize,
     /// When the parent hears of what changed.
     due: Option<Instant>,
+    /// The parent records the end of the last Turn, which waits for the user's decision about files.
+    ending: Option<JoinHandle<()>>,
 }
 
 impl Attendant {
@@ -67,6 +72,7 @@ impl Attendant {
             asking: Vec::new(),
             queued: 0,
             due: None,
+            ending: None,
         };
         if let Some(message) = message {
             let accepted = door.request(Input::Prompt(message)).await;
@@ -85,6 +91,7 @@ impl Attendant {
                     None => break,
                     Some(Event::Recorded(entry)) => {
                         if entry.turn.is_some_and(|turn| turn > it.turn) {
+                            it.decide_later().await;
                             it.held = weak.upgrade();
                             it.begin_turn(&entry);
                         }
@@ -97,9 +104,14 @@ impl Attendant {
                     it.order.stop = Default::default();
                 }
                 () = until(it.deadline), if it.deadline.is_some() => {
-                    it.is_late = true;
-                    it.deadline = None;
-                    it.interrupt().await;
+                    it.time_is_up().await;
+                }
+                () = over(&mut it.ending), if it.ending.is_some() => {
+                    it.ending = None;
+                    // What the child was told meanwhile is its next Turn.
+                    if it.queued == 0 {
+                        it.held = None;
+                    }
                 }
                 () = until(it.due), if it.due.is_some() => {
                     it.due = None;
@@ -108,11 +120,26 @@ impl Attendant {
             }
         }
         // The Session closed while a Turn ran: its process is going away.
-        if it.child.is_open() {
+        if it.ending.is_none() && it.child.is_open() {
             it.end().await;
+        }
+        if it.ending.is_some() {
+            over(&mut it.ending).await;
         }
         *it.child.place.lock() = None;
         it.node.tidy(&it.child).await;
+    }
+
+    /// The Turn has used up its time: it may say once what it found, and is stopped if that takes long as well.
+    async fn time_is_up(&mut self) {
+        if std::mem::replace(&mut self.is_late, true) {
+            self.deadline = None;
+            return self.interrupt().await;
+        }
+        self.deadline = Some(Instant::now() + LAST_ANSWER);
+        if let Some(door) = &self.held {
+            door.wind_up(self.child.too_long()).await;
+        }
     }
 
     async fn interrupt(&self) {
@@ -174,10 +201,15 @@ impl Attendant {
         }
         if matches!(entry.fact, Fact::TurnEnded(_)) {
             self.end().await;
-            // What the child was told meanwhile is its next Turn.
-            if self.queued == 0 {
-                self.held = None;
-            }
+        }
+    }
+
+    /// The child goes on before the user has decided about its files: they are offered again at its next end.
+    async fn decide_later(&mut self) {
+        if self.ending.is_some() {
+            self.child.adoptions.decided.send_modify(|times| *times += 1);
+            over(&mut self.ending).await;
+            self.ending = None;
         }
     }
 
@@ -197,6 +229,15 @@ impl Attendant {
                 it.agent = Some(asker);
                 (it.call_id.clone(), Live::FormOpened(it))
             }
+            // It asked something that no call waits for.
+            Live::AnswerTaken { call_id, .. } => return self.answered(&call_id),
+            // It waits because the user was asked for another agent as well.
+            Live::Status { status: Status::Asking } => return self.stand_still(),
+            Live::Status { .. } if self.asking.is_empty() => return self.go_on(),
+            // It is about all agents of the tree.
+            Live::Notice { ref code, .. } if code == NoticeCode::AgentTokensLow.name() => {
+                return self.node.send_live(Vec::new(), live);
+            }
             Live::QueueChanged { follow_up, .. } => {
                 self.queued = follow_up.len();
                 return;
@@ -209,13 +250,33 @@ impl Attendant {
             _ => return,
         };
         self.asking.push(call);
-        // The time stands still while a person is asked.
+        self.node.send_live(self.child.path.clone(), live);
+        self.stand_still();
+    }
+
+    /// The time stands still while a person is asked.
+    fn stand_still(&mut self) {
         if let Some(deadline) = self.deadline.take() {
             self.left = Some(deadline.saturating_duration_since(Instant::now()));
         }
-        self.node.send_live(self.child.path.clone(), live);
-        let state = self.child.change(|state| state.status = AgentStatus::Waiting);
-        self.node.publish(state);
+        if self.child.state().status != AgentStatus::Waiting && self.child.is_open() {
+            let state = self.child.change(|state| state.status = AgentStatus::Waiting);
+            self.node.publish(state);
+        }
+    }
+
+    /// Nothing is asked any more.
+    fn go_on(&mut self) {
+        if self.ending.is_some() {
+            return;
+        }
+        if let Some(left) = self.left.take() {
+            self.deadline = Some(Instant::now() + left);
+        }
+        if self.child.state().status == AgentStatus::Waiting {
+            let state = self.child.change(|state| state.status = AgentStatus::Running);
+            self.node.publish(state);
+        }
     }
 
     fn asker(&self) -> Asker {
@@ -231,13 +292,12 @@ impl Attendant {
         let live = Live::AnswerTaken { call_id: call.to_owned(), agent: self.asker() };
         self.node.send_live(self.child.path.clone(), live);
         if self.asking.is_empty() && self.child.is_open() {
-            self.deadline = self.left.take().map(|left| Instant::now() + left);
-            let state = self.child.change(|state| state.status = AgentStatus::Running);
-            self.node.publish(state);
+            self.go_on();
         }
     }
 
-    /// The end of a Turn: the parent records it, then those who wait hear of it.
+    /// The end of a Turn: the parent records it, then those who wait hear of it. Meanwhile the child is watched: the user
+    /// may tell it more.
     async fn end(&mut self) {
         for call in std::mem::take(&mut self.asking) {
             let live = Live::AnswerTaken { call_id: call, agent: self.asker() };
@@ -254,16 +314,17 @@ impl Attendant {
             Ok(result) => result,
             Err(e) => failed(&self.child, &panicked(&e.to_string())),
         };
-        if self.is_late {
+        if self.is_late && result.status != AgentStatus::Completed {
             result.status = AgentStatus::TimedOut;
             result.error = Some(self.child.too_long().body());
         }
-        self.node.ended(&self.child, result).await;
+        let (node, child) = (Arc::clone(&self.node), Arc::clone(&self.child));
+        self.ending = Some(tokio::spawn(node.ended(child, result)));
     }
 
     async fn never_ran(self, error: &Error) {
         let result = failed(&self.child, error);
-        self.node.ended(&self.child, result).await;
+        self.node.ended(self.child, result).await;
     }
 }
 
@@ -275,6 +336,15 @@ pub(super) fn failed(child: &Child, error: &Error) -> AgentResult {
         status: AgentStatus::Failed,
         error: Some(error.body()),
         ..AgentResult::default()
+    }
+}
+
+/// Returns when the task is over.
+async fn over(task: &mut Option<JoinHandle<()>>) {
+    if let Some(task) = task
+        && let Err(e) = task.await
+    {
+        tracing::error!("the end of an agent was not recorded: {e}");
     }
 }
 

@@ -15,7 +15,7 @@ use crate::context::roles::RoleLimits;
 use crate::door::WeakHandle;
 use crate::protocol::agent::AgentState;
 use crate::protocol::error::{Code, Error};
-use crate::protocol::event::{Adoption, AgentResult, AgentStatus, Cost, Isolation, SessionId, Usage};
+use crate::protocol::event::{Adoption, AgentContext, AgentResult, AgentStatus, Cost, Isolation, SessionId, Usage};
 use crate::session::{AgentOptions, Limits};
 
 /// A child Session, whether it runs or has ended.
@@ -27,7 +27,10 @@ pub(super) struct Child {
     /// The JSON Schema of its report, if it is to have one.
     pub(super) schema: Option<Value>,
     pub(super) bounds: Bounds,
+    /// Globs of the files that the call which started it lets it change; `None` leaves it to the role.
+    pub(super) writes: Option<Vec<String>>,
     pub(super) isolation: Isolation,
+    pub(super) context: AgentContext,
     pub(super) adoptions: Adoptions,
     pub(super) state: Mutex<AgentState>,
     /// The end of its last Turn; `None` while one runs or is queued.
@@ -70,7 +73,9 @@ pub(super) struct Terms {
     pub(super) role: Arc<Role>,
     pub(super) schema: Option<Value>,
     pub(super) bounds: Bounds,
+    pub(super) writes: Option<Vec<String>>,
     pub(super) isolation: Isolation,
+    pub(super) context: AgentContext,
 }
 
 /// Who wants the Turn of a child that runs or is queued.
@@ -107,7 +112,7 @@ impl Bounds {
 
 impl Child {
     pub(super) fn new(path: Vec<String>, session: SessionId, terms: Terms, task: &str) -> Child {
-        let Terms { role, schema, bounds, isolation } = terms;
+        let Terms { role, schema, bounds, writes, isolation, context } = terms;
         let now = Timestamp::now();
         let line: String = task.lines().next().unwrap_or_default().chars().take(200).collect();
         let state = AgentState {
@@ -133,7 +138,9 @@ impl Child {
             role,
             schema,
             bounds,
+            writes,
             isolation,
+            context,
             adoptions: Adoptions::default(),
             state: Mutex::new(state),
             ended: watch::Sender::new(None),

@@ -63,7 +63,7 @@ pub(super) fn make(base: &Services, root: &SessionId, child: &Child) -> Result<(
     // A repository around the workspace has more in it than the copy.
     let repository = Repository::find(from).ok().flatten().filter(|it| it.top == from);
     let git = repository.map(|it| GitFolders { own: it.git, common: it.common });
-    copy::copy(from, git.as_ref(), &to)
+    copy::copy(from, git.as_ref(), &base.copy_ignored, &to)
 }
 
 /// Removes the child's copy. What it changed there is in its Log, and in the blobs.

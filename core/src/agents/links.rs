@@ -7,13 +7,14 @@ use super::Position;
 use super::Role;
 use super::child::{Bounds, Child, Terms};
 use super::outcome::Outcome;
-use crate::call::agents::reported;
+use super::own_entries;
+use crate::call::agents::{MOST_TOLD, headline, reported, reported_within};
 use crate::conversation::history::History;
 use crate::files::restore::carry_out;
 use crate::files::workspace::Workspace;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{
-    Adoption, AgentEvent, AgentResult, AgentStatus, Fact, Isolation, SessionId, Spawned, ToolResult,
+    Adoption, AgentEvent, AgentResult, AgentStatus, Fact, Isolation, SessionId, Spawned, Telling, ToldBy, ToolResult,
 };
 use crate::session::Services;
 use crate::storage::log::{self, Log};
@@ -28,6 +29,10 @@ struct Link {
     adopted: Vec<Adoption>,
     /// What was about to be written when the process died.
     adopting: Option<Adoption>,
+    /// The model ordered its last Turn, and no call waits for the end.
+    to_report: bool,
+    /// The model has read the end of its last Turn.
+    is_told: bool,
 }
 
 /// The children that a Log names, oldest first.
@@ -35,11 +40,26 @@ fn links(history: &History) -> Vec<Link> {
     let mut all: Vec<Link> = Vec::new();
     let mut at: BTreeMap<&str, usize> = BTreeMap::new();
     for entry in history.entries() {
-        let Fact::AgentEvent(event) = &entry.fact else { continue };
+        let event = match &entry.fact {
+            Fact::AgentEvent(event) => event,
+            Fact::ToolResult(it) => {
+                let told = all.iter_mut().filter(|link| link.ended.is_some() && !link.is_told);
+                told.for_each(|link| link.is_told = it.output.contains(&headline(&link.spawned.name)));
+                continue;
+            }
+            _ => continue,
+        };
         match event {
             AgentEvent::Spawned(spawned) => {
                 at.insert(&spawned.name, all.len());
-                all.push(Link { spawned: spawned.clone(), ended: None, adopted: Vec::new(), adopting: None });
+                all.push(Link {
+                    spawned: spawned.clone(),
+                    ended: None,
+                    adopted: Vec::new(),
+                    adopting: None,
+                    to_report: !spawned.waits,
+                    is_told: false,
+                });
             }
             AgentEvent::Ended(result) => {
                 if let Some(at) = at.get(result.name.as_str()) {
@@ -48,7 +68,7 @@ fn links(history: &History) -> Vec<Link> {
             }
             AgentEvent::Resumed { name } => {
                 if let Some(at) = at.get(name.as_str()) {
-                    all[*at].ended = None;
+                    (all[*at].ended, all[*at].is_told) = (None, false);
                 }
             }
             AgentEvent::Adopting(it) => {
@@ -62,7 +82,18 @@ fn links(history: &History) -> Vec<Link> {
                     all[*at].adopted.push(it.clone());
                 }
             }
-            AgentEvent::Told { .. } | AgentEvent::Changed { .. } | AgentEvent::Reported { .. } => {}
+            // What joins a running Turn does not change who ordered it.
+            AgentEvent::Told { name, by, how, .. } => {
+                if let Some(at) = at.get(name.as_str()).filter(|at| all[**at].ended.is_some()) {
+                    all[*at].to_report = *by == ToldBy::Parent && *how != Telling::Stop;
+                }
+            }
+            AgentEvent::Reported { name, .. } => {
+                if let Some(at) = at.get(name.as_str()) {
+                    all[*at].is_told = true;
+                }
+            }
+            AgentEvent::Changed { .. } => {}
         }
     }
     all
@@ -70,7 +101,8 @@ fn links(history: &History) -> Vec<Link> {
 
 /// Records the ends of children whose parent died before it could. An end that the child's Log has is taken over; a child
 /// that died too is repaired, and never started again by itself. A call that waited for it gets its result.
-/// Files that the dead process was about to write to `workspace`, the one that the Session works on, are written.
+/// Files that the dead process was about to write to `workspace`, the one that the Session works on, are written. An end that
+/// no call waited for and that the model has not read stands before its next request.
 ///
 /// # Errors
 /// Those of the parent's Log.
@@ -83,6 +115,7 @@ pub(crate) fn settle(
     let all = links(history);
     let turn = Some(history.turns).filter(|turn| *turn > 0);
     let folder = outputs::real(&services.place(&history_id(history)).outputs());
+    let mut unread = Vec::new();
     for link in all {
         if let Some(planned) = link.adopting {
             let snapshot = services.snapshot.for_session(history_id(history));
@@ -115,7 +148,19 @@ pub(crate) fn settle(
                 ..ToolResult::default()
             };
             history.append(log.append(turn, told.into())?);
+        } else if link.to_report && !link.is_told {
+            unread.push(result);
         }
+    }
+    if unread.is_empty() {
+        return Ok(());
+    }
+    // They stand behind the results that repairs of the Log give to calls.
+    super::close_what_is_open(log, history)?;
+    let most = MOST_TOLD / unread.len();
+    for result in unread {
+        let event = AgentEvent::Reported { name: result.name.clone(), text: reported_within(&result, most) };
+        history.append(log.append(turn, event.into())?);
     }
     Ok(())
 }
@@ -155,7 +200,7 @@ fn changes_unknown(services: &Services, spawned: &Spawned, history: &History) ->
     }
     let Ok(id) = SessionId::parse(&spawned.session_id) else { return Vec::new() };
     let Ok(contents) = log::read(&services.place(&id).log()) else { return Vec::new() };
-    let all = contents.entries.iter().filter_map(|entry| {
+    let all = own_entries(&contents.entries).iter().filter_map(|entry| {
         let call_id = match &entry.fact {
             Fact::ToolResult(it) => it.call_id.clone(),
             Fact::AgentEvent(AgentEvent::Changed { call_id, .. }) => call_id.clone(),
@@ -205,10 +250,11 @@ fn last_end(
         }
     }
     let Ok(contents) = log::read(&path) else { return never() };
-    let last = contents.entries.iter().filter_map(|entry| entry.turn).max();
+    let entries = own_entries(&contents.entries);
+    let last = entries.iter().filter_map(|entry| entry.turn).max();
     let Some(last) = last else { return never() };
     let mut outcome = Outcome::default();
-    contents.entries.iter().filter(|entry| entry.turn == Some(last)).for_each(|entry| outcome.take(entry));
+    entries.iter().filter(|entry| entry.turn == Some(last)).for_each(|entry| outcome.take(entry));
     let result = outcome.result(&spawned.name, &spawned.session_id, true, Some(folder));
     AgentResult { isolation: spawned.isolation, ..result }
 }
@@ -228,7 +274,14 @@ pub(super) fn known(history: &History, at: &Position, services: &Services) -> Ve
         path.push(spawned.name.clone());
         let bounds = Bounds::new(options, role.limits);
         let isolation = spawned.isolation;
-        let terms = Terms { role: Arc::new(role), schema: spawned.schema, bounds, isolation };
+        let terms = Terms {
+            role: Arc::new(role),
+            schema: spawned.schema,
+            bounds,
+            writes: spawned.writes,
+            isolation,
+            context: spawned.context,
+        };
         let child = Child::new(path, id, terms, &spawned.task);
         adopted.iter().for_each(|it| child.adoptions.settle(it));
         if isolation == Isolation::Scratch {

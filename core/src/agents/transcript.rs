@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::own_entries;
 use crate::protocol::event::{Entry, Fact};
 
 /// The most bytes of one message or result.
@@ -10,7 +11,7 @@ const MAX_PART: usize = 2_000;
 /// The conversation in these Entries, oldest first.
 pub(super) fn transcript(entries: &[Arc<Entry>]) -> String {
     let mut text = String::new();
-    for entry in entries {
+    for entry in own_entries(entries) {
         let (who, said) = match &entry.fact {
             Fact::UserMessage(it) => ("told", it.text.clone()),
             Fact::AssistantMessage(it) => ("said", it.text.clone()),

@@ -9,11 +9,13 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::conversation::history::{Settings, fence_around};
+use crate::conversation::history::{History, Settings, fence_around};
 use crate::door::Handle;
 use crate::protocol::agent::AgentState;
 use crate::protocol::error::Result;
-use crate::protocol::event::{Adoption, AgentEvent, AgentResult, FileChange, Isolation, Live, Telling, ToldBy};
+use crate::protocol::event::{
+    Adoption, AgentContext, AgentEvent, AgentResult, FileChange, Isolation, Live, Telling, ToldBy,
+};
 use crate::protocol::input::RestoreOptions;
 use crate::provider::budget::Budget;
 
@@ -80,8 +82,12 @@ pub(crate) struct Order {
     pub(crate) limits: OrderLimits,
     /// The JSON Schema of its report; `None` takes the role's.
     pub(crate) schema: Option<Value>,
+    /// Globs of the files that it may change, of those that its role leaves to it.
+    pub(crate) writes: Option<Vec<String>>,
     /// The files that it works on; `None` takes the role's.
     pub(crate) isolation: Option<Isolation>,
+    /// What it knows of the conversation; `None` takes the role's.
+    pub(crate) context: Option<AgentContext>,
 }
 
 /// Limits of one child; each can only lower those of its role.
@@ -146,6 +152,8 @@ impl Above {
 pub(crate) enum AgentNews {
     /// Record this.
     Record { event: Box<AgentEvent>, reply: oneshot::Sender<Result<()>> },
+    /// Hand over the conversation so far.
+    History { reply: oneshot::Sender<Box<History>> },
     /// Publish this; it is about the agent with this path.
     Live { path: Vec<String>, live: Box<Live> },
     /// Let the model read this before its next request.
@@ -172,14 +180,19 @@ pub(crate) fn reported_within(result: &AgentResult, most: usize) -> String {
         return told;
     }
     // Long lists of files or a long error would be left.
-    format!("agent {}: {}; show_agent {} tells all", result.name, result.status.name(), result.name)
+    format!("{}{}; show_agent {} tells all", headline(&result.name), result.status.name(), result.name)
+}
+
+/// How what the model reads of the end of a child begins.
+pub(crate) fn headline(name: &str) -> String {
+    format!("agent {name}: ")
 }
 
 /// What the model reads of the end of a child. The child's words are data: they stand in a fence that they cannot close.
 pub(crate) fn reported(result: &AgentResult) -> String {
     let AgentResult { name, evidence, .. } = result;
     let seconds = result.duration_ms as f64 / 1000.0;
-    let mut text = format!("agent {name}: {} after {seconds:.1} s", result.status.name());
+    let mut text = format!("{}{} after {seconds:.1} s", headline(name), result.status.name());
     let mut counted = vec![format!("{} calls", evidence.calls)];
     if evidence.calls == 0 {
         counted = vec!["no tool was used".to_owned()];

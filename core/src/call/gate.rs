@@ -114,7 +114,7 @@ pub async fn gate(
         let Permissions { mode, rules, bounds } = authority.permissions().await?;
         // The user may do what the role of the agent may not.
         if call.caller == Caller::Model
-            && let Some(error) = refused_by_role(call, touch, ctx, &bounds)
+            && let Some(error) = refused_by_bounds(call, touch, ctx, &bounds)
         {
             decisions.push(decision(call, Verdict::Deny, DecidedBy::Role, error.message.clone(), None));
             refusal = Some(error);
@@ -169,8 +169,8 @@ pub async fn gate(
     Ok(refusal.map_or(Ok(policy), Err))
 }
 
-/// Why the role of the agent, or one above it, does not leave this to it.
-fn refused_by_role(call: &Call, touch: &Touch, ctx: &Context, bounds: &[Arc<Bounds>]) -> Option<Error> {
+/// Why the role of the agent, or one above it, or a call that started one of them, does not leave this to it.
+fn refused_by_bounds(call: &Call, touch: &Touch, ctx: &Context, bounds: &[Arc<Bounds>]) -> Option<Error> {
     if bounds.is_empty() {
         return None;
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::gate::Permissions;
-use crate::permissions::Bounds;
+use crate::permissions::{Bounds, SetBy};
 use crate::protocol::event::{Mode, Rule, Scope, SessionId};
 
 /// What a Session may do now: its own mode and rules, bounded by those of the Sessions above it.
@@ -23,6 +23,8 @@ struct Own {
     now: Mutex<Permissions>,
     /// What the role of the Session leaves.
     role: Mutex<Option<Arc<Bounds>>>,
+    /// What the call that started the Session leaves.
+    call: Option<Arc<Bounds>>,
 }
 
 impl Standing {
@@ -31,9 +33,10 @@ impl Standing {
         Standing { own: Arc::new(Own { id: Some(id), ..Own::default() }), above: None }
     }
 
-    /// The standing of a child.
-    pub(crate) fn below(&self, id: SessionId, role: Bounds) -> Standing {
-        let own = Own { id: Some(id), role: Mutex::new(Some(Arc::new(role))), ..Own::default() };
+    /// The standing of a child with this role. A call that starts a child can leave it less than its role does.
+    pub(crate) fn below(&self, id: SessionId, role: Bounds, call: Option<Bounds>) -> Standing {
+        let (role, call) = (Mutex::new(Some(Arc::new(role))), call.map(Arc::new));
+        let own = Own { id: Some(id), role, call, ..Own::default() };
         Standing { own: Arc::new(own), above: Some(Arc::new(self.clone())) }
     }
 
@@ -45,7 +48,10 @@ impl Standing {
     /// The name of the role that the user gave to the Session. Another one's is its own as long as it lives.
     pub(crate) fn given_role(&self) -> Option<String> {
         let role = self.role().filter(|_| self.above.is_none());
-        role.map(|role| role.role.clone())
+        role.and_then(|role| match &role.by {
+            SetBy::Role(name) => Some(name.clone()),
+            SetBy::Call => None,
+        })
     }
 
     fn role(&self) -> Option<Arc<Bounds>> {
@@ -74,8 +80,9 @@ impl Standing {
         if own.as_ref().is_some_and(|it| it.no_network) {
             rules.push(Rule::Deny(Scope::Network));
         }
+        let call = self.own.call.clone();
         let from_above = above.bounds.iter().map(|it| Arc::new(it.below()));
-        Permissions { mode: self.mode(), rules, bounds: own.into_iter().chain(from_above).collect() }
+        Permissions { mode: self.mode(), rules, bounds: own.into_iter().chain(call).chain(from_above).collect() }
     }
 
     /// This Session and those above it. A rule that the user made for one of them holds here too.
@@ -102,8 +109,8 @@ mod tests {
                 for ceiling in [None, Some(Mode::ReadOnly), Some(Mode::Ask), Some(Mode::Auto)] {
                     for own in Mode::ALL {
                         let root = Standing::root(id(1));
-                        let parent = root.below(id(2), Bounds::default());
-                        let child = parent.below(id(3), Bounds { mode: ceiling, ..Bounds::default() });
+                        let parent = root.below(id(2), Bounds::default(), None);
+                        let child = parent.below(id(3), Bounds { mode: ceiling, ..Bounds::default() }, None);
                         child.set(own, &[]);
                         // The user changes the modes above after the child began.
                         parent.set(parent_mode, &[Rule::Deny(Scope::Network)]);
@@ -118,10 +125,12 @@ mod tests {
             }
         }
         let writes = Bounds { tools: Some(Vec::new()), writes: Some(vec!["docs/**".into()]), ..Bounds::default() };
-        let child = Standing::root(id(1)).below(id(2), writes).below(id(3), Bounds::default());
-        let [own, above] = child.now().bounds.try_into().expect("two");
+        let call = Bounds { writes: Some(vec!["docs/a.md".into()]), ..Bounds::default() };
+        let child = Standing::root(id(1)).below(id(2), writes, Some(call)).below(id(3), Bounds::default(), None);
+        let [own, above, call] = child.now().bounds.try_into().expect("three");
         assert_eq!((&own.writes, &above.tools), (&None, &None), "tools bind one agent alone");
         assert_eq!(above.writes.as_deref(), Some(&["docs/**".to_owned()][..]), "files bind all below");
+        assert_eq!(call.writes.as_deref(), Some(&["docs/a.md".to_owned()][..]), "those of a call do too");
         assert_eq!(child.sessions(), [id(3), id(2), id(1)]);
     }
 }

@@ -1,11 +1,13 @@
 //! How many child Sessions a tree may have, and what each may use.
 
+use std::path::{Component, Path};
+
 use serde::Deserialize;
 
 use crate::protocol::error::{Code, Error, Result};
 
 /// `[agents]`: how many agents may work, and what each may use.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct AgentsConfig {
     /// The most agents of a tree that run at the same time.
@@ -24,10 +26,12 @@ pub struct AgentsConfig {
     pub tree_tokens: Option<u64>,
     /// Ends that no call waited for start a Turn of an idle Session.
     pub wake: Option<bool>,
+    /// Paths below the workspace that a copy for an agent has although git ignores them, such as `node_modules`.
+    pub copy_ignored: Vec<String>,
 }
 
-pub(super) const AGENT_KEYS: [&str; 8] =
-    ["running", "per_turn", "depth", "rounds", "seconds", "tokens", "tree_tokens", "wake"];
+pub(super) const AGENT_KEYS: [&str; 9] =
+    ["running", "per_turn", "depth", "rounds", "seconds", "tokens", "tree_tokens", "wake", "copy_ignored"];
 
 /// Each number, and the values that it takes. A tree of more than these could not be watched by a person.
 const RANGES: [(&str, std::ops::RangeInclusive<u64>); 7] = [
@@ -41,8 +45,16 @@ const RANGES: [(&str, std::ops::RangeInclusive<u64>); 7] = [
 ];
 
 impl AgentsConfig {
-    /// Rejects numbers that are out of range.
+    /// Rejects numbers that are out of range, and paths outside the workspace.
     pub(super) fn check(&self) -> Result<()> {
+        let is_below = |path: &&String| {
+            !path.is_empty() && Path::new(path).components().all(|it| matches!(it, Component::Normal(_)))
+        };
+        if let Some(path) = self.copy_ignored.iter().find(|path| !is_below(path)) {
+            let message =
+                format!("`agents.copy_ignored` has `{}`, which is no path below the workspace", path.escape_debug());
+            return Err(Error::new(Code::ConfigInvalid, message, "paths like node_modules or web/node_modules"));
+        }
         let given = [
             self.running.map(|n| n as u64),
             self.per_turn.map(u64::from),

@@ -129,6 +129,7 @@ pub const SETTINGS: &[SettingSpec] = &[
     row("agents.tokens", "Tokens of one", Count, NextStart, Default::Count(400_000), "the most tokens of an agent's turn"),
     row("agents.tree_tokens", "Tokens of all", Count, NextStart, Default::Count(4_000_000), "the most tokens of all agents of a turn"),
     row("agents.wake", "Wake", Switch, NextStart, Default::Switch(true), "an agent's end that nothing waited for starts a turn"),
+    row("agents.copy_ignored", "Copied too", List, NextStart, Default::Empty, "paths that git ignores and copies for agents have, such as node_modules"),
     row("screen.mouse", "Mouse", Switch, Now, Default::Switch(true), "pixir gets clicks and the wheel, not the terminal"),
     row("screen.inline", "Inline", Switch, NextStart, Default::Switch(false), "the conversation stays in the terminal's own scrollback"),
     row("screen.motion", "Motion", Switch, Now, Default::Switch(true), "progress is animated"),

@@ -7,9 +7,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::context::skills::Finding;
-use crate::permissions::Bounds;
+use crate::permissions::{Bounds, SetBy};
 use crate::protocol::error::{Code, Error, Result, nearest};
-use crate::protocol::event::{Isolation, Mode};
+use crate::protocol::event::{AgentContext, Isolation, Mode};
 use crate::protocol::remedy::Remedy;
 use crate::protocol::trust::Standing;
 
@@ -51,6 +51,8 @@ pub struct Role {
     pub schema: Option<Value>,
     /// The files that it works on, if the call does not keep it further away from the workspace.
     pub isolation: Isolation,
+    /// What it knows of the conversation of the Session that starts it, if the call does not give it more.
+    pub context: AgentContext,
     /// Skills whose text it begins with.
     pub skills: Vec<String>,
     /// What it is told about its work.
@@ -157,6 +159,7 @@ impl Role {
             spawns: None,
             schema: None,
             isolation: Isolation::default(),
+            context: AgentContext::default(),
             skills: Vec::new(),
             body: String::new(),
             origin: RoleOrigin::Builtin,
@@ -191,7 +194,7 @@ impl Role {
     /// What it leaves to the Session that has it.
     pub(crate) fn bounds(&self) -> Bounds {
         Bounds {
-            role: self.name.clone(),
+            by: SetBy::Role(self.name.clone()),
             mode: self.mode,
             tools: self.tools.clone(),
             commands: self.commands.clone(),

@@ -345,6 +345,23 @@ impl History {
         self.open_calls.iter().map(String::as_str).chain(command)
     }
 
+    /// The last Entry of the path in front of the answer whose calls have no result yet; without such an answer, the head.
+    pub(crate) fn last_settled(&self) -> Option<u64> {
+        let path: Vec<&Arc<Entry>> = self.path.iter().map(|at| &self.entries[*at]).collect();
+        let is_open = |entry: &&Arc<Entry>| match &entry.fact {
+            Fact::ToolCall(it) => self.open_calls.contains(&it.call_id),
+            _ => false,
+        };
+        let of_answer = |entry: &Arc<Entry>| {
+            matches!(entry.fact, Fact::ToolCall(_) | Fact::AssistantMessage(_) | Fact::Reasoning(_))
+        };
+        let mut end = path.iter().position(is_open).unwrap_or(path.len());
+        if end < path.len() {
+            end -= path[..end].iter().rev().take_while(|entry| of_answer(entry)).count();
+        }
+        end.checked_sub(1).map(|at| path[at].seq)
+    }
+
     /// Returns a sentence for the user if the Log has Entries of a newer build that this one does not fully understand.
     pub(crate) fn of_newer_build(&self) -> Option<String> {
         const SHOWN: usize = 6;

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ignore::DirEntry;
+use ignore::{DirEntry, WalkBuilder};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -18,6 +18,10 @@ use crate::storage::store::make_private;
 const MAX_FILES: u64 = 20_000;
 /// The most bytes of a copy.
 const MAX_BYTES: u64 = 2 << 30;
+/// The most files of a copy that git ignores.
+const MAX_IGNORED_FILES: u64 = 200_000;
+/// The most bytes of a copy that git ignores.
+const MAX_IGNORED_BYTES: u64 = 8 << 30;
 /// A repository with more bytes is left out.
 const MAX_REPOSITORY: u64 = 512 << 20;
 
@@ -32,12 +36,12 @@ pub(crate) struct GitFolders {
     pub(crate) common: PathBuf,
 }
 
-/// Copies the files of a folder that are not ignored, uncommitted ones too, and its repository. `to` is there only when the
-/// copy is whole.
+/// Copies the files of a folder that are not ignored, uncommitted ones too, those ignored ones that are below one of the paths,
+/// and its repository. `to` is there only when the copy is whole.
 ///
 /// # Errors
 /// `COPY_FAILED` where there is too much, or a file cannot be copied.
-pub(crate) fn copy(from: &Path, git: Option<&GitFolders>, to: &Path) -> Result<()> {
+pub(crate) fn copy(from: &Path, git: Option<&GitFolders>, ignored: &[String], to: &Path) -> Result<()> {
     let making = to.with_extension("making");
     let failed = |what: &str, e: &io::Error| {
         let message = format!("copy the workspace for the agent: {what}: {e}");
@@ -45,7 +49,8 @@ pub(crate) fn copy(from: &Path, git: Option<&GitFolders>, to: &Path) -> Result<(
     };
     remove(&making).map_err(|e| failed("an earlier copy", &e))?;
     make_private(&making).map_err(|e| failed("its folder", &e))?;
-    let made = files(from, &making).and_then(|()| match git {
+    let all = || ignored.iter().try_for_each(|path| below(path, from, &making));
+    let made = files(from, &making).and_then(|()| all()).and_then(|()| match git {
         Some(git) => repository(git, &making.join(".git")).map_err(|e| failed("its repository", &e)),
         None => Ok(()),
     });
@@ -94,6 +99,39 @@ fn files(from: &Path, to: &Path) -> Result<()> {
         })
     });
     wrong.into_inner().map_or(Ok(()), Err)
+}
+
+/// Copies all that is below a path, also what git ignores; nothing where there is no such path.
+fn below(path: &str, from: &Path, to: &Path) -> Result<()> {
+    // A link could lead out of the workspace.
+    let mut folder = from.to_path_buf();
+    for part in Path::new(path) {
+        folder.push(part);
+        if fs::symlink_metadata(&folder).map_or(true, |it| it.is_symlink()) {
+            return Ok(());
+        }
+    }
+    let (mut count, mut bytes) = (0, 0);
+    let all = WalkBuilder::new(from.join(path)).standard_filters(false).follow_links(false).build();
+    // What cannot be listed is not there for the agent.
+    for entry in all.flatten() {
+        let Ok(path_of) = entry.path().strip_prefix(from) else { continue };
+        count += 1;
+        bytes += entry.metadata().map_or(0, |it| if it.is_file() { it.len() } else { 0 });
+        if count > MAX_IGNORED_FILES || bytes > MAX_IGNORED_BYTES {
+            let message = format!("`agents.copy_ignored`: {path} has more than {MAX_IGNORED_FILES} files or 8 GiB");
+            return Err(Error::new(Code::CopyFailed, message, "leave it out of agents.copy_ignored"));
+        }
+        let target = to.join(path_of);
+        // It may have been copied already: not all below the path needs to be ignored.
+        if fs::symlink_metadata(&target).is_err()
+            && let Err(e) = one(&entry, &target)
+        {
+            let message = format!("copy {} for the agent: {e}", path_of.display());
+            return Err(Error::new(Code::CopyFailed, message, "leave it out of agents.copy_ignored"));
+        }
+    }
+    Ok(())
 }
 
 /// A file with its permission bits and its time, so that build tools find nothing new; or a symlink. Other things have no content.
@@ -173,11 +211,13 @@ mod tests {
         let (from, to) = (folder.path().join("app"), folder.path().join("copy"));
         fs::create_dir_all(from.join("src/deep")).expect("mkdir");
         fs::create_dir_all(from.join("target")).expect("mkdir");
+        fs::create_dir_all(from.join("node_modules/dep")).expect("mkdir");
         fs::create_dir(from.join(".git")).expect("mkdir");
         for (path, text) in [
             ("src/deep/a.rs", "a"),
             ("target/big", "b"),
-            (".gitignore", "target\n"),
+            ("node_modules/dep/index.js", "d"),
+            (".gitignore", "target\nnode_modules\n"),
             (".env", "c"),
             (".git/HEAD", "ref: refs/heads/x"),
         ] {
@@ -185,10 +225,13 @@ mod tests {
         }
         symlink("src/deep/a.rs", from.join("link")).expect("a link");
         let git = GitFolders { own: from.join(".git"), common: from.join(".git") };
-        copy(&from, Some(&git), &to).expect("it is copied");
+        symlink("dep", from.join("node_modules/alias")).expect("a link");
+        copy(&from, Some(&git), &["node_modules".to_owned(), "absent".to_owned()], &to).expect("it is copied");
         let read = |path: &str| fs::read_to_string(to.join(path)).ok();
         assert_eq!(read("src/deep/a.rs").as_deref(), Some("a"));
         assert_eq!((read(".env").as_deref(), read("target/big")), (Some("c"), None));
+        assert_eq!(read("node_modules/dep/index.js").as_deref(), Some("d"), "ignored, but named");
+        assert_eq!(fs::read_link(to.join("node_modules/alias")).expect("a link"), Path::new("dep"));
         assert_eq!(fs::read_link(to.join("link")).expect("a link"), Path::new("src/deep/a.rs"));
         assert_eq!(read(".git/HEAD").as_deref(), Some("ref: refs/heads/x"));
         let time = |path: &Path| fs::metadata(path).and_then(|it| it.modified()).expect("a time");

@@ -287,6 +287,8 @@ struct FileToRestore {
     wanted: Option<(Vec<u8>, Option<u32>)>,
     standing: Standing,
     merged: Option<Vec<u8>>,
+    /// Both versions with conflict marks.
+    marked: Option<String>,
     why: Option<String>,
 }
 
@@ -321,6 +323,10 @@ impl RestoreTarget {
         snapshot: &SessionSnapshot,
         is_interrupted: &dyn Fn() -> bool,
     ) -> Result<FilesRestored> {
+        if !options.written.is_empty() {
+            let message = "`written` is only for files of an agent's copy";
+            return Err(Error::new(Code::InvalidArgs, message, "leave it out, and edit the file afterwards"));
+        }
         let found: Vec<FileToRestore> = self.look(workspace, blobs).collect();
         self.is_as_seen(&found, options)?;
         let mut it = FilesRestored {
@@ -392,7 +398,14 @@ impl RestoreTarget {
     }
 
     fn look<'a>(&'a self, workspace: &'a Workspace, blobs: &'a Blobs) -> impl Iterator<Item = FileToRestore> + 'a {
-        self.files.iter().map(move |(path, file)| look(path, file, workspace, blobs))
+        self.files.iter().map(move |(path, file)| {
+            let mut found = look(path, file, workspace, blobs);
+            if self.reason == RestoreReason::Adopt && found.standing == Standing::ChangedSince && found.merged.is_none()
+            {
+                found.marked = adopt::with_marks(file, found.current.as_ref(), blobs);
+            }
+            found
+        })
     }
 
     fn describe(&self, found: &[FileToRestore]) -> RestorePreview {
@@ -437,6 +450,7 @@ fn look(path: &str, file: &AimedFile, workspace: &Workspace, blobs: &Blobs) -> F
         wanted: None,
         standing: Standing::Impossible,
         merged: None,
+        marked: None,
         why: None,
     };
     let located = workspace.locate(path).and_then(|at| {
@@ -492,12 +506,17 @@ fn look(path: &str, file: &AimedFile, workspace: &Workspace, blobs: &Blobs) -> F
     it
 }
 
+/// A stored version as text, if it is that.
+fn text_of(version: &Version, blobs: &Blobs) -> Option<String> {
+    match version {
+        Version::Known { blob, .. } => String::from_utf8(blobs.get(blob).ok()?).ok(),
+        Version::Absent | Version::Unknown => None,
+    }
+}
+
 /// Undoes pixir's changes one by one around edits by others. Works only on text whose edits do not overlap.
 fn merge(file: &AimedFile, current: Option<&Contents>, blobs: &Blobs) -> Option<Vec<u8>> {
-    let text = |version: Version| match version {
-        Version::Known { blob, .. } => String::from_utf8(blobs.get(&blob).ok()?).ok(),
-        Version::Absent | Version::Unknown => None,
-    };
+    let text = |version: Version| text_of(&version, blobs);
     let mut ours = String::from_utf8(current?.bytes.clone()).ok()?;
     for step in file.steps.iter().rev() {
         let (base, theirs) = (text(Version::after(step))?, text(Version::before(step))?);
@@ -554,6 +573,7 @@ impl FileToRestore {
             protected: self.is_protected,
             since,
             merged,
+            marked: self.marked.clone(),
             why: self.why.clone(),
         }
     }

@@ -1,15 +1,26 @@
-//! What the role of a Session leaves to it, besides its mode and the rules of the user. Bounds only ever refuse.
+//! What the role of a Session, and the call that started it, leave to it, besides its mode and the rules of the user. Bounds
+//! only ever refuse.
 
 use super::rules;
 use super::{Readable, Touch, prove, prove_read_only};
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::Mode;
 
-/// The bounds that a role sets. What is `None` is not bounded.
+/// Who sets bounds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum SetBy {
+    /// The role of this name.
+    Role(String),
+    /// The call that started the agent.
+    #[default]
+    Call,
+}
+
+/// The bounds that a role or a call sets. What is `None` is not bounded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bounds {
-    /// The role's name, for refusals.
-    pub role: String,
+    /// Who sets them, for refusals.
+    pub by: SetBy,
     /// The most permissive mode.
     pub mode: Option<Mode>,
     /// The tools that may be called.
@@ -68,7 +79,7 @@ impl Bounds {
     }
 
     fn denied(&self, what: String, fix: &str) -> Error {
-        Error::new(Code::PermissionDenied, format!("the role {} {what}", self.role), fix).with("role", &*self.role)
+        self.refusal(Code::PermissionDenied, &what, fix)
     }
 
     fn blocked(&self, what: String, writes: &[String]) -> Error {
@@ -77,7 +88,14 @@ impl Bounds {
         } else {
             format!("change only {}, with a tool for files", listed(writes))
         };
-        Error::new(Code::MutationBlocked, format!("the role {} {what}", self.role), fix).with("role", &*self.role)
+        self.refusal(Code::MutationBlocked, &what, &fix)
+    }
+
+    fn refusal(&self, code: Code, what: &str, fix: &str) -> Error {
+        match &self.by {
+            SetBy::Role(role) => Error::new(code, format!("the role {role} {what}"), fix).with("role", &**role),
+            SetBy::Call => Error::new(code, format!("this agent {what}"), fix),
+        }
     }
 }
 
@@ -95,7 +113,7 @@ mod tests {
     #[test]
     fn a_role_runs_its_commands_and_nothing_beside_them() {
         let role = Bounds {
-            role: "r".into(),
+            by: SetBy::Role("r".into()),
             commands: Some(vec!["git diff *".into(), "cargo test".into()]),
             ..Bounds::default()
         };
@@ -134,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_role_changes_its_files_and_no_others_and_its_commands_only_read_then() {
-        let role = Bounds { role: "docs".into(), writes: Some(vec!["docs/**".into()]), ..Bounds::default() };
+        let role = Bounds { by: SetBy::Role("docs".into()), writes: Some(vec!["docs/**".into()]), ..Bounds::default() };
         let file = |path: Option<&str>| Touch::Files { path: path.map(Into::into), protected: None };
         let code = |touch: &Touch| role.refuses("write", touch, Path::new("/")).map(|it| it.code);
         assert_eq!(code(&file(Some("docs/a/b.md"))), None);

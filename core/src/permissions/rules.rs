@@ -380,6 +380,11 @@ fn path_glob(glob: &str) -> Option<globset::GlobMatcher> {
     GlobBuilder::new(glob).literal_separator(true).build().ok().map(|glob| glob.compile_matcher())
 }
 
+/// Whether this is a glob of files below the workspace.
+pub(crate) fn is_path_glob(glob: &str) -> bool {
+    !glob.trim().is_empty() && parse(&format!("files({glob})")).is_ok()
+}
+
 pub(super) fn is_below(glob: &str, path: &str) -> bool {
     path_glob(glob).is_some_and(|glob| glob.is_match(path))
 }

@@ -240,6 +240,8 @@ notices! {
     FileLeft = "FILE_LEFT",
     /// A newer build wrote Entries that this one does not know.
     LogFromNewerBuild = "LOG_FROM_NEWER_BUILD",
+    /// The agents of a turn have used most of their tokens.
+    AgentTokensLow = "AGENT_TOKENS_LOW",
 }
 
 /// A failure that the user, a program or a model can act on.

@@ -451,6 +451,10 @@ pub struct FilePreview {
     /// conflict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merged: Option<String>,
+    /// A file of an agent's copy whose lines changed on both sides: both versions in one text, with conflict marks around
+    /// these lines, for the user to edit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub marked: Option<String>,
     /// Why the file cannot be restored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,

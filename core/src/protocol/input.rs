@@ -547,6 +547,11 @@ impl OnConflict {
     }
 }
 
+/// Whether a text still has the marks of a conflict.
+pub fn has_marks(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with("<<<<<<< ") || line.starts_with(">>>>>>> "))
+}
+
 /// How files are restored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RestoreOptions {
@@ -559,6 +564,9 @@ pub struct RestoreOptions {
     /// What to do with single files that changed since, by path.
     #[serde(default)]
     pub choices: BTreeMap<String, OnConflict>,
+    /// Files as the user wrote them, by path, in place of both versions. Only files of an agent's copy can be written so.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub written: BTreeMap<String, String>,
     /// The user agreed that protected files are written. Without that, a restore that would write one is refused.
     #[serde(default)]
     pub protected: bool,

@@ -24,6 +24,7 @@ impl Session {
                 let turn = Some(self.history.turns).filter(|turn| *turn > 0);
                 let _ = reply.send(self.record(turn, Fact::AgentEvent(*event)).await);
             }
+            AgentNews::History { reply } => drop(reply.send(Box::new(self.history.clone()))),
             AgentNews::Live { path, live } => self.pass_on(path, *live),
             AgentNews::Tell { name, text } => self.to_tell.push(AgentEvent::Reported { name, text }),
             AgentNews::Report(result) => {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use serde_json::Map;
+use tokio::sync::oneshot;
 
 use super::work::{Job, OpenApproval, OpenForm, RunningTurn, Work};
 use super::{Session, Travel};
@@ -18,7 +19,7 @@ use crate::protocol::event::{
     TurnEnded, TurnStatus, UserCommand, UserMessage,
 };
 use crate::protocol::input::{Accepted, Message, SettingsChange};
-use crate::turn::{Next, Outcome, Report, Reports, Step, Turn, smaller};
+use crate::turn::{Next, Outcome, Report, Reports, Signals, Step, Turn, smaller};
 
 /// How often History is compacted before one request; each compaction leaves half as much as the one before.
 const MAX_SHRINKS: u32 = 4;
@@ -69,7 +70,9 @@ impl Session {
         let steered = Arc::new(AtomicBool::new(false));
         let entries = self.history.entries().len();
         let Settings { provider, model, .. } = self.history.settings.clone();
-        let mut turn = Turn::new(sender, Arc::clone(&steered), &self.id, entries, (provider, model), &self.services);
+        let (wind_up, wound_up) = oneshot::channel();
+        let signals = Signals { steered: Arc::clone(&steered), wound_up };
+        let mut turn = Turn::new(sender, signals, &self.id, entries, (provider, model), &self.services);
         // A Turn that reports of agents begin draws on the budget of the Turn before it.
         if let Some(budget) = self.budget.take().filter(|_| is_woken) {
             turn.draw_from(budget);
@@ -83,7 +86,8 @@ impl Session {
         self.draft = Default::default();
         self.printed.clear();
         let task = tokio::spawn(run(turn));
-        self.work = Some(Work { job: Job::Turn(RunningTurn::new(number, steered)), input, task, reports });
+        self.work =
+            Some(Work { job: Job::Turn(Box::new(RunningTurn::new(number, steered, wind_up))), input, task, reports });
         self.set_status(status);
         Ok(Accepted { turn: Some(number), ..Accepted::default() })
     }
@@ -168,6 +172,11 @@ impl Session {
                 Err(error) => self.abandon(error),
             },
             Some(Report::KeepDraft { reply }) => match self.keep_draft().await {
+                Ok(()) => drop(reply.send(())),
+                Err(error) if error.code == Code::LogEncodeFailed => self.end_turn(Outcome::failed(error)).await,
+                Err(error) => self.abandon(error),
+            },
+            Some(Report::CutOff { reply }) => match self.cut_off().await {
                 Ok(()) => drop(reply.send(())),
                 Err(error) if error.code == Code::LogEncodeFailed => self.end_turn(Outcome::failed(error)).await,
                 Err(error) => self.abandon(error),
@@ -437,6 +446,31 @@ impl Session {
         Accepted { turn: Some(number), ..Accepted::default() }
     }
 
+    /// Tells the running Turn that it has reached this limit.
+    pub(super) fn wind_up(&mut self, limit: Error) {
+        let turn = self.work.as_mut().and_then(Work::turn_mut);
+        if let Some(wind_up) = turn.and_then(|turn| turn.wind_up.take()) {
+            // A Turn that has just ended needs no limit any more.
+            let _ = wind_up.send(limit);
+        }
+    }
+
+    /// The Turn has dropped what ran: its part is recorded, so that another request can be made.
+    async fn cut_off(&mut self) -> Result<()> {
+        if let Some(turn) = self.work.as_mut().and_then(Work::turn_mut) {
+            turn.approvals.clear();
+            turn.forms.clear();
+        }
+        // The calls that waited for children are gone, so these stop.
+        self.stop_agents(Stop::Awaited).await;
+        self.keep_draft().await?;
+        let turn = self.work.as_ref().and_then(Work::turn).map(|turn| turn.number);
+        for fact in self.results_cut_off().await {
+            self.record(turn, fact).await?;
+        }
+        Ok(())
+    }
+
     async fn end_turn(&mut self, outcome: Outcome) {
         let Some(Work { job: Job::Turn(turn), input, .. }) = self.work.take_if(|work| work.turn().is_some()) else {
             return;
@@ -450,7 +484,7 @@ impl Session {
         self.gather_reports();
     }
 
-    async fn record_end(&mut self, turn: RunningTurn, input: &'static str, outcome: Outcome) {
+    async fn record_end(&mut self, turn: Box<RunningTurn>, input: &'static str, outcome: Outcome) {
         let number = Some(turn.number);
         if let Some(error) = &outcome.error {
             tracing::warn!(session = %self.id, turn = turn.number, code = error.code.name(), "{}", error.message);

@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 
 use crate::call::Answers;
 use crate::door::Reply;
+use crate::protocol::error::Error;
 use crate::protocol::event::{Approval, Cost, Form, GitState, Usage};
 use crate::protocol::input::Decision;
 use crate::turn::Report;
@@ -24,7 +25,7 @@ pub(super) struct Work {
 }
 
 pub(super) enum Job {
-    Turn(RunningTurn),
+    Turn(Box<RunningTurn>),
     Travel(RunningTravel),
 }
 
@@ -34,6 +35,8 @@ pub(super) struct RunningTurn {
     pub(super) began: Instant,
     /// Tells the Turn that a steer waits.
     pub(super) steered: Arc<AtomicBool>,
+    /// Tells the Turn once that it has reached a limit.
+    pub(super) wind_up: Option<oneshot::Sender<Error>>,
     pub(super) usage: Usage,
     pub(super) cost: Cost,
     pub(super) tool_calls: u64,
@@ -61,11 +64,12 @@ pub(super) struct RunningTravel {
 }
 
 impl RunningTurn {
-    pub(super) fn new(number: u32, steered: Arc<AtomicBool>) -> RunningTurn {
+    pub(super) fn new(number: u32, steered: Arc<AtomicBool>, wind_up: oneshot::Sender<Error>) -> RunningTurn {
         RunningTurn {
             number,
             began: Instant::now(),
             steered,
+            wind_up: Some(wind_up),
             usage: Usage::default(),
             cost: Cost::default(),
             tool_calls: 0,

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use crate::call::agents::{Order, OrderLimits, Seen, Until, reported_within};
 use crate::call::arguments::{self, object};
 use crate::call::{Agents, Context, Output, Prepared, Tool};
-use crate::permissions::Touch;
+use crate::permissions::{Touch, rules};
 use crate::protocol::agent::AgentState;
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{AgentStatus, Isolation, Preview, Telling, ToldBy};
+use crate::protocol::event::{AgentContext, AgentStatus, Isolation, Preview, Telling, ToldBy};
 use crate::protocol::tool_spec::ToolSpec;
 
 /// The names of these tools. A Session that may start no children is not offered them.
@@ -37,25 +37,27 @@ struct SpawnArgs {
     #[serde(default)]
     limits: OrderLimits,
     schema: Option<Value>,
+    writes: Option<Vec<String>>,
     isolation: Option<Isolation>,
+    context: Option<AgentContext>,
 }
 
 impl Tool for SpawnAgent {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "spawn_agent".into(),
-            description: "Start an agent with its own context on one task; several in one answer run together. It knows only the task, so say all it needs. Roles: explorer, reviewer (change nothing), worker. Isolate writers. wait=false: you hear its end later.".into(),
+            description: "Start an agent; several in one answer run together. It knows only its task, so say all (context=fork: this talk too). Roles: explorer, reviewer (change nothing), worker. Isolate writers. wait=false: its end comes later.".into(),
             parameters: object(
                 json!({
                     "task": { "type": "string" },
                     "role": { "type": "string" },
                     "name": { "type": "string" },
                     "wait": { "type": "boolean" },
-                    "limits": { "type": "object", "properties": {
-                        "rounds": { "type": "integer" }, "tokens": { "type": "integer" }, "seconds": { "type": "integer" },
-                    } },
-                    "schema": { "type": "object", "description": "JSON Schema of its result" },
+                    "limits": { "type": "object", "description": "rounds, tokens, seconds" },
+                    "schema": { "type": "object", "description": "JSON Schema" },
+                    "writes": { "type": "array", "items": { "type": "string" }, "description": "globs" },
                     "isolation": { "type": "string", "enum": ["copy", "scratch"] },
+                    "context": { "type": "string", "enum": ["fork"] },
                 }),
                 &["task"],
             ),
@@ -68,13 +70,14 @@ impl Tool for SpawnAgent {
         let role = args["role"].as_str().unwrap_or("worker");
         let task = args["task"].as_str().unwrap_or_default();
         CallInfo::new(CallKind::Agent, &format!("start {role}:"), task)
-            .with_details(args, &["name", "wait", "isolation", "limits"])
+            .with_details(args, &["name", "wait", "isolation", "context", "writes", "limits"])
     }
 
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
-        let SpawnArgs { task, role, name, wait, limits, schema, isolation } = arguments::parse(args)?;
+        let SpawnArgs { task, role, name, wait, limits, schema, writes, isolation, context } = arguments::parse(args)?;
         let waits = wait.unwrap_or(true);
-        spawning(Order { task, role, name, waits, limits, schema, isolation, ..Order::default() }, ctx)
+        let order = Order { task, role, name, waits, limits, schema, writes, isolation, context, ..Order::default() };
+        spawning(order, ctx)
     }
 
     fn run_command(&self) -> Option<&'static str> {
@@ -93,6 +96,10 @@ pub(crate) fn spawning(order: Order, ctx: &Context) -> Result<Prepared> {
     {
         let fix = "a JSON Schema with type object and properties";
         return Err(Error::new(Code::InvalidArgs, "`schema` is no schema of an object", fix));
+    }
+    if let Some(glob) = order.writes.iter().flatten().find(|glob| !rules::is_path_glob(glob)) {
+        let message = format!("`writes` has `{}`, which is no pattern of paths", glob.escape_debug());
+        return Err(Error::new(Code::InvalidArgs, message, "globs below the workspace, like src/**"));
     }
     let role = order.role.as_deref().unwrap_or("worker");
     let target = order.task.lines().next().unwrap_or_default().to_owned();
@@ -132,7 +139,7 @@ impl Tool for WaitAgent {
                 json!({
                     "names": { "type": "array", "items": { "type": "string" } },
                     "until": { "type": "string", "enum": ["all", "any"] },
-                    "seconds": { "type": "integer", "minimum": 0, "maximum": MAX_WAIT, "default": WAIT },
+                    "seconds": { "type": "integer", "maximum": MAX_WAIT },
                 }),
                 &[],
             ),
@@ -245,10 +252,7 @@ impl Tool for ShowAgent {
         ToolSpec {
             name: "show_agent".into(),
             description: "List agents, or page what one said and did, from this byte.".into(),
-            parameters: object(
-                json!({ "name": { "type": "string" }, "from": { "type": "integer", "minimum": 0 } }),
-                &[],
-            ),
+            parameters: object(json!({ "name": { "type": "string" }, "from": { "type": "integer" } }), &[]),
             reads_only: true,
             streams: "reads nothing from stdin; prints agents, or an agent's conversation".into(),
         }

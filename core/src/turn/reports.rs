@@ -41,6 +41,8 @@ pub(crate) enum Report {
     FallBack { reason: String, reply: oneshot::Sender<bool> },
     /// The answer broke off and is asked for again, so the Session records the part that arrived.
     KeepDraft { reply: oneshot::Sender<()> },
+    /// The Turn has reached a limit and dropped what ran, so the Session records the parts that there are.
+    CutOff { reply: oneshot::Sender<()> },
     /// The model is told something about its Turn, as late context.
     Tell { source: &'static str, text: &'static str, reply: oneshot::Sender<()> },
     /// The Provider rejected reasoning that it returned earlier, so the Session stops sending it.

@@ -151,6 +151,8 @@ pub(crate) struct Services {
     pub(crate) user_folder: Option<PathBuf>,
     /// The folder that pixir was started in.
     pub(crate) started_in: Option<PathBuf>,
+    /// Paths below the workspace that copies for agents have although git ignores them.
+    pub(crate) copy_ignored: Arc<[String]>,
     /// The folder of the workspace's Logs.
     pub(crate) logs: PathBuf,
     /// The disk that the Logs are on.

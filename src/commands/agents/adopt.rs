@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use clap::Args;
 use pixir_core::agent::AgentState;
 use pixir_core::event::{Adoption, AgentEvent, FilePreview, RestorePreview, Standing};
-use pixir_core::input::{OnConflict, RestoreOptions};
+use pixir_core::input::{OnConflict, RestoreOptions, has_marks};
 use pixir_core::{Code, Error, Event, Fact, Handle, Input, Live, Result};
 use serde_json::json;
 
@@ -25,6 +25,9 @@ pub(crate) struct AdoptArgs {
     /// Take the agent's version of this file, whatever changed in it since
     #[arg(long, value_name = "PATH")]
     take: Vec<String>,
+    /// Write this text in place of both versions of a file of the workspace
+    #[arg(long, value_name = "PATH=FILE")]
+    merge: Vec<String>,
     /// Also write protected files, such as .git/hooks: they can run code or widen permissions
     #[arg(long)]
     allow_protected: bool,
@@ -67,7 +70,10 @@ pub(super) fn run(cli: &Cli, args: &AdoptArgs) -> Result<u8> {
         }
     }
     if left > 0 {
-        lines.push("--keep PATH leaves a file as it is; --take PATH takes the agent's version".to_owned());
+        lines.push(
+            "--keep PATH leaves a file as it is; --take PATH takes the agent's version; --merge PATH=FILE writes a text of yours"
+                .to_owned(),
+        );
     }
     let document =
         json!({ "ok": left == 0, "dry_run": cli.options.dry_run, "session_id": root.id, "agents": documents });
@@ -100,11 +106,13 @@ async fn adopt(handle: &Handle, args: &AdoptArgs, dry_run: bool) -> Result<Vec<(
     let choices = args.keep.iter().map(|path| (path.clone(), OnConflict::Keep));
     let choices: BTreeMap<String, OnConflict> =
         choices.chain(args.take.iter().map(|path| (path.clone(), OnConflict::Overwrite))).collect();
+    let written = args.merge.iter().map(|it| own_text(it)).collect::<Result<BTreeMap<String, String>>>()?;
     let mut all = Vec::new();
     for path in agents {
         let options = RestoreOptions {
             dry_run,
             choices: choices.clone(),
+            written: written.clone(),
             protected: args.allow_protected,
             ..RestoreOptions::default()
         };
@@ -133,12 +141,28 @@ async fn adopt(handle: &Handle, args: &AdoptArgs, dry_run: bool) -> Result<Vec<(
     Ok(all)
 }
 
+/// Reads `PATH=FILE`: the text that takes the place of a file of the workspace.
+fn own_text(argument: &str) -> Result<(String, String)> {
+    let fix = "--merge PATH=FILE, where FILE has the whole text of PATH";
+    let (path, file) = argument
+        .split_once('=')
+        .filter(|(path, file)| !path.is_empty() && !file.is_empty())
+        .ok_or_else(|| Error::new(Code::InvalidArgs, format!("`--merge {argument}` names no file"), fix))?;
+    let text = std::fs::read_to_string(file)
+        .map_err(|e| Error::new(Code::NotFound, format!("cannot read {file}: {e}"), fix).with("input", file))?;
+    if has_marks(&text) {
+        let message = format!("{file} still has conflict marks");
+        return Err(Error::new(Code::InvalidArgs, message, "decide for each marked place, and remove its marks"));
+    }
+    Ok((path.to_owned(), text))
+}
+
 /// What an adoption would do with a file.
 fn would(file: &FilePreview) -> &str {
     match file.standing {
         Standing::Ready | Standing::AlreadyThere => "would be written",
         Standing::ChangedSince if file.merged.is_some() => "would be merged with what changed here since",
-        Standing::ChangedSince => "waits: the same lines changed here (--keep PATH or --take PATH)",
+        Standing::ChangedSince => "waits: the same lines changed here (--keep PATH, --take PATH or --merge PATH=FILE)",
         Standing::Impossible => file.why.as_deref().unwrap_or("cannot be written"),
     }
 }

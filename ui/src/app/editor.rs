@@ -1,4 +1,4 @@
-//! The user's own editor, for a long draft.
+//! The user's own editor, for a long draft or a merge by hand.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read as _, Write as _};
@@ -24,15 +24,17 @@ pub(crate) enum Borrower {
     Demo,
     /// The user's editor, with a file of the workspace, at a line counted from 1.
     File { path: String, line: u32 },
+    /// The user's editor, with both versions of a file that an agent and the user changed.
+    Merge { path: String, text: String },
 }
 
-/// A running editor, with the draft and the terminal.
+/// A running editor, with the text and the terminal.
 ///
-/// The draft is in a temporary file that only the user can read. However the editor ends, the terminal modes are
+/// The text is in a temporary file that only the user can read. However the editor ends, the terminal modes are
 /// restored and the file is deleted.
 #[derive(Debug)]
 pub(crate) struct Editing {
-    /// The draft. A file of the workspace, and a program that only shows something, have none.
+    /// The text to write. A file of the workspace, and a program that only shows something, have none.
     draft: Option<NamedTempFile>,
     name: String,
     child: Child,
@@ -42,14 +44,14 @@ pub(crate) struct Editing {
 }
 
 impl Editing {
-    /// Starts the editor on the draft.
+    /// Starts the editor on a text, in a file with this ending.
     ///
     /// # Errors
     /// A message for the user.
-    pub(crate) fn begin(draft: &str, editor: &str) -> Result<Editing, String> {
-        let unwritten = |e: io::Error| format!("cannot write the draft to a file for the editor: {e}");
-        let mut file = tempfile::Builder::new().prefix("pixir-").suffix(".md").tempfile().map_err(unwritten)?;
-        file.write_all(draft.as_bytes()).map_err(unwritten)?;
+    pub(crate) fn begin(text: &str, suffix: &str, editor: &str) -> Result<Editing, String> {
+        let unwritten = |e: io::Error| format!("cannot write the text to a file for the editor: {e}");
+        let mut file = tempfile::Builder::new().prefix("pixir-").suffix(suffix).tempfile().map_err(unwritten)?;
+        file.write_all(text.as_bytes()).map_err(unwritten)?;
         let place = [file.path().as_os_str().to_owned()];
         Editing::start(editor, &place, Some(file))
     }
@@ -109,7 +111,7 @@ impl Editing {
         self.id().is_some_and(|id| matches!(waitid(WaitId::Pid(id), options), Ok(Some(_))))
     }
 
-    /// Ends the editor. The draft stays as it was before.
+    /// Ends the editor. The text stays as it was before.
     pub(crate) async fn stop(mut self) {
         if let Some(id) = self.id() {
             let _ = kill_process(id, Signal::TERM);
@@ -117,13 +119,13 @@ impl Editing {
         let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
     }
 
-    /// The draft that the user has written; `None` if the program had none.
+    /// The text that the user has written; `None` if the program had none.
     ///
     /// # Errors
-    /// Why the draft stays unchanged, for the user.
+    /// Why the text stays unchanged, for the user.
     pub(crate) fn written(&self, ended: io::Result<ExitStatus>) -> Result<Option<String>, String> {
         let name = &self.name;
-        let unchanged = if self.draft.is_some() { "; the draft is unchanged" } else { "" };
+        let unchanged = if self.draft.is_some() { "; the text is unchanged" } else { "" };
         let status = ended.map_err(|e| format!("cannot wait for {name}: {e}{unchanged}"))?;
         if !status.success() {
             let how = status.code().map_or_else(|| status.to_string(), |code| format!("code {code}"));
@@ -135,7 +137,7 @@ impl Editing {
         std::fs::File::open(draft.path())
             .and_then(|mut file| file.read_to_string(&mut text))
             .map_err(|e| format!("cannot read what {name} has written: {e}"))?;
-        Ok(Some(text.strip_suffix('\n').unwrap_or(&text).to_owned()))
+        Ok(Some(text))
     }
 }
 

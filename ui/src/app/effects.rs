@@ -40,6 +40,7 @@ impl App {
                 | Effect::AddFolder { .. }
                 | Effect::Export { .. }
                 | Effect::EditFile { .. }
+                | Effect::MergeByHand { .. }
                 | Effect::Copy(_)
                 | Effect::Connect(_)
                 | Effect::ListThemes
@@ -135,6 +136,7 @@ impl App {
                 }
                 Effect::FindFiles(letters) => self.find_files(letters),
                 Effect::Edit => self.lends_terminal = Some(Borrower::Draft),
+                Effect::MergeByHand { path, text } => self.lends_terminal = Some(Borrower::Merge { path, text }),
                 Effect::EditFile { path, line } => self.lends_terminal = Some(Borrower::File { path, line }),
                 Effect::Quit => self.done = true,
             }

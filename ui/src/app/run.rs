@@ -203,7 +203,7 @@ async fn lend(app: &mut App, borrower: &Borrower, signals: &mut Signals) -> Opti
             ended = editing.ended() => {
                 let written = editing.written(ended);
                 drop(editing);
-                app.end_editing(written);
+                app.end_editing(borrower, written);
                 // Ctrl+C or Ctrl+Z pressed just before the editor ended was meant for the editor.
                 while let Ok(signal) = tokio::time::timeout(LATE_SIGNAL, signals.next()).await {
                     if let Signal::End(number @ (1 | 15)) = signal {

@@ -425,6 +425,7 @@ actions! {
     MoveWithoutFiles: ("restore-none", &["n"], "go there, and keep the files as they are").at(Restore);
     KeepFile: ("restore-keep", &["k"], "keep this file as it is").at(Restore);
     MergeFile: ("restore-merge", &["m"], "merge this file with what changed since").at(Restore);
+    MergeByHand: ("restore-editor", &["e"], "merge this file by hand in your own editor").at(Restore);
     OverwriteFile: ("restore-overwrite", &["o"], "overwrite what changed since in this file").at(Restore);
     PreviousQuestion: ("question-back", &["shift+tab", "left"], "go back to the previous question").at(Form);
     EditAgain: ("tree-edit", &["e"], "go to before this prompt, and edit it").at(Tree);

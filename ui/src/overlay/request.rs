@@ -77,6 +77,8 @@ pub(crate) enum Request {
     Copy(String),
     /// Open a file of the workspace at a line in the user's own editor.
     EditFile { path: String, line: u32 },
+    /// Let the user write this file of an agent's copy in their own editor, from this text.
+    MergeByHand { path: String, text: String },
     /// Restore files as previewed. `RestoreOptions` has the user's choices.
     Restore(Box<RestorePreview>, RestoreOptions),
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::terminal::canvas::{Canvas, RegionState};
 use pixir_core::Input;
 use pixir_core::event::{ChangeKind, FilePreview, RestorePreview, RestoreReason, Standing};
-use pixir_core::input::{OnConflict, RestoreOptions};
+use pixir_core::input::{OnConflict, RestoreOptions, has_marks};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Color;
 use ratatui::text::{Line, Span};
@@ -21,13 +21,15 @@ use crate::theme::Theme;
 pub(crate) struct RestoreView {
     preview: RestorePreview,
     choices: BTreeMap<String, OnConflict>,
+    /// Files that the user has merged by hand.
+    written: BTreeMap<String, String>,
     chosen: usize,
     page: Page,
 }
 
 impl RestoreView {
     pub(crate) fn new(preview: RestorePreview) -> RestoreView {
-        RestoreView { preview, choices: BTreeMap::new(), chosen: 0, page: Page::default() }
+        RestoreView { preview, choices: BTreeMap::new(), written: BTreeMap::new(), chosen: 0, page: Page::default() }
     }
 
     fn is_rewind(&self) -> bool {
@@ -46,6 +48,7 @@ impl RestoreView {
             Standing::ChangedSince => choice != OnConflict::Merge || file.merged.is_some(),
             Standing::AlreadyThere | Standing::Impossible => choice == OnConflict::Keep,
         };
+        self.written.remove(&file.path);
         if self.choices.get(&file.path) == Some(&choice) {
             self.choices.remove(&file.path);
         } else if may {
@@ -71,6 +74,7 @@ impl RestoreView {
     fn options(&self) -> RestoreOptions {
         RestoreOptions {
             choices: self.choices.clone(),
+            written: self.written.clone(),
             seen: Some(self.preview.token.clone()),
             // The preview marks them, and it is the question.
             protected: self.preview.files.iter().any(|file| file.protected),
@@ -101,12 +105,33 @@ impl RestoreView {
         }
     }
 
+    /// The chosen file as the user edits it, where its lines changed on both sides.
+    fn by_hand(&self) -> Option<Request> {
+        let file = self.preview.files.get(self.chosen)?;
+        let text = self.written.get(&file.path).or(file.marked.as_ref())?.clone();
+        Some(Request::MergeByHand { path: file.path.clone(), text })
+    }
+
+    /// Takes a file that the user has merged by hand.
+    pub(crate) fn take_merge(&mut self, path: &str, text: String) {
+        self.choices.remove(path);
+        self.written.insert(path.to_owned(), text);
+        self.page = Page::default();
+    }
+
     /// What becomes of a file of an agent's copy.
     fn adoption_of(&self, file: &FilePreview, theme: &Theme) -> (&'static str, Color) {
+        if let Some(text) = self.written.get(&file.path) {
+            return if has_marks(text) {
+                ("marks are left: e", theme.error)
+            } else {
+                ("as you wrote it", theme.warning)
+            };
+        }
         let is_chosen = self.choices.contains_key(&file.path);
         match (file.standing, self.choice_of(file)) {
             (_, OnConflict::Keep) if is_chosen => ("yours stays", theme.dim),
-            (Standing::ChangedSince, OnConflict::Keep) => ("conflict: k or o", theme.error),
+            (Standing::ChangedSince, OnConflict::Keep) => ("conflict: k, o or e", theme.error),
             (Standing::ChangedSince, OnConflict::Merge) => ("merged", theme.warning),
             (Standing::ChangedSince, OnConflict::Overwrite) => ("the agent's", theme.warning),
             (Standing::Impossible, _) => ("cannot be written", theme.error),
@@ -130,6 +155,16 @@ impl RestoreView {
             say(&format!("Not written: {}.", file.why.as_deref().unwrap_or("it cannot be written")), theme.dim());
             return lines;
         }
+        if let Some(text) = self.written.get(&file.path) {
+            if has_marks(text) {
+                say("Conflict marks are left in it. e opens it again", theme.fg(theme.warning));
+            } else {
+                say("As you wrote it, in place of both versions:", theme.bold());
+            }
+            lines.push(Line::default());
+            lines.extend(text.lines().map(|line| Line::raw(fit(&plain(line), columns))));
+            return lines;
+        }
         if is_kept {
             say("Yours stays as it is. The agent would have changed it so:", theme.bold());
         } else if file.standing == Standing::ChangedSince {
@@ -139,7 +174,9 @@ impl RestoreView {
                 }
                 OnConflict::Overwrite => say("The agent's version takes the place of yours:", theme.bold()),
                 OnConflict::Keep => {
-                    say("Both changed the same lines. k keeps yours · o takes the agent's", theme.fg(theme.warning));
+                    let keys = "Both changed the same lines. k keeps yours · o takes the agent's";
+                    let by_hand = if file.marked.is_some() { " · e merges in your editor" } else { "" };
+                    say(&format!("{keys}{by_hand}"), theme.fg(theme.warning));
                     lines.push(Line::default());
                     lines.push(Line::styled("Changed here since the copy was made:", theme.bold()));
                     lines.extend(diff::lines(file.since.as_deref().unwrap_or_default(), columns, theme));
@@ -246,6 +283,13 @@ impl RestoreView {
                 return Outcome::close_and_send(Input::Adopt { path, options, later: true });
             }
             Action::CloseOverlay => return Outcome::Close,
+            Action::MergeByHand => {
+                if let Some(request) = self.by_hand() {
+                    return Outcome::Ask(request);
+                }
+            }
+            // What has marks is not written; the row says so.
+            Action::Choose if self.written.values().any(|text| has_marks(text)) => {}
             Action::Choose => {
                 return Outcome::CloseAndAsk(Request::Restore(Box::new(self.preview.clone()), self.options()));
             }
@@ -278,6 +322,7 @@ impl RestoreView {
                 (Action::Choose, "adopt"),
                 (Action::KeepFile, "keep yours"),
                 (Action::OverwriteFile, "take the agent's"),
+                (Action::MergeByHand, "merge by hand"),
                 (Action::CloseOverlay, close),
                 (Action::OverlayDown, "next file"),
                 (Action::OverlayPageDown, "scroll"),

@@ -111,6 +111,11 @@ pub(crate) enum Effect {
         path: String,
         line: u32,
     },
+    /// Let the user write a file of an agent's copy in their own editor, from this text.
+    MergeByHand {
+        path: String,
+        text: String,
+    },
     Quit,
 }
 

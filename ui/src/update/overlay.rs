@@ -78,6 +78,7 @@ pub(super) fn fulfil(state: &mut State, request: Request) -> Vec<Effect> {
         }
         Request::Copy(text) => vec![Effect::Copy(text)],
         Request::EditFile { path, line } => vec![Effect::EditFile { path, line }],
+        Request::MergeByHand { path, text } => vec![Effect::MergeByHand { path, text }],
         Request::Restore(preview, options) => travel::restore(state, &preview, options),
     }
 }

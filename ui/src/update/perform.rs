@@ -144,6 +144,7 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         | Action::KeepFile
         | Action::MergeFile
         | Action::OverwriteFile
+        | Action::MergeByHand
         | Action::PreviousQuestion
         | Action::EditAgain
         | Action::JumpBack

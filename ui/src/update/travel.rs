@@ -2,7 +2,7 @@
 
 use pixir_core::Input;
 use pixir_core::event::{RestorePreview, RestoreReason, Severity};
-use pixir_core::input::{RestoreOptions, Summarize};
+use pixir_core::input::{RestoreOptions, Summarize, has_marks};
 
 use crate::input::action::Action;
 use crate::overlay::Overlay;
@@ -72,6 +72,20 @@ pub(super) fn on_head_moved(state: &mut State) {
         // Up brings back the draft that the prompt replaces.
         state.composer.take();
         state.composer.set(&text);
+    }
+}
+
+/// Takes a file that the user has merged by hand into the preview that is open.
+pub(crate) fn take_merge(state: &mut State, path: &str, text: String) {
+    if has_marks(&text) {
+        state.say(format!("{path} still has conflict marks"));
+    }
+    match state.overlays.iter_mut().rev().find_map(|overlay| match overlay {
+        Overlay::Restore(view) => Some(view),
+        _ => None,
+    }) {
+        Some(view) => view.take_merge(path, text),
+        None => state.say(format!("the preview has closed; {path} was not written")),
     }
 }
 

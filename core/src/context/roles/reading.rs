@@ -12,7 +12,7 @@ use crate::context::skills::{Finding, digest_of_bytes};
 use crate::context::tool_names;
 use crate::permissions::rules;
 use crate::protocol::effort::Effort;
-use crate::protocol::event::{Isolation, Mode};
+use crate::protocol::event::{AgentContext, Isolation, Mode};
 use crate::protocol::trust::Standing;
 
 /// The most bytes of what a role tells its agent.
@@ -121,7 +121,8 @@ impl Reading {
                 },
                 "context" => match value.as_str() {
                     Some("none") => {}
-                    _ => self.note(line, "`context` has no effect: an agent begins with its task", "write `none`"),
+                    Some("fork") => self.role.context = AgentContext::Fork,
+                    _ => self.fault(line, "`context` is neither none nor fork", "none: it knows only its task"),
                 },
                 "limits" => self.limits(value),
                 "maxturns" | "max_turns" | "steps" | "maxsteps" | "max_steps" => {
@@ -400,13 +401,10 @@ impl Reading {
     }
 
     fn write(&mut self, glob: &str) {
-        match rules::parse(&format!("files({glob})")) {
-            Ok(_) if !glob.trim().is_empty() => {
-                self.role.writes.get_or_insert_with(Vec::new).push(glob.trim().to_owned());
-            }
-            Ok(_) | Err(_) => {
-                self.refuse(format!("`writes` with `{}` cannot be enforced", one_line(glob, 60)));
-            }
+        if rules::is_path_glob(glob.trim()) {
+            self.role.writes.get_or_insert_with(Vec::new).push(glob.trim().to_owned());
+        } else {
+            self.refuse(format!("`writes` with `{}` cannot be enforced", one_line(glob, 60)));
         }
     }
 

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{AimedFile, FileToRestore, RestoreTarget, Version, restore_one, spares_protected};
+use super::{
+    AimedFile, Bytes, Contents, FileToRestore, RestoreTarget, Version, restore_one, spares_protected, text_of,
+};
 use crate::files::changes::{self, of_entry};
 use crate::files::snapshot::SessionSnapshot;
 use crate::files::workspace::Workspace;
@@ -72,10 +74,12 @@ impl RestoreTarget {
         let found: Vec<FileToRestore> = self.look(workspace, blobs).collect();
         self.is_as_seen(&found, options)?;
         let chosen = |file: &FileToRestore| options.choices.get(&file.path).copied();
-        let is_written = |file: &&FileToRestore| {
-            chosen(file) != Some(OnConflict::Keep)
-                && file.outcome(chosen(file).unwrap_or(options.changed_since)).is_ok()
-        };
+        if let Some(path) = options.written.keys().find(|path| !found.iter().any(|file| file.path == **path)) {
+            let message = format!("`{}` is no file that the agent changed and that waits", path.escape_debug());
+            return Err(Error::new(Code::InvalidArgs, message, "a path of the preview").with("input", path.clone()));
+        }
+        let is_written =
+            |file: &&FileToRestore| chosen(file) != Some(OnConflict::Keep) && outcome(file, options).is_ok();
         spares_protected(found.iter().filter(is_written), options)?;
         let mut it = Planned::default();
         for file in &found {
@@ -83,7 +87,7 @@ impl RestoreTarget {
                 it.kept.push(file.path.clone());
                 continue;
             }
-            match file.outcome(chosen(file).unwrap_or(options.changed_since)) {
+            match outcome(file, options) {
                 Err(why) => it.left.push(LeftFile { path: file.path.clone(), why }),
                 Ok(target) => {
                     let before = file.current.as_ref().map(|now| (now.bytes.as_slice(), now.mode));
@@ -102,6 +106,25 @@ impl RestoreTarget {
         }
         Ok(it)
     }
+}
+
+/// The workspace's version and the agent's in one text, with marks around the lines that changed on both sides. `None` where one
+/// of them is not there, or is no text.
+pub(super) fn with_marks(file: &AimedFile, current: Option<&Contents>, blobs: &Blobs) -> Option<String> {
+    let [step] = file.steps.as_slice() else { return None };
+    let (base, theirs) = (text_of(&Version::after(step), blobs)?, text_of(&Version::before(step), blobs)?);
+    let ours = String::from_utf8(current?.bytes.clone()).ok()?;
+    diffy::merge(&base, &ours, &theirs).err()
+}
+
+/// What is written of a file, or why it waits.
+fn outcome<'a>(file: &'a FileToRestore, options: &'a RestoreOptions) -> std::result::Result<Option<Bytes<'a>>, String> {
+    if let Some(text) = options.written.get(&file.path) {
+        // The user's own text keeps the mode that the file has, or that the agent gave to it.
+        let mode = file.current.as_ref().map(|now| now.mode);
+        return Ok(Some((text.as_bytes(), mode.or(file.wanted.as_ref().and_then(|(_, mode)| *mode)))));
+    }
+    file.outcome(options.choices.get(&file.path).copied().unwrap_or(options.changed_since))
 }
 
 /// The permission bits of a file whose own are not known.
@@ -165,6 +188,7 @@ fn carry_out_one(
         wanted: None,
         standing: Standing::Ready,
         merged: None,
+        marked: None,
         why: None,
     };
     let target = after.as_deref().map(|bytes| (bytes, change.after_mode));

@@ -21,7 +21,9 @@ mod review; // what the user thinks of a change
 mod rule; // the rules of the user
 mod summary; // what takes the place of a part of the conversation
 
-pub use agent::{Adoption, AgentEvent, AgentResult, AgentStatus, Evidence, Isolation, Ran, Spawned, Telling, ToldBy};
+pub use agent::{
+    Adoption, AgentContext, AgentEvent, AgentResult, AgentStatus, Evidence, Isolation, Ran, Spawned, Telling, ToldBy,
+};
 pub use branch::{BranchRemoved, HeadMoved};
 pub use context::{
     ContextChanged, ContextDocument, EditorDocument, EditorDocumentKind, GitState, LineRange, Surroundings, UserMessage,
@@ -339,6 +341,24 @@ pub struct SettingsChanged {
     pub role: Option<String>,
 }
 
+impl SessionStarted {
+    /// The fields that this build knows.
+    pub(crate) const FIELDS: &'static [&'static str] = &[
+        "workspace",
+        "model",
+        "provider",
+        "toolset",
+        "mode",
+        "effort",
+        "context",
+        "surroundings",
+        "role",
+        "parent",
+        "sandbox",
+        "pixir_version",
+    ];
+}
+
 impl SettingsChanged {
     /// The fields that this build knows.
     pub(crate) const FIELDS: &'static [&'static str] =
@@ -631,7 +651,7 @@ pub enum DecidedBy {
     Mode,
     /// A rule that the user made.
     Rule,
-    /// The role of the agent.
+    /// The role of the agent, or the call that started it and left less to it than its role does.
     Role,
     /// The call needed the user's approval, but no user was available.
     NoAsker,

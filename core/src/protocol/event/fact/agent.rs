@@ -110,6 +110,32 @@ impl Isolation {
     }
 }
 
+/// What a child knows of its parent's conversation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentContext {
+    /// Nothing: it begins with its task.
+    #[default]
+    None,
+    /// All of it: it begins with a copy.
+    Fork,
+}
+
+impl AgentContext {
+    /// The name on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            AgentContext::None => "none",
+            AgentContext::Fork => "fork",
+        }
+    }
+
+    /// Whether this is the value that files leave out.
+    pub fn is_none(&self) -> bool {
+        *self == AgentContext::None
+    }
+}
+
 /// A child Session at its beginning.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Spawned {
@@ -133,9 +159,15 @@ pub struct Spawned {
     /// The JSON Schema of its report, if it is to have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
+    /// Globs of the files that it may change, of those that its role leaves to it; absent when the role alone decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writes: Option<Vec<String>>,
     /// The files that it works on.
     #[serde(default, skip_serializing_if = "Isolation::is_shared")]
     pub isolation: Isolation,
+    /// What it knows of the conversation.
+    #[serde(default, skip_serializing_if = "AgentContext::is_none")]
+    pub context: AgentContext,
 }
 
 /// Who told a child something.

@@ -4,7 +4,9 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Adoption, AgentEvent, AgentResult, AgentStatus, Evidence, Isolation, Spawned, Telling, ToldBy};
+use super::{
+    Adoption, AgentContext, AgentEvent, AgentResult, AgentStatus, Evidence, Isolation, Spawned, Telling, ToldBy,
+};
 use crate::protocol::event::fact::{Cost, ErrorBody, FileChange, LeftFile, Usage};
 
 /// All fields that steps have.
@@ -35,6 +37,9 @@ pub(super) struct Wire {
     /// `spawned`: the JSON Schema of its report.
     #[serde(default)]
     schema: Option<Value>,
+    /// `spawned`: globs of the files that it may change.
+    #[serde(default)]
+    writes: Option<Vec<String>>,
     /// `told`: who told it.
     #[serde(default)]
     by: Option<ToldBy>,
@@ -47,6 +52,9 @@ pub(super) struct Wire {
     /// `spawned`, `ended`: the files that it works on.
     #[serde(default)]
     isolation: Isolation,
+    /// `spawned`: what it knows of the conversation.
+    #[serde(default)]
+    context: AgentContext,
     /// `adopting`, `adopted`: the last Entry of the child's Log that was looked at.
     #[serde(default)]
     to_seq: u64,
@@ -125,7 +133,9 @@ impl From<Wire> for AgentEvent {
                 waits: it.waits,
                 role_digest: it.role_digest,
                 schema: it.schema,
+                writes: it.writes,
                 isolation: it.isolation,
+                context: it.context,
             }),
             Step::Told => AgentEvent::Told { name, by: it.by.unwrap_or(ToldBy::Parent), how: it.how, text },
             Step::Changed => AgentEvent::Changed { name, call_id: call_id.unwrap_or_default(), changes: it.changes },
