@@ -1,8 +1,9 @@
 //! The options that all commands share. Help, `pixir schema` and completions are made from them.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, ValueEnum};
+use clap::{Args as ClapArgs, Parser, Subcommand as _, ValueEnum};
 
 use crate::commands::Command;
 
@@ -50,7 +51,30 @@ pub(crate) fn parse() -> Result<Args, clap::Error> {
         let only_version = clap::Command::new("pixir").version(env!("CARGO_PKG_VERSION"));
         only_version.try_get_matches()?;
     }
+    // So is the table of all commands, for a start that names none. What does not fit is told with all of them.
+    let names_command = |word: &OsStr| word.to_str().is_some_and(|word| word == HELP || Command::has_subcommand(word));
+    if !std::env::args_os().skip(1).any(|word| names_command(&word))
+        && let Ok(WithoutCommand { prompt, run, output }) = WithoutCommand::try_parse()
+    {
+        return Ok(Args { prompt, run, output, command: None });
+    }
     Args::try_parse()
+}
+
+/// The command that the parser itself adds.
+const HELP: &str = "help";
+
+/// The arguments of a start that names no command. Where it is accepted, [`Args`] reads the same.
+#[derive(Debug, Parser)]
+#[command(name = "pixir")]
+struct WithoutCommand {
+    prompt: Option<String>,
+
+    #[command(flatten)]
+    run: RunOptions,
+
+    #[command(flatten)]
+    output: OutputOptions,
 }
 
 /// How a Session runs.
@@ -207,4 +231,42 @@ pub(crate) enum ErrorFormat {
 fn dollars(text: &str) -> Result<f64, String> {
     let amount = text.strip_prefix('$').unwrap_or(text).parse::<f64>().ok();
     amount.filter(|usd| usd.is_finite() && *usd > 0.0).ok_or_else(|| "use an amount above 0, like 0.50".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    /// Broken build: a command that `names_command` does not find becomes a prompt.
+    #[test]
+    fn every_command_is_found_by_its_name() {
+        let mut all = Args::command();
+        all.build();
+        for command in all.get_subcommands() {
+            for name in std::iter::once(command.get_name()).chain(command.get_all_aliases()) {
+                assert!(name == HELP || Command::has_subcommand(name), "{name}");
+            }
+        }
+    }
+
+    /// Broken build: an option is in one of the two tables only.
+    #[test]
+    fn a_start_without_a_command_has_the_options_of_all_starts() {
+        let options = |command: clap::Command| {
+            let mut names: Vec<String> = command.get_arguments().map(|it| it.get_id().to_string()).collect();
+            names.sort();
+            names
+        };
+        let version = |names: Vec<String>| names.into_iter().filter(|name| name != "version").collect::<Vec<_>>();
+        assert_eq!(options(WithoutCommand::command()), version(options(Args::command())));
+        let words = ["pixir", "--headless", "--json", "--allow", "bash(ls)", "--max-cost", "$1", "--", "why -x"];
+        let short = WithoutCommand::try_parse_from(words).expect("it fits");
+        let long = Args::try_parse_from(words).expect("it fits");
+        assert_eq!(
+            format!("{:?} {:?} {:?}", short.prompt, short.run, short.output),
+            format!("{:?} {:?} {:?}", long.prompt, long.run, long.output)
+        );
+    }
 }

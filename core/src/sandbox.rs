@@ -45,7 +45,7 @@ const STARTS_NOTHING: Signal = Signal::SYS;
 /// How far apart pixir and the launcher beside it may have been built or installed.
 const BUILT_TOGETHER: Duration = Duration::from_secs(15 * 60);
 
-/// The executable that takes the launcher's part, once one is known.
+/// The executable that takes the launcher's part, or has the launcher beside it, once one is known.
 static EXECUTABLE: OnceLock<PathBuf> = OnceLock::new();
 
 /// Takes the launcher's part if this process was started for that, which the arguments of the process tell. Call it first
@@ -64,7 +64,14 @@ pub fn run_as_launcher(mut args: impl Iterator<Item = OsString>) -> Option<ExitC
 /// Lets this executable, whose `main` begins with [`run_as_launcher`], take the launcher's part, or the launcher of the
 /// same build beside it, which starts faster. The first call counts.
 pub fn launch_through(executable: &Path) {
-    let _ = EXECUTABLE.set(launcher_beside(executable).unwrap_or_else(|| executable.to_owned()));
+    let _ = EXECUTABLE.set(executable.to_owned());
+}
+
+/// The executable that takes the launcher's part. Only what runs programs looks for it: many commands run none.
+fn launcher() -> Option<&'static Path> {
+    static FOUND: OnceLock<PathBuf> = OnceLock::new();
+    let executable = EXECUTABLE.get()?;
+    Some(FOUND.get_or_init(|| launcher_beside(executable).unwrap_or_else(|| executable.clone())))
 }
 
 /// The launcher beside an executable, if it was built with it.
@@ -171,7 +178,7 @@ impl Sandbox {
 
     /// The command that runs a program in this folder, in a session of its own and without pixir's terminal.
     pub(crate) fn command(&self, policy: Policy, program: &str, args: &[String], folder: &Path, own: &Own) -> Command {
-        let Some(executable) = EXECUTABLE.get() else {
+        let Some(executable) = launcher() else {
             let mut command = crate::process::program(program, args);
             command.current_dir(folder);
             return command;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::{Tool, aliases};
 use crate::protocol::error::{Code, Error, Result, nearest};
@@ -13,30 +13,32 @@ use crate::protocol::tool_spec::ToolSpec;
 #[derive(Clone)]
 pub struct Registry {
     tools: Arc<[Registered]>,
-    attended: Specs,
-    unattended: Specs,
+    attended: Arc<Specs>,
+    unattended: Arc<Specs>,
 }
 
-/// The specs of each toolset, built once: every request shares them.
-#[derive(Clone)]
+/// The specs of each toolset. Each is built when it is first needed, and once: every request shares it.
+#[derive(Default)]
 struct Specs {
-    typed: Arc<[ToolSpec]>,
-    run: Arc<[ToolSpec]>,
-    both: Arc<[ToolSpec]>,
+    typed: OnceLock<Arc<[ToolSpec]>>,
+    run: OnceLock<Arc<[ToolSpec]>>,
+    both: OnceLock<Arc<[ToolSpec]>>,
 }
 
 impl Specs {
-    fn new(tools: &[Registered], spec: impl Fn(&Registered) -> Option<ToolSpec>) -> Specs {
-        let of = |toolset| tools.iter().filter(|it| it.is_offered_in(toolset)).filter_map(&spec).collect();
-        Specs { typed: of(Toolset::Typed), run: of(Toolset::Run), both: of(Toolset::Both) }
-    }
-
-    fn of(&self, toolset: Toolset) -> Arc<[ToolSpec]> {
-        Arc::clone(match toolset {
+    fn of(
+        &self,
+        toolset: Toolset,
+        tools: &[Registered],
+        spec: impl Fn(&Registered) -> Option<ToolSpec>,
+    ) -> Arc<[ToolSpec]> {
+        let place = match toolset {
             Toolset::Typed => &self.typed,
             Toolset::Run => &self.run,
             Toolset::Both => &self.both,
-        })
+        };
+        let offered = tools.iter().filter(|it| it.is_offered_in(toolset));
+        Arc::clone(place.get_or_init(|| offered.filter_map(spec).collect()))
     }
 }
 
@@ -63,12 +65,7 @@ impl Registry {
             let spec = tool.spec();
             by_name.insert(spec.name.to_string(), Registered { spec, tool });
         }
-        let tools: Arc<[Registered]> = by_name.into_values().collect();
-        Registry {
-            attended: Specs::new(&tools, |it| Some(it.spec.clone())),
-            unattended: Specs::new(&tools, |it| it.tool.spec_unattended()),
-            tools,
-        }
+        Registry { tools: by_name.into_values().collect(), attended: Arc::default(), unattended: Arc::default() }
     }
 
     /// The registry with only those tools whose names are kept.
@@ -86,12 +83,12 @@ impl Registry {
 
     /// The specs of a toolset, sorted by name.
     pub fn specs(&self, toolset: Toolset) -> Arc<[ToolSpec]> {
-        self.attended.of(toolset)
+        self.attended.of(toolset, &self.tools, |it| Some(it.spec.clone()))
     }
 
     /// The same, without what asks the user, for a Session where no user can answer.
     pub fn specs_unattended(&self, toolset: Toolset) -> Arc<[ToolSpec]> {
-        self.unattended.of(toolset)
+        self.unattended.of(toolset, &self.tools, |it| it.tool.spec_unattended())
     }
 
     fn names(&self, toolset: Toolset) -> impl Iterator<Item = &str> {

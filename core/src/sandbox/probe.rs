@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{EXECUTABLE, LAUNCHER, Plan, View};
+use super::{LAUNCHER, Plan, View, launcher};
 use crate::process::between_starts;
 use crate::protocol::sandbox::Tier;
 use crate::storage::regular;
@@ -56,7 +56,7 @@ pub(super) fn works(tier: Tier) -> bool {
     let folder = "/".into();
     let plan = Plan { tier, owner, network: false, jobs: Vec::new(), outside: false, view, folder };
     let Ok(plan) = serde_json::to_string(&plan) else { return false };
-    let Some(executable) = EXECUTABLE.get() else { return false };
+    let Some(executable) = launcher() else { return false };
     let mut command = Command::new(executable);
     let command = std::os::unix::process::CommandExt::arg0(&mut command, LAUNCHER).arg(plan).arg("");
     let quiet = command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -71,8 +71,7 @@ fn world() -> String {
     let status = read("/proc/self/status");
     let limits: Vec<&str> =
         status.lines().filter(|line| line.starts_with("Seccomp:") || line.starts_with("NoNewPrivs:")).collect();
-    let build = EXECUTABLE
-        .get()
+    let build = launcher()
         .map_or(Err(std::io::ErrorKind::NotFound.into()), fs::metadata)
         .map(|it| format!("{}.{}", it.ino(), it.mtime()))
         .unwrap_or_default();
