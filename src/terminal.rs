@@ -15,7 +15,7 @@ use pixir_ui::{
     Motion, MouseOwner, Program, ReplayOptions, SavePlace, ScreenMode, ScreenOptions, SettingsStore, Start,
 };
 
-use crate::cli::{Attendance, Cli, block_on};
+use crate::cli::{Attendance, Cli, block_on_apart};
 use crate::commands::demo::Audience;
 use crate::commands::doctor;
 use crate::commands::sessions::export;
@@ -317,5 +317,5 @@ fn show(launch: Launch) -> Result<ExitSummary> {
             "pixir --headless works without one",
         )
     };
-    block_on(async { pixir_ui::run(launch).await.map_err(failed)? })
+    block_on_apart(|core| async { pixir_ui::run(launch, core).await.map_err(failed)? })
 }

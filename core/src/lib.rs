@@ -51,7 +51,7 @@ pub use config::{
 };
 pub use door::{Handle, Watch};
 pub use harness::{Harness, SessionDefaults, builtin_tools};
-pub use provider::budget::Budget;
+pub use provider::{budget::Budget, rest_between_parts};
 pub use session::{AgentOptions, CompactionOptions, Limits, Options};
 
 // Sessions at rest.

@@ -38,6 +38,7 @@ mod wait; // the wait that a server asks for
 mod window; // the window that a server names when it refuses a request
 mod repeats; // events that come twice
 pub(crate) mod retry; // whether and when a failed request is tried again
+mod rest; // the rest of a thread between two parts of an answer
 mod server; // a dialect at an endpoint; most Providers are one
 pub(crate) mod stream; // bytes → events → an answer
 
@@ -63,6 +64,7 @@ pub use listing::Listed;
 pub use models::{ModelInfo, known_at};
 pub use offered::{ModelOffer, Offered};
 pub use preset::PRESETS;
+pub use rest::rest_between_parts;
 pub use stream::{MAX_EVENT, hear};
 
 /// A request to a model.

@@ -1,29 +1,49 @@
 //! The async runtime of a command, and the signals that stop it.
 
-use std::panic::catch_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use pixir_core::{Code, EndSignals, Error, Result};
+use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::start;
 
 /// Runs a future to its end. Blocking tasks that still run then are abandoned.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
-    let build = || {
-        tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            // Idle blocking threads end early: their timeout would wake an idle screen later.
-            .thread_keep_alive(Duration::from_millis(300))
-            .enable_all()
-            .build()
-    };
     check_space()?;
-    // Without descriptors the builder fails; without threads or memory for them it panics.
-    let runtime = catch_unwind(build).map_err(|_| starved("it could not start its threads"))?;
-    let runtime = runtime.map_err(|e| starved(&e.to_string()))?;
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(2);
+    let runtime = build(builder)?;
     let outcome = runtime.block_on(work);
     runtime.shutdown_background();
     outcome
+}
+
+/// Runs an interface on this thread, and what it gives to the runtime of the core on one other thread. Neither waits for
+/// the other: a key needs no thread of the core, and the parts of an answer that arrive between two frames wake one thread
+/// once.
+pub(crate) fn block_on_apart<T, W>(work: impl FnOnce(Handle) -> W) -> Result<T>
+where
+    W: Future<Output = Result<T>>,
+{
+    check_space()?;
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(1).on_thread_park(pixir_core::rest_between_parts);
+    let core = build(builder)?;
+    let own = build(Builder::new_current_thread())?;
+    let outcome = own.block_on(work(core.handle().clone()));
+    core.shutdown_background();
+    own.shutdown_background();
+    outcome
+}
+
+fn build(mut builder: Builder) -> Result<Runtime> {
+    // Idle blocking threads end early: their timeout would wake an idle screen later.
+    builder.thread_keep_alive(Duration::from_millis(300)).enable_all();
+    // Without descriptors the builder fails; without threads or memory for them it panics.
+    let runtime = catch_unwind(AssertUnwindSafe(|| builder.build()));
+    let runtime = runtime.map_err(|_| starved("it could not start its threads"))?;
+    runtime.map_err(|e| starved(&e.to_string()))
 }
 
 /// The signals that end pixir. From construction on they are received and no longer kill the process.

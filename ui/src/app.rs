@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use pixir_core::event::{SessionId, Severity, Status};
 use pixir_core::provider::Connector;
-use pixir_core::{Error, Event, Handle, Harness, Input, Live, Result, Watch};
+use pixir_core::{Error, Event, Fact, Handle, Harness, Input, Live, Result, Watch};
+use tokio::runtime;
 use tokio::sync::mpsc;
 
 use crate::composer::mention::Index;
@@ -84,6 +85,8 @@ pub(crate) struct App {
     reads_agent: bool,
     agent_wanted: Option<String>,
     open: Option<Opener>,
+    /// Runs the Sessions and all background tasks.
+    core: runtime::Handle,
     results: mpsc::UnboundedReceiver<BackgroundEvent>,
     sender: mpsc::UnboundedSender<BackgroundEvent>,
     /// Background tasks that have not reported yet.
@@ -137,11 +140,11 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// An interface whose background tasks have just started.
+    /// An interface whose background tasks, and with them the Sessions, have just started on `core`.
     ///
     /// # Errors
     /// `CONFIG_INVALID` if the theme does not exist, or a key has two meanings.
-    pub(crate) fn new(launch: Launch) -> Result<App> {
+    pub(crate) fn new(launch: Launch, core: runtime::Handle) -> Result<App> {
         let Launch {
             workspace,
             look,
@@ -193,6 +196,7 @@ impl App {
             reads_agent: false,
             agent_wanted: None,
             open: Some(open),
+            core,
             results,
             sender,
             running_tasks: 0,
@@ -332,6 +336,8 @@ impl App {
                 self.save_soon |= matches!(&event, Event::Live(it) if matches!(it.live, Live::QueueChanged { .. }));
                 // Only a recorded entry can change the model.
                 let may_change_model = !matches!(event, Event::Live(_));
+                // The answer is complete, so the user sees its last words at once.
+                self.is_urgent |= matches!(&event, Event::Recorded(it) if matches!(it.fact, Fact::AssistantMessage(_)));
                 let effects = events::on_event(&mut self.state, event);
                 self.perform(effects).await;
                 if may_change_model {

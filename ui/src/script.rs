@@ -6,6 +6,7 @@ use pixir_core::event::{SessionId, Status};
 use pixir_core::{Code, Error, Result};
 use ratatui::buffer::Buffer;
 use serde_json::{Value, json};
+use tokio::runtime;
 
 use crate::app::{App, Launch};
 use crate::input::keys::Key;
@@ -42,7 +43,7 @@ impl Driver {
     /// # Errors
     /// `CONFIG_INVALID` if the theme does not exist, or a key has two meanings.
     pub fn new(launch: Launch, columns: u16, rows: u16) -> Result<Driver> {
-        let mut app = App::new(launch)?;
+        let mut app = App::new(launch, runtime::Handle::current())?;
         app.state.guard.delay = Duration::ZERO;
         let mut driver = Driver {
             app,

@@ -224,7 +224,7 @@ impl Screen {
     /// Draws one frame, in one write. Bytes that the terminal has not accepted yet are kept. False when another frame
     /// has to follow: the terminal has not reported its cursor yet, or more rows have to be printed.
     pub(crate) fn draw(&mut self, scene: &mut impl Scene) -> io::Result<bool> {
-        let (columns, rows) = size()?;
+        let (columns, rows) = self.out.size()?;
         if self.inline.is_some() {
             let wants_whole = scene.wants_whole_screen(columns, rows);
             self.turn_to(wants_whole)?;
@@ -273,7 +273,7 @@ impl Screen {
         if self.inline.is_none() {
             return Ok(());
         }
-        let (columns, rows) = size()?;
+        let (columns, rows) = self.out.size()?;
         self.turn_to(false)?;
         // Each frame prints a limited number of rows.
         loop {
@@ -434,14 +434,6 @@ pub fn print_after(text: &str) -> bool {
     let Some(mut out) = Out::of(io::stderr()) else { return false };
     out.write_all_within(text.as_bytes(), LAST_WRITE);
     true
-}
-
-/// The size that is drawn: that of the terminal, unless it claims to be far larger than any screen.
-fn size() -> io::Result<(u16, u16)> {
-    let (columns, rows) = terminal::size()?;
-    let columns = columns.min(MOST_COLUMNS);
-    let most_rows = MOST_CELLS / u32::from(columns.max(1));
-    Ok((columns, rows.min(u16::try_from(most_rows).unwrap_or(u16::MAX))))
 }
 
 impl Drop for Screen {

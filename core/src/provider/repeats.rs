@@ -14,6 +14,8 @@ const REMEMBERED: usize = 256;
 pub(super) struct Repeats {
     ids: Names<String>,
     numbers: Names<u64>,
+    /// The highest number so far: a higher one cannot have come before.
+    highest: Option<u64>,
 }
 
 impl Repeats {
@@ -22,7 +24,14 @@ impl Repeats {
     pub(super) fn has_come(&mut self, id: Option<String>, data: &Value, text: &str) -> bool {
         let number = data["sequence_number"].as_u64();
         let by_id = id.filter(|id| !id.is_empty()).is_some_and(|id| self.ids.has_come(id, text));
-        let by_number = number.is_some_and(|number| self.numbers.has_come(number, text));
+        let by_number = number.is_some_and(|number| {
+            let is_higher = self.highest.is_none_or(|highest| number > highest);
+            self.highest = self.highest.max(Some(number));
+            if is_higher {
+                self.numbers.note(number, text);
+            }
+            !is_higher && self.numbers.has_come(number, text)
+        });
         by_id || by_number
     }
 }
@@ -45,9 +54,7 @@ impl<T: PartialEq> Names<T> {
         if !self.are_unique {
             return false;
         }
-        let mut hasher = DefaultHasher::new();
-        text.hash(&mut hasher);
-        let digest = hasher.finish();
+        let digest = digest(text);
         // A repeated event is most likely one of the last.
         match self.seen.iter().rev().find(|(seen, _)| *seen == name) {
             Some((_, before)) if *before == digest => return true,
@@ -58,10 +65,27 @@ impl<T: PartialEq> Names<T> {
             }
             None => {}
         }
+        self.push(name, digest);
+        false
+    }
+
+    /// Notes an event whose name no earlier one can have.
+    fn note(&mut self, name: T, text: &str) {
+        if self.are_unique {
+            self.push(name, digest(text));
+        }
+    }
+
+    fn push(&mut self, name: T, digest: u64) {
         if self.seen.len() == REMEMBERED {
             self.seen.pop_front();
         }
         self.seen.push_back((name, digest));
-        false
     }
+}
+
+fn digest(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }

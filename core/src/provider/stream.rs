@@ -17,7 +17,7 @@ use super::refusal::{closed, error_event, shown};
 use super::repeats::Repeats;
 use super::retry::Patience;
 use super::wait::wait_in;
-use super::{Answer, Chunk, Failure, invalid};
+use super::{Answer, Chunk, Failure, invalid, rest};
 use crate::protocol::error::{Code, Error};
 
 /// The largest event that is accepted, bytes.
@@ -77,6 +77,7 @@ where
                 }
                 if fits.is_ok() {
                     say(joiner.chunk(chunk));
+                    rest::part_was_read();
                 }
             }
         });
@@ -94,6 +95,7 @@ where
             Ok(StreamProgress::Part) => {}
         }
     };
+    rest::answer_has_ended();
     let usage = reader.usage();
     let began = events.count > 0;
     let answer = outcome.and_then(|()| reader.finish()).map(|answer| joiner.answer(answer));

@@ -17,8 +17,9 @@ use crate::provider::Chunk;
 const FRAME: Duration = Duration::from_millis(33);
 /// The shortest time between two parts of a slow answer.
 const SLOW_FRAME: Duration = Duration::from_millis(16);
-/// After this silence a part is sent without waiting for the frame: the model pauses, and may have ended.
-const QUIET: Duration = Duration::from_millis(4);
+/// After this silence the parts are sent halfway through the frame: the model pauses. The end of an answer is not waited
+/// for at all.
+const QUIET: Duration = Duration::from_millis(8);
 
 /// Merges the parts that arrive within one frame, and those that the full channel cannot take yet.
 pub(crate) struct DeltaCoalescer<'a> {
@@ -92,22 +93,26 @@ impl<'a> DeltaCoalescer<'a> {
     }
 
     /// Runs `work`, and sends the parts that it produces. A part after a silence is sent at once, the last one when the
-    /// work ends. The timer runs only while parts wait.
+    /// work ends. The timer runs only while parts wait, and at most twice in a frame: each time that it is set wakes the
+    /// thread that waits for the next part.
     pub(crate) async fn during<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         let mut last = Instant::now() - FRAME;
         let mut timer: Option<Pin<Box<Sleep>>> = None;
         let outcome = poll_fn(|cx| {
+            let waited = !self.is_empty();
             if let Poll::Ready(outcome) = work.as_mut().poll(cx) {
                 return Poll::Ready(outcome);
             }
             if self.is_empty() {
                 return Poll::Pending;
             }
-            let due = (last + FRAME).min((*self.last_part.lock() + QUIET).max(last + SLOW_FRAME));
-            if Instant::now() < due {
+            let now = Instant::now();
+            if let Some(due) = self.due(last, now, waited) {
                 let timer = timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
-                timer.as_mut().reset(due);
+                if timer.deadline() != due {
+                    timer.as_mut().reset(due);
+                }
                 if timer.as_mut().poll(cx).is_pending() {
                     return Poll::Pending;
                 }
@@ -125,6 +130,16 @@ impl<'a> DeltaCoalescer<'a> {
         .await;
         self.flush().await;
         outcome
+    }
+
+    /// When the waiting parts are sent or looked at again; `None` for now. `waited`: some were waiting before this part.
+    fn due(&self, last: Instant, now: Instant, waited: bool) -> Option<Instant> {
+        let is_quiet = !waited || now >= *self.last_part.lock() + QUIET;
+        match now {
+            now if now >= last + FRAME || now >= last + SLOW_FRAME && is_quiet => None,
+            now if now >= last + SLOW_FRAME => Some(last + FRAME),
+            _ => Some(last + SLOW_FRAME),
+        }
     }
 }
 
@@ -175,15 +190,15 @@ mod tests {
                     relay.take(Chunk::Text(format!("{n} ")));
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
-                tokio::time::sleep(Duration::from_millis(6)).await;
+                tokio::time::sleep(Duration::from_millis(15)).await;
                 text.push_str(&heard_all(&mut heard));
-                assert!(text.ends_with("19 "), "{text} after a pause of 7 ms");
+                assert!(text.ends_with("19 "), "{text} after a pause of 16 ms");
                 relay.take(Chunk::Text("the end".into()));
             })
             .await;
         text.push_str(&heard_all(&mut heard));
         assert!(text.ends_with("the end"), "{text}");
-        assert_eq!(began.elapsed(), Duration::from_millis(26), "nothing was waited for");
+        assert_eq!(began.elapsed(), Duration::from_millis(35), "nothing was waited for");
     }
 
     /// Broken build: `send` drops what the channel has no room for.

@@ -143,9 +143,9 @@ impl App {
     ) {
         self.running_tasks += 1;
         let sender = self.sender.clone();
-        let task = tokio::spawn(work);
+        let task = self.core.spawn(work);
         // A panic ends only the task. The interface reports it and continues.
-        tokio::spawn(async move { drop(sender.send(task.await.unwrap_or(BackgroundEvent::Failed(failed)))) });
+        self.core.spawn(async move { drop(sender.send(task.await.unwrap_or(BackgroundEvent::Failed(failed)))) });
     }
 
     pub(super) fn spawn_blocking(&mut self, work: impl FnOnce() -> BackgroundEvent + Send + 'static) {
@@ -155,8 +155,8 @@ impl App {
     fn spawn_blocking_for(&mut self, failed: FailedTask, work: impl FnOnce() -> BackgroundEvent + Send + 'static) {
         self.running_tasks += 1;
         let sender = self.sender.clone();
-        let task = tokio::task::spawn_blocking(work);
-        tokio::spawn(async move { drop(sender.send(task.await.unwrap_or(BackgroundEvent::Failed(failed)))) });
+        let task = self.core.spawn_blocking(work);
+        self.core.spawn(async move { drop(sender.send(task.await.unwrap_or(BackgroundEvent::Failed(failed)))) });
     }
 
     /// What a background task reports to.
@@ -328,7 +328,7 @@ impl App {
             // The user has requested another Session meanwhile.
             BackgroundEvent::Opened { number, handle, .. } if number != self.opens_requested => {
                 self.closing.push(handle.clone());
-                tokio::spawn(async move { handle.close().await });
+                self.core.spawn(async move { handle.close().await });
             }
             BackgroundEvent::Opened { handle, mut watch, instead, draft, .. } => {
                 self.is_urgent = true;

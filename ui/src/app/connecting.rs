@@ -246,7 +246,10 @@ impl App {
         };
         match self.harness.clone() {
             Some(harness) => {
+                // It begins to prepare the Provider.
+                let core = self.core.enter();
                 harness.connect(new)?;
+                drop(core);
                 self.show_connection(&harness);
             }
             None => {

@@ -4,6 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use pixir_core::{EndSignals, Result};
+use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{App, ExitSummary, Launch, agents, next_event, replay_due};
@@ -16,6 +17,10 @@ use crate::update;
 /// The shortest time between two frames that no key has asked for: 30 frames a second are enough to read text as it
 /// arrives.
 const FRAME: Duration = Duration::from_millis(33);
+/// The same for an Event of the Session: those of an answer come once a frame, sometimes a little early.
+const EVENT_FRAME: Duration = Duration::from_millis(28);
+/// The same where only a clock or a spinner has moved: it is drawn with the next part of an answer, if one comes.
+const CALM_FRAME: Duration = Duration::from_millis(50);
 /// The same where nothing has happened for [`QUIET`]: an answer that pauses or ends is shown without waiting for the rest
 /// of a frame.
 const QUIET_FRAME: Duration = Duration::from_millis(8);
@@ -29,13 +34,14 @@ const FOLLOW: Duration = Duration::from_secs(1);
 /// How long after a change the draft is saved.
 const SAVE_AFTER: Duration = Duration::from_millis(200);
 
-/// Runs the interface on the real terminal until the user quits or a signal arrives.
+/// Runs the interface on the real terminal until the user quits or a signal arrives. The Sessions and all background tasks
+/// run on `core`, so that none of them delays a key.
 ///
 /// # Errors
 /// An error of the terminal; inside, an error of the theme, the configuration or the first Session.
-pub async fn run(launch: Launch) -> io::Result<Result<ExitSummary>> {
+pub async fn run(launch: Launch, core: runtime::Handle) -> io::Result<Result<ExitSummary>> {
     let mode = launch.screen.mode;
-    let mut app = match App::new(launch) {
+    let mut app = match App::new(launch, core) {
         Ok(app) => app,
         Err(error) => return Ok(Err(error)),
     };
@@ -63,11 +69,13 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
     let mut stopped = false;
     let mut themes = super::themes::watch(app.themes_folder.as_deref());
     let mut last_event = None;
+    let mut is_calm = false;
     loop {
-        let frame_due = tokio::time::Instant::from_std(frame_due(drawn, last_event));
+        let frame_due = tokio::time::Instant::from_std(frame_due(drawn, last_event, is_calm));
         let tick_due = tokio::time::Instant::from_std(ticked + app.state.tick());
         let wants_frame = app.dirty && !screen.is_stalled();
         let mut key_at = None;
+        let (was_dirty, mut is_tick) = (app.dirty, false);
         if save_due.is_none() && std::mem::take(&mut app.save_soon) {
             save_due = Some(tokio::time::Instant::now() + SAVE_AFTER);
         }
@@ -111,13 +119,14 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
             caught_up = screen.caught_up(), if screen.is_stalled() => caught_up?,
             () = tokio::time::sleep_until(tick_due), if app.state.is_animated() => {
                 ticked = Instant::now();
+                is_tick = true;
                 app.state.activity.frame += 1;
                 update::on_edge(&mut app.state);
                 app.dirty = true;
             }
             () = tokio::time::sleep_until(frame_due), if wants_frame => {
                 drawn = draw(app, screen, presence)?;
-                last_event = None;
+                (last_event, is_calm) = (None, false);
                 continue;
             }
             () = tokio::time::sleep_until(save_due.unwrap_or(frame_due)), if save_due.is_some() => {
@@ -175,9 +184,15 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
         }
         // A key is answered at once. Everything else waits for the next frame, or until nothing more happens.
         let is_urgent = std::mem::take(&mut app.is_urgent) || key_at.is_some();
-        if app.dirty && !screen.is_stalled() && (is_urgent || drawn.elapsed() >= FRAME) {
+        is_calm = is_tick && (is_calm || !was_dirty);
+        let frame = match last_event {
+            Some(_) => EVENT_FRAME,
+            None if is_calm => CALM_FRAME,
+            None => FRAME,
+        };
+        if app.dirty && !screen.is_stalled() && (is_urgent || drawn.elapsed() >= frame) {
             drawn = draw(app, screen, presence)?;
-            last_event = None;
+            (last_event, is_calm) = (None, false);
             if let Some(key_at) = key_at {
                 FrameStats::note(&mut app.state.stats.echoes, drawn - key_at);
             }
@@ -187,9 +202,10 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
 
 /// When a change is drawn: a frame after the last one. Events of the Session are drawn earlier when no more of them
 /// arrive; a clock or a spinner is not.
-fn frame_due(drawn: Instant, last_event: Option<Instant>) -> Instant {
+fn frame_due(drawn: Instant, last_event: Option<Instant>, is_calm: bool) -> Instant {
     let quiet = last_event.map(|at| (at + QUIET).max(drawn + QUIET_FRAME));
-    quiet.map_or(drawn + FRAME, |quiet| quiet.min(drawn + FRAME))
+    let frame = if is_calm { CALM_FRAME } else { FRAME };
+    quiet.map_or(drawn + frame, |quiet| quiet.min(drawn + FRAME))
 }
 
 /// Gives the terminal to the user's own editor, or to the demo. Returns the signal that ends pixir, if one arrives.
@@ -311,11 +327,12 @@ mod tests {
     fn what_nothing_follows_is_drawn_within_8_ms_and_a_stream_30_times_a_second() {
         let at = |ms: u64| Duration::from_millis(ms);
         let drawn = Instant::now();
-        let due = |ms: u64| frame_due(drawn, Some(drawn + at(ms)));
+        let due = |ms: u64| frame_due(drawn, Some(drawn + at(ms)), false);
         assert_eq!(due(20), drawn + at(22), "long after a frame");
         assert_eq!(due(1), drawn + at(8), "directly after a frame");
         assert_eq!(due(32), drawn + at(33));
-        assert_eq!(frame_due(drawn, None), drawn + at(33), "a spinner waits for its frame");
+        assert_eq!(frame_due(drawn, None, false), drawn + at(33), "a new size");
+        assert_eq!(frame_due(drawn, None, true), drawn + at(50), "a spinner waits for the next part of an answer");
         // Events that follow each other push the frame back, but not beyond the usual one.
         let latest = (0..33).map(due).max();
         assert_eq!(latest, Some(drawn + at(33)));

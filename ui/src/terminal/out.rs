@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::watched;
+use super::{MOST_CELLS, MOST_COLUMNS, watched};
 
 /// The output of the terminal, non-blocking where possible: a terminal that accepts nothing must not stop pixir.
 pub(super) struct Out {
@@ -33,6 +33,19 @@ impl Out {
         let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
         let own = File::options().write(true).custom_flags(i32::try_from(flags.bits()).ok()?).open(name).ok()?;
         Some(Out { own: Some(own), watch: None, pending: Vec::new() })
+    }
+
+    /// The size that is drawn: that of the terminal, unless it claims to be far larger than any screen.
+    pub(super) fn size(&self) -> io::Result<(u16, u16)> {
+        // One system call where there is an open file; the other way opens the terminal anew for each frame.
+        let told = self.own.as_ref().and_then(|own| rustix::termios::tcgetwinsize(own).ok());
+        let (columns, rows) = match told.filter(|size| size.ws_col > 0 && size.ws_row > 0) {
+            Some(size) => (size.ws_col, size.ws_row),
+            None => crossterm::terminal::size()?,
+        };
+        let columns = columns.min(MOST_COLUMNS);
+        let most_rows = MOST_CELLS / u32::from(columns.max(1));
+        Ok((columns, rows.min(u16::try_from(most_rows).unwrap_or(u16::MAX))))
     }
 
     /// Writes what the terminal accepts now, and keeps the rest.
