@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use jiff::{SignedDuration, Timestamp};
+use jiff::civil::{Date, DateTime, Time};
+use jiff::{SignedDuration, Timestamp, Zoned};
 use pixir_core::event::Rule;
 use pixir_core::rule::{Reach, SavedRule};
 use pixir_core::{Code, Error, Result, rules};
@@ -32,9 +33,9 @@ pub(crate) struct AddArgs {
     /// The rule holds in every workspace
     #[arg(long)]
     user: bool,
-    /// When the rule ends, such as 30m, 12h or 7d
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    expires: Option<SignedDuration>,
+    /// When the rule ends: after 30m, 12h or 7d, or at 18:00, 2027-01-31 or 2027-01-31T18:00
+    #[arg(long, value_name = "TIME", value_parser = ends)]
+    expires: Option<Ends>,
 }
 
 #[derive(Debug, Args)]
@@ -74,13 +75,7 @@ pub(super) fn add(cli: &Cli, args: &AddArgs) -> Result<u8> {
     let scope = rules::parse(&args.rule)?;
     let holds = if args.user { Reach::User } else { Reach::Project { workspace: here(cli)?.display().to_string() } };
     let rule = if args.deny { Rule::Deny(scope) } else { Rule::Allow(scope) };
-    let expires = match args.expires.map(|time| Timestamp::now().checked_add(time)) {
-        Some(Err(_)) => {
-            return Err(Error::new(Code::InvalidArgs, "the rule would end too late", "use a shorter time, such as 7d"));
-        }
-        Some(Ok(end)) => Some(end),
-        None => None,
-    };
+    let expires = args.expires.map(|ends| ends.after(&Zoned::now())).transpose()?;
     if cli.options.dry_run {
         let id = String::from("(new)");
         let it = SavedRule { id, rule, holds, made: Timestamp::now(), expires };
@@ -90,6 +85,44 @@ pub(super) fn add(cli: &Cli, args: &AddArgs) -> Result<u8> {
     let saved = cli.store().rules().add(rule, holds, expires)?;
     cli.output.either(json!({ "ok": true, "rule": document(&saved) }), &line(&saved, Timestamp::now()));
     Ok(0)
+}
+
+/// When a rule ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    After(SignedDuration),
+    /// At this time of day, in the user's time zone, the next time.
+    Daily(Time),
+    /// At this date and time, in the user's time zone.
+    Once(DateTime),
+    At(Timestamp),
+}
+
+impl Ends {
+    fn after(self, now: &Zoned) -> Result<Timestamp> {
+        let too_late =
+            || Error::new(Code::InvalidArgs, "the rule would end too late", "use a shorter time, such as 7d");
+        let local = |at: DateTime| at.to_zoned(now.time_zone().clone()).map(|it| it.timestamp());
+        let end = match self {
+            Ends::After(time) => now.timestamp().checked_add(time),
+            Ends::Daily(time) => {
+                let today = local(now.date().to_datetime(time));
+                if today.as_ref().is_ok_and(|end| *end > now.timestamp()) {
+                    today
+                } else {
+                    now.date().tomorrow().and_then(|day| local(day.to_datetime(time)))
+                }
+            }
+            Ends::Once(at) => local(at),
+            Ends::At(end) => Ok(end),
+        };
+        let end = end.map_err(|_| too_late())?;
+        if end <= now.timestamp() {
+            let message = format!("the rule would have ended at {}", end.strftime("%Y-%m-%d %H:%M UTC"));
+            return Err(Error::new(Code::InvalidArgs, message, "use a time that is still to come"));
+        }
+        Ok(end)
+    }
 }
 
 pub(super) fn revoke(cli: &Cli, args: &RevokeArgs) -> Result<u8> {
@@ -138,15 +171,63 @@ fn document(it: &SavedRule) -> serde_json::Value {
     json!({ "id": it.id, "effect": effect, "rule": what, "holds": it.holds, "made": it.made, "expires": it.expires })
 }
 
-fn duration(text: &str) -> std::result::Result<SignedDuration, String> {
-    let wrong = || "use a number with m, h or d, such as 7d".to_owned();
-    let unit = text.chars().next_back().ok_or_else(wrong)?;
-    let number: i64 = text.strip_suffix(unit).and_then(|it| it.parse().ok()).filter(|it| *it > 0).ok_or_else(wrong)?;
-    let minutes = match unit {
-        'm' => 1,
-        'h' => 60,
-        'd' => 24 * 60,
-        _ => return Err(wrong()),
+fn ends(text: &str) -> std::result::Result<Ends, String> {
+    // A time of day and a date have punctuation, a span has none.
+    let end = if !text.contains([':', '-']) {
+        span(text).map(Ends::After)
+    } else if let Ok(end) = text.parse() {
+        // It names its own zone: 2027-01-31T18:00Z.
+        Some(Ends::At(end))
+    } else if !text.contains('-') {
+        text.parse().ok().map(Ends::Daily)
+    } else if let Ok(day) = text.parse::<Date>()
+        && !text.contains(':')
+    {
+        // A rule until a day holds on that day.
+        day.tomorrow().ok().map(|next| Ends::Once(next.to_datetime(Time::midnight())))
+    } else {
+        text.parse().ok().map(Ends::Once)
     };
-    number.checked_mul(minutes * 60).map(SignedDuration::from_secs).ok_or_else(wrong)
+    end.ok_or_else(|| {
+        "use a number with m, h or d, such as 7d, or a time, such as 18:00 or 2027-01-31T18:00".to_owned()
+    })
+}
+
+fn span(text: &str) -> Option<SignedDuration> {
+    let unit = text.chars().next_back()?;
+    let number: i64 = text.strip_suffix(unit).and_then(|it| it.parse().ok()).filter(|it| *it > 0)?;
+    let minutes = match unit {
+        'm' => number,
+        'h' => number.checked_mul(60)?,
+        'd' => number.checked_mul(24 * 60)?,
+        _ => return None,
+    };
+    minutes.checked_mul(60).map(SignedDuration::from_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_ends_after_a_span_or_at_a_time() {
+        let now: Zoned = "2027-01-31T17:30[Europe/Berlin]".parse().expect("a time");
+        let end = |text: &str| ends(text).ok().and_then(|it| it.after(&now).ok()).map(|it| it.to_string());
+        for (text, wanted) in [
+            ("30m", "2027-01-31T17:00:00Z"),
+            ("12h", "2027-02-01T04:30:00Z"),
+            ("7d", "2027-02-07T16:30:00Z"),
+            ("18:00", "2027-01-31T17:00:00Z"),
+            ("09:15", "2027-02-01T08:15:00Z"),
+            ("2027-01-31", "2027-01-31T23:00:00Z"),
+            ("2027-02-01T18:00", "2027-02-01T17:00:00Z"),
+            ("2027-02-01 18:00", "2027-02-01T17:00:00Z"),
+            ("2027-02-01T18:00Z", "2027-02-01T18:00:00Z"),
+        ] {
+            assert_eq!(end(text).as_deref(), Some(wanted), "{text}");
+        }
+        for text in ["", "d", "0d", "-1d", "7w", "soon", "25:00", "2027-01-30", "2020-01-01T00:00Z", "99999999999d"] {
+            assert_eq!(end(text), None, "{text}");
+        }
+    }
 }
