@@ -266,7 +266,7 @@ fn files_of_the_workspace_are_opened_through_its_path_layer() {
         ("provider/demo.rs", "the sample project of the demo"),
         ("provider/record.rs", "the file that the user names with --record"),
         ("run.rs", "which file on PATH is a program"),
-        ("sandbox.rs", "which executable is the launcher; it reads none"),
+        ("sandbox/executable.rs", "which executable is the launcher; it reads none"),
         ("sandbox/enter.rs", "a file in memory of its own"),
         ("sandbox/enter/landlock.rs", "paths that it confines"),
         ("sandbox/enter/namespaces.rs", "mounts and /proc"),

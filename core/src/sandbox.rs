@@ -5,13 +5,10 @@
 //! mechanism that this machine has for it; the [`Policy`] says what the program may see and change.
 
 use std::ffi::OsString;
-use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
@@ -25,6 +22,7 @@ use crate::storage::store::SCRATCH;
 
 #[cfg(target_os = "linux")]
 mod enter; // the launcher: confines itself and runs the program
+mod executable; // what takes the launcher's part
 mod probe; // which tier works here
 mod view; // what a policy shows and lets change
 
@@ -42,12 +40,6 @@ const NOT_SET_UP: &str = "the sandbox could not be set up";
 /// The signal by which the launcher ends itself then.
 const STARTS_NOTHING: Signal = Signal::SYS;
 
-/// How far apart pixir and the launcher beside it may have been built or installed.
-const BUILT_TOGETHER: Duration = Duration::from_secs(15 * 60);
-
-/// The executable that takes the launcher's part, or has the launcher beside it, once one is known.
-static EXECUTABLE: OnceLock<PathBuf> = OnceLock::new();
-
 /// Takes the launcher's part if this process was started for that, which the arguments of the process tell. Call it first
 /// in `main`: without this call, or one of [`launch_through`], nothing confines programs, and pixir asks before it runs any.
 pub fn run_as_launcher(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
@@ -64,29 +56,12 @@ pub fn run_as_launcher(mut args: impl Iterator<Item = OsString>) -> Option<ExitC
 /// Lets this executable, whose `main` begins with [`run_as_launcher`], take the launcher's part, or the launcher of the
 /// same build beside it, which starts faster. The first call counts.
 pub fn launch_through(executable: &Path) {
-    let _ = EXECUTABLE.set(executable.to_owned());
-}
-
-/// The executable that takes the launcher's part. Only what runs programs looks for it: many commands run none.
-fn launcher() -> Option<&'static Path> {
-    static FOUND: OnceLock<PathBuf> = OnceLock::new();
-    let executable = EXECUTABLE.get()?;
-    Some(FOUND.get_or_init(|| launcher_beside(executable).unwrap_or_else(|| executable.clone())))
-}
-
-/// The launcher beside an executable, if it was built with it.
-fn launcher_beside(executable: &Path) -> Option<PathBuf> {
-    let own = fs::canonicalize(executable).ok()?;
-    let beside = own.with_file_name(LAUNCHER);
-    let (own, found) = (fs::metadata(own).ok()?, fs::symlink_metadata(&beside).ok()?);
-    // Another user's file could do anything, and one that was built long before may not understand this build.
-    let apart = own.modified().ok()?.duration_since(found.modified().ok()?).unwrap_or_else(|before| before.duration());
-    (found.is_file() && found.uid() == own.uid() && apart < BUILT_TOGETHER).then_some(beside)
+    executable::offer(executable);
 }
 
 /// The strongest tier that works on this machine, at most `wish`. What was found is kept in the state folder `home`.
 pub fn working_tier(wish: Option<Tier>, home: &Path) -> Tier {
-    if EXECUTABLE.get().is_some() { probe::tier(wish, home) } else { Tier::None }
+    if executable::is_offered() { probe::tier(wish, home) } else { Tier::None }
 }
 
 /// What a program may do.
@@ -114,6 +89,9 @@ struct Plan {
     /// Jobs of the same Session: the program shares the loopback network of the first one that lives.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     jobs: Vec<Leader>,
+    /// The program is such a job, so other commands may join its network.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_joined: bool,
     /// The program is not confined; it is only ended with its owner.
     outside: bool,
     #[serde(flatten)]
@@ -155,12 +133,17 @@ impl Sandbox {
         self.views.get_or_init(|| Views::new(&self.places)).is_secret(path)
     }
 
+    /// The files and folders that are known to hold secrets.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = &Path> {
+        self.views.get_or_init(|| Views::new(&self.places)).secrets()
+    }
+
     /// The error of a program that never ran, because the sandbox could not be set up; `None` for every other end. Of what
     /// was printed then, every byte is the launcher's.
     ///
     /// What is known about this machine is forgotten, so that the next look finds what works now.
     pub(crate) fn fault(&self, ended: ExitStatus, stderr: &[u8]) -> Option<Error> {
-        if EXECUTABLE.get().is_none() || ended.signal() != Some(STARTS_NOTHING.as_raw()) {
+        if executable::chosen().is_none() || ended.signal() != Some(STARTS_NOTHING.as_raw()) {
             return None;
         }
         probe::forget(&self.places.home);
@@ -178,17 +161,20 @@ impl Sandbox {
 
     /// The command that runs a program in this folder, in a session of its own and without pixir's terminal.
     pub(crate) fn command(&self, policy: Policy, program: &str, args: &[String], folder: &Path, own: &Own) -> Command {
-        let Some(executable) = launcher() else {
+        // The tier is known only once the executable is chosen.
+        let tier = self.tier();
+        let Some(executable) = executable::chosen() else {
             let mut command = crate::process::program(program, args);
             command.current_dir(folder);
             return command;
         };
         let plan = Plan {
-            tier: self.tier(),
+            tier,
             owner: i32::try_from(std::process::id()).unwrap_or_default(),
             network: matches!(policy, Policy::Network | Policy::Outside),
             jobs: own.jobs.clone(),
-            outside: policy == Policy::Outside || self.tier() == Tier::None,
+            is_joined: own.is_joined,
+            outside: policy == Policy::Outside || tier == Tier::None,
             view: self.views.get_or_init(|| Views::new(&self.places)).of(policy, own),
             folder: folder.to_owned(),
         };

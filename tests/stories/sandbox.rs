@@ -150,6 +150,53 @@ fn a_sandbox_that_cannot_be_set_up_is_an_error_of_its_own() {
     }
 }
 
+/// The launcher beside pixir is used if it is of the same build, however old its file is; another one never is.
+///
+/// Broken build: `choose` takes whatever lies beside.
+#[test]
+fn the_launcher_of_another_build_is_not_used() {
+    let shell = Shell::new(&[]);
+    let folder = shell.home().parent().expect("a parent").join("installed");
+    fs::create_dir_all(&folder).expect("mkdir");
+    let (pixir, launcher) = (folder.join("pixir"), folder.join("pixir-sandbox"));
+    let built = std::path::Path::new(env!("CARGO_BIN_EXE_pixir-sandbox"));
+    if fs::hard_link(env!("CARGO_BIN_EXE_pixir"), &pixir).is_err() {
+        fs::copy(env!("CARGO_BIN_EXE_pixir"), &pixir).expect("copy");
+    }
+    let own = fs::read(built).expect("the launcher");
+    let told = Command::new(built).arg("build").output().expect("it starts").stdout;
+    assert_eq!(told.len(), 16, "a launcher tells its build");
+    let at = own.windows(told.len()).position(|it| it == told).expect("it is in the file");
+    let mut other = own.clone();
+    other[at..at + told.len()].copy_from_slice(b"0123456789abcdef");
+    let script = b"#!/bin/sh\necho 0123456789abcdef\n".to_vec();
+    for (what, bytes, wanted) in [
+        ("the same build", Some(&own), "launcher beside"),
+        ("another build", Some(&other), "launcher own"),
+        ("no launcher", Some(&script), "launcher own"),
+        ("none", None, "launcher own"),
+        ("the same build again", Some(&own), "launcher beside"),
+    ] {
+        let _ = fs::remove_file(&launcher);
+        if let Some(bytes) = bytes {
+            fs::write(&launcher, bytes).expect("write");
+            fs::set_permissions(&launcher, fs::Permissions::from_mode(0o755)).expect("chmod");
+            let long_ago = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+            fs::File::options().write(true).open(&launcher).and_then(|it| it.set_modified(long_ago)).expect("a time");
+        }
+        // The second time it is known.
+        for _ in 0..2 {
+            let mut command = Command::new(&pixir);
+            command.args(["tools", "run", "bash", r#"{"command":"echo ran"}"#, "--write"]).env_clear();
+            command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("PIXIR_HOME", shell.home());
+            let ran = command.current_dir(shell.workspace()).stdin(Stdio::null()).output().expect("it starts");
+            assert!(String::from_utf8_lossy(&ran.stdout).contains("ran\n"), "{what}: {ran:?}");
+            let note = fs::read_to_string(shell.home().join("sandbox")).expect("a note");
+            assert_eq!(note.lines().nth(1), Some(wanted), "{what}");
+        }
+    }
+}
+
 /// A program that ends by the launcher's signal, says what the launcher says, or sends that signal to everyone it reaches has
 /// still run.
 ///

@@ -63,6 +63,7 @@ pub(super) fn existing(root: &Path) -> Vec<PathBuf> {
         name => name,
     });
     let names = folders.copied().chain(files).chain(PLACES).chain(IN_GIT);
-    let paths = names.map(|name| root.join(name));
+    // Most do not exist, and one system call tells that.
+    let paths = names.map(|name| root.join(name)).filter(|path| path.symlink_metadata().is_ok());
     paths.filter(|path| path.canonicalize().is_ok_and(|real| real == *path)).collect()
 }

@@ -1,8 +1,8 @@
 //! The launcher: confines itself by a plan and runs the program.
 //!
-//! It has one thread, as the kernel demands of a process that enters namespaces. Under [`Tier::Namespaces`] it starts itself
-//! once more as the first process of the new process namespace: when that one ends, the kernel ends all others in it. The
-//! outer launcher waits for it, and kills it when pixir has ended, for whatever reason.
+//! It has one thread, as the kernel demands of a process that enters namespaces. Under [`Tier::Namespaces`] it becomes two:
+//! the second one is the first process of the new process namespace, and when that one ends, the kernel ends all others in
+//! it. The outer launcher waits for it, and kills it when pixir has ended, for whatever reason.
 //!
 //! Every exit code belongs to the program. A launcher that could not start the program says why on stderr and ends itself by
 //! a signal that no program can send it: it blocks all signals but that of its own hand.
@@ -16,6 +16,7 @@ use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use fork::Fork;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal as NixSignal, kill, pthread_sigmask};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -25,6 +26,7 @@ use rustix::process::{
     setsid, wait,
 };
 
+use super::executable::{WHICH_BUILD, tell_build};
 use super::{LAUNCHER, NOT_SET_UP, Plan, STARTS_NOTHING};
 use crate::protocol::sandbox::Tier;
 
@@ -63,6 +65,9 @@ pub(super) fn launch(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
     let mut run = || {
         let first = args.next().unwrap_or_default();
+        if first == WHICH_BUILD {
+            return tell_build(io::stdout()).map(|()| 0).doing("tell the build");
+        }
         let is_inside = first == INSIDE;
         let start = if is_inside { Some(Start::at(&args.next().unwrap_or_default())?) } else { None };
         let text = if is_inside { args.next().unwrap_or_default() } else { first };
@@ -137,11 +142,21 @@ fn outer(plan: &Plan, text: &OsStr, program: &[OsString]) -> Result<u8> {
     match plan.tier {
         Tier::Namespaces if !plan.outside => {
             namespaces::leave(plan)?;
-            capabilities::hand_on()?;
             let start = Start::new()?;
-            let mut inner = Command::new("/proc/self/exe");
-            inner.arg0(LAUNCHER).arg(INSIDE).arg(start.path()).arg(text).args(program);
-            let inner = pid(inner.spawn().doing("start the first process")?.id())?;
+            let inner = if plan.is_joined {
+                // Commands of the same user may open the namespaces of a process that was started within them, but not those
+                // of a copy of this one.
+                capabilities::hand_on()?;
+                let mut inner = Command::new("/proc/self/exe");
+                inner.arg0(LAUNCHER).arg(INSIDE).arg(start.path()).arg(text).args(program);
+                pid(inner.spawn().doing("start the first process")?.id())?
+            } else {
+                // A copy of this process needs no loader and reads no plan.
+                match fork::fork().doing("start the first process")? {
+                    Fork::Child => return first_process(plan, program, &start),
+                    Fork::Parent(inner) => Pid::from_raw(inner).ok_or("a process has no id")?,
+                }
+            };
             let inner_handle = pidfd_open(inner, PidfdFlags::empty()).doing("watch the first process")?;
             if !ends_before(&inner_handle, &owner_handle) {
                 let _ = kill_process(inner, Signal::KILL);
@@ -178,7 +193,7 @@ fn outer(plan: &Plan, text: &OsStr, program: &[OsString]) -> Result<u8> {
 }
 
 /// The first process of the process namespace: builds the file system, runs the program, and reaps every process there.
-fn first_process(plan: &Plan, program: &[OsString], start_note: &Start) -> Result<u8> {
+fn first_process(plan: &Plan, program: &[OsString], note: &Start) -> Result<u8> {
     // With the outer launcher this process ends, and with it the namespace.
     set_parent_process_death_signal(Some(Signal::KILL)).doing("end with pixir")?;
     // The parent lives outside the namespace and has no id here; an id means that it is gone and was replaced.
@@ -189,7 +204,7 @@ fn first_process(plan: &Plan, program: &[OsString], start_note: &Start) -> Resul
     limit(true);
     capabilities::give_up()?;
     syscalls::refuse(plan)?;
-    let child = start(plan, program, Some(start_note))?;
+    let child = start(plan, program, Some(note))?;
     let status = reap_until(child);
     if end_all_others() {
         say(super::LEFT_BEHIND);

@@ -2,14 +2,18 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{LAUNCHER, Plan, View, launcher};
+use super::{LAUNCHER, Plan, View, executable};
 use crate::process::between_starts;
 use crate::protocol::sandbox::Tier;
 use crate::storage::regular;
+
+/// What is noted of the launcher: the executable beside pixir's is of the same build, or there is none of it.
+const BESIDE: &str = "launcher beside";
+const OWN: &str = "launcher own";
 
 /// The file in the state folder that holds what was found.
 fn note(home: &Path) -> PathBuf {
@@ -27,12 +31,14 @@ pub(super) fn tier(wish: Option<Tier>, home: &Path) -> Tier {
     let file = note(home);
     let key = world();
     let known = regular::read_to_string(&file).ok().and_then(|text| {
-        let (tier, of) = text.split_once('\n')?;
-        Tier::parse(tier).ok().filter(|_| of == key)
+        let (tier, rest) = text.split_once('\n')?;
+        let (launcher, of) = rest.split_once('\n')?;
+        Tier::parse(tier).ok().filter(|_| of == key).map(|tier| (tier, launcher == BESIDE))
     });
-    let strongest = known.unwrap_or_else(|| {
+    let is_beside = executable::choose(known.map(|(_, is_beside)| is_beside));
+    let strongest = known.map(|(tier, _)| tier).unwrap_or_else(|| {
         let found = Tier::ALL.into_iter().find(|tier| works(*tier)).unwrap_or(Tier::None);
-        keep(&file, &format!("{}\n{key}", found.name()));
+        keep(&file, &format!("{}\n{}\n{key}", found.name(), if is_beside { BESIDE } else { OWN }));
         found
     });
     match wish {
@@ -54,9 +60,9 @@ pub(super) fn works(tier: Tier) -> bool {
     let view = View { show: vec!["/usr".into()], ..View::default() };
     let owner = i32::try_from(std::process::id()).unwrap_or_default();
     let folder = "/".into();
-    let plan = Plan { tier, owner, network: false, jobs: Vec::new(), outside: false, view, folder };
+    let plan = Plan { tier, owner, network: false, jobs: Vec::new(), is_joined: false, outside: false, view, folder };
     let Ok(plan) = serde_json::to_string(&plan) else { return false };
-    let Some(executable) = launcher() else { return false };
+    let Some(executable) = executable::chosen() else { return false };
     let mut command = Command::new(executable);
     let command = std::os::unix::process::CommandExt::arg0(&mut command, LAUNCHER).arg(plan).arg("");
     let quiet = command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -71,17 +77,13 @@ fn world() -> String {
     let status = read("/proc/self/status");
     let limits: Vec<&str> =
         status.lines().filter(|line| line.starts_with("Seccomp:") || line.starts_with("NoNewPrivs:")).collect();
-    let build = launcher()
-        .map_or(Err(std::io::ErrorKind::NotFound.into()), fs::metadata)
-        .map(|it| format!("{}.{}", it.ino(), it.mtime()))
-        .unwrap_or_default();
     [
         read("/proc/sys/kernel/random/boot_id"),
         link("/proc/self/ns/user"),
         link("/proc/self/ns/mnt"),
         rustix::process::geteuid().as_raw().to_string(),
         limits.join(" "),
-        build,
+        executable::identity(),
     ]
     .join("\n")
 }

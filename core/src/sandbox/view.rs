@@ -281,6 +281,8 @@ pub(crate) struct Own {
     pub(crate) beside: Vec<PathBuf>,
     /// Jobs of the Session whose loopback network is shared.
     pub(crate) jobs: Vec<Leader>,
+    /// The program is such a job.
+    pub(crate) is_joined: bool,
 }
 
 /// What a program sees of the file system. Paths exist, are absolute and have no symlink in them.
@@ -357,7 +359,7 @@ impl Views {
             for name in KEPT_CACHES {
                 views.caches.extend(real(&home.join(".cache").join(name), &mut views.links));
             }
-            views.secrets.extend(SECRETS.iter().filter_map(|name| home.join(name).canonicalize().ok()));
+            views.secrets.extend(SECRETS.iter().filter_map(|name| there(&home.join(name))));
         }
         let path = variable("PATH").unwrap_or_default();
         for folder in std::env::split_paths(&path).filter(|it| it.is_absolute()) {
@@ -368,7 +370,7 @@ impl Views {
             views.named.extend(real(around.unwrap_or(&folder), &mut views.links));
         }
         if rustix::process::geteuid().is_root() {
-            views.secrets.extend(SYSTEM_SECRETS.iter().filter_map(|path| Path::new(path).canonicalize().ok()));
+            views.secrets.extend(SYSTEM_SECRETS.iter().filter_map(|path| there(Path::new(path))));
         }
         for path in [Some(&places.home), places.user_folder.as_ref()].into_iter().flatten() {
             // They may not exist yet; no program may create them either.
@@ -385,6 +387,11 @@ impl Views {
             || below_home.is_some_and(|path| SECRETS.iter().any(|name| path.starts_with(name)))
             || SYSTEM_SECRETS.iter().any(|name| path.starts_with(name))
             || path.components().any(|part| SECRETS_OF_ALL.iter().any(|name| part.as_os_str() == *name))
+    }
+
+    /// What is known to hold secrets and exists.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = &Path> {
+        self.secrets.iter().map(PathBuf::as_path)
     }
 
     /// What a program of this policy sees.
@@ -430,9 +437,15 @@ impl Views {
     }
 }
 
+/// The path without symlinks, if it exists. Most of those that are looked for do not, and one system call tells that.
+fn there(path: &Path) -> Option<PathBuf> {
+    path.symlink_metadata().ok()?;
+    path.canonicalize().ok()
+}
+
 /// The path without symlinks, if it exists; a name that differs from it becomes a link.
 fn real(path: &Path, links: &mut Vec<(PathBuf, PathBuf)>) -> Option<PathBuf> {
-    let real = path.canonicalize().ok().filter(|it| it.parent().is_some())?;
+    let real = there(path).filter(|it| it.parent().is_some())?;
     if real != path {
         links.push((path.to_owned(), real.clone()));
     }

@@ -1,6 +1,6 @@
 //! A file system, processes and a network of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, symlink};
@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 
 use nix::sched::{CloneFlags, unshare};
 use rustix::fs::{Mode, StatVfsMountFlags, chmod, statvfs};
+use rustix::io::Errno;
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change, mount_remount, unmount,
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, mount_change,
+    mount_remount, unmount,
 };
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 use rustix::process::{getgid, getuid, pivot_root};
@@ -89,6 +91,16 @@ enum Item {
     Empty,
 }
 
+impl Item {
+    /// A part of the machine's file system.
+    fn is_of_the_machine(self) -> bool {
+        match self {
+            Item::Show | Item::Change => true,
+            Item::Hide | Item::Empty => false,
+        }
+    }
+}
+
 /// Builds the file system that the plan describes, and makes it the root.
 pub(super) fn build(plan: &Plan) -> Result<()> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).doing("make mounts private")?;
@@ -98,12 +110,12 @@ pub(super) fn build(plan: &Plan) -> Result<()> {
     std::env::set_current_dir("/tmp").doing("enter the root")?;
     pivot_root(".", &OLD[1..]).doing("exchange the root")?;
     std::env::set_current_dir("/").doing("enter the root")?;
-    let mounts = Mounts::read().doing("read the mounts")?;
+    let mut root = Root { mounts: Mounts::read().doing("read the mounts")?, ..Root::default() };
 
     for (name, target) in &plan.view.links {
         if let Some(parent) = name.parent() {
             // Where the name lies in a shown folder, that folder has the link.
-            let _ = folder(parent).and_then(|()| symlink(target, name));
+            let _ = root.folder(parent).and_then(|()| symlink(target, name));
         }
     }
     let view = &plan.view;
@@ -118,17 +130,18 @@ pub(super) fn build(plan: &Plan) -> Result<()> {
         items.extend(paths.iter().map(|path| (path.as_path(), item)));
     }
     let works = !view.change.is_empty();
-    temporary(view.scratch.as_deref(), &mounts)?;
-    devices()?;
+    temporary(view.scratch.as_deref(), &mut root)?;
+    devices(&mut root)?;
+    root.mounts.close(items.iter().filter(|(_, item)| item.is_of_the_machine()).map(|(path, _)| *path))?;
     // In order, so that a folder stands before what is below it.
     for (path, item) in &items {
-        place(path, *item, &items, &mounts)?;
+        root.place(path, *item, &items)?;
     }
     if !works && view.scratch.is_some() {
         // Only now: a workspace may lie below it.
         remount(Path::new("/tmp"), MountFlags::RDONLY)?;
     }
-    processes()?;
+    processes(&mut root)?;
     unmount(OLD, UnmountFlags::DETACH).doing("leave the old root")?;
     fs::remove_dir(OLD).doing("remove the old root")?;
     if works {
@@ -138,39 +151,84 @@ pub(super) fn build(plan: &Plan) -> Result<()> {
     }
 }
 
-fn place(path: &Path, item: Item, items: &BTreeMap<&Path, Item>, mounts: &Mounts) -> Result<()> {
-    let doing = |what: &str| format!("{what} {}", path.display());
-    let old = old(path);
-    match item {
-        Item::Empty => {
-            let above = path.ancestors().skip(1).find_map(|above| items.get(above));
-            // In a folder that may be changed, the program can create it itself.
-            if above != Some(&Item::Change) && folder(path.parent().unwrap_or(path)).is_ok() {
-                let _ = fs::DirBuilder::new().mode(0o755).create(path);
+/// The new file system while it is built. Each system call counts: a program waits for all of them.
+#[derive(Default)]
+struct Root {
+    mounts: Mounts,
+    /// Folders that exist.
+    folders: BTreeSet<PathBuf>,
+    /// The first hidden folder and file. Others show the same.
+    hidden_folder: Option<PathBuf>,
+    hidden_file: Option<PathBuf>,
+}
+
+impl Root {
+    fn place(&mut self, path: &Path, item: Item, items: &BTreeMap<&Path, Item>) -> Result<()> {
+        let doing = |what: &str| format!("{what} {}", path.display());
+        let old = old(path);
+        match item {
+            Item::Empty => {
+                let above = path.ancestors().skip(1).find_map(|above| items.get(above));
+                // In a folder that may be changed, the program can create it itself.
+                if above != Some(&Item::Change) && self.folder(path.parent().unwrap_or(path)).is_ok() {
+                    let _ = fs::DirBuilder::new().mode(0o755).create(path);
+                }
+                Ok(())
             }
-            Ok(())
-        }
-        Item::Show | Item::Change => {
-            let Ok(metadata) = fs::symlink_metadata(&old) else { return Ok(()) };
-            if metadata.is_symlink() || prepare(path, metadata.is_dir()).is_err() {
-                return Ok(());
+            Item::Show | Item::Change => {
+                let Ok(metadata) = fs::symlink_metadata(&old) else { return Ok(()) };
+                if metadata.is_symlink() || self.prepare(path, metadata.is_dir()).is_err() {
+                    return Ok(());
+                }
+                // It is as closed as the mount that it comes from.
+                mount_bind_recursive(&old, path).doing(&doing("show"))?;
+                if item == Item::Show { Ok(()) } else { self.mounts.open(path) }
             }
-            mount_bind_recursive(&old, path).doing(&doing("show"))?;
-            let flags = if item == Item::Show { MountFlags::RDONLY } else { MountFlags::empty() };
-            remount(path, flags)?;
-            mounts.below(path).try_for_each(|below| remount(below, flags))
-        }
-        Item::Hide => {
-            let Ok(metadata) = fs::symlink_metadata(&old) else { return Ok(()) };
-            if metadata.is_dir() {
-                let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-                mount("tmpfs", path, "tmpfs", flags, Some(c"mode=0111,size=64k")).doing(&doing("hide"))
-            } else {
-                // The mount allows no devices, so opening the file fails.
-                mount_bind_recursive(old_device("null"), path).doing(&doing("hide"))?;
-                remount(path, MountFlags::RDONLY)
+            Item::Hide => {
+                let Ok(metadata) = fs::symlink_metadata(&old) else { return Ok(()) };
+                let first = if metadata.is_dir() { &mut self.hidden_folder } else { &mut self.hidden_file };
+                if let Some(first) = first {
+                    return mount_bind(&*first, path).doing(&doing("hide"));
+                }
+                *first = Some(path.to_owned());
+                if metadata.is_dir() {
+                    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
+                    mount("tmpfs", path, "tmpfs", flags, Some(c"mode=0111,size=64k")).doing(&doing("hide"))
+                } else {
+                    // The mount allows no devices, so opening the file fails.
+                    mount_bind_recursive(old_device("null"), path).doing(&doing("hide"))?;
+                    remount(path, MountFlags::RDONLY)
+                }
             }
         }
+    }
+
+    /// Creates the file or folder that a mount covers.
+    fn prepare(&mut self, path: &Path, is_folder: bool) -> io::Result<()> {
+        if is_folder {
+            return self.folder(path);
+        }
+        self.folder(path.parent().unwrap_or(path))?;
+        match fs::File::create_new(path) {
+            Err(e) if e.kind() != io::ErrorKind::AlreadyExists && fs::symlink_metadata(path).is_err() => Err(e),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Creates a folder that no program writes to, and those above it.
+    fn folder(&mut self, path: &Path) -> io::Result<()> {
+        if self.folders.contains(path) {
+            return Ok(());
+        }
+        if let Some(above) = path.parent().filter(|above| above.parent().is_some()) {
+            self.folder(above)?;
+        }
+        match fs::DirBuilder::new().mode(0o555).create(path) {
+            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+            Ok(()) | Err(_) => {}
+        }
+        self.folders.insert(path.to_owned());
+        Ok(())
     }
 }
 
@@ -182,29 +240,17 @@ fn old_device(name: &str) -> PathBuf {
     Path::new(OLD).join("dev").join(name)
 }
 
-/// Creates the file or folder that a mount covers.
-fn prepare(path: &Path, is_folder: bool) -> io::Result<()> {
-    if fs::symlink_metadata(path).is_ok() {
-        return Ok(());
-    }
-    if is_folder {
-        return folder(path);
-    }
-    folder(path.parent().unwrap_or(path))?;
-    fs::File::create_new(path).map(drop)
-}
-
-/// Creates a folder that nobody writes to.
-fn folder(path: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o555).create(path)
-}
-
 /// Sets the flags of a mount: no devices, no set-user-id, and `more`.
 fn remount(path: &Path, more: MountFlags) -> Result<()> {
-    let doing = format!("restrict {}", path.display());
-    let now = statvfs(path).doing(&doing)?.f_flag;
-    let mut flags = MountFlags::BIND | MountFlags::NOSUID | MountFlags::NODEV | more;
-    // A flag of the mount outside cannot be taken away, and leaving it out would be an attempt to.
+    let flags = flags_of(path)?;
+    mount_remount(path, flags | more, c"").doing(&format!("restrict {}", path.display()))
+}
+
+/// The flags that a mount of programs has at least. A flag of the mount outside cannot be taken away, and leaving it out would
+/// be an attempt to.
+fn flags_of(path: &Path) -> Result<MountFlags> {
+    let now = statvfs(path).doing(&format!("look at {}", path.display()))?.f_flag;
+    let mut flags = MountFlags::BIND | MountFlags::NOSUID | MountFlags::NODEV;
     for (is_set, flag) in [
         (StatVfsMountFlags::RDONLY, MountFlags::RDONLY),
         (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
@@ -212,28 +258,28 @@ fn remount(path: &Path, more: MountFlags) -> Result<()> {
         (StatVfsMountFlags::NODIRATIME, MountFlags::NODIRATIME),
         (StatVfsMountFlags::RELATIME, MountFlags::RELATIME),
     ] {
-        flags.set(flag, now.contains(is_set) || flags.contains(flag));
+        flags.set(flag, now.contains(is_set));
     }
-    mount_remount(path, flags, c"").doing(&doing)
+    Ok(flags)
 }
 
 /// The folder for temporary files: the Session's, or an empty one.
-fn temporary(scratch: Option<&Path>, mounts: &Mounts) -> Result<()> {
+fn temporary(scratch: Option<&Path>, root: &mut Root) -> Result<()> {
     let tmp = Path::new("/tmp");
     fs::create_dir(tmp).doing("create /tmp")?;
     match scratch {
         Some(scratch) => {
             mount_bind_recursive(old(scratch), tmp).doing("show the temporary folder")?;
             remount(tmp, MountFlags::empty())?;
-            mounts.below(scratch).try_for_each(|below| remount(below, MountFlags::empty()))?;
+            root.mounts.below(scratch).try_for_each(|below| remount(below, MountFlags::empty()))?;
         }
         None => chmod(tmp, Mode::from_raw_mode(0o1777)).doing("open /tmp")?,
     }
-    folder(Path::new("/var")).and_then(|()| symlink("/tmp", "/var/tmp")).doing("create /var/tmp")
+    root.folder(Path::new("/var")).and_then(|()| symlink("/tmp", "/var/tmp")).doing("create /var/tmp")
 }
 
-fn devices() -> Result<()> {
-    folder(Path::new("/dev/shm")).and_then(|()| folder(Path::new("/dev/pts"))).doing("create /dev")?;
+fn devices(root: &mut Root) -> Result<()> {
+    root.folder(Path::new("/dev/shm")).and_then(|()| root.folder(Path::new("/dev/pts"))).doing("create /dev")?;
     chmod("/dev/shm", Mode::from_raw_mode(0o1777)).doing("open /dev/shm")?;
     for name in DEVICES {
         let path = Path::new("/dev").join(name);
@@ -254,21 +300,27 @@ fn devices() -> Result<()> {
 }
 
 /// The processes of the namespace, and no others.
-fn processes() -> Result<()> {
-    folder(Path::new("/proc")).doing("create /proc")?;
+fn processes(root: &mut Root) -> Result<()> {
+    root.folder(Path::new("/proc")).doing("create /proc")?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("proc", "/proc", "proc", flags, None).doing("mount /proc")?;
     if getuid().is_root() {
-        for path in KERNEL_SETTINGS.map(Path::new).into_iter().filter(|path| path.exists()) {
-            mount_bind_recursive(path, path).doing("protect the kernel's settings")?;
-            remount(path, MountFlags::RDONLY | MountFlags::NOEXEC)?;
+        for path in KERNEL_SETTINGS {
+            match mount_bind(path, path) {
+                // This kernel has no such settings.
+                Err(Errno::NOENT) => continue,
+                bound => bound.doing("protect the kernel's settings")?,
+            }
+            let flags = flags | MountFlags::BIND | MountFlags::RDONLY;
+            mount_remount(path, flags, c"").doing("protect the kernel's settings")?;
         }
     }
     Ok(())
 }
 
-/// The mount points of the machine.
-struct Mounts(Vec<PathBuf>);
+/// The mounts of the machine by their paths. Those that were closed have the flags with which programs may change them.
+#[derive(Default)]
+struct Mounts(BTreeMap<PathBuf, Option<MountFlags>>);
 
 impl Mounts {
     fn read() -> io::Result<Mounts> {
@@ -276,14 +328,56 @@ impl Mounts {
         // The fifth word is the mount point; it stands below the old root now.
         let points = text.lines().filter_map(|line| line.split(' ').nth(4)).filter_map(|point| {
             let point = unescape(point);
-            Some(Path::new("/").join(point.strip_prefix(&format!("{OLD}/"))?))
+            // The old root itself, or a mount below it.
+            let below = point.strip_prefix(OLD).filter(|it| it.is_empty() || it.starts_with('/'))?;
+            Some((Path::new("/").join(below.trim_start_matches('/')), None))
         });
         Ok(Mounts(points.collect()))
     }
 
     /// Those below this path, which a recursive bind brings along.
     fn below<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = &'a Path> {
-        self.0.iter().map(PathBuf::as_path).filter(move |it| *it != path && it.starts_with(path))
+        self.0.keys().map(PathBuf::as_path).filter(move |it| *it != path && it.starts_with(path))
+    }
+
+    /// The mount that this path lies in.
+    fn around(&self, path: &Path) -> Result<&Path> {
+        let around = path.ancestors().find_map(|above| self.0.get_key_value(above));
+        around.map(|(path, _)| path.as_path()).ok_or_else(|| format!("no mount has {}", path.display()))
+    }
+
+    /// Makes every mount that brings these paths into the new file system read-only, without devices and without set-user-id,
+    /// as this process sees it. What is shown from there has the same flags, so that they are set once.
+    fn close<'a>(&mut self, paths: impl Iterator<Item = &'a Path>) -> Result<()> {
+        let mut needed: BTreeSet<PathBuf> = BTreeSet::new();
+        for path in paths {
+            needed.insert(self.around(path)?.to_owned());
+            needed.extend(self.below(path).map(Path::to_owned));
+        }
+        for path in needed {
+            let old = old(&path);
+            let flags = match flags_of(&old) {
+                Ok(flags) => flags,
+                // Nothing shows what this process cannot reach either.
+                Err(_) if fs::symlink_metadata(&old).is_err() => continue,
+                Err(e) => return Err(e),
+            };
+            mount_remount(&old, flags | MountFlags::RDONLY, c"").doing(&format!("restrict {}", path.display()))?;
+            self.0.insert(path, Some(flags));
+        }
+        Ok(())
+    }
+
+    /// Lets programs change this path of the new file system and what is mounted below it, as far as the machine does.
+    fn open(&self, path: &Path) -> Result<()> {
+        let around = self.around(path)?;
+        let mounts = std::iter::once((path, around)).chain(self.below(path).map(|below| (below, below)));
+        for (path, mount) in mounts {
+            if let Some(Some(flags)) = self.0.get(mount) {
+                mount_remount(path, *flags, c"").doing(&format!("open {}", path.display()))?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -65,17 +65,36 @@ pub(super) fn refuse(plan: &Plan) -> Result<()> {
     if plan.tier != Tier::Namespaces {
         refuse_what_landlock_leaves(plan, &mut rules)?;
     }
+    rustix::thread::set_no_new_privs(true).doing("give up new privileges")?;
+    if plan.tier != Tier::Namespaces && !plan.view.change.is_empty() {
+        apply(attributes()?, libc::EOPNOTSUPP)?;
+    }
+    apply(rules, libc::EPERM)
+}
+
+/// Refuses calls to this process and all that it starts, with this error.
+fn apply(rules: BTreeMap<i64, Vec<SeccompRule>>, error: i32) -> Result<()> {
     let arch = std::env::consts::ARCH.try_into().doing("filter system calls")?;
-    let refuse = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+    let refuse = SeccompAction::Errno(error.unsigned_abs());
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch).doing("filter system calls")?;
     let program: BpfProgram = filter.try_into().doing("filter system calls")?;
-    rustix::thread::set_no_new_privs(true).doing("give up new privileges")?;
     apply_filter(&program).doing("filter system calls")
+}
+
+/// The changes of attributes that a program which works is refused as well.
+fn attributes() -> Result<BTreeMap<i64, Vec<SeccompRule>>> {
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = ATTRIBUTES.into_iter().map(|call| (call, Vec::new())).collect();
+    let requests = SET_FLAGS.iter().map(|request| {
+        let condition = SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, u64::from(*request));
+        condition.and_then(|it| SeccompRule::new(vec![it]))
+    });
+    rules.insert(libc::SYS_ioctl, requests.collect::<std::result::Result<_, _>>().doing("filter attributes")?);
+    Ok(rules)
 }
 
 /// Changes of files that Landlock does not know: modes, owners, times, attributes. A program that only looks makes none; one
 /// that works needs them, in the workspace.
-const CHANGES: [i64; 16] = [
+const CHANGES: [i64; 19] = [
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
     FCHMODAT2,
@@ -88,6 +107,9 @@ const CHANGES: [i64; 16] = [
     libc::SYS_removexattr,
     libc::SYS_lremovexattr,
     libc::SYS_fremovexattr,
+    SETXATTRAT,
+    REMOVEXATTRAT,
+    FILE_SETATTR,
     // Objects of the user's processes that are no files.
     libc::SYS_shmget,
     libc::SYS_semget,
@@ -96,8 +118,26 @@ const CHANGES: [i64; 16] = [
 ];
 /// How many of them also refuse programs that work: the last ones.
 const ALWAYS: usize = 4;
-/// The same number on every machine; too new for the table.
+/// The same numbers on every machine; too new for the table.
 const FCHMODAT2: i64 = 452;
+const SETXATTRAT: i64 = 463;
+const REMOVEXATTRAT: i64 = 466;
+const FILE_SETATTR: i64 = 469;
+/// Those that let others use a file by a list, or change how the kernel treats it. No build needs them; it is told that the
+/// file system has no such attributes, as some have not.
+const ATTRIBUTES: [i64; 9] = [
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    SETXATTRAT,
+    REMOVEXATTRAT,
+    FILE_SETATTR,
+];
+/// The requests of `ioctl` that do the same.
+const SET_FLAGS: [u32; 2] = [0x4008_6602, 0x401c_5820];
 /// The older spellings, where the machine has them.
 #[cfg(target_arch = "x86_64")]
 const OLD_CHANGES: [i64; 6] =
