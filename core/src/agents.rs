@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::call::agents::Above;
+use crate::call::protection::jobs::JobGuards;
 use crate::call::{Agents, Leases, Standing};
 use crate::context::library::Library;
 use crate::conversation::history::History;
@@ -171,6 +172,7 @@ pub(crate) fn begin(base: &Services, beginning: Beginning) -> Result<Handle> {
         stopping,
         read_set: Arc::default(),
         jobs: Some(jobs),
+        job_guards: JobGuards::default(),
         scratch: Some(base.place(&id).scratch()),
         outputs: Some(outputs),
         library: Arc::new(library),

@@ -22,7 +22,7 @@ pub(crate) mod context; // what a call may use
 pub(crate) mod gate; // mode, rules, the user: allowed or refused
 pub(crate) mod leases; // who changes what right now
 pub(crate) mod output; // what a tool returned
-mod protection; // protected files that a command wrote
+pub(crate) mod protection; // protected files that a command wrote
 pub(crate) mod present; // bytes → what the model reads
 mod read_set; // files as the model last saw them
 pub(crate) mod registry; // tools by name
@@ -175,6 +175,7 @@ pub async fn carry_out_prepared(
     let took = began.elapsed();
     if let Ok(output) = &mut first {
         protection::settle(call, output, &ctx, authority).await?;
+        protection::jobs::settle(call, output, &ctx, authority).await?;
     }
     let blocked = first.as_ref().ok().and_then(|output| output.blocked.clone());
     let (blocked, mut first) = match (blocked, first) {

@@ -7,6 +7,7 @@ pub(crate) mod guard; // protected files around a command
 pub(crate) mod images; // images for the model, checked and bounded
 pub(crate) mod near_miss; // the place in a file that a text nearly matches
 pub(crate) mod patch; // patches of several files: what they say, and where they fit
+pub(crate) mod private; // who may open the user's private files, around a command
 mod protected; // the names of protected files
 pub(crate) mod restore; // undo, redo, rewind
 pub(crate) mod size; // how much a folder holds

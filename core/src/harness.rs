@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::agents::{self, Beginning, Position};
+use crate::call::protection::jobs::JobGuards;
 use crate::call::{Context, Leases, Registry, Standing, Tool, Unattended};
 use crate::config::Environment;
 use crate::context::library::Library;
@@ -131,6 +132,7 @@ impl Harness {
             stopping: Stopping::noting(store.running()),
             read_set: Arc::default(),
             jobs: None,
+            job_guards: JobGuards::default(),
             agents: None,
             above: None,
             leases: Leases::default(),

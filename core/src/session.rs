@@ -261,6 +261,7 @@ impl Session {
         self.finish_travel().await;
         if let Some(jobs) = &self.services.jobs {
             jobs.stop_all().await;
+            self.close_job_guards().await;
         }
         if !self.discard_if_empty() && self.indexed.summary.entries > self.opened_with {
             self.index().await;
@@ -269,6 +270,17 @@ impl Session {
         drop(self);
         if let Some(done) = done {
             let _ = done.send(());
+        }
+    }
+
+    /// Tells what was written to protected files while jobs ran, since the last call.
+    async fn close_job_guards(&mut self) {
+        let ctx = self.services.context("", self.history.settings.toolset, false);
+        let attended = self.services.options.can_ask;
+        let told = tokio::task::spawn_blocking(move || ctx.job_guards.close(&ctx, attended)).await;
+        for text in told.unwrap_or_default() {
+            tracing::warn!("{text}");
+            self.notice(Severity::Warning, NoticeCode::FileProtected.name(), text);
         }
     }
 

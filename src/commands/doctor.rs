@@ -111,7 +111,7 @@ fn sandbox(cli: &Cli) -> Finding {
         ),
         Ok(Tier::Landlock) => warn(
             "sandbox",
-            "ll (Landlock and seccomp): commands are confined, but see other processes and have no loopback network",
+            "ll (Landlock and seccomp): commands are confined, but see other processes, can change modes and times of your other files, and have no loopback network",
             "allow user namespaces on this machine for the stronger one, ns",
         ),
         Ok(Tier::None) => warn(

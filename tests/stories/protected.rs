@@ -171,3 +171,93 @@ async fn the_user_may_keep_it() {
     assert_eq!(results[0]["data"]["changes"].as_array().map_or(0, Vec::len), 0, "nothing was changed: {results:?}");
     assert_eq!(results[1]["data"]["changes"][0]["path"], ".envrc", "it can be undone");
 }
+
+/// A job that is told to stop writes its last. Nobody can be asked here.
+const LAST_WORDS: &str = "trap 'echo late > .envrc; exit' TERM; echo ready; while :; do sleep 0.05; done";
+
+/// Broken builds: `start_job` looks at nothing; `jobs::settle` takes nothing back; `close` finds nothing.
+#[test]
+fn what_was_written_while_a_job_ran_is_taken_back() {
+    for tier in ["ns", "ll"] {
+        let shell = Shell::new(&[("AGENTS.md", "be brief\n")]);
+        git(&shell.workspace(), &["init", "-q", "."]);
+        let job = "echo x > .envrc; mkdir -p .github/workflows; echo y > .github/workflows/ci.yml; \
+                   echo more >> AGENTS.md; echo wrote; sleep 60";
+        let told = with_jobs(&shell, tier, &[job, LAST_WORDS]);
+        let of_job = "job 1, or another program meanwhile, wrote .envrc, which is protected; it was removed";
+        assert!(told.contains(of_job), "{tier}: {told}");
+        assert!(told.contains("wrote .github/workflows/ci.yml, which is protected; it was removed"), "{tier}: {told}");
+        // In namespaces the kernel has refused it.
+        assert!(tier == "ns" || told.contains("changed AGENTS.md, which is protected; it was put back"), "{told}");
+        assert_eq!(shell.read("AGENTS.md"), "be brief\n", "{tier}");
+        for path in [".envrc", ".github/workflows"] {
+            assert!(!shell.workspace().join(path).exists(), "{tier}: {path}");
+        }
+    }
+}
+
+/// Starts these jobs, each in a call that waits for what it prints last; returns what the results tell.
+fn with_jobs(shell: &Shell, tier: &str, jobs: &[&str]) -> String {
+    let job = |it: &&str| {
+        let args = json!({ "command": it, "background": true, "wait_output": "wrote|ready" });
+        json!({ "calls": [{ "name": "bash", "args": args }] })
+    };
+    let steps: Vec<Value> = jobs.iter().map(job).chain([json!({ "text": "done" })]).collect();
+    let provider = format!("script:{}", shell.aside("script.json", &json!({ "steps": steps }).to_string()).display());
+    let ran = shell.run(["--provider", &provider, "--headless", "--mode", "auto", "--sandbox", tier, "go"]);
+    let log = shell.logs().pop().unwrap_or_else(|| panic!("{}", ran.stderr));
+    let results = entries(&log).into_iter().filter(|it| it["type"] == "tool_result");
+    results.map(|it| it["data"]["output"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+/// The user may have written the file in an editor, so it stays until the user has answered.
+///
+/// Broken builds: `jobs::settle` takes back before it asks; the guard does not look again, so that the same is asked again.
+#[tokio::test]
+async fn the_user_decides_about_what_was_written_while_a_job_ran() {
+    let job =
+        json!({ "command": "echo hi > .envrc; echo wrote; sleep 60", "background": true, "wait_output": "wrote" });
+    let look = || calls("job_output", json!({}));
+    let mut pixir = Pixir::new(vec![calls("bash", job), look(), says("Done."), look(), says("Again.")], &[]);
+    pixir.does("go<Enter>").await;
+    let screen = pixir.does("<A-y>").await;
+    assert!(screen.contains("job 1, or another program meanwhile, wrote .envrc"), "{screen}");
+    assert!(screen.contains("+ hi"), "{screen}");
+    assert_eq!(pixir.file(".envrc"), "hi\n", "nothing is taken back before the answer");
+    let screen = pixir.does("<A-y>").await;
+    assert!(screen.contains("Done."), "one question is enough:\n{screen}");
+    // The user writes another one.
+    fs::write(pixir.path(".npmrc"), "mine\n").expect("write");
+    let screen = pixir.does("again<Enter>").await;
+    assert!(screen.contains("wrote .npmrc"), "{screen}");
+    assert_eq!(pixir.file(".npmrc"), "mine\n");
+    let screen = pixir.does("<A-n>").await;
+    assert!(!pixir.path(".npmrc").exists() && pixir.file(".envrc") == "hi\n", "{screen}");
+}
+
+/// Landlock restricts no change of a mode, and no attribute.
+///
+/// Broken builds: `Watched` has no `modes`; `attributes` are not filtered.
+#[test]
+fn a_command_opens_no_private_file_to_others_under_landlock() {
+    let shell = Shell::new(&[]);
+    let home = shell.workspace().parent().expect("a parent").join("user");
+    let (key, other) = (home.join(".ssh/id_ed25519"), home.join("notes"));
+    fs::create_dir_all(home.join(".ssh")).expect("mkdir");
+    for file in [&key, &other] {
+        fs::write(file, "private").expect("write");
+        fs::set_permissions(file, fs::Permissions::from_mode(0o600)).expect("chmod");
+    }
+    let command = "chmod 666 ~/.ssh/id_ed25519; python3 -c 'import os; os.setxattr(os.environ[\"HOME\"] + \"/notes\", \"user.x\", b\"y\")'; \
+                   touch made && chmod 755 made && touch -d 2001-01-01 made && cp -a made copy && tar cf a.tar made && tar xf a.tar && echo built";
+    let args = json!({ "command": command }).to_string();
+    let mut pixir = shell.command(["tools", "run", "bash", &args, "--write", "--sandbox", "ll"]);
+    let ran = pixir.env("HOME", &home).output().expect("it starts");
+    let told = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert!(told.contains("built"), "a build changes its own files: {told}");
+    assert!(told.contains("id_ed25519 to others; pixir closed it again"), "{told}");
+    assert!(told.contains("Operation not supported"), "{told}");
+    assert_eq!(fs::metadata(&key).expect("there").permissions().mode() & 0o777, 0o600);
+    let mut value = [0; 8];
+    assert!(rustix::fs::getxattr(&other, "user.x", &mut value[..]).is_err());
+}

@@ -23,17 +23,27 @@ pub(crate) struct Line {
     pub(crate) folder: PathBuf,
     /// It is proven to only read and runs without an approval.
     pub(crate) runs_unasked: bool,
+    /// It is a background job.
+    pub(crate) is_job: bool,
 }
 
 impl Line {
     /// A line of bash.
     pub(crate) fn shell(command: &str, folder: PathBuf, runs_unasked: bool) -> Line {
-        Line { program: "bash".into(), args: vec!["-c".into(), command.into()], folder, runs_unasked }
+        Line { program: "bash".into(), args: vec!["-c".into(), command.into()], folder, runs_unasked, is_job: false }
     }
 
     /// What the program may do.
     fn policy(&self, ctx: &Context) -> Policy {
         if self.runs_unasked { Policy::Look } else { ctx.policy }
+    }
+
+    /// Whether the program may write to the workspace, and no more than the user allowed.
+    pub(super) fn may_write(&self, ctx: &Context) -> bool {
+        match self.policy(ctx) {
+            Policy::Work | Policy::Network => true,
+            Policy::Look | Policy::Outside => false,
+        }
     }
 
     /// Whether the program, as a job, shares its network with the commands after it.
@@ -53,7 +63,7 @@ impl Line {
     /// The program in its sandbox, with its environment and folder set, stdin empty, stdout and stderr piped.
     pub(crate) fn ready(self, ctx: &Context) -> Command {
         let (policy, shares) = (self.policy(ctx), self.shares(ctx));
-        let Line { program, args, folder, .. } = self;
+        let Line { program, args, folder, is_job, .. } = self;
         let runs_unasked = policy == Policy::Look;
         let root = ctx.workspace.root();
         // A repository that is not shown is not found by git either.
@@ -67,7 +77,7 @@ impl Line {
         let temporary = scratch.clone().filter(|_| is_elsewhere);
         let jobs = ctx.jobs.as_ref().filter(|_| shares).map(|jobs| jobs.sharing()).unwrap_or_default();
         let (workspace, outputs) = (root.to_owned(), ctx.outputs.clone());
-        let own = Own { workspace, outputs, scratch, protected, git, beside, jobs };
+        let own = Own { workspace, outputs, scratch, protected, git, beside, jobs, is_joined: is_job && shares };
         let mut command = ctx.sandbox.command(policy, &program, &args, &folder, &own);
         let environment = ctx.environment.iter().filter(|(name, _)| !runs_unasked || !name.starts_with("GIT_"));
         command
@@ -176,11 +186,13 @@ pub(crate) struct Effect {
 pub(crate) async fn look_after(ctx: &Context, watched: Watched) -> Effect {
     let ctx = ctx.clone();
     let find = move || {
+        let closed = watched.close_again();
         // What is at the top is taken back first, so that it is no change.
         let top = watched.take_back_top();
         let found = ctx.snapshot.after(&ctx.call_id, &ctx.workspace, &ctx.blobs);
         let (changes, taken) = top.take_back_below(found.changes);
-        Effect { changes, taken, notes: found.notes.iter().map(|note| format!("note: {note}\n")).collect() }
+        let notes = found.notes.iter().chain(&closed).map(|note| format!("note: {note}\n")).collect();
+        Effect { changes, taken, notes }
     };
     tokio::task::spawn_blocking(find).await.unwrap_or_default()
 }

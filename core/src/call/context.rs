@@ -9,6 +9,7 @@ use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::present::Overflow;
+use super::protection::jobs::JobGuards;
 use super::{Agents, Leases, ReadSet};
 use crate::context::library::Library;
 use crate::files::snapshot::SessionSnapshot;
@@ -48,6 +49,8 @@ pub struct Context {
     pub(crate) read_set: Arc<ReadSet>,
     /// The Session's background jobs; a call outside a Session has none.
     pub(crate) jobs: Option<Arc<Jobs>>,
+    /// Looks at protected files before those jobs.
+    pub(crate) job_guards: JobGuards,
     /// The child Sessions of the Session; `None` where it can have none.
     pub(crate) agents: Option<Arc<dyn Agents>>,
     /// Its turn among the calls of an answer that start something.

@@ -236,13 +236,18 @@ pub(super) async fn widen(
     Ok(if refusal.is_none() { Some(policy) } else { None })
 }
 
-/// Asks the user whether what a command wrote to protected files, as this preview shows it, is kept.
+/// Asks the user whether what a command, or another writer, wrote to protected files, as this preview shows it, is kept.
 ///
 /// # Errors
 /// [`Gone`] when the Session no longer waits for the call.
-pub(super) async fn keep(call: &Call, preview: &Preview, authority: &impl Authority) -> Result<bool, Gone> {
+pub(super) async fn keep(
+    call: &Call,
+    preview: &Preview,
+    writer: &str,
+    authority: &impl Authority,
+) -> Result<bool, Gone> {
     let them = if preview.paths.len() == 1 { "it" } else { "them" };
-    let reason = format!("the command wrote {}, which can run code or give orders; to keep {them}", preview.target);
+    let reason = format!("{writer} wrote {}, which can run code or give orders; to keep {them}", preview.target);
     let (decisions, refusal) = ask(call, preview, vec![(reason, None)], authority).await?;
     // Where no user can be asked, the files stay as they were; that is not a refusal of the call.
     for decision in decisions.into_iter().filter(|it| it.by != DecidedBy::NoAsker) {

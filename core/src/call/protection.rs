@@ -1,17 +1,21 @@
 //! Protected files that a command wrote: they are taken back, and the user may keep them.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{Call, Context, Gone, Output, off_loop};
 use crate::call::gate::{self, Authority};
 use crate::files::changes;
 use crate::files::guard::{Did, Guard, Taken};
+use crate::files::private::Modes;
 use crate::permissions::repository::{Repository, is_plain};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{ChangeKind, FileChange, Preview};
 use crate::protocol::remedy::Remedy;
 use crate::protocol::sandbox::Tier;
 use crate::sandbox::Policy;
+
+pub(crate) mod jobs; // the same around background jobs
 
 /// The most files that the text of a result or an approval names.
 const NAMED: usize = 5;
@@ -21,6 +25,8 @@ const NAMED: usize = 5;
 pub(crate) struct Watched {
     ctx: Context,
     guard: Option<Guard>,
+    /// The modes of the user's private files, where the kernel does not keep them.
+    modes: Option<Modes>,
 }
 
 impl Watched {
@@ -31,7 +37,19 @@ impl Watched {
             // It changes nothing, or the user allowed it to change anything.
             Policy::Look | Policy::Outside => None,
         };
-        Watched { ctx: ctx.clone(), guard }
+        let is_open = guard.is_some() && ctx.sandbox.tier() == Tier::Landlock;
+        let modes = is_open.then(|| Modes::of(ctx.sandbox.secrets()));
+        Watched { ctx: ctx.clone(), guard, modes }
+    }
+
+    /// Closes the private files that the command opened to others. Returns a remark for the model. Blocks.
+    pub(super) fn close_again(&self) -> Option<String> {
+        let opened = self.modes.as_ref().map(Modes::close_again).unwrap_or_default();
+        let (first, others) = opened.split_first()?;
+        let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+        let text = format!("the command opened {}{more} to others; pixir closed it again", first.display());
+        tracing::warn!("{text}");
+        Some(text)
     }
 
     /// Takes back what the command did to those directly in the workspace. Blocks.
@@ -66,10 +84,12 @@ impl Top {
 impl Drop for Watched {
     fn drop(&mut self) {
         let (Some(guard), Ok(runtime)) = (self.guard.take(), tokio::runtime::Handle::try_current()) else { return };
-        let ctx = self.ctx.clone();
+        let (ctx, modes) = (self.ctx.clone(), self.modes.take());
         runtime.spawn(async move {
             ctx.stopping.finished().await;
             let take = move || {
+                // Only its modes: this one has no guard, so that nothing is taken back twice.
+                Watched { ctx: ctx.clone(), guard: None, modes }.close_again();
                 for it in guard.take_back(&ctx.workspace, &ctx.blobs, is_plain) {
                     tracing::warn!("after an interrupt: {}", it.told());
                 }
@@ -80,11 +100,17 @@ impl Drop for Watched {
 }
 
 fn look(ctx: &Context) -> Guard {
+    let (git, kept) = places(ctx);
+    Guard::before(&ctx.workspace, &git, &kept)
+}
+
+/// The folders of the repository elsewhere, and what the kernel keeps from programs that start now.
+fn places(ctx: &Context) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let root = ctx.workspace.root();
     let repository = Repository::find(root).ok().flatten().filter(|it| it.may_be_shown(root));
     let git = repository.map(|it| it.beside(root).0).unwrap_or_default();
     let kept = if ctx.sandbox.tier() == Tier::Namespaces { super::command::kept(ctx, &git) } else { Vec::new() };
-    Guard::before(&ctx.workspace, &git, &kept)
+    (git, kept)
 }
 
 /// Takes back a change in a folder of the workspace.
@@ -105,7 +131,8 @@ fn take_back_one(ctx: &Context, change: &FileChange) -> Taken {
         ChangeKind::Modified => Did::Changed,
     };
     let written = blob(&change.after_blob).map(|bytes| (bytes.into(), change.after_mode.unwrap_or(0o644)));
-    Taken { path: change.path.clone(), did, is_back: revert().is_ok(), written }
+    let before = blob(&change.before_blob).map(Arc::from);
+    Taken { path: change.path.clone(), did, is_back: revert().is_ok(), written, before }
 }
 
 /// Tells about protected files that were taken back, and keeps what the command wrote if the user wants that.
@@ -122,15 +149,9 @@ pub(super) async fn settle(
     if taken.is_empty() {
         return Ok(());
     }
-    let mut say = |text: String| drop(output.stderr.push(format!("pixir: {text}\n").as_bytes()));
-    for it in taken.iter().take(NAMED) {
-        say(it.told());
-    }
-    if taken.len() > NAMED {
-        say(format!("and so with {} more protected files", taken.len() - NAMED));
-    }
+    tell(output, &taken, "the command");
     let offered: Vec<Taken> = taken.into_iter().filter(|it| it.is_back && it.written.is_some()).collect();
-    if offered.is_empty() || !gate::keep(call, &preview(&offered, ctx), authority).await? {
+    if offered.is_empty() || !gate::keep(call, &preview(&offered), "the command", authority).await? {
         return Ok(());
     }
     for it in offered {
@@ -147,13 +168,23 @@ pub(super) async fn settle(
     Ok(())
 }
 
+/// Tells in the result what became of these files.
+fn tell(output: &mut Output, taken: &[Taken], writer: &str) {
+    let mut say = |text: String| drop(output.stderr.push(format!("pixir: {text}\n").as_bytes()));
+    for it in taken.iter().take(NAMED) {
+        say(it.told_of(writer));
+    }
+    if taken.len() > NAMED {
+        say(format!("and so with {} more protected files", taken.len() - NAMED));
+    }
+}
+
 /// What the user is asked to keep.
-fn preview(taken: &[Taken], ctx: &Context) -> Preview {
+fn preview(taken: &[Taken]) -> Preview {
     let paths: Vec<String> = taken.iter().map(|it| it.path.clone()).collect();
     let diff = taken.iter().map(|it| {
-        let before = ctx.workspace.locate(&it.path).and_then(|at| ctx.workspace.read_if_there(&at)).ok().flatten();
         let after = it.written.as_ref().map(|(bytes, _)| &**bytes);
-        changes::unified(&it.path, before.as_ref().map(|it| it.bytes.as_slice()), after).0
+        changes::unified(&it.path, it.before.as_deref(), after).0
     });
     Preview { would: "keep".into(), target: paths.join(", "), diff: Some(diff.collect()), paths, ..Preview::default() }
 }

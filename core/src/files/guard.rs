@@ -89,11 +89,18 @@ pub(crate) struct Taken {
     pub(crate) is_back: bool,
     /// The bytes and permission bits that the command gave it, if it is a file of the workspace.
     pub(crate) written: Option<(Arc<[u8]>, u32)>,
+    /// Its bytes before, if it was a file.
+    pub(crate) before: Option<Arc<[u8]>>,
 }
 
 impl Taken {
-    /// What happened, as a clause.
+    /// What the command did, and what became of it, as a clause.
     pub(crate) fn told(&self) -> String {
+        self.told_of("the command")
+    }
+
+    /// The same about another writer.
+    pub(crate) fn told_of(&self, writer: &str) -> String {
         let (verb, end) = match (self.did, self.is_back) {
             (Did::Wrote, true) => ("wrote", "was removed"),
             (Did::Wrote, false) => ("wrote", "could not be removed"),
@@ -102,7 +109,7 @@ impl Taken {
             (Did::Removed, true) => ("removed", "was put back"),
             (Did::Removed, false) => ("removed", "could not be put back"),
         };
-        format!("the command {verb} {}, which is protected; it {end}", self.path)
+        format!("{writer} {verb} {}, which is protected; it {end}", self.path)
     }
 }
 
@@ -131,6 +138,12 @@ impl Guard {
         self.places.iter().flat_map(|place| place.take_back(&own, blobs, is_plain)).collect()
     }
 
+    /// What happened to protected files since, without taking anything back.
+    pub(crate) fn found(&self, workspace: &Workspace, is_plain: fn(&str) -> bool) -> Vec<Taken> {
+        let own = workspace.own_writes_since(self.own_writes);
+        self.places.iter().flat_map(|place| place.told(&place.found(&own, is_plain))).collect()
+    }
+
     /// Whether pixir itself has written this path of the workspace since.
     pub(crate) fn is_own(&self, workspace: &Workspace, path: &Path) -> bool {
         workspace.own_writes_since(self.own_writes).contains(path)
@@ -138,13 +151,14 @@ impl Guard {
 }
 
 impl Place {
-    fn take_back(&self, own: &BTreeSet<PathBuf>, blobs: &Blobs, is_plain: fn(&str) -> bool) -> Vec<Taken> {
+    /// What was done to protected files here since the look before.
+    fn found(&self, own: &BTreeSet<PathBuf>, is_plain: fn(&str) -> bool) -> Found {
         let after = Listed::read(&self.dir, self.outside.is_some(), Some(&self.before));
         let before = &self.before;
         let is_exempt = |path: &Path| {
             path.ancestors().any(|it| self.outside.is_none() && own.contains(it)) || self.is_kept(path, &after)
         };
-        let mut taken: BTreeMap<&Path, Did> = BTreeMap::new();
+        let mut did_to: BTreeMap<PathBuf, Did> = BTreeMap::new();
         for (path, now) in &after.items {
             let did = match before.items.get(path) {
                 None if now.on_the_way && now.kind == Kind::Folder => continue,
@@ -154,29 +168,31 @@ impl Place {
                 Some(_) => Did::Changed,
             };
             if !is_exempt(path) {
-                taken.insert(path, did);
+                did_to.insert(path.clone(), did);
             }
         }
         for (path, old) in before.items.iter().filter(|(path, _)| !after.items.contains_key(*path)) {
             let is_way = old.on_the_way && old.kind == Kind::Folder;
             if !is_way && !after.cut && !is_exempt(path) {
-                taken.insert(path, Did::Removed);
+                did_to.insert(path.clone(), Did::Removed);
             }
         }
-        // A new folder is no file; it goes if it is empty once its files are gone.
-        let is_new_folder = |path: &Path, did: Did| {
-            did == Did::Wrote && after.items.get(path).is_some_and(|it| it.kind == Kind::Folder)
-        };
-        let files: Vec<&Path> =
-            taken.iter().filter(|(path, did)| !is_new_folder(path, **did)).map(|it| *it.0).collect();
-        for (path, did) in taken.iter().rev() {
-            let now = after.items.get(*path);
+        Found { after, did_to }
+    }
+
+    fn take_back(&self, own: &BTreeSet<PathBuf>, blobs: &Blobs, is_plain: fn(&str) -> bool) -> Vec<Taken> {
+        let found = self.found(own, is_plain);
+        let Found { after, did_to } = &found;
+        let before = &self.before;
+        let files = found.files();
+        for (path, did) in did_to.iter().rev() {
+            let now = after.items.get(path);
             if let Some(bytes) = now.and_then(|it| it.bytes.as_ref()) {
                 // A store that is full or broken does not let a command keep what it wrote.
                 let _ = blobs.put(bytes);
             }
             // Of a file that was too large to be kept, the new bytes are better than none.
-            if before.items.get(*path).is_some_and(|old| old.kind == Kind::File && old.bytes.is_none()) {
+            if before.items.get(path).is_some_and(|old| old.kind == Kind::File && old.bytes.is_none()) {
                 continue;
             }
             match now.map(|it| &it.kind) {
@@ -186,19 +202,25 @@ impl Place {
                 None => {}
             }
         }
-        for path in taken.keys() {
-            if let Some(old) = before.items.get(*path) {
+        for path in did_to.keys() {
+            if let Some(old) = before.items.get(path) {
                 // A failure is seen below.
                 let _ = self.put_back(path, old);
             }
         }
-        let told = files.into_iter().map(|path| {
-            let now = after.items.get(path).filter(|it| it.kind == Kind::File && self.outside.is_none());
+        self.told(&found)
+    }
+
+    /// What was found, as it stands now.
+    fn told(&self, found: &Found) -> Vec<Taken> {
+        let told = found.files().into_iter().map(|path| {
+            let now = found.after.items.get(path).filter(|it| it.kind == Kind::File && self.outside.is_none());
             Taken {
                 path: self.outside.as_ref().map_or(path.to_owned(), |it| it.join(path)).display().to_string(),
-                did: taken[path],
+                did: found.did_to[path],
                 is_back: self.is_as_before(path),
                 written: now.and_then(|it| Some((it.bytes.clone()?, it.mode))),
+                before: self.before.items.get(path).and_then(|it| it.bytes.clone()),
             }
         });
         told.collect()
@@ -240,6 +262,22 @@ impl Place {
                 file.set_permissions(cap_std::fs::Permissions::from_mode(old.mode))
             }
         }
+    }
+}
+
+/// What was done to protected files.
+struct Found {
+    after: Listed,
+    did_to: BTreeMap<PathBuf, Did>,
+}
+
+impl Found {
+    /// Without new folders. A new folder is no file; it goes if it is empty once its files are gone.
+    fn files(&self) -> Vec<&Path> {
+        let is_new_folder = |path: &Path, did: Did| {
+            did == Did::Wrote && self.after.items.get(path).is_some_and(|it| it.kind == Kind::Folder)
+        };
+        self.did_to.iter().filter(|(path, did)| !is_new_folder(path, **did)).map(|it| it.0.as_path()).collect()
     }
 }
 

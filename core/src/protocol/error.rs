@@ -238,6 +238,8 @@ notices! {
     RuleUnreadable = "RULE_UNREADABLE",
     /// A restore left a file as it was.
     FileLeft = "FILE_LEFT",
+    /// A protected file was written while a job ran.
+    FileProtected = "FILE_PROTECTED",
     /// A newer build wrote Entries that this one does not know.
     LogFromNewerBuild = "LOG_FROM_NEWER_BUILD",
     /// The agents of a turn have used most of their tokens.

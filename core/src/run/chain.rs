@@ -299,6 +299,7 @@ impl Run<'_> {
             args: words[1..].to_vec(),
             folder: self.ctx.workspace.root().to_owned(),
             runs_unasked,
+            is_job: false,
         };
         let mut ready = line.ready(self.ctx);
         let failed = |e: io::Error| {

@@ -9,6 +9,7 @@ use super::job;
 use crate::call::arguments::{self, object};
 use crate::call::blocked::Tail;
 use crate::call::command::{Line, look_after, look_before, tell, timed_out};
+use crate::call::protection::jobs::start_job;
 use crate::call::{Context, Output, Prepared, Tool};
 use crate::files::size::Size;
 use crate::files::workspace::Inside;
@@ -110,7 +111,7 @@ impl Tool for Bash {
             let jobs = ctx.jobs()?;
             return Ok(Prepared::new(preview, Touch::Command(judged), move |ctx| async move {
                 let network = line.network_note(&ctx);
-                let started = jobs.start(line.shares(&ctx), || line.ready(&ctx), &command)?;
+                let started = start_job(line, &jobs, &command, &ctx)?;
                 let note =
                     format!("{network}note: file changes of a background job are not recorded and cannot be undone");
                 let Some(waiting) = waiting else {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::call::agents::Above;
+use crate::call::protection::jobs::JobGuards;
 use crate::call::{Agents, Context, InTurn, Leases, ReadSet, Registry, ResultLimits, Standing};
 use crate::config::{AgentsConfig, SummaryAuthor};
 use crate::context::documents::{self, Sources};
@@ -166,6 +167,8 @@ pub(crate) struct Services {
     pub(crate) read_set: Arc<ReadSet>,
     /// The Session's background jobs; there are none outside a Session.
     pub(crate) jobs: Option<Arc<Jobs>>,
+    /// Looks at protected files before those jobs.
+    pub(crate) job_guards: JobGuards,
     pub(crate) library: Arc<Library>,
     /// The Session's children; `None` outside a Session, and where it can have none.
     pub(crate) agents: Option<Arc<dyn Agents>>,
@@ -225,6 +228,7 @@ impl Services {
             stopping: self.stopping.clone(),
             read_set: Arc::clone(&self.read_set),
             jobs: self.jobs.clone(),
+            job_guards: self.job_guards.clone(),
             agents: self.agents.clone(),
             in_turn: InTurn::default(),
             leases: self.leases.clone(),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::{Builtin, Fault, Flags, Io, Stdin, number};
 use crate::call::command::Line;
+use crate::call::protection::jobs::start_job;
 use crate::permissions::Touch;
 use crate::process::jobs::News;
 use crate::protocol::error::{Code, Error};
@@ -77,11 +78,12 @@ fn job(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
                 args: words[1..].to_vec(),
                 folder: io.ctx.workspace.root().to_owned(),
                 runs_unasked,
+                is_job: true,
             };
             let network = ready.network_note(&io.ctx);
             let state = {
                 let _runtime = io.runtime.enter();
-                jobs.start(ready.shares(&io.ctx), || ready.ready(&io.ctx), &shown)?
+                start_job(ready, &jobs, &shown, &io.ctx)?
             };
             let Some(waiting) = waiting else {
                 write!(io.out, "{}\n{network}", line(&state))?;
