@@ -30,6 +30,7 @@ mod skills; // instructions for certain kinds of work
 mod themes; // colours and their contrast
 mod tools; // the tools of models, without a model
 mod tree; // turns and branches
+mod workflow; // graphs of steps
 mod trust; // what the user trusts of workspaces
 mod tui; // the terminal interface without a terminal
 
@@ -52,6 +53,12 @@ pub(crate) enum Command {
     Agents {
         #[command(subcommand)]
         command: agents::AgentsCommand,
+    },
+    /// Run graphs of steps: agents, commands and questions, checked before they run and resumed after any end
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Workflow {
+        #[command(subcommand)]
+        command: workflow::WorkflowCommand,
     },
     /// Show the turns and branches of a session
     #[command(
@@ -169,6 +176,7 @@ pub(crate) fn run(command: Option<Command>, prompt: Option<String>, cli: &Cli) -
         Some(Command::Resume(args)) => resume::run(cli, args),
         Some(Command::Sessions { command }) => sessions::run(cli, command),
         Some(Command::Agents { command }) => agents::run(cli, &command),
+        Some(Command::Workflow { command }) => workflow::run(cli, &command),
         Some(Command::Tree(args)) => tree::run(cli, &args),
         Some(Command::Fork(args)) => fork::run(cli, &args),
         Some(Command::Compact(args)) => compact::run(cli, &args),

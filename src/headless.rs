@@ -12,6 +12,7 @@ mod agents; // what became of the agents of a run
 pub(crate) mod host; // a program drives the Session by lines
 pub(crate) mod narration; // events as lines of text
 mod report; // the result of a run
+pub(crate) mod workflow; // a run of a workflow
 pub(crate) mod slash; // slash commands without a screen
 
 use report::Report;
@@ -67,6 +68,8 @@ fn begins_turn(input: &Input) -> bool {
         | Input::RunUserCommand { .. }
         | Input::UseTemplate { .. }
         | Input::SpawnAgent { .. }
+        | Input::RunWorkflow(_)
+        | Input::ResumeWorkflow { .. }
         | Input::Init => true,
         Input::ActivateSkill { args, .. } => !args.is_empty(),
         Input::Dequeue

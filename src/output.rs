@@ -180,6 +180,9 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         | Code::NeverStarted
         | Code::CopyFailed
         | Code::AgentsFailed
+        | Code::WorkflowFailed
+        | Code::CheckFailed
+        | Code::MergeConflict
         | Code::SkippedForSteer
         | Code::Detached
         | Code::ToolResultRecordFailed
@@ -219,6 +222,7 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         | Code::SessionNotFound
         | Code::SkillNotFound
         | Code::TemplateNotFound
+        | Code::WorkflowNotFound
         | Code::ResourceMissing
         | Code::NoMatch => 5,
         Code::OutsideWorkspace | Code::PermissionDenied => 6,
@@ -230,9 +234,16 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         | Code::Network
         | Code::StreamClosed
         | Code::TlsFailed => 8,
-        Code::AgentsPartial => 9,
-        Code::ConfigInvalid | Code::ScriptInvalid | Code::ModelNotSupported | Code::VisionUnsupported => 10,
-        Code::MutationBlocked | Code::ConfirmationNeeded => 12,
+        Code::AgentsPartial | Code::WorkflowPartial => 9,
+        Code::ConfigInvalid
+        | Code::ScriptInvalid
+        | Code::ModelNotSupported
+        | Code::VisionUnsupported
+        | Code::WorkflowInvalid
+        | Code::TemplateMissing
+        | Code::TooManyItems
+        | Code::WorkspaceUntrusted => 10,
+        Code::MutationBlocked | Code::ConfirmationNeeded | Code::WorkflowHeld => 12,
         Code::InputRequired | Code::NoPrompt => 13,
         Code::IterationCap
         | Code::DeadlineReached

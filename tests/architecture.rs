@@ -12,6 +12,7 @@ const CORE: &[&[&str]] = &[
     &["session"],
     &["turn"],
     &["run"],
+    &["workflow"],
     &["tools"],
     &["call"],
     &["door"],
@@ -234,12 +235,13 @@ fn the_core_never_prints_and_never_reads_the_environment() {
 /// opens files itself opens no path of the workspace, for the reason beside it.
 #[test]
 fn files_of_the_workspace_are_opened_through_its_path_layer() {
-    const OPENS_OTHER_FILES: [(&str, &str); 35] = [
+    const OPENS_OTHER_FILES: [(&str, &str); 36] = [
         ("agents/outcome.rs", "saved outputs, in the state folder"),
         ("call/present/spill.rs", "saved outputs, in the state folder"),
         ("config.rs", "the user's configuration"),
         ("config/credentials.rs", "the user's keys"),
         ("config/edit.rs", "the user's configuration"),
+        ("context/workflows.rs", "workflows of the user, and of the user's skills"),
         ("context/library.rs", "Logs"),
         ("context/environment.rs", "the machine's name and time zone"),
         ("context/git/compare.rs", "the work tree of the repository, compared with its commit"),
@@ -295,6 +297,7 @@ fn every_reader_of_what_a_workspace_brings_along_goes_through_the_path_layer() {
     let core = root().join("core/src");
     let readers = [
         ("context/roles/found.rs", "fn of_workspace", "workspace.read_plain"),
+        ("context/workflows.rs", "fn in_workspace", "workspace.read_plain"),
         ("context/skills/found.rs", "fn of_workspace", "workspace.list"),
         ("context/skills/found.rs", "fn load_from", "workspace.open_file"),
         ("context/skills/digest.rs", "fn of_folder", "workspace.list"),

@@ -34,6 +34,10 @@ mod stories {
     mod agents; // child Sessions on one task each
     mod agents_screen; // agents in the interface
     mod roles; // what an agent is for, and what it may do at most
+    mod workflows; // graphs of steps, run from the command line
+    mod workflows_many; // hostile values, refusals, stops, the workflows that pixir has
+    mod workflows_screen; // a run on the screen
+    mod workflows_resume; // runs that were cut off, stopped or edited
     mod agents_copies; // agents that work in copies of the workspace
     mod agents_doors; // sessions of agents from outside
     mod agents_figures; // agents in numbers

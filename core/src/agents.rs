@@ -24,7 +24,7 @@ use crate::provider::budget::Budget;
 use crate::session::{AgentOptions, LogAccess, Opened, Services, Session};
 use crate::storage::log::Log;
 use crate::storage::outputs;
-use crate::tools;
+use crate::{tools, workflow};
 
 mod adopt; // what a child changed in its copy goes to the workspace
 mod attend; // watching a child: its Turns, its questions, its end
@@ -34,6 +34,7 @@ mod links; // children that a Log names, and ends that a crash kept from it
 mod node; // the children of one Session
 mod starting; // how a child begins
 mod telling; // waiting for children, and telling them something
+mod steps; // children that do steps of a workflow
 mod outcome; // what a Turn of a child came to, counted from its Log
 mod transcript; // a child's conversation as text
 mod role; // the tools and settings that a role leaves
@@ -104,6 +105,8 @@ pub(crate) struct Position {
     tree: Arc<Tree>,
     /// The names from the root's child down; empty for the root.
     path: Vec<String>,
+    /// How many of them are runs of workflows: these are no agents, so they do not count for the depth.
+    runs: usize,
     /// The Session as its parent knows it; `None` for the root.
     child: Option<Arc<Child>>,
     standing: Standing,
@@ -120,6 +123,7 @@ impl Position {
         Position {
             tree: Arc::new(Tree::new(id.clone(), options)),
             path: Vec::new(),
+            runs: 0,
             child: None,
             standing: Standing::root(id.clone()),
             leases: Leases::default(),
@@ -129,7 +133,7 @@ impl Position {
     }
 
     fn depth(&self) -> u32 {
-        u32::try_from(self.path.len()).unwrap_or(u32::MAX)
+        u32::try_from(self.path.len() - self.runs.min(self.path.len())).unwrap_or(u32::MAX)
     }
 
     /// Whether a Session here may start children.
@@ -203,7 +207,8 @@ pub(crate) fn begin(base: &Services, beginning: Beginning) -> Result<Handle> {
             Node::new(base, id.clone(), at, services.outputs.clone(), history.settings.clone(), known, news);
         services.agents = Some(node);
     } else {
-        services.registry = services.registry.keeping(|name| !tools::agent::NAMES.contains(&name));
+        let starts = |name: &str| tools::agent::NAMES.contains(&name) || name == workflow::tool::NAME;
+        services.registry = services.registry.keeping(|name| !starts(name));
     }
     Ok(Session::spawn(Opened { id, log, history, services, job_news, agent_news, note, role }))
 }

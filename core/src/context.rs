@@ -18,4 +18,5 @@ pub(crate) mod sketch; // a first AGENTS.md, made from file names
 pub(crate) mod skills; // find, read and activate SKILL.md
 pub(crate) mod templates; // messages that the user sends by a name
 pub(crate) mod tool_names; // our names of tools, and those of other programs
+pub(crate) mod workflows; // files of workflows
 mod title; // what a list of the context calls an Entry

@@ -1,5 +1,6 @@
 //! The factory of one workspace's Sessions: start, resume, open, list.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,7 +21,9 @@ use crate::files::workspace::{Workspace, remove_left};
 use crate::process;
 use crate::process::Stopping;
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{Attachment, Entry, Mode, Rule, SessionId, SessionStarted, SettingsChanged, Toolset};
+use crate::protocol::event::{
+    Attachment, Entry, Mode, Resumed, Rule, SessionId, SessionStarted, SettingsChanged, Toolset, WorkflowEvent,
+};
 use crate::protocol::input::SettingsChange;
 use crate::protocol::remedy::{ModelNeed, Remedy};
 use crate::protocol::trust::Contributions;
@@ -35,7 +38,10 @@ use crate::storage::blobs::Blobs;
 use crate::storage::log::Disk;
 use crate::storage::log::{self, Contents, Log, LogWriter, RealDisk};
 use crate::storage::store::{Place, Store, Summary};
-use crate::{run, tools};
+use crate::workflow::run::{Run, Still};
+use crate::workflow::{Checked, Fault, Journal, Known, Rehearsed, Usual, WorkflowFile, WorkflowPlan};
+use crate::{run, tools, workflow};
+use serde_json::{Map, Value};
 
 /// The factory of a workspace's Sessions, and everything that these share. Clones share it too.
 #[derive(Clone)]
@@ -425,6 +431,108 @@ impl Harness {
         Ok(found)
     }
 
+    /// Workflows: pixir's own, the user's, those of skills and of the workspace.
+    pub fn workflows(&self) -> Vec<WorkflowFile> {
+        self.services.library.workflows().0
+    }
+
+    /// The workflow with this name, whether it can be run or not.
+    ///
+    /// # Errors
+    /// `WORKFLOW_NOT_FOUND`, with the nearest name.
+    pub fn workflow(&self, name: &str) -> Result<WorkflowFile> {
+        self.services.library.workflows().find(name).cloned()
+    }
+
+    /// The workflow with this name, if the user trusts it.
+    ///
+    /// # Errors
+    /// `WORKFLOW_NOT_FOUND`, `WORKSPACE_UNTRUSTED`, `READ_FAILED`.
+    pub fn usable_workflow(&self, name: &str) -> Result<WorkflowFile> {
+        self.services.library.workflows().usable(name).cloned()
+    }
+
+    /// All faults of a workflow.
+    pub fn faults_of_workflow(&self, text: &str, name: &str) -> Vec<Fault> {
+        Checked::read(text, name, &self.known()).err().unwrap_or_default()
+    }
+
+    /// A workflow as the data that an Input takes.
+    ///
+    /// # Errors
+    /// `WORKFLOW_INVALID` when it is neither TOML nor JSON.
+    pub fn workflow_as_data(&self, text: &str) -> Result<Value> {
+        workflow::as_data(text).map_err(|fault| workflow::invalid("workflow", &[fault]))
+    }
+
+    /// The types of the parameters of a workflow, by name; none where it has faults.
+    pub fn kinds_of_params(&self, text: &str, name: &str) -> BTreeMap<String, &'static str> {
+        let checked = Checked::read(text, name, &self.known());
+        let params = checked.into_iter().flat_map(|it| it.graph.params);
+        params.map(|it| (it.name, it.kind.name())).collect()
+    }
+
+    /// What a run of this workflow would be. Nothing is done.
+    ///
+    /// # Errors
+    /// `WORKFLOW_INVALID` with all faults; `NOT_FOUND` for a step that it does not have.
+    pub fn plan_workflow(
+        &self,
+        text: &str,
+        name: &str,
+        params: &Map<String, Value>,
+        until: Option<&str>,
+    ) -> Result<WorkflowPlan> {
+        let checked = Checked::read(text, name, &self.known()).map_err(|faults| workflow::invalid(name, &faults))?;
+        let params = checked.params(params)?;
+        let until = until.map(|id| checked.index_of(id)).transpose()?;
+        Ok(WorkflowPlan::of(&checked, &params, until, self.usual()))
+    }
+
+    /// What a resume of the run in this Session would do about each step. Nothing is done. Blocks while it reads the Log.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when no workflow was run there; `WORKFLOW_INVALID`, and those of the Log.
+    pub fn rehearse_workflow(
+        &self,
+        id: &SessionId,
+        decisions: Resumed,
+        edited: Option<&str>,
+    ) -> Result<impl Future<Output = Vec<Rehearsed>>> {
+        let entries = log::read(&self.services.place(id).log())?.entries;
+        let mut journal = Journal::fold(&entries);
+        let Some(planned) = journal.planned.clone() else {
+            let message = "no workflow was run in this session";
+            return Err(Error::new(Code::NotFound, message, "a session that a workflow was run in"));
+        };
+        let checked = match edited {
+            Some(text) => Checked::read(text, &planned.name, &self.known()),
+            None => Checked::of_log(&planned.graph, &planned.uses, self.roles()),
+        };
+        let checked = checked.map_err(|faults| workflow::invalid(&planned.name, &faults))?;
+        let given = checked.known_params(&planned.params);
+        let params = checked.params(&given)?;
+        checked.has_steps(&decisions)?;
+        journal.take(&WorkflowEvent::Resumed(decisions).into());
+        let until = planned.until.as_deref().map(|id| checked.index_of(id)).transpose()?;
+        let run = Run { id: id.to_string(), checked, params, until, journal, edited: None };
+        let still = Still { ctx: self.tool_context(""), registry: self.services.registry.clone() };
+        Ok(async move { run.rehearse(&still).await })
+    }
+
+    fn known(&self) -> Known {
+        Known { roles: self.roles(), workflows: self.services.library.workflows().texts() }
+    }
+
+    /// What agents may use, and what it costs, with the model of new Sessions.
+    fn usual(&self) -> Usual {
+        let providers = self.services.providers.now();
+        let facts = providers.facts(&providers.provider, &providers.model);
+        let options = self.services.options.agents;
+        let price = facts.price.map(|it| it.input.max(it.output).max(it.cached).max(it.cache_written) / 1e6);
+        Usual { tokens: options.tokens, tree_tokens: options.tree_tokens, window: facts.window, price }
+    }
+
     /// What the workspace brings along that is in force only with the user's trust.
     pub fn contributions(&self) -> Contributions {
         self.services.library.contributions()
@@ -499,7 +607,8 @@ impl Harness {
 
 /// The built-in tools and `others`; of two with one name the later one counts.
 pub fn builtin_tools(others: impl IntoIterator<Item = Arc<dyn Tool>>) -> Registry {
-    Registry::new(tools::builtin().into_iter().chain([run::tool::tool()]).chain(others))
+    let own = [run::tool::tool(), workflow::tool::tool()];
+    Registry::new(tools::builtin().into_iter().chain(own).chain(others))
 }
 
 /// Folds a Log that another build may have written.

@@ -17,6 +17,7 @@ mod session; // one conversation: the single writer of its Log
 mod turn; // ask the model, run its tools, repeat
 
 pub mod run; // the run language: one line is a whole workflow
+mod workflow; // graphs of steps: checked, carried out, resumed
 mod tools; // the built-in tools, one per file
 pub mod call; // the way of a tool call
 mod door; // the door to a running Session: Inputs in, Events out
@@ -53,6 +54,7 @@ pub use door::{Handle, Watch};
 pub use harness::{Harness, SessionDefaults, builtin_tools};
 pub use provider::{budget::Budget, rest_between_parts};
 pub use session::{AgentOptions, CompactionOptions, Limits, Options};
+pub use workflow::{Fault as WorkflowFault, PlannedStep, Rehearsed, RunView, StepView, WorkflowFile, WorkflowPlan};
 
 // Sessions at rest.
 pub use maintenance::{archive, diagnose, inspect, search};

@@ -50,6 +50,8 @@ pub enum Touch {
     },
     /// It changes only pixir's own record of the Session.
     Note,
+    /// It runs a workflow. Each step is judged by itself; the user sees the graph first.
+    Workflow,
     /// It changes files.
     Files {
         /// The file, if the call changes exactly one and its path is known.
@@ -133,6 +135,11 @@ pub(crate) fn judge<'a>(
         Touch::Read | Touch::Note => {
             return Ruling::Free;
         }
+        // In the other modes each step is allowed or refused when it comes.
+        Touch::Workflow if mode == Mode::Ask => {
+            return Ruling::Ask { reason: "it runs a workflow".to_owned(), rule: None };
+        }
+        Touch::Workflow => return Ruling::Free,
         Touch::Outside { paths, secret } => match outside::approval(mode, paths, secret.as_deref(), readable.workspace)
         {
             Ok(asks) => asks,

@@ -39,6 +39,7 @@ mod surroundings; // what the model knows about mode, toolset and repository
 mod travel; // undo, redo, forks and moves of the head
 mod trust; // what the workspace brings along, and the user's answer
 mod work; // what runs beside the actor
+mod workflow; // runs of workflows
 
 #[cfg(test)]
 mod slow_disk; // Sessions whose disks do not answer
@@ -401,7 +402,9 @@ impl Session {
             Input::Drop { seq, dropped } => self.drop_entry(seq, dropped).await,
             Input::RemoveBranch { seq } => self.remove_branch(seq).await,
             Input::RestoreBranch { seq } => self.restore_branch(seq).await,
-            Input::Compact { .. }
+            Input::RunWorkflow(_)
+            | Input::ResumeWorkflow { .. }
+            | Input::Compact { .. }
             | Input::MoveHead { .. }
             | Input::Undo { .. }
             | Input::Redo { .. }
@@ -437,6 +440,8 @@ impl Session {
             Input::KeepHunk(review) => self.record(None, review.into()).await.map(|_| Accepted::default()),
             Input::Fork { seq } => return self.set_out(name, reply, Trip::Fork { seq }),
             Input::Init => self.begin_init(name).await,
+            Input::RunWorkflow(order) => self.run_workflow(name, order).await,
+            Input::ResumeWorkflow { decisions, graph } => self.resume_workflow(name, decisions, graph).await,
             Input::ActivateSkill { name: skill, args, attachments } => {
                 self.activate_skill(name, &skill, args, attachments).await
             }

@@ -32,6 +32,7 @@ mod relay; // parts of an answer, at most once per frame
 mod reports; // reports of a Turn to its Session
 mod services; // services and options of a Session
 mod summary; // the request for the summary of a compaction
+mod workflow; // a Turn that a scheduler carries out
 
 pub(crate) use ending::Outcome;
 use ending::{LoopGuard, MAX_CIRCLES, Reported, cut_short, empty_answer, too_large};
@@ -568,17 +569,31 @@ impl Turn {
 
     /// Runs one call, from its arguments to its result, and reports its progress, approvals and forms.
     async fn call(&self, call: &Call, toolset: Toolset, sees_images: bool, in_turn: InTurn) -> Result<Done, Gone> {
+        let ctx = self.services.context(&call.id, toolset, sees_images);
+        self.attend(call, ctx, in_turn, |ctx| call::carry_out(&self.services.registry, call, ctx, self)).await
+    }
+
+    /// Reports the progress and the forms of a call while it is carried out.
+    async fn attend<F>(
+        &self,
+        call: &Call,
+        ctx: Context,
+        in_turn: InTurn,
+        carry_out: impl FnOnce(Context) -> F,
+    ) -> Result<Done, Gone>
+    where
+        F: Future<Output = Result<Done, Gone>>,
+    {
         let (forms, mut opened) = mpsc::channel(1);
         let (progress, mut printed) = mpsc::channel(64);
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
-        let ctx = Context {
+        let done = carry_out(Context {
             in_turn,
             overflow: Some(Overflow { folder: self.outputs.clone(), name: format!("cmd-{number}") }),
             forms: Some(forms).filter(|_| self.services.options.can_ask),
             progress: Some(progress),
-            ..self.services.context(&call.id, toolset, sees_images)
-        };
-        let done = call::carry_out(&self.services.registry, call, ctx, self);
+            ..ctx
+        });
         tokio::pin!(done);
         loop {
             tokio::select! {

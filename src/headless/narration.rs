@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use pixir_core::event::{
-    AgentEvent, Delivery, PlanItem, RestoreReason, StepStatus, Telling, ToolResult, TurnStatus, Verdict,
+    AgentEvent, Delivery, PlanItem, RestoreReason, StepOutcome, StepStatus, Telling, ToolResult, TurnStatus, Verdict,
+    WorkflowEvent,
 };
 use pixir_core::text::human::next_attempt;
 use pixir_core::{Fact, Live};
@@ -63,6 +64,7 @@ impl Narrator {
                 })
             }
             Fact::AgentEvent(it) => agent(it),
+            Fact::WorkflowEvent(it) => Some(format!("{}\n", workflow(it))),
             Fact::LogRepaired(it) => Some(format!("• a damaged line was here: {}\n", it.reason)),
             Fact::SessionStarted(_)
             | Fact::SettingsChanged(_)
@@ -106,6 +108,33 @@ fn agent(event: &AgentEvent) -> Option<String> {
         // The line of its end stands above.
         AgentEvent::Changed { .. } | AgentEvent::Reported { .. } | AgentEvent::Adopting(_) => return None,
     })
+}
+
+/// The line about an event of a run.
+pub(crate) fn workflow(event: &WorkflowEvent) -> String {
+    match event {
+        WorkflowEvent::Planned(it) => format!("• workflow {}", it.name),
+        WorkflowEvent::Resumed(_) => "• the workflow goes on".to_owned(),
+        WorkflowEvent::StepStarted(it) => format!("▸ {}", it.id),
+        WorkflowEvent::StepEnded(it) => {
+            let why = it.error.as_ref().map_or(String::new(), |error| format!(": {}", error.message));
+            format!("{} {} {}{why}", mark(it.status), it.id, it.status.name())
+        }
+        WorkflowEvent::GateAnswered { id, choice, .. } => format!("• {id}: {choice}"),
+        WorkflowEvent::Held(it) => {
+            format!("{} {} {} by {}: {}", mark(it.status), it.id, it.status.name(), it.by, it.why)
+        }
+    }
+}
+
+fn mark(status: StepOutcome) -> &'static str {
+    match status {
+        StepOutcome::Completed => "✓",
+        StepOutcome::Skipped => "–",
+        StepOutcome::Waiting => "?",
+        StepOutcome::Held => "‖",
+        StepOutcome::Failed | StepOutcome::TimedOut | StepOutcome::Interrupted | StepOutcome::Incomplete => "✗",
+    }
 }
 
 fn plan(items: &[PlanItem]) -> String {

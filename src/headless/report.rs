@@ -342,6 +342,7 @@ impl<'a> Report<'a> {
             | Fact::BranchRemoved(_)
             | Fact::Label(_)
             | Fact::MemoryFact(_)
+            | Fact::WorkflowEvent(_)
             | Fact::HunkReviewed(_)
             | Fact::LogRepaired(_)
             | Fact::Unknown { .. } => {}

@@ -50,6 +50,7 @@ pub(crate) mod sessions; // the stored Sessions
 pub(crate) mod tree; // turns and branches
 pub(crate) mod trust; // what the workspace brings along
 mod typing; // which keys are text
+pub(crate) mod workflow; // the run of a workflow
 
 pub(crate) use notification::Notification;
 pub(crate) use page::{LineCache, Page};
@@ -82,6 +83,7 @@ use skills::SkillsView;
 use themes::ThemesView;
 use tree::TreeView;
 use trust::TrustView;
+use workflow::WorkflowView;
 
 /// A layer over the transcript.
 #[derive(Debug)]
@@ -112,6 +114,7 @@ pub(crate) enum Overlay {
     Themes(ThemesView),
     Tree(Box<TreeView>),
     Trust(TrustView),
+    Workflow(Box<WorkflowView>),
 }
 
 /// The result of a key in an overlay.
@@ -171,6 +174,7 @@ macro_rules! each {
     ($overlay:expr, $it:ident => $call:expr) => {
         match $overlay {
             Overlay::Agents($it) => $call,
+            Overlay::Workflow($it) => $call,
             Overlay::Always($it) => $call,
             Overlay::Approval($it) => $call,
             Overlay::Arguments($it) => $call,
@@ -205,6 +209,7 @@ impl Overlay {
     pub(crate) fn title(&self) -> &'static str {
         match self {
             Overlay::Agents(_) => "Agents",
+            Overlay::Workflow(_) => "Workflow",
             Overlay::Always(_) => "Allow always",
             Overlay::Approval(_) => "Approval",
             Overlay::Arguments(_) => "Prompt template",
@@ -237,6 +242,7 @@ impl Overlay {
     pub(crate) fn scopes(&self) -> &'static [Scope] {
         match self {
             Overlay::Agents(_) => &[Scope::Agents, Scope::Overlay],
+            Overlay::Workflow(_) => &[Scope::Workflow, Scope::Overlay],
             Overlay::Always(_) => &[Scope::Rule, Scope::Overlay],
             Overlay::Approval(_) => &[Scope::ApprovalFocus, Scope::Overlay],
             Overlay::Compaction(_) => &[Scope::Compaction, Scope::Overlay],
@@ -299,6 +305,7 @@ impl Overlay {
     pub(crate) fn notify(&mut self, notification: Notification<'_>) {
         match self {
             Overlay::Agents(it) => it.notify(notification),
+            Overlay::Workflow(it) => it.notify(notification),
             Overlay::Connect(it) => it.notify(notification),
             Overlay::Compaction(it) => it.notify(notification),
             Overlay::Context(it) => it.notify(notification),
@@ -355,7 +362,8 @@ impl Overlay {
             | Overlay::Themes(_)
             | Overlay::Sessions(_)
             | Overlay::Tree(_)
-            | Overlay::Trust(_) => None,
+            | Overlay::Trust(_)
+            | Overlay::Workflow(_) => None,
         }
     }
 
@@ -386,6 +394,7 @@ impl Overlay {
     pub(crate) fn press(&mut self, at: Position) -> Press {
         match self {
             Overlay::Agents(it) => it.press(at),
+            Overlay::Workflow(it) => it.press(at),
             Overlay::Compaction(it) => it.press(at),
             Overlay::Connect(it) => it.press(at),
             Overlay::Context(it) => it.press(at),
@@ -442,7 +451,8 @@ impl Overlay {
             | Overlay::Sessions(_)
             | Overlay::Settings(_)
             | Overlay::Skills(_)
-            | Overlay::Tree(_) => None,
+            | Overlay::Tree(_)
+            | Overlay::Workflow(_) => None,
         }
     }
 
@@ -472,6 +482,7 @@ impl Overlay {
             | Overlay::Themes(_)
             | Overlay::Report(_)
             | Overlay::Sessions(_)
+            | Overlay::Workflow(_)
             | Overlay::Tree(_) => false,
         }
     }

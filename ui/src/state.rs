@@ -254,7 +254,8 @@ impl State {
 
     /// Agents run, and their clocks are on the screen.
     fn has_running_agents(&self) -> bool {
-        self.session.agents.running() > 0
+        let shows_steps = matches!(self.overlays.last(), Some(Overlay::Workflow(it)) if it.has_running());
+        self.session.agents.running() > 0 || shows_steps
     }
 
     /// How many decisions and answers the user is asked for, and the questions among them that wait.

@@ -230,6 +230,8 @@ impl Transcript {
                 self.push(Cell::Recorded(Arc::clone(entry)))
             }
             Fact::AgentEvent(it) => self.agent_event(entry, it),
+            Fact::WorkflowEvent(it) if rows::workflow::has_rows(it) => self.push(Cell::Recorded(Arc::clone(entry))),
+            Fact::WorkflowEvent(_) => {}
             Fact::SessionStarted(_)
             | Fact::SettingsChanged(_)
             | Fact::ContextChanged(_)

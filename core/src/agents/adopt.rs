@@ -207,7 +207,8 @@ impl Node {
     pub(super) async fn tidy(&self, child: &Arc<Child>) {
         let door = child.door.lock().await;
         let is_open = door.as_ref().is_some_and(|door| door.upgrade().is_some());
-        let waits = child.isolation == Isolation::Copy && child.state().waiting_files > 0;
+        let is_for_step = *child.adoptions.waits_for_step.lock();
+        let waits = is_for_step || child.isolation == Isolation::Copy && child.state().waiting_files > 0;
         if is_open || waits || child.isolation == Isolation::Shared {
             return;
         }

@@ -15,7 +15,7 @@ use crate::door::{Handle, Watch};
 use crate::protocol::agent::Asker;
 use crate::protocol::error::{Error, NoticeCode};
 use crate::protocol::event::{AgentEvent, AgentResult, AgentStatus, Entry, Event, Fact, Live, LiveEvent, Status};
-use crate::protocol::input::{Input, Message};
+use crate::protocol::input::Input;
 
 /// A parent hears of a running child at most this often.
 const EACH: Duration = Duration::from_millis(100);
@@ -49,13 +49,13 @@ pub(super) struct Attendant {
 }
 
 impl Attendant {
-    /// Watches an open child. With a message, that is sent first.
+    /// Watches an open child. With an Input, that is sent first.
     pub(super) async fn attend(
         node: Arc<Node>,
         child: Arc<Child>,
         door: Handle,
         mut watch: Watch,
-        message: Option<Message>,
+        first: Option<Input>,
     ) {
         let weak = door.downgrade();
         let mut it = Attendant {
@@ -74,8 +74,8 @@ impl Attendant {
             due: None,
             ending: None,
         };
-        if let Some(message) = message {
-            let accepted = door.request(Input::Prompt(message)).await;
+        if let Some(first) = first {
+            let accepted = door.request(first).await;
             it.held = Some(door);
             if let Err(error) = accepted {
                 return it.never_ran(&error).await;

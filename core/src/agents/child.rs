@@ -16,6 +16,7 @@ use crate::door::WeakHandle;
 use crate::protocol::agent::AgentState;
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{Adoption, AgentContext, AgentResult, AgentStatus, Cost, Isolation, SessionId, Usage};
+use crate::protocol::input::{Input, Message, WorkflowOrder};
 use crate::session::{AgentOptions, Limits};
 
 /// A child Session, whether it runs or has ended.
@@ -31,6 +32,8 @@ pub(super) struct Child {
     pub(super) writes: Option<Vec<String>>,
     pub(super) isolation: Isolation,
     pub(super) context: AgentContext,
+    /// It is a run of this workflow.
+    pub(super) workflow: Option<Box<WorkflowOrder>>,
     pub(super) adoptions: Adoptions,
     pub(super) state: Mutex<AgentState>,
     /// The end of its last Turn; `None` while one runs or is queued.
@@ -55,6 +58,8 @@ pub(super) struct Adoptions {
     pub(super) one: tokio::sync::Mutex<()>,
     /// The Turn has ended, and its end waits for the user's decision about the files.
     pub(super) asks: Mutex<bool>,
+    /// The child does a step of a workflow that is not over: its files wait until the step is checked.
+    pub(super) waits_for_step: Mutex<bool>,
     /// The user has decided so many times.
     pub(super) decided: watch::Sender<u64>,
 }
@@ -76,6 +81,7 @@ pub(super) struct Terms {
     pub(super) writes: Option<Vec<String>>,
     pub(super) isolation: Isolation,
     pub(super) context: AgentContext,
+    pub(super) workflow: Option<Box<WorkflowOrder>>,
 }
 
 /// Who wants the Turn of a child that runs or is queued.
@@ -112,7 +118,7 @@ impl Bounds {
 
 impl Child {
     pub(super) fn new(path: Vec<String>, session: SessionId, terms: Terms, task: &str) -> Child {
-        let Terms { role, schema, bounds, writes, isolation, context } = terms;
+        let Terms { role, schema, bounds, writes, isolation, context, workflow } = terms;
         let now = Timestamp::now();
         let line: String = task.lines().next().unwrap_or_default().chars().take(200).collect();
         let state = AgentState {
@@ -141,6 +147,7 @@ impl Child {
             writes,
             isolation,
             context,
+            workflow,
             adoptions: Adoptions::default(),
             state: Mutex::new(state),
             ended: watch::Sender::new(None),
@@ -184,6 +191,14 @@ impl Child {
     pub(super) fn too_long(&self) -> Error {
         let message = format!("{} reached its limit of {} s", self.name(), self.bounds.time.as_secs());
         Error::new(Code::Timeout, message, "tell_agent to let it go on, or give a smaller task")
+    }
+
+    /// What its first Turn begins with.
+    pub(super) fn first_input(&self, task: String) -> Input {
+        match &self.workflow {
+            Some(order) => Input::RunWorkflow((**order).clone()),
+            None => Input::Prompt(Message { text: task, ..Message::default() }),
+        }
     }
 
     /// Stops its Turn, whether it runs or is queued.

@@ -281,6 +281,7 @@ pub(super) fn known(history: &History, at: &Position, services: &Services) -> Ve
             writes: spawned.writes,
             isolation,
             context: spawned.context,
+            workflow: None,
         };
         let child = Child::new(path, id, terms, &spawned.task);
         adopted.iter().for_each(|it| child.adoptions.settle(it));

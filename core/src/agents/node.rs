@@ -19,9 +19,10 @@ use crate::call::agents::{AgentNews, MOST_TOLD, Order, Seen, Stop, Until};
 use crate::call::tool::panicked;
 use crate::conversation::history::Settings;
 use crate::door::Handle;
+use crate::files::workspace::Workspace;
 use crate::protocol::agent::AgentState;
 use crate::protocol::error::{Code, Error, Result, nearest};
-use crate::protocol::event::{AgentEvent, AgentResult, Live, SessionId, Telling, ToldBy};
+use crate::protocol::event::{Adoption, AgentEvent, AgentResult, Live, SessionId, Telling, ToldBy};
 use crate::protocol::input::{Input, RestoreOptions};
 use crate::provider::budget::Budget;
 use crate::session::Services;
@@ -170,7 +171,9 @@ impl Node {
         if let Err(error) = recorded {
             tracing::warn!(agent = child.name(), "the end of an agent was not recorded: {}", error.message);
         }
-        self.offer(child, &mut result, decided).await;
+        if !*child.adoptions.waits_for_step.lock() {
+            self.offer(child, &mut result, decided).await;
+        }
         let order = child.order.lock().clone();
         if order.is_ordered && !order.is_awaited && order.waiting == 0 {
             // The report is sent before the state says that the agent has ended: a reader of the state must not miss it.
@@ -259,6 +262,18 @@ impl Agents for Node {
         let mut all: Vec<AgentState> = self.children.lock().iter().map(|child| child.state()).collect();
         all.extend(self.below.lock().iter().cloned());
         all
+    }
+
+    fn again(&self, name: &str, order: Order) -> BoxFuture<'static, Result<AgentState>> {
+        self.shared().next_round(name.to_owned(), order).boxed()
+    }
+
+    fn workspace_of(&self, name: &str) -> Result<Arc<Workspace>> {
+        self.files_of(name)
+    }
+
+    fn settle_files(&self, name: &str, adopts: bool) -> BoxFuture<'static, Option<Adoption>> {
+        self.shared().settle_step(name.to_owned(), adopts).boxed()
     }
 
     fn adopt(&self, name: &str, options: RestoreOptions, later: bool) -> BoxFuture<'static, Result<()>> {

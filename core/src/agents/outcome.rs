@@ -10,7 +10,7 @@ use crate::protocol::call_info::CallKind;
 use crate::protocol::error::{Code, Error, ErrorKind};
 use crate::protocol::event::{
     AgentResult, AgentStatus, Cost, Entry, Evidence, Fact, FileChange, Ran, ToolCall, ToolResult, TurnEnded,
-    TurnStatus, Usage,
+    TurnStatus, Usage, WorkflowEvent,
 };
 use crate::storage::outputs;
 use crate::tools::report;
@@ -38,6 +38,8 @@ pub(super) struct Outcome {
     end: Option<TurnEnded>,
     /// Its valid report.
     data: Option<Value>,
+    /// Steps of the workflow that it ran, one line each.
+    steps: Vec<String>,
 }
 
 impl Outcome {
@@ -54,9 +56,29 @@ impl Outcome {
                 self.usage += it.usage;
                 self.cost += it.cost;
             }
-            Fact::TurnEnded(it) => self.end = Some(it.clone()),
+            Fact::WorkflowEvent(it) => self.take_step(it),
+            Fact::TurnEnded(it) => {
+                if let Some(run) = it.details.get("workflow") {
+                    self.texts.push(told_of_run(run, &self.steps));
+                }
+                self.end = Some(it.clone());
+            }
             // Its own children worked in the same workspace.
             fact => self.take_changes(fact.changes()),
+        }
+    }
+
+    fn take_step(&mut self, event: &WorkflowEvent) {
+        match event {
+            WorkflowEvent::StepEnded(it) => {
+                let why = it.error.as_ref().map_or(String::new(), |error| format!(": {}", error.message));
+                self.steps.push(format!("{} {}{why}", it.id, it.status.name()));
+            }
+            WorkflowEvent::Held(it) => self.steps.push(format!("{} {}: {}", it.id, it.status.name(), it.why)),
+            WorkflowEvent::Planned(_)
+            | WorkflowEvent::StepStarted(_)
+            | WorkflowEvent::GateAnswered { .. }
+            | WorkflowEvent::Resumed(_) => {}
         }
     }
 
@@ -144,6 +166,20 @@ impl Outcome {
             ..AgentResult::default()
         }
     }
+}
+
+/// What the parent reads of a run: its counts, a line a step, its output.
+fn told_of_run(run: &Value, steps: &[String]) -> String {
+    let counts = run["counts"].as_object().into_iter().flatten();
+    let some = counts.filter_map(|(name, n)| Some(format!("{} {name}", n.as_u64().filter(|n| *n > 0)?)));
+    let status = run["status"].as_str().unwrap_or_default();
+    let mut text = format!("{status}: {}\n{}", some.collect::<Vec<_>>().join(", "), steps.join("\n"));
+    match &run["output"] {
+        Value::Null => {}
+        Value::String(output) => text.push_str(&format!("\noutput: {output}")),
+        other => text.push_str(&format!("\noutput: {other}")),
+    }
+    text
 }
 
 fn status_of(status: TurnStatus) -> AgentStatus {

@@ -32,17 +32,22 @@ impl Node {
         // A role whose settings cannot be had starts nothing.
         let schema = order.schema.clone().or_else(|| role.schema.clone());
         role::settings(&role, schema.as_ref(), &self.settings.lock().clone(), &self.base.0)?;
-        self.may_start()?;
+        // The graph of a workflow bounds its agents.
+        if order.step.is_none() {
+            self.may_start()?;
+        }
         let tree = Arc::clone(&self.at.tree);
         let name = tree.take_name(order.name.as_deref(), &role.name)?;
-        let id = SessionId::now();
+        let id = order.step.as_ref().map_or_else(SessionId::now, |step| step.session.clone());
         let mut path = self.at.path.clone();
         path.push(name.clone());
         let bounds = Bounds::new(tree.options, role::limits(role.limits, order.limits));
         let isolation = order.isolation.unwrap_or_default().max(role.isolation);
         let context = order.context.unwrap_or_default().max(role.context);
-        let terms = Terms { role, schema, bounds, writes: order.writes.clone(), isolation, context };
+        let (writes, workflow) = (order.writes.clone(), order.workflow.clone());
+        let terms = Terms { role, schema, bounds, writes, isolation, context, workflow };
         let child = Arc::new(Child::new(path, id.clone(), terms, &order.task));
+        *child.adoptions.waits_for_step.lock() = order.step.is_some();
         *child.order.lock() = TurnOrder {
             is_awaited: order.waits,
             waiting: 0,
@@ -101,19 +106,25 @@ impl Node {
     /// Waits for a place, opens the child and sends it a message. Its attendant does the rest.
     pub(super) async fn run(self: Arc<Node>, child: Arc<Child>, turn: Turn, text: String) {
         let stop = child.order.lock().stop.clone();
+        // A run asks no model itself; its agents take the places.
+        let is_run = child.workflow.is_some();
         let places = Arc::clone(&self.at.tree.places);
         let place = tokio::select! {
             biased;
             () = stop.cancelled() => None,
-            place = places.acquire_owned() => place.ok(),
+            place = places.acquire_owned(), if !is_run => place.ok(),
+            () = std::future::ready(()), if is_run => None,
         };
-        let Some(place) = place else {
+        if place.is_none() && (!is_run || stop.is_cancelled()) {
             let error = Error::new(Code::CommandFailed, "it was stopped before it began", "tell_agent to let it begin");
             let result = AgentResult { status: AgentStatus::Interrupted, ..failed(&child, &error) };
             return self.ended(child, result).await;
+        }
+        *child.place.lock() = place;
+        let input = match &turn {
+            Turn::First { .. } => child.first_input(text),
+            Turn::Next => Input::Prompt(Message { text, ..Message::default() }),
         };
-        *child.place.lock() = Some(place);
-        let message = Message { text, ..Message::default() };
         let door = match &turn {
             Turn::First { call_id } => self.create(&child, call_id.clone()).await,
             Turn::Next => self.reopen(&child).await,
@@ -125,12 +136,12 @@ impl Node {
             }
             Ok(Opened::New(door)) => {
                 if let Some(watch) = door.watch().await {
-                    Attendant::attend(self, child, door, watch, Some(message)).await;
+                    Attendant::attend(self, child, door, watch, Some(input)).await;
                 }
             }
             // Its attendant sees the Turn begin.
             Ok(Opened::Already(door)) => {
-                if let Err(error) = door.request(Input::Prompt(message)).await {
+                if let Err(error) = door.request(input).await {
                     let result = failed(&child, &error);
                     self.ended(child, result).await;
                 }
@@ -264,6 +275,7 @@ impl Node {
         Position {
             tree: Arc::clone(&self.at.tree),
             path: child.path.clone(),
+            runs: self.at.runs + usize::from(child.workflow.is_some()),
             standing: self.at.standing.below(child.session.clone(), role, call),
             child: Some(Arc::clone(child)),
             leases: match child.isolation {

@@ -11,12 +11,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::conversation::history::{History, Settings, fence_around};
 use crate::door::Handle;
+use crate::files::workspace::Workspace;
 use crate::protocol::agent::AgentState;
 use crate::protocol::error::Result;
 use crate::protocol::event::{
-    Adoption, AgentContext, AgentEvent, AgentResult, FileChange, Isolation, Live, Telling, ToldBy,
+    Adoption, AgentContext, AgentEvent, AgentResult, FileChange, Isolation, Live, SessionId, Telling, ToldBy,
 };
-use crate::protocol::input::RestoreOptions;
+use crate::protocol::input::{RestoreOptions, WorkflowOrder};
 use crate::provider::budget::Budget;
 
 /// The child Sessions of one Session: those that it started, and those below them.
@@ -39,6 +40,18 @@ pub(crate) trait Agents: fmt::Debug + Send + Sync {
 
     /// The children of this Session and those below them, oldest first, as this process knows them.
     fn list(&self) -> Vec<AgentState>;
+
+    /// Has a child that does a step of a workflow go on with the next round, in the same Session and the same files.
+    fn again(&self, name: &str, order: Order) -> BoxFuture<'static, Result<AgentState>>;
+
+    /// The files that a child works on.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when its copy has gone.
+    fn workspace_of(&self, name: &str) -> Result<Arc<Workspace>>;
+
+    /// The step of a child is over. What it changed in its copy is adopted, or its copy goes.
+    fn settle_files(&self, name: &str, adopts: bool) -> BoxFuture<'static, Option<Adoption>>;
 
     /// Writes what a child changed in its copy to the workspace of this Session, as far as the options say; a dry run only shows
     /// it. With `later`, the call that waits for the decision goes on without one.
@@ -88,6 +101,18 @@ pub(crate) struct Order {
     pub(crate) isolation: Option<Isolation>,
     /// What it knows of the conversation; `None` takes the role's.
     pub(crate) context: Option<AgentContext>,
+    /// It does a step of a workflow.
+    pub(crate) step: Option<StepOrder>,
+    /// It is a run of this workflow, which a scheduler carries out in place of a model.
+    pub(crate) workflow: Option<Box<WorkflowOrder>>,
+}
+
+/// What a child is told to be that does a step of a workflow. The graph bounds how many there are, and what it changed in a copy
+/// waits until the step is checked.
+#[derive(Debug, Clone)]
+pub(crate) struct StepOrder {
+    /// The id of its Session, which the journal has already.
+    pub(crate) session: SessionId,
 }
 
 /// Limits of one child; each can only lower those of its role.

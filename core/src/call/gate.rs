@@ -181,7 +181,7 @@ fn refused_by_bounds(call: &Call, touch: &Touch, ctx: &Context, bounds: &[Arc<Bo
         Touch::Files { path: Some(path), protected } => {
             &Touch::Files { path: real_path(ctx.workspace.root(), path), protected: protected.clone() }
         }
-        Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Files { path: None, .. } => touch,
+        Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow | Touch::Files { path: None, .. } => touch,
         Touch::Command(_) | Touch::Program(_) => touch,
     };
     bounds.iter().find_map(|it| it.refuses(tool, real, ctx.readable()))

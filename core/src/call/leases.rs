@@ -106,7 +106,7 @@ impl Leases {
 
 fn wanted(touch: &Touch) -> Option<What> {
     match touch {
-        Touch::Read | Touch::Outside { .. } | Touch::Note => None,
+        Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow => None,
         Touch::Files { path: Some(path), .. } => Some(What::File(path.clone())),
         Touch::Files { path: None, .. } | Touch::Command(_) | Touch::Program(_) => Some(What::Anything),
     }

@@ -1,10 +1,10 @@
 //! What a workspace brings along that is in force only with the user's trust: its configuration, skills,
-//! prompt templates and roles. All of it is read through the path layer.
+//! prompt templates, roles and workflows. All of it is read through the path layer.
 
 use std::path::{Path, PathBuf};
 
 use crate::config::{edit, project};
-use crate::context::{roles, skills, templates};
+use crate::context::{roles, skills, templates, workflows};
 use crate::files::workspace::Workspace;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::Remedy;
@@ -205,5 +205,11 @@ pub(crate) fn find(workspace: &Workspace, trusted: &Trusted) -> Vec<Contribution
         let about = format!("{}{mode}{model}", it.description);
         Some(Contribution { kind: ContributionKind::Role, path, about, standing: it.standing, digest: it.digest })
     });
-    config.into_iter().chain(skills).chain(templates).chain(roles).collect()
+    let workflows = workflows::of_workspace(workspace, trusted).into_iter().filter_map(|it| {
+        let path = it.path.as_deref()?;
+        let path = path.strip_prefix(workspace.root()).unwrap_or(path).display().to_string();
+        let kind = ContributionKind::Workflow;
+        Some(Contribution { kind, path, about: it.description, standing: it.standing, digest: it.digest })
+    });
+    config.into_iter().chain(skills).chain(templates).chain(roles).chain(workflows).collect()
 }

@@ -9,6 +9,7 @@ use crate::context::roles::{self, Role};
 use crate::context::skills::resources::{self, Resource};
 use crate::context::skills::{Skill, activation, found, index};
 use crate::context::templates::{self, Template};
+use crate::context::workflows::{self, Workflows};
 use crate::files::workspace::Workspace;
 use crate::protocol::error::Result;
 use crate::protocol::event::{ActivatedBy, Entry, Fact, HistoryCompaction, SessionId, SkillActivation, SkillIndex};
@@ -117,6 +118,12 @@ impl Library {
     /// The roles of agents: those that pixir has, the user's and the workspace's.
     pub(crate) fn roles(&self) -> Vec<Role> {
         roles::found::find(self.workspace.as_deref(), &self.trusted(), self.user_folder.as_deref())
+    }
+
+    /// The workflows: those that pixir has, the user's, those of skills and of the workspace.
+    pub(crate) fn workflows(&self) -> Workflows {
+        let trusted = self.trusted();
+        workflows::find(self.workspace.as_deref(), &trusted, self.user_folder.as_deref(), &self.skills())
     }
 
     /// The roles that a model may give to agents, besides those that pixir has by itself.

@@ -1,6 +1,6 @@
 //! What a list of the context calls an Entry: its kind, and the beginning of its text.
 
-use crate::protocol::event::{Fact, PartKind};
+use crate::protocol::event::{Fact, PartKind, WorkflowEvent};
 
 /// The longest title, characters.
 const MAX_TITLE: usize = 120;
@@ -32,6 +32,7 @@ pub(crate) fn kind(fact: &Fact) -> PartKind {
         | Fact::HunkReviewed(_)
         | Fact::MemoryFact(_)
         | Fact::TurnEnded(_)
+        | Fact::WorkflowEvent(_)
         | Fact::LogRepaired(_) => PartKind::Change,
         // A result of a newer build keeps its place.
         Fact::Unknown { .. } => PartKind::Result,
@@ -60,6 +61,14 @@ pub(crate) fn of(fact: &Fact) -> String {
             n => format!("{n} files restored"),
         },
         Fact::AgentEvent(it) => format!("agent {}", it.name()),
+        Fact::WorkflowEvent(it) => match it {
+            WorkflowEvent::Planned(it) => format!("workflow {}", it.name),
+            WorkflowEvent::Resumed(_) => "the workflow goes on".to_owned(),
+            WorkflowEvent::StepStarted(_)
+            | WorkflowEvent::StepEnded(_)
+            | WorkflowEvent::GateAnswered { .. }
+            | WorkflowEvent::Held(_) => format!("step {}", it.step().unwrap_or_default()),
+        },
         Fact::Reasoning(_)
         | Fact::PlanUpdated(_)
         | Fact::SessionStarted(_)

@@ -225,6 +225,7 @@ impl History {
             | Fact::ContextChanged(_)
             | Fact::SkillActivation(_)
             | Fact::AgentEvent(_)
+            | Fact::WorkflowEvent(_)
             | Fact::SkillIndex(_) => {
                 if conversation {
                     self.path.push(index);

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::conversation::history::{History, starts_turn};
-use crate::protocol::event::{Cost, Entry, Fact, FileChange, FilesRestored, RestoreReason, TurnStatus, Usage};
+use crate::protocol::event::{
+    Cost, Entry, Fact, FileChange, FilesRestored, RestoreReason, TurnStatus, Usage, WorkflowEvent,
+};
 
 mod compare; // two places of the tree
 mod moves; // where the head was before, as a list of jumps
@@ -233,6 +235,7 @@ impl Node {
                 self.answer.clone_from(&it.summary);
             }
             Fact::FilesRestored(it) if self.text.is_empty() => self.text = restored(it),
+            Fact::WorkflowEvent(it) if self.text.is_empty() => self.text = run_of(it),
             fact @ (Fact::ToolResult(_) | Fact::AgentEvent(_)) => {
                 self.files += u32::try_from(fact.changes().len()).unwrap_or(u32::MAX);
                 for change in fact.changes() {
@@ -317,6 +320,18 @@ pub fn begins_node(fact: &Fact) -> bool {
 
 fn changes_of(fact: &Fact) -> &[FileChange] {
     fact.changes()
+}
+
+/// The title of a place where a run of a workflow begins or goes on.
+fn run_of(event: &WorkflowEvent) -> String {
+    match event {
+        WorkflowEvent::Planned(it) => format!("workflow {}", it.name),
+        WorkflowEvent::Resumed(_) => "the workflow goes on".to_owned(),
+        WorkflowEvent::StepStarted(_)
+        | WorkflowEvent::StepEnded(_)
+        | WorkflowEvent::GateAnswered { .. }
+        | WorkflowEvent::Held(_) => String::new(),
+    }
 }
 
 fn restored(it: &FilesRestored) -> String {

@@ -50,7 +50,7 @@ impl Bounds {
             return Some(self.denied(format!("has no tool `{}`", tool.escape_debug()), &fix));
         }
         match touch {
-            Touch::Read | Touch::Outside { .. } | Touch::Note => None,
+            Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow => None,
             Touch::Files { path, .. } => {
                 let writes = self.writes.as_ref()?;
                 let is_in = path.as_deref().is_some_and(|path| writes.iter().any(|glob| rules::is_below(glob, path)));
@@ -73,7 +73,7 @@ impl Bounds {
         let proven = match touch {
             Touch::Command(line) => prove_read_only(line, readable),
             Touch::Program(words) => prove(&words.iter().map(String::as_str).collect::<Vec<_>>(), readable),
-            Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Files { .. } => Ok(()),
+            Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow | Touch::Files { .. } => Ok(()),
         };
         proven.err().map(|why| self.blocked(format!("may only run commands that read: {why}"), writes))
     }

@@ -215,7 +215,7 @@ pub(super) fn allowing<'a>(rules: &[Rule], touch: &Touch, readable: impl Into<Re
                 Rule::Allow(_) | Rule::Deny(_) => false,
             })
             .cloned(),
-        Touch::Outside { .. } | Touch::Files { .. } | Touch::Read | Touch::Note => None,
+        Touch::Outside { .. } | Touch::Files { .. } | Touch::Read | Touch::Note | Touch::Workflow => None,
     }
 }
 
@@ -237,7 +237,7 @@ pub(super) fn consists_of(patterns: &[String], touch: &Touch, readable: Readable
             // What stands around the programs, such as a redirection into a file, is judged as always.
             commands.all(is_whole) && prove_or_allowed(line, readable, &is_listed).is_ok()
         }
-        Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Files { .. } => true,
+        Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow | Touch::Files { .. } => true,
     }
 }
 
@@ -278,7 +278,9 @@ pub(super) fn denies(scope: &Scope, touch: &Touch) -> Covers {
             let line = match touch {
                 Touch::Program(words) => quoted(words.iter().map(String::as_str)),
                 Touch::Command(line) => line.clone(),
-                Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Files { .. } => return Covers::No,
+                Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow | Touch::Files { .. } => {
+                    return Covers::No;
+                }
             };
             if *text == line {
                 return Covers::Yes;

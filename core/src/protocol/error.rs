@@ -104,12 +104,16 @@ codes! {
     PreviewStale = "PREVIEW_STALE", InvalidArgs;
     ScriptInvalid = "SCRIPT_INVALID", InvalidArgs;
     NothingToDo = "NOTHING_TO_DO", InvalidArgs;
+    WorkflowInvalid = "WORKFLOW_INVALID", InvalidArgs;
+    TemplateMissing = "TEMPLATE_MISSING", InvalidArgs;
+    TooManyItems = "TOO_MANY_ITEMS", InvalidArgs;
     UnknownTool = "UNKNOWN_TOOL", UnknownTool;
     OutsideWorkspace = "OUTSIDE_WORKSPACE", OutsideWorkspace;
     NotFound = "NOT_FOUND", NotFound;
     SessionNotFound = "SESSION_NOT_FOUND", NotFound;
     SkillNotFound = "SKILL_NOT_FOUND", NotFound;
     TemplateNotFound = "TEMPLATE_NOT_FOUND", NotFound;
+    WorkflowNotFound = "WORKFLOW_NOT_FOUND", NotFound;
     ResourceMissing = "RESOURCE_MISSING", ResourceMissing;
     NoMatch = "NO_MATCH", NoMatch;
     NotUnique = "NOT_UNIQUE", NotUnique;
@@ -118,6 +122,7 @@ codes! {
     NotRegularFile = "NOT_REGULAR_FILE", ReadFailed;
     WriteFailed = "WRITE_FAILED", WriteFailed;
     FileChanged = "FILE_CHANGED", WriteFailed;
+    MergeConflict = "MERGE_CONFLICT", WriteFailed;
     CommandFailed = "COMMAND_FAILED", CommandFailed;
     SandboxFailed = "SANDBOX_FAILED", CommandFailed;
     NeverStarted = "NEVER_STARTED", CommandFailed;
@@ -125,6 +130,9 @@ codes! {
     OrphanToolCall = "ORPHAN_TOOL_CALL", CommandFailed;
     AgentsPartial = "AGENTS_PARTIAL", CommandFailed;
     AgentsFailed = "AGENTS_FAILED", CommandFailed;
+    WorkflowPartial = "WORKFLOW_PARTIAL", CommandFailed;
+    WorkflowFailed = "WORKFLOW_FAILED", CommandFailed;
+    CheckFailed = "CHECK_FAILED", CommandFailed;
     SkippedForSteer = "SKIPPED_FOR_STEER", CommandFailed;
     Timeout = "TIMEOUT", Timeout;
     LeaseHeld = "LEASE_HELD", Timeout;
@@ -132,6 +140,8 @@ codes! {
     PermissionDenied = "PERMISSION_DENIED", PermissionDenied;
     MutationBlocked = "MUTATION_BLOCKED", PermissionDenied;
     InputRequired = "INPUT_REQUIRED", PermissionDenied;
+    WorkspaceUntrusted = "WORKSPACE_UNTRUSTED", PermissionDenied;
+    WorkflowHeld = "WORKFLOW_HELD", PermissionDenied;
     ConfirmationNeeded = "CONFIRMATION_NEEDED", PermissionDenied;
     Detached = "DETACHED", Detached;
     IterationCap = "ITERATION_CAP", IterationCap;

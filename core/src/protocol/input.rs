@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::protocol::agent::Asker;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{
-    Attachment, Delivery, EditorDocument, HunkReviewed, Mode, Rule, SettingsChanged, TemplateUse, Toolset,
+    Attachment, Delivery, EditorDocument, HunkReviewed, Mode, Resumed, Rule, SettingsChanged, TemplateUse, Toolset,
 };
 use crate::protocol::trust::TrustAnswer;
 
@@ -227,6 +227,17 @@ pub enum Input {
     /// Start a Turn in which the model writes or improves AGENTS.md, from a sketch that the Session makes of the
     /// repository.
     Init,
+    /// Run a workflow in this Session: its Turn is carried out by a scheduler in place of a model.
+    RunWorkflow(WorkflowOrder),
+    /// Go on with the run of this Session. What is completed is not done again.
+    ResumeWorkflow {
+        /// What the user decided about single steps.
+        #[serde(flatten)]
+        decisions: Resumed,
+        /// The edited workflow; null keeps the graph that the run has. Steps that are the same keep their results.
+        #[serde(default)]
+        graph: Option<Value>,
+    },
     /// Change model, effort, mode, role or name.
     Set(SettingsChange),
     /// Activate a skill: its text joins the conversation.
@@ -251,6 +262,23 @@ pub enum Input {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
     },
+}
+
+/// A workflow that is to be run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkflowOrder {
+    /// The name of a workflow that is listed here; with a graph, the name of the run.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// The workflow itself, as its file has it.
+    #[serde(default)]
+    pub graph: Option<Value>,
+    /// The values of its parameters.
+    #[serde(default)]
+    pub params: Map<String, Value>,
+    /// The last step that is wanted: only it and what it waits for run.
+    #[serde(default)]
+    pub until: Option<String>,
 }
 
 /// A change of settings that a Presenter requests; only the changed settings are present. It is recorded as
@@ -357,6 +385,8 @@ impl Input {
             Input::SpawnAgent { .. } => "spawn_agent",
             Input::StopAgents { .. } => "stop_agents",
             Input::Adopt { .. } => "adopt",
+            Input::RunWorkflow(_) => "run_workflow",
+            Input::ResumeWorkflow { .. } => "resume_workflow",
             Input::Init => "init",
             Input::Set(_) => "set",
             Input::ActivateSkill { .. } => "activate_skill",

@@ -30,6 +30,8 @@ pub enum ContributionKind {
     Template,
     /// A role of agents.
     Role,
+    /// A workflow.
+    Workflow,
 }
 
 impl ContributionKind {
@@ -40,6 +42,7 @@ impl ContributionKind {
             ContributionKind::Skill => "skill",
             ContributionKind::Template => "prompt template",
             ContributionKind::Role => "role",
+            ContributionKind::Workflow => "workflow",
         }
     }
 }

@@ -20,6 +20,7 @@ mod lists; // sort, uniq, cut, wc
 mod patch; // apply_patch
 mod session; // plan, skill, memory, topic, ask, help
 mod text; // cat, head, tail, echo, true, false
+mod workflow; // workflow
 mod writing; // write, edit
 
 /// The most bytes of a file or stdin that a command reads into memory.
@@ -89,6 +90,7 @@ pub const BUILTINS: &[Builtin] = &[
     session::TOPIC,
     job::JOB,
     agent::AGENT,
+    workflow::WORKFLOW,
     session::ASK,
     session::HELP,
 ];

@@ -109,6 +109,7 @@ fn is_sync_point(fact: &Fact) -> bool {
         | Fact::FilesRestored(_)
         | Fact::AgentEvent(AgentEvent::Spawned(_) | AgentEvent::Ended(_))
         | Fact::AgentEvent(AgentEvent::Adopting(_) | AgentEvent::Adopted(_))
+        | Fact::WorkflowEvent(_)
         | Fact::TurnEnded(_) => true,
         Fact::SettingsChanged(_)
         | Fact::Reasoning(_)

@@ -62,6 +62,21 @@ impl Session {
     where
         F: Future<Output = ()> + Send + 'static,
     {
+        self.begin_bounded(input, first, |_| (), run, status).await
+    }
+
+    /// Begins a Turn whose limits are not only those of the options.
+    pub(super) async fn begin_bounded<F>(
+        &mut self,
+        input: &'static str,
+        first: Fact,
+        bound: impl FnOnce(&mut Turn),
+        run: impl FnOnce(Turn) -> F,
+        status: Status,
+    ) -> Result<Accepted>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
         self.close_open_turn().await?;
         let number = self.history.turns + 1;
         let is_woken = matches!(first, Fact::AgentEvent(_));
@@ -73,6 +88,7 @@ impl Session {
         let (wind_up, wound_up) = oneshot::channel();
         let signals = Signals { steered: Arc::clone(&steered), wound_up };
         let mut turn = Turn::new(sender, signals, &self.id, entries, (provider, model), &self.services);
+        bound(&mut turn);
         // A Turn that reports of agents begin draws on the budget of the Turn before it.
         if let Some(budget) = self.budget.take().filter(|_| is_woken) {
             turn.draw_from(budget);

@@ -1,7 +1,9 @@
 //! The tool `bash`: it runs a shell command line.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -128,11 +130,11 @@ impl Tool for Bash {
         Ok(Prepared::new(preview, Touch::Command(judged), move |ctx| async move {
             let mut output = Output::new(&ctx, ctx.limits.typed());
             if runs_unasked {
-                run(line, limit, &ctx, &mut output).await?;
+                run(line, limit, &ctx, &mut output, None).await?;
                 return Ok(output);
             }
             let watched = look_before(&ctx).await?;
-            run(line, limit, &ctx, &mut output).await?;
+            run(line, limit, &ctx, &mut output, None).await?;
             let found = look_after(&ctx, watched).await;
             output.changes = found.changes;
             output.taken = found.taken;
@@ -144,6 +146,46 @@ impl Tool for Bash {
     fn run_command(&self) -> Option<&'static str> {
         Some("<program> <argument>…")
     }
+}
+
+/// Prepares a command whose stdout is collected besides, at most so many bytes of it.
+///
+/// # Errors
+/// As for a call of the tool.
+pub(crate) fn heard_by(
+    command: String,
+    limit: Duration,
+    most: usize,
+    heard: Arc<Mutex<Vec<u8>>>,
+    ctx: &Context,
+) -> Result<Prepared> {
+    if command.contains('\0') || command.len() > MAX_COMMAND {
+        let message = "the command is longer than 128 KB or holds a NUL byte";
+        return Err(Error::new(Code::InvalidArgs, message, "a shorter command, with long text in a file"));
+    }
+    let at = ctx.workspace.locate(".")?;
+    let runs_unasked = prove_read_only(&command, ctx.readable()).is_ok();
+    let danger = if runs_unasked { None } else { danger(&command, &at, ctx) };
+    let preview = Preview { would: "run".into(), target: command.clone(), danger, ..Preview::default() };
+    let line = Line::shell(&command, ctx.workspace.path_of(&at), runs_unasked);
+    Ok(Prepared::new(preview, Touch::Command(command), move |ctx| async move {
+        let mut output = Output::new(&ctx, ctx.limits.typed());
+        let mut hear = |bytes: &[u8]| {
+            let mut heard = heard.lock();
+            let room = most.saturating_sub(heard.len()).min(bytes.len());
+            heard.extend_from_slice(&bytes[..room]);
+        };
+        if runs_unasked {
+            run(line, limit, &ctx, &mut output, Some(&mut hear)).await?;
+            return Ok(output);
+        }
+        let watched = look_before(&ctx).await?;
+        run(line, limit, &ctx, &mut output, Some(&mut hear)).await?;
+        let found = look_after(&ctx, watched).await;
+        output.changes = found.changes;
+        output.taken = found.taken;
+        Ok(output)
+    }))
 }
 
 /// What the command would delete, as far as that is known before it runs.
@@ -158,13 +200,26 @@ fn danger(command: &str, folder: &Inside, ctx: &Context) -> Option<String> {
     Size::of(places.collect::<Option<Vec<_>>>()?).deletes()
 }
 
-async fn run(line: Line, limit: Duration, ctx: &Context, output: &mut Output) -> Result<()> {
+/// What takes the bytes of stdout alone.
+type Hear<'a> = &'a mut (dyn FnMut(&[u8]) + Send);
+
+async fn run(
+    line: Line,
+    limit: Duration,
+    ctx: &Context,
+    output: &mut Output,
+    mut hear: Option<Hear<'_>>,
+) -> Result<()> {
     // Dropping the group stops every process of the command, also after an interrupt or a panic.
-    let started = process::joined(line.ready(ctx)).and_then(|(command, printed)| {
-        let (mut child, group) = Group::start(command, &ctx.stopping)?;
-        child.stdout = Some(printed);
-        Ok((child, group))
-    });
+    let started = match hear {
+        Some(_) => Group::start(line.ready(ctx), &ctx.stopping),
+        // In the order of their writing.
+        None => process::joined(line.ready(ctx)).and_then(|(command, printed)| {
+            let (mut child, group) = Group::start(command, &ctx.stopping)?;
+            child.stdout = Some(printed);
+            Ok((child, group))
+        }),
+    };
     let (mut child, group) = started.map_err(|e| {
         Error::new(
             Code::CommandFailed,
@@ -175,6 +230,9 @@ async fn run(line: Line, limit: Duration, ctx: &Context, output: &mut Output) ->
     let mut tail = Tail::default();
     let ended = process::drain(&mut child, &group, Some(limit), |stream, bytes| {
         tail.push(bytes);
+        if let (Some(hear), Stream::Out) = (&mut hear, stream) {
+            hear(bytes);
+        }
         let capture = if stream == Stream::Out { &mut output.stdout } else { &mut output.stderr };
         tell(ctx, capture.push(bytes));
     })

@@ -58,6 +58,8 @@ pub(crate) enum Scope {
     Context,
     /// The agents.
     Agents,
+    /// The run of a workflow.
+    Workflow,
 }
 
 impl Scope {
@@ -89,6 +91,7 @@ impl Scope {
             Scope::Compaction => "compaction",
             Scope::Context => "context",
             Scope::Agents => "agents",
+            Scope::Workflow => "workflow",
         }
     }
 
@@ -120,11 +123,12 @@ impl Scope {
             Scope::Compaction => "In a compaction",
             Scope::Context => "In the context",
             Scope::Agents => "In the agents",
+            Scope::Workflow => "In the workflow",
         }
     }
 
     /// Every scope, in the order of the help.
-    pub(crate) const ALL: [Scope; 25] = [
+    pub(crate) const ALL: [Scope; 26] = [
         Scope::Composer,
         Scope::Anywhere,
         Scope::Approval,
@@ -138,6 +142,7 @@ impl Scope {
         Scope::Compaction,
         Scope::Context,
         Scope::Agents,
+        Scope::Workflow,
         Scope::Jobs,
         Scope::Log,
         Scope::Help,
@@ -296,7 +301,7 @@ macro_rules! actions {
 
 use Scope::{
     Agents, Approval, ApprovalFocus, Compaction, Composer, Context, Diff, Form, Help, Jobs, Log, Models, Overlay,
-    Permissions, Replay, Restore, Rule, Saving, Sessions, Settings, Side, Skills, Transcript, Tree,
+    Permissions, Replay, Restore, Rule, Saving, Sessions, Settings, Side, Skills, Transcript, Tree, Workflow,
 };
 
 #[rustfmt::skip]
@@ -418,6 +423,13 @@ actions! {
     AdoptFiles: ("agent-adopt", &["d"], "decide about the files that the agent changed in its copy").at(Agents);
     ContinueAgent: ("agent-continue", &["r"], "give the agent more to do when its turn has ended").at(Agents);
     FilterAgents: ("agent-filter", &["/"], "filter the agents").at(Agents);
+    RerunStep: ("step-rerun", &["r"], "run the step again, whatever is known of it").at(Workflow);
+    SkipStep: ("step-skip", &["k"], "leave the step out").at(Workflow);
+    TakeStepAsDone: ("step-done", &["d"], "take the step as done, as its files are now").at(Workflow);
+    AnswerGate: ("step-answer", &["g"], "give the chosen answer to the step that waits").at(Workflow);
+    NextAnswer: ("step-next-answer", &["tab"], "choose the next answer").at(Workflow);
+    ResumeRun: ("run-resume", &["c"], "go on with the run").at(Workflow);
+    StopRun: ("run-stop", &["x"], "stop the run; what is completed stays completed").at(Workflow);
     StopJob: ("job-stop", &["x"], "stop the job; asked first").at(Jobs);
     ConfirmStop: ("job-stop-confirm", &["y"], "yes, stop it").at(Jobs);
     RevokeRule: ("rule-revoke", &["x"], "revoke the rule").at(Permissions);
@@ -499,6 +511,7 @@ actions! {
     OpenDiff: ("diff", &["alt+d"], "what a call, a turn or the session changed; review, revert, comment").slash("diff", "", "RevertHunk{path, seen, edit}, KeepHunk{path, hunk} or Steer");
     OpenContext: ("context", &[], "what fills the model's window: pin, drop, go there").live().slash("context", "", "ShowContext, then Pin{seq} or Drop{seq}");
     OpenAgents: ("agents", &["alt+g"], "agents: what each does; enter, steer, stop or continue one").live().slash("agents", "[name]", "ToAgent{path, input}, StopAgents{path}");
+    OpenWorkflows: ("workflows", &[], "the run of a workflow, step by step; with a name, run that one").live().slash("workflows", "[name [parameter=value]…]", "RunWorkflow{name, params}, ResumeWorkflow{rerun, skip, done, answers}");
     OpenJobs: ("jobs", &[], "background jobs and what they print").live().slash("jobs", "", "ListJobs, StopJob{job}");
     OpenPermissions: ("permissions", &[], "mode, sandbox, rules and the last decisions; x revokes a rule").live().slash("permissions", "", "ListRules, RevokeRule{id}");
     TrustWorkspace: ("trust", &[], "what this workspace brings along, and whether you trust it").live().slash("trust", "[revoke]", "ShowTrust, AnswerTrust{answer, seen}").takes(Argument::Words(&["revoke"]));

@@ -416,6 +416,7 @@ fn text_of(part: &Part, history: &History) -> String {
         | Fact::HunkReviewed(_)
         | Fact::MemoryFact(_)
         | Fact::TurnEnded(_)
+        | Fact::WorkflowEvent(_)
         | Fact::LogRepaired(_)
         | Fact::Unknown { .. } => String::new(),
     };

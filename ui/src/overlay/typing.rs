@@ -32,7 +32,8 @@ impl Overlay {
             | Overlay::Permissions(_)
             | Overlay::Report(_)
             | Overlay::Restore(_)
-            | Overlay::Trust(_) => false,
+            | Overlay::Trust(_)
+            | Overlay::Workflow(_) => false,
         }
     }
 
@@ -65,7 +66,8 @@ impl Overlay {
             | Overlay::Permissions(_)
             | Overlay::Report(_)
             | Overlay::Restore(_)
-            | Overlay::Trust(_) => None,
+            | Overlay::Trust(_)
+            | Overlay::Workflow(_) => None,
         }
     }
 
@@ -97,7 +99,8 @@ impl Overlay {
             | Overlay::Skills(_)
             | Overlay::Themes(_)
             | Overlay::Tree(_)
-            | Overlay::Trust(_) => {}
+            | Overlay::Trust(_)
+            | Overlay::Workflow(_) => {}
         }
     }
 
@@ -129,7 +132,8 @@ impl Overlay {
             | Overlay::Restore(_)
             | Overlay::Sessions(_)
             | Overlay::Themes(_)
-            | Overlay::Trust(_) => {}
+            | Overlay::Trust(_)
+            | Overlay::Workflow(_) => {}
         }
     }
 }

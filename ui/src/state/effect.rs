@@ -163,6 +163,7 @@ impl Effect {
             | Overlay::Settings(_)
             | Overlay::Themes(_)
             | Overlay::Tree(_)
+            | Overlay::Workflow(_)
             | Overlay::Trust(_) => Vec::new(),
         }
     }

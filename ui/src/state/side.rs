@@ -150,6 +150,7 @@ impl Digest {
             | Fact::MemoryFact(_)
             | Fact::TurnEnded(_)
             | Fact::HunkReviewed(_)
+            | Fact::WorkflowEvent(_)
             | Fact::LogRepaired(_)
             | Fact::Unknown { .. } => None,
         });

@@ -31,6 +31,7 @@ mod footer; // the end of a Turn
 mod looked; // a run of calls that only read
 mod plan; // the plan of the model
 mod prompt; // messages of the user
+pub(crate) mod workflow; // runs of workflows
 
 pub(crate) use plan::item_rows as plan_item;
 
@@ -291,6 +292,7 @@ fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> 
             notice(Severity::Warning, &text, context)
         }
         Fact::AgentEvent(it) => agent::rows(it, data, context),
+        Fact::WorkflowEvent(it) => workflow::rows(it, context),
         Fact::SessionStarted(_)
         | Fact::SettingsChanged(_)
         | Fact::ContextChanged(_)

@@ -151,6 +151,7 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
         | Fact::FilesRestored(_)
         | Fact::MemoryFact(_)
         | Fact::HunkReviewed(_)
+        | Fact::WorkflowEvent(_)
         | Fact::LogRepaired(_)
         | Fact::Unknown { .. } => {}
     }

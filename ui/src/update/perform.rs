@@ -1,7 +1,8 @@
 //! Carries out each action.
 
 use super::{
-    agents, approval, commands, configure, connect, context, read, replay, review, send, settings, travel, write,
+    agents, approval, commands, configure, connect, context, read, replay, review, send, settings, travel, workflow,
+    write,
 };
 use crate::composer::Composer;
 use crate::input::action::Action;
@@ -137,6 +138,13 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         | Action::ContinueAgent
         | Action::AdoptFiles
         | Action::FilterAgents
+        | Action::RerunStep
+        | Action::SkipStep
+        | Action::TakeStepAsDone
+        | Action::AnswerGate
+        | Action::NextAnswer
+        | Action::ResumeRun
+        | Action::StopRun
         | Action::StopJob
         | Action::RevokeRule
         | Action::ConfirmRevoke
@@ -216,6 +224,7 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         Action::OpenDiff => return review::open(state, None, None),
         Action::OpenContext => return context::open(state),
         Action::OpenAgents => return agents::open(state, args),
+        Action::OpenWorkflows => return workflow::open(state, args),
         Action::OpenJobs => return state.open(Overlay::Jobs(JobsView::new(&state.session.jobs, state.now.wall))),
         Action::OpenPermissions => {
             let mut effects = state.open(Overlay::Permissions(PermissionsView::new(&state.history)));

@@ -136,6 +136,7 @@ impl Digest {
             | Fact::BranchSummary(_)
             | Fact::FilesRestored(_)
             | Fact::AgentEvent(_)
+            | Fact::WorkflowEvent(_)
             | Fact::BranchRemoved(_)
             | Fact::Label(_)
             | Fact::MemoryFact(_)

@@ -231,6 +231,7 @@ pub(super) fn piece_of(fact: &Fact) -> Option<Piece<'_>> {
         }
         Fact::AssistantMessage(_)
         | Fact::AgentEvent(_)
+        | Fact::WorkflowEvent(_)
         | Fact::SessionStarted(_)
         | Fact::SettingsChanged(_)
         | Fact::UserCommand(_)
@@ -284,6 +285,7 @@ pub(super) fn result_of(fact: &Fact) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
         | Fact::BranchSummary(_)
         | Fact::FilesRestored(_)
         | Fact::AgentEvent(_)
+        | Fact::WorkflowEvent(_)
         | Fact::BranchRemoved(_)
         | Fact::Label(_)
         | Fact::MemoryFact(_)

@@ -20,6 +20,7 @@ mod parent; // the Session that started another one
 mod review; // what the user thinks of a change
 mod rule; // the rules of the user
 mod summary; // what takes the place of a part of the conversation
+mod workflow; // runs of workflows
 
 pub use agent::{
     Adoption, AgentContext, AgentEvent, AgentResult, AgentStatus, Evidence, Isolation, Ran, Spawned, Telling, ToldBy,
@@ -33,6 +34,9 @@ pub use parent::ParentSession;
 pub use review::HunkReviewed;
 pub use rule::{Rule, Scope};
 pub use summary::{BranchSummary, HistoryCompaction, Notes, Trigger, TurnDigest};
+pub use workflow::{
+    Ask, CheckRan, Held, LeftBehind, Planned, Resumed, StepEnded, StepOutcome, StepStarted, WorkflowEvent,
+};
 
 macro_rules! facts {
     ($($(#[doc = $doc:literal])* $variant:ident = $name:literal, $conversation:literal);* $(;)?) => {
@@ -136,6 +140,8 @@ facts! {
     PlanUpdated = "plan_updated", false;
     /// A child Session was started, was told something, or ended.
     AgentEvent = "subagent_event", false;
+    /// A run of a workflow began, a step of it began or ended, or it went on.
+    WorkflowEvent = "workflow_event", false;
     /// Tokens and cost of one request.
     ProviderUsage = "provider_usage", false;
     /// A summary replaces older History from here on; nothing is deleted.
@@ -170,6 +176,8 @@ impl Fact {
             Fact::FilesRestored(it) => it.reason != RestoreReason::Rewind,
             // The model reads nothing else of its children outside of calls.
             Fact::AgentEvent(it) => matches!(it, AgentEvent::Reported { .. }),
+            // Where a run begins is a place of its own in the tree.
+            Fact::WorkflowEvent(it) => it.begins(),
             _ => self.kind_is_conversation(),
         }
     }

@@ -37,6 +37,8 @@ fn reading_of_unknown(set: &str) -> Option<&'static str> {
         "ActivatedBy" => "user",
         // An end that is unknown here is none that can be relied on.
         "AgentStatus" => "incomplete",
+        // It is not relied on, so it runs again.
+        "StepOutcome" => "failed",
         "ToldBy" => "parent",
         "Telling" => "next",
         // Nothing of it comes to the workspace.

@@ -85,14 +85,14 @@ fn agent(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault>
 }
 
 /// The words of a task, or what stands on stdin.
-fn said(words: &[Word], io: &mut Io) -> Result<String, Fault> {
+pub(super) fn said(words: &[Word], io: &mut Io) -> Result<String, Fault> {
     if words.is_empty() && io.stdin.is_some() {
         return Ok(String::from_utf8_lossy(&io.whole_stdin(MAX_TASK)?).into_owned());
     }
     Ok(words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" "))
 }
 
-fn perform(prepared: Prepared, io: &mut Io) -> Result<i32, Fault> {
+pub(super) fn perform(prepared: Prepared, io: &mut Io) -> Result<i32, Fault> {
     let runtime = io.runtime.clone();
     let Output { stdout, exit, .. } = runtime.block_on((prepared.run)(io.ctx.clone()))?;
     let text = stdout.finish().text;

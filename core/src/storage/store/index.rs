@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::write_whole;
-use crate::protocol::event::{Cost, Delivery, Entry, Fact, SessionId, Usage};
+use crate::protocol::event::{Cost, Delivery, Entry, Fact, SessionId, Usage, WorkflowEvent};
 use crate::storage::log::{self, Position};
 use crate::storage::regular;
 
@@ -62,6 +62,9 @@ pub struct Summary {
     /// The Session that started it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
+    /// The workflow that was run in it, if one was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<String>,
     /// Whether its Log has damaged lines.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub damaged: bool,
@@ -105,6 +108,12 @@ impl Summary {
                 // Models read titles too, and a `!!` command is hidden from them.
                 self.begin_with(if it.send_to_model { &it.command } else { "a command" });
             }
+            Fact::WorkflowEvent(WorkflowEvent::Planned(it)) => {
+                self.turns += u32::from(self.workflow.is_none());
+                self.workflow = Some(it.name.clone());
+                self.begin_with(&format!("workflow {}", it.name));
+            }
+            Fact::WorkflowEvent(WorkflowEvent::Resumed(_)) => self.turns += 1,
             Fact::ToolCall(_) => self.tool_calls += 1,
             Fact::ProviderUsage(it) => {
                 self.usage += it.usage;
@@ -123,6 +132,7 @@ impl Summary {
             | Fact::ContextChanged(_)
             | Fact::SkillActivation(_)
             | Fact::AgentEvent(_)
+            | Fact::WorkflowEvent(_)
             | Fact::SkillIndex(_)
             | Fact::PlanUpdated(_)
             | Fact::HistoryCompaction(_)

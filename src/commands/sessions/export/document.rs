@@ -13,6 +13,8 @@ use pixir_core::history::History;
 use pixir_core::store::{Place, Summary};
 use pixir_core::{Blobs, Entry, Fact, changes, log};
 
+use crate::headless::narration;
+
 /// A Session as a list of blocks, for the Markdown and HTML exports. Its texts are those of the History, not copies.
 pub(crate) struct Document<'a> {
     pub(crate) summary: Summary,
@@ -164,6 +166,7 @@ impl<'a> Document<'a> {
             Fact::SessionFork(it) => {
                 Block::Note(format!("forked from {} at {}", it.parent_session_id, it.forked_to_seq))
             }
+            Fact::WorkflowEvent(it) => Block::Note(narration::workflow(it)),
             Fact::AgentEvent(it) => match it {
                 AgentEvent::Spawned(it) => {
                     let own = agents.iter().find(|own| own.summary.id == it.session_id);

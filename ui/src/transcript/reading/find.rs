@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use pixir_core::event::AgentEvent;
+use pixir_core::event::{AgentEvent, WorkflowEvent};
 use pixir_core::{Entry, Fact};
 
 use crate::remedy::Remedies;
@@ -234,6 +234,12 @@ fn each_text(fact: &Fact, mut see: impl FnMut(&str, Kind)) {
         }
         Fact::LogRepaired(it) => see(&it.reason, Kind::Plain),
         Fact::AgentEvent(AgentEvent::Reported { text, .. }) => see(text, Kind::Plain),
+        Fact::WorkflowEvent(it) => {
+            it.step().into_iter().for_each(|step| see(step, Kind::Plain));
+            if let WorkflowEvent::Planned(it) = it {
+                see(&it.name, Kind::Plain);
+            }
+        }
         // These entries have no cell.
         Fact::AgentEvent(_)
         | Fact::PermissionDecision(_)

@@ -1,0 +1,62 @@
+//! Children that do steps of a workflow: their rounds, the files that they work on, and what becomes of these.
+
+use std::sync::Arc;
+
+use super::child::{Child, TurnOrder};
+use super::copies;
+use super::node::Node;
+use super::starting::Turn;
+use crate::call::agents::Order;
+use crate::files::workspace::Workspace;
+use crate::protocol::agent::AgentState;
+use crate::protocol::error::Result;
+use crate::protocol::event::{Adoption, AgentEvent, AgentResult, AgentStatus, Isolation, Telling, ToldBy};
+
+impl Node {
+    /// Has a child go on with the next round.
+    pub(super) async fn next_round(self: Arc<Node>, name: String, order: Order) -> Result<AgentState> {
+        let child = self.child(&name)?;
+        let told =
+            AgentEvent::Told { name: name.clone(), by: ToldBy::Parent, how: Telling::Next, text: order.task.clone() };
+        self.record(told).await?;
+        *child.order.lock() =
+            TurnOrder { is_awaited: order.waits, waiting: 0, stop: order.cancel.child_token(), is_ordered: true };
+        let _ = child.ended.send_replace(None);
+        let state = child.change(|state| state.status = AgentStatus::Queued);
+        self.record(AgentEvent::Resumed { name }).await?;
+        self.publish(state.clone());
+        tokio::spawn(Arc::clone(&self).run(child, Turn::Next, order.task));
+        Ok(state)
+    }
+
+    /// The files that a child works on.
+    pub(super) fn files_of(&self, name: &str) -> Result<Arc<Workspace>> {
+        let child = self.child(name)?;
+        copies::workspace(&self.base.0, &self.at.tree.root, &child)
+    }
+
+    /// The step of a child is over. What it changed in its copy is adopted, or its copy goes.
+    pub(super) async fn settle_step(self: Arc<Node>, name: String, adopts: bool) -> Option<Adoption> {
+        let child = self.child(&name).ok()?;
+        let adoption = if adopts { self.adopt_step(&child).await } else { None };
+        *child.adoptions.waits_for_step.lock() = false;
+        self.tidy(&child).await;
+        adoption
+    }
+
+    async fn adopt_step(&self, child: &Arc<Child>) -> Option<Adoption> {
+        if child.isolation != Isolation::Copy {
+            return None;
+        }
+        let mut result = AgentResult { status: AgentStatus::Completed, ..AgentResult::default() };
+        let mut decided = child.adoptions.decided.subscribe();
+        decided.mark_unchanged();
+        self.offer(child, &mut result, decided).await;
+        child.change(|state| {
+            state.status = AgentStatus::Completed;
+            state.doing.clear();
+        });
+        self.publish(child.state());
+        result.adoption.map(|it| *it)
+    }
+}

@@ -1,0 +1,83 @@
+//! Workflows: a graph of steps that is checked before anything runs, carried out by a scheduler, and resumed from its journal.
+//!
+//! A run is a Session whose Turn the scheduler carries out in place of a model. Every agent of it is a child Session. What the
+//! graph says is data: nothing of it is evaluated, and no output of a step decides how another one ended.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::protocol::error::{Code, Error};
+
+mod source; // the text of a file as a tree of values with lines
+mod template; // text with paths in it
+mod expression; // conditions
+pub(crate) mod graph; // a workflow that was read
+mod read; // the tree of a file as a workflow
+mod check; // what a workflow refers to is there
+mod inline; // other workflows in place of steps
+mod schedule; // which step runs when
+mod journal; // what the Log of a run knows
+pub(crate) mod run; // carrying out a run
+mod plan; // what a run would be
+pub(crate) mod tool; // the tool by which a model runs one
+mod view; // a run as a Presenter shows it
+
+pub use crate::context::workflows::WorkflowFile;
+pub(crate) use check::{Checked, Known};
+pub(crate) use journal::Journal;
+pub(crate) use plan::Usual;
+pub use plan::{PlannedStep, WorkflowPlan};
+pub use run::Rehearsed;
+pub use view::{RunView, StepView};
+
+/// A fault of a workflow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    /// The line of the file; 0 where there is none.
+    pub line: usize,
+    /// What it is about: `steps.build.needs`.
+    pub at: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to write instead.
+    pub fix: String,
+    /// The name of its error code.
+    pub code: &'static str,
+}
+
+impl Fault {
+    fn new(line: usize, at: impl Into<String>, message: impl Into<String>, fix: impl Into<String>) -> Fault {
+        let code = Code::WorkflowInvalid.name();
+        Fault { line, at: at.into(), message: message.into(), fix: fix.into(), code }
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.line > 0 {
+            write!(f, "line {}: ", self.line)?;
+        }
+        if !self.at.is_empty() {
+            write!(f, "{}: ", self.at)?;
+        }
+        write!(f, "{}. Use: {}", self.message, self.fix)
+    }
+}
+
+/// A workflow's text as data.
+pub(crate) fn as_data(text: &str) -> Result<Value, Fault> {
+    source::parse(text).map(|node| node.value())
+}
+
+/// All faults of a workflow as one error.
+pub(crate) fn invalid(name: &str, faults: &[Fault]) -> Error {
+    let (first, more) = match faults {
+        [first] => (first.to_string(), String::new()),
+        [first, rest @ ..] => (first.to_string(), format!(", and {} more", rest.len())),
+        [] => ("it has a fault".to_owned(), String::new()),
+    };
+    let all = serde_json::to_value(faults).unwrap_or_default();
+    let fix = "correct every fault of the list";
+    Error::new(Code::WorkflowInvalid, format!("the workflow {name} cannot be used: {first}{more}"), fix)
+        .with("faults", all)
+}

@@ -1,0 +1,239 @@
+//! A workflow that was read: its steps as they are declared.
+
+use serde_json::{Map, Value};
+
+use super::expression::Expression;
+use super::template::{Path, Template};
+use crate::protocol::event::Isolation;
+
+/// A workflow.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Graph {
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) params: Vec<Param>,
+    pub(crate) limits: RunLimits,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) output: Option<Template>,
+}
+
+/// A value that the user gives to a run.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Param {
+    pub(crate) name: String,
+    pub(crate) kind: ParamKind,
+    pub(crate) is_required: bool,
+    pub(crate) default: Option<Value>,
+    pub(crate) choices: Vec<Value>,
+    pub(crate) line: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ParamKind {
+    Text,
+    Number,
+    Truth,
+    List,
+}
+
+impl ParamKind {
+    pub(crate) const ALL: [ParamKind; 4] = [ParamKind::Text, ParamKind::Number, ParamKind::Truth, ParamKind::List];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            ParamKind::Text => "string",
+            ParamKind::Number => "number",
+            ParamKind::Truth => "boolean",
+            ParamKind::List => "list",
+        }
+    }
+
+    pub(crate) fn fits(self, value: &Value) -> bool {
+        match self {
+            ParamKind::Text => value.is_string(),
+            ParamKind::Number => value.is_number(),
+            ParamKind::Truth => value.is_boolean(),
+            ParamKind::List => value.is_array(),
+        }
+    }
+}
+
+/// Limits of a run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct RunLimits {
+    /// The most steps that run at the same time.
+    pub(crate) concurrency: usize,
+    /// The longest time, in seconds.
+    pub(crate) seconds: u64,
+    /// The most tokens of all agents.
+    pub(crate) tokens: Option<u64>,
+    /// The most US dollars of all agents.
+    pub(crate) cost: Option<f64>,
+    /// After so many failed steps no other is started.
+    pub(crate) failures: Option<usize>,
+}
+
+impl Default for RunLimits {
+    fn default() -> RunLimits {
+        RunLimits { concurrency: 8, seconds: 3_600, tokens: None, cost: None, failures: None }
+    }
+}
+
+/// A step as it is declared.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Step {
+    pub(crate) id: String,
+    /// The line of the file.
+    pub(crate) line: usize,
+    pub(crate) needs: Vec<String>,
+    pub(crate) when: Option<Expression>,
+    pub(crate) seconds: Option<u64>,
+    pub(crate) work: Work,
+    pub(crate) each: Option<Each>,
+    /// The most items of `each`.
+    pub(crate) max: usize,
+    pub(crate) checks: Vec<Vec<Template>>,
+    pub(crate) retry: Option<Retry>,
+    pub(crate) repeat: Option<Repeat>,
+    pub(crate) on_fail: OnFail,
+    /// What the step was in the file: part of its key.
+    pub(crate) source: Map<String, Value>,
+}
+
+/// What a step does.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Work {
+    Agent(Agent),
+    Command {
+        argv: Vec<Template>,
+        is_idempotent: bool,
+    },
+    Gate {
+        ask: Template,
+        choices: Vec<String>,
+    },
+    /// Another workflow, in place of the step.
+    Workflow {
+        name: String,
+        params: Vec<(String, ParamValue)>,
+    },
+    /// The end of another workflow, whose steps it waits for.
+    Join {
+        output: Option<Template>,
+    },
+}
+
+/// The value of a parameter of another workflow.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum ParamValue {
+    Value(Value),
+    Template(Template),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Agent {
+    pub(crate) task: Template,
+    pub(crate) role: String,
+    pub(crate) schema: Option<Value>,
+    pub(crate) isolation: Option<Isolation>,
+    /// Globs of the files that it reads; for the reader of the file only.
+    pub(crate) reads: Vec<String>,
+    /// Globs of the only files that it changes; none means that it changes nothing.
+    pub(crate) writes: Option<Vec<String>>,
+}
+
+/// Where the items of a step come from.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Each {
+    /// A list.
+    List(Path),
+    /// The items of another step, each as soon as it is done there.
+    Follows(String),
+}
+
+/// When a step that failed is tried again.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Retry {
+    pub(crate) times: u32,
+    /// Names of error codes.
+    pub(crate) on: Vec<String>,
+}
+
+/// A step that runs until a condition holds.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Repeat {
+    /// `None`: until a round completes.
+    pub(crate) until: Option<Expression>,
+    pub(crate) max: u32,
+}
+
+/// What becomes of the rest when a step fails.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum OnFail {
+    /// What needs it is held; the rest runs.
+    #[default]
+    Hold,
+    /// What needs it runs as if it were done.
+    Continue,
+    /// No other step is started.
+    Stop,
+}
+
+impl OnFail {
+    pub(crate) const ALL: [OnFail; 3] = [OnFail::Hold, OnFail::Continue, OnFail::Stop];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            OnFail::Hold => "hold",
+            OnFail::Continue => "continue",
+            OnFail::Stop => "stop",
+        }
+    }
+}
+
+impl Step {
+    /// All templates of the step.
+    pub(crate) fn templates(&self) -> Vec<&Template> {
+        let mut all: Vec<&Template> = self.checks.iter().flatten().collect();
+        match &self.work {
+            Work::Agent(agent) => all.push(&agent.task),
+            Work::Command { argv, .. } => all.extend(argv),
+            Work::Gate { ask, .. } => all.push(ask),
+            Work::Workflow { params, .. } => all.extend(params.iter().filter_map(|(_, value)| match value {
+                ParamValue::Template(template) => Some(template),
+                ParamValue::Value(_) => None,
+            })),
+            Work::Join { output } => all.extend(output),
+        }
+        all
+    }
+
+    /// All paths that the step reads.
+    pub(crate) fn paths(&self) -> Vec<&Path> {
+        let mut all: Vec<&Path> = self.templates().into_iter().flat_map(Template::paths).collect();
+        all.extend(self.when.iter().flat_map(Expression::paths));
+        all.extend(self.repeat.iter().filter_map(|it| it.until.as_ref()).flat_map(Expression::paths));
+        if let Some(Each::List(path)) = &self.each {
+            all.push(path);
+        }
+        all
+    }
+
+    /// The steps that it waits for: those it names, and the one whose items it follows.
+    pub(crate) fn all_needs(&self) -> impl Iterator<Item = &str> {
+        let followed = match &self.each {
+            Some(Each::Follows(id)) => Some(id.as_str()),
+            Some(Each::List(_)) | None => None,
+        };
+        self.needs.iter().map(String::as_str).chain(followed.filter(|id| !self.needs.iter().any(|it| it == id)))
+    }
+
+    pub(crate) const fn kind(&self) -> &'static str {
+        match self.work {
+            Work::Agent(_) => "agent",
+            Work::Command { .. } => "command",
+            Work::Gate { .. } => "gate",
+            Work::Workflow { .. } | Work::Join { .. } => "workflow",
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What a run would be, worked out without doing anything: its layers, its instances, and the most that it can cost.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::check::{Checked, CheckedStep};
+use super::graph::{Each, Work};
+use super::template::Scope;
+use crate::protocol::error::Result;
+
+/// What a request may exceed a budget by where the window of the model is unknown, tokens.
+const WINDOW: u64 = 200_000;
+
+/// A run as it would be.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WorkflowPlan {
+    /// The name of the workflow.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// 32 hex digits of the BLAKE3 hash of the graph.
+    pub hash: String,
+    /// Steps that can run at the same time, layer by layer.
+    pub layers: Vec<Vec<PlannedStep>>,
+    /// The values of its parameters.
+    pub params: Map<String, Value>,
+    /// The most steps that run at the same time.
+    pub concurrency: usize,
+    /// The longest time, seconds.
+    pub seconds: u64,
+    /// The most agents, where every list has its most items.
+    pub most_agents: u64,
+    /// The most tokens of all agents.
+    pub most_tokens: u64,
+    /// The most US dollars of all agents; absent where the price of a model is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most_cost: Option<f64>,
+}
+
+/// A step as it would be.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct PlannedStep {
+    /// The step.
+    pub id: String,
+    /// `agent`, `command`, `gate` or `workflow`.
+    pub kind: &'static str,
+    /// The steps that it waits for.
+    pub needs: Vec<String>,
+    /// How many items it has; `None` where the list is not known yet.
+    pub instances: Option<usize>,
+    /// The most items.
+    pub most_instances: usize,
+    /// The role of its agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// `shared`, `copy` or `scratch`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<&'static str>,
+    /// It changes nothing.
+    pub reads_only: bool,
+    /// Globs of the only files that it changes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<String>,
+    /// The task, the command or the question, where it is known already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub does: Option<String>,
+    /// It runs only under a condition.
+    pub conditional: bool,
+}
+
+/// What an agent may use, and what that costs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Usual {
+    /// The most tokens of a Turn of an agent.
+    pub(crate) tokens: u64,
+    /// The most tokens of all agents.
+    pub(crate) tree_tokens: u64,
+    /// The window of the model.
+    pub(crate) window: Option<u64>,
+    /// The most US dollars of a token.
+    pub(crate) price: Option<f64>,
+}
+
+impl WorkflowPlan {
+    /// Works out a run with these parameters.
+    pub(crate) fn of(
+        checked: &Checked,
+        params: &Map<String, Value>,
+        until: Option<usize>,
+        usual: Usual,
+    ) -> WorkflowPlan {
+        let wanted = until.map(|step| checked.up_to(step));
+        let base = json!({ "params": params, "run": { "name": checked.graph.name, "id": "" }, "steps": {} });
+        let mut instances: Vec<Option<usize>> = Vec::new();
+        for step in &checked.steps {
+            let own = match &step.step.each {
+                None => Some(1),
+                Some(Each::Follows(_)) => step.follows.and_then(|at| instances.get(at).copied().flatten()),
+                Some(Each::List(path)) => {
+                    let scope = Scope { base: &base, item: None, last: None, follows: None };
+                    let list = scope.find(path).and_then(|it| it.as_array().map(Vec::len));
+                    list.filter(|_| path.root() == "params")
+                }
+            };
+            instances.push(own);
+        }
+        let most = |at: usize, step: &CheckedStep| match (instances[at], step.follows) {
+            (Some(known), _) => known,
+            (None, Some(of)) => checked.steps[of].step.max,
+            (None, None) => step.step.max,
+        };
+        let mut layers: Vec<Vec<PlannedStep>> = Vec::new();
+        let (mut agents, mut tokens) = (0_u64, 0_u64);
+        for (at, step) in checked.steps.iter().enumerate() {
+            if wanted.as_ref().is_some_and(|wanted| !wanted.contains(&at)) {
+                continue;
+            }
+            let most = most(at, step);
+            if step.agent.is_some() {
+                let attempts = step.step.retry.as_ref().map_or(1, |it| u64::from(it.times) + 1);
+                let rounds = step.step.repeat.as_ref().map_or(1, |it| u64::from(it.max));
+                let own = (most as u64).saturating_mul(attempts);
+                agents = agents.saturating_add(own);
+                tokens = tokens.saturating_add(own.saturating_mul(rounds).saturating_mul(usual.tokens));
+            }
+            let does = if step.layer == 0 && step.step.each.is_none() { does(step, &base).ok() } else { None };
+            let agent = match &step.step.work {
+                Work::Agent(agent) => Some(agent),
+                Work::Command { .. } | Work::Gate { .. } | Work::Workflow { .. } | Work::Join { .. } => None,
+            };
+            let planned = PlannedStep {
+                id: step.step.id.clone(),
+                kind: step.step.kind(),
+                needs: step.needs.iter().map(|need| checked.steps[*need].step.id.clone()).collect(),
+                instances: instances[at],
+                most_instances: most,
+                role: step.agent.as_ref().map(|it| it.role.clone()),
+                isolation: step.agent.as_ref().map(|it| it.isolation.name()),
+                reads_only: step.agent.as_ref().is_some_and(|it| it.reads_only),
+                writes: agent.and_then(|it| it.writes.clone()).unwrap_or_default(),
+                does,
+                conditional: step.step.when.is_some(),
+            };
+            if layers.len() <= step.layer {
+                layers.resize(step.layer + 1, Vec::new());
+            }
+            layers[step.layer].push(planned);
+        }
+        let limits = checked.graph.limits;
+        // Every agent that runs may exceed a limit by its last request and by the one that sums up.
+        let beyond =
+            if agents == 0 { 0 } else { 2 * usual.window.unwrap_or(WINDOW) * (limits.concurrency as u64).min(agents) };
+        let bound = tokens.min(usual.tree_tokens).min(limits.tokens.unwrap_or(u64::MAX));
+        let most_tokens = bound.saturating_add(beyond);
+        let most_cost = match (agents, usual.price) {
+            (0, _) => Some(0.0),
+            (_, Some(price)) => {
+                let by_tokens = most_tokens as f64 * price;
+                Some(limits.cost.map_or(by_tokens, |usd| by_tokens.min(usd + beyond as f64 * price)))
+            }
+            (_, None) => None,
+        };
+        WorkflowPlan {
+            name: checked.graph.name.clone(),
+            description: checked.graph.description.clone(),
+            hash: checked.hash.clone(),
+            layers: layers.into_iter().filter(|layer| !layer.is_empty()).collect(),
+            params: params
+                .iter()
+                .filter(|(name, _)| !checked.inner_params.contains_key(*name))
+                .map(|(a, b)| (a.clone(), b.clone()))
+                .collect(),
+            concurrency: limits.concurrency,
+            seconds: limits.seconds,
+            most_agents: agents,
+            most_tokens,
+            most_cost,
+        }
+    }
+
+    /// All steps, layer by layer.
+    pub fn steps(&self) -> impl Iterator<Item = &PlannedStep> {
+        self.layers.iter().flatten()
+    }
+}
+
+fn does(step: &CheckedStep, base: &Value) -> Result<String> {
+    let last = json!({ "output": "", "status": "", "exit_code": 0, "checks": "", "round": 0 });
+    let scope = Scope { base, item: None, last: Some(&last), follows: None };
+    match &step.step.work {
+        Work::Agent(agent) => agent.task.prompt(&scope),
+        Work::Command { argv, .. } => {
+            let words: Vec<String> = argv.iter().map(|word| word.text(&scope)).collect::<Result<_>>()?;
+            Ok(crate::permissions::shell::quoted(words.iter().map(String::as_str)))
+        }
+        Work::Gate { ask, .. } => ask.text(&scope),
+        Work::Workflow { .. } | Work::Join { .. } => Ok(String::new()),
+    }
+}

@@ -1,0 +1,645 @@
+//! The tree of a file as a workflow. Every fault of the file is found at once.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::Fault;
+use super::expression::Expression;
+use super::graph::{Agent, Each, Graph, OnFail, Param, ParamKind, ParamValue, Repeat, Retry, RunLimits, Step, Work};
+use super::source::{Node, NodeKind, parse};
+use super::template::Template;
+use crate::protocol::error::{Code, nearest};
+use crate::protocol::event::Isolation;
+
+/// The version of the schema.
+const VERSION: i64 = 1;
+/// The most declared steps.
+pub(crate) const MAX_STEPS: usize = 200;
+/// The most items of `each`.
+pub(crate) const MAX_ITEMS: usize = 1_000;
+/// The items of `each` where `max` is not set.
+const ITEMS: usize = 100;
+/// The longest name of a step.
+const MAX_ID: usize = 24;
+/// The rounds of `repeat` where `max` is not set.
+const ROUNDS: i64 = 5;
+/// The most rounds of `repeat`, and attempts of `retry`.
+const MAX_ROUNDS: i64 = 50;
+/// The longest description.
+const MAX_DESCRIPTION: usize = 300;
+
+/// What is tried again where `retry` names no codes.
+pub(crate) const RETRIED: [&str; 7] = [
+    "RATE_LIMITED",
+    "NETWORK",
+    "STREAM_CLOSED",
+    "PROVIDER_UNAVAILABLE",
+    "PROVIDER_HTTP_ERROR",
+    "TIMEOUT",
+    "STREAM_IDLE_TIMEOUT",
+];
+
+const TOP: &[&str] = &["version", "name", "description", "output", "params", "limits", "steps"];
+const PARAM: &[&str] = &["type", "required", "default", "enum", "description"];
+const LIMITS: &[&str] = &["concurrency", "seconds", "tokens", "cost", "failures"];
+const COMMON: &[&str] =
+    &["id", "kind", "needs", "when", "seconds", "each", "max", "check", "retry", "repeat", "on_fail"];
+const AGENT: &[&str] = &["task", "role", "schema", "isolation", "reads", "writes"];
+const COMMAND: &[&str] = &["argv", "idempotent"];
+const GATE: &[&str] = &["ask", "choices"];
+const NESTED: &[&str] = &["use", "params"];
+const KINDS: [(&str, &[&str]); 4] = [("agent", AGENT), ("command", COMMAND), ("gate", GATE), ("workflow", NESTED)];
+
+/// Reads a workflow. `stem` is its name where the text has none.
+pub(crate) fn read(text: &str, stem: &str) -> Result<Graph, Vec<Fault>> {
+    let node = parse(text).map_err(|fault| vec![fault])?;
+    let mut reader = Reader { faults: Vec::new() };
+    let graph = reader.graph(&node, stem);
+    match graph {
+        Some(graph) if reader.faults.is_empty() => Ok(graph),
+        Some(_) | None => Err(reader.faults),
+    }
+}
+
+struct Reader {
+    faults: Vec<Fault>,
+}
+
+/// A table of the file, and where it is.
+struct Table<'a> {
+    at: String,
+    line: usize,
+    all: &'a BTreeMap<String, Node>,
+}
+
+impl Table<'_> {
+    fn path(&self, key: &str) -> String {
+        if self.at.is_empty() { key.to_owned() } else { format!("{}.{key}", self.at) }
+    }
+}
+
+impl Reader {
+    fn fault(&mut self, line: usize, at: impl Into<String>, message: impl Into<String>, fix: impl Into<String>) {
+        self.faults.push(Fault::new(line, at, message, fix));
+    }
+
+    fn table<'a>(&mut self, node: &'a Node, at: &str) -> Option<Table<'a>> {
+        match &node.kind {
+            NodeKind::Table(all) => Some(Table { at: at.to_owned(), line: node.line, all }),
+            NodeKind::List(_) | NodeKind::Plain(_) => {
+                self.fault(node.line, at, format!("it is {}, not a table", node.is_a()), "a table");
+                None
+            }
+        }
+    }
+
+    fn known_keys(&mut self, table: &Table<'_>, known: &[&str]) {
+        for (key, node) in table.all.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
+            let fix = match nearest(key, known.iter().copied()) {
+                Some(near) => near.to_owned(),
+                None => format!("one of: {}", known.join(", ")),
+            };
+            self.fault(node.line, table.path(key), format!("there is no `{}` here", key.escape_debug()), fix);
+        }
+    }
+
+    fn text(&mut self, table: &Table<'_>, key: &str) -> Option<String> {
+        let node = table.all.get(key)?;
+        match &node.kind {
+            NodeKind::Plain(Value::String(text)) => Some(text.clone()),
+            NodeKind::Plain(_) | NodeKind::List(_) | NodeKind::Table(_) => {
+                self.fault(node.line, table.path(key), format!("it is {}, not text", node.is_a()), "text in quotes");
+                None
+            }
+        }
+    }
+
+    fn truth(&mut self, table: &Table<'_>, key: &str) -> Option<bool> {
+        let node = table.all.get(key)?;
+        match &node.kind {
+            NodeKind::Plain(Value::Bool(it)) => Some(*it),
+            NodeKind::Plain(_) | NodeKind::List(_) | NodeKind::Table(_) => {
+                self.fault(node.line, table.path(key), format!("it is {}", node.is_a()), "true or false");
+                None
+            }
+        }
+    }
+
+    fn whole(&mut self, table: &Table<'_>, key: &str, least: i64, most: i64) -> Option<i64> {
+        let node = table.all.get(key)?;
+        match &node.kind {
+            NodeKind::Plain(Value::Number(it)) if it.as_i64().is_some_and(|n| (least..=most).contains(&n)) => {
+                it.as_i64()
+            }
+            NodeKind::Plain(_) | NodeKind::List(_) | NodeKind::Table(_) => {
+                let message = format!("`{}` is no whole number from {least} to {most}", shown(&node.value()));
+                self.fault(node.line, table.path(key), message, format!("a number from {least} to {most}"));
+                None
+            }
+        }
+    }
+
+    fn texts(&mut self, table: &Table<'_>, key: &str) -> Option<Vec<String>> {
+        let node = table.all.get(key)?;
+        let list = match &node.kind {
+            NodeKind::List(list) => list.iter().map(|it| it.value().as_str().map(str::to_owned)).collect(),
+            NodeKind::Plain(_) | NodeKind::Table(_) => None,
+        };
+        if list.is_none() {
+            self.fault(node.line, table.path(key), "it is no list of texts", "a list, like [\"a\", \"b\"]");
+        }
+        list
+    }
+
+    fn template(&mut self, line: usize, at: &str, text: &str) -> Option<Template> {
+        Template::parse(text)
+            .map_err(|why| {
+                self.fault(line, at, why, "{{params.NAME}}, {{steps.ID.output}}, {{item}} or {{last.output}}")
+            })
+            .ok()
+    }
+
+    fn expression(&mut self, table: &Table<'_>, key: &str) -> Option<Expression> {
+        let (line, text) = (table.all.get(key)?.line, self.text(table, key)?);
+        let fix = "paths, texts, numbers and == != < > in and or not len()";
+        Expression::parse(&text).map_err(|why| self.fault(line, table.path(key), why, fix)).ok()
+    }
+
+    /// One of some names.
+    fn one_of<T: Copy>(&mut self, table: &Table<'_>, key: &str, all: &[(&str, T)]) -> Option<T> {
+        let (line, text) = (table.all.get(key)?.line, self.text(table, key)?);
+        if let Some((_, it)) = all.iter().find(|(name, _)| *name == text) {
+            return Some(*it);
+        }
+        let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
+        let fix = nearest(&text, names.iter().copied()).map_or_else(|| names.join(", "), str::to_owned);
+        self.fault(line, table.path(key), format!("there is no `{}`", text.escape_debug()), fix);
+        None
+    }
+
+    // ─── The parts of a file ───
+
+    fn graph(&mut self, node: &Node, stem: &str) -> Option<Graph> {
+        let top = self.table(node, "")?;
+        self.known_keys(&top, TOP);
+        match top.all.get("version").map(Node::value) {
+            Some(Value::Number(n)) if n.as_i64() == Some(VERSION) => {}
+            Some(other) => {
+                let line = top.all["version"].line;
+                let message = format!("this pixir reads version {VERSION}, not {}", shown(&other));
+                self.fault(line, "version", message, format!("version = {VERSION}"));
+            }
+            None => self.fault(top.line, "version", "`version` is missing", format!("version = {VERSION}")),
+        }
+        let name = self.text(&top, "name").unwrap_or_else(|| stem.to_owned());
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) {
+            let line = top.all.get("name").map_or(top.line, |it| it.line);
+            let message = format!("`{}` is no name of a workflow", name.escape_debug());
+            self.fault(line, "name", message, "up to 64 letters, digits, - and _");
+        }
+        let description: String =
+            self.text(&top, "description").unwrap_or_default().chars().take(MAX_DESCRIPTION).collect();
+        let output = top.all.get("output").map(|it| it.line).and_then(|line| {
+            let text = self.text(&top, "output")?;
+            self.template(line, "output", &text)
+        });
+        let params = top.all.get("params").map_or(Vec::new(), |node| self.params(node));
+        let limits = top.all.get("limits").map_or_else(RunLimits::default, |node| self.limits(node));
+        let steps = match top.all.get("steps").map(|it| (it.line, &it.kind)) {
+            Some((line, NodeKind::List(list))) => {
+                if list.is_empty() || list.len() > MAX_STEPS {
+                    let message = format!("there are {} steps", list.len());
+                    self.fault(line, "steps", message, format!("from 1 to {MAX_STEPS} steps"));
+                }
+                list.iter().take(MAX_STEPS).enumerate().filter_map(|(at, node)| self.step(node, at)).collect()
+            }
+            Some((line, NodeKind::Table(_) | NodeKind::Plain(_))) => {
+                self.fault(line, "steps", "`steps` is no list", "[[steps]] before each step");
+                Vec::new()
+            }
+            None => {
+                self.fault(top.line, "steps", "there are no steps", "[[steps]] before each step");
+                Vec::new()
+            }
+        };
+        Some(Graph { name, description, params, limits, steps, output })
+    }
+
+    fn params(&mut self, node: &Node) -> Vec<Param> {
+        let Some(table) = self.table(node, "params") else { return Vec::new() };
+        let mut all = Vec::new();
+        for (name, node) in table.all {
+            let at = table.path(name);
+            let Some(own) = self.table(node, &at) else { continue };
+            self.known_keys(&own, PARAM);
+            if !is_name(name) {
+                let message = format!("`{}` is no name of a parameter", name.escape_debug());
+                self.fault(node.line, at.clone(), message, "letters, digits, - and _, beginning with a letter");
+            }
+            let kinds = ParamKind::ALL.map(|kind| (kind.name(), kind));
+            let kind = self.one_of(&own, "type", &kinds).unwrap_or(ParamKind::Text);
+            let is_required = self.truth(&own, "required").unwrap_or(false);
+            let choices = match own.all.get("enum").map(|it| (it.line, it.value())) {
+                Some((_, Value::Array(list))) if !list.is_empty() => list,
+                Some((line, _)) => {
+                    self.fault(line, own.path("enum"), "it is no list of values", "a list, like [\"a\", \"b\"]");
+                    Vec::new()
+                }
+                None => Vec::new(),
+            };
+            let default = own.all.get("default").map(Node::value);
+            let param = Param { name: name.clone(), kind, is_required, default, choices, line: node.line };
+            if let Some(Err(why)) = param.default.as_ref().map(|it| param.check(it)) {
+                self.fault(own.all["default"].line, own.path("default"), why, "a default that the parameter takes");
+            }
+            all.push(param);
+        }
+        all
+    }
+
+    fn limits(&mut self, node: &Node) -> RunLimits {
+        let usual = RunLimits::default();
+        let Some(table) = self.table(node, "limits") else { return usual };
+        self.known_keys(&table, LIMITS);
+        let cost = table.all.get("cost").map(|it| (it.line, it.value()));
+        let cost = match cost {
+            Some((_, Value::Number(n))) if n.as_f64().is_some_and(|usd| usd > 0.0) => n.as_f64(),
+            Some((line, other)) => {
+                let message = format!("`{}` is no amount of US dollars", shown(&other));
+                self.fault(line, "limits.cost", message, "an amount above 0, like 0.50");
+                None
+            }
+            None => None,
+        };
+        let number = |it: Option<i64>| it.and_then(|n| u64::try_from(n).ok());
+        let failures = number(self.whole(&table, "failures", 1, 1_000));
+        let concurrency = number(self.whole(&table, "concurrency", 1, 64));
+        RunLimits {
+            concurrency: concurrency.map_or(usual.concurrency, |n| usize::try_from(n).unwrap_or(usize::MAX)),
+            seconds: number(self.whole(&table, "seconds", 1, 604_800)).unwrap_or(usual.seconds),
+            tokens: number(self.whole(&table, "tokens", 1, i64::MAX)),
+            cost,
+            failures: failures.map(|n| usize::try_from(n).unwrap_or(usize::MAX)),
+        }
+    }
+
+    fn step(&mut self, node: &Node, index: usize) -> Option<Step> {
+        let unnamed = format!("steps[{index}]");
+        let raw = self.table(node, &unnamed)?;
+        let id = self.text(&raw, "id");
+        let at = id.as_ref().map_or(unnamed, |id| format!("steps.{id}"));
+        let table = Table { at, ..raw };
+        let line = table.all.get("id").map_or(node.line, |it| it.line);
+        let id = match id {
+            Some(id) if is_id(&id) => id,
+            Some(id) => {
+                let message = format!("`{}` is no name of a step", id.escape_debug());
+                let fix = format!("up to {MAX_ID} of a-z, 0-9, - and _, beginning with a letter");
+                self.fault(line, table.path("id"), message, fix);
+                return None;
+            }
+            None => {
+                if !table.all.contains_key("id") {
+                    self.fault(node.line, table.at.clone(), "the step has no `id`", "id = \"a-name\"");
+                }
+                return None;
+            }
+        };
+        let guessed = KINDS.iter().find(|(_, own)| own.first().is_some_and(|key| table.all.contains_key(*key)));
+        let named = self.one_of(&table, "kind", &KINDS.map(|(name, _)| (name, name)));
+        let kind = named.or_else(|| guessed.filter(|_| !table.all.contains_key("kind")).map(|(name, _)| *name));
+        let Some(kind) = kind else {
+            if !table.all.contains_key("kind") {
+                self.fault(line, table.at.clone(), "the step has no `kind`", "agent, command, gate or workflow");
+            }
+            return None;
+        };
+        let own = KINDS.iter().find(|(name, _)| *name == kind).map_or(AGENT, |(_, keys)| *keys);
+        let known: Vec<&str> = COMMON.iter().chain(own).copied().collect();
+        self.known_keys(&table, &known);
+        let work = match kind {
+            "command" => self.command(&table),
+            "gate" => self.gate(&table),
+            "workflow" => self.nested(&table),
+            _ => self.agent(&table),
+        };
+        let needs = self.texts(&table, "needs").unwrap_or_default();
+        let when = self.expression(&table, "when");
+        let seconds = self.whole(&table, "seconds", 1, 86_400).and_then(|n| u64::try_from(n).ok());
+        let each = self.each(&table);
+        let max = self.whole(&table, "max", 1, MAX_ITEMS as i64).and_then(|n| usize::try_from(n).ok());
+        if let (Some(node), None) = (table.all.get("max"), table.all.get("each")) {
+            self.fault(node.line, table.path("max"), "`max` bounds the items of `each`, and there is none", "each");
+        }
+        let checks = self.checks(&table);
+        let retry = self.retry(&table);
+        let repeat = self.repeat(&table);
+        let ends = OnFail::ALL.map(|it| (it.name(), it));
+        let on_fail = self.one_of(&table, "on_fail", &ends).unwrap_or_default();
+        self.combinations(&table, kind);
+        let source = table.all.iter().map(|(key, node)| (key.clone(), node.value())).collect::<Map<_, _>>();
+        let (work, max) = (work?, max.unwrap_or(ITEMS));
+        Some(Step { id, line, needs, when, seconds, work, each, max, checks, retry, repeat, on_fail, source })
+    }
+
+    /// Keys that do not go together.
+    fn combinations(&mut self, table: &Table<'_>, kind: &str) {
+        let has = |key: &str| table.all.get(key).map(|it| it.line);
+        let refused: &[(&str, &str)] = match kind {
+            "agent" => &[],
+            "command" => &[("repeat", "put the command into `check` of an agent that repeats")],
+            "gate" => &[
+                ("check", "a step of its own"),
+                ("retry", "leave it out"),
+                ("repeat", "leave it out"),
+                ("each", "one gate before the step with `each`"),
+                ("seconds", "leave it out: a gate waits for the user"),
+            ],
+            _ => &[
+                ("check", "`check` in the steps of the other workflow"),
+                ("retry", "`retry` in the steps of the other workflow"),
+                ("repeat", "`repeat` in the steps of the other workflow"),
+                ("each", "`each` in the steps of the other workflow"),
+                ("seconds", "`seconds` in the steps of the other workflow"),
+            ],
+        };
+        for (key, fix) in refused {
+            if let Some(line) = has(key) {
+                let message = format!("a step of kind {kind} cannot have `{key}`");
+                self.fault(line, table.path(key), message, *fix);
+            }
+        }
+        if kind == "command"
+            && let Some(line) = has("retry")
+            && table.all.get("idempotent").map(Node::value) != Some(Value::from(true))
+        {
+            let message = "a command that may not run twice cannot be tried again";
+            self.fault(line, table.path("retry"), message, "idempotent = true, if running it twice does no harm");
+        }
+    }
+
+    fn agent(&mut self, table: &Table<'_>) -> Option<Work> {
+        let role = self.text(table, "role").unwrap_or_else(|| "worker".to_owned());
+        let schema = table.all.get("schema").map(|it| (it.line, it.value()));
+        if let Some((line, schema)) = &schema
+            && !(schema["type"] == "object" && schema["properties"].is_object())
+        {
+            let fix = "a JSON Schema with type object and properties";
+            self.fault(*line, table.path("schema"), "`schema` is no schema of an object", fix);
+        }
+        let kinds = [Isolation::Shared, Isolation::Copy, Isolation::Scratch].map(|it| (it.name(), it));
+        let isolation = self.one_of(table, "isolation", &kinds);
+        let reads = self.texts(table, "reads").unwrap_or_default();
+        let writes = self.texts(table, "writes");
+        for (key, globs) in [("reads", &reads), ("writes", writes.as_ref().unwrap_or(&Vec::new()))] {
+            for glob in globs {
+                if globset::Glob::new(glob).is_err() {
+                    let line = table.all[key].line;
+                    let message = format!("`{}` is no glob", glob.escape_debug());
+                    self.fault(line, table.path(key), message, "a glob like src/**/*.rs");
+                }
+            }
+        }
+        let Some(node) = table.all.get("task") else {
+            self.fault(
+                table.line,
+                table.at.clone(),
+                "a step of kind agent needs `task`",
+                "task = \"what it is to do\"",
+            );
+            return None;
+        };
+        let task = self.text(table, "task")?;
+        if task.trim().is_empty() {
+            self.fault(node.line, table.path("task"), "the task is empty", "all that the agent needs to know");
+        }
+        let task = self.template(node.line, &table.path("task"), &task)?;
+        Some(Work::Agent(Agent { task, role, schema: schema.map(|(_, it)| it), isolation, reads, writes }))
+    }
+
+    fn words(&mut self, node: &Node, at: &str) -> Option<Vec<Template>> {
+        let NodeKind::List(list) = &node.kind else {
+            let fix = "a list of words, like [\"cargo\", \"test\"]; no shell reads it";
+            self.fault(node.line, at, format!("it is {}, not a list of words", node.is_a()), fix);
+            return None;
+        };
+        if list.is_empty() {
+            self.fault(node.line, at, "the command has no words", "[\"program\", \"argument\"]");
+            return None;
+        }
+        let word = |it: &Node| match it.value() {
+            Value::String(text) => self.template(it.line, at, &text),
+            other => {
+                self.fault(it.line, at, format!("`{}` is no word", shown(&other)), "text in quotes");
+                None
+            }
+        };
+        list.iter().map(word).collect()
+    }
+
+    fn command(&mut self, table: &Table<'_>) -> Option<Work> {
+        let is_idempotent = self.truth(table, "idempotent").unwrap_or(false);
+        let Some(node) = table.all.get("argv") else {
+            let fix = "argv = [\"program\", \"argument\"]";
+            self.fault(table.line, table.at.clone(), "a step of kind command needs `argv`", fix);
+            return None;
+        };
+        let argv = self.words(node, &table.path("argv"))?;
+        Some(Work::Command { argv, is_idempotent })
+    }
+
+    fn gate(&mut self, table: &Table<'_>) -> Option<Work> {
+        let choices = self.texts(table, "choices").unwrap_or_else(|| vec!["yes".to_owned(), "no".to_owned()]);
+        let mut unique = choices.clone();
+        unique.sort();
+        unique.dedup();
+        let is_fine = (2..=4).contains(&unique.len()) && unique.len() == choices.len();
+        if !is_fine || choices.iter().any(|it| it.trim().is_empty() || it.len() > 40) {
+            let line = table.all.get("choices").map_or(table.line, |it| it.line);
+            let fix = "two to four different short texts";
+            self.fault(line, table.path("choices"), "these are no choices of a gate", fix);
+        }
+        let Some(node) = table.all.get("ask") else {
+            self.fault(table.line, table.at.clone(), "a step of kind gate needs `ask`", "ask = \"Ship it?\"");
+            return None;
+        };
+        let text = self.text(table, "ask")?;
+        let ask = self.template(node.line, &table.path("ask"), &text)?;
+        Some(Work::Gate { ask, choices })
+    }
+
+    fn nested(&mut self, table: &Table<'_>) -> Option<Work> {
+        let params = table.all.get("params").and_then(|node| self.table(node, &table.path("params")));
+        let mut all = Vec::new();
+        for (name, node) in params.iter().flat_map(|own| own.all) {
+            let value = match node.value() {
+                Value::String(text) if text.contains("{{") => {
+                    let at = table.path(&format!("params.{name}"));
+                    self.template(node.line, &at, &text).map(ParamValue::Template)
+                }
+                other => Some(ParamValue::Value(other)),
+            };
+            all.extend(value.map(|value| (name.clone(), value)));
+        }
+        if !table.all.contains_key("use") {
+            let fix = "use = \"the name of a workflow\"";
+            self.fault(table.line, table.at.clone(), "a step of kind workflow needs `use`", fix);
+        }
+        Some(Work::Workflow { name: self.text(table, "use")?, params: all })
+    }
+
+    fn each(&mut self, table: &Table<'_>) -> Option<Each> {
+        let line = table.all.get("each")?.line;
+        let text = self.text(table, "each")?;
+        let fix = "\"{{steps.ID.output.items}}\", or \"@ID\" for the items of another step";
+        if let Some(id) = text.strip_prefix('@') {
+            return Some(Each::Follows(id.to_owned()));
+        }
+        match Template::parse(&text).ok().as_ref().and_then(Template::sole_path) {
+            Some(path) => Some(Each::List(path.clone())),
+            None => {
+                self.fault(line, table.path("each"), "it is no path to a list", fix);
+                None
+            }
+        }
+    }
+
+    fn checks(&mut self, table: &Table<'_>) -> Vec<Vec<Template>> {
+        let Some(node) = table.all.get("check") else { return Vec::new() };
+        let at = table.path("check");
+        let NodeKind::List(list) = &node.kind else {
+            self.fault(node.line, at, "it is no list of commands", "[[\"cargo\", \"test\"]]");
+            return Vec::new();
+        };
+        list.iter().filter_map(|it| self.words(it, &at)).collect()
+    }
+
+    fn retry(&mut self, table: &Table<'_>) -> Option<Retry> {
+        let node = table.all.get("retry")?;
+        let own = self.table(node, &table.path("retry"))?;
+        self.known_keys(&own, &["times", "on"]);
+        let times = self.whole(&own, "times", 1, MAX_ROUNDS).unwrap_or(2);
+        let on = self.texts(&own, "on").unwrap_or_else(|| RETRIED.map(str::to_owned).to_vec());
+        for code in on.iter().filter(|code| Code::from_name(code).is_none()) {
+            let fix = nearest(code, Code::ALL.iter().map(|it| it.name())).unwrap_or("the name of an error code");
+            self.fault(own.all["on"].line, own.path("on"), format!("there is no code `{}`", code.escape_debug()), fix);
+        }
+        Some(Retry { times: u32::try_from(times).unwrap_or(2), on })
+    }
+
+    fn repeat(&mut self, table: &Table<'_>) -> Option<Repeat> {
+        let node = table.all.get("repeat")?;
+        let own = self.table(node, &table.path("repeat"))?;
+        self.known_keys(&own, &["until", "max"]);
+        let max = self.whole(&own, "max", 1, MAX_ROUNDS).unwrap_or(ROUNDS);
+        let until = self.expression(&own, "until");
+        Some(Repeat { until, max: u32::try_from(max).unwrap_or(1) })
+    }
+}
+
+impl Param {
+    /// Whether the parameter takes this value.
+    pub(crate) fn check(&self, value: &Value) -> Result<(), String> {
+        if !self.kind.fits(value) {
+            return Err(format!("`{}` is no {}", shown(value), self.kind.name()));
+        }
+        if !self.choices.is_empty() && !self.choices.contains(value) {
+            let all = self.choices.iter().map(shown).collect::<Vec<_>>().join(", ");
+            return Err(format!("`{}` is none of: {all}", shown(value)));
+        }
+        Ok(())
+    }
+}
+
+/// A value in an error, not too long.
+pub(super) fn shown(value: &Value) -> String {
+    let text = super::template::text_of(value);
+    let short: String = text.escape_debug().take(60).collect();
+    if short.len() < text.len() { format!("{short}…") } else { short }
+}
+
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.len() <= 40
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+}
+
+fn is_id(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.len() <= MAX_ID
+        && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_'))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::check::{Checked, Known};
+    use crate::context::roles::Role;
+
+    const FILE: &str = include_str!("../context/workflows/migrate-each.toml");
+
+    fn known() -> Known {
+        Known { roles: Role::builtin(), workflows: [("inner".to_owned(), FILE.to_owned())].into() }
+    }
+
+    /// Deletes, doubles, swaps and replaces parts of a text.
+    fn mutated(text: &str, changes: &[(u8, usize, usize)]) -> String {
+        const WORDS: [&str; 12] = [
+            "{{",
+            "}}",
+            "\"",
+            "[[steps]]\n",
+            "each",
+            "= [",
+            "needs = [\"migrate\"]\n",
+            "\u{0}",
+            "999999999999999999999",
+            "{\"a\":",
+            "use = \"inner\"\n",
+            "@files",
+        ];
+        let mut text: Vec<char> = text.chars().collect();
+        for (how, at, len) in changes {
+            if text.is_empty() {
+                break;
+            }
+            let from = at % text.len();
+            let to = (from + len % 40).min(text.len());
+            match how % 4 {
+                0 => drop(text.drain(from..to)),
+                1 => {
+                    let part = text[from..to].to_vec();
+                    text.splice(from..from, part);
+                }
+                2 => text[from..to].reverse(),
+                _ => drop(text.splice(from..to, WORDS[len % WORDS.len()].chars())),
+            }
+        }
+        text.into_iter().collect()
+    }
+
+    fn cases() -> u32 {
+        // The long tier has 100,000.
+        std::env::var("PIXIR_LONG").map_or(2_000, |_| 100_000)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Broken build: a template that is never closed slices behind its end.
+        #[test]
+        fn no_file_makes_the_check_panic(changes in proptest::collection::vec((any::<u8>(), any::<usize>(), any::<usize>()), 1..8)) {
+            let text = mutated(FILE, &changes);
+            if let Err(faults) = Checked::read(&text, "mutated", &known()) {
+                prop_assert!(!faults.is_empty() && faults.iter().all(|it| !it.message.is_empty() && !it.fix.is_empty()));
+            }
+            let json = super::super::as_data(&text).map(|it| it.to_string());
+            if let Ok(json) = json {
+                prop_assert_eq!(Checked::read(&json, "mutated", &known()).is_ok(), Checked::read(&text, "mutated", &known()).is_ok());
+            }
+        }
+    }
+}

@@ -1,0 +1,446 @@
+//! Carrying out a run: what the schedule asks for is done, and what became of it is in the Log before anything depends on it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::check::Checked;
+use super::graph::{Each, Work};
+use super::journal::{Journal, hash_of};
+use super::schedule::{Action, Happened, Schedule, Unit};
+use super::template::Scope;
+use crate::call::{Answers, Authority, Call, Context, Done, Gone, Prepared, Registry};
+use crate::conversation::history::History;
+use crate::protocol::error::{Code, Error};
+use crate::protocol::event::{Fact, Held, Planned, Question, StepEnded, StepOutcome, WorkflowEvent};
+
+mod agent; // a step that an agent does
+mod command; // a command, and the checks of a step
+mod rehearsal; // what a resume would do
+mod summary; // how a run ended
+mod unit; // what a step is to do now, or what is known of it
+
+pub use rehearsal::Rehearsed;
+pub(crate) use rehearsal::Still;
+pub(crate) use summary::RunEnd;
+use unit::{Job, Next};
+
+/// The longest output that the Log itself holds, bytes.
+const MAX_INLINE: usize = 16 << 10;
+
+/// What carrying out a run needs of the Turn.
+pub(crate) trait Hands: Authority {
+    /// Records this; it is on the disk when this returns, where it must be.
+    fn fact(&self, fact: Fact) -> impl Future<Output = Result<(), Gone>> + Send;
+
+    /// Asks the user; `None` where no user answers.
+    fn ask(&self, id: &str, question: Question) -> impl Future<Output = Result<Option<Answers>, Gone>> + Send;
+
+    /// Takes a prepared call through its remaining steps.
+    fn call(&self, call: &Call, prepared: Prepared, ctx: Context) -> impl Future<Output = Result<Done, Gone>> + Send;
+
+    /// What a call may use.
+    fn context(&self, call_id: &str) -> Context;
+
+    fn registry(&self) -> &Registry;
+
+    /// Whether a user can answer.
+    fn can_ask(&self) -> bool;
+
+    /// Whether the budget of the run is used up.
+    fn budget(&self) -> Result<(), Error>;
+}
+
+/// A run that is to be carried out.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// The Session's id.
+    pub(crate) id: String,
+    pub(crate) checked: Checked,
+    /// The values of all parameters.
+    pub(crate) params: Map<String, Value>,
+    /// The last step that is wanted; `None` for all.
+    pub(crate) until: Option<usize>,
+    pub(crate) journal: Journal,
+    /// The graph, where the user has edited it since the run began.
+    pub(crate) edited: Option<Planned>,
+}
+
+impl Run {
+    /// Carries the run out, and returns how it ended.
+    ///
+    /// # Errors
+    /// [`Gone`] when the Session no longer waits for the run.
+    pub(crate) async fn carry_out<H: Hands>(self, hands: &H) -> Result<RunEnd, Gone> {
+        let cancel = CancellationToken::new();
+        // Agents of a run that is dropped stop.
+        let _guard = cancel.clone().drop_guard();
+        let mut runner = Runner::new(&self, hands, cancel);
+        runner.go().await
+    }
+}
+
+/// A run that is being carried out.
+struct Runner<'a, H> {
+    run: &'a Run,
+    hands: &'a H,
+    cancel: CancellationToken,
+    /// What steps can refer to: `params`, `run`, `steps`.
+    base: Value,
+    /// For each step with items, the items.
+    items: BTreeMap<usize, Arc<Vec<Value>>>,
+    /// What a step, or an item, leaves to those that depend on it.
+    hashes: HashMap<Unit, [u8; 32]>,
+    /// Keys that were given out; two items that are equal have two results.
+    keys: BTreeSet<String>,
+    /// How each unit ended.
+    ends: BTreeMap<Unit, UnitEnd>,
+    /// Names of agents that are taken.
+    names: BTreeSet<String>,
+}
+
+/// How a unit ended, with what the summary needs of it.
+#[derive(Debug, Clone)]
+struct UnitEnd {
+    outcome: StepOutcome,
+    ended: Option<StepEnded>,
+    held: Option<Held>,
+    is_reused: bool,
+}
+
+/// Something that was under way has ended.
+struct Finished {
+    unit: Unit,
+    result: Ending,
+}
+
+/// How a unit ended.
+enum Ending {
+    Ended(Box<StepEnded>, Value),
+    Held(Held),
+}
+
+impl<'a, H: Hands> Runner<'a, H> {
+    fn new(run: &'a Run, hands: &'a H, cancel: CancellationToken) -> Runner<'a, H> {
+        let base = json!({
+            "params": run.params,
+            "run": { "name": run.checked.graph.name, "id": run.id },
+            "steps": {},
+        });
+        let known = hands.context("").agents.map_or(Vec::new(), |agents| agents.list());
+        Runner {
+            run,
+            hands,
+            cancel,
+            base,
+            items: BTreeMap::new(),
+            hashes: HashMap::new(),
+            keys: BTreeSet::new(),
+            ends: BTreeMap::new(),
+            names: known.iter().filter_map(|it| it.path.last().cloned()).collect(),
+        }
+    }
+
+    async fn go(&mut self) -> Result<RunEnd, Gone> {
+        let run = self.run;
+        let hands = self.hands;
+        if let Some(edited) = &run.edited {
+            hands.fact(WorkflowEvent::Planned(edited.clone()).into()).await?;
+        }
+        let wanted = run.until.map(|step| run.checked.up_to(step));
+        let mut schedule = Schedule::of(&run.checked, wanted.as_ref());
+        let mut happened = VecDeque::from([Happened::Begun]);
+        let mut under_way = FuturesUnordered::new();
+        let mut jobs: BTreeMap<Unit, (String, String, Instant)> = BTreeMap::new();
+        let mut limit: Option<Error> = None;
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(run.checked.graph.limits.seconds);
+        let mut is_late = false;
+        let mut is_finished = false;
+        while !is_finished {
+            while let Some(what) = happened.pop_front() {
+                for action in schedule.take(what) {
+                    match action {
+                        Action::List(step) => happened.push_back(self.list(step).await?),
+                        Action::Hold { unit, by } => self.hold(unit, by, limit.as_ref()).await?,
+                        Action::Finish => is_finished = true,
+                        Action::Start(unit) => match self.next(unit).await? {
+                            Next::Ended(outcome) => happened.push_back(Happened::Ended { unit, outcome }),
+                            Next::Do(job) => {
+                                jobs.insert(unit, (job.id.clone(), job.key.clone(), Instant::now()));
+                                under_way.push(perform(*job, hands, self.cancel.clone(), self.name_of(unit)));
+                            }
+                        },
+                    }
+                }
+            }
+            if is_finished {
+                break;
+            }
+            tokio::select! {
+                Some(finished) = under_way.next() => {
+                    let Finished { unit, result } = finished?;
+                    jobs.remove(&unit);
+                    let outcome = self.take(unit, result, false);
+                    happened.push_back(Happened::Ended { unit, outcome });
+                    if let Err(error) = hands.budget()
+                        && limit.is_none()
+                    {
+                        limit = Some(error);
+                        happened.push_front(Happened::Stopped);
+                    }
+                }
+                () = tokio::time::sleep_until(deadline), if !is_late => {
+                    is_late = true;
+                    happened.push_back(Happened::Stopped);
+                    let seconds = run.checked.graph.limits.seconds;
+                    let message = format!("the run reached its limit of {seconds} s");
+                    let error = Error::new(Code::DeadlineReached, message, "resume it, with more `limits.seconds` in an edited graph");
+                    limit = Some(error.clone());
+                    self.cancel.cancel();
+                    // A command that is dropped is stopped with all its processes.
+                    under_way.clear();
+                    if let Some(agents) = hands.context("").agents {
+                        agents.stop(crate::call::agents::Stop::Awaited).await;
+                    }
+                    for (unit, (id, key, began)) in std::mem::take(&mut jobs) {
+                        let ended = StepEnded {
+                            id,
+                            key,
+                            status: StepOutcome::TimedOut,
+                            duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+                            error: Some(error.body()),
+                            ..StepEnded::default()
+                        };
+                        hands.fact(WorkflowEvent::StepEnded(Box::new(ended.clone())).into()).await?;
+                        let outcome = self.take(unit, Ending::Ended(Box::new(ended), Value::Null), false);
+                        happened.push_back(Happened::Ended { unit, outcome });
+                    }
+                }
+            }
+        }
+        Ok(self.summary(limit, is_late))
+    }
+
+    /// Takes in how a unit ended.
+    fn take(&mut self, unit: Unit, result: Ending, is_reused: bool) -> StepOutcome {
+        let (end, output) = match result {
+            Ending::Ended(ended, output) => {
+                let outcome = ended.status;
+                (UnitEnd { outcome, ended: Some(*ended), held: None, is_reused }, output)
+            }
+            Ending::Held(held) => {
+                (UnitEnd { outcome: held.status, ended: None, held: Some(held), is_reused }, Value::Null)
+            }
+        };
+        let outcome = end.outcome;
+        self.hashes.insert(unit, hash_of(&output, end.ended.as_ref(), outcome));
+        let ended = end.ended.as_ref();
+        let fields = json!({
+            "output": output,
+            "status": outcome.name(),
+            "exit_code": ended.and_then(|it| it.exit_code),
+            "error": ended.and_then(|it| it.error.as_ref()).map(|it| it.message.clone()),
+        });
+        let id = &self.run.checked.steps[unit.step].step.id;
+        match unit.item {
+            Some(item) => {
+                let steps = &mut self.base["steps"][id.as_str()];
+                if let Some(items) = steps["items"].as_array_mut() {
+                    items[item] = fields;
+                }
+                if let Some(outputs) = steps["output"].as_array_mut() {
+                    outputs[item] = output;
+                }
+            }
+            None => self.base["steps"][id.as_str()] = fields,
+        }
+        self.ends.insert(unit, end);
+        outcome
+    }
+
+    async fn hold(&mut self, unit: Unit, by: Option<usize>, limit: Option<&Error>) -> Result<(), Gone> {
+        let id = self.id_of(unit);
+        let held = match (by, limit) {
+            (Some(by), _) => {
+                let by = &self.run.checked.steps[by].step.id;
+                Held {
+                    id,
+                    status: StepOutcome::Held,
+                    by: by.clone(),
+                    why: format!("{by} did not complete"),
+                    ..Held::default()
+                }
+            }
+            (None, Some(error)) => Held {
+                id,
+                status: StepOutcome::Held,
+                by: "limit".into(),
+                why: error.message.clone(),
+                ..Held::default()
+            },
+            (None, None) => {
+                let why = "the run was stopped".to_owned();
+                Held { id, status: StepOutcome::Held, by: "user".into(), why, ..Held::default() }
+            }
+        };
+        self.hands.fact(WorkflowEvent::Held(held.clone()).into()).await?;
+        self.take(unit, Ending::Held(held), false);
+        Ok(())
+    }
+
+    /// Finds out the items of a step.
+    async fn list(&mut self, step: usize) -> Result<Happened, Gone> {
+        let own = &self.run.checked.steps[step].step;
+        let whole = Unit { step, item: None };
+        let scope = Scope { base: &self.base, item: None, last: None, follows: None };
+        let reads_item = own.when.as_ref().is_some_and(|it| it.paths().iter().any(|path| path.root() == "item"));
+        let skips = self.run.journal.skips(&own.id);
+        if skips || own.when.as_ref().is_some_and(|when| !reads_item && !when.holds(&scope)) {
+            let ended = StepEnded { id: own.id.clone(), status: StepOutcome::Skipped, ..StepEnded::default() };
+            return self.end_now(whole, ended).await;
+        }
+        let found = match &own.each {
+            Some(Each::List(path)) => match scope.find(path).map(std::borrow::Cow::into_owned) {
+                Some(Value::Array(items)) => Ok(items),
+                Some(other) => {
+                    let message = format!("`{{{{{path}}}}}` is no list: {}", super::read::shown(&other));
+                    Err(Error::new(Code::TemplateMissing, message, "a path to a list, such as …lines of text"))
+                }
+                None => {
+                    Err(Error::new(Code::TemplateMissing, format!("`{{{{{path}}}}}` has no value"), "a path to a list"))
+                }
+            },
+            Some(Each::Follows(_)) | None => Ok(Vec::new()),
+        };
+        let items = match found {
+            Ok(items) if items.len() > own.max => {
+                let message = format!("there are {} items, and `max` is {}", items.len(), own.max);
+                Err(Error::new(Code::TooManyItems, message, "a larger `max`, at most 1000, or fewer items"))
+            }
+            found => found,
+        };
+        let total = |more: usize| self.items.values().map(|it| it.len()).sum::<usize>() + more;
+        let items = match items {
+            Ok(items) if total(items.len()) > super::read::MAX_ITEMS => {
+                let message = format!("the run would have {} items", total(items.len()));
+                Err(Error::new(Code::TooManyItems, message, "at most 1000 items in all steps together"))
+            }
+            items => items,
+        };
+        match items {
+            Ok(items) => {
+                self.open(step, Arc::new(items));
+                Ok(Happened::Listed { step, items: self.items[&step].len() })
+            }
+            Err(error) => {
+                let ended = StepEnded {
+                    id: own.id.clone(),
+                    status: StepOutcome::Failed,
+                    error: Some(error.body()),
+                    ..StepEnded::default()
+                };
+                self.end_now(whole, ended).await
+            }
+        }
+    }
+
+    /// The items of a step are known: it and those that follow it have as many.
+    fn open(&mut self, step: usize, items: Arc<Vec<Value>>) {
+        let id = self.run.checked.steps[step].step.id.clone();
+        let blank = vec![Value::Null; items.len()];
+        self.base["steps"][id] = json!({ "items": blank, "output": blank });
+        self.items.insert(step, Arc::clone(&items));
+        let followers = self.run.checked.steps.iter().enumerate().filter(|(_, it)| it.follows == Some(step));
+        for follower in followers.map(|(at, _)| at).collect::<Vec<_>>() {
+            self.open(follower, Arc::clone(&items));
+        }
+    }
+
+    /// A unit that does nothing ends.
+    async fn end_now(&mut self, unit: Unit, ended: StepEnded) -> Result<Happened, Gone> {
+        self.hands.fact(WorkflowEvent::StepEnded(Box::new(ended.clone())).into()).await?;
+        let outcome = self.take(unit, Ending::Ended(Box::new(ended), Value::Null), false);
+        Ok(Happened::Ended { unit, outcome })
+    }
+
+    /// The name of a unit: `build`, or `build.3`.
+    fn id_of(&self, unit: Unit) -> String {
+        let id = &self.run.checked.steps[unit.step].step.id;
+        unit.item.map_or_else(|| id.clone(), |item| format!("{id}.{}", item + 1))
+    }
+
+    /// A free name for the agent of a unit.
+    fn name_of(&mut self, unit: Unit) -> Vec<String> {
+        let plain: String = self
+            .id_of(unit)
+            .chars()
+            .map(|c| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' })
+            .collect();
+        let short = &plain[plain.len().saturating_sub(26)..];
+        let stem = short.trim_start_matches('-');
+        // One for each attempt that may come.
+        let wanted = self.run.checked.steps[unit.step].step.retry.as_ref().map_or(1, |it| it.times as usize + 1);
+        let candidates = std::iter::once(stem.to_owned()).chain((2..).map(|n| format!("{stem}-{n}")));
+        let free: Vec<String> = candidates.filter(|name| !self.names.contains(name)).take(wanted).collect();
+        self.names.extend(free.iter().cloned());
+        free
+    }
+}
+
+/// Does what a unit is to do, and records its end.
+async fn perform<H: Hands>(
+    job: Job,
+    hands: &H,
+    cancel: CancellationToken,
+    names: Vec<String>,
+) -> Result<Finished, Gone> {
+    let began = Instant::now();
+    let unit = job.unit;
+    let done = match &job.work {
+        Work::Agent(_) => agent::carry_out(&job, hands, &cancel, names).await?,
+        Work::Command { .. } => command::carry_out(&job, hands).await?,
+        Work::Gate { .. } => unit::gate(&job, hands).await?,
+        Work::Workflow { .. } | Work::Join { .. } => {
+            unreachable!("a step of another workflow is replaced by its steps, and a join ends at once")
+        }
+    };
+    let result = match done {
+        Ending::Held(held) => {
+            hands.fact(WorkflowEvent::Held(held.clone()).into()).await?;
+            Ending::Held(held)
+        }
+        Ending::Ended(mut ended, output) => {
+            ended.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+            store(&mut ended, &output, hands).await;
+            hands.fact(WorkflowEvent::StepEnded(ended.clone()).into()).await?;
+            Ending::Ended(ended, output)
+        }
+    };
+    Ok(Finished { unit, result })
+}
+
+/// A long output goes to a blob.
+async fn store<H: Hands>(ended: &mut StepEnded, output: &Value, hands: &H) {
+    let text = output.to_string();
+    if text.len() <= MAX_INLINE {
+        ended.output = output.clone();
+        return;
+    }
+    let blobs = hands.context("").blobs;
+    let put = tokio::task::spawn_blocking(move || blobs.put(text.as_bytes())).await;
+    match put {
+        Ok(Ok(Some(name))) => ended.output_blob = Some(name),
+        // Without the blob the Log holds it, however long it is.
+        Ok(Ok(None) | Err(_)) | Err(_) => ended.output = output.clone(),
+    }
+}
+
+/// The journal of a conversation.
+pub(crate) fn journal_of(history: &History) -> Journal {
+    Journal::fold(history.entries())
+}

@@ -1,0 +1,188 @@
+//! A step that runs a command, and the commands that check a step.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::unit::Job;
+use super::{Ending, Hands};
+use crate::call::{self, Call, Caller, Context, Done, Gone};
+use crate::files::workspace::Workspace;
+use crate::permissions::shell::quoted;
+use crate::protocol::error::{Code, Error, ErrorKind};
+use crate::protocol::event::{CheckRan, Fact, LeftBehind, StepEnded, StepOutcome, ToolCall, ToolResult, WorkflowEvent};
+use crate::tools::bash;
+
+/// The seconds of a command that names none.
+const SECONDS: u64 = 600;
+/// The most bytes of the output of a failed check that are kept.
+const MAX_CHECK: usize = 2_000;
+/// The most bytes of a command's output that other steps can read.
+const MAX_OUTPUT: usize = 1 << 20;
+
+/// Runs the command of a step, again where it may be tried again.
+pub(super) async fn carry_out<H: Hands>(job: &Job, hands: &H) -> Result<Ending, Gone> {
+    let most = job.retry.as_ref().map_or(0, |it| it.times);
+    let mut tried = 0;
+    loop {
+        let attempt = job.attempt + tried;
+        hands.fact(WorkflowEvent::StepStarted(job.started(attempt)).into()).await?;
+        let ending = once(job, attempt, hands).await?;
+        let Ending::Ended(ended, _) = &ending else { return Ok(ending) };
+        let code = ended.error.as_ref().map_or("", |it| it.code.as_str());
+        let may_retry = job.retry.as_ref().is_some_and(|it| it.on.iter().any(|on| on == code));
+        if tried >= most || !may_retry {
+            return Ok(ending);
+        }
+        tried += 1;
+        tokio::time::sleep(backoff(tried)).await;
+    }
+}
+
+/// How long to wait before an attempt.
+pub(super) fn backoff(tried: u32) -> Duration {
+    Duration::from_millis(500 << tried.min(6))
+}
+
+async fn once<H: Hands>(job: &Job, attempt: u32, hands: &H) -> Result<Ending, Gone> {
+    let line = quoted(job.words.iter().map(String::as_str));
+    let seconds = job.seconds.unwrap_or(SECONDS);
+    let call_id = format!("step_{}_{attempt}", &job.key[..12]);
+    let ctx = hands.context(&call_id);
+    let ran = run(&call_id, &line, seconds, ctx, hands).await?;
+    let Ran { result, stdout, was_refused } = ran;
+    if was_refused {
+        let why = result.error.as_ref().map_or_else(|| "it was refused".to_owned(), |it| it.message.clone());
+        return Ok(Ending::Held(job.held("permissions", why)));
+    }
+    let changes = result.changes.iter().map(|it| LeftBehind { path: it.path.clone(), blob: it.after_blob.clone() });
+    let changes: Vec<LeftBehind> = changes.collect();
+    let exit_code = result.exit_code;
+    let (status, error) = match (&result.error, exit_code) {
+        (Some(error), _) => (StepOutcome::Failed, Some(error.clone())),
+        (None, Some(0)) => (StepOutcome::Completed, None),
+        (None, Some(124)) if result.duration_ms >= seconds * 1_000 => {
+            let error = Error::new(Code::Timeout, format!("it took longer than {seconds} s"), "a larger `seconds`");
+            (StepOutcome::TimedOut, Some(error.body()))
+        }
+        (None, code) => {
+            let message = format!("it exited with {}", code.unwrap_or(1));
+            (StepOutcome::Failed, Some(Error::new(Code::CommandFailed, message, "read its output").body()))
+        }
+    };
+    let mut ended = StepEnded { error, exit_code, changes, ..job.ended(status, None) };
+    let output = value_of(&stdout);
+    if status == StepOutcome::Completed {
+        let workspace = hands.context("").workspace;
+        ended.checks = checks(job, workspace, hands).await?;
+        if let Some(error) = failed_check(&ended.checks) {
+            (ended.status, ended.error) = (StepOutcome::Failed, Some(error.body()));
+        }
+    }
+    Ok(Ending::Ended(Box::new(ended), output))
+}
+
+/// What a command wrote to stdout: JSON if it is an object or a list, else text.
+fn value_of(stdout: &[u8]) -> Value {
+    let text = String::from_utf8_lossy(stdout);
+    let text = text.trim_end_matches(['\n', '\r']);
+    if text.starts_with(['{', '['])
+        && let Ok(value) = serde_json::from_str::<Value>(text)
+    {
+        return value;
+    }
+    Value::from(text)
+}
+
+/// A command that has ended.
+struct Ran {
+    result: ToolResult,
+    stdout: Vec<u8>,
+    was_refused: bool,
+}
+
+/// Takes a command through the steps of a call, and records it.
+async fn run<H: Hands>(call_id: &str, line: &str, seconds: u64, ctx: Context, hands: &H) -> Result<Ran, Gone> {
+    let args = json!({ "command": line, "timeout": seconds.min(bash::MAX_TIMEOUT) });
+    let call = Call { id: call_id.to_owned(), tool: bash::NAME.into(), args, caller: Caller::Model };
+    let info = {
+        let (registry, call, ctx) = (hands.registry().clone(), call.clone(), ctx.clone());
+        call::off_loop(move || Ok(call::describe(&registry, &call, &ctx))).await
+    };
+    let told = ToolCall {
+        call_id: call.id.clone(),
+        name: call.tool.clone(),
+        args: call.args.clone(),
+        info: info.ok().map(Box::new),
+    };
+    hands.fact(told.into()).await?;
+    let (done, stdout) = perform(&call, line, seconds, ctx, hands).await?;
+    let Done { result, facts, lease, ran } = done;
+    for fact in facts {
+        hands.fact(fact).await?;
+    }
+    hands.fact(Fact::ToolResult(result.clone())).await?;
+    drop(lease);
+    let was_refused = !ran && result.error.as_ref().is_some_and(|it| it.kind == ErrorKind::PermissionDenied);
+    Ok(Ran { result, stdout, was_refused })
+}
+
+async fn perform<H: Hands>(
+    call: &Call,
+    line: &str,
+    seconds: u64,
+    ctx: Context,
+    hands: &H,
+) -> Result<(Done, Vec<u8>), Gone> {
+    let heard: Arc<Mutex<Vec<u8>>> = Arc::default();
+    let prepared = {
+        let (line, ctx, heard) = (line.to_owned(), ctx.clone(), Arc::clone(&heard));
+        let limit = Duration::from_secs(seconds);
+        call::off_loop(move || bash::heard_by(line, limit, MAX_OUTPUT, heard, &ctx)).await
+    };
+    let done = match prepared {
+        Ok(prepared) => hands.call(call, prepared, ctx).await?,
+        Err(error) => Done::failed(call, &error),
+    };
+    let stdout = std::mem::take(&mut *heard.lock());
+    Ok((done, stdout))
+}
+
+/// Runs the checks of a step in these files, up to the first that fails. pixir itself runs them.
+pub(super) async fn checks<H: Hands>(job: &Job, workspace: Arc<Workspace>, hands: &H) -> Result<Vec<CheckRan>, Gone> {
+    let mut all = Vec::new();
+    for (n, words) in job.checks.iter().enumerate() {
+        let line = quoted(words.iter().map(String::as_str));
+        let id = format!("check_{}_{}", &job.key[..12], n + 1);
+        let ctx = hands.context(&id);
+        let is_elsewhere = ctx.workspace.root() != workspace.root();
+        let mut ctx = Context { workspace: Arc::clone(&workspace), ..ctx };
+        if is_elsewhere {
+            // What a check changes in a copy is thrown away with it.
+            ctx.snapshot = Default::default();
+            ctx.leases = Default::default();
+        }
+        let args = json!({ "command": line });
+        let call = Call { id, tool: bash::NAME.into(), args, caller: Caller::Model };
+        let (done, _) = perform(&call, &line, job.seconds.unwrap_or(SECONDS), ctx, hands).await?;
+        let passed = done.result.error.is_none() && done.result.exit_code == Some(0);
+        let text = &done.result.output;
+        let from = text.ceil_char_boundary(text.len().saturating_sub(MAX_CHECK));
+        let output = if passed { String::new() } else { text[from..].to_owned() };
+        all.push(CheckRan { command: line, exit_code: done.result.exit_code, output });
+        if !passed {
+            break;
+        }
+    }
+    Ok(all)
+}
+
+/// The error of the check that failed, if one did.
+pub(super) fn failed_check(checks: &[CheckRan]) -> Option<Error> {
+    let failed = checks.iter().find(|it| it.exit_code != Some(0))?;
+    let ended = failed.exit_code.map_or("did not end".to_owned(), |code| format!("exited with {code}"));
+    let short: String = failed.command.chars().take(120).collect();
+    Some(Error::new(Code::CheckFailed, format!("the check `{short}` {ended}"), "read the output of the check"))
+}

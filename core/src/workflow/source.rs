@@ -1,0 +1,203 @@
+//! The text of a workflow as a tree of values, each with its line. TOML and JSON make the same tree.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::Fault;
+
+/// The most bytes of a file.
+pub(crate) const MAX_BYTES: usize = 256 << 10;
+/// The deepest nesting of a file.
+const MAX_DEPTH: usize = 32;
+
+/// A value of the file, and the line that it begins in; 0 where the text has no lines of its own.
+#[derive(Debug, Clone)]
+pub(super) struct Node {
+    pub(super) line: usize,
+    pub(super) kind: NodeKind,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum NodeKind {
+    Table(BTreeMap<String, Node>),
+    List(Vec<Node>),
+    /// Text, a number or a truth value.
+    Plain(Value),
+}
+
+impl Node {
+    /// The value without its lines.
+    pub(super) fn value(&self) -> Value {
+        match &self.kind {
+            NodeKind::Table(table) => {
+                Value::Object(table.iter().map(|(key, it)| (key.clone(), it.value())).collect::<Map<_, _>>())
+            }
+            NodeKind::List(list) => list.iter().map(Node::value).collect(),
+            NodeKind::Plain(value) => value.clone(),
+        }
+    }
+
+    /// What it is, in the words of an error.
+    pub(super) fn is_a(&self) -> &'static str {
+        match &self.kind {
+            NodeKind::Table(_) => "a table",
+            NodeKind::List(_) => "a list",
+            NodeKind::Plain(Value::String(_)) => "text",
+            NodeKind::Plain(Value::Bool(_)) => "a truth value",
+            NodeKind::Plain(Value::Number(_)) => "a number",
+            NodeKind::Plain(_) => "empty",
+        }
+    }
+}
+
+/// Reads a workflow's text: JSON if it begins with `{`, else TOML.
+pub(super) fn parse(text: &str) -> Result<Node, Fault> {
+    if text.len() > MAX_BYTES {
+        let message = format!("the workflow is larger than {} KB", MAX_BYTES >> 10);
+        return Err(Fault::new(0, "", message, "split it, and use the parts with kind = \"workflow\""));
+    }
+    let lines = Lines::of(text);
+    if text.trim_start().starts_with('{') { of_json(text, text, &lines, 0) } else { of_toml(text, &lines) }
+}
+
+/// Where the lines of a text begin.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn of(text: &str) -> Lines {
+        Lines(std::iter::once(0).chain(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1)).collect())
+    }
+
+    /// The line of this byte, from 1.
+    fn line(&self, at: usize) -> usize {
+        self.0.partition_point(|begin| *begin <= at)
+    }
+}
+
+fn too_deep(line: usize) -> Fault {
+    Fault::new(line, "", format!("values are nested deeper than {MAX_DEPTH}"), "a flatter value")
+}
+
+// ─── TOML ───
+
+fn of_toml(text: &str, lines: &Lines) -> Result<Node, Fault> {
+    let table = toml::de::DeTable::parse(text).map_err(|e| {
+        let line = e.span().map_or(0, |span| lines.line(span.start));
+        let message = e.message().lines().next().unwrap_or("it is no TOML").to_owned();
+        Fault::new(line, "", message, "valid TOML, or JSON that begins with `{`")
+    })?;
+    let line = lines.line(table.span().start);
+    of_table(table.get_ref(), line, lines, 0)
+}
+
+fn of_table(table: &toml::de::DeTable<'_>, line: usize, lines: &Lines, depth: usize) -> Result<Node, Fault> {
+    if depth > MAX_DEPTH {
+        return Err(too_deep(line));
+    }
+    let mut all = BTreeMap::new();
+    for (key, value) in table {
+        // The key stands where the user looks for it; a table's own span is its header.
+        let at = lines.line(key.span().start);
+        all.insert(key.get_ref().to_string(), of_value(value.get_ref(), at, lines, depth + 1)?);
+    }
+    Ok(Node { line, kind: NodeKind::Table(all) })
+}
+
+fn of_value(value: &toml::de::DeValue<'_>, line: usize, lines: &Lines, depth: usize) -> Result<Node, Fault> {
+    use toml::de::DeValue;
+    if depth > MAX_DEPTH {
+        return Err(too_deep(line));
+    }
+    let plain = |value: Value| Ok(Node { line, kind: NodeKind::Plain(value) });
+    match value {
+        DeValue::String(text) => plain(Value::from(text.as_ref())),
+        DeValue::Boolean(it) => plain(Value::from(*it)),
+        DeValue::Integer(it) => match i64::from_str_radix(it.as_str(), it.radix()) {
+            Ok(number) => plain(Value::from(number)),
+            Err(_) => Err(Fault::new(line, "", format!("the number {} is too large", it.as_str()), "a smaller one")),
+        },
+        DeValue::Float(it) => match it.as_str().parse::<f64>() {
+            Ok(number) if number.is_finite() => plain(Value::from(number)),
+            Ok(_) | Err(_) => Err(Fault::new(line, "", format!("{} is no finite number", it.as_str()), "a number")),
+        },
+        DeValue::Datetime(it) => plain(Value::from(it.to_string())),
+        DeValue::Array(list) => {
+            let all = list.iter().map(|it| of_value(it.get_ref(), lines.line(it.span().start), lines, depth + 1));
+            Ok(Node { line, kind: NodeKind::List(all.collect::<Result<_, _>>()?) })
+        }
+        DeValue::Table(table) => of_table(table, line, lines, depth),
+    }
+}
+
+// ─── JSON ───
+
+fn of_json(part: &str, whole: &str, lines: &Lines, depth: usize) -> Result<Node, Fault> {
+    let at = part.as_ptr().addr().saturating_sub(whole.as_ptr().addr());
+    let skipped = part.len() - part.trim_start().len();
+    let line = lines.line(at + skipped);
+    if depth > MAX_DEPTH {
+        return Err(too_deep(line));
+    }
+    let faulty = |e: &serde_json::Error| {
+        let text = e.to_string();
+        let message = text.split(" at line ").next().unwrap_or_default().to_owned();
+        Fault::new(line + e.line().saturating_sub(1), "", message, "valid JSON")
+    };
+    let kind = match part.trim_start().bytes().next() {
+        Some(b'{') => {
+            let raw: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(part).map_err(|e| faulty(&e))?;
+            let read = |(key, it): (Cow<'_, str>, &RawValue)| {
+                Ok((key.into_owned(), of_json(it.get(), whole, lines, depth + 1)?))
+            };
+            NodeKind::Table(raw.into_iter().map(read).collect::<Result<_, Fault>>()?)
+        }
+        Some(b'[') => {
+            let raw: Vec<&RawValue> = serde_json::from_str(part).map_err(|e| faulty(&e))?;
+            let all = raw.into_iter().map(|it| of_json(it.get(), whole, lines, depth + 1));
+            NodeKind::List(all.collect::<Result<_, _>>()?)
+        }
+        _ => NodeKind::Plain(serde_json::from_str(part).map_err(|e| faulty(&e))?),
+    };
+    Ok(Node { line, kind })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line_of(text: &str, keys: &[&str]) -> usize {
+        let mut node = &parse(text).expect("it is read");
+        for key in keys {
+            node = match &node.kind {
+                NodeKind::Table(table) => &table[*key],
+                NodeKind::List(list) => &list[key.parse::<usize>().expect("an index")],
+                NodeKind::Plain(_) => panic!("{key} of a plain value"),
+            };
+        }
+        node.line
+    }
+
+    #[test]
+    fn toml_and_json_have_the_same_values_and_their_own_lines() {
+        let toml = "version = 1\n[[steps]]\nid = \"a\"\n[[steps]]\nid = \"b\"\nneeds = [\n  \"a\",\n]\n";
+        let json =
+            "{\n \"version\": 1,\n \"steps\": [\n  {\"id\": \"a\"},\n  {\"id\": \"b\",\n   \"needs\": [\"a\"]}]}";
+        assert_eq!(parse(toml).expect("toml").value(), parse(json).expect("json").value());
+        assert_eq!(line_of(toml, &["steps", "1", "id"]), 5);
+        assert_eq!(line_of(toml, &["steps", "1", "needs", "0"]), 7);
+        assert_eq!(line_of(json, &["steps", "1", "needs"]), 6);
+    }
+
+    #[test]
+    fn broken_text_is_a_fault_with_its_line() {
+        assert_eq!(parse("version = 1\nname = \n").expect_err("no value").line, 2);
+        assert_eq!(parse("{\n\"a\": 1,\n\"b\": }\n").expect_err("no value").line, 3);
+        let deep = format!("{{\"a\": {}{}}}", "[".repeat(50_000), "]".repeat(50_000));
+        assert!(parse(&deep).expect_err("too deep").message.contains("deeper"));
+        let deep = format!("a = {}{}", "[".repeat(50_000), "]".repeat(50_000));
+        assert!(parse(&deep).is_err());
+    }
+}

@@ -1,0 +1,169 @@
+//! The tool `run_workflow`: a run in a Session of its own, below the one that calls it.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{Checked, Known, WorkflowPlan, invalid};
+use crate::call::agents::{Order, Seen, Until, reported_within};
+use crate::call::arguments::{self, object};
+use crate::call::{Context, Output, Prepared, Tool};
+use crate::permissions::Touch;
+use crate::protocol::call_info::{CallInfo, CallKind};
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{AgentStatus, Preview};
+use crate::protocol::input::WorkflowOrder;
+use crate::protocol::tool_spec::ToolSpec;
+use crate::workflow::plan::Usual;
+
+/// The tool's name.
+pub(crate) const NAME: &str = "run_workflow";
+/// The most steps of a graph that the model writes.
+const MAX_STEPS: usize = 64;
+/// The most bytes that the model reads of the end of a run.
+const MAX_RESULT: usize = 4_000;
+
+struct RunWorkflow;
+
+/// The tool.
+pub(crate) fn tool() -> Arc<dyn Tool> {
+    Arc::new(RunWorkflow)
+}
+
+#[derive(Deserialize)]
+struct Args {
+    name: Option<String>,
+    graph: Option<Value>,
+    #[serde(default)]
+    params: Map<String, Value>,
+    #[serde(default)]
+    wait: bool,
+}
+
+impl Tool for RunWorkflow {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: NAME.into(),
+            description: "Run a workflow: its name, or graph {version: 1, steps: [{id, needs, task|argv|ask}]}. You hear its end.".into(),
+            parameters: object(
+                json!({
+                    "name": { "type": "string" },
+                    "graph": { "type": "object" },
+                    "params": { "type": "object" },
+                    "wait": { "type": "boolean" },
+                }),
+                &[],
+            ),
+            reads_only: false,
+            streams: "reads nothing from stdin; prints the end of the run, or its name".into(),
+        }
+    }
+
+    fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
+        let name = args["name"].as_str().or_else(|| args["graph"]["name"].as_str()).unwrap_or("a graph");
+        CallInfo::new(CallKind::Agent, "run workflow", name).with_details(args, &["params", "wait"])
+    }
+
+    fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
+        let Args { name, graph, params, wait } = arguments::parse(args)?;
+        running(name, graph, params, wait, ctx)
+    }
+
+    fn run_command(&self) -> Option<&'static str> {
+        Some("workflow run")
+    }
+}
+
+/// Prepares a call that runs a workflow. What is approved is the graph as it is now, and that runs.
+pub(crate) fn running(
+    name: Option<String>,
+    graph: Option<Value>,
+    params: Map<String, Value>,
+    waits: bool,
+    ctx: &Context,
+) -> Result<Prepared> {
+    let agents = ctx.agents()?;
+    let workflows = ctx.library.workflows();
+    let known = Known { roles: ctx.library.roles(), workflows: workflows.texts() };
+    let (text, name) = match (graph, name) {
+        (Some(graph), name) => {
+            let steps = graph["steps"].as_array().map_or(0, Vec::len);
+            if steps > MAX_STEPS {
+                let message = format!("the graph has {steps} steps");
+                let fix = format!("at most {MAX_STEPS}, or a saved workflow");
+                return Err(Error::new(Code::WorkflowInvalid, message, fix));
+            }
+            let name = name.or_else(|| graph["name"].as_str().map(str::to_owned));
+            (graph.to_string(), name.unwrap_or_else(|| "graph".to_owned()))
+        }
+        (None, Some(name)) => (workflows.usable(&name)?.text.clone(), name),
+        (None, None) => {
+            let names: Vec<&str> = workflows.0.iter().map(|it| it.name.as_str()).collect();
+            let fix = format!("`graph`, or `name`: {}", names.join(", "));
+            return Err(Error::new(Code::InvalidArgs, "there is neither a name nor a graph", fix));
+        }
+    };
+    let checked = Checked::read(&text, &name, &known).map_err(|faults| invalid(&name, &faults))?;
+    let values = checked.params(&params)?;
+    let usual = Usual { tokens: 0, tree_tokens: u64::MAX, window: Some(0), price: None };
+    let plan = WorkflowPlan::of(&checked, &values, None, usual);
+    let preview = Preview {
+        would: "run workflow".to_owned(),
+        target: format!("{} ({} steps, at most {} agents)", checked.graph.name, checked.steps.len(), plan.most_agents),
+        notes: notes(&plan),
+        ..Preview::default()
+    };
+    let order = WorkflowOrder { name: Some(name.clone()), graph: Some(checked.source), params, until: None };
+    // Whether it may run is for the user to say; each of its steps is judged all the same.
+    Ok(Prepared::new(preview, Touch::Workflow, move |ctx| async move {
+        let order = Order {
+            call_id: Some(ctx.call_id.clone()),
+            task: format!("workflow {}", order.name.as_deref().unwrap_or_default()),
+            cancel: ctx.cancel.child_token(),
+            waits,
+            workflow: Some(Box::new(order)),
+            ..Order::default()
+        };
+        let state = agents.spawn(order).await;
+        ctx.in_turn.over();
+        let state = state?;
+        if !waits {
+            let text = format!("{} runs the workflow {name}. Its end is told to you when it comes.\n", state.name());
+            return Ok(Output::text(&ctx, &text));
+        }
+        let seen = agents.wait(vec![state.name().to_owned()], Until::All, None).await?;
+        let told = seen.first().map(|seen| match seen {
+            Seen::Ended(result) => {
+                (result.status == AgentStatus::Completed, reported_within(result, MAX_RESULT.min(agents.share(0))))
+            }
+            Seen::Open(state) => (false, format!("{} still runs", state.name())),
+        });
+        let (is_good, text) = told.unwrap_or_default();
+        Ok(Output { exit: i32::from(!is_good), ..Output::text(&ctx, &format!("{text}\n")) })
+    }))
+}
+
+/// The graph for the card: a line a step, with what it writes and runs.
+fn notes(plan: &WorkflowPlan) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (n, layer) in plan.layers.iter().enumerate() {
+        for step in layer {
+            let items = match step.instances {
+                Some(1) => String::new(),
+                Some(items) => format!(" × {items}"),
+                None => format!(" × ? (at most {})", step.most_instances),
+            };
+            let role = step.role.as_deref().map_or(String::new(), |role| format!(" {role}"));
+            let isolation = step.isolation.map_or(String::new(), |it| format!(" {it}"));
+            let reads = if step.reads_only { ", changes nothing" } else { "" };
+            let does = step.does.as_deref().map_or(String::new(), |it| {
+                let line: String = it.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(100).collect();
+                format!(": {line}")
+            });
+            notes.push(format!("{} {}{items}: {}{role}{isolation}{reads}{does}", n + 1, step.id, step.kind));
+        }
+    }
+    notes.push(format!("hash {}", plan.hash));
+    notes
+}

@@ -1,0 +1,158 @@
+//! `pixir workflow run|resume`: carries a workflow out in a Session of its own, to its end.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use pixir_core::RunView;
+use pixir_core::event::Resumed;
+use pixir_core::input::WorkflowOrder;
+use pixir_core::{Code, Error, Harness, Input, Result};
+use serde_json::{Map, Value, json};
+
+use super::list::{Purpose, named, params, print_plan};
+use super::plan;
+use crate::cli::{Attendance, Cli, Signals, block_on};
+use crate::headless::workflow::carry_out;
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Name of a workflow, or path of its file
+    #[arg(value_name = "NAME|FILE")]
+    name: String,
+    /// Value of a parameter; repeatable
+    #[arg(short, value_name = "NAME=VALUE")]
+    param: Vec<String>,
+    /// File with the values of parameters, a JSON object
+    #[arg(long, value_name = "FILE")]
+    params: Option<PathBuf>,
+    /// Run only this step and what it waits for
+    #[arg(long, value_name = "STEP")]
+    until: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ResumeArgs {
+    /// Session id of the run, a unique prefix of one, a name, or last
+    run: String,
+    /// Run this step again, whatever is known of it; repeatable
+    #[arg(long, value_name = "STEP")]
+    rerun: Vec<String>,
+    /// Leave this step out; repeatable
+    #[arg(long, value_name = "STEP")]
+    skip: Vec<String>,
+    /// Take this step as done, as its files are now; repeatable
+    #[arg(long, value_name = "STEP")]
+    done: Vec<String>,
+    /// Answer a gate; repeatable
+    #[arg(long, value_name = "STEP=CHOICE")]
+    answer: Vec<String>,
+    /// Go on with this edited workflow: steps that are the same keep their results
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+pub(super) fn run(cli: &Cli, args: &RunArgs) -> Result<u8> {
+    cli.start_diagnostics();
+    let workspace = cli.workspace()?;
+    let given = params(&args.param, args.params.as_deref())?;
+    let offline = cli.offline_harness()?;
+    let it = named(&offline, &args.name, Purpose::Run)?;
+    let given = typed(&offline, &it.text, &it.name, given);
+    // All faults are named before anything is connected.
+    let plan = offline.plan_workflow(&it.text, &it.name, &given, args.until.as_deref())?;
+    block_on(async {
+        let signals = Signals::listen()?;
+        if cli.options.dry_run {
+            // The price is that of the model that would answer.
+            let plan = match cli.harness(&workspace, Attendance::Unattended).await {
+                Ok(harness) => harness.plan_workflow(&it.text, &it.name, &given, args.until.as_deref())?,
+                Err(_) => plan,
+            };
+            print_plan(cli, &plan);
+            return Ok(0);
+        }
+        let harness = harness_for(cli, plan.most_agents > 0).await?;
+        let handle = harness.start()?;
+        let graph = harness.workflow_as_data(&it.text)?;
+        let order =
+            WorkflowOrder { name: Some(it.name.clone()), graph: Some(graph), params: given, until: args.until.clone() };
+        Ok(carry_out(&handle, Input::RunWorkflow(order), &cli.output, signals).await)
+    })
+}
+
+pub(super) fn resume(cli: &Cli, args: &ResumeArgs) -> Result<u8> {
+    cli.start_diagnostics();
+    let place = cli.session_here(&run_id(cli, &args.run)?)?;
+    let mut answers = Map::new();
+    for pair in &args.answer {
+        let Some((step, choice)) = pair.split_once('=') else {
+            let message = format!("`{}` has no `=`", pair.escape_debug());
+            return Err(Error::new(Code::InvalidArgs, message, "--answer STEP=CHOICE"));
+        };
+        answers.insert(step.to_owned(), Value::from(choice));
+    }
+    let decisions = Resumed { rerun: args.rerun.clone(), skip: args.skip.clone(), done: args.done.clone(), answers };
+    let offline = cli.offline_harness()?;
+    let edited = match &args.file {
+        Some(path) => Some(named(&offline, &path.display().to_string(), Purpose::Run)?.text),
+        None => None,
+    };
+    block_on(async {
+        let signals = Signals::listen()?;
+        let rehearsal = offline.rehearse_workflow(&place.id, decisions.clone(), edited.as_deref())?;
+        if cli.options.dry_run {
+            let all = rehearsal.await;
+            let document = json!({ "ok": true, "dry_run": true, "session_id": place.id, "steps": all });
+            cli.output.either(document, &plan::rehearsed(&all));
+            return Ok(0);
+        }
+        drop(rehearsal);
+        // The agents of a workflow that this one uses are found when they begin.
+        let run = RunView::fold(cli.entries(&place)?.iter().map(|entry| &**entry));
+        let has_agents = edited.is_some() || run.steps.iter().any(|it| it.kind == "agent" || it.kind == "workflow");
+        let harness = harness_for(cli, has_agents).await?;
+        let handle = harness.resume(&place.id)?;
+        let graph = edited.as_deref().map(|text| harness.workflow_as_data(text)).transpose()?;
+        Ok(carry_out(&handle, Input::ResumeWorkflow { decisions, graph }, &cli.output, signals).await)
+    })
+}
+
+/// The Session of a run: `last` is the latest run, not the latest Session.
+pub(super) fn run_id(cli: &Cli, text: &str) -> Result<String> {
+    if text != "last" {
+        return Ok(text.to_owned());
+    }
+    let latest = cli.offline_harness()?.sessions().into_iter().find(|it| it.workflow.is_some());
+    latest.map(|it| it.id).ok_or_else(|| {
+        Error::new(Code::SessionNotFound, "no workflow was run in this workspace", "pixir workflow run NAME")
+    })
+}
+
+/// A Harness whose model answers, where the workflow needs one.
+async fn harness_for(cli: &Cli, has_agents: bool) -> Result<Harness> {
+    if !has_agents {
+        // Commands and gates need no model.
+        if let Ok(harness) = cli.harness(&cli.workspace()?, Attendance::Unattended).await {
+            return Ok(harness);
+        }
+        return cli.offline_harness();
+    }
+    let harness = cli.harness(&cli.workspace()?, Attendance::Unattended).await?;
+    if harness.providers().provider == "demo" && cli.options.provider.is_none() {
+        let fix = "pixir auth login anthropic, export ANTHROPIC_API_KEY=…, or --base-url URL (pixir doctor shows what pixir found)";
+        let message = format!("no model is connected: {}", harness.providers().why);
+        return Err(Error::new(Code::AuthRequired, message, fix));
+    }
+    Ok(harness)
+}
+
+/// Values from the command line are text; where a parameter takes something else, they are read as JSON.
+fn typed(harness: &Harness, text: &str, name: &str, given: Map<String, Value>) -> Map<String, Value> {
+    let kinds = harness.kinds_of_params(text, name);
+    let typed = given.into_iter().map(|(name, value)| {
+        let is_text = kinds.get(&name).is_none_or(|kind| *kind == "string");
+        let read = value.as_str().filter(|_| !is_text).and_then(|text| serde_json::from_str(text).ok());
+        (name, read.unwrap_or(value))
+    });
+    typed.collect()
+}

@@ -1,0 +1,99 @@
+//! `pixir workflow runs|stop`: runs as their Logs tell them.
+
+use clap::Args;
+use pixir_core::log::Log;
+use pixir_core::store::{Place, Summary};
+use pixir_core::{Code, Error, Fact, Result, log};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use super::run::run_id;
+use crate::cli::Cli;
+
+#[derive(Debug, Args)]
+pub(crate) struct StopArgs {
+    /// Session id of the run, a unique prefix of one, a name, or last
+    run: String,
+}
+
+pub(super) fn runs(cli: &Cli) -> Result<u8> {
+    let harness = cli.offline_harness()?;
+    let all: Vec<(Summary, String)> = harness
+        .sessions_and_agents()
+        .into_iter()
+        .filter(|it| it.workflow.is_some())
+        .filter_map(|it| {
+            let place = harness.find(&it.id).ok()?;
+            let status = status_of(&place);
+            Some((it, status))
+        })
+        .collect();
+    let name = |it: &Summary| it.workflow.clone().unwrap_or_default();
+    let document: Vec<Value> = all
+        .iter()
+        .map(|(it, status)| {
+            json!({
+                "session_id": it.id, "workflow": name(it), "status": status, "started": it.created,
+                "last_activity": it.last_activity, "usage": it.usage, "cost": it.cost, "parent": it.parent,
+                "resume_command": format!("pixir workflow resume {}", it.id),
+            })
+        })
+        .collect();
+    let lines: Vec<String> = all
+        .iter()
+        .map(|(it, status)| format!("{}  {:<14}  {}  {}", it.id, status, it.last_minute(), name(it)))
+        .collect();
+    let text = if lines.is_empty() { "no workflow was run in this workspace".to_owned() } else { lines.join("\n") };
+    cli.output.either(json!({ "ok": true, "runs": document }), &text);
+    Ok(0)
+}
+
+/// How a run ended last, or that it runs.
+fn status_of(place: &Place) -> String {
+    if place.is_open() {
+        return "running".to_owned();
+    }
+    let Ok(contents) = log::read(&place.log()) else { return "unreadable".to_owned() };
+    let last = contents.entries.iter().rev().find_map(|entry| match &entry.fact {
+        Fact::TurnEnded(it) => {
+            let word = it.details.get("workflow").and_then(|it| it["status"].as_str());
+            Some(word.unwrap_or(it.status.name()).to_owned())
+        }
+        // The process died under it.
+        Fact::WorkflowEvent(_) => Some("detached".to_owned()),
+        _ => None,
+    });
+    last.unwrap_or_else(|| "detached".to_owned())
+}
+
+/// Only the process that has a run open can stop it; it is asked to.
+pub(super) fn stop(cli: &Cli, args: &StopArgs) -> Result<u8> {
+    let place = cli.session_here(&run_id(cli, &args.run)?)?;
+    let done = |text: &str, stopped: bool| {
+        let document =
+            json!({ "ok": true, "dry_run": cli.options.dry_run, "session_id": place.id, "stopped": stopped });
+        cli.output.either(document, text);
+        Ok(0)
+    };
+    let Some(locked) = Log::open(&place.log(), place.id.clone()).err().filter(|e| e.code == Code::SessionLocked) else {
+        return done("the run is not open in any process", false);
+    };
+    let pid = locked.details.get("pid").and_then(Value::as_i64).and_then(|pid| i32::try_from(pid).ok());
+    // A terminal that has more open than this run is not ended.
+    let is_run = |pid: i32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|word| word == b"workflow")
+    };
+    match pid.filter(|pid| is_run(*pid)).and_then(Pid::from_raw) {
+        Some(_) if cli.options.dry_run => done("the run would be stopped", false),
+        Some(pid) => {
+            kill_process(pid, Signal::TERM)
+                .map_err(|e| Error::new(Code::CommandFailed, format!("stop the run: {e}"), "end its process"))?;
+            done("the run is told to stop; pixir workflow resume goes on with it", true)
+        }
+        None => {
+            let message = format!("the run is open elsewhere: {}", locked.message);
+            Err(Error::new(Code::SessionLocked, message, "stop it there: /workflows and x, or Esc"))
+        }
+    }
+}

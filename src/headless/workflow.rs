@@ -1,0 +1,361 @@
+//! A run of a workflow without a terminal: its events as lines, its end as one document.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use pixir_core::event::{
+    AgentEvent, Ask, Cost, Planned, StepEnded, StepOutcome, TurnEnded, TurnStatus, Usage, WorkflowEvent, encode_live,
+};
+use pixir_core::{Code, Error, Event, Fact, Handle, Input};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::narration;
+use crate::args::Format;
+use crate::cli::Signals;
+use crate::output::{Output, chatter, exit_code, versioned};
+use crate::remedies;
+
+/// A step as the events tell it.
+#[derive(Debug, Default)]
+struct Step {
+    status: Option<StepOutcome>,
+    ended: Option<StepEnded>,
+    session: Option<String>,
+    attempt: u32,
+    by: String,
+    why: String,
+    ask: Option<Ask>,
+}
+
+struct Run<'a> {
+    output: &'a Output,
+    session: String,
+    planned: Planned,
+    /// In the order in which they were first heard of.
+    order: Vec<String>,
+    steps: BTreeMap<String, Step>,
+    usage: Usage,
+    cost: Cost,
+    end: Option<TurnEnded>,
+    refused: Option<Error>,
+    stopped: Option<u8>,
+    /// Lines of the Sessions of its agents.
+    lines: mpsc::UnboundedSender<String>,
+}
+
+/// Carries out an Input that begins a run or goes on with one, to the end of the run, and returns the exit code.
+pub(crate) async fn carry_out(handle: &Handle, input: Input, output: &Output, mut signals: Signals) -> u8 {
+    let began = Instant::now();
+    let Some(mut watch) = handle.watch().await else {
+        output.error(&Error::new(Code::SessionStartFailed, "the session closed before it began", "try again"));
+        return 1;
+    };
+    let (lines, mut heard) = mpsc::unbounded_channel();
+    let mut run = Run {
+        output,
+        session: handle.id().to_string(),
+        planned: Planned::default(),
+        order: Vec::new(),
+        steps: BTreeMap::new(),
+        usage: Usage::default(),
+        cost: Cost::default(),
+        end: None,
+        refused: None,
+        stopped: None,
+        lines,
+    };
+    // What an earlier part of the run did is part of its result.
+    let is_new = matches!(input, Input::RunWorkflow(_));
+    let past = std::mem::take(&mut watch.past);
+    for entry in past.entries() {
+        if is_new {
+            run.print_line(|| entry.encode());
+        } else {
+            run.take_past(&entry.fact);
+        }
+    }
+    match handle.request(input).await {
+        Err(error) => run.refused = Some(error),
+        Ok(_) => {
+            while run.end.is_none() && run.refused.is_none() {
+                tokio::select! {
+                    biased;
+                    Some(line) = heard.recv() => run.output.line(&line),
+                    event = watch.next() => match event {
+                        Some(event) => run.take(&event, handle),
+                        None => break,
+                    },
+                    code = signals.next() => {
+                        if run.stopped.replace(code).is_some() {
+                            break;
+                        }
+                        handle.send(Input::Interrupt).await;
+                    }
+                }
+                if run.output.is_closed() {
+                    handle.send(Input::Interrupt).await;
+                }
+            }
+        }
+    }
+    handle.close().await;
+    while let Some(event) = watch.try_next() {
+        run.take(&event, handle);
+    }
+    while let Ok(line) = heard.try_recv() {
+        run.output.line(&line);
+    }
+    run.conclude(began)
+}
+
+impl Run<'_> {
+    fn take(&mut self, event: &Event, handle: &Handle) {
+        match event {
+            Event::Recorded(entry) => {
+                self.print_line(|| entry.encode());
+                self.take_fact(&entry.fact);
+                if let Fact::AgentEvent(AgentEvent::Spawned(it)) = &entry.fact
+                    && self.output.format == Format::Jsonl
+                {
+                    tokio::spawn(follow(handle.clone(), it.name.clone(), self.lines.clone()));
+                }
+            }
+            Event::Live(event) => self.print_line(|| encode_live(event)),
+        }
+    }
+
+    fn take_past(&mut self, fact: &Fact) {
+        if !matches!(fact, Fact::TurnEnded(_)) {
+            self.note(fact, false);
+        }
+    }
+
+    fn take_fact(&mut self, fact: &Fact) {
+        self.note(fact, true);
+    }
+
+    fn note(&mut self, fact: &Fact, narrates: bool) {
+        match fact {
+            Fact::WorkflowEvent(event) => self.note_event(event, narrates),
+            Fact::ProviderUsage(it) => {
+                self.usage += it.usage;
+                self.cost += it.cost;
+            }
+            Fact::AgentEvent(AgentEvent::Ended(it)) => {
+                self.usage += it.usage;
+                self.cost += it.cost;
+            }
+            Fact::TurnEnded(it) => self.end = Some(it.clone()),
+            _ => {}
+        }
+    }
+
+    fn note_event(&mut self, event: &WorkflowEvent, narrates: bool) {
+        if let Some(id) = event.step()
+            && !self.steps.contains_key(id)
+        {
+            self.order.push(id.to_owned());
+        }
+        let step = event.step().map(|id| self.steps.entry(id.to_owned()).or_default());
+        match (event, step) {
+            (WorkflowEvent::Planned(it), _) => self.planned = it.clone(),
+            (WorkflowEvent::Resumed(_), _) => {
+                // What waited or was held is judged anew.
+                for step in self.steps.values_mut() {
+                    if matches!(step.status, Some(StepOutcome::Held | StepOutcome::Waiting)) {
+                        step.status = None;
+                    }
+                }
+            }
+            (WorkflowEvent::StepStarted(it), Some(step)) => {
+                *step = Step { session: it.session_id.clone(), attempt: it.attempt, ..Step::default() };
+            }
+            (WorkflowEvent::StepEnded(it), Some(step)) => {
+                step.status = Some(it.status);
+                step.session = it.session_id.clone().or(step.session.take());
+                step.ended = Some((**it).clone());
+            }
+            (WorkflowEvent::Held(it), Some(step)) => {
+                step.status = Some(it.status);
+                (step.by, step.why, step.ask) = (it.by.clone(), it.why.clone(), it.ask.clone());
+            }
+            (WorkflowEvent::GateAnswered { .. }, _) | (_, None) => {}
+        }
+        if narrates && matches!(self.output.format, Format::Plain | Format::Tsv) {
+            chatter(narration::workflow(event).trim_end());
+        }
+    }
+
+    fn print_line(&self, line: impl FnOnce() -> pixir_core::Result<String>) {
+        if self.output.format == Format::Jsonl
+            && let Ok(line) = line()
+        {
+            self.output.line(&line);
+        }
+    }
+
+    fn conclude(self, began: Instant) -> u8 {
+        let error = self.error();
+        let exit = match (self.stopped, &error) {
+            (Some(code), _) => code,
+            (None, Some(error)) => exit_code(error.code),
+            (None, None) => 0,
+        };
+        let about = self.end.as_ref().and_then(|it| it.details.get("workflow")).cloned().unwrap_or(Value::Null);
+        let status = match (&self.end, about["status"].as_str()) {
+            (_, Some(word)) => word.to_owned(),
+            (Some(end), None) => end.status.name().to_owned(),
+            (None, None) => "failed".to_owned(),
+        };
+        let resume = format!("pixir workflow resume {}", self.session);
+        let mut next = Vec::new();
+        let mut result = json!({
+            "ok": exit == 0,
+            "status": status,
+            "session_id": self.session,
+            "workflow": self.planned.name,
+            "hash": self.planned.hash,
+            "counts": about["counts"],
+            "work_complete": about["work_complete"].as_bool().unwrap_or(false),
+            "steps": self.order.iter().filter_map(|id| self.step(id)).collect::<Vec<_>>(),
+            "output": about["output"],
+            "usage": self.usage,
+            "cost": self.cost,
+            "exit_code": exit,
+            "duration_ms": u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        });
+        if let Some(error) = &error {
+            result["error"] = json!({ "kind": error.kind(), "message": error.message, "details": error.details });
+            result["code"] = json!(error.code.name());
+            result["remediation"] = json!(remedies::word(&error.remedy));
+        }
+        if exit != 0 && self.refused.is_none() {
+            let waiting = self.order.iter().filter_map(|id| Some((id, self.steps[id].ask.as_ref()?)));
+            for (id, ask) in waiting.filter(|(id, _)| self.steps[*id].status == Some(StepOutcome::Waiting)) {
+                for choice in &ask.choices {
+                    next.push(match choice.as_str() {
+                        "rerun" | "done" | "skip" => format!("{resume} --{choice} {id}"),
+                        _ => format!("{resume} --answer '{id}={choice}'"),
+                    });
+                }
+            }
+            if error.as_ref().is_some_and(|it| it.code == Code::WorkflowHeld) {
+                next.push(format!("{resume} --write"));
+            }
+            if next.is_empty() {
+                next.push(resume.clone());
+            }
+            result["resume_command"] = json!(resume);
+        }
+        result["next_actions"] = json!(next);
+        match self.output.format {
+            Format::Json => self.output.document(result),
+            Format::Jsonl => {
+                result["type"] = json!("result");
+                self.output.line(&versioned(result).to_string());
+            }
+            Format::Plain | Format::Tsv => {
+                match &result["output"] {
+                    Value::Null => {}
+                    Value::String(text) => self.output.line(text.trim_end()),
+                    other => self.output.line(&other.to_string()),
+                }
+                chatter(&format!("{} · {status} · {}", self.session, counted(&about["counts"])));
+                next.iter().for_each(|it| chatter(&format!("next: {it}")));
+            }
+        }
+        if let Some(error) = &error {
+            self.output.error(error);
+        }
+        exit
+    }
+
+    fn step(&self, id: &str) -> Option<Value> {
+        let step = &self.steps[id];
+        // An earlier part of the run held it, and this one has not come to it.
+        let status = step.status.map_or("not_run", StepOutcome::name);
+        let mut it = json!({ "id": id, "status": status });
+        if let Some(session) = &step.session {
+            it["session_id"] = json!(session);
+        }
+        if step.attempt > 1 {
+            it["attempt"] = json!(step.attempt);
+        }
+        if let Some(ended) = &step.ended {
+            it["duration_ms"] = json!(ended.duration_ms);
+            it["usage"] = json!(ended.usage);
+            it["cost"] = json!(ended.cost);
+            it["output"] = ended.output.clone();
+            if let Some(code) = ended.exit_code {
+                it["exit_code"] = json!(code);
+            }
+            if !ended.checks.is_empty() {
+                it["checks"] = json!(ended.checks);
+            }
+            if !ended.changes.is_empty() {
+                it["changes"] = ended.changes.iter().map(|left| Value::from(left.path.as_str())).collect();
+            }
+            if let Some(error) = &ended.error {
+                it["error"] = json!({ "code": error.code, "message": error.message });
+            }
+        }
+        if !step.by.is_empty() {
+            (it["by"], it["why"]) = (json!(step.by), json!(step.why));
+        }
+        if let Some(ask) = &step.ask {
+            it["ask"] = json!(ask);
+        }
+        Some(it)
+    }
+
+    /// Why the exit code is not 0.
+    fn error(&self) -> Option<Error> {
+        if let Some(refused) = &self.refused {
+            return Some(refused.clone());
+        }
+        match &self.end {
+            Some(TurnEnded { status: TurnStatus::Completed, .. }) => None,
+            Some(TurnEnded { error: Some(body), .. }) => Some(body.clone().into()),
+            Some(_) | None => {
+                let fix = format!("pixir workflow resume {}", self.session);
+                Some(Error::new(Code::CommandFailed, "the run did not end", fix))
+            }
+        }
+    }
+}
+
+/// Prints the events of an agent, each with the name of the agent.
+async fn follow(handle: Handle, name: String, lines: mpsc::UnboundedSender<String>) {
+    let Ok(agent) = handle.agent(std::slice::from_ref(&name)).await else { return };
+    drop(handle);
+    let Some(mut watch) = agent.watch().await else { return };
+    // The agent closes when its work is over.
+    drop(agent);
+    let named = |line: String| -> Option<String> {
+        let mut value: Value = serde_json::from_str(&line).ok()?;
+        value["agent"] = json!(name);
+        Some(value.to_string())
+    };
+    let past = std::mem::take(&mut watch.past);
+    for entry in past.entries() {
+        if let Some(line) = entry.encode().ok().and_then(&named) {
+            let _ = lines.send(line);
+        }
+    }
+    while let Some(event) = watch.next().await {
+        let line = match &event {
+            Event::Recorded(entry) => entry.encode(),
+            Event::Live(live) => encode_live(live),
+        };
+        if let Some(line) = line.ok().and_then(&named) {
+            let _ = lines.send(line);
+        }
+    }
+}
+
+fn counted(counts: &Value) -> String {
+    let counts = counts.as_object().into_iter().flatten();
+    let some = counts.filter_map(|(name, n)| Some((name, n.as_u64().filter(|n| *n > 0)?)));
+    some.map(|(name, n)| format!("{n} {}", name.replace('_', " "))).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,444 @@
+//! Workflows: graphs of steps that are run from the command line, and say truly how each step ended.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::shell::{Ran, Shell, entries};
+
+/// Writes a workflow beside the workspace, and returns its path.
+pub(super) fn file(shell: &Shell, text: &str) -> PathBuf {
+    shell.aside("flow.toml", &format!("version = 1\nname = \"flow\"\n{text}"))
+}
+
+/// The arguments that have a scripted model answer.
+pub(super) fn script(shell: &Shell, steps: &Value) -> Vec<String> {
+    let path = shell.aside("script.json", &json!({ "steps": steps }).to_string());
+    vec!["--provider".to_owned(), format!("script:{}", path.display()), "--toolset".to_owned(), "typed".to_owned()]
+}
+
+/// Runs the workflow with a scripted model, and prints its result as one document.
+pub(super) fn run(shell: &Shell, text: &str, steps: &Value, more: &[&str]) -> Ran {
+    let path = file(shell, text);
+    let model = script(shell, steps);
+    let path = path.display().to_string();
+    let args = ["workflow", "run", &path, "--json"].into_iter().chain(more.iter().copied());
+    shell.run(args.chain(model.iter().map(String::as_str)))
+}
+
+pub(super) fn resume(shell: &Shell, steps: &Value, more: &[&str]) -> Ran {
+    let model = script(shell, steps);
+    let args = ["workflow", "resume", "last", "--json"].into_iter().chain(more.iter().copied());
+    shell.run(args.chain(model.iter().map(String::as_str)))
+}
+
+/// How each step of a result ended.
+pub(super) fn ends(result: &Value) -> Vec<String> {
+    let steps = result["steps"].as_array().unwrap_or_else(|| panic!("{result}"));
+    steps.iter().map(|it| format!("{} {}", text(&it["id"]), text(&it["status"]))).collect()
+}
+
+pub(super) fn step<'a>(result: &'a Value, id: &str) -> &'a Value {
+    let steps = result["steps"].as_array().unwrap_or_else(|| panic!("{result}"));
+    steps.iter().find(|it| it["id"] == id).unwrap_or_else(|| panic!("no step {id}: {result}"))
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or("?")
+}
+
+/// The Log of the run: the one that has its events.
+pub(super) fn log(shell: &Shell) -> Vec<Value> {
+    let mut logs: Vec<Vec<Value>> = shell.logs().iter().map(|path| entries(path)).collect();
+    logs.retain(|log| log.iter().any(|it| it["type"] == "workflow_event"));
+    assert_eq!(logs.len(), 1, "one run");
+    logs.remove(0)
+}
+
+/// The events of the run, as `event id`.
+pub(super) fn events(log: &[Value]) -> Vec<String> {
+    let events = log.iter().filter(|it| it["type"] == "workflow_event").map(|it| &it["data"]);
+    events.map(|it| format!("{} {}", text(&it["event"]), it["id"].as_str().unwrap_or("")).trim().to_owned()).collect()
+}
+
+/// Broken builds: the next step begins before the one that it needs has ended; the output of a step is not what the next
+/// one reads.
+#[test]
+fn an_agent_and_a_command_run_one_after_the_other_and_the_log_tells_it() {
+    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    let flow = r#"
+output = "{{steps.look.output}} / {{steps.count.output}}"
+[[steps]]
+id = "count"
+needs = ["look"]
+argv = ["wc", "-c", "a.txt"]
+[[steps]]
+id = "look"
+role = "explorer"
+task = "Say what a.txt says"
+"#;
+    let answers = json!([{ "of": "Say what a.txt says", "text": "It says alpha." }]);
+    let ran = run(&shell, flow, &answers, &[]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let result = ran.document();
+    assert_eq!(result["output"], "It says alpha. / 6 a.txt", "{result}");
+    assert_eq!(ends(&result), ["look completed", "count completed"]);
+    assert_eq!((&result["status"], &result["work_complete"]), (&json!("completed"), &json!(true)));
+    let log = log(&shell);
+    assert_eq!(
+        events(&log),
+        ["planned", "step_started look", "step_ended look", "step_started count", "step_ended count"]
+    );
+    let last = log.last().expect("a line");
+    assert_eq!((&last["type"], &last["data"]["status"]), (&json!("turn_ended"), &json!("completed")));
+    let session = step(&result, "look")["session_id"].as_str().expect("its session");
+    assert!(shell.logs().iter().any(|path| path.to_string_lossy().contains(session)), "the agent has a log of its own");
+}
+
+/// Broken builds: one fault hides the others; a fault has no line; a run begins in spite of faults.
+#[test]
+fn all_faults_of_a_workflow_are_named_at_once_with_their_lines() {
+    let shell = Shell::new(&[]);
+    let flow = r#"
+[[steps]]
+id = "a"
+needs = ["bb"]
+task = "Do {{steps.c.output}}"
+rol = "explorer"
+[[steps]]
+id = "b"
+kind = "command"
+argv = ["true"]
+needs = ["c"]
+[[steps]]
+id = "c"
+kind = "command"
+argv = ["true"]
+needs = ["b"]
+[[steps]]
+id = "d"
+task = "x"
+role = "explorr"
+when = "steps.a.output = 3"
+"#;
+    let path = file(&shell, flow).display().to_string();
+    let ran = shell.run(["workflow", "validate", &path, "--json"]);
+    assert_eq!(ran.code, 10, "{ran:?}");
+    let faults = ran.document()["faults"].clone();
+    let read: Vec<String> = faults
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|it| format!("{} {} {}", it["line"], text(&it["at"]), text(&it["fix"])))
+        .collect();
+    assert_eq!(read.len(), 2, "what cannot be read is named first: {read:#?}");
+    assert!(read.iter().any(|it| it.starts_with("8 steps.a.rol role")), "{read:#?}");
+    assert!(read.iter().any(|it| it.contains("steps.d.when")), "{read:#?}");
+    let flow = flow.replace("rol = ", "role = ").replace("output = 3", "status == 'x'");
+    let path = file(&shell, &flow).display().to_string();
+    let faults = shell.run(["workflow", "validate", &path, "--json"]).document()["faults"].clone();
+    let read: Vec<String> = faults
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|it| format!("{} {} {} {}", it["line"], text(&it["at"]), text(&it["message"]), text(&it["fix"])))
+        .collect();
+    for wanted in ["there is no step `bb` b", "these steps wait for each other: b → c → b", "explorr"] {
+        assert!(read.iter().any(|it| it.contains(wanted)), "{wanted}: {read:#?}");
+    }
+    let ran = run(&shell, &flow, &json!([]), &[]);
+    assert_eq!((ran.code, &ran.error_after_chatter()["code"]), (10, &json!("WORKFLOW_INVALID")), "{ran:?}");
+    assert!(shell.logs().is_empty(), "nothing began");
+    for name in ["release", "nightly"] {
+        assert_eq!(shell.run(["workflow", "run", name]).code, 5, "there is no workflow of this name");
+    }
+}
+
+/// Broken builds: a failed step lets what needs it run; the exit code is 0 though steps failed; one that needs nothing
+/// of it is held too.
+#[test]
+fn the_exit_code_says_whether_all_some_or_none_of_the_steps_completed() {
+    let shell = Shell::new(&[]);
+    let flow = |on_fail: &str| {
+        format!(
+            r#"
+[[steps]]
+id = "bad"
+argv = ["false"]
+on_fail = "{on_fail}"
+[[steps]]
+id = "after"
+argv = ["true"]
+needs = ["bad"]
+[[steps]]
+id = "other"
+argv = ["true"]
+"#
+        )
+    };
+    let ran = run(&shell, &flow("hold"), &json!([]), &["--write"]);
+    assert_eq!(ran.code, 9, "{ran:?}");
+    let result = ran.document();
+    assert_eq!(ends(&result), ["bad failed", "other completed", "after held"], "{result}");
+    assert_eq!(step(&result, "after")["by"], "bad");
+    assert_eq!((&result["status"], &result["code"]), (&json!("partial_failed"), &json!("WORKFLOW_PARTIAL")));
+    assert_eq!(result["next_actions"][0], result["resume_command"]);
+
+    let shell = Shell::new(&[]);
+    let ran = run(&shell, &flow("continue"), &json!([]), &["--write"]);
+    assert_eq!((ran.code, ends(&ran.document()).contains(&"after completed".to_owned())), (9, true), "{ran:?}");
+
+    let shell = Shell::new(&[]);
+    let none = "[[steps]]\nid = \"bad\"\nargv = [\"false\"]\n";
+    let ran = run(&shell, none, &json!([]), &["--write"]);
+    assert_eq!((ran.code, &ran.document()["code"]), (1, &json!("WORKFLOW_FAILED")), "{ran:?}");
+}
+
+/// Broken builds: a step that may not run counts as failed, or runs; a gate that nobody answers is passed.
+#[test]
+fn a_step_that_may_not_run_and_a_gate_that_waits_have_exit_codes_of_their_own() {
+    let shell = Shell::new(&[]);
+    let flow = "[[steps]]\nid = \"write\"\nargv = [\"touch\", \"new\"]\n";
+    let ran = run(&shell, flow, &json!([]), &[]);
+    assert_eq!((ran.code, &ran.document()["status"]), (12, &json!("held")), "{ran:?}");
+    assert!(!shell.workspace().join("new").exists());
+    let ran = resume(&shell, &json!([]), &["--write"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(shell.workspace().join("new").exists(), "with leave it runs");
+
+    let shell = Shell::new(&[]);
+    let flow = r#"
+[[steps]]
+id = "ship"
+ask = "Ship it?"
+choices = ["yes", "no"]
+[[steps]]
+id = "deploy"
+argv = ["touch", "shipped"]
+needs = ["ship"]
+when = "steps.ship.output == 'yes'"
+"#;
+    let ran = run(&shell, flow, &json!([]), &["--write"]);
+    assert_eq!(ran.code, 13, "{ran:?}");
+    let result = ran.document();
+    assert_eq!(ends(&result), ["ship waiting", "deploy held"], "{result}");
+    assert_eq!(step(&result, "ship")["ask"]["choices"], json!(["yes", "no"]));
+    let next = result["next_actions"][0].as_str().expect("a command");
+    assert!(next.ends_with("--answer 'ship=yes'"), "{next}");
+    let ran = resume(&shell, &json!([]), &["--write", "--answer", "ship=yes"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(shell.workspace().join("shipped").exists());
+}
+
+/// Broken builds: a run goes on after its time; a limit counts as a failure.
+#[test]
+fn the_limits_of_a_run_end_it_and_it_can_be_resumed() {
+    let shell = Shell::new(&[]);
+    let flow = |seconds: u32| {
+        format!(
+            "[limits]\nseconds = {seconds}\n[[steps]]\nid = \"long\"\nargv = [\"sleep\", \"600\"]\n[[steps]]\nid = \"next\"\nargv = [\"true\"]\nneeds = [\"long\"]\n"
+        )
+    };
+    let ran = run(&shell, &flow(1), &json!([]), &["--write"]);
+    assert_eq!(ran.code, 14, "{ran:?}");
+    let result = ran.document();
+    assert_eq!((&result["status"], &result["code"]), (&json!("timed_out"), &json!("DEADLINE_REACHED")), "{result}");
+    assert_eq!(ends(&result), ["long timed_out", "next held"]);
+
+    let shell = Shell::new(&[]);
+    let much = json!({ "input": 7000, "output": 1500, "cached": 0 });
+    let answers = json!([
+        { "of": "Task one", "text": "done", "usage": much },
+        { "of": "Task two", "text": "done", "usage": much },
+    ]);
+    let flow = r#"
+[limits]
+tokens = 8000
+[[steps]]
+id = "one"
+role = "explorer"
+task = "Task one"
+[[steps]]
+id = "two"
+role = "explorer"
+task = "Task two"
+needs = ["one"]
+"#;
+    let ran = run(&shell, flow, &answers, &[]);
+    assert_eq!(ran.code, 14, "{ran:?}");
+    assert_eq!(ran.document()["code"], "BUDGET_REACHED");
+}
+
+/// Broken build: the words of a value are split, or read by a shell or by the template.
+#[test]
+fn a_value_is_one_word_of_a_command_whatever_is_in_it() {
+    let shell = Shell::new(&[]);
+    let flow = r#"
+[params.word]
+type = "string"
+required = true
+[[steps]]
+id = "echo"
+argv = ["printf", "%s|", "{{params.word}}", "end"]
+"#;
+    for word in [
+        "a b",
+        "$(touch hacked)",
+        "`id`",
+        "'; touch hacked; '",
+        "{{params.word}}",
+        "-n",
+        "a\nb",
+        "*",
+        "\\",
+        "é\u{7f}\"",
+        "",
+    ] {
+        let params = shell.aside("params.json", &json!({ "word": word }).to_string()).display().to_string();
+        let ran = run(&shell, flow, &json!([]), &["--params", &params, "--write"]);
+        assert_eq!(ran.code, 0, "{word:?}: {ran:?}");
+        let result = ran.document();
+        assert_eq!(step(&result, "echo")["output"], format!("{word}|end|"), "{word:?}");
+    }
+    assert!(!shell.workspace().join("hacked").exists());
+}
+
+/// Broken builds: items wait for all items of the step before; a list that is too long is cut.
+#[test]
+fn a_step_runs_once_for_each_item_and_another_one_follows_it_item_by_item() {
+    let shell = Shell::new(&[]);
+    let flow = r#"
+output = "{{steps.join.output}}"
+[[steps]]
+id = "list"
+argv = ["printf", "one\ntwo\nthree\n"]
+[[steps]]
+id = "first"
+argv = ["printf", "%s!", "{{item}}"]
+needs = ["list"]
+each = "{{steps.list.lines}}"
+[[steps]]
+id = "second"
+argv = ["printf", "%s?", "{{steps.first.output}}"]
+each = "@first"
+[[steps]]
+id = "join"
+argv = ["printf", "%s", "{{steps.second.output}}"]
+needs = ["second"]
+"#;
+    let ran = run(&shell, flow, &json!([]), &["--write"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let result = ran.document();
+    assert_eq!(result["output"], json!(["one!?", "two!?", "three!?"]), "{result}");
+    assert_eq!(result["counts"]["completed"], 8);
+    let too_long = flow.replace("lines}}\"\n", "lines}}\"\nmax = 2\n");
+    let shell = Shell::new(&[]);
+    let ran = run(&shell, &too_long, &json!([]), &["--write"]);
+    let result = ran.document();
+    assert_eq!(step(&result, "first")["error"]["code"], "TOO_MANY_ITEMS", "{result}");
+    assert!(!ends(&result).iter().any(|it| it.starts_with("first.")), "none of them ran: {result}");
+}
+
+/// Broken builds: a check of the agent's own counts; a step whose check fails is completed, or its files are adopted.
+#[test]
+fn pixir_itself_runs_the_checks_of_a_step_before_its_files_come_to_the_workspace() {
+    let shell = Shell::new(&[("a.txt", "old\n")]);
+    let flow = |check: &str| {
+        format!(
+            "[[steps]]\nid = \"edit\"\ntask = \"Write a.txt\"\ncheck = [[\"grep\", \"-q\", \"{check}\", \"a.txt\"]]\n"
+        )
+    };
+    let answers = |_: ()| {
+        json!([
+            { "of": "Write a.txt", "calls": [{ "name": "write", "args": { "path": "a.txt", "content": "new\n" } }] },
+            { "of": "Write a.txt", "text": "All checks passed. SUCCESS." },
+        ])
+    };
+    let ran = run(&shell, &flow("nothing"), &answers(()), &["--write"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let result = ran.document();
+    assert_eq!(step(&result, "edit")["error"]["code"], "CHECK_FAILED", "{result}");
+    assert_eq!(shell.read("a.txt"), "old\n", "its copy is not adopted");
+    let ran = run(&shell, &flow("new"), &answers(()), &["--write"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(shell.read("a.txt"), "new\n");
+    assert_eq!(step(&ran.document(), "edit")["changes"], json!(["a.txt"]));
+    let roots = fs::read_dir(shell.home().join("copies")).into_iter().flatten().flatten();
+    let left: Vec<PathBuf> =
+        roots.flat_map(|root| fs::read_dir(root.path()).into_iter().flatten().flatten()).map(|it| it.path()).collect();
+    assert!(left.is_empty(), "no copy is left: {left:?}");
+}
+
+/// Broken build: a round begins with a new agent, or with files that are not those of the round before.
+#[test]
+fn a_step_repeats_in_the_same_session_until_its_check_passes() {
+    let shell = Shell::new(&[("a.txt", "0\n")]);
+    let flow = "[[steps]]\nid = \"fix\"\ntask = \"Make it right. The check said: {{last.checks}}\"\ncheck = [[\"grep\", \"right\", \"a.txt\"]]\nrepeat = { max = 3 }\n";
+    let write = |text: &str| json!({ "name": "write", "args": { "path": "a.txt", "content": text } });
+    let answers = json!([
+        { "of": "Make it right", "calls": [write("wrong\n")] },
+        { "of": "Make it right", "text": "Done." },
+        { "of": "Make it right", "calls": [{ "name": "read", "args": { "path": "a.txt" } }] },
+        { "of": "Make it right", "calls": [write("right\n")] },
+        { "of": "Make it right", "text": "Now it is." },
+    ]);
+    let ran = run(&shell, flow, &answers, &["--write"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(shell.read("a.txt"), "right\n");
+    let agents = shell.logs().len() - 1;
+    assert_eq!(agents, 1, "one agent, in two rounds");
+    let never = answers.as_array().expect("a list")[..2].to_vec();
+    let more = Value::from([never.clone(), never.clone(), never].concat());
+    let shell = Shell::new(&[("a.txt", "0\n")]);
+    let ran = run(&shell, flow, &more, &["--write"]);
+    assert_eq!(step(&ran.document(), "fix")["status"], "incomplete", "{ran:?}");
+    assert_eq!(shell.read("a.txt"), "0\n");
+}
+
+/// Broken builds: an attempt is made for a code that is not named; a retry begins the whole run again.
+#[test]
+fn only_named_faults_are_tried_again() {
+    let broken = json!({ "of": "Ask", "error": { "code": "INVALID_RESPONSE", "message": "broken" } });
+    let answers = json!([broken, { "of": "Ask", "text": "At last." }]);
+    let flow = |on: &str| {
+        format!(
+            "[[steps]]\nid = \"before\"\nargv = [\"touch\", \"before\"]\n[[steps]]\nid = \"ask\"\nrole = \"explorer\"\ntask = \"Ask\"\nneeds = [\"before\"]\nretry = {{ times = 2{on} }}\n"
+        )
+    };
+    let shell = Shell::new(&[]);
+    let ran = run(&shell, &flow(", on = [\"INVALID_RESPONSE\"]"), &answers, &["--write"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(step(&ran.document(), "ask")["attempt"], 2);
+    let log = log(&shell);
+    assert_eq!(events(&log).iter().filter(|it| *it == "step_started before").count(), 1);
+    let shell = Shell::new(&[]);
+    let ran = run(&shell, &flow(""), &answers, &["--write"]);
+    assert_eq!((ran.code, step(&ran.document(), "ask")["attempt"].is_null()), (9, true), "{ran:?}");
+}
+
+/// Broken builds: a workflow of the workspace runs before it is trusted, or after it changed; a file that the user names
+/// needs trust.
+#[test]
+fn workflows_of_an_untrusted_workspace_are_listed_and_checked_and_do_not_run() {
+    let shell = Shell::new(&[]);
+    let text = "version = 1\ndescription = \"touches\"\n[[steps]]\nid = \"t\"\nargv = [\"touch\", \"hacked\"]\n";
+    shell.write(".pixir/workflows/evil.toml", text);
+    let list = shell.run(["workflow", "list", "--json"]).document();
+    let evil = list["workflows"].as_array().expect("a list").iter().find(|it| it["name"] == "evil").expect("listed");
+    assert_eq!((&evil["standing"]["is"], &evil["origin"]), (&json!("new"), &json!("workspace")), "{evil}");
+    assert_eq!(shell.run(["workflow", "validate", "evil"]).code, 0);
+    let ran = shell.run(["workflow", "run", "evil", "--write"]);
+    assert_eq!(ran.code, 10, "{ran:?}");
+    assert!(ran.stderr.contains("WORKSPACE_UNTRUSTED") && !shell.workspace().join("hacked").exists(), "{ran:?}");
+    assert_eq!(shell.run(["workflow", "run", "evil", "--write", "--trust-workspace"]).code, 0);
+    assert!(shell.workspace().join("hacked").exists());
+    for name in ["fix-and-verify", "review-diff", "migrate-each"] {
+        assert_eq!(shell.run(["workflow", "validate", name]).code, 0, "{name} ships without a fault");
+    }
+    assert_eq!(
+        shell.run(["workflow", "run", ".pixir/workflows/evil.toml", "--write"]).code,
+        0,
+        "a named file is trusted"
+    );
+}

@@ -1,0 +1,254 @@
+//! The run of the Session, drawn: the graph in layers where there is room, else a list; beside or below it the chosen step.
+
+use std::time::Duration;
+
+use pixir_core::StepView;
+use pixir_core::event::{Cost, StepOutcome};
+use pixir_core::text::human::human_duration;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::WorkflowView;
+use crate::input::action::Action;
+use crate::overlay::rows::RowMap;
+use crate::overlay::{Paint, dialog, panel};
+use crate::render::text::{fit, visible, width, wrap_lines};
+use crate::terminal::canvas::{Canvas, RegionState};
+use crate::theme::Theme;
+use crate::transcript::rows::workflow::{mark, word};
+
+/// The size of the dialog.
+const SIZE: (u16, u16) = (150, 40);
+/// From this width on, the graph stands in layers, and the chosen step beside it.
+const WIDE: u16 = 96;
+
+impl WorkflowView {
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        let mut places = std::mem::take(&mut self.places);
+        places.clear();
+        self.draw_into(canvas, area, paint, &mut places);
+        self.places = places;
+    }
+
+    fn draw_into(&self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>, places: &mut RowMap) {
+        let theme = paint.theme;
+        let name = self.run.planned.as_ref().map_or("", |it| it.name.as_str());
+        let title = if name.is_empty() { "Workflow".to_owned() } else { format!("Workflow {}", visible(name)) };
+        let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), &title, &self.hints(paint), theme);
+        let columns = usize::from(inner.width);
+        if self.run.planned.is_none() {
+            let text =
+                "No workflow was run in this session: /workflows NAME runs one, `pixir workflow list` shows them";
+            canvas.line(Line::styled(fit(text, columns), theme.dim()), inner);
+            return;
+        }
+        self.draw_bar(canvas, Rect { height: 1.min(inner.height), ..inner }, theme);
+        let body = Rect { y: inner.y + 1, height: inner.height.saturating_sub(1), ..inner };
+        let is_wide = inner.width >= WIDE;
+        let list = if is_wide {
+            Rect { width: inner.width / 2, ..body }
+        } else {
+            let most = (body.height / 2).max(1);
+            let height = u16::try_from(self.run.steps.len()).unwrap_or(u16::MAX).clamp(1, most);
+            Rect { height, ..body }
+        };
+        self.draw_steps(canvas, list, paint, is_wide, places);
+        let about = if is_wide {
+            Rect { x: list.right() + 2, width: inner.width.saturating_sub(list.width + 2), ..body }
+        } else {
+            Rect { y: list.bottom() + 1, height: body.height.saturating_sub(list.height + 1), ..body }
+        };
+        if let Some(step) = self.current() {
+            let lines = self.about(step, usize::from(about.width), theme);
+            for (y, line) in (about.y..about.bottom()).zip(lines) {
+                canvas.line(line, Rect { y, height: 1, ..about });
+            }
+        }
+    }
+
+    fn hints(&self, paint: Paint<'_>) -> String {
+        let (waits, runs) = (!self.choices().is_empty(), self.run.is_running);
+        let mut all = vec![(Action::Choose, "agent")];
+        if waits && !runs {
+            all.extend([(Action::AnswerGate, "answer"), (Action::NextAnswer, "other answer")]);
+        }
+        if runs {
+            all.push((Action::StopRun, "stop"));
+        } else {
+            all.extend([
+                (Action::ResumeRun, "go on"),
+                (Action::RerunStep, "rerun"),
+                (Action::SkipStep, "skip"),
+                (Action::TakeStepAsDone, "done"),
+            ]);
+        }
+        all.push((Action::CloseOverlay, "close"));
+        paint.hints(&all)
+    }
+
+    /// `████░░  5 of 8 · 1 waits · 2 failed   $0.12`
+    fn draw_bar(&self, canvas: &mut Canvas, area: Rect, theme: &Theme) {
+        let all = self.run.count(|_| true);
+        let count = |wanted: fn(StepOutcome) -> bool| self.run.count(|it| it.outcome.is_some_and(wanted));
+        let done = count(StepOutcome::is_done);
+        let filled = (done * 16).checked_div(all).unwrap_or(0);
+        let mut told = vec![format!("{done} of {all}")];
+        let running = self.run.count(|it| it.since.is_some());
+        let counts = [
+            (running, "runs", "run"),
+            (count(|it| it == StepOutcome::Waiting), "waits", "wait"),
+            (count(StepOutcome::is_failure), "failed", "failed"),
+            (count(|it| it == StepOutcome::Held), "held", "held"),
+        ];
+        for (n, one, more) in counts.into_iter().filter(|(n, ..)| *n > 0) {
+            told.push(format!("{n} {}", if n == 1 { one } else { more }));
+        }
+        let mut cost = Cost::default();
+        self.run.steps.iter().filter_map(|it| it.ended.as_ref()).for_each(|it| cost += it.cost);
+        let cost = cost.to_string();
+        if !cost.is_empty() {
+            told.push(cost);
+        }
+        let bar = Span::styled("█".repeat(filled), theme.fg(theme.success));
+        let rest = Span::styled("░".repeat(16 - filled), theme.dim());
+        let text = fit(&format!("  {}", told.join(" · ")), usize::from(area.width).saturating_sub(16));
+        canvas.line(Line::from(vec![bar, rest, Span::styled(text, theme.fg(theme.text))]), area);
+    }
+
+    fn draw_steps(&self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>, is_wide: bool, places: &mut RowMap) {
+        let theme = paint.theme;
+        let chosen = self.row();
+        // In layers each layer begins with a rule of its own.
+        let mut rows: Vec<Option<usize>> = Vec::new();
+        let mut order: Vec<usize> = (0..self.run.steps.len()).collect();
+        if is_wide {
+            order.sort_by_key(|at| self.run.steps[*at].layer);
+        }
+        let mut layer = None;
+        for at in order {
+            let own = self.run.steps[at].layer;
+            if is_wide && layer != Some(own) {
+                rows.push(None);
+                layer = Some(own);
+            }
+            rows.push(Some(at));
+        }
+        let at = rows.iter().position(|it| *it == Some(chosen)).unwrap_or(0);
+        let top = (at + 1).saturating_sub(usize::from(area.height));
+        let mut shown_layer = 0;
+        for (n, row) in rows.iter().enumerate() {
+            shown_layer += usize::from(row.is_none());
+            let Some(y) = n.checked_sub(top).and_then(|n| u16::try_from(n).ok()).filter(|n| *n < area.height) else {
+                continue;
+            };
+            let place = Rect { y: area.y + y, height: 1, ..area };
+            let Some(index) = row else {
+                let rule = "─".repeat(usize::from(area.width).saturating_sub(10));
+                canvas.line(Line::styled(format!("layer {shown_layer} {rule}"), theme.dim()), place);
+                continue;
+            };
+            let step = &self.run.steps[*index];
+            places.put(place, *index);
+            let is_chosen = *index == chosen;
+            canvas.tint(place, if is_chosen { theme.selected() } else { theme.base() });
+            canvas.region("option", place, || format!("{} {}", step.id, state(step).1));
+            canvas.region_state(RegionState { focused: false, selected: is_chosen });
+            canvas.line(self.line(step, usize::from(area.width), paint), place);
+        }
+    }
+
+    fn line(&self, step: &StepView, columns: usize, paint: Paint<'_>) -> Line<'static> {
+        let theme = paint.theme;
+        let (glyph, words, style) = shown(step, theme);
+        let took = match (step.since, &step.ended) {
+            (Some(since), _) => {
+                let since = Duration::from_millis(u64::try_from(since.as_millisecond()).unwrap_or(0));
+                human_duration(paint.wall.saturating_sub(since))
+            }
+            (None, Some(ended)) if ended.duration_ms > 0 => human_duration(Duration::from_millis(ended.duration_ms)),
+            (None, _) => String::new(),
+        };
+        let cost = step.ended.as_ref().map_or(String::new(), |it| it.cost.to_string());
+        let right =
+            [words.to_owned(), took, cost].into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join("  ");
+        let indent = if step.is_item || step.id.contains('/') { 2 } else { 0 };
+        let room = columns.saturating_sub(width(glyph) + indent + width(&right) + 2);
+        let id = fit(&visible(&step.id), room);
+        let gap = columns.saturating_sub(width(glyph) + indent + width(&id) + width(&right));
+        Line::from(vec![
+            Span::raw(" ".repeat(indent)),
+            Span::styled(glyph, style),
+            Span::styled(id, theme.fg(theme.text)),
+            Span::raw(" ".repeat(gap)),
+            Span::styled(right, style),
+        ])
+    }
+
+    /// What the chosen step is and came to.
+    fn about(&self, step: &StepView, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+        let mut lines = vec![Line::styled(fit(&visible(&step.id), columns), theme.bold())];
+        let after = if step.needs.is_empty() { String::new() } else { format!(" after {}", step.needs.join(", ")) };
+        let kind = format!("{}{after}", if step.kind.is_empty() { "step" } else { &step.kind });
+        lines.push(Line::styled(fit(&visible(&kind), columns), theme.dim()));
+        let mut push = |text: &str, style: Style| {
+            lines.extend(wrap_lines(&[Span::styled(visible(text), style)], columns, &[], &[]));
+        };
+        if let Some(held) = &step.held {
+            push(&held.why, theme.fg(theme.warning));
+            for (n, choice) in self.choices().iter().enumerate() {
+                let cursor = if n == self.choice { "› " } else { "  " };
+                push(&format!("{cursor}{choice}"), theme.fg(if n == self.choice { theme.accent } else { theme.text }));
+            }
+        }
+        if let Some(ended) = &step.ended {
+            if let Some(error) = &ended.error {
+                push(&error.message, theme.fg(theme.error));
+            }
+            for check in &ended.checks {
+                let passed = check.exit_code == Some(0);
+                let style = theme.fg(if passed { theme.success } else { theme.error });
+                push(&format!("{} {}", if passed { "✓" } else { "✗" }, check.command), style);
+                let output: Vec<&str> = check.output.lines().rev().take(6).collect();
+                output.into_iter().rev().for_each(|line| push(line, theme.dim()));
+            }
+            for change in &ended.changes {
+                push(&format!("~ {}", change.path), theme.fg(theme.text));
+            }
+            let output = match &ended.output {
+                serde_json::Value::Null => String::new(),
+                serde_json::Value::String(text) => text.clone(),
+                other => serde_json::to_string_pretty(other).unwrap_or_default(),
+            };
+            if ended.output_blob.is_some() {
+                push("its output is long; show its log for all of it", theme.dim());
+            }
+            output.lines().take(200).for_each(|line| push(line, theme.fg(theme.text)));
+        }
+        lines
+    }
+}
+
+/// The glyph and the word of a step.
+fn state(step: &StepView) -> (&'static str, &'static str) {
+    match (step.outcome, step.since) {
+        (Some(outcome), _) => (mark(outcome), word(outcome)),
+        (None, Some(_)) => ("● ", "runs"),
+        (None, None) => ("○ ", ""),
+    }
+}
+
+fn shown(step: &StepView, theme: &Theme) -> (&'static str, &'static str, Style) {
+    let (glyph, words) = state(step);
+    let style = match step.outcome {
+        Some(StepOutcome::Completed) => theme.fg(theme.success),
+        Some(StepOutcome::Skipped | StepOutcome::Held) => theme.dim(),
+        Some(StepOutcome::Waiting) => theme.fg(theme.warning),
+        Some(StepOutcome::Failed | StepOutcome::TimedOut | StepOutcome::Interrupted | StepOutcome::Incomplete) => {
+            theme.fg(theme.error)
+        }
+        None if step.since.is_some() => theme.fg(theme.accent),
+        None => theme.dim(),
+    };
+    (glyph, words, style)
+}
