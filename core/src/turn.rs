@@ -518,7 +518,13 @@ impl Turn {
                 );
                 return self.skip(&skipped, &error).await.map(|()| false);
             }
-            let together = rest.iter().take(AT_ONCE).take_while(|(_, info)| runs_beside(info)).count();
+            let mut readers = 0;
+            let together = rest.iter().take_while(|(_, info)| {
+                // How many agents run is bounded for the whole tree.
+                readers += usize::from(info.kind != CallKind::Agent);
+                runs_beside(info) && readers <= AT_ONCE
+            });
+            let together = together.count();
             let (now, later) = rest.split_at(together.max(1));
             // Results are recorded in the order of the calls, whichever ended first.
             let all = join_all(now.iter().map(|(call, info)| self.call_in_turn(call, info, step))).await;

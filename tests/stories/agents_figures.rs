@@ -189,3 +189,92 @@ fn fifty_answers_of_a_megabyte_take_24_000_bytes_of_one_request() {
         assert!(one.contains("completed") && one.contains("show_agent") && starts <= 1, "{one}");
     }
 }
+
+/// Broken builds: a change is credited to the other writer; a write is lost; the undo leaves one of them.
+#[test]
+fn two_writers_change_many_files_at_once_and_none_of_their_edits_is_lost_or_credited_to_the_other() {
+    let edits = usize::try_from(many("PIXIR_AGENT_EDITS", 120)).expect("a number");
+    const EACH: usize = 20;
+    let shell = Shell::new(&[("shared.txt", "0\n")]);
+    let count = "n=$(cat shared.txt); echo $((n+1)) > shared.txt";
+    let calls = ["left", "right"].map(|name| spawn(&format!("Write as {name}"), json!({ "name": name })));
+    let mut steps = vec![json!({ "calls": calls })];
+    for name in ["left", "right"] {
+        let of = format!("Write as {name}");
+        for round in 0..edits / 2 / EACH {
+            let mut calls: Vec<Value> = (0..EACH - 1)
+                .map(|n| {
+                    let path = format!("{name}-{}.txt", (round * EACH + n) % 50);
+                    json!({ "name": "write", "args": { "path": path, "content": format!("{name} {round} {n}\n") } })
+                })
+                .collect();
+            calls.push(json!({ "name": "bash", "args": { "command": count } }));
+            steps.push(json!({ "of": of, "calls": calls }));
+        }
+        steps.push(json!({ "of": of, "text": "Written." }));
+    }
+    steps.push(json!({ "text": "Done." }));
+    let flags = ["go", "--write", "--config", &format!("agents.rounds={}", edits.max(50))];
+    let ran = run(&shell, Value::from(steps), &flags);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let twice = edits / 2 / EACH * 2;
+    assert_eq!(shell.read("shared.txt"), format!("{twice}\n"), "no edit of the shared file is lost");
+    let root = logs(&shell).remove(0);
+    let mut credited = 0;
+    for change in root.iter().filter(|it| it["data"]["event"] == "changed") {
+        let name = change["data"]["name"].as_str().expect("a name");
+        for file in change["data"]["changes"].as_array().expect("files") {
+            let path = file["path"].as_str().expect("a path");
+            assert!(path == "shared.txt" || path.starts_with(name), "{name} is credited with {path}");
+            credited += 1;
+        }
+    }
+    assert_eq!(credited, twice * EACH, "each edit is recorded once");
+    let id = root[0]["session_id"].as_str().expect("an id");
+    let undone = run(&shell, json!([]), &["resume", id, "/undo"]);
+    assert_eq!(undone.code, 0, "{undone:?}");
+    assert_eq!(shell.read("shared.txt"), "0\n");
+    let files = std::fs::read_dir(shell.workspace()).expect("a folder").count();
+    assert_eq!(files, 1, "the undo removes what both created");
+    figures(&format!("QA4: {credited} edits of two writers: 0 lost, 0 credited to the other, the undo is exact"));
+}
+
+/// Broken build: an answer is taken by an agent that did not ask, or twice.
+#[test]
+fn a_hundred_questions_at_once_are_each_answered_once() {
+    let asking = usize::try_from(many("PIXIR_AGENT_QUESTIONS", 40)).expect("a number");
+    let shell = Shell::new(&[]);
+    let name = |n: usize| format!("w{n:03}");
+    let mut steps = vec![
+        json!({ "calls": (0..asking).map(|n| spawn(&format!("Write {n:03}."), json!({ "name": name(n) }))).collect::<Vec<_>>() }),
+    ];
+    for n in 0..asking {
+        let of = format!("Write {n:03}.");
+        let path = format!("{n:03}.txt");
+        steps.push(json!({ "of": of, "calls": [{ "name": "write", "args": { "path": path, "content": "x\n" } }] }));
+        steps.push(json!({ "of": of, "text": "Written." }));
+    }
+    steps.push(json!({ "text": "Done." }));
+    let flags = ["--config", "agents.running=100", "--config", "agents.per_turn=1000"];
+    let mut host = Hosted::start(&shell, &json!({ "steps": steps }), &flags);
+    host.ask("p", json!({ "type": "prompt", "text": "go" }));
+    // All of them ask before the first is answered.
+    let asked: Vec<Value> = (0..asking).map(|_| host.event("approval_requested")).collect();
+    for (n, one) in asked.iter().enumerate() {
+        let answer = if n % 3 == 0 { "deny" } else { "allow" };
+        let decide = json!({ "type": "decide", "call_id": one["data"]["call_id"], "decision": { "answer": answer } });
+        let to = json!({ "type": "to_agent", "path": one["data"]["agent"]["path"], "input": decide });
+        let taken = host.ask(&format!("d{n}"), to.clone());
+        assert_eq!(taken["ok"], true, "{taken}");
+        let again = host.ask(&format!("again-{n}"), to);
+        assert_eq!(again["ok"], false, "{again}");
+    }
+    host.event("turn_ended");
+    host.end();
+    for (n, one) in asked.iter().enumerate() {
+        let of = one["data"]["agent"]["path"][0].as_str().expect("a name");
+        let path = shell.workspace().join(format!("{}.txt", &of[1..]));
+        assert_eq!(path.exists(), n % 3 != 0, "{of}");
+    }
+    figures(&format!("QA6: {asking} questions open at once, each answered once, each second answer refused"));
+}
