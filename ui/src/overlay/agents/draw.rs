@@ -91,6 +91,7 @@ impl AgentsView {
         match self.field {
             Some(Field::Filter) => "Enter done · Esc all".to_owned(),
             Some(Field::Steer | Field::Continue) => "Enter send · Esc back".to_owned(),
+            None if self.agent().is_none() => paint.hints(&[(Action::CloseOverlay, "close")]),
             None if self.agent().is_some_and(|it| it.waiting_files > 0) => paint.hints(&[
                 (Action::Choose, "enter"),
                 (Action::AdoptFiles, "decide about its files"),
