@@ -148,7 +148,7 @@ fn screen() {
             pixir.screen.keys("go<Enter>").await;
             match agents {
                 0 => pixir.screen.until_idle().await,
-                _ => drop(pixir.screen.until(&format!("{agents} agents")).await),
+                _ => pixir.screen.until(&format!("{agents} agents")).await,
             }
             let mut all = Vec::new();
             for _ in 0..400 {

@@ -37,12 +37,13 @@ pub(crate) fn prepare() {
     // While this signal is caught, a write beyond the limit on the size of files fails with an error instead. A command
     // that pixir starts gets the default back. Without the handler that error is a signal, as in every program.
     let _ = signal_hook::flag::register(Signal::XFSZ.as_raw(), Arc::default());
-    share_one_heap();
+    if getrlimit(Resource::As).current.is_some() {
+        share_one_heap();
+    }
 }
 
 /// Makes all threads share one heap. The C library reserves 64 MB of addresses for the heap of each new thread, as long
-/// as a limit allows it, and then there is no space left for the stack of the next thread. It also makes such a heap larger
-/// page by page, with a system call each time, and keeps the free pages of each.
+/// as the limit allows it, and then there is no space left for the stack of the next thread.
 fn share_one_heap() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {

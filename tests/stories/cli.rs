@@ -116,6 +116,7 @@ fn the_schema_is_the_contract() {
             "resume",
             "sessions",
             "agents",
+            "workflow",
             "tree",
             "fork",
             "compact",

@@ -108,6 +108,7 @@ pub(super) const PRINTING: &[&str] = &[
     "sessions verify --all --json",
     "sessions repair ID",
     "sessions repair ID --json",
+    "workflow list",
     "agents tree ID",
     "agents tree ID --json",
     "agents stop ID",

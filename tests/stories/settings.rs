@@ -69,7 +69,7 @@ fn without_a_mode_of_the_user_a_project_cannot_widen_a_headless_run() {
 #[test]
 fn the_list_says_where_each_value_comes_from_and_what_was_not_read() {
     let shell = Shell::new(&[(".pixir/config.toml", "theme = \"light\"\n")]);
-    shell.configure("theme = \"dark\"\n[providers.own]\ndialect = \"chat\"\nheaders = { x-team = \"red\" }\n");
+    shell.configure("theme = \"dark\"\n[providers.own]\ndialect = \"chat\"\nheaders = { x-team = \"crimson\" }\n");
     let shown = shell.run(["config", "show", "--json", "--max-rounds", "7"]).document();
     let find = |key: &str| {
         let all = shown["settings"].as_array().expect("settings").clone();
@@ -82,7 +82,7 @@ fn the_list_says_where_each_value_comes_from_and_what_was_not_read() {
     let state = |shown: &Value| shown["files"][1]["state"].as_str().expect("a state").to_owned();
     assert_eq!(state(&shown), "not read: the workspace is not trusted");
     let plain = shell.run(["config", "show"]).stdout;
-    assert!(plain.contains("not read: the workspace is not trusted") && !plain.contains("red"), "{plain}");
+    assert!(plain.contains("not read: the workspace is not trusted") && !plain.contains("crimson"), "{plain}");
     assert_eq!(shell.run(["trust"]).code, 0);
     let path = shell.run(["config", "path", "--json"]).document();
     assert_eq!(state(&path), "read");

@@ -296,7 +296,7 @@ mod tests {
             let (_, name) = it.key.split_once('.').expect("a section");
             set.insert(name.to_owned(), it.default().expect("a default"));
         }
-        assert_eq!(set.len(), 8);
+        assert_eq!(set.len(), 9);
         let config = Config::parse(&format!("[agents]\n{set}")).expect("valid");
         assert_eq!(AgentOptions::from(&config.agents), AgentOptions::default());
     }

@@ -231,7 +231,7 @@ mod tests {
         let values = Scope { base: &base, item: Some(&item), last: None, follows: None };
         let it = Template::parse("<{{ params.a }}|{{params.b}}|{{item.0}}>").expect("a template");
         assert_eq!(it.text(&values).expect("all is there"), "<{{params.b}} $(rm) `x`|1|x>");
-        let error = Template::parse("{{params.c}}").expect("a template").text(&values).expect_err("not there");
+        let error = Template::parse("{{params.other}}").expect("a template").text(&values).expect_err("not there");
         assert_eq!((error.code, error.remedy.plain().contains("one of")), (Code::TemplateMissing, true));
         assert!(Template::parse("{{params.a").is_err());
         assert!(Template::parse("{{params..a}}").is_err());

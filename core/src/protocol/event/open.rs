@@ -43,6 +43,8 @@ fn reading_of_unknown(set: &str) -> Option<&'static str> {
         "Telling" => "next",
         // Nothing of it comes to the workspace.
         "Isolation" => "scratch",
+        // Its Log has what it began with.
+        "AgentContext" => "none",
         _ => return None,
     })
 }
