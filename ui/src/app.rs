@@ -336,8 +336,10 @@ impl App {
                 self.save_soon |= matches!(&event, Event::Live(it) if matches!(it.live, Live::QueueChanged { .. }));
                 // Only a recorded entry can change the model.
                 let may_change_model = !matches!(event, Event::Live(_));
-                // The answer is complete, so the user sees its last words at once.
-                self.is_urgent |= matches!(&event, Event::Recorded(it) if matches!(it.fact, Fact::AssistantMessage(_)));
+                // The answer is complete, so the user sees its last words at once. In inline mode they are printed with the end of
+                // the Turn: a window that gets another size between two printings leaves a part of the screen in the history.
+                let is_answer = matches!(&event, Event::Recorded(it) if matches!(it.fact, Fact::AssistantMessage(_)));
+                self.is_urgent |= is_answer && !self.state.printing.inline;
                 let effects = events::on_event(&mut self.state, event);
                 self.perform(effects).await;
                 if may_change_model {
