@@ -45,6 +45,7 @@ fn example(name: &str) -> Option<Value> {
         "spawn_agent" => json!({"task": "look around"}),
         "tell_agent" => json!({"name": "worker-1", "text": "go on"}),
         "run" => json!({"command": "edit a.txt one 1 && write b/c.txt x; touch made"}),
+        "run_workflow" => json!({"name": "review-diff"}),
         "skill_view" => json!({"name": "review"}),
         "update_plan" => json!({"items": [{"step": "look", "status": "pending"}]}),
         "write" => json!({"path": "new/a.txt", "content": "x"}),
@@ -53,8 +54,8 @@ fn example(name: &str) -> Option<Value> {
 }
 
 /// Tools that need a Session with a user.
-const NEEDS_A_SESSION: [&str; 7] =
-    ["ask_user", "job_kill", "job_output", "show_agent", "spawn_agent", "tell_agent", "wait_agent"];
+const NEEDS_A_SESSION: [&str; 8] =
+    ["ask_user", "job_kill", "job_output", "run_workflow", "show_agent", "spawn_agent", "tell_agent", "wait_agent"];
 
 fn files() -> Shell {
     let shell = Shell::new(&[
