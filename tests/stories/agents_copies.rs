@@ -196,7 +196,7 @@ fn the_user_merges_a_conflict_by_hand_from_the_shell() {
         { "of": "In English", "text": "Done." },
         { "text": "It waits." },
     ]);
-    // In read-only mode nothing is adopted by itself, and without a terminal nobody is asked.
+    // Only mode auto adopts files by itself, and without a terminal the user cannot be asked.
     let ran = run(&shell, script, &["go", "--mode", "ask", "--allow", "files(list.txt)"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     shell.write("list.txt", &TEN.replacen('1', "eins", 1));

@@ -172,7 +172,7 @@ async fn the_user_may_keep_it() {
     assert_eq!(results[1]["data"]["changes"][0]["path"], ".envrc", "it can be undone");
 }
 
-/// A job that is told to stop writes its last. Nobody can be asked here.
+/// A job that is told to stop writes its last. The user cannot be asked here.
 const LAST_WORDS: &str = "trap 'echo late > .envrc; exit' TERM; echo ready; while :; do sleep 0.05; done";
 
 /// Broken builds: `start_job` looks at nothing; `jobs::settle` takes nothing back; `close` finds nothing.

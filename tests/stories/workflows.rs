@@ -195,7 +195,7 @@ argv = ["true"]
     assert_eq!((ran.code, &ran.document()["code"]), (1, &json!("WORKFLOW_FAILED")), "{ran:?}");
 }
 
-/// Broken builds: a step that may not run counts as failed, or runs; a gate that nobody answers is passed.
+/// Broken builds: a step that may not run counts as failed, or runs; a gate without an answer is passed.
 #[test]
 fn a_step_that_may_not_run_and_a_gate_that_waits_have_exit_codes_of_their_own() {
     let shell = Shell::new(&[]);

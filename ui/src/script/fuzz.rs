@@ -62,7 +62,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         1 => any::<bool>().prop_map(|by_agent| Happening::Asked { by_agent }),
         1 => Just(Happening::Asked { by_agent: false }),
         1 => any::<bool>().prop_map(|by_agent| Happening::Questioned { by_agent }),
-        // The word before damage that lasts, as quickly as nobody types it.
+        // The word before damage that lasts, faster than a person types it.
         1 => prop::sample::select(vec!['a', 'l', 'o', 'w']).prop_map(letter_key),
         1 => Just(Happening::AnsweredElsewhere),
         6 => Just(Happening::Frame),
