@@ -7,6 +7,8 @@ use std::hash::{BuildHasher as _, Hasher as _};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -16,6 +18,9 @@ use crate::wait;
 
 /// The start of every key in the tests. No output and no file may contain it.
 pub(crate) const SECRET: &str = "sk-canary";
+
+/// The longest that a command of a test may run.
+const LONGEST: Duration = Duration::from_secs(300);
 
 /// The home and the workspace of one test.
 pub(crate) struct Shell {
@@ -145,7 +150,7 @@ impl Shell {
     }
 
     pub(crate) fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Ran {
-        ran(self.command(args).output().expect("the binary starts"))
+        ran(run_to_its_end(&mut self.command(args)))
     }
 
     /// Every Log of this home.
@@ -154,6 +159,25 @@ impl Shell {
         let files = folders.flat_map(|folder| fs::read_dir(folder.path()).into_iter().flatten().flatten());
         files.map(|file| file.path()).filter(|path| path.extension() == Some(OsStr::new("ndjson"))).collect()
     }
+}
+
+/// What a command prints until it ends. A command that hangs is killed, and its test fails: otherwise the whole run of the
+/// tests would hang, and say of none which one it was.
+pub(crate) fn run_to_its_end(command: &mut Command) -> Output {
+    let child = command.spawn().expect("the binary starts");
+    let pid = rustix::process::Pid::from_child(&child);
+    let (ended, has_ended) = mpsc::channel::<()>();
+    let watch = thread::spawn(move || {
+        let hangs = has_ended.recv_timeout(LONGEST) == Err(mpsc::RecvTimeoutError::Timeout);
+        if hangs {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+        hangs
+    });
+    let output = child.wait_with_output().expect("it ends");
+    drop(ended);
+    assert!(!watch.join().expect("no panic"), "{command:?} did not end within {LONGEST:?}: {output:?}");
+    output
 }
 
 pub(crate) fn ran(output: Output) -> Ran {

@@ -6,8 +6,10 @@ use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::SessionId;
 use crate::protocol::input::{Accepted, Input};
 
+pub(crate) mod answer; // waiting for an answer of somebody who may have gone
 pub(crate) mod watch; // past, present and events
 
+pub(crate) use answer::answer_of;
 pub(crate) use watch::Outbox;
 pub use watch::Watch;
 
@@ -80,10 +82,11 @@ impl Handle {
         let (reply, answer) = oneshot::channel();
         // If the Session has closed, `reply` is dropped here.
         let _ = self.commands.send(Command::Input { input, reply: Some(reply) }).await;
+        let commands = self.commands.clone();
         async move {
             let closed =
                 || Error::new(Code::SessionStartFailed, "the session closed before it could answer", "try again");
-            answer.await.unwrap_or_else(|_| Err(closed()))
+            answer_of(answer, commands.closed()).await.unwrap_or_else(|| Err(closed()))
         }
     }
 
@@ -96,7 +99,7 @@ impl Handle {
     pub async fn watch(&self) -> Option<Watch> {
         let (reply, answer) = oneshot::channel();
         self.commands.send(Command::Watch(reply)).await.ok()?;
-        answer.await.ok()
+        answer_of(answer, self.commands.closed()).await
     }
 
     /// The door to a child of this Session, or to a child of a child: the names from the child down. A child that has ended
@@ -108,7 +111,7 @@ impl Handle {
         let (reply, answer) = oneshot::channel();
         let _ = self.commands.send(Command::Agent { path: path.to_vec(), reply }).await;
         let closed = || Error::new(Code::SessionStartFailed, "the session has closed", "open it again");
-        answer.await.unwrap_or_else(|_| Err(closed()))
+        answer_of(answer, self.commands.closed()).await.unwrap_or_else(|| Err(closed()))
     }
 
     /// Has the running Turn stop what runs and answer once more, because it has reached this limit.
@@ -121,7 +124,7 @@ impl Handle {
     pub async fn settle(&self) {
         let (reply, answer) = oneshot::channel();
         if self.commands.send(Command::Settle(reply)).await.is_ok() {
-            let _ = answer.await;
+            answer_of(answer, self.commands.closed()).await;
         }
     }
 
@@ -129,7 +132,7 @@ impl Handle {
     pub async fn close(&self) {
         let (reply, answer) = oneshot::channel();
         if self.commands.send(Command::Close(reply)).await.is_ok() {
-            let _ = answer.await;
+            answer_of(answer, self.commands.closed()).await;
         }
     }
 }

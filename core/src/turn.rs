@@ -453,9 +453,8 @@ impl Turn {
         };
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         let form = Form { call_id: format!("budget-{number}"), questions: vec![question], agent: None };
-        let (reply, answer) = oneshot::channel();
-        self.reports.send(Report::OpenForm { form, reply }).await?;
-        let answers = answer.await.ok().flatten().unwrap_or_default();
+        let answers =
+            self.reports.ask(|reply| Report::OpenForm { form, reply }).await.ok().flatten().unwrap_or_default();
         Ok(answers.first().is_some_and(|answer| answer.iter().any(|it| it == GO_ON)))
     }
 

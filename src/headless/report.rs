@@ -465,7 +465,7 @@ impl<'a> Report<'a> {
                 Some(Error::new(Code::CommandFailed, "the turn did not end", format!("pixir resume {}", self.session)))
             }
         };
-        failed.or_else(|| self.refusal()).or_else(|| self.agents.missing().filter(|_| self.expects_turn))
+        failed.or_else(|| self.refusal()).or_else(|| self.agents.missing().filter(|_| !self.is_command))
     }
 
     fn refusal(&self) -> Option<Error> {

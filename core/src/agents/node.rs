@@ -19,6 +19,7 @@ use crate::call::agents::{AgentNews, MOST_TOLD, Order, Seen, Stop, Until};
 use crate::call::tool::panicked;
 use crate::conversation::history::Settings;
 use crate::door::Handle;
+use crate::door::answer_of;
 use crate::files::workspace::Workspace;
 use crate::protocol::agent::AgentState;
 use crate::protocol::error::{Code, Error, Result, nearest};
@@ -130,7 +131,7 @@ impl Node {
         let closed = || Error::new(Code::SessionStartFailed, "the session has closed", "open it again");
         let news = AgentNews::Record { event: Box::new(event), reply };
         self.news.send(news).map_err(|_| closed())?;
-        recorded.await.unwrap_or_else(|_| Err(closed()))
+        answer_of(recorded, self.news.closed()).await.unwrap_or_else(|| Err(closed()))
     }
 
     /// Has the parent record this, and does not wait.

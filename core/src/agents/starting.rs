@@ -13,7 +13,7 @@ use crate::call::Leases;
 use crate::call::agents::{Above, AgentNews, Order};
 use crate::call::tool::panicked;
 use crate::conversation::history::History;
-use crate::door::Handle;
+use crate::door::{Handle, answer_of};
 use crate::protocol::agent::AgentState;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{
@@ -214,7 +214,7 @@ impl Node {
     async fn conversation(&self) -> Option<Box<History>> {
         let (reply, history) = oneshot::channel();
         self.news.send(AgentNews::History { reply }).ok()?;
-        history.await.ok()
+        answer_of(history, self.news.closed()).await
     }
 
     /// Opens the Session of a child that has ended, unless it is open.

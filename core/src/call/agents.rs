@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::conversation::history::{History, Settings, fence_around};
-use crate::door::Handle;
+use crate::door::{Handle, answer_of};
 use crate::files::workspace::Workspace;
 use crate::protocol::agent::AgentState;
 use crate::protocol::error::Result;
@@ -167,7 +167,7 @@ impl Above {
         let (reply, recorded) = oneshot::channel();
         let event = Box::new(AgentEvent::Changed { name: self.name.clone(), call_id, changes });
         if self.news.send(AgentNews::Record { event, reply }).is_ok() {
-            let _ = recorded.await;
+            answer_of(recorded, self.news.closed()).await;
         }
     }
 }

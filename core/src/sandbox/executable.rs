@@ -71,7 +71,12 @@ fn beside(own: &Path) -> Option<File> {
 /// What the choice depends on, for a note of it.
 pub(super) fn identity() -> String {
     let of = |it: std::io::Result<fs::Metadata>| {
-        it.map(|it| format!("{}.{}.{}.{}", it.ino(), it.len(), it.mtime_nsec(), it.ctime())).unwrap_or_default()
+        // To the nanosecond: a file that takes another's place within a second can have its inode and its length.
+        it.map(|it| {
+            let (modified, changed) = ((it.mtime(), it.mtime_nsec()), (it.ctime(), it.ctime_nsec()));
+            format!("{}.{}.{}.{}.{}.{}.{}", it.dev(), it.ino(), it.len(), modified.0, modified.1, changed.0, changed.1)
+        })
+        .unwrap_or_default()
     };
     let Some(Found { own, beside }) = found() else { return String::new() };
     let beside = beside.as_ref().map(|it| of(it.metadata())).unwrap_or_default();

@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 
 use crate::call::arguments::{self, object};
 use crate::call::{Context, FormRequest, Output, Prepared, Tool};
+use crate::door::answer_of;
 use crate::permissions::Touch;
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, Result};
@@ -91,7 +92,7 @@ fn asking(questions: Vec<Question>, ctx: &Context) -> Result<Prepared> {
         let forms = ctx.forms.clone().ok_or_else(gone)?;
         let (reply, answer) = oneshot::channel();
         forms.send(FormRequest { questions: questions.clone(), reply }).await.map_err(|_| gone())?;
-        let Some(answers) = answer.await.map_err(|_| gone())? else {
+        let Some(answers) = answer_of(answer, forms.closed()).await.ok_or_else(gone)? else {
             return Ok(Output {
                 exit: 1,
                 ..Output::text(&ctx, "the user did not answer; decide yourself and continue\n")

@@ -8,6 +8,7 @@ use crate::call::arguments::{self, object};
 use crate::call::{Context, FormRequest, Output, Prepared, Tool};
 use crate::context::roles::PLAN;
 use crate::context::skills::text::one_line;
+use crate::door::answer_of;
 use crate::permissions::Touch;
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, Result};
@@ -118,7 +119,7 @@ async fn agreed(ctx: &Context, steps: &str) -> Result<(String, Option<SettingsCh
         multiple: false,
     };
     forms.send(FormRequest { questions: vec![question], reply }).await.map_err(|_| closed())?;
-    let answers = answer.await.map_err(|_| closed())?.unwrap_or_default();
+    let answers = answer_of(answer, forms.closed()).await.ok_or_else(closed)?.unwrap_or_default();
     let said = answers.into_iter().next().unwrap_or_default().join(", ");
     let leave = |mode| SettingsChanged { mode: Some(mode), role: Some(String::new()), ..SettingsChanged::default() };
     let [ask, auto, edit, go_on] = ANSWERS;

@@ -7,6 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::call::{Answers, Gone, Permissions};
 use crate::context::compaction::SummaryRequest;
+use crate::door::answer_of;
 use crate::protocol::error::Error;
 use crate::protocol::event::{Approval, Fact, Form, Live, SkillIndex, Toolset};
 use crate::protocol::input::{Accepted, Decision};
@@ -118,6 +119,6 @@ impl Reports {
     pub(crate) async fn ask<T>(&self, report: impl FnOnce(oneshot::Sender<T>) -> Report) -> Result<T, Gone> {
         let (reply, answer) = oneshot::channel();
         self.send(report(reply)).await?;
-        answer.await.map_err(|_| Gone)
+        answer_of(answer, self.0.closed()).await.ok_or(Gone)
     }
 }

@@ -1,7 +1,5 @@
 //! A Turn that a scheduler carries out in place of a model: a run of a workflow.
 
-use tokio::sync::oneshot;
-
 use super::{Outcome, Report, Turn};
 use crate::call::{self, Answers, Call, Context, Done, Gone, InTurn, Prepared, Registry};
 use crate::protocol::error::Error;
@@ -31,11 +29,9 @@ impl Hands for Turn {
     }
 
     async fn ask(&self, id: &str, question: Question) -> Result<Option<Answers>, Gone> {
-        let (reply, answer) = oneshot::channel();
         let form = Form { call_id: format!("step {id}"), questions: vec![question], agent: None };
-        self.reports.send(Report::OpenForm { form, reply }).await?;
         // A form that is closed without an answer leaves the step waiting.
-        Ok(answer.await.unwrap_or_default())
+        Ok(self.reports.ask(|reply| Report::OpenForm { form, reply }).await.unwrap_or_default())
     }
 
     async fn call(&self, call: &Call, prepared: Prepared, ctx: Context) -> Result<Done, Gone> {
