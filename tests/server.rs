@@ -79,8 +79,8 @@ struct Shared {
     beside: Vec<(&'static str, Value)>,
     /// Open connections.
     open: usize,
-    /// The server reports the tokens that a request has, a quarter of its bytes, and forgets the request.
-    counts: bool,
+    /// The bytes of a token: the server reports the tokens that a request has, and forgets the request. 0: it does neither.
+    counts: usize,
 }
 
 /// A running server; it ends with the test.
@@ -108,9 +108,14 @@ impl Server {
     /// The same for a long conversation in the dialect `chat` with the model `other`, which has this window: it reports the
     /// tokens that each request has, and keeps only the latest request.
     pub(crate) fn counting(replies: Vec<Reply>, window: u64) -> Server {
+        Server::counting_each(replies, window, 4)
+    }
+
+    /// The same with tokens of so many bytes.
+    pub(crate) fn counting_each(replies: Vec<Reply>, window: u64, bytes: usize) -> Server {
         let models = json!({ "data": [{ "id": "other", "max_model_len": window }] });
         let server = Server::with_facts(replies, vec![("/v1/models", models)]);
-        server.shared.0.lock().expect("the server lives").counts = true;
+        server.shared.0.lock().expect("the server lives").counts = bytes;
         server
     }
 
@@ -252,7 +257,7 @@ fn serve<W: Connection>(
     };
     let (reply, counts) = {
         let mut shared_now = shared.0.lock().expect("the server lives");
-        if shared_now.counts {
+        if shared_now.counts > 0 {
             shared_now.bodies.clear();
             shared_now.heads.clear();
         }
@@ -286,8 +291,8 @@ fn serve<W: Connection>(
             let mut said = vec![Part::Text(&text)];
             said.extend(calls.iter().map(|(id, tool, args)| Part::Call(id, tool, args)));
             let mut answer = answer(dialect, &said).concat();
-            if counts {
-                answer = answer.replace("\"prompt_tokens\":100", &format!("\"prompt_tokens\":{}", length / 4));
+            if counts > 0 {
+                answer = answer.replace("\"prompt_tokens\":100", &format!("\"prompt_tokens\":{}", length / counts));
             }
             // Pieces of an odd size cut events and characters anywhere.
             for piece in answer.as_bytes().chunks(61) {

@@ -94,7 +94,12 @@ impl Request {
     /// The estimated tokens of the request, at four bytes each.
     pub(crate) fn estimated_tokens(&self) -> u64 {
         let items: usize = self.items.iter().map(|item| item.piece().len()).sum();
-        fixed_tokens(&self.instructions, &self.context, &self.tools) + (items / 4) as u64
+        self.fixed_tokens() + (items / 4) as u64
+    }
+
+    /// The estimated tokens of what every request of the Session repeats.
+    pub(crate) fn fixed_tokens(&self) -> u64 {
+        fixed_tokens(&self.instructions, &self.context, &self.tools)
     }
 
     /// Returns the bytes of an image, or a text that replaces it: the blob is missing, or the model cannot see images.

@@ -38,6 +38,7 @@ mod skills; // skills, templates, and the index that the model reads
 mod surroundings; // what the model knows about mode, toolset and repository
 mod travel; // undo, redo, forks and moves of the head
 mod trust; // what the workspace brings along, and the user's answer
+mod window; // the window of the model: compactions before a request
 mod work; // what runs beside the actor
 mod workflow; // runs of workflows
 

@@ -10,7 +10,9 @@ use serde_json::Map;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::call::present::Overflow;
-use crate::call::{self, Authority, Call, Caller, Context, Done, FormRequest, Gone, InTurn, Permissions};
+use crate::call::{self, Authority, Call, Caller, Context, Done, FormRequest, Gone, InTurn, Permissions, ResultLimits};
+use crate::context::compaction::Room;
+use crate::conversation::history::json_len;
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, NoticeCode};
 use crate::protocol::event::{
@@ -389,13 +391,13 @@ impl Turn {
 
     /// Sets the tokens of a request aside in the budgets that the Session shares with others.
     fn reserve(&self, step: &Step) -> Result<Vec<Reserved>, Error> {
-        let tokens = step.request.estimated_tokens();
+        let tokens = step.tokens();
         self.services.budgets.iter().map(|budget| budget.reserve(tokens)).collect()
     }
 
     /// Sets the tokens of a request aside, and asks the user where a budget that can be raised does not have them.
     async fn reserve_or_ask(&self, step: &Step) -> Result<Result<Vec<Reserved>, Error>, Gone> {
-        let tokens = step.request.estimated_tokens();
+        let tokens = step.tokens();
         let mut all = Vec::new();
         for budget in self.services.budgets.iter() {
             match self.unless_raised(budget, |budget| budget.reserve(tokens)).await? {
@@ -505,6 +507,7 @@ impl Turn {
         reported: &mut Option<Reported>,
     ) -> Result<bool, Gone> {
         self.live(Live::Status { status: Status::Working }).await?;
+        let limits = self.limits_of_results(step, calls);
         let mut rest = calls;
         let mut failed = true;
         while !rest.is_empty() {
@@ -526,7 +529,7 @@ impl Turn {
             let together = together.count();
             let (now, later) = rest.split_at(together.max(1));
             // Results are recorded in the order of the calls, whichever ended first.
-            let all = join_all(now.iter().map(|(call, info)| self.call_in_turn(call, info, step))).await;
+            let all = join_all(now.iter().map(|(call, info)| self.call_in_turn(call, info, step, limits))).await;
             for (done, (call, _)) in all.into_iter().zip(now) {
                 let Done { result, facts, lease, .. } = done?;
                 if let Some(reported) = reported.as_mut().filter(|_| call.tool == report::NAME) {
@@ -555,26 +558,44 @@ impl Turn {
     pub(crate) async fn run_command(self, call_id: String, command: String) {
         let args = serde_json::json!({ "command": command, "timeout": bash::MAX_TIMEOUT });
         let call = Call { id: call_id, tool: bash::NAME.into(), args, caller: Caller::User };
-        let Ok(Done { result, .. }) = self.call(&call, Toolset::Both, false, InTurn::default()).await else { return };
+        let ctx = self.services.context(&call.id, Toolset::Both, false);
+        let Ok(Done { result, .. }) = self.call(&call, ctx, InTurn::default()).await else { return };
         if self.record(result).await.is_ok() {
             let _ = self.reports.send(Report::Done(Outcome::completed())).await;
         }
     }
 
     /// Runs one of several calls. Those that start agents do so in their order.
-    async fn call_in_turn(&self, call: &Call, info: &CallInfo, step: &Step) -> Result<Done, Gone> {
+    async fn call_in_turn(
+        &self,
+        call: &Call,
+        info: &CallInfo,
+        step: &Step,
+        limits: ResultLimits,
+    ) -> Result<Done, Gone> {
         let in_turn = if info.kind == CallKind::Agent {
             // The mutex is fair, and the calls of an answer are polled in their order.
             InTurn::new(Arc::clone(&self.starting).lock_owned().await)
         } else {
             InTurn::default()
         };
-        self.call(call, step.toolset, step.facts.sees_images, in_turn).await
+        let ctx = Context { limits, ..self.services.context(&call.id, step.toolset, step.facts.sees_images) };
+        self.call(call, ctx, in_turn).await
+    }
+
+    /// How much of each result the model reads: what is set, and in a small window less, so that the results of one answer
+    /// stay beside a compaction.
+    fn limits_of_results(&self, step: &Step, calls: &[(Call, CallInfo)]) -> ResultLimits {
+        let set = self.services.options.results;
+        let Some(window) = step.facts.working_window() else { return set };
+        let args: usize = calls.iter().map(|(call, _)| json_len(&call.args)).sum();
+        let fixed = step.scale.count(step.request.fixed_tokens() + args as u64 / 4);
+        let room = Room { window, fixed, scale: step.scale, shrink: 0 };
+        set.at_most(room.results() / calls.len().max(1))
     }
 
     /// Runs one call, from its arguments to its result, and reports its progress, approvals and forms.
-    async fn call(&self, call: &Call, toolset: Toolset, sees_images: bool, in_turn: InTurn) -> Result<Done, Gone> {
-        let ctx = self.services.context(&call.id, toolset, sees_images);
+    async fn call(&self, call: &Call, ctx: Context, in_turn: InTurn) -> Result<Done, Gone> {
         self.attend(call, ctx, in_turn, |ctx| call::carry_out(&self.services.registry, call, ctx, self)).await
     }
 
@@ -630,7 +651,7 @@ impl Turn {
     }
 
     async fn compact(&self, step: &Step, attempt: u32) -> Result<Result<(), Error>, Gone> {
-        let (window, tokens) = (step.facts.window, step.request.estimated_tokens());
+        let (window, tokens) = (step.facts.window, step.tokens());
         self.ask_session(|reply| Report::Compact { attempt, window, tokens, reply }).await
     }
 

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::connected::ask;
+use crate::hosted::Hosted;
 use crate::server::{Dialect, Part, Reply, Server, answer, raw, text};
 use crate::shell::{Ran, Shell, entries, figures};
 
@@ -86,6 +87,13 @@ fn task(source: Source, window: usize, words: Words, toolset: &str, tokens: usiz
     };
     let mut replies: Vec<Reply> = (0..ROUNDS).map(round).collect();
     replies.push(fits(says(&[Part::Text("All twelve.")])));
+    let server = connected_to(&shell, source, window, replies);
+    let ran = shell.run(["--headless", "--json", "--write", "--toolset", toolset, "do it"]);
+    (ran, server, shell)
+}
+
+/// A server that pixir is connected to, with a window that it knows from there.
+fn connected_to(shell: &Shell, source: Source, window: usize, replies: Vec<Reply>) -> Server {
     let facts = match source {
         Source::Learnt => {
             vec![("/v1/models", json!({ "data": [{ "id": "m", "meta": { "n_ctx": window } }] }))]
@@ -101,8 +109,7 @@ fn task(source: Source, window: usize, words: Words, toolset: &str, tokens: usiz
         "model = \"own/m\"\n[compaction]\nsummary = \"pixir\"\n[providers.own]\ndialect = \"chat\"\nbase_url = \"{}\"\n{told}",
         server.url
     ));
-    let ran = shell.run(["--headless", "--json", "--write", "--toolset", toolset, "do it"]);
-    (ran, server, shell)
+    server
 }
 
 /// Broken build: one whose compaction keeps a constant number of tokens, or looks only behind the last compaction. With
@@ -133,6 +140,77 @@ fn a_task_of_twelve_rounds_finishes_in_every_window() {
         figures(&format!("{source:?}, {window} tokens, {name}: {requests} requests, {compacted} compactions"));
     }
     figures(&format!("windows: {count} tasks of {ROUNDS} rounds, all finished"));
+}
+
+/// What a call prints is bounded by what is set, and in a small window by the window. Where the server names its window only
+/// when it refuses, the result that it refused is sent again, shorter.
+///
+/// Broken builds: results have the size that is set whatever the window is; a result that was refused is sent again whole.
+#[test]
+fn one_long_result_does_not_end_the_turn_in_a_small_window() {
+    let lines: String = (0..6_000).map(|n| format!("line {n}\n")).collect();
+    let bash = ("bash", json!({ "command": "seq 1000 9000" }));
+    let read = ("read", json!({ "path": "long.txt" }));
+    let mut cases = 0;
+    for (source, words) in
+        [(Source::Told, vllm as Words), (Source::Learnt, llama_cpp), (Source::Unknown, vllm), (Source::Unknown, silent)]
+    {
+        for window in [4_096, 8_192] {
+            for (tool, args) in [&bash, &read] {
+                let shell = Shell::new(&[("long.txt", &lines)]);
+                let fits = |reply: Reply| Reply::Within { window, words, reply: Box::new(reply) };
+                let calls: Vec<String> = (0..3).map(|n| format!("c{n}")).collect();
+                let three: Vec<Part<'_>> = calls.iter().map(|id| Part::Call(id, tool, args)).collect();
+                let replies = vec![
+                    fits(says(&[Part::Call("c", tool, args)])),
+                    fits(says(&three)),
+                    fits(says(&[Part::Text("Long.")])),
+                ];
+                let server = connected_to(&shell, source, window, replies);
+                let ran = shell.run(["--headless", "--json", "--write", "--toolset", "typed", "how long is it?"]);
+                let case = format!("{source:?} {window} {tool}: {} requests", server.bodies().len());
+                assert_eq!(ran.code, 0, "{case}: {}", ran.stderr);
+                assert_eq!(ran.document()["output"], "Long.", "{case}");
+                let result = entries(&shell.logs()[0]).into_iter().find(|it| it["type"] == "tool_result");
+                assert!(
+                    result.expect("a result")["data"]["output"].as_str().is_some_and(|it| it.len() > 800),
+                    "{case}"
+                );
+                cases += 1;
+            }
+        }
+    }
+    figures(&format!("long results: {cases} tasks in small windows, all finished"));
+}
+
+/// A server whose tokenizer makes more tokens of a text than pixir estimates fills its window sooner. A compaction makes as
+/// much room in its count as in pixir's.
+///
+/// Broken build: what stays verbatim is counted in pixir's estimate, so that after the first compaction each Turn has its own.
+#[test]
+fn a_server_that_counts_more_tokens_than_pixir_is_not_compacted_at_each_turn() {
+    const TURNS: usize = 60;
+    let shell = Shell::new(&[]);
+    let replies = (0..TURNS).map(|n| text(&format!("Answer {n}. {}", "1234567890 ".repeat(60)))).collect();
+    // Each byte is a token: four times what pixir estimates.
+    let server = Server::counting_each(replies, 32_768, 1);
+    let flags =
+        ["--config", "compaction.summary=pixir", "--base-url", &server.url, "--dialect", "chat", "--model", "other"];
+    let mut host = Hosted::on(&shell, &flags);
+    for n in 0..TURNS {
+        host.ask(&format!("p{n}"), json!({ "type": "prompt", "text": format!("question {n}") }));
+        host.event("turn_ended");
+    }
+    host.end();
+    let log = entries(&shell.logs()[0]);
+    let compactions: Vec<&Value> = log.iter().filter(|e| e["type"] == "history_compaction").collect();
+    figures(&format!("a server that counts four times as much: {} compactions in {TURNS} turns", compactions.len()));
+    assert!((1..=TURNS / 4).contains(&compactions.len()), "{} compactions", compactions.len());
+    for it in compactions {
+        let (before, after) = (&it["data"]["tokens_before"], &it["data"]["tokens_after"]);
+        assert!(before.as_u64().is_some_and(|it| it > 15_000), "in the server's count: {before}");
+        assert!(after.as_u64() < before.as_u64().map(|it| it * 3 / 4), "{before} to {after}");
+    }
 }
 
 /// Broken build: one that sends the request all the same, or names no toolset. The user learns it from the server, after

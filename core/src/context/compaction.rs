@@ -4,6 +4,7 @@ mod branch;
 mod by_model;
 mod digest;
 mod division;
+mod newest;
 mod preview;
 mod summary;
 #[cfg(test)]
@@ -16,11 +17,13 @@ pub(crate) use branch::{branch, left_behind, with_notes};
 pub(crate) use by_model::{Author, NotesRequest, Summary, SummaryRequest};
 use digest::Digest;
 use division::{Unit, move_units, propose, units};
+pub(crate) use newest::too_long;
 pub use preview::recorded;
 pub(crate) use preview::{is_stale, token};
 use summary::Made;
 
 use crate::conversation::history::{History, is_request, starts_turn};
+use crate::conversation::scale::Scale;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Entry, Fact, HistoryCompaction, List, StepStatus, Trigger};
 use crate::protocol::input::CompactOptions;
@@ -38,13 +41,15 @@ pub(crate) const DETERMINISTIC: &str = "deterministic";
 /// The strategy of a compaction whose summary a model wrote.
 pub(crate) const BY_MODEL: &str = "model";
 
-/// The room that a compaction makes, tokens.
+/// The room that a compaction makes, tokens in the Provider's count.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
     /// The window.
     pub(crate) window: u64,
     /// The part of it that every request repeats.
     pub(crate) fixed: u64,
+    /// How the Provider counts.
+    pub(crate) scale: Scale,
     /// How often an earlier compaction for the same request was not enough. Each time half as much stays.
     pub(crate) shrink: u32,
 }
@@ -63,7 +68,7 @@ impl Room {
 
     /// The longest summary, bytes: a quarter of the room, at four bytes a token.
     fn summary(self) -> usize {
-        let bytes = self.history() >> self.shrink.min(16);
+        let bytes = self.scale.estimate(self.history()) >> self.shrink.min(16);
         usize::try_from(bytes).unwrap_or(usize::MAX).max(MIN_SUMMARY)
     }
 }
@@ -112,14 +117,14 @@ pub(crate) fn plan_with(
     options: &CompactOptions,
 ) -> Result<Plan> {
     let window = room.map(|it| it.window);
-    let room = room.unwrap_or(Room { window: USUAL_WINDOW, fixed: 0, shrink: 0 });
+    let room = room.unwrap_or(Room { window: USUAL_WINDOW, fixed: 0, scale: Scale::default(), shrink: 0 });
     // What an earlier compaction replaced is in its summary, so a compaction costs no more in a long Session. What it left
     // verbatim may be dropped now.
     let is_compaction = |entry: &&Arc<Entry>| matches!(entry.fact, Fact::HistoryCompaction(_));
     let earlier = history.recent_path().rfind(is_compaction);
     let path: Vec<&Arc<Entry>> = history.recent_path().filter(|entry| !is_compaction(entry)).collect();
-    let cut = find_cut(history, &path, room.verbatim()).ok_or_else(nothing_to_do)?;
-    let mut units = units(history, &path);
+    let cut = find_cut(history, &path, room.scale.estimate(room.verbatim())).ok_or_else(nothing_to_do)?;
+    let mut units = units(history, &path, room.scale);
     propose(&mut units, &path, cut);
     move_units(&mut units, &path, options)?;
     // Thinking does not survive a compaction. What is in no unit shows the model nothing.
@@ -154,7 +159,7 @@ pub(crate) fn plan_with(
     let kept: BTreeSet<u64> = (0..path.len()).filter(|at| stays[*at]).map(|at| path[at].seq).collect();
     digest.finish(history, &kept, continues);
     let stay = (0..path.len()).filter(|at| stays[*at] && is_told(*at));
-    let kept_tokens: u64 = stay.map(|at| tokens(history, path[at])).sum();
+    let kept_tokens = room.scale.count(stay.map(|at| tokens(history, path[at])).sum());
     let Made { text, appended_from, turns, left_out, limitations } = digest.summary(room.summary());
     let appended = text[appended_from..].to_owned();
     // The model reads all that was before the cut, so that its request begins as the last one did. Thinking is only valid
@@ -173,8 +178,8 @@ pub(crate) fn plan_with(
         strategy: DETERMINISTIC.into(),
         trigger,
         kept_from_seq,
-        tokens_before: history.estimated_tokens(),
-        tokens_after: kept_tokens + tokens_of(&text),
+        tokens_before: room.scale.count(history.estimated_tokens()),
+        tokens_after: kept_tokens + tokens_of(&text, room.scale),
         entries_dropped: (before + replaced.len()) as u64,
         files_read: newest(&digest.read),
         files_modified: newest(&digest.changed),
@@ -247,7 +252,7 @@ fn tokens(history: &History, entry: &Arc<Entry>) -> u64 {
     history.length_of(entry) as u64 / 4
 }
 
-/// Estimated tokens of a text.
-fn tokens_of(text: &str) -> u64 {
-    text.len() as u64 / 4
+/// Expected tokens of a text in the Provider's count.
+fn tokens_of(text: &str, scale: Scale) -> u64 {
+    scale.count(text.len() as u64 / 4)
 }

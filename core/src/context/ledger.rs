@@ -200,12 +200,13 @@ fn sheet(history: &History, body: &RequestBody) -> Sheet {
         Some((input, _)) => {
             let is_new = |it: &&Line| !it.part.in_prefix;
             let new: usize = lines.iter().filter(is_new).map(|it| it.part.bytes).sum();
+            let new = history.scale(request.fixed_tokens()).count(new as u64 / 4);
             spread(&mut lines, true, input);
-            spread(&mut lines, false, new as u64 / 4);
-            (input + new as u64 / 4, TokensFrom::Provider)
+            spread(&mut lines, false, new);
+            (input + new, TokensFrom::Provider)
         }
         None => {
-            let tokens = bytes as u64 / 4;
+            let tokens = history.expected_tokens(request.fixed_tokens());
             lines.iter_mut().for_each(|it| it.part.in_prefix = false);
             spread(&mut lines, false, tokens);
             lines.iter_mut().for_each(|it| {

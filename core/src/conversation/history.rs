@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use super::scale::Scale;
 use crate::protocol::event::{
     Cost, DecidedBy, Delivery, Entry, Fact, Label, Mode, PlanItem, RestoreReason, Rule, Scope, SessionStarted,
     SettingsChanged, Surroundings, ToolResult, Toolset, TurnEnded, TurnStatus, Usage, UserCommand,
@@ -123,6 +124,8 @@ pub struct History {
     pub last_input: Option<u64>,
     /// Input tokens of the last request, and the bytes of the items that it sent.
     measured: Option<(u64, usize)>,
+    /// The same of the last request that the model in use has counted. A compaction does not end it.
+    counted: Option<(u64, usize)>,
     /// The number of the last Turn.
     pub turns: u32,
     /// Whether the last Turn has not ended.
@@ -172,9 +175,13 @@ impl History {
                 };
             }
             Fact::SettingsChanged(it) => {
-                let before = self.settings.toolset;
+                let before = self.settings.clone();
                 self.settings.apply(it);
-                if self.settings.toolset != before {
+                let now = &self.settings;
+                if (&now.provider, &now.model, now.toolset) != (&before.provider, &before.model, before.toolset) {
+                    self.counted = None;
+                }
+                if now.toolset != before.toolset {
                     self.forget_reasoning();
                 }
             }
@@ -188,8 +195,12 @@ impl History {
             Fact::ProviderUsage(it) => {
                 self.usage += it.usage;
                 self.cost += it.cost;
-                self.last_input = Some(it.usage.input + it.usage.output);
-                self.measured = Some((it.usage.input, self.item_bytes));
+                // A server that counts nothing has measured nothing.
+                if it.usage.input > 0 {
+                    self.last_input = Some(it.usage.input + it.usage.output);
+                    self.measured = Some((it.usage.input, self.item_bytes));
+                    self.counted = self.measured;
+                }
             }
             Fact::TurnEnded(_) => self.turn_open = false,
             Fact::HeadMoved(it) => {
@@ -389,13 +400,20 @@ impl History {
         (self.item_bytes / 4) as u64
     }
 
-    /// Estimated tokens of the next request, of which `fixed` are not items. The part that the Provider has measured
-    /// counts as measured.
+    /// Expected tokens of the next request in the Provider's count; `fixed` are estimated ones that are not items. The part
+    /// that the Provider has measured counts as measured.
     pub(crate) fn expected_tokens(&self, fixed: u64) -> u64 {
+        let scale = self.scale(fixed);
         match self.measured {
-            Some((tokens, bytes)) => tokens + (self.item_bytes.saturating_sub(bytes) / 4) as u64,
-            None => fixed + self.estimated_tokens(),
+            Some((tokens, bytes)) => tokens + scale.count((self.item_bytes.saturating_sub(bytes) / 4) as u64),
+            None => scale.count(fixed + self.estimated_tokens()),
         }
+    }
+
+    /// How the model in use counts tokens, as far as it has counted a request; `fixed` as above.
+    pub(crate) fn scale(&self, fixed: u64) -> Scale {
+        let counted = self.counted.map(|(tokens, bytes)| Scale::of(tokens, fixed + (bytes / 4) as u64));
+        counted.unwrap_or_default()
     }
 
     /// All Entries of the Log in order.

@@ -127,7 +127,7 @@ impl<'a> Branch<'a> {
         }
         for entry in path {
             let mark = self.history.mark(entry.seq);
-            if mark.text.is_some() || mark.pinned.is_some() || mark.dropped.is_some() {
+            if mark != (Label { seq: entry.seq, ..Label::default() }) {
                 log.append(None, Label { seq: new(entry.seq), ..mark }.into())?;
             }
         }

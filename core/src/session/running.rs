@@ -9,22 +9,15 @@ use tokio::sync::oneshot;
 use super::work::{Job, OpenApproval, OpenForm, RunningTurn, Work};
 use super::{Session, Travel};
 use crate::call::agents::Stop;
-use crate::config::SummaryAuthor;
-use crate::context::compaction::{self, Author, Plan, Room, Summary, SummaryRequest};
 use crate::context::prompt;
 use crate::conversation::history::{History, Settings};
 use crate::protocol::error::{Code, Error, ErrorBody, NoticeCode, Result};
 use crate::protocol::event::{
-    AssistantMessage, Attachment, Delivery, Fact, Live, SettingsChanged, Severity, Status, ToolResult, Trigger,
-    TurnEnded, TurnStatus, UserCommand, UserMessage,
+    AssistantMessage, Attachment, Delivery, Fact, Live, SettingsChanged, Severity, Status, ToolResult, TurnEnded,
+    TurnStatus, UserCommand, UserMessage,
 };
 use crate::protocol::input::{Accepted, Message, SettingsChange};
-use crate::turn::{Next, Outcome, Report, Reports, Signals, Step, Turn, smaller};
-
-/// How often History is compacted before one request; each compaction leaves half as much as the one before.
-const MAX_SHRINKS: u32 = 4;
-/// The least window that a compaction is made for, tokens.
-const MIN_WINDOW: u64 = 1_024;
+use crate::turn::{Next, Outcome, Report, Reports, Signals, Step, Turn};
 
 /// How much of the end of a call's output is kept in case the call is cut off, bytes.
 const MOST_PRINTED: usize = 8 << 10;
@@ -251,113 +244,12 @@ impl Session {
         let provider = self.services.providers.now().connect(&settings.provider)?;
         let facts = provider.facts(&settings.model);
         let toolset = settings.toolset;
+        let scale = self.history.scale(self.fixed_tokens());
         let services = &self.services;
         // A fork begins as its family did, so a prefix that the Provider has cached for one serves all.
         let family = self.history.family.as_deref().unwrap_or(self.id.as_str());
         let request = prompt::request(&self.history, services.specs(toolset), &services.blobs, family);
-        Ok(Next::Request(Box::new(Step { provider, facts, toolset, request })))
-    }
-
-    // ─── The window ───
-
-    /// Compacts until the next request uses less of the window than [`CompactionOptions::threshold`]. If a model is to write
-    /// the summary, returns what asks it.
-    ///
-    /// [`CompactionOptions::threshold`]: crate::CompactionOptions::threshold
-    async fn relieve_pressure(&mut self) -> Result<Option<Box<SummaryRequest>>> {
-        let Settings { provider, model, .. } = self.history.settings.clone();
-        let facts = self.services.providers.now().facts(&provider, &model);
-        let Some(window) = facts.working_window() else { return Ok(None) };
-        let fixed = self.fixed_tokens();
-        let threshold = self.services.options.compaction.threshold;
-        let is_full = |tokens: u64| tokens as f64 >= window as f64 * threshold;
-        // The conversation needs at least a quarter of the window.
-        if facts.window.is_some_and(|window| fixed > window / 4 * 3) {
-            return Err(self.cannot_fit(fixed, window, "its instructions and tools"));
-        }
-        for shrink in 0..MAX_SHRINKS {
-            if !is_full(self.history.expected_tokens(fixed)) {
-                return Ok(None);
-            }
-            let room = Room { window, fixed, shrink };
-            let plan = match compaction::plan(&self.history, Trigger::Threshold, None, Some(room)) {
-                Ok(plan) => plan,
-                // All of it is recent; the Provider will say if it is too much.
-                Err(error) if error.code == Code::NothingToDo => break,
-                Err(error) => return Err(error),
-            };
-            match self.summary(plan, None) {
-                Summary::Asked(request) => return Ok(Some(request)),
-                Summary::Made(compaction) => self.record(None, (*compaction).into()).await?,
-            }
-        }
-        // An estimate may be a tenth too high.
-        let needed = self.history.expected_tokens(fixed);
-        if facts.window.is_some_and(|window| needed / 10 * 9 > window) {
-            return Err(self.cannot_fit(needed, window, "what may not be compacted"));
-        }
-        Ok(None)
-    }
-
-    /// The summary of this compaction, or what asks the model for it.
-    pub(super) fn summary(&self, mut plan: Plan, instructions: Option<&str>) -> Summary {
-        let Settings { provider, toolset, .. } = &self.history.settings;
-        let author = self.services.options.compaction.author;
-        // The model has just written a summary, and it was too long.
-        let is_again = self.history.path().last().is_some_and(|it| matches!(it.fact, Fact::HistoryCompaction(_)));
-        if author == SummaryAuthor::Pixir || is_again {
-            return Summary::Made(Box::new(plan.compaction));
-        }
-        let connected = match self.services.providers.now().connect(provider) {
-            Ok(connected) => connected,
-            Err(error) => {
-                plan.compaction.limitations.push(format!("no model could be asked: {}", error.message));
-                return Summary::Made(Box::new(plan.compaction));
-            }
-        };
-        if author == SummaryAuthor::Auto && !connected.writes_summaries() {
-            return Summary::Made(Box::new(plan.compaction));
-        }
-        let tools = self.services.specs(*toolset);
-        let family = self.history.family.as_deref().unwrap_or(self.id.as_str());
-        let (history, blobs) = (&self.history, &self.services.blobs);
-        SummaryRequest::of(Author { provider: connected, history, tools, blobs, cache_key: family }, plan, instructions)
-    }
-
-    /// Makes room after the Provider rejected a request as too long. Each attempt leaves half as much as the one before.
-    async fn make_room(&mut self, attempt: u32, window_before: Option<u64>, tokens: u64) -> Result<()> {
-        let Settings { provider, model, .. } = self.history.settings.clone();
-        let facts = self.services.providers.now().facts(&provider, &model);
-        // The server named its window. The request may only have asked for too long an answer.
-        let has_learnt = facts.window != window_before;
-        if let Some(window) = facts.window.filter(|_| has_learnt)
-            && (tokens as f64) < window as f64 * self.services.options.compaction.threshold
-        {
-            return Ok(());
-        }
-        // Without any window, the rejected request is the only measure.
-        let window = facts.working_window().unwrap_or(tokens).min(tokens.max(MIN_WINDOW));
-        let room = Room { window, fixed: self.fixed_tokens(), shrink: attempt - 1 };
-        // The server has just refused a request of this length, so it is not asked to summarize it.
-        let plan = compaction::plan(&self.history, Trigger::Overflow, None, Some(room))?;
-        self.record(None, plan.compaction.into()).await
-    }
-
-    fn fixed_tokens(&self) -> u64 {
-        prompt::fixed_tokens(&self.history, &self.services.specs(self.history.settings.toolset))
-    }
-
-    /// The room of a compaction on request.
-    pub(super) fn room(&self) -> Option<Room> {
-        let Settings { provider, model, .. } = &self.history.settings;
-        let window = self.services.providers.now().facts(provider, model).working_window()?;
-        Some(Room { window, fixed: self.fixed_tokens(), shrink: 0 })
-    }
-
-    fn cannot_fit(&self, tokens: u64, window: u64, what: &str) -> Error {
-        let Settings { model, toolset, .. } = &self.history.settings;
-        let message = format!("the request does not fit: {what} need about {tokens} of the {window} tokens of {model}");
-        Error::new(Code::ContextOverflow, message, smaller(*toolset)).with("tokens", tokens).with("window", window)
+        Ok(Next::Request(Box::new(Step { provider, facts, toolset, request, scale })))
     }
 
     /// Continues with the next fallback model. Returns whether there is one.

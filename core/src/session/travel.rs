@@ -10,6 +10,7 @@ use super::{LogAccess, Services, Session, on_entry};
 use crate::call::Gone;
 use crate::context::compaction::SummaryRequest;
 use crate::context::compaction::{self, Author, NotesRequest};
+use crate::context::prompt;
 use crate::conversation::history::{History, Settings};
 use crate::door::Reply;
 use crate::files::restore::{self, INTERRUPTED, RestoreTarget, Undoable};
@@ -319,7 +320,8 @@ impl Travel {
         let (history, tools) = (&*self.history, registry.specs(settings.toolset));
         let cache_key = self.session.as_str();
         let left = compaction::left_behind(history, to_seq).0;
-        let request = NotesRequest::of_branch(Author { provider, history, tools, blobs, cache_key }, left);
+        let scale = history.scale(prompt::fixed_tokens(history, &tools));
+        let request = NotesRequest::of_branch(Author { provider, history, scale, tools, blobs, cache_key }, left);
         let mut interrupted = self.interrupted.clone();
         let relay = DeltaCoalescer::new(&self.reports);
         let mut hear = |chunk| relay.take_note(chunk);

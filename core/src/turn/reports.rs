@@ -7,6 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::call::{Answers, Gone, Permissions};
 use crate::context::compaction::SummaryRequest;
+use crate::conversation::scale::Scale;
 use crate::door::answer_of;
 use crate::protocol::error::Error;
 use crate::protocol::event::{Approval, Fact, Form, Live, SkillIndex, Toolset};
@@ -78,6 +79,15 @@ pub(crate) struct Step {
     pub(crate) facts: ModelInfo,
     pub(crate) toolset: Toolset,
     pub(crate) request: Request,
+    /// How the Provider counts tokens.
+    pub(crate) scale: Scale,
+}
+
+impl Step {
+    /// The expected tokens of the request.
+    pub(crate) fn tokens(&self) -> u64 {
+        self.scale.count(self.request.estimated_tokens())
+    }
 }
 
 /// The sending half of the channel.

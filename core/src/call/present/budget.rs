@@ -1,5 +1,8 @@
 //! How much of a result a model reads.
 
+/// The least that a small window leaves of a result, bytes.
+const LEAST: usize = 800;
+
 /// How much of a stream a model reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
@@ -38,6 +41,17 @@ impl Default for ResultLimits {
 }
 
 impl ResultLimits {
+    /// The same, with at most so many bytes of each result.
+    pub(crate) fn at_most(self, bytes: usize) -> ResultLimits {
+        let bytes = bytes.max(LEAST);
+        ResultLimits {
+            output_bytes: self.output_bytes.min(bytes),
+            page_bytes: self.page_bytes.min(bytes),
+            run_bytes: self.run_bytes.min(bytes),
+            run_lines: self.run_lines,
+        }
+    }
+
     pub(crate) fn typed(self) -> Budget {
         Budget { bytes: self.output_bytes, ..Budget::TYPED }
     }
@@ -68,7 +82,8 @@ impl Budget {
 
     /// The budget of stderr, mostly for its end, which usually holds the reason of a failure.
     pub const fn stderr(self) -> Budget {
-        Budget { bytes: 8_000, lines: 100, start_tenths: 3, explore: self.explore }
+        let bytes = if self.bytes < 16_000 { self.bytes / 2 } else { 8_000 };
+        Budget { bytes, lines: 100, start_tenths: 3, explore: self.explore }
     }
 
     pub(super) fn share(self, tenths: u64) -> (usize, u64) {

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::{BY_MODEL, Plan, tokens_of};
 use crate::context::prompt;
 use crate::conversation::history::{History, Item};
+use crate::conversation::scale::Scale;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Entry, HistoryCompaction, Notes, ProviderUsage, Usage};
 use crate::protocol::tool_spec::ToolSpec;
@@ -62,12 +63,15 @@ type Hear<'a> = dyn FnMut(Chunk) + Send + 'a;
 pub(crate) struct NotesRequest {
     provider: Arc<dyn Provider>,
     request: Request,
+    scale: Scale,
 }
 
 /// Where the request for notes goes, and what it repeats of every request.
 pub(crate) struct Author<'a> {
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) history: &'a History,
+    /// How the Provider counts.
+    pub(crate) scale: Scale,
     pub(crate) tools: Arc<[ToolSpec]>,
     pub(crate) blobs: &'a Blobs,
     pub(crate) cache_key: &'a str,
@@ -80,15 +84,16 @@ impl NotesRequest {
     }
 
     fn new(author: Author<'_>, about: impl IntoIterator<Item = Arc<Entry>>, ask: &str) -> NotesRequest {
-        let Author { provider, history, tools, blobs, cache_key } = author;
+        let Author { provider, history, scale, tools, blobs, cache_key } = author;
         let mut items = history.fold_with_marks(about).items();
         items.push(Item::user(ask.to_owned()));
-        NotesRequest { provider, request: Request { items, ..prompt::request(history, tools, blobs, cache_key) } }
+        let request = Request { items, ..prompt::request(history, tools, blobs, cache_key) };
+        NotesRequest { provider, request, scale }
     }
 
-    /// Estimated tokens of the request and its answer.
+    /// Expected tokens of the request and its answer.
     pub(crate) fn tokens(&self) -> u64 {
-        self.request.estimated_tokens() + ASIDE
+        self.scale.count(self.request.estimated_tokens()) + ASIDE
     }
 
     /// The model that is asked.
@@ -165,7 +170,7 @@ impl SummaryRequest {
         let made = digest.with_notes(&notes, room.summary());
         HistoryCompaction {
             strategy: BY_MODEL.into(),
-            tokens_after: kept + tokens_of(&made.text),
+            tokens_after: kept + tokens_of(&made.text, room.scale),
             summary: made.text,
             turns: made.turns,
             turns_left_out: made.left_out,

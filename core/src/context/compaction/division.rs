@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::context::title;
 use crate::conversation::history::{History, is_request};
+use crate::conversation::scale::Scale;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Entry, Fact, HistoryCompaction, List, PartKind, Segment};
 use crate::protocol::input::CompactOptions;
@@ -35,12 +36,12 @@ impl Unit {
 }
 
 /// The units of a path, in its order. Their lists are as if all of it stayed.
-pub(super) fn units(history: &History, path: &[&Arc<Entry>]) -> Vec<Unit> {
+pub(super) fn units(history: &History, path: &[&Arc<Entry>], scale: Scale) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::new();
     let mut calls: HashMap<&str, usize> = HashMap::new();
     let mut thinking: Option<usize> = None;
     for (at, entry) in path.iter().enumerate().filter(|(_, entry)| !history.is_untold(&entry.fact)) {
-        let tokens = history.length_of(entry) as u64 / 4;
+        let tokens = scale.count(history.length_of(entry) as u64 / 4);
         let of_call = match &entry.fact {
             Fact::ToolResult(it) => calls.get(it.call_id.as_str()).copied(),
             Fact::Reasoning(_) => thinking,

@@ -3,6 +3,7 @@
 use super::division::{assign, units};
 use super::{Plan, tokens_of};
 use crate::conversation::history::History;
+use crate::conversation::scale::Scale;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{
     CompactionPreview, Draft, Fact, HistoryCompaction, List, Notes, PartKind, Segment, StepStatus,
@@ -19,7 +20,12 @@ impl Plan {
     pub(crate) fn preview(&self, history: &History) -> CompactionPreview {
         CompactionPreview {
             compaction: self.compaction.clone(),
-            segments: segments(history, self.earlier_summary(), self.units.iter().map(|unit| unit.segment.clone())),
+            segments: segments(
+                history,
+                self.room.scale,
+                self.earlier_summary(),
+                self.units.iter().map(|unit| unit.segment.clone()),
+            ),
             appended: self.appended.clone(),
             fixed_tokens: self.room.fixed,
             author: None,
@@ -55,7 +61,7 @@ impl Plan {
             author.notes.clone()
         };
         Ok(HistoryCompaction {
-            tokens_after: self.kept + tokens_of(&summary),
+            tokens_after: self.kept + tokens_of(&summary, self.room.scale),
             summary,
             strategy: author.strategy.clone(),
             model: author.model.clone(),
@@ -86,7 +92,7 @@ impl Plan {
 
     fn earlier_summary(&self) -> Option<Segment> {
         let entry = self.about.first().filter(|it| matches!(it.fact, Fact::HistoryCompaction(_)))?;
-        Some(summary_segment(entry.seq, &entry.fact))
+        Some(summary_segment(entry.seq, &entry.fact, self.room.scale))
     }
 }
 
@@ -120,12 +126,18 @@ pub fn recorded(history: &History, seq: u64) -> Option<CompactionPreview> {
     let before = History::fold(history.entries().iter().take_while(|entry| entry.seq < seq).cloned());
     let is_summary = |fact: &Fact| matches!(fact, Fact::HistoryCompaction(_));
     let path: Vec<_> = before.recent_path().filter(|entry| !is_summary(&entry.fact)).collect();
-    let mut units = units(&before, &path);
+    let scale = Scale::of(it.tokens_before, before.estimated_tokens());
+    let mut units = units(&before, &path, scale);
     assign(&mut units, &path, it);
     let earlier = before.recent_path().find(|entry| is_summary(&entry.fact));
-    let earlier = earlier.map(|entry| summary_segment(entry.seq, &entry.fact));
+    let earlier = earlier.map(|entry| summary_segment(entry.seq, &entry.fact, scale));
     Some(CompactionPreview {
-        segments: segments(&before, earlier, units.into_iter().map(|unit| Segment { fixed: true, ..unit.segment })),
+        segments: segments(
+            &before,
+            scale,
+            earlier,
+            units.into_iter().map(|unit| Segment { fixed: true, ..unit.segment }),
+        ),
         appended: String::new(),
         fixed_tokens: 0,
         author: it.model.clone(),
@@ -136,8 +148,8 @@ pub fn recorded(history: &History, seq: u64) -> Option<CompactionPreview> {
     })
 }
 
-fn summary_segment(seq: u64, fact: &Fact) -> Segment {
-    let tokens = if let Fact::HistoryCompaction(it) = fact { tokens_of(&it.summary) } else { 0 };
+fn summary_segment(seq: u64, fact: &Fact, scale: Scale) -> Segment {
+    let tokens = if let Fact::HistoryCompaction(it) = fact { tokens_of(&it.summary, scale) } else { 0 };
     Segment {
         seq: Some(seq),
         kind: PartKind::Summary,
@@ -150,13 +162,18 @@ fn summary_segment(seq: u64, fact: &Fact) -> Segment {
 }
 
 /// The segments of a preview: the summary of an earlier compaction, the units, the plan.
-fn segments(history: &History, earlier: Option<Segment>, units: impl Iterator<Item = Segment>) -> Vec<Segment> {
+fn segments(
+    history: &History,
+    scale: Scale,
+    earlier: Option<Segment>,
+    units: impl Iterator<Item = Segment>,
+) -> Vec<Segment> {
     let open = history.plan.iter().filter(|it| it.status != StepStatus::Completed).count();
     let plan = (!history.plan.is_empty()).then(|| Segment {
         seq: None,
         kind: PartKind::Plan,
         title: format!("{} steps, {open} open", history.plan.len()),
-        tokens: history.plan.iter().map(|it| tokens_of(&it.step)).sum(),
+        tokens: history.plan.iter().map(|it| tokens_of(&it.step, scale)).sum(),
         list: List::Kept,
         pinned: false,
         fixed: true,

@@ -65,7 +65,7 @@ impl Talk {
             if fixed + self.history.estimated_tokens() < window * 85 / 100 {
                 return last;
             }
-            let room = Room { window, fixed, shrink };
+            let room = Room { window, fixed, scale: Scale::default(), shrink };
             let compaction = plan(&self.history, Trigger::Threshold, None, Some(room)).ok()?.compaction;
             self.add(compaction.clone());
             last = Some(compaction);
@@ -131,7 +131,7 @@ proptest! {
             talk.answer(&format!("answer {n} {}", "done ".repeat(answer / 5)));
         }
         // Without anything new, a second compaction finds nothing to do or leaves the summary as it is.
-        let room = || Some(Room { window, fixed, shrink: 0 });
+        let room = || Some(Room { window, fixed, scale: Scale::default(), shrink: 0 });
         if let Ok(first) = plan(&talk.history, Trigger::Manual, None, room()) {
             talk.add(first.compaction.clone());
             if let Ok(second) = plan(&talk.history, Trigger::Manual, None, room()) {
@@ -188,7 +188,7 @@ fn an_answered_request_is_not_called_open_and_each_side_keeps_its_words() {
     talk.answer(&format!("{} The second answer ends with BLUE.", "word ".repeat(6_000)));
     talk.ask("third question");
     talk.answer("short");
-    let room = Some(Room { window: 16_000, fixed: 2_000, shrink: 0 });
+    let room = Some(Room { window: 16_000, fixed: 2_000, scale: Scale::default(), shrink: 0 });
     let compaction = plan(&talk.history, Trigger::Manual, None, room).expect("there is something").compaction;
     let summary = &compaction.summary;
     assert!(summary.contains("- Turn 1: first question\n  - You answered: …"), "{summary}");
@@ -207,8 +207,13 @@ fn moving_the_head_before_a_compaction_restores_the_request() {
         talk.answer(&format!("answer {n}"));
     }
     let (before, head) = (talk.request(), talk.history.head().expect("there is one"));
-    let compaction = plan(&talk.history, Trigger::Manual, None, Some(Room { window: 16_000, fixed: 2_000, shrink: 0 }))
-        .expect("long");
+    let compaction = plan(
+        &talk.history,
+        Trigger::Manual,
+        None,
+        Some(Room { window: 16_000, fixed: 2_000, scale: Scale::default(), shrink: 0 }),
+    )
+    .expect("long");
     talk.add(compaction.compaction);
     assert_ne!(talk.request(), before);
     talk.add(crate::protocol::event::HeadMoved { to_seq: Some(head), reason: "rewind".into() });
@@ -232,7 +237,7 @@ proptest! {
         drops in proptest::collection::vec(0_usize..60, 0..4),
         rounds in 1_usize..4,
     ) {
-        let room = Room { window: 65_536, fixed: 2_400, shrink: 4 };
+        let room = Room { window: 65_536, fixed: 2_400, scale: Scale::default(), shrink: 4 };
         let mut talk = Talk::new();
         let mut pinned: Vec<String> = Vec::new();
         for round in 0..rounds {
@@ -355,7 +360,7 @@ fn a_pinned_message_and_the_last_request_cannot_be_moved() {
         talk.call(2_000);
         talk.answer(&format!("answer {n}"));
     }
-    let room = Some(Room { window: 16_000, fixed: 2_000, shrink: 0 });
+    let room = Some(Room { window: 16_000, fixed: 2_000, scale: Scale::default(), shrink: 0 });
     let preview = plan(&talk.history, Trigger::Manual, None, room).expect("long").preview(&talk.history);
     let fixed: Vec<u64> = preview.segments.iter().filter(|it| it.fixed).filter_map(|it| it.seq).collect();
     assert_eq!(fixed.len(), 2, "{:?}", preview.segments);

@@ -91,6 +91,12 @@ impl History {
         if let Some(pinned) = new.pinned {
             mark.pinned = Some(true).filter(|_| pinned);
         }
+        if let Some(bytes) = new.shortened_to {
+            mark.shortened_to = Some(bytes);
+            self.last_input = None;
+            self.refold();
+        }
+        let mark = self.marks.entry(new.seq).or_default();
         let Some(dropped) = new.dropped.map(|it| Some(true).filter(|_| it)) else { return };
         if std::mem::replace(&mut mark.dropped, dropped) != dropped {
             self.last_input = None;
@@ -111,10 +117,13 @@ impl History {
     /// What the model reads of an Entry, or the note that stands for it.
     pub(super) fn piece_for(&self, entry: &Arc<Entry>) -> Option<(Item, usize)> {
         let piece = piece_of(&entry.fact)?;
-        if !self.is_dropped(entry.seq) {
-            return Some((Item::Recorded(Arc::clone(entry)), piece.len()));
-        }
-        let note = note_for(&piece)?;
+        let mark = self.marks.get(&entry.seq);
+        let shortened = mark.and_then(|it| it.shortened_to).and_then(|most| shortened(&piece, most));
+        let note = match (self.is_dropped(entry.seq), shortened) {
+            (true, _) => note_for(&piece)?,
+            (false, Some(shortened)) => shortened,
+            (false, None) => return Some((Item::Recorded(Arc::clone(entry)), piece.len())),
+        };
         let len = note.len();
         Some((Item::StandIn(Arc::clone(entry), Box::new(note)), len))
     }
@@ -141,6 +150,24 @@ impl History {
 
 /// The text that stands for a command of the user and its output, if the user dropped them.
 pub(super) const DROPPED_COMMAND: &str = "[The user ran a command here, and dropped it from your context.]";
+
+/// A result with the start and the end of its text, if that is longer.
+fn shortened(piece: &Piece<'_>, most: usize) -> Option<Piece<'static>> {
+    let Piece::Result { id, output, images, is_error } = piece else { return None };
+    if output.len() <= most {
+        return None;
+    }
+    let start = output.floor_char_boundary(most * 6 / 10);
+    let end = output.ceil_char_boundary(output.len() - most * 4 / 10);
+    let (left_out, before, after) = (end - start, &output[..start], &output[end..]);
+    let why = "they do not fit into the window of this model. Use: the tool again, for a smaller part";
+    Some(Piece::Result {
+        id: Cow::Owned(id.clone().into_owned()),
+        output: Cow::Owned(format!("{before}\n[pixir left out {left_out} bytes here: {why}]\n{after}")),
+        images: Cow::Owned(images.clone().into_owned()),
+        is_error: *is_error,
+    })
+}
 
 /// The note that stands for what the user dropped. Reasoning needs none.
 fn note_for(piece: &Piece<'_>) -> Option<Piece<'static>> {

@@ -1,9 +1,9 @@
-//! The user's marks on Entries.
+//! Marks on Entries.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A change of an Entry's name, of its pin, or of whether requests have it; only the changed one is present.
+/// A change of an Entry's name, of its pin, or of how much of it requests have; only the changed one is present.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Label {
     /// The Entry.
@@ -17,4 +17,8 @@ pub struct Label {
     /// Whether requests have a short note in place of the Entry's text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped: Option<bool>,
+    /// The bytes of a result's text that requests have, because all of it does not fit into the window of the model. pixir
+    /// sets it; the Log keeps the whole result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shortened_to: Option<usize>,
 }

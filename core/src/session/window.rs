@@ -1,0 +1,144 @@
+//! The window of the model: what is done before a request would not fit into it.
+
+use super::Session;
+use crate::config::SummaryAuthor;
+use crate::context::compaction::{self, Author, Plan, Room, Summary, SummaryRequest};
+use crate::context::prompt;
+use crate::conversation::history::Settings;
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{Fact, Label, Trigger};
+use crate::turn::smaller;
+
+/// How often History is compacted before one request; each compaction leaves half as much as the one before.
+const MAX_SHRINKS: u32 = 4;
+/// The least window that a compaction is made for, tokens.
+const MIN_WINDOW: u64 = 1_024;
+
+impl Session {
+    /// Compacts until the next request uses less of the window than [`CompactionOptions::threshold`]. If a model is to write
+    /// the summary, returns what asks it.
+    ///
+    /// [`CompactionOptions::threshold`]: crate::CompactionOptions::threshold
+    pub(super) async fn relieve_pressure(&mut self) -> Result<Option<Box<SummaryRequest>>> {
+        let Settings { provider, model, .. } = self.history.settings.clone();
+        let facts = self.services.providers.now().facts(&provider, &model);
+        let Some(window) = facts.working_window() else { return Ok(None) };
+        let estimated = self.fixed_tokens();
+        let scale = self.history.scale(estimated);
+        let fixed = scale.count(estimated);
+        let threshold = self.services.options.compaction.threshold;
+        let is_full = |tokens: u64| tokens as f64 >= window as f64 * threshold;
+        // The conversation needs at least a quarter of the window.
+        if facts.window.is_some_and(|window| fixed > window / 4 * 3) {
+            return Err(self.cannot_fit(fixed, window, "its instructions and tools"));
+        }
+        for shrink in 0..MAX_SHRINKS {
+            if !is_full(self.history.expected_tokens(estimated)) {
+                return Ok(None);
+            }
+            let room = Room { window, fixed, scale, shrink };
+            if self.shorten_newest(room).await? && !is_full(self.history.expected_tokens(estimated)) {
+                return Ok(None);
+            }
+            let plan = match compaction::plan(&self.history, Trigger::Threshold, None, Some(room)) {
+                Ok(plan) => plan,
+                // All of it is recent. The newest results can still be shorter; the Provider will say if it is too much.
+                Err(error) if error.code == Code::NothingToDo => continue,
+                Err(error) => return Err(error),
+            };
+            match self.summary(plan, None) {
+                Summary::Asked(request) => return Ok(Some(request)),
+                Summary::Made(compaction) => self.record(None, (*compaction).into()).await?,
+            }
+        }
+        // An estimate may be a tenth too high.
+        let needed = self.history.expected_tokens(estimated);
+        if facts.window.is_some_and(|window| needed / 10 * 9 > window) {
+            return Err(self.cannot_fit(needed, window, "what may not be compacted"));
+        }
+        Ok(None)
+    }
+
+    /// The summary of this compaction, or what asks the model for it.
+    pub(super) fn summary(&self, mut plan: Plan, instructions: Option<&str>) -> Summary {
+        let Settings { provider, toolset, .. } = &self.history.settings;
+        let author = self.services.options.compaction.author;
+        // The model has just written a summary, and it was too long.
+        let is_again = self.history.path().last().is_some_and(|it| matches!(it.fact, Fact::HistoryCompaction(_)));
+        if author == SummaryAuthor::Pixir || is_again {
+            return Summary::Made(Box::new(plan.compaction));
+        }
+        let connected = match self.services.providers.now().connect(provider) {
+            Ok(connected) => connected,
+            Err(error) => {
+                plan.compaction.limitations.push(format!("no model could be asked: {}", error.message));
+                return Summary::Made(Box::new(plan.compaction));
+            }
+        };
+        if author == SummaryAuthor::Auto && !connected.writes_summaries() {
+            return Summary::Made(Box::new(plan.compaction));
+        }
+        let tools = self.services.specs(*toolset);
+        let family = self.history.family.as_deref().unwrap_or(self.id.as_str());
+        let (history, blobs) = (&self.history, &self.services.blobs);
+        let scale = self.history.scale(self.fixed_tokens());
+        let author = Author { provider: connected, history, scale, tools, blobs, cache_key: family };
+        SummaryRequest::of(author, plan, instructions)
+    }
+
+    /// Makes room after the Provider rejected a request as too long. Each attempt leaves half as much as the one before.
+    pub(super) async fn make_room(&mut self, attempt: u32, window_before: Option<u64>, tokens: u64) -> Result<()> {
+        let Settings { provider, model, .. } = self.history.settings.clone();
+        let facts = self.services.providers.now().facts(&provider, &model);
+        // The server named its window. The request may only have asked for too long an answer.
+        let has_learnt = facts.window != window_before;
+        if let Some(window) = facts.window.filter(|_| has_learnt)
+            && (tokens as f64) < window as f64 * self.services.options.compaction.threshold
+        {
+            return Ok(());
+        }
+        // Without any window, the rejected request is the only measure.
+        let window = facts.working_window().unwrap_or(tokens).min(tokens.max(MIN_WINDOW));
+        let room = self.room_of(window, attempt - 1);
+        // The server has just refused a request of this length, so it is not asked to summarize it.
+        let is_shorter = self.shorten_newest(room).await?;
+        match compaction::plan(&self.history, Trigger::Overflow, None, Some(room)) {
+            Ok(plan) => self.record(None, plan.compaction.into()).await,
+            Err(error) if error.code == Code::NothingToDo && is_shorter => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Has requests show less of the results of the newest calls, where those are too long to stay beside a compaction.
+    async fn shorten_newest(&mut self, room: Room) -> Result<bool> {
+        let results = compaction::too_long(&self.history, room);
+        let is_any = !results.is_empty();
+        for (seq, bytes) in results {
+            self.record(None, Label { seq, shortened_to: Some(bytes), ..Label::default() }.into()).await?;
+        }
+        Ok(is_any)
+    }
+
+    pub(super) fn fixed_tokens(&self) -> u64 {
+        prompt::fixed_tokens(&self.history, &self.services.specs(self.history.settings.toolset))
+    }
+
+    /// The room of a compaction on request.
+    pub(super) fn room(&self) -> Option<Room> {
+        let Settings { provider, model, .. } = &self.history.settings;
+        let window = self.services.providers.now().facts(provider, model).working_window()?;
+        Some(self.room_of(window, 0))
+    }
+
+    fn room_of(&self, window: u64, shrink: u32) -> Room {
+        let fixed = self.fixed_tokens();
+        let scale = self.history.scale(fixed);
+        Room { window, fixed: scale.count(fixed), scale, shrink }
+    }
+
+    fn cannot_fit(&self, tokens: u64, window: u64, what: &str) -> Error {
+        let Settings { model, toolset, .. } = &self.history.settings;
+        let message = format!("the request does not fit: {what} need about {tokens} of the {window} tokens of {model}");
+        Error::new(Code::ContextOverflow, message, smaller(*toolset)).with("tokens", tokens).with("window", window)
+    }
+}
