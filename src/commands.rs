@@ -13,6 +13,7 @@ mod diagnose; // problems of a Session, and their fixes
 pub(crate) mod doctor; // checks of this machine
 mod compact; // the older part of a conversation replaced by a summary
 mod fork; // a new Session from an entry of another
+mod elsewhere; // runs that another process has open
 mod found; // words for what was found in files
 mod gc; // deletion of unreferenced data
 mod init; // a first AGENTS.md

@@ -30,12 +30,13 @@ mod adopt; // what a child changed in its copy goes to the workspace
 mod attend; // watching a child: its Turns, its questions, its end
 mod child; // one child: what it is, what it does, its door
 mod copies; // the copies in which children work
+mod writers; // children that may change a workspace which they share
 mod links; // children that a Log names, and ends that a crash kept from it
 mod node; // the children of one Session
 mod starting; // how a child begins
 mod telling; // waiting for children, and telling them something
 mod steps; // children that do steps of a workflow
-mod outcome; // what a Turn of a child came to, counted from its Log
+mod tally; // what a Turn of a child came to, counted from its Log
 mod transcript; // a child's conversation as text
 mod role; // the tools and settings that a role leaves
 
@@ -43,6 +44,7 @@ use crate::context::roles::Role;
 use child::Child;
 pub(crate) use links::settle;
 use node::Node;
+use writers::Writers;
 
 /// What all Sessions of a tree share.
 #[derive(Debug)]
@@ -57,6 +59,8 @@ struct Tree {
     started: AtomicU32,
     /// What the children of the running Turn of the root may spend together.
     pool: Mutex<Budget>,
+    /// Children that may change a workspace which they share.
+    writers: Writers,
 }
 
 impl Tree {
@@ -68,6 +72,7 @@ impl Tree {
             names: Mutex::default(),
             started: AtomicU32::new(0),
             pool: Mutex::new(Budget::raisable(options.tree_tokens)),
+            writers: Writers::default(),
         }
     }
 

@@ -31,7 +31,7 @@ pub(crate) enum AgentsCommand {
         after_help = "Examples:\n  pixir agents adopt last --dry-run\n  pixir agents adopt last worker-1 --keep README.md\n  pixir agents adopt last --take src/lib.rs --json"
     )]
     Adopt(adopt::AdoptArgs),
-    /// Say how to stop the agents of a session that is open elsewhere; record the ends of those whose pixir was killed
+    /// Stop the agents of a run without a terminal, with the run; record the ends of those whose pixir was killed
     #[command(after_help = "Examples:\n  pixir agents stop last\n  pixir agents stop last --dry-run --json")]
     Stop(stop::StopArgs),
 }

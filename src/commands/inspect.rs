@@ -1,15 +1,16 @@
 //! `pixir inspect`: the exact request that a Session would send, and what each part of it costs.
 
 use clap::Args;
-use pixir_core::event::SessionId;
+use pixir_core::event::{SessionId, Spawned};
 use pixir_core::inspect::{Inspection, inspect};
 use pixir_core::ledger::{Ledger, Segment, TokensFrom};
 use pixir_core::store::Place;
 use pixir_core::{Code, Error, Result};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cli::Cli;
+use crate::commands::agents::tree::{Agent, agents_in};
 use crate::output::{Output, SCHEMA_VERSION, chatter};
 
 #[derive(Debug, Args)]
@@ -37,6 +38,7 @@ pub(super) fn run(cli: &Cli, args: &InspectArgs) -> Result<u8> {
         }
         entries.retain(|entry| entry.seq <= seq);
     }
+    let agents = agents_in(&entries, &place);
     let inspection = inspect(entries, place.id.as_str(), harness.registry(), harness.blobs(), &providers);
     if args.ledger {
         let document = LedgerDocument {
@@ -55,9 +57,10 @@ pub(super) fn run(cli: &Cli, args: &InspectArgs) -> Result<u8> {
             schema_version: SCHEMA_VERSION,
             session_id: &place.id,
             inspection: &inspection,
+            agents: agents.iter().map(about_agent).collect(),
         });
     } else {
-        print(&inspection, &cli.output);
+        print(&inspection, &agents, &cli.output);
     }
     Ok(0)
 }
@@ -70,6 +73,20 @@ struct InspectDocument<'a> {
     session_id: &'a SessionId,
     #[serde(flatten)]
     inspection: &'a Inspection,
+    /// The agents that the Session has started, and what their last Turns took.
+    agents: Vec<Value>,
+}
+
+fn about_agent(it: &Agent) -> Value {
+    let end = it.end.as_ref();
+    json!({
+        "name": it.spawned.name,
+        "role": it.spawned.role,
+        "status": it.status().name(),
+        "session_id": it.spawned.session_id,
+        "usage": end.map(|it| it.usage),
+        "cost": end.map(|it| it.cost),
+    })
 }
 
 /// The document of `--ledger --json`.
@@ -115,7 +132,7 @@ fn print_ledger(it: &Ledger, output: &Output) {
     });
 }
 
-fn print(it: &Inspection, output: &Output) {
+fn print(it: &Inspection, agents: &[Agent], output: &Output) {
     let at = it.seq.map_or("nothing recorded yet".into(), |seq| format!("after entry {seq}"));
     output.line(&format!("{}/{} ({}), {at}", it.provider, it.model, it.server));
     if let Some(note) = &it.note {
@@ -134,6 +151,14 @@ fn print(it: &Inspection, output: &Output) {
     output.line("\nlargest items");
     for item in &it.largest {
         output.line(&format!("  {:>9} bytes  #{:<4} {:<13} {}", item.bytes, item.index, item.kind, item.begins));
+    }
+    if !agents.is_empty() {
+        output.line(&format!("\n{:<20} {:<16} {:<12} {:>9}  session", "agent", "role", "status", "tokens"));
+    }
+    for agent in agents {
+        let tokens = agent.end.as_ref().map_or(0, |end| end.usage.input + end.usage.output);
+        let Spawned { name, role, session_id, .. } = &agent.spawned;
+        output.line(&format!("{name:<20} {role:<16} {:<12} {tokens:>9}  {session_id}", agent.status().name()));
     }
     chatter("--json prints the request itself");
 }

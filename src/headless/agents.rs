@@ -1,6 +1,9 @@
 //! The agents of a headless run: what became of each, and what that says of the whole run.
 
-use pixir_core::event::{AgentEvent, AgentResult, AgentStatus, Telling, ToldBy};
+use std::collections::BTreeSet;
+
+use pixir_core::agent::AgentState;
+use pixir_core::event::{Adoption, AgentEvent, AgentResult, AgentStatus, FileChange, Isolation, Telling, ToldBy};
 use pixir_core::{Code, Error};
 use serde_json::{Value, json};
 
@@ -17,6 +20,12 @@ struct Agent {
     end: Option<AgentResult>,
     /// The model has told it to stop, so nothing is missing without it.
     is_dismissed: bool,
+    /// Files of its copy that are not in the workspace.
+    undecided: BTreeSet<String>,
+    /// Some of them wait for the user; none does where both sides are the same by now.
+    waits: bool,
+    /// What was adopted from its copy.
+    adopted: Option<Adoption>,
 }
 
 impl Agents {
@@ -36,13 +45,23 @@ impl Agents {
             AgentEvent::Ended(it) => {
                 let agent = self.named(&it.name);
                 agent.session.clone_from(&it.session_id);
+                if it.isolation == Isolation::Copy {
+                    agent.undecided.extend(it.evidence.changed.iter().cloned());
+                }
                 agent.end = Some((**it).clone());
             }
+            AgentEvent::Adopted(it) => self.named(&it.name).adopt(it),
             AgentEvent::Told { .. }
             | AgentEvent::Changed { .. }
             | AgentEvent::Reported { .. }
-            | AgentEvent::Adopting(_)
-            | AgentEvent::Adopted(_) => {}
+            | AgentEvent::Adopting(_) => {}
+        }
+    }
+
+    /// What its parent knows of an agent that the run has started.
+    pub(super) fn follow(&mut self, state: &AgentState) {
+        if let Some(agent) = self.0.iter_mut().find(|it| it.session == state.session_id) {
+            agent.waits = state.waiting_files > 0;
         }
     }
 
@@ -58,6 +77,9 @@ impl Agents {
                 session: String::new(),
                 end: None,
                 is_dismissed: false,
+                undecided: BTreeSet::new(),
+                waits: false,
+                adopted: None,
             });
             self.0.len() - 1
         });
@@ -76,13 +98,23 @@ impl Agents {
         Some(Error::new(code, message, first.resume_command()))
     }
 
-    /// The commands with which those that did not complete go on.
-    pub(super) fn commands(&self) -> impl Iterator<Item = String> {
-        self.0.iter().filter(|it| !it.is_complete() && !it.is_dismissed).map(Agent::resume_command)
+    /// Files that agents changed in their copies, where nobody could decide what becomes of them.
+    pub(super) fn waiting(&self, root: &str) -> Option<Error> {
+        let left: Vec<&Agent> = self.0.iter().filter(|it| it.waits).collect();
+        let first = left.first()?;
+        let names: Vec<String> = left.iter().map(|it| format!("{} ({})", it.name, it.waiting().join(", "))).collect();
+        let message =
+            format!("files of agents are not in the workspace, and wait for a decision: {}", names.join(", "));
+        Some(Error::new(Code::InputRequired, message, first.adopt_command(root)))
     }
 
-    pub(super) fn json(&self) -> Vec<Value> {
-        self.0.iter().map(Agent::json).collect()
+    /// The commands with which those that did not complete go on, and those that decide about files.
+    pub(super) fn commands(&self, root: &str) -> impl Iterator<Item = String> {
+        self.0.iter().flat_map(move |it| it.commands(root))
+    }
+
+    pub(super) fn json(&self, root: &str) -> Vec<Value> {
+        self.0.iter().map(|it| it.json(root)).collect()
     }
 }
 
@@ -95,11 +127,35 @@ impl Agent {
         self.end.as_ref().map_or(AgentStatus::Running, |end| end.status)
     }
 
+    fn adopt(&mut self, it: &Adoption) {
+        for path in it.changes.iter().map(|change| &change.path).chain(&it.kept) {
+            self.undecided.remove(path);
+        }
+        let all = self.adopted.get_or_insert_default();
+        all.changes.extend(it.changes.iter().cloned());
+        all.kept.extend(it.kept.iter().cloned());
+        all.left.clone_from(&it.left);
+    }
+
+    fn waiting(&self) -> Vec<&str> {
+        self.undecided.iter().filter(|_| self.waits).map(String::as_str).collect()
+    }
+
     fn resume_command(&self) -> String {
         format!("pixir resume {}", self.session)
     }
 
-    fn json(&self) -> Value {
+    fn adopt_command(&self, root: &str) -> String {
+        format!("pixir agents adopt {root} {}", self.name)
+    }
+
+    fn commands(&self, root: &str) -> Vec<String> {
+        let goes_on = Some(self.resume_command()).filter(|_| !self.is_complete() && !self.is_dismissed);
+        let adopts = Some(self.adopt_command(root)).filter(|_| self.waits);
+        goes_on.into_iter().chain(adopts).collect()
+    }
+
+    fn json(&self, root: &str) -> Value {
         let unknown = AgentResult::default();
         let end = self.end.as_ref().unwrap_or(&unknown);
         let mut it = json!({
@@ -108,18 +164,36 @@ impl Agent {
             "session_id": self.session,
             "status": self.status().name(),
             "text": end.text,
+            "handle": end.handle,
             "evidence": end.evidence,
             "usage": end.usage,
             "cost": end.cost,
             "duration_ms": end.duration_ms,
+            "isolation": end.isolation,
+            "changes": counted(&end.changes),
+            "waiting": self.waiting(),
             "resume_command": self.resume_command(),
+            "next_actions": self.commands(root),
         });
+        if let Some(adopted) = &self.adopted {
+            it["adoption"] = json!({ "adopted": counted(&adopted.changes), "kept": adopted.kept });
+        }
+        if let Some(note) = &end.note {
+            it["note"] = json!(note);
+        }
         if let Some(data) = &end.data {
             it["data"] = data.clone();
         }
         if let Some(error) = &end.error {
-            it["error"] = json!({ "code": error.kind.code().name(), "message": error.message });
+            // Logs of old builds have the kind alone.
+            let code = if error.code.is_empty() { error.kind.code().name() } else { &error.code };
+            it["error"] = json!({ "code": code, "message": error.message, "remediation": error.remediation });
         }
         it
     }
+}
+
+fn counted(changes: &[FileChange]) -> Vec<Value> {
+    let one = |it: &FileChange| json!({ "path": it.path, "kind": it.kind, "added": it.added, "removed": it.removed });
+    changes.iter().map(one).collect()
 }

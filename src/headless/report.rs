@@ -75,7 +75,8 @@ pub(super) struct Report<'a> {
     cost: Cost,
     tool_calls: u64,
     blobs: Blobs,
-    results: Vec<Arc<Entry>>,
+    /// Entries that say what the run changed: its own calls, and those of its agents.
+    changed: Vec<Arc<Entry>>,
     denials: Vec<Value>,
     denied: Option<Code>,
     end: Option<TurnEnded>,
@@ -107,7 +108,7 @@ impl<'a> Report<'a> {
             cost: Cost::default(),
             tool_calls: 0,
             blobs: job.blobs.clone(),
-            results: Vec::new(),
+            changed: Vec::new(),
             denials: Vec::new(),
             denied: None,
             end: None,
@@ -213,8 +214,8 @@ impl<'a> Report<'a> {
         match event {
             Event::Recorded(entry) => {
                 self.record(&entry.fact);
-                if matches!(entry.fact, Fact::ToolResult(_)) {
-                    self.results.push(Arc::clone(entry));
+                if !entry.fact.changes().is_empty() {
+                    self.changed.push(Arc::clone(entry));
                 }
                 self.print_line(|| entry.encode());
                 if let Some(text) = self.narrator.entry(&entry.fact) {
@@ -240,6 +241,7 @@ impl<'a> Report<'a> {
                         let paths: Vec<&str> = it.files.iter().map(|file| file.path.as_str()).collect();
                         self.tell(&format!("would restore: {}", paths.join(", ")));
                     }
+                    Live::AgentChanged(state) => self.agents.follow(state),
                     Live::ReasoningDelta { .. }
                     | Live::SummaryDelta { .. }
                     | Live::ToolCallDelta { .. }
@@ -250,7 +252,6 @@ impl<'a> Report<'a> {
                     | Live::FormOpened(_)
                     | Live::RulesListed { .. }
                     | Live::TrustAsked(_)
-                    | Live::AgentChanged(_)
                     | Live::AnswerTaken { .. }
                     | Live::JobsChanged { .. }
                     | Live::QueueChanged { .. }
@@ -381,7 +382,7 @@ impl<'a> Report<'a> {
     /// Prints the result and returns the exit code.
     pub(super) fn conclude(mut self, began: Instant) -> u8 {
         let error = self.error();
-        let files = changes::between(self.results.iter(), &self.blobs);
+        let files = changes::between(self.changed.iter(), &self.blobs);
         let exit = self.exit(error.as_ref());
         let status = match &self.end {
             Some(end) => end.status.name(),
@@ -401,7 +402,7 @@ impl<'a> Report<'a> {
             "tool_calls": self.tool_calls,
             "files_changed": files.iter().map(file_json).collect::<Vec<_>>(),
             "denials": self.denials,
-            "agents": self.agents.json(),
+            "agents": self.agents.json(&self.session),
             "resume_command": &resume,
             "exit_code": exit,
             "duration_ms": u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -416,7 +417,7 @@ impl<'a> Report<'a> {
             next.push(fix);
         }
         next.extend(resume);
-        for command in self.agents.commands() {
+        for command in self.agents.commands(&self.session) {
             if !next.contains(&command) {
                 next.push(command);
             }
@@ -465,7 +466,8 @@ impl<'a> Report<'a> {
                 Some(Error::new(Code::CommandFailed, "the turn did not end", format!("pixir resume {}", self.session)))
             }
         };
-        failed.or_else(|| self.refusal()).or_else(|| self.agents.missing().filter(|_| !self.is_command))
+        let of_agents = || self.agents.missing().or_else(|| self.agents.waiting(&self.session));
+        failed.or_else(|| self.refusal()).or_else(|| of_agents().filter(|_| !self.is_command))
     }
 
     fn refusal(&self) -> Option<Error> {

@@ -85,7 +85,7 @@ fn lines_that_two_agents_changed_wait_for_the_user_who_decides_from_the_shell() 
         { "text": "One waits." },
     ]);
     let ran = run(&shell, script, &["go", "--mode", "auto"]);
-    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(ran.code, 13, "a decision is missing: {ran:?}");
     // The agent whose files were adopted first has its line there.
     let now = shell.read("list.txt");
     let (late, theirs) = if now.starts_with("one\n") { ("german", "eins\n") } else { ("english", "one\n") };
@@ -198,7 +198,7 @@ fn the_user_merges_a_conflict_by_hand_from_the_shell() {
     ]);
     // Only mode auto adopts files by itself, and without a terminal the user cannot be asked.
     let ran = run(&shell, script, &["go", "--mode", "ask", "--allow", "files(list.txt)"]);
-    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(ran.code, 13, "{ran:?}");
     shell.write("list.txt", &TEN.replacen('1', "eins", 1));
     let plan = shell.run(["agents", "adopt", "last", "--dry-run", "--json"]).document();
     let marked = plan["agents"][0]["plan"]["files"][0]["marked"].as_str().expect("both versions").to_owned();
@@ -412,4 +412,65 @@ fn an_agent_in_a_copy_reaches_the_workspace_by_no_path_no_link_and_no_command() 
     assert_eq!(results(&logs[1]).len(), 4, "each was tried");
     let ok = logs[1].iter().filter(|it| it["type"] == "tool_result" && it["data"]["ok"] == true).count();
     assert_eq!(ok, 0, "{:?}", results(&logs[1]));
+}
+
+/// Broken builds: two workers of one answer share the files, and one of them fails or overwrites; the copy is not said; without
+/// a repository nothing is said either.
+#[test]
+fn a_second_writer_gets_a_copy_by_itself_and_both_changes_arrive() {
+    for has_repository in [true, false] {
+        let shell = Shell::new(&[("list.txt", TEN)]);
+        if has_repository {
+            let made = std::process::Command::new("git").args(["init", "-q"]).current_dir(shell.workspace()).status();
+            assert!(made.expect("git").success());
+        }
+        let script = json!([
+            { "calls": [spawn("First line", json!({ "name": "first" })), spawn("Last line", json!({ "name": "last" }))] },
+            { "of": "First line", "calls": [put("list.txt", &TEN.replacen('1', "one", 1))], "delay_ms": 300 },
+            { "of": "First line", "text": "Done." },
+            { "of": "Last line", "calls": [put("other.txt", "own\n")], "delay_ms": 300 },
+            { "of": "Last line", "text": "Done." },
+            { "calls": [spawn("Alone", json!({ "name": "alone" }))] },
+            { "of": "Alone", "text": "I had nobody beside me." },
+            { "text": "All done." },
+        ]);
+        let ran = run(&shell, script, &["go", "--mode", "auto"]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        let result = ran.document();
+        let of = |name: &str| -> Value {
+            let all = result["agents"].as_array().expect("a list");
+            all.iter().find(|it| it["name"] == name).expect("the agent").clone()
+        };
+        let notes: Vec<String> =
+            ["first", "last"].into_iter().filter_map(|it| of(it)["note"].as_str().map(str::to_owned)).collect();
+        let [note] = notes.as_slice() else { panic!("one of them: {result}") };
+        let expected = if has_repository { "it works in a copy, because" } else { "it shares the files with" };
+        assert!(note.contains(expected), "{note}");
+        let told = results(&logs(&shell)[0]).join("\n");
+        assert!(told.contains(&format!("note: {note}")), "the model reads it: {told}");
+        let copied = ["first", "last"].into_iter().filter(|it| of(it)["isolation"] == "copy").count();
+        assert_eq!(copied, usize::from(has_repository), "{result}");
+        assert_eq!(of("alone")["note"], Value::Null, "no other writer runs");
+        assert_eq!((shell.read("list.txt"), shell.read("other.txt")), (TEN.replacen('1', "one", 1), "own\n".into()));
+    }
+}
+
+/// Broken build: the agent finds no repository, and nobody learns why.
+#[test]
+fn a_copy_without_a_repository_is_said_to_be_one() {
+    let shell = Shell::new(&[("a.txt", "old\n")]);
+    let made = std::process::Command::new("git").args(["init", "-q"]).current_dir(shell.workspace()).status();
+    assert!(made.expect("git").success());
+    let alternates = shell.workspace().join(".git/objects/info/alternates");
+    std::fs::create_dir_all(alternates.parent().expect("a folder")).expect("mkdir");
+    std::fs::write(alternates, "/nowhere\n").expect("write");
+    let script = json!([
+        { "calls": [spawn("Look", json!({ "name": "scribe", "isolation": "copy" }))] },
+        { "of": "Look", "text": "Seen." },
+        { "text": "Good." },
+    ]);
+    let ran = run(&shell, script, &["go", "--mode", "auto"]);
+    let expected = "its copy has no repository: its objects are in another repository";
+    assert_eq!(ran.document()["agents"][0]["note"], expected, "{ran:?}");
+    assert!(results(&logs(&shell)[0])[0].contains(expected));
 }

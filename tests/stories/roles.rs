@@ -132,6 +132,36 @@ fn roles_of_a_workspace_do_nothing_before_they_are_trusted() {
     assert!(!shell.workspace().join("by-helper").exists(), "it changed since");
 }
 
+/// Broken builds: a tool that changes files is left where another one of them is disallowed; a hook that would refuse calls is
+/// passed over; where an agent of the role works is shown nowhere.
+#[test]
+fn a_role_of_another_program_that_must_not_write_writes_nothing() {
+    let shell = Shell::new(&[]);
+    users(&shell, "looker", &role("looker", &["disallowedTools: Write, Edit, MultiEdit, Bash"], "Look."));
+    users(&shell, "hooked", &role("hooked", &["hooks:", "  PreToolUse:", "    - matcher: Bash"], "Look."));
+    users(&shell, "apart", &role("apart", &["isolation: worktree", "context: fork"], "Work apart."));
+    let patch = "*** Begin Patch\n*** Add File: t1\n+written\n*** End Patch";
+    let steps = json!([
+        { "calls": [spawn("looker", "Look around"), spawn("hooked", "Look around too")] },
+        { "of": "Look around", "calls": [{ "name": "apply_patch", "args": { "patch": patch } }, write("t2"), bash("touch t3")] },
+        { "of": "Look around", "text": "I could not write." },
+        { "text": "Good." },
+    ]);
+    let ran = run(&shell, steps, &["go", "--mode", "auto"]);
+    for name in ["t1", "t2", "t3"] {
+        assert!(!shell.workspace().join(name).exists(), "{name}: {ran:?}");
+    }
+    let root = logs(&shell).into_iter().find(|log| !log[0]["data"]["parent"].is_object()).expect("the root");
+    assert!(results(&root)[1].contains("`hooks` with PreToolUse cannot be enforced"), "{:?}", results(&root));
+    let shown = shell.run(["agents", "show", "apart"]).stdout;
+    assert!(shown.contains("works on: a copy, which is adopted (copy)"), "{shown}");
+    assert!(shown.contains("begins with: the conversation so far"), "{shown}");
+    let document = shell.run(["agents", "show", "apart", "--json"]).document();
+    assert_eq!((&document["isolation"], &document["context"]), (&json!("copy"), &json!("fork")));
+    let listed = shell.run(["agents", "list"]).stdout;
+    assert!(listed.lines().any(|line| line.starts_with("apart ") && line.contains(" copy ")), "{listed}");
+}
+
 /// Broken builds: a command beside a listed one runs; a file beside the globs is written; a tool that the role does not
 /// have works.
 #[test]

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::child::{Child, TurnOrder};
 use super::node::Node;
-use super::outcome::Outcome;
+use super::tally::Tally;
 use crate::call::tool::panicked;
 use crate::door::{Handle, Watch};
 use crate::protocol::agent::Asker;
@@ -30,7 +30,7 @@ pub(super) struct Attendant {
     held: Option<Handle>,
     /// The running Turn, or the last one.
     turn: u32,
-    outcome: Outcome,
+    tally: Tally,
     began: Instant,
     order: TurnOrder,
     /// When the Turn has taken too long; `None` while the user is asked, and where there is no limit.
@@ -63,7 +63,7 @@ impl Attendant {
             node,
             child,
             held: None,
-            outcome: Outcome::default(),
+            tally: Tally::default(),
             began: Instant::now(),
             order: TurnOrder::default(),
             deadline: None,
@@ -150,7 +150,7 @@ impl Attendant {
 
     fn begin_turn(&mut self, first: &Entry) {
         self.turn = first.turn.unwrap_or(self.turn);
-        self.outcome = Outcome::default();
+        self.tally = Tally::default();
         self.began = Instant::now();
         self.is_late = false;
         self.asking.clear();
@@ -172,9 +172,9 @@ impl Attendant {
     }
 
     async fn take(&mut self, entry: &Arc<Entry>) {
-        self.outcome.take(entry);
+        self.tally.take(entry);
         let now = Timestamp::now();
-        let (added, removed) = self.outcome.lines();
+        let (added, removed) = self.tally.lines();
         self.child.change(|state| {
             state.active = now;
             (state.added, state.removed) = (added, removed);
@@ -305,10 +305,11 @@ impl Attendant {
         }
         self.deadline = None;
         self.left = None;
-        let outcome = std::mem::take(&mut self.outcome);
+        let tally = std::mem::take(&mut self.tally);
         let (child, folder) = (Arc::clone(&self.child), self.node.outputs.clone());
+        let blobs = self.node.base.0.blobs.clone();
         let made = tokio::task::spawn_blocking(move || {
-            outcome.result(child.name(), child.session.as_str(), false, folder.as_deref())
+            tally.result(child.name(), child.session.as_str(), folder.as_deref(), &blobs)
         });
         let mut result = match made.await {
             Ok(result) => result,

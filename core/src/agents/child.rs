@@ -34,6 +34,8 @@ pub(super) struct Child {
     pub(super) context: AgentContext,
     /// It is a run of this workflow.
     pub(super) workflow: Option<Box<WorkflowOrder>>,
+    /// What its result says about the files that it works on.
+    notes: Mutex<Vec<String>>,
     pub(super) adoptions: Adoptions,
     pub(super) state: Mutex<AgentState>,
     /// The end of its last Turn; `None` while one runs or is queued.
@@ -148,6 +150,7 @@ impl Child {
             isolation,
             context,
             workflow,
+            notes: Mutex::default(),
             adoptions: Adoptions::default(),
             state: Mutex::new(state),
             ended: watch::Sender::new(None),
@@ -160,6 +163,16 @@ impl Child {
 
     pub(super) fn name(&self) -> &str {
         self.path.last().map_or("", String::as_str)
+    }
+
+    /// Has its result say this about the files that it works on.
+    pub(super) fn note(&self, text: &str) {
+        self.notes.lock().push(text.to_owned());
+    }
+
+    /// What its result says about the files that it works on.
+    pub(super) fn notes(&self) -> Option<String> {
+        Some(self.notes.lock().join("; ")).filter(|it| !it.is_empty())
     }
 
     pub(super) fn state(&self) -> AgentState {

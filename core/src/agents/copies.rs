@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Position;
 use super::child::Child;
-use crate::files::copy::{self, GitFolders};
+use crate::files::copy::{self, CopiedRepository, GitFolders};
 use crate::files::snapshot::SessionSnapshot;
 use crate::files::workspace::Workspace;
 use crate::permissions::repository::Repository;
@@ -50,7 +50,7 @@ pub(super) fn workspace(base: &Services, root: &SessionId, child: &Child) -> Res
     }
 }
 
-/// Makes the child's copy of the workspace as it is now, unless it is there.
+/// Makes the child's copy of the workspace as it is now, unless it is there. What the copy is missing is noted for the result.
 ///
 /// # Errors
 /// `COPY_FAILED`.
@@ -60,10 +60,28 @@ pub(super) fn make(base: &Services, root: &SessionId, child: &Child) -> Result<(
         return Ok(());
     }
     let from = base.workspace.root();
+    let found = Repository::find(from).ok().flatten();
+    let is_part = found.as_ref().is_some_and(|it| it.top != from);
     // A repository around the workspace has more in it than the copy.
-    let repository = Repository::find(from).ok().flatten().filter(|it| it.top == from);
-    let git = repository.map(|it| GitFolders { own: it.git, common: it.common });
-    copy::copy(from, git.as_ref(), &base.copy_ignored, &to)
+    let git = found.filter(|it| it.top == from).map(|it| GitFolders { own: it.git, common: it.common });
+    let why = match copy::copy(from, git.as_ref(), &base.copy_ignored, &to)? {
+        Some(CopiedRepository::Whole) => return Ok(()),
+        Some(CopiedRepository::TooLarge) => "it has more than 512 MiB",
+        Some(CopiedRepository::Elsewhere) => "its objects are in another repository",
+        None if is_part => "the workspace is only a part of it",
+        None => return Ok(()),
+    };
+    child.note(&format!("its copy has no repository: {why}"));
+    Ok(())
+}
+
+/// Whether a workspace is a repository of its own that may be copied, and why not: as a clause.
+pub(super) fn check(workspace: &Path) -> std::result::Result<(), String> {
+    match Repository::find(workspace) {
+        Ok(Some(it)) if it.top == workspace => copy::check(workspace).map_err(|error| error.message),
+        Ok(_) => Err("the workspace is not a repository of its own".to_owned()),
+        Err(why) => Err(why),
+    }
 }
 
 /// Removes the child's copy. What it changed there is in its Log, and in the blobs.

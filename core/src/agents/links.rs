@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::Position;
 use super::Role;
 use super::child::{Bounds, Child, Terms};
-use super::outcome::Outcome;
 use super::own_entries;
+use super::tally::Tally;
 use crate::call::agents::{MOST_TOLD, headline, reported, reported_within};
 use crate::conversation::history::History;
 use crate::files::restore::carry_out;
@@ -253,10 +253,10 @@ fn last_end(
     let entries = own_entries(&contents.entries);
     let last = entries.iter().filter_map(|entry| entry.turn).max();
     let Some(last) = last else { return never() };
-    let mut outcome = Outcome::default();
-    entries.iter().filter(|entry| entry.turn == Some(last)).for_each(|entry| outcome.take(entry));
-    let result = outcome.result(&spawned.name, &spawned.session_id, true, Some(folder));
-    AgentResult { isolation: spawned.isolation, ..result }
+    let mut tally = Tally::default();
+    entries.iter().filter(|entry| entry.turn == Some(last)).for_each(|entry| tally.take(entry));
+    let result = tally.result(&spawned.name, &spawned.session_id, Some(folder), &services.blobs);
+    AgentResult { isolation: spawned.isolation, note: spawned.note.clone(), late: true, ..result }
 }
 
 /// The children of a Session that is opened again: they can be looked at, and told to go on.
@@ -284,6 +284,7 @@ pub(super) fn known(history: &History, at: &Position, services: &Services) -> Ve
             workflow: None,
         };
         let child = Child::new(path, id, terms, &spawned.task);
+        spawned.note.iter().for_each(|note| child.note(note));
         adopted.iter().for_each(|it| child.adoptions.settle(it));
         if isolation == Isolation::Scratch {
             // Its pixir died before it could remove it.
@@ -303,7 +304,9 @@ pub(super) fn known(history: &History, at: &Position, services: &Services) -> Ve
             });
             let _ = child.ended.send_replace(Some(Arc::new(result)));
         }
-        all.push(Arc::new(child));
+        let child = Arc::new(child);
+        at.tree.writers.add(services.workspace.root(), &child);
+        all.push(child);
     }
     all
 }

@@ -168,6 +168,7 @@ impl Node {
     async fn end(&self, child: &Arc<Child>, mut result: AgentResult, decided: watch::Receiver<u64>) {
         *child.place.lock() = None;
         result.isolation = child.isolation;
+        result.note = child.notes();
         let recorded = self.record(AgentEvent::Ended(Box::new(result.clone()))).await;
         if let Err(error) = recorded {
             tracing::warn!(agent = child.name(), "the end of an agent was not recorded: {}", error.message);

@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 use super::attend::{Attendant, failed};
 use super::child::{Bounds, Child, Terms, TurnOrder};
 use super::node::Node;
+use super::writers::may_write;
 use super::{Beginning, Position, Role, begin, close_what_is_open, copies, parent_of, role, settle};
 use crate::call::Leases;
 use crate::call::agents::{Above, AgentNews, Order};
@@ -42,11 +43,22 @@ impl Node {
         let mut path = self.at.path.clone();
         path.push(name.clone());
         let bounds = Bounds::new(tree.options, role::limits(role.limits, order.limits));
-        let isolation = order.isolation.unwrap_or_default().max(role.isolation);
+        // Until the child is among the writers, no other one chooses its files.
+        let choosing = tree.writers.choosing.lock().await;
+        let (isolation, note) = match order.isolation.max(role.isolation) {
+            Some(named) => (named, None),
+            None => {
+                let may_write = may_write(&role, order.writes.as_deref(), self.at.standing.mode());
+                tree.writers.choose(self.base.0.workspace.root(), may_write).await
+            }
+        };
         let context = order.context.unwrap_or_default().max(role.context);
         let (writes, workflow) = (order.writes.clone(), order.workflow.clone());
         let terms = Terms { role, schema, bounds, writes, isolation, context, workflow };
         let child = Arc::new(Child::new(path, id.clone(), terms, &order.task));
+        note.iter().for_each(|note| child.note(note));
+        tree.writers.add(self.base.0.workspace.root(), &child);
+        drop(choosing);
         *child.adoptions.waits_for_step.lock() = order.step.is_some();
         *child.order.lock() = TurnOrder {
             is_awaited: order.waits,
@@ -68,6 +80,7 @@ impl Node {
             writes: order.writes,
             isolation,
             context,
+            note,
         };
         if let Err(error) = self.record(AgentEvent::Spawned(spawned)).await {
             tree.names.lock().remove(&name);

@@ -15,7 +15,8 @@ use crate::files::workspace::Workspace;
 use crate::protocol::agent::AgentState;
 use crate::protocol::error::Result;
 use crate::protocol::event::{
-    Adoption, AgentContext, AgentEvent, AgentResult, FileChange, Isolation, Live, SessionId, Telling, ToldBy,
+    Adoption, AgentContext, AgentEvent, AgentResult, AgentStatus, FileChange, Isolation, Live, SessionId, Telling,
+    ToldBy,
 };
 use crate::protocol::input::{RestoreOptions, WorkflowOrder};
 use crate::provider::budget::Budget;
@@ -243,7 +244,12 @@ pub(crate) fn reported(result: &AgentResult) -> String {
             Isolation::Copy => " in its copy",
             Isolation::Scratch => " in a copy that is thrown away",
         };
-        text.push_str(&format!("\nchanged{place}: {}", listed(&evidence.changed)));
+        let (added, removed) =
+            result.changes.iter().fold((0, 0), |(added, removed), it| (added + it.added, removed + it.removed));
+        text.push_str(&format!("\nchanged{place}: {} (+{added} −{removed})", listed(&evidence.changed)));
+    }
+    if let Some(note) = &result.note {
+        text.push_str(&format!("\nnote: {note}"));
     }
     if result.isolation == Isolation::Copy && !evidence.changed.is_empty() {
         text.push('\n');
@@ -262,7 +268,24 @@ pub(crate) fn reported(result: &AgentResult) -> String {
     if let Some(path) = &result.handle {
         text.push_str(&format!("\nall its texts: {path}"));
     }
+    if let Some(next) = next_action(result) {
+        text.push_str(&format!("\nnext: {next}"));
+    }
     text
+}
+
+/// What the model can do about a Turn that did not complete, where its error does not say so.
+fn next_action(result: &AgentResult) -> Option<String> {
+    let name = &result.name;
+    let next = match result.status {
+        AgentStatus::Queued | AgentStatus::Running | AgentStatus::Waiting | AgentStatus::Completed => return None,
+        AgentStatus::Failed => format!("show_agent {name} to see why, tell_agent {name} to try again"),
+        AgentStatus::Incomplete | AgentStatus::TimedOut | AgentStatus::Interrupted | AgentStatus::Detached => {
+            format!("tell_agent {name} to go on where it ended")
+        }
+    };
+    let is_said = result.error.as_ref().is_some_and(|error| error.remediation.contains("tell_agent"));
+    Some(next).filter(|_| !is_said)
 }
 
 /// What the model reads of the files that an agent changed in its copy.

@@ -49,8 +49,8 @@ pub struct Role {
     pub spawns: Option<Vec<String>>,
     /// The JSON Schema of what it reports.
     pub schema: Option<Value>,
-    /// The files that it works on, if the call does not keep it further away from the workspace.
-    pub isolation: Isolation,
+    /// The files that it works on, if the call does not keep it further away from the workspace; `None` leaves it to pixir.
+    pub isolation: Option<Isolation>,
     /// What it knows of the conversation of the Session that starts it, if the call does not give it more.
     pub context: AgentContext,
     /// Skills whose text it begins with.
@@ -158,7 +158,7 @@ impl Role {
             limits: RoleLimits::default(),
             spawns: None,
             schema: None,
-            isolation: Isolation::default(),
+            isolation: None,
             context: AgentContext::default(),
             skills: Vec::new(),
             body: String::new(),

@@ -86,6 +86,9 @@ pub(crate) const NAMES: [&str; 19] = [
 /// The tools that change files.
 pub(crate) const CHANGE_FILES: [&str; 3] = ["apply_patch", "edit", "write"];
 
+/// The tools that can change files, by themselves or by a command.
+pub(crate) const MAY_CHANGE_FILES: [&str; 4] = ["apply_patch", "bash", "edit", "write"];
+
 /// Our name of a tool, for a name of another program.
 pub(crate) fn ours(name: &str) -> Option<&'static str> {
     TOOLS.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| *ours)

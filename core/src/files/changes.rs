@@ -85,6 +85,30 @@ pub fn between<'a>(entries: impl Iterator<Item = &'a Arc<Entry>>, blobs: &Blobs)
     files.into_iter().filter_map(|(path, (first, last))| diff_of(path, first, last, blobs)).collect()
 }
 
+/// What these changes, in their order, come to: each file once, from its first version to its last. Files that end as they
+/// began are left out.
+pub(crate) fn net(changes: &[FileChange], blobs: &Blobs) -> Vec<FileChange> {
+    let mut files: BTreeMap<&str, (&FileChange, &FileChange)> = BTreeMap::new();
+    for change in changes {
+        files.entry(&change.path).and_modify(|(_, last)| *last = change).or_insert((change, change));
+    }
+    let net = files.into_iter().filter_map(|(path, (first, last))| {
+        let diff = diff_of(path, first, last, blobs)?;
+        Some(FileChange {
+            path: path.to_owned(),
+            kind: diff.kind,
+            before_blob: first.before_blob.clone(),
+            after_blob: last.after_blob.clone(),
+            before_mode: first.before_mode,
+            after_mode: last.after_mode,
+            new_folders: first.new_folders,
+            added: diff.added,
+            removed: diff.removed,
+        })
+    });
+    net.collect()
+}
+
 /// Diffs the files of two places of the tree, from the first to the second. The entries are those that only one place
 /// has, in their order. Files that are the same in both places are left out.
 pub fn across(left: &[Arc<Entry>], right: &[Arc<Entry>], blobs: &Blobs) -> Vec<FileDiff> {
@@ -213,6 +237,10 @@ mod tests {
         assert_eq!(diff.text, "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+three\n");
         let back = record(&blobs, "a.txt", side(b"two\n"), side(b"one\n")).expect("record");
         assert_eq!(diff_of("a.txt", &first, &back, &blobs), None);
+        let came_to = net(&[first.clone(), last.clone()], &blobs);
+        assert_eq!((came_to.len(), came_to[0].added, came_to[0].removed), (1, 1, 1), "not the sum of both");
+        assert_eq!((&came_to[0].before_blob, &came_to[0].after_blob), (&first.before_blob, &last.after_blob));
+        assert_eq!(net(&[first, back], &blobs), []);
     }
 
     #[test]

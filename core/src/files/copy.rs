@@ -36,12 +36,27 @@ pub(crate) struct GitFolders {
     pub(crate) common: PathBuf,
 }
 
+/// Whether a copy has its repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CopiedRepository {
+    Whole,
+    /// It has too many bytes.
+    TooLarge,
+    /// Its objects are in another repository.
+    Elsewhere,
+}
+
 /// Copies the files of a folder that are not ignored, uncommitted ones too, those ignored ones that are below one of the paths,
 /// and its repository. `to` is there only when the copy is whole.
 ///
 /// # Errors
 /// `COPY_FAILED` where there is too much, or a file cannot be copied.
-pub(crate) fn copy(from: &Path, git: Option<&GitFolders>, ignored: &[String], to: &Path) -> Result<()> {
+pub(crate) fn copy(
+    from: &Path,
+    git: Option<&GitFolders>,
+    ignored: &[String],
+    to: &Path,
+) -> Result<Option<CopiedRepository>> {
     let making = to.with_extension("making");
     let failed = |what: &str, e: &io::Error| {
         let message = format!("copy the workspace for the agent: {what}: {e}");
@@ -50,11 +65,14 @@ pub(crate) fn copy(from: &Path, git: Option<&GitFolders>, ignored: &[String], to
     remove(&making).map_err(|e| failed("an earlier copy", &e))?;
     make_private(&making).map_err(|e| failed("its folder", &e))?;
     let all = || ignored.iter().try_for_each(|path| below(path, from, &making));
-    let made = files(from, &making).and_then(|()| all()).and_then(|()| match git {
-        Some(git) => repository(git, &making.join(".git")).map_err(|e| failed("its repository", &e)),
-        None => Ok(()),
+    let made = files(from, |entry, path| one(entry, &making.join(path))).and_then(|()| all()).and_then(|()| {
+        let copied = git.map(|git| repository(git, &making.join(".git"))).transpose();
+        copied.map_err(|e| failed("its repository", &e))
     });
-    let made = made.and_then(|()| fs::rename(&making, to).map_err(|e| failed("its folder", &e)));
+    let made = made.and_then(|copied| {
+        fs::rename(&making, to).map_err(|e| failed("its folder", &e))?;
+        Ok(copied)
+    });
     if made.is_err() {
         let _ = remove(&making);
     }
@@ -72,7 +90,16 @@ pub(crate) fn remove(copy: &Path) -> io::Result<()> {
     }
 }
 
-fn files(from: &Path, to: &Path) -> Result<()> {
+/// Whether a folder has no more files than a copy may have.
+///
+/// # Errors
+/// `COPY_FAILED` where it has more.
+pub(crate) fn check(from: &Path) -> Result<()> {
+    files(from, |_, _| Ok(()))
+}
+
+/// Does something with each file of a folder that is not ignored.
+fn files(from: &Path, each: impl Fn(&DirEntry, &Path) -> io::Result<()> + Sync) -> Result<()> {
     let (count, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
     let stop = CancellationToken::new();
     let wrong: Mutex<Option<Error>> = Mutex::default();
@@ -92,7 +119,7 @@ fn files(from: &Path, to: &Path) -> Result<()> {
                 );
                 return refuse(Error::new(Code::CopyFailed, message, "start it with isolation shared"));
             }
-            if let Err(e) = one(entry, &to.join(path)) {
+            if let Err(e) = each(entry, path) {
                 let message = format!("copy {} for the agent: {e}", path.display());
                 refuse(Error::new(Code::CopyFailed, message, "start it with isolation shared"));
             }
@@ -159,10 +186,9 @@ fn one(entry: &DirEntry, to: &Path) -> io::Result<()> {
     File::open(to)?.set_times(FileTimes::new().set_modified(metadata.modified()?))
 }
 
-fn repository(from: &GitFolders, to: &Path) -> io::Result<()> {
+fn repository(from: &GitFolders, to: &Path) -> io::Result<CopiedRepository> {
     if fs::symlink_metadata(from.common.join("objects/info/alternates")).is_ok() {
-        // Its objects are in another repository.
-        return Ok(());
+        return Ok(CopiedRepository::Elsewhere);
     }
     let mut room = MAX_REPOSITORY;
     let parts = OF_WORK_TREE.iter().map(|name| (&from.own, name)).chain(SHARED.iter().map(|name| (&from.common, name)));
@@ -170,10 +196,11 @@ fn repository(from: &GitFolders, to: &Path) -> io::Result<()> {
     for (folder, name) in parts {
         if !tree(&folder.join(name), &to.join(name), &mut room)? {
             // An agent without a repository can still work; half a repository would only confuse it.
-            return remove(to);
+            remove(to)?;
+            return Ok(CopiedRepository::TooLarge);
         }
     }
-    Ok(())
+    Ok(CopiedRepository::Whole)
 }
 
 /// Copies a file or a folder with all that is in it; `false` where that is too much.

@@ -46,7 +46,7 @@ impl Tool for SpawnAgent {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "spawn_agent".into(),
-            description: "Start an agent; several in one answer run together. It knows only its task, so say all (context=fork: this talk too). Roles: explorer, reviewer (change nothing), worker. Isolate writers. wait=false: its end comes later.".into(),
+            description: "Start an agent; several in one answer run together. It knows only its task: say all (context=fork: this talk). Roles: explorer, reviewer (change nothing), worker. Several writers get copies. wait=false: its end comes later.".into(),
             parameters: object(
                 json!({
                     "task": { "type": "string" },
@@ -54,7 +54,7 @@ impl Tool for SpawnAgent {
                     "name": { "type": "string" },
                     "wait": { "type": "boolean" },
                     "limits": { "type": "object", "description": "rounds, tokens, seconds" },
-                    "schema": { "type": "object", "description": "JSON Schema" },
+                    "schema": { "type": "object" },
                     "writes": { "type": "array", "items": { "type": "string" }, "description": "globs" },
                     "isolation": { "type": "string", "enum": ["copy", "scratch"] },
                     "context": { "type": "string", "enum": ["fork"] },
@@ -139,7 +139,7 @@ impl Tool for WaitAgent {
                 json!({
                     "names": { "type": "array", "items": { "type": "string" } },
                     "until": { "type": "string", "enum": ["all", "any"] },
-                    "seconds": { "type": "integer", "maximum": MAX_WAIT },
+                    "seconds": { "type": "integer" },
                 }),
                 &[],
             ),
@@ -195,7 +195,9 @@ impl Tool for TellAgent {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "tell_agent".into(),
-            description: "Tell an agent something: steer joins its running work, next comes after it, stop ends it; an ended one goes on.".into(),
+            description:
+                "Tell an agent something: steer joins its work, next follows it, stop ends it; an ended one goes on."
+                    .into(),
             parameters: object(
                 json!({
                     "name": { "type": "string" },
@@ -251,7 +253,7 @@ impl Tool for ShowAgent {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "show_agent".into(),
-            description: "List agents, or page what one said and did, from this byte.".into(),
+            description: "List agents, or page what one did, from this byte.".into(),
             parameters: object(json!({ "name": { "type": "string" }, "from": { "type": "integer" } }), &[]),
             reads_only: true,
             streams: "reads nothing from stdin; prints agents, or an agent's conversation".into(),

@@ -446,9 +446,9 @@ impl Check<'_> {
         };
         let reads_only = role.mode == Some(Mode::ReadOnly) || agent.writes.as_ref().is_some_and(Vec::is_empty);
         let isolation = match (agent.isolation, reads_only) {
-            (Some(isolation), _) => isolation.max(role.isolation),
-            (None, true) => role.isolation,
-            (None, false) => role.isolation.max(Isolation::Copy),
+            (Some(isolation), _) => isolation.max(role.isolation.unwrap_or_default()),
+            (None, true) => role.isolation.unwrap_or_default(),
+            (None, false) => role.isolation.unwrap_or_default().max(Isolation::Copy),
         };
         Some(AgentTerms { role: role.name, role_digest: role.digest, reads_only, isolation })
     }

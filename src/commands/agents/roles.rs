@@ -4,6 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 use pixir_core::error::nearest;
+use pixir_core::event::Isolation;
 use pixir_core::trust::Standing;
 use pixir_core::{Code, Error, Harness, Result, Role};
 use serde_json::{Value, json};
@@ -31,7 +32,9 @@ pub(super) fn list(cli: &Cli) -> Result<u8> {
     let width = all.iter().map(|it| it.name.chars().count()).max().unwrap_or(0);
     let line = |it: &Role| {
         let (origin, standing) = (it.origin.name(), standing(&it.standing));
-        format!("{:<width$}  {:<7}  {origin:<9}  {standing:<11}  {}", it.name, it.kind.name(), it.description)
+        let files = it.isolation.map_or("", Isolation::name);
+        let name = &it.name;
+        format!("{name:<width$}  {:<7}  {origin:<9}  {standing:<11}  {files:<7}  {}", it.kind.name(), it.description)
     };
     let tsv = |it: &Role| {
         let path = it.path.as_deref().map_or_else(String::new, one_line);
@@ -64,6 +67,8 @@ fn about(it: &Role) -> Value {
         "effort": it.effort,
         "limits": it.limits,
         "spawns": it.spawns,
+        "isolation": it.isolation,
+        "context": it.context,
         "schema": it.schema,
         "skills": it.skills,
         "digest": it.digest,
@@ -87,6 +92,9 @@ pub(super) fn show(cli: &Cli, args: &ShowArgs) -> Result<u8> {
     lines.extend(listed("tools", it.tools.as_deref()));
     lines.extend(listed("commands", it.commands.as_deref()));
     lines.extend(listed("writes", it.writes.as_deref()));
+    lines.extend(it.isolation.map(|isolation| format!("works on: {}", files_of(isolation))));
+    lines
+        .extend(Some(it.context).filter(|it| !it.is_none()).map(|_| "begins with: the conversation so far".to_owned()));
     lines.extend(it.web.map(|web| format!("web: {}", if web { "as the rules say" } else { "no" })));
     lines.extend(it.model.as_ref().map(|model| format!("model: {model}")));
     lines.extend(it.effort.as_ref().map(|effort| format!("effort: {effort}")));
@@ -104,6 +112,14 @@ pub(super) fn show(cli: &Cli, args: &ShowArgs) -> Result<u8> {
     lines.extend(Some(&it.body).filter(|it| !it.is_empty()).map(|it| format!("\n{}", it.trim_end())));
     cli.output.either(document, &lines.join("\n"));
     Ok(0)
+}
+
+fn files_of(isolation: Isolation) -> &'static str {
+    match isolation {
+        Isolation::Shared => "the workspace (shared)",
+        Isolation::Copy => "a copy, which is adopted (copy)",
+        Isolation::Scratch => "a copy, which is thrown away (scratch)",
+    }
 }
 
 fn listed(name: &str, all: Option<&[String]>) -> Option<String> {

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::tree::{Agent, agents_of};
 use crate::cli::{Cli, block_on};
+use crate::commands::elsewhere::{ask_to_stop, process_of};
 use crate::output::count;
 
 #[derive(Debug, Args)]
@@ -16,7 +17,7 @@ pub(crate) struct StopArgs {
     id: String,
 }
 
-/// Only the process that has a Session open can stop its agents. Where none has, those without an end died with their
+/// Only the process that has a Session open can stop its agents: a run without a terminal is told to. Where none has it open, those without an end died with their
 /// process, and their ends are recorded.
 pub(super) fn run(cli: &Cli, args: &StopArgs) -> Result<u8> {
     let (harness, place) = cli.locate(&args.id)?;
@@ -25,10 +26,25 @@ pub(super) fn run(cli: &Cli, args: &StopArgs) -> Result<u8> {
     let mut left: Vec<String> = Vec::new();
     unfinished(&agents, &mut left);
     let locked = Log::open(&root.log(), root.id.clone()).err().filter(|e| e.code == Code::SessionLocked);
-    if let Some(locked) = locked.filter(|_| !left.is_empty()) {
-        return Err(elsewhere(&locked, &root, &left));
-    }
     let dry_run = cli.options.dry_run;
+    if let Some(locked) = locked.filter(|_| !left.is_empty()) {
+        let pid = process_of(&locked, &["--headless", "workflow"]).ok_or_else(|| elsewhere(&locked, &root, &left))?;
+        let verb = if dry_run { "would be" } else { "is" };
+        if !dry_run {
+            ask_to_stop(pid)?;
+        }
+        let text = format!(
+            "the run without a terminal {verb} told to stop, and {} with it: {}; pixir resume {} goes on",
+            count(left.len(), "agent"),
+            left.join(", "),
+            root.id
+        );
+        let document = json!({
+            "ok": true, "dry_run": dry_run, "session_id": root.id, "ended": [], "told_to_stop": left,
+        });
+        cli.output.either(document, &text);
+        return Ok(0);
+    }
     if !dry_run && !left.is_empty() {
         block_on(async {
             let handle = harness.open_for_maintenance(&root.id)?;

@@ -4,8 +4,9 @@ use clap::Args;
 use pixir_core::event::{AgentEvent, AgentResult, AgentStatus, Spawned};
 use pixir_core::store::Place;
 use pixir_core::text::human::human_duration;
-use pixir_core::{Fact, Result, log};
+use pixir_core::{Entry, Fact, Result, log};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cli::Cli;
@@ -90,8 +91,26 @@ pub(crate) fn agents_of(place: &Place) -> Result<Vec<Agent>> {
 }
 
 fn below(place: &Place, depth: usize) -> Result<Vec<Agent>> {
+    let mut all = named_in(&log::read(&place.log())?.entries);
+    if all.is_empty() {
+        return Ok(all);
+    }
+    let runs = all.iter().any(|it| it.end.is_none()) && place.is_open();
+    let children = place.children();
+    for agent in &mut all {
+        agent.runs = runs;
+        agent.place = children.iter().find(|it| it.id.as_str() == agent.spawned.session_id).cloned();
+        if let Some(own) = agent.place.as_ref().filter(|_| depth < DEEPEST) {
+            agent.below = below(own, depth + 1)?;
+        }
+    }
+    Ok(all)
+}
+
+/// The agents that these Entries of one Session name, oldest first.
+fn named_in(entries: &[Arc<Entry>]) -> Vec<Agent> {
     let mut all: Vec<Agent> = Vec::new();
-    for entry in log::read(&place.log())?.entries {
+    for entry in entries {
         let Fact::AgentEvent(event) = &entry.fact else { continue };
         if let AgentEvent::Spawned(it) = event {
             all.push(Agent { spawned: it.clone(), end: None, turns: 0, place: None, below: Vec::new(), runs: false });
@@ -111,19 +130,15 @@ fn below(place: &Place, depth: usize) -> Result<Vec<Agent>> {
             | AgentEvent::Adopted(_) => {}
         }
     }
-    if all.is_empty() {
-        return Ok(all);
-    }
+    all
+}
+
+/// The agents of a Session as these of its Entries tell them.
+pub(crate) fn agents_in(entries: &[Arc<Entry>], place: &Place) -> Vec<Agent> {
+    let mut all = named_in(entries);
     let runs = all.iter().any(|it| it.end.is_none()) && place.is_open();
-    let children = place.children();
-    for agent in &mut all {
-        agent.runs = runs;
-        agent.place = children.iter().find(|it| it.id.as_str() == agent.spawned.session_id).cloned();
-        if let Some(own) = agent.place.as_ref().filter(|_| depth < DEEPEST) {
-            agent.below = below(own, depth + 1)?;
-        }
-    }
-    Ok(all)
+    all.iter_mut().for_each(|it| it.runs = runs);
+    all
 }
 
 pub(super) fn run(cli: &Cli, args: &TreeArgs) -> Result<u8> {

@@ -4,11 +4,11 @@ use clap::Args;
 use pixir_core::log::Log;
 use pixir_core::store::{Place, Summary};
 use pixir_core::{Code, Error, Fact, Result, log};
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::run::run_id;
 use crate::cli::Cli;
+use crate::commands::elsewhere::{ask_to_stop, process_of};
 
 #[derive(Debug, Args)]
 pub(crate) struct StopArgs {
@@ -78,17 +78,10 @@ pub(super) fn stop(cli: &Cli, args: &StopArgs) -> Result<u8> {
     let Some(locked) = Log::open(&place.log(), place.id.clone()).err().filter(|e| e.code == Code::SessionLocked) else {
         return done("the run is not open in any process", false);
     };
-    let pid = locked.details.get("pid").and_then(Value::as_i64).and_then(|pid| i32::try_from(pid).ok());
-    // A terminal that has more open than this run is not ended.
-    let is_run = |pid: i32| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        line.split(|byte| *byte == 0).any(|word| word == b"workflow")
-    };
-    match pid.filter(|pid| is_run(*pid)).and_then(Pid::from_raw) {
+    match process_of(&locked, &["workflow"]) {
         Some(_) if cli.options.dry_run => done("the run would be stopped", false),
         Some(pid) => {
-            kill_process(pid, Signal::TERM)
-                .map_err(|e| Error::new(Code::CommandFailed, format!("stop the run: {e}"), "end its process"))?;
+            ask_to_stop(pid)?;
             done("the run is told to stop; pixir workflow resume goes on with it", true)
         }
         None => {

@@ -20,7 +20,7 @@ pub(super) fn all() -> Vec<Role> {
             "Search widely, read what matters, and report facts with their places. Quote no more than is needed.",
         ),
         Role {
-            isolation: Isolation::Scratch,
+            isolation: Some(Isolation::Scratch),
             ..role(
                 "tester",
                 "runs builds and tests in a copy that is thrown away; changes nothing here",

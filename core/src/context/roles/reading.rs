@@ -97,6 +97,7 @@ impl Reading {
                 },
                 "tools" => self.tools(line, value),
                 "disallowedtools" | "disallowed_tools" => self.disallowed(value),
+                "hooks" => self.hooks(line, value),
                 "commands" => self.commands(value),
                 "writes" => self.writes(value),
                 "web" => match value {
@@ -111,9 +112,9 @@ impl Reading {
                     }
                 },
                 "isolation" => match value.as_str() {
-                    Some("shared") => {}
-                    Some("copy" | "worktree") => self.role.isolation = Isolation::Copy,
-                    Some("scratch") => self.role.isolation = Isolation::Scratch,
+                    Some("shared") => self.role.isolation = Some(Isolation::Shared),
+                    Some("copy" | "worktree") => self.role.isolation = Some(Isolation::Copy),
+                    Some("scratch") => self.role.isolation = Some(Isolation::Scratch),
                     other => {
                         let named = one_line(other.unwrap_or("this"), 40);
                         self.refuse(format!("its isolation, {named}, is none of shared, copy and scratch"));
@@ -274,8 +275,26 @@ impl Reading {
         }
     }
 
+    /// A role without one tool that changes files has none of them: what it must not do with `edit`, it would do with
+    /// `apply_patch`.
     fn without_tool(&mut self, tool: &'static str) {
-        self.without.push(tool);
+        if tool_names::CHANGE_FILES.contains(&tool) {
+            self.without.extend(tool_names::CHANGE_FILES);
+        } else {
+            self.without.push(tool);
+        }
+    }
+
+    /// A hook that runs before a tool can refuse the call, and pixir does not run it. One that runs afterwards restricts nothing.
+    fn hooks(&mut self, line: usize, value: &Value) {
+        let restricts = |event: &str| !matches!(event, "PostToolUse" | "Stop" | "SubagentStop" | "SessionEnd");
+        match value.as_object() {
+            Some(map) => match map.keys().find(|event| restricts(event)) {
+                Some(event) => self.refuse(format!("`hooks` with {} cannot be enforced", one_line(event, 40))),
+                None => self.note(line, "`hooks` has no effect here", "other programs may use it; it may stay"),
+            },
+            None => self.refuse("`hooks` cannot be enforced"),
+        }
     }
 
     fn tools(&mut self, line: usize, value: &Value) {
@@ -513,6 +532,16 @@ mod tests {
         assert_eq!(it.mode, Some(Mode::ReadOnly), "the shell writes too");
         let it = role("disallowedTools: Bash");
         assert!(it.tools.as_ref().is_some_and(|it| !it.contains(&"bash".into()) && it.contains(&"edit".into())));
+        for fields in
+            ["disallowedTools: Write, Edit, MultiEdit, Bash", "disallowedTools: [Edit]", "disallowedTools: Write"]
+        {
+            let it = role(fields);
+            let has = |tool: &&str| it.tools.as_ref().is_some_and(|all| all.iter().any(|it| it == tool));
+            let left: Vec<&str> = tool_names::CHANGE_FILES.into_iter().filter(has).collect();
+            assert_eq!(left, [""; 0], "{fields}: what one of them must not do, another would");
+        }
+        let it = role("hooks:\n  PostToolUse: []");
+        assert!(it.is_active() && it.findings[0].message.contains("`hooks` has no effect"), "{it:?}");
         let it = role("tools: [Edit(docs/**), Read]\nmaxTurns: 5");
         assert_eq!((it.writes.as_deref(), it.limits.rounds), (Some(&["docs/**".to_owned()][..]), Some(5)));
         let it = role("tools: Bash, Bash(git diff:*)");
@@ -532,6 +561,11 @@ mod tests {
             ("commands: [5]", "no list of commands"),
             ("tools: [\"Bash(git $X:*)\"]", "holds an expansion"),
             ("disallowedTools: [\"Bash(rm:*)\"]", "cannot be enforced"),
+            (
+                "hooks:\n  PreToolUse:\n    - matcher: Bash\n      hooks: []",
+                "`hooks` with PreToolUse cannot be enforced",
+            ),
+            ("hooks: true", "`hooks` cannot be enforced"),
             ("writes: [\"../x\"]", "cannot be enforced"),
             ("writes: 3", "no list of paths"),
             ("web: maybe", "neither true nor false"),

@@ -168,6 +168,9 @@ pub struct Spawned {
     /// What it knows of the conversation.
     #[serde(default, skip_serializing_if = "AgentContext::is_none")]
     pub context: AgentContext,
+    /// Why it works on these files, where neither the call nor the role says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// Who told a child something.
@@ -259,6 +262,10 @@ pub struct AgentResult {
     pub handle: Option<String>,
     /// What it did.
     pub evidence: Evidence,
+    /// What its changes come to: each file once, from its version before the Turn to its version after it. For an agent that works
+    /// in a copy these are changes of the copy.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<FileChange>,
     /// Tokens of its requests.
     pub usage: Usage,
     /// Cost of its requests.
@@ -274,6 +281,9 @@ pub struct AgentResult {
     /// Whose files it worked on.
     #[serde(default, skip_serializing_if = "Isolation::is_shared")]
     pub isolation: Isolation,
+    /// What pixir has to say about the files that it worked on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// What became of the files that it changed in its copy, where this is known when its end is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adoption: Option<Box<Adoption>>,

@@ -67,7 +67,10 @@ pub(super) struct Wire {
     /// `ended`: what became of the files of its copy.
     #[serde(default)]
     adoption: Option<Box<Adoption>>,
-    /// `changed`, `adopting`, `adopted`: the files.
+    /// `spawned`, `ended`: what pixir has to say about the files that it works on.
+    #[serde(default)]
+    note: Option<String>,
+    /// `changed`, `adopting`, `adopted`: the files. `ended`: what its changes come to.
     #[serde(default)]
     changes: Vec<FileChange>,
     /// `ended`: how the Turn ended.
@@ -136,6 +139,7 @@ impl From<Wire> for AgentEvent {
                 writes: it.writes,
                 isolation: it.isolation,
                 context: it.context,
+                note: it.note,
             }),
             Step::Told => AgentEvent::Told { name, by: it.by.unwrap_or(ToldBy::Parent), how: it.how, text },
             Step::Changed => AgentEvent::Changed { name, call_id: call_id.unwrap_or_default(), changes: it.changes },
@@ -147,12 +151,14 @@ impl From<Wire> for AgentEvent {
                 data: it.data,
                 handle: it.handle,
                 evidence: it.evidence,
+                changes: it.changes,
                 usage: it.usage,
                 cost: it.cost,
                 duration_ms: it.duration_ms,
                 error: it.error,
                 late: it.late,
                 isolation: it.isolation,
+                note: it.note,
                 adoption: it.adoption,
             })),
             Step::Reported => AgentEvent::Reported { name, text },

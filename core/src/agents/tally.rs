@@ -6,12 +6,14 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+use crate::files::changes;
 use crate::protocol::call_info::CallKind;
 use crate::protocol::error::{Code, Error, ErrorKind};
 use crate::protocol::event::{
     AgentResult, AgentStatus, Cost, Entry, Evidence, Fact, FileChange, Ran, ToolCall, ToolResult, TurnEnded,
     TurnStatus, Usage, WorkflowEvent,
 };
+use crate::storage::blobs::Blobs;
 use crate::storage::outputs;
 use crate::tools::report;
 use serde_json::Value;
@@ -27,10 +29,12 @@ const MAX_COMMAND: usize = 200;
 
 /// Collects the Entries of one Turn.
 #[derive(Debug, Default)]
-pub(super) struct Outcome {
+pub(super) struct Tally {
     texts: Vec<String>,
     calls: BTreeMap<String, ToolCall>,
     evidence: Evidence,
+    /// In their order.
+    changes: Vec<FileChange>,
     /// Lines that were added and removed.
     lines: (u64, u64),
     usage: Usage,
@@ -42,7 +46,7 @@ pub(super) struct Outcome {
     steps: Vec<String>,
 }
 
-impl Outcome {
+impl Tally {
     /// Takes the next Entry of the Turn.
     pub(super) fn take(&mut self, entry: &Entry) {
         match &entry.fact {
@@ -90,6 +94,7 @@ impl Outcome {
                 self.evidence.changed.push(change.path.clone());
             }
         }
+        self.changes.extend_from_slice(changes);
     }
 
     fn take_result(&mut self, result: &ToolResult) {
@@ -132,8 +137,9 @@ impl Outcome {
         self.lines
     }
 
-    /// The result of the Turn. All its texts go to the folder of the parent's saved outputs, if there is one.
-    pub(super) fn result(self, name: &str, session_id: &str, is_late: bool, folder: Option<&Path>) -> AgentResult {
+    /// The result of the Turn. All its texts go to the folder of the parent's saved outputs, if there is one. It reads file
+    /// versions.
+    pub(super) fn result(self, name: &str, session_id: &str, folder: Option<&Path>, blobs: &Blobs) -> AgentResult {
         let evidence = self.evidence;
         let last = self.texts.last().map(String::as_str).unwrap_or_default();
         let (mut status, mut error) = match &self.end {
@@ -158,11 +164,11 @@ impl Outcome {
             data: self.data,
             handle,
             evidence,
+            changes: changes::net(&self.changes, blobs),
             usage: self.usage,
             cost: self.cost,
             duration_ms: self.end.map_or(0, |end| end.duration_ms),
             error,
-            late: is_late,
             ..AgentResult::default()
         }
     }
