@@ -126,6 +126,7 @@ mod stories {
     mod large_answers; // long, wide and strange answers
     mod layout; // no region covers another
     mod mouse; // clicks and the wheel in lists and previews
+    mod overlays; // leaving a layer, its keys, its rectangle
     mod pickers; // palette, sessions, help, jobs, HUD
     mod results;
     mod rules; // rules of the user, protected restores

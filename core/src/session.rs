@@ -472,7 +472,7 @@ impl Session {
         if let Some(provider) = &change.provider {
             self.services.providers.now().connect(provider)?;
         }
-        let effort = change.effort.as_deref().map(Effort::parse).transpose()?;
+        let effort = change.effort.as_deref().filter(|name| !name.is_empty()).map(Effort::parse).transpose()?;
         let role = self.role_for(&change).await?;
         self.record(None, SettingsChanged::from(change).into()).await?;
         self.take_role(role);

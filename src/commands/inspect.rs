@@ -122,7 +122,7 @@ fn print_ledger(it: &Ledger, output: &Output) {
     let (bytes, tokens) = (it.bytes, it.tokens);
     output.line(&format!("{:<14} {:<40} {:>5} {bytes:>10} {tokens:>9}", "whole request", "", ""));
     if let Some(window) = it.window {
-        output.line(&format!("\n{tokens} of {window} tokens ({}%)", tokens * 100 / window.max(1)));
+        output.line(&format!("\n{tokens} of {window} tokens ({} %)", tokens * 100 / window.max(1)));
     }
     chatter(match it.tokens_from {
         TokensFrom::Estimate => "tokens are estimated at four bytes each",
@@ -146,7 +146,7 @@ fn print(it: &Inspection, agents: &[Agent], output: &Output) {
     if let Some(window) = it.window {
         let used = it.tokens_last_reported.unwrap_or(it.tokens_estimated as u64);
         let source = if it.tokens_last_reported.is_some() { "as last reported by the provider" } else { "estimated" };
-        output.line(&format!("\n{used} of {window} tokens ({}%), {source}", used * 100 / window.max(1)));
+        output.line(&format!("\n{used} of {window} tokens ({} %), {source}", used * 100 / window.max(1)));
     }
     output.line("\nlargest items");
     for item in &it.largest {

@@ -236,6 +236,7 @@ async fn agents_at_three_sizes() {
         pixir.screen.resize(columns, rows);
         let screen = pixir.screen.screen();
         assert!(screen.contains("scribe asks · worker") && screen.contains("found.txt"), "{screen}");
+        assert!(screen.contains("● waiting for you"), "whoever asks, the user is waited for:\n{screen}");
         pixir.screen.keys("<A-g>").await;
         pixir.screen.until("Write down what you find").await;
         let screen = pixir.screen.screen();

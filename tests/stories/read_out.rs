@@ -45,7 +45,7 @@ fn a_screen_reader_follows_the_selection_in_every_overlay() {
         ("/permissions\r", "Permissions", "", ""),
         ("/context\r", "Context", "system prompt", "tools"),
         ("/connect\r", "Connect a model", "Paste a key", "Sign in"),
-        ("/effort\r", "Effort", "medium", "high"),
+        ("/effort\r", "Effort", "default", "none"),
         ("/theme\r", "Theme", "auto", "colour-blind"),
     ];
     for (keys, title, first, next) in overlays {

@@ -97,7 +97,7 @@ async fn a_rule_is_chosen_with_its_scope_after_what_it_would_have_allowed() {
     let mut pixir = Pixir::new(steps, &[]);
     pixir.does("go<Enter>").await;
     pixir.does("<A-y>").await;
-    let screen = pixir.does("<A-s>").await;
+    let screen = pixir.does("<A-a>").await;
     insta::assert_snapshot!("choice_of_a_rule", screen);
     pixir.does("<Down><Down><Enter>").await;
     assert!(pixir.path("c").exists());
@@ -111,7 +111,7 @@ async fn a_rule_can_hold_everywhere() {
     let steps = vec![calls("bash", json!({ "command": "touch a b" })), says("Made.")];
     let mut pixir = Pixir::new(steps, &[]);
     pixir.does("go<Enter>").await;
-    pixir.does("<A-s>").await;
+    pixir.does("<A-a>").await;
     pixir.does("<Down><Down><Down><Down><Enter>").await;
     let saved = Store::new(&pixir.path("../home")).rules().load().saved;
     assert_eq!(saved.iter().map(|it| &it.holds).collect::<Vec<_>>(), [&Reach::User]);
@@ -342,7 +342,7 @@ async fn a_rule_of_the_card_may_deny_and_may_end() {
     let make = || calls("bash", json!({ "command": "make install" }));
     let mut pixir = Pixir::new(vec![make(), say_done(), make(), say_done(), make(), say_done()], &[]);
     pixir.does("go<Enter>").await;
-    pixir.does("<A-s>").await;
+    pixir.does("<A-a>").await;
     let screen = pixir.does("<Tab><Right>").await;
     assert!(screen.contains("Deny always") && screen.contains("for one hour"), "{screen}");
     pixir.does("<Enter>").await;
@@ -361,7 +361,7 @@ async fn a_rule_of_the_card_may_deny_and_may_end() {
     assert_eq!(decisions(&pixir), ["deny user", "deny rule"], "the rule decides, and nobody is asked");
     rules.revoke(&saved.id).expect("revoke");
     pixir.does("again<Enter>").await;
-    pixir.does("<A-s>").await;
+    pixir.does("<A-a>").await;
     let screen = pixir.does("<Right><Right><Right><Right>").await;
     assert!(screen.contains("Allow always") && screen.contains("for one week"), "{screen}");
     pixir.does("<Left><Enter>").await;

@@ -167,6 +167,13 @@ impl Paint<'_> {
     pub(crate) fn hints(&self, actions: &[(Action, &str)]) -> String {
         self.keys.hints(actions)
     }
+
+    /// The same for those that can do something now.
+    pub(crate) fn hints_of(&self, actions: &[(bool, Action, &str)]) -> String {
+        let here: Vec<(Action, &str)> =
+            actions.iter().filter(|it| it.0).map(|(_, action, word)| (*action, *word)).collect();
+        self.keys.hints(&here)
+    }
 }
 
 /// Calls the method that every overlay has under the same name.
@@ -246,6 +253,7 @@ impl Overlay {
             Overlay::Always(_) => &[Scope::Rule, Scope::Overlay],
             Overlay::Approval(_) => &[Scope::ApprovalFocus, Scope::Overlay],
             Overlay::Compaction(_) => &[Scope::Compaction, Scope::Overlay],
+            Overlay::Connect(_) => &[Scope::Connect, Scope::Overlay],
             Overlay::Context(_) => &[Scope::Context, Scope::Overlay],
             Overlay::Diff(_) => &[Scope::Diff, Scope::Overlay],
             Overlay::Form(_) => &[Scope::Form, Scope::Overlay],
@@ -261,7 +269,6 @@ impl Overlay {
             Overlay::Skills(_) => &[Scope::Skills, Scope::Overlay],
             Overlay::Tree(_) => &[Scope::Tree, Scope::Overlay],
             Overlay::Arguments(_)
-            | Overlay::Connect(_)
             | Overlay::Danger(_)
             | Overlay::Outline(_)
             | Overlay::Palette(_)

@@ -110,7 +110,9 @@ impl Driver {
             let open = self.app.is_done()
                 || self.app.state.session.id.is_some()
                 || matches!(self.app.state.session.connection, Connection::Failed(_));
-            if self.app.running_tasks == 0 && open && (waits || !self.app.state.is_busy()) {
+            // A picture without the colours of its code would be one that no user sees for longer than a moment.
+            let is_coloured = !self.app.state.look.highlighter.is_awaited();
+            if self.app.running_tasks == 0 && open && is_coloured && (waits || !self.app.state.is_busy()) {
                 break;
             }
             self.listen("nothing to move").await?;

@@ -264,6 +264,12 @@ impl State {
         self.approvals.len() + self.forms.len() + open
     }
 
+    /// What the status line and the title of the window show: that the user is waited for, whoever asks. An agent may ask
+    /// while its parent works.
+    pub(crate) fn status(&self) -> Status {
+        if self.asked() > 0 { Status::Asking } else { self.session.status }
+    }
+
     /// The approval on the screen: the first, unless a question is answered before.
     pub(crate) fn shows_approval(&self) -> bool {
         !self.approvals.is_empty() && (self.look.screen_reader || !self.overlays.iter().any(Overlay::is_form))

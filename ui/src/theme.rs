@@ -212,7 +212,7 @@ pub fn preview(theme: &Theme) -> String {
             (" } ", theme.text),
             ("// why", theme.comment),
         ],
-        &[("✻ thinking", theme.thinking), ("  a quote", theme.quote), ("  42% of 128k", theme.dim)],
+        &[("✻ thinking", theme.thinking), ("  a quote", theme.quote), ("  42 % of 128k", theme.dim)],
         &[
             ("read-only ", theme.mode_read_only),
             ("ask ", theme.mode_ask),

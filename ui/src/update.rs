@@ -18,7 +18,7 @@ use crate::transcript::Direction;
 pub(crate) mod agents; // agents: their list, their questions, the way in and back
 mod approval; // decisions about a call
 pub(crate) mod arguments; // completions of an argument
-mod commands; // slash commands about the Session as a whole
+pub(crate) mod commands; // slash commands about the Session as a whole
 pub(crate) mod configure; // settings that are changed in place
 pub(crate) mod connect; // a model that is connected while pixir runs
 mod context; // what fills the context, and compactions
@@ -137,7 +137,7 @@ fn on_overlay_key(state: &mut State, key: KeyEvent, quiet_since: Instant) -> Opt
     let outcome = match typed {
         Some(outcome) => outcome,
         // Letters for a field never trigger an action.
-        None if is_typing && is_text => Outcome::Stay,
+        None if is_typing && is_text && !overlay.leaves_to_actions(key) => Outcome::Stay,
         None => {
             state.keys.chord.push(Key::of(key));
             match state.keys.map.find(&state.keys.chord, overlay.scopes()) {

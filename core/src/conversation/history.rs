@@ -50,8 +50,8 @@ impl Settings {
         if let Some(model) = model {
             self.model = model;
         }
-        if effort.is_some() {
-            self.effort = effort;
+        if let Some(effort) = effort {
+            self.effort = Some(effort).filter(|name| !name.is_empty());
         }
         if let Some(mode) = mode {
             self.mode = mode;

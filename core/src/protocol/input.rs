@@ -292,7 +292,7 @@ pub struct SettingsChange {
     /// The model's name at its Provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How much the model is asked to reason.
+    /// How much the model is asked to reason; empty leaves it to the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,
     /// What may run without asking.

@@ -38,7 +38,7 @@ impl Session {
                 "this workspace is trusted: its skills are in force, its configuration from the next start"
             }
             TrustAnswer::Trust => "this workspace is trusted: what it brings along is in force",
-            TrustAnswer::NotNow => "what is not trusted stays unused until it changes or you trust it",
+            TrustAnswer::NotNow => "what this workspace brings along stays unused; pixir asks again when it changes",
             TrustAnswer::Never => "this workspace is not trusted, and pixir does not ask about it again",
             TrustAnswer::Revoke => "this workspace is not trusted any more",
         };

@@ -113,6 +113,12 @@ pub(super) enum BackgroundEvent {
     /// A result that is only of use to the Session of this open.
     Of(u64, Box<BackgroundEvent>),
     /// An image for the draft; or the text to insert instead, and the message to show.
+    /// Whether a file is there that the user wants to mention.
+    Mentioned {
+        path: String,
+        mention: String,
+        is_there: bool,
+    },
     Attached(std::result::Result<Attachment, (Option<String>, String)>),
     /// Syntax colours have arrived.
     Coloured,
@@ -247,6 +253,12 @@ impl App {
                 harness.attach(&path).map_err(|error| (Some(pasted), one_line(&error, &remedies))),
             )
         });
+    }
+
+    /// Looks whether a file is there that the user has named.
+    pub(super) fn mention_file(&mut self, path: String, mention: String) {
+        let full = self.program.path(&path, &self.state.session.workspace);
+        self.spawn_blocking(move || BackgroundEvent::Mentioned { is_there: full.exists(), path, mention });
     }
 
     pub(super) fn attach_clipboard(&mut self) {
@@ -400,6 +412,9 @@ impl App {
                         self.put_back(&text, &why);
                     }
                 }
+            }
+            BackgroundEvent::Mentioned { path, mention, is_there } => {
+                update::commands::on_mentioned(&mut self.state, &path, &mention, is_there);
             }
             BackgroundEvent::Attached(Ok(image)) => {
                 self.state.pending.images -= 1;

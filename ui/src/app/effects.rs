@@ -32,6 +32,7 @@ impl App {
                 Effect::Send(_)
                 | Effect::Deliver { .. }
                 | Effect::Find { .. }
+                | Effect::MentionFile { .. }
                 | Effect::FindFiles(_)
                 | Effect::Edit
                 | Effect::Examine
@@ -79,6 +80,7 @@ impl App {
                 }
                 Effect::Deliver { input, mentions } => self.deliver(input, mentions),
                 Effect::AttachFile { path, pasted } => self.attach_file(self.typed_path(path), pasted),
+                Effect::MentionFile { path, mention } => self.mention_file(path, mention),
                 Effect::AttachClipboard => self.attach_clipboard(),
                 Effect::OpenNew => self.reopen(|harness| harness.start()).await,
                 Effect::Open(id) => self.reopen(move |harness| harness.resume_or_read(&id)).await,
@@ -116,7 +118,12 @@ impl App {
                 Effect::ReadLog => self.read_log(),
                 Effect::AddFolder { path, holds } => self.add_folder(&path, holds).await,
                 Effect::Export { format, file } => self.export(format, file.as_deref()),
-                Effect::LoadOffers => self.load_offers(),
+                Effect::LoadOffers => {
+                    if !self.state.uses.is_known() {
+                        self.state.uses.load(self.saved_uses());
+                    }
+                    self.load_offers();
+                }
                 Effect::Find { number, text } => {
                     let hay = find::haystack(&self.state.transcript, &self.state.look.more.remedies);
                     self.spawn_blocking(move || BackgroundEvent::Matches(number, find::find(&hay, &text)));

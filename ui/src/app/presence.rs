@@ -70,7 +70,7 @@ impl Presence {
             bytes.push_str(if is_busy { "\x1b]9;4;3;0\x1b\\" } else { "\x1b]9;4;0;0\x1b\\" });
         }
         self.is_busy = is_busy;
-        let is_asking = state.session.status == Status::Asking;
+        let is_asking = state.status() == Status::Asking;
         let text = match (is_asking && !self.is_asking, state.session.turns_ended > self.turns_ended) {
             (true, _) => Some("pixir needs your answer"),
             (false, true) => Some("pixir has finished"),
@@ -104,7 +104,7 @@ fn subject(state: &State) -> String {
 }
 
 fn title(state: &State) -> String {
-    let mark = match state.session.status {
+    let mark = match state.status() {
         Status::Asking => "? ",
         Status::Thinking | Status::Compacting | Status::Working => "● ",
         Status::Idle => "",

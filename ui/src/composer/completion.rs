@@ -4,7 +4,7 @@ use super::Composer;
 use crate::input::action::{ActionSpec, Slash};
 use crate::input::argument::{Argument, Candidate};
 use crate::input::offer::Offer;
-use crate::input::slash;
+use crate::input::slash::{self, Uses};
 
 /// The most candidates of an argument that are offered.
 const OFFERED: usize = 50;
@@ -32,8 +32,8 @@ pub(crate) struct Typed {
 impl Completion {
     /// The completions of a slash command of which these letters are typed. Names that begin with the letters come first, and
     /// pixir's own commands before templates and skills.
-    fn of_slash(letters: &str, offers: &[Offer]) -> Vec<Completion> {
-        let commands = slash::complete(letters).into_iter().map(|(slash, spec)| Completion::Command(slash, spec));
+    fn of_slash(letters: &str, offers: &[Offer], uses: &Uses) -> Vec<Completion> {
+        let commands = slash::complete(letters, uses).into_iter().map(|(slash, spec)| Completion::Command(slash, spec));
         let offers = slash::fuzzy(letters, offers.iter().collect(), |it| it.name.clone());
         let offers = offers.into_iter().cloned().map(Completion::Offer);
         let (mut first, rest): (Vec<_>, Vec<_>) = commands.chain(offers).partition(|it| it.begins_with(letters));
@@ -104,7 +104,7 @@ impl Composer {
     }
 
     /// The completions of the word at the caret, best first.
-    pub(crate) fn completions(&self) -> Vec<Completion> {
+    pub(crate) fn completions(&self, uses: &Uses) -> Vec<Completion> {
         if self.past.is_browsing() {
             return Vec::new();
         }
@@ -122,7 +122,7 @@ impl Composer {
         }
         match text.strip_prefix('/') {
             Some(word) if !word.contains([' ', '\n']) => {
-                Completion::of_slash(word, self.offers.as_deref().unwrap_or_default())
+                Completion::of_slash(word, self.offers.as_deref().unwrap_or_default(), uses)
             }
             _ => Vec::new(),
         }

@@ -12,6 +12,8 @@ pub(crate) enum Scope {
     Anywhere,
     /// The composer has the focus.
     Composer,
+    /// Earlier prompts are searched.
+    PastSearch,
     /// An approval is open.
     Approval,
     /// An approval is open and has the focus.
@@ -44,6 +46,8 @@ pub(crate) enum Scope {
     Tree,
     /// The diff.
     Diff,
+    /// The ways to a model.
+    Connect,
     /// Dialogs that save a setting.
     Saving,
     /// The settings.
@@ -68,6 +72,7 @@ impl Scope {
         match self {
             Scope::Anywhere => "anywhere",
             Scope::Composer => "composer",
+            Scope::PastSearch => "search in earlier prompts",
             Scope::Approval => "while an approval is open",
             Scope::ApprovalFocus => "approval",
             Scope::Transcript => "transcript",
@@ -84,6 +89,7 @@ impl Scope {
             Scope::Form => "question",
             Scope::Tree => "tree",
             Scope::Diff => "diff",
+            Scope::Connect => "connect",
             Scope::Saving => "settings, models and themes",
             Scope::Settings => "settings",
             Scope::Models => "models",
@@ -100,6 +106,7 @@ impl Scope {
         match self {
             Scope::Anywhere => "Everywhere",
             Scope::Composer => "In the composer",
+            Scope::PastSearch => "While earlier prompts are searched",
             Scope::Approval => "While an approval is open",
             Scope::ApprovalFocus => "With the approval in focus (Tab)",
             Scope::Transcript => "With the transcript in focus (Tab)",
@@ -116,6 +123,7 @@ impl Scope {
             Scope::Form => "In a question of the model",
             Scope::Tree => "In the tree",
             Scope::Diff => "In the diff",
+            Scope::Connect => "Where a model is connected",
             Scope::Saving => "In the settings, the models and the themes",
             Scope::Settings => "In the settings",
             Scope::Models => "In the models",
@@ -128,8 +136,9 @@ impl Scope {
     }
 
     /// Every scope, in the order of the help.
-    pub(crate) const ALL: [Scope; 26] = [
+    pub(crate) const ALL: [Scope; 28] = [
         Scope::Composer,
+        Scope::PastSearch,
         Scope::Anywhere,
         Scope::Approval,
         Scope::ApprovalFocus,
@@ -151,6 +160,7 @@ impl Scope {
         Scope::Rule,
         Scope::Restore,
         Scope::Form,
+        Scope::Connect,
         Scope::Saving,
         Scope::Settings,
         Scope::Models,
@@ -300,8 +310,9 @@ macro_rules! actions {
 }
 
 use Scope::{
-    Agents, Approval, ApprovalFocus, Compaction, Composer, Context, Diff, Form, Help, Jobs, Log, Models, Overlay,
-    Permissions, Replay, Restore, Rule, Saving, Sessions, Settings, Side, Skills, Transcript, Tree, Workflow,
+    Agents, Approval, ApprovalFocus, Compaction, Composer, Connect, Context, Diff, Form, Help, Jobs, Log, Models,
+    Overlay, PastSearch, Permissions, Replay, Restore, Rule, Saving, Sessions, Settings, Side, Skills, Transcript,
+    Tree, Workflow,
 };
 
 #[rustfmt::skip]
@@ -319,6 +330,10 @@ actions! {
     OpenEditor: ("editor", &["ctrl+g"], "write in your own editor (VISUAL, EDITOR)").at(Composer);
     PasteImage: ("paste-image", &["ctrl+v"], "attach the image in the clipboard").at(Composer);
     SearchPast: ("search-past", &["ctrl+r"], "search the prompts of all sessions").at(Composer);
+    OlderPrompt: ("past-older", &["ctrl+r", "up"], "an older prompt that matches").at(PastSearch);
+    NewerPrompt: ("past-newer", &["ctrl+s", "down"], "a newer one").at(PastSearch);
+    TakePrompt: ("past-take", &["enter", "tab", "left", "right"], "take this prompt, to change or send it").at(PastSearch);
+    LeavePast: ("past-leave", &["esc", "ctrl+c", "ctrl+g"], "go back to the draft").at(PastSearch);
     UndoEdit: ("undo-edit", &["ctrl+7", "ctrl+_", "ctrl+-"], "undo the last edit").at(Composer);
     RedoEdit: ("redo-edit", &["alt+-", "alt+_"], "redo the edit").at(Composer);
     KillToEnd: ("kill-to-end", &["ctrl+k"], "cut to the end of the line").at(Composer);
@@ -336,12 +351,10 @@ actions! {
     // Deciding about an approval.
     AllowOnce: ("allow-once", &["alt+y"], "allow once").at(Approval);
     AllowAlways: ("allow-always", &["alt+a"], "allow always: choose what the rule covers, and how long").at(Approval);
-    ChooseRule: ("allow-rule", &["alt+s"], "allow always: choose what the rule covers").at(Approval);
     Deny: ("deny", &["alt+n"], "deny").at(Approval);
     DenyWithFeedback: ("deny-feedback", &["alt+f"], "deny, and tell the model what to do instead").at(Approval);
     FocusedAllowOnce: ("approval-allow-once", &["y"], "allow once").at(ApprovalFocus);
     FocusedAllowAlways: ("approval-allow-always", &["a"], "allow always: choose what the rule covers, and how long").at(ApprovalFocus);
-    FocusedChooseRule: ("approval-allow-rule", &["s"], "allow always: choose what the rule covers").at(ApprovalFocus);
     FocusedDeny: ("approval-deny", &["n"], "deny").at(ApprovalFocus);
     FocusedDenyWithFeedback: ("approval-deny-feedback", &["f"], "deny, and tell the model what to do instead").at(ApprovalFocus);
     ExpandApproval: ("approval-expand", &["enter"], "show all of it").at(ApprovalFocus);
@@ -405,7 +418,7 @@ actions! {
     OverlayEnd: ("overlay-end", &["end", "G"], "go to the end").at(Overlay);
     Choose: ("choose", &["enter"], "choose, or apply").at(Overlay);
     CloseOverlay: ("close", &["esc", "q", "ctrl+c"], "close without choosing").at(Overlay);
-    OverlayHelp: ("overlay-help", &["?"], "the keys of this overlay").at(Overlay);
+    OverlayHelp: ("overlay-help", &["?", "f1"], "the keys of this overlay; over a field the one that types no letter").at(Overlay);
     RuleLastsLonger: ("rule-longer", &["right"], "the rule holds longer").at(Rule);
     RuleLastsShorter: ("rule-shorter", &["left"], "the rule holds for a shorter time").at(Rule);
     SwitchRuleEffect: ("rule-effect", &["tab"], "allow always, or deny always").at(Rule);
@@ -439,6 +452,11 @@ actions! {
     MergeFile: ("restore-merge", &["m"], "merge this file with what changed since").at(Restore);
     MergeByHand: ("restore-editor", &["e"], "merge this file by hand in your own editor").at(Restore);
     OverwriteFile: ("restore-overwrite", &["o"], "overwrite what changed since in this file").at(Restore);
+    MarkOption: ("question-mark", &["space"], "mark this answer, where several can be chosen").at(Form);
+    PasteKey: ("connect-key", &["1"], "paste a key").at(Connect);
+    SignIn: ("connect-sign-in", &["2"], "sign in with a browser").at(Connect);
+    UseLocalServer: ("connect-local", &["3"], "use a server of this machine").at(Connect);
+    WatchDemo: ("connect-demo", &["4"], "watch the demo").at(Connect);
     PreviousQuestion: ("question-back", &["shift+tab", "left"], "go back to the previous question").at(Form);
     EditAgain: ("tree-edit", &["e"], "go to before this prompt, and edit it").at(Tree);
     JumpBack: ("tree-back", &["ctrl+o"], "go back to where the head was before its last move").at(Tree);
@@ -549,7 +567,7 @@ actions! {
     CycleMode: ("cycle-mode", &["shift+tab"], "next mode: read-only, ask, auto").live();
     SetMode: ("mode", &[], "what may run without asking").live().slash("mode", "[read-only|ask|auto]", "Set{mode}").takes(Argument::Words(&["read-only", "ask", "auto"]));
     SetModel: ("model", &[], "the model that answers from the next request on").live().slash("model", "[provider/name]", "Set{provider, model}").takes(Argument::Model);
-    SetEffort: ("effort", &[], "how hard the model thinks, from the next request on").live().slash("effort", "[level]", "Set{effort}").takes(Argument::Words(&["none", "minimal", "low", "medium", "high", "xhigh", "max"]));
+    SetEffort: ("effort", &[], "how hard the model thinks, from the next request on").live().slash("effort", "[level]", "Set{effort}").takes(Argument::Words(&["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"]));
     SetToolset: ("toolset", &[], "the tools that the model gets, from the next request on").live().slash("toolset", "[typed|run|both]", "Set{toolset}").takes(Argument::Words(&["typed", "run", "both"]));
     SetTheme: ("theme", &[], "choose the colours").slash("theme", "[name]", "changes the screen only").takes(Argument::Theme);
     ToggleMouse: ("mouse", &[], "give clicks and the wheel to pixir, or to the terminal").slash("mouse", "", "changes the screen only");

@@ -120,6 +120,12 @@ impl Keymap {
         self.bindings.iter().find(|it| it.spec.action == action).map(|it| chord_name(&it.chord))
     }
 
+    /// Its first key that types no character, for a hint beside a field.
+    pub(crate) fn key_beside_text(&self, action: Action) -> Option<String> {
+        let is_free = |it: &&Binding| it.spec.action == action && !it.chord.first().is_some_and(|key| key.is_plain());
+        self.bindings.iter().find(is_free).map(|it| chord_name(&it.chord))
+    }
+
     /// `n next · N previous`: actions with their keys. Actions without a key are left out.
     pub(crate) fn hints(&self, actions: &[(Action, &str)]) -> String {
         let hint = |(action, word): &(Action, &str)| self.key_of(*action).map(|key| format!("{key} {word}"));

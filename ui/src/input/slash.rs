@@ -1,11 +1,39 @@
 //! Slash commands: from the typed line to the action of the table.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 use pixir_core::error::nearest;
 
-use crate::input::action::{ACTIONS, ActionSpec, Slash, of_slash};
+use crate::input::action::{ACTIONS, Action, ActionSpec, Slash, of_slash};
 use crate::input::offer::Offer;
+
+/// How often the user has chosen each action, by its name.
+pub(crate) type Uses = BTreeMap<String, u32>;
+
+/// What people look for before they have habits.
+const USUAL: [Action; 10] = [
+    Action::OpenTree,
+    Action::OpenDiff,
+    Action::UndoTurn,
+    Action::SetModel,
+    Action::SetMode,
+    Action::ResumeSession,
+    Action::NewSession,
+    Action::CompactHistory,
+    Action::Find,
+    Action::OpenHelp,
+];
+
+/// The place of an action in a list: the most used first, then what people look for most.
+pub(crate) fn by_use(spec: &ActionSpec, uses: &Uses) -> (bool, Reverse<u32>, usize, bool) {
+    // What ends something is never the first row, where a hasty Enter would choose it.
+    let ends = matches!(spec.action, Action::Interrupt | Action::Quit | Action::StashOrQuit | Action::Escape);
+    let usual = USUAL.iter().position(|it| *it == spec.action).unwrap_or(USUAL.len());
+    (ends, Reverse(uses.get(spec.id).copied().unwrap_or(0)), usual, spec.slash.is_none())
+}
 
 /// All slash commands with their actions, sorted by name.
 pub(crate) fn commands() -> Vec<(Slash, &'static ActionSpec)> {
@@ -14,11 +42,13 @@ pub(crate) fn commands() -> Vec<(Slash, &'static ActionSpec)> {
     all
 }
 
-/// The commands that match these letters, best first.
-pub(crate) fn complete(letters: &str) -> Vec<(Slash, &'static ActionSpec)> {
-    let mut matches = fuzzy(letters, commands(), |(slash, _)| slash.name.to_owned());
-    // A user who types a prefix means a command that begins with it.
-    matches.sort_by_key(|(slash, _)| !slash.name.starts_with(letters));
+/// The commands that match these letters, best first. Without letters, the most used come first.
+pub(crate) fn complete(letters: &str, uses: &Uses) -> Vec<(Slash, &'static ActionSpec)> {
+    let mut all = commands();
+    all.sort_by_key(|(_, spec)| by_use(spec, uses));
+    let mut matches = fuzzy(letters, all, |(slash, _)| slash.name.to_owned());
+    // A user who types a prefix means a command that begins with it, and a whole name means that one.
+    matches.sort_by_key(|(slash, _)| (slash.name != letters, !slash.name.starts_with(letters)));
     matches
 }
 
@@ -63,13 +93,12 @@ pub(crate) fn unknown(name: &str, offers: &[Offer]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::action::Action;
 
     #[test]
     fn a_few_letters_find_a_command_and_a_wrong_one_gets_the_nearest() {
-        assert_eq!(complete("comp")[0].0.name, "compact");
-        assert_eq!(complete("tr")[0].0.name, "tree");
-        assert_eq!(complete("").len(), commands().len());
+        assert_eq!(complete("comp", &Uses::new())[0].0.name, "compact");
+        assert_eq!(complete("tr", &Uses::new())[0].0.name, "tree");
+        assert_eq!(complete("", &Uses::new()).len(), commands().len());
         assert_eq!(
             parse("/skill review the diff").map(|(spec, rest)| (spec.action, rest)),
             Some((Action::ActivateSkill, "review the diff"))

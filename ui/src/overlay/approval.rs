@@ -29,14 +29,11 @@ impl ApprovalView {
         match action {
             Action::CloseOverlay | Action::Choose | Action::ExpandApproval => return Outcome::Close,
             // What is not read to its end cannot be allowed: the view stays, and the status line says why.
-            Action::FocusedAllowOnce | Action::FocusedAllowAlways | Action::FocusedChooseRule
-                if self.call_read_to_end().is_none() =>
-            {
+            Action::FocusedAllowOnce | Action::FocusedAllowAlways if self.call_read_to_end().is_none() => {
                 return Outcome::Ask(Request::Perform(action));
             }
             Action::FocusedAllowOnce
             | Action::FocusedAllowAlways
-            | Action::FocusedChooseRule
             | Action::FocusedDeny
             | Action::FocusedDenyWithFeedback => return Outcome::CloseAndAsk(Request::Perform(action)),
             other => self.page.act(other),

@@ -85,6 +85,16 @@ impl Way {
         }
     }
 
+    /// What chooses it in the menu.
+    pub(crate) fn action(self) -> Action {
+        match self {
+            Way::Key => Action::PasteKey,
+            Way::SignIn => Action::SignIn,
+            Way::Local => Action::UseLocalServer,
+            Way::Demo => Action::WatchDemo,
+        }
+    }
+
     pub(crate) fn about(self) -> &'static str {
         match self {
             Way::Key => "Anthropic, OpenAI, OpenRouter, Gemini, …",
@@ -280,21 +290,16 @@ impl ConnectView {
         }
     }
 
-    /// A field takes what the user types; in the menu it is the digits.
+    /// A field takes what the user types.
     pub(crate) fn is_typing(&self) -> bool {
         match &self.step {
-            Step::Menu(_) | Step::Providers { .. } | Step::Key { .. } => true,
-            Step::Local(_) | Step::Waiting { .. } => false,
+            Step::Providers { .. } | Step::Key { .. } => true,
+            Step::Menu(_) | Step::Local(_) | Step::Waiting { .. } => false,
         }
     }
 
     pub(crate) fn key(&mut self, pressed: KeyEvent) -> Option<Outcome> {
         match &mut self.step {
-            Step::Menu(at) => {
-                let KeyCode::Char(digit @ '1'..='4') = pressed.code else { return None };
-                *at = digit as usize - '1' as usize;
-                return Some(self.choose());
-            }
             Step::Providers { narrow, .. } => return narrow.key(pressed).then_some(Outcome::Stay),
             Step::Key { key, error, .. } => {
                 match pressed.code {
@@ -306,7 +311,7 @@ impl ConnectView {
                 }
                 *error = None;
             }
-            Step::Local(_) | Step::Waiting { .. } => return None,
+            Step::Menu(_) | Step::Local(_) | Step::Waiting { .. } => return None,
         }
         Some(Outcome::Stay)
     }
@@ -337,6 +342,12 @@ impl ConnectView {
     }
 
     pub(crate) fn act(&mut self, action: Action) -> Outcome {
+        if let Step::Menu(at) = &mut self.step
+            && let Some(way) = Way::ALL.iter().position(|way| way.action() == action)
+        {
+            *at = way;
+            return self.choose();
+        }
         match action {
             Action::CloseOverlay => return self.back(),
             Action::Choose => return self.choose(),
@@ -357,7 +368,7 @@ impl ConnectView {
         let theme = paint.theme;
         let hints = |choose: &str, close: &str| paint.hints(&[(Action::Choose, choose), (Action::CloseOverlay, close)]);
         let (title, keys) = match &self.step {
-            Step::Menu(_) => ("Connect a model".to_owned(), format!("1–4 or {}", hints("choose", "close"))),
+            Step::Menu(_) => ("Connect a model".to_owned(), hints("choose", "close")),
             Step::Providers { signs_in: false, .. } => {
                 ("Whose key is it?".to_owned(), format!("{} · or paste the key here", hints("choose", "back")))
             }
@@ -381,7 +392,7 @@ impl ConnectView {
         };
         let mut places = RowMap::default();
         match &self.step {
-            Step::Menu(at) => self.draw_menu(*at, &mut places, canvas, below, theme),
+            Step::Menu(at) => self.draw_menu(*at, &mut places, canvas, below, paint),
             Step::Providers { narrow, signs_in } => {
                 self.draw_providers(narrow, *signs_in, &mut places, canvas, below, theme);
             }
@@ -396,7 +407,8 @@ impl ConnectView {
         self.places = places;
     }
 
-    fn draw_menu(&self, at: usize, places: &mut RowMap, canvas: &mut Canvas, area: Rect, theme: &Theme) {
+    fn draw_menu(&self, at: usize, places: &mut RowMap, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        let theme = paint.theme;
         let text = "Nothing needs a restart, and the key is stored on this machine only.";
         canvas.line(
             Line::styled(fit(text, usize::from(area.width)), theme.dim()),
@@ -417,7 +429,8 @@ impl ConnectView {
                 (Way::Key | Way::SignIn | Way::Demo, _) => way.about().to_owned(),
             };
             let here = Rect { y, height: 1, ..area };
-            option(canvas, here, number == at, &format!("{}  {}", number + 1, way.title()), &about, theme);
+            let key = paint.keys.key_of(way.action()).unwrap_or_default();
+            option(canvas, here, number == at, &format!("{key}  {}", way.title()), &about, theme);
             places.put(here, number);
         }
     }

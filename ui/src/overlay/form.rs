@@ -100,6 +100,11 @@ impl FormView {
         (digit as usize - '1' as usize) < self.question().options.len()
     }
 
+    /// The cursor is on an answer of which several can be chosen.
+    pub(crate) fn can_mark(&self) -> bool {
+        self.style == Style::Panel && self.question().multiple && !self.is_own()
+    }
+
     fn mark(&mut self) {
         if !self.marked.remove(&self.row) {
             self.marked.insert(self.row);
@@ -321,7 +326,8 @@ impl FormView {
             KeyCode::Char('u') if key.modifiers == KeyModifiers::CONTROL => self.own.clear(),
             KeyCode::Backspace if self.is_own() => drop(self.own.pop()),
             KeyCode::Char(c) if plain && self.is_own() => self.own.push(c),
-            KeyCode::Char(' ') if self.question().multiple => self.mark(),
+            // On an option, Space marks it.
+            KeyCode::Char(' ') if plain && self.can_mark() => return None,
             KeyCode::Char(c @ '1'..='9') if plain && self.digit.is_none() && self.has_option(c) => {
                 self.row = c as usize - '1' as usize;
                 (self.digit, self.follows) = (Some(c), true);
@@ -344,6 +350,7 @@ impl FormView {
         match (action, self.style) {
             (Action::CloseOverlay, _) => return self.close(None),
             (Action::PreviousQuestion, _) => self.back(),
+            (Action::MarkOption, Style::Panel) if self.can_mark() => self.mark(),
             (Action::Choose, Style::Lines) => return self.answer_line(),
             (Action::Choose, Style::Panel) => return self.answer(),
             (Action::OverlayUp, Style::Panel) => self.select(-1),
@@ -383,13 +390,14 @@ impl FormView {
         let fits = height <= area.height;
         self.fits = fits;
         let answer = paint.hints(&[(Action::Choose, "answer")]);
+        let mark = paint.keys.and_hints(&[(Action::MarkOption, "mark")]);
         let close = paint.hints(&[(Action::CloseOverlay, "no answer")]);
         let read = paint.hints(&[(Action::OverlayPageUp, "page up"), (Action::OverlayPageDown, "page down")]);
         let keys = match (self.has_keys, self.question().multiple, fits) {
             (false, ..) => "Tab answer · keep typing to continue your draft".to_owned(),
-            (true, true, true) => format!("{answer} · Space mark · {close} · type your own"),
+            (true, true, true) => format!("{answer}{mark} · {close} · type your own"),
             (true, false, true) => format!("{answer} · {close} · type your own"),
-            (true, true, false) => format!("{answer} · Space mark · {close} · {read}"),
+            (true, true, false) => format!("{answer}{mark} · {close} · {read}"),
             (true, false, false) => format!("{answer} · {close} · {read}"),
         };
         let inner = panel(canvas, Rect { height: height.min(area.height), ..area }, &title, &keys, theme);

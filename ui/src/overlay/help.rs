@@ -185,10 +185,22 @@ impl Section {
         let mut lines = vec![Line::styled(self.title, theme.bold())];
         for (left, about) in &self.rows {
             let left = format!("  {left}");
-            let gap = " ".repeat(wide.saturating_sub(width(&left)).max(1));
-            let first = [Span::styled(format!("{left}{gap}"), theme.fg(theme.accent))];
             let about = [Span::styled(about.clone(), theme.fg(theme.text))];
-            lines.extend(wrap_lines(&about, columns, &first, &[Span::raw(" ".repeat(wide))]));
+            let under = Span::raw(" ".repeat(wide));
+            let gap = wide.saturating_sub(width(&left));
+            // What is longer than its column has a line of its own, so that the two do not run into each other.
+            let first = if gap < 2 {
+                lines.extend(wrap_lines(
+                    &[Span::styled(left, theme.fg(theme.accent))],
+                    columns,
+                    &[],
+                    &[Span::raw("    ")],
+                ));
+                under.clone()
+            } else {
+                Span::styled(format!("{left}{}", " ".repeat(gap)), theme.fg(theme.accent))
+            };
+            lines.extend(wrap_lines(&about, columns, &[first], &[under]));
         }
         lines
     }

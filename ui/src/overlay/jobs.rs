@@ -145,7 +145,8 @@ impl JobsView {
         let keys = if self.is_confirming {
             paint.hints(&[(Action::ConfirmStop, "stop it, any other key lets it run")])
         } else {
-            paint.hints(&[(Action::StopJob, "stop"), (Action::CloseOverlay, "close")])
+            paint
+                .hints_of(&[(self.running().is_some(), Action::StopJob, "stop"), (true, Action::CloseOverlay, "close")])
         };
         let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "Background jobs", &keys, theme);
         if self.jobs.is_empty() {

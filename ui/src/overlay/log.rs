@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use super::{Notification, Outcome, Paint, dialog, panel};
 use crate::input::action::Action;
 use crate::overlay::narrow::Narrow;
-use crate::render::text::{fit, visible};
+use crate::render::text::{fit, visible, wrap_lines};
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::terminal::key::KeyEvent;
 use crate::theme::Theme;
@@ -163,7 +163,10 @@ impl LogView {
             } else {
                 "Nothing is logged: all went well. PIXIR_LOG=debug logs more from the next start.".to_owned()
             };
-            canvas.line(Line::styled(fit(&text, columns), theme.dim()), Rect { height: 1.min(list.height), ..list });
+            let lines = wrap_lines(&[Span::styled(text, theme.dim())], columns, &[], &[]);
+            for (y, line) in (list.y..list.bottom()).zip(lines) {
+                canvas.line(line, Rect { y, height: 1, ..list });
+            }
         }
         for (y, it) in (list.y..list.bottom()).zip(matches.into_iter().skip(top)) {
             let row = Rect { y, height: 1, ..list };

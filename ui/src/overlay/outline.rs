@@ -105,7 +105,8 @@ impl Outline {
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
-        let keys = paint.hints(&[(Action::Choose, "go there"), (Action::CloseOverlay, "close")]);
+        let keys = paint
+            .hints_of(&[(!self.turns.is_empty(), Action::Choose, "go there"), (true, Action::CloseOverlay, "close")]);
         let inner = panel(canvas, dialog(area, 100, 42), "Outline", &keys, theme);
         if self.turns.is_empty() {
             canvas.line(Line::styled("no prompts yet", theme.dim()), inner);
@@ -119,9 +120,14 @@ impl Outline {
             let glyph = |there: bool, glyph: &'static str, colour| {
                 Span::styled(if there { glyph } else { " " }, theme.fg(colour))
             };
-            let calls = if turn.calls > 0 { format!(" {:>4}", turn.calls) } else { "     ".to_owned() };
-            let text = first_line(&turn.text, columns.saturating_sub(18));
-            let pad = " ".repeat(columns.saturating_sub(13 + crate::render::text::width(&text)));
+            let calls = match turn.calls {
+                0 => String::new(),
+                1 => "1 call".to_owned(),
+                calls => format!("{calls} calls"),
+            };
+            let calls = format!(" {calls:>9}");
+            let text = first_line(&turn.text, columns.saturating_sub(23));
+            let pad = " ".repeat(columns.saturating_sub(18 + crate::render::text::width(&text)));
             canvas.tint(row, if at == self.chosen { theme.selected() } else { theme.base() });
             canvas.region("option", row, || turn.text.clone());
             canvas.region_state(RegionState { focused: false, selected: at == self.chosen });

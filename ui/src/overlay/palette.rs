@@ -9,7 +9,7 @@ use super::rows::RowMap;
 use super::{Notification, Outcome, Paint, Press, Request, dialog, panel};
 use crate::input::action::{ACTIONS, Action, ActionSpec, Scope, SessionKind, Slash, TurnState};
 use crate::input::keymap::Keymap;
-use crate::input::slash::fuzzy;
+use crate::input::slash::{Uses, by_use, fuzzy};
 use crate::render::marked;
 use crate::render::text::{fit, visible, width};
 use crate::terminal::canvas::{Canvas, RegionState};
@@ -22,20 +22,6 @@ const SIZE: (u16, u16) = (100, 24);
 const NAMES: usize = 20;
 /// The most Sessions that are offered at letters.
 const MOST_SESSIONS: usize = 6;
-/// What people look for before they have habits.
-const USUAL: [Action; 10] = [
-    Action::OpenTree,
-    Action::OpenDiff,
-    Action::UndoTurn,
-    Action::SetModel,
-    Action::SetMode,
-    Action::ResumeSession,
-    Action::NewSession,
-    Action::CompactHistory,
-    Action::Find,
-    Action::OpenHelp,
-];
-
 /// An action in the list.
 #[derive(Debug)]
 struct Entry {
@@ -69,7 +55,7 @@ impl Palette {
         scopes: &[Scope],
         session: SessionKind,
         turn: TurnState,
-        uses: &dyn Fn(&str) -> u32,
+        uses: &Uses,
     ) -> Palette {
         let is_here = |spec: &&ActionSpec| {
             let is_offered = spec.scope != Scope::Composer && spec.action != Action::OpenPalette;
@@ -77,12 +63,7 @@ impl Palette {
         };
         let entry = |spec| Entry { spec, key: keymap.key_of(spec.action).unwrap_or_default() };
         let mut entries: Vec<Entry> = ACTIONS.iter().filter(is_here).map(entry).collect();
-        entries.sort_by_key(|Entry { spec, .. }| {
-            // What ends something is never the first row, where a hasty Enter would choose it.
-            let ends = matches!(spec.action, Action::Interrupt | Action::Quit | Action::StashOrQuit | Action::Escape);
-            let usual = USUAL.iter().position(|it| *it == spec.action).unwrap_or(USUAL.len());
-            (ends, std::cmp::Reverse(uses(spec.id)), usual, spec.slash.is_none())
-        });
+        entries.sort_by_key(|entry| by_use(entry.spec, uses));
         Palette { narrow: Narrow::default(), entries, sessions: Vec::new(), files: None, places: RowMap::default() }
     }
 

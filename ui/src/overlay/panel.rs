@@ -10,14 +10,17 @@ use crate::theme::Theme;
 
 /// Clears an area and draws a frame with a title above and key hints below. Returns the area inside.
 pub(crate) fn panel(canvas: &mut Canvas, area: Rect, title: &str, keys: &str, theme: &Theme) -> Rect {
-    let keys = fitting_hints(keys, usize::from(area.width).saturating_sub(4));
     if canvas.is_bare {
+        // A screen reader reads whole rows, so nothing may stand beside a dialog.
+        let area = Rect { x: 0, width: canvas.area().width, ..area };
+        let keys = fitting_hints(keys, usize::from(area.width));
         canvas.fill(area, theme.base());
         canvas.line(Line::styled(title.to_owned(), theme.bold()), Rect { height: area.height.min(1), ..area });
         let last = Rect { y: area.bottom().saturating_sub(1), height: area.height.min(1), ..area };
         canvas.line(Line::styled(keys, theme.dim()), last);
         return Rect { y: area.y + 1.min(area.height), height: area.height.saturating_sub(2), ..area };
     }
+    let keys = fitting_hints(keys, usize::from(area.width).saturating_sub(4));
     let block = Block::bordered()
         .border_type(BorderType::Rounded)
         .border_style(theme.fg(theme.accent))
@@ -52,6 +55,9 @@ fn fitting_hints(keys: &str, columns: usize) -> String {
 const COMPOSER: u16 = 3;
 /// From this height on there is room for a dialog above the composer.
 const HIGH: u16 = 26;
+
+/// The columns of a dialog that is a short list.
+pub(crate) const SMALL: u16 = 68;
 
 /// The place of a dialog of at most this size: in the middle, in the upper third. Its size must not depend on how much a
 /// list shows at the moment, so that the dialog stands still while the user types.

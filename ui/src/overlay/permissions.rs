@@ -129,7 +129,8 @@ impl PermissionsView {
         let keys = if self.is_confirming {
             paint.hints(&[(Action::ConfirmRevoke, "revoke it"), (Action::CloseOverlay, "keep it")])
         } else {
-            paint.hints(&[(Action::RevokeRule, "revoke"), (Action::CloseOverlay, "close")])
+            let has_rule = self.rules.as_ref().is_some_and(|rules| !rules.is_empty());
+            paint.hints_of(&[(has_rule, Action::RevokeRule, "revoke"), (true, Action::CloseOverlay, "close")])
         };
         let inner = panel(canvas, area, "Permissions", &keys, theme);
         let columns = usize::from(inner.width);

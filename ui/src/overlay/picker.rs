@@ -9,6 +9,7 @@ use ratatui::text::{Line, Span};
 
 use super::models::about_effort;
 use super::narrow::Narrow;
+use super::panel::SMALL;
 use super::rows::RowMap;
 use super::{Outcome, Paint, Press, Request, dialog, panel};
 use crate::input::action::Action;
@@ -17,6 +18,9 @@ use crate::render::text::{fit, width};
 
 /// The most rows of the dialog.
 const HEIGHT: u16 = 20;
+
+/// The name of no effort, which leaves it to the model.
+pub(crate) const DEFAULT_EFFORT: &str = "default";
 
 #[derive(Debug, Clone)]
 struct Row {
@@ -47,13 +51,17 @@ impl Kind {
 pub(crate) struct Picker {
     kind: Kind,
     rows: Vec<Row>,
+    /// The row of what is in use.
+    current: Option<usize>,
     narrow: Narrow,
     places: RowMap,
 }
 
 impl Picker {
-    fn new(kind: Kind, rows: Vec<Row>, chosen: usize) -> Picker {
-        Picker { kind, rows, narrow: Narrow { chosen, ..Narrow::default() }, places: RowMap::default() }
+    /// A list with the cursor on what is in use.
+    fn new(kind: Kind, rows: Vec<Row>, current: Option<usize>) -> Picker {
+        let narrow = Narrow { chosen: current.unwrap_or(0), ..Narrow::default() };
+        Picker { kind, rows, current, narrow, places: RowMap::default() }
     }
 
     pub(crate) fn modes(current: Mode) -> Picker {
@@ -67,8 +75,7 @@ impl Picker {
             detail: about(mode).into(),
             command: format!("/mode {}", mode.name()),
         });
-        let chosen = Mode::ALL.iter().position(|m| *m == current).unwrap_or(0);
-        Picker::new(Kind::Modes, rows.to_vec(), chosen)
+        Picker::new(Kind::Modes, rows.to_vec(), Mode::ALL.iter().position(|m| *m == current))
     }
 
     pub(crate) fn toolsets(current: Toolset) -> Picker {
@@ -82,26 +89,31 @@ impl Picker {
             detail: about(toolset).into(),
             command: format!("/toolset {}", toolset.name()),
         });
-        let chosen = Toolset::ALL.iter().position(|it| *it == current).unwrap_or(0);
-        Picker::new(Kind::Toolsets, rows.to_vec(), chosen)
+        Picker::new(Kind::Toolsets, rows.to_vec(), Toolset::ALL.iter().position(|it| *it == current))
     }
 
     pub(crate) fn efforts(current: Option<&str>) -> Picker {
-        let rows = Effort::ALL.map(|effort| Row {
+        let unset = Row {
+            label: DEFAULT_EFFORT.into(),
+            detail: "What the model does by itself".into(),
+            command: format!("/effort {DEFAULT_EFFORT}"),
+        };
+        let efforts = Effort::ALL.map(|effort| Row {
             label: effort.name().into(),
             detail: about_effort(effort).into(),
             command: format!("/effort {}", effort.name()),
         });
-        // Without a setting the cursor is in the middle, where an accidental Enter changes least.
-        let current = current.unwrap_or(Effort::Medium.name());
-        let chosen = Effort::ALL.iter().position(|it| it.name() == current).unwrap_or(0);
-        Picker::new(Kind::Efforts, rows.to_vec(), chosen)
+        let rows: Vec<Row> = std::iter::once(unset).chain(efforts).collect();
+        let current = current.unwrap_or(DEFAULT_EFFORT);
+        let at = rows.iter().position(|it| it.label == current);
+        Picker::new(Kind::Efforts, rows, at)
     }
 
     /// The rows of the dialog.
     fn height(&self) -> u16 {
         (u16::try_from(self.rows.len()).unwrap_or(HEIGHT) + 5).min(HEIGHT)
     }
+
     /// The rows that match the letters, best first.
     fn shown(&self) -> Vec<usize> {
         fuzzy(&self.narrow.letters, (0..self.rows.len()).collect(), |at| {
@@ -150,7 +162,7 @@ impl Picker {
         let hints = paint.hints(&[(Action::Choose, "choose"), (Action::CloseOverlay, "close")]);
         let inner = panel(
             canvas,
-            dialog(area, 90, self.height()),
+            dialog(area, SMALL, self.height()),
             self.kind.title(),
             &format!("type to narrow · {hints}"),
             theme,
@@ -171,8 +183,10 @@ impl Picker {
             let it = &self.rows[*at];
             let label = fit(&it.label, label_width);
             let pad = " ".repeat(label_width - width(&label) + 2);
-            let detail = fit(&it.detail, columns.saturating_sub(label_width + 2));
+            let detail = fit(&it.detail, columns.saturating_sub(label_width + 4));
+            let mark = if self.current == Some(*at) { "● " } else { "  " };
             let line = Line::from(vec![
+                Span::styled(mark, theme.fg(theme.success)),
                 Span::styled(label, theme.fg(theme.text)),
                 Span::raw(pad),
                 Span::styled(detail, theme.dim()),

@@ -314,16 +314,16 @@ impl SessionList {
                 Reach::Workspace => "everywhere",
                 Reach::Everywhere => "this workspace",
             };
-            let undo = if self.deleted.is_some() { "undelete" } else { "" };
-            let mut keys = vec![(Action::Choose, "resume"), (Action::SwitchReach, reach)];
-            keys.extend((!undo.is_empty()).then_some((Action::UndeleteStored, undo)));
-            keys.extend([
-                (Action::RenameStored, "rename"),
-                (Action::DeleteStored, "delete"),
-                (Action::OnlyNamed, if self.named { "all" } else { "named" }),
-                (Action::CloseOverlay, "close"),
-            ]);
-            paint.hints(&keys)
+            let has_row = !self.shown().is_empty();
+            paint.hints_of(&[
+                (has_row, Action::Choose, "resume"),
+                (true, Action::SwitchReach, reach),
+                (self.deleted.is_some(), Action::UndeleteStored, "undelete"),
+                (has_row, Action::RenameStored, "rename"),
+                (has_row, Action::DeleteStored, "delete"),
+                (has_row || self.named, Action::OnlyNamed, if self.named { "all" } else { "named" }),
+                (true, Action::CloseOverlay, "close"),
+            ])
         };
         let title = match self.reach {
             Reach::Workspace => "Sessions · this workspace",
@@ -411,7 +411,8 @@ impl SessionList {
     /// What the search has found, then the last messages.
     fn preview_lines(&self, it: &Summary, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         let mut lines = vec![Line::styled(fit(&visible(it.title()), columns), theme.bold())];
-        let mut facts = format!("{} · {} calls", it.model, it.tool_calls);
+        let calls = if it.tool_calls == 1 { "1 call".to_owned() } else { format!("{} calls", it.tool_calls) };
+        let mut facts = format!("{} · {calls}", it.model);
         if self.reach == Reach::Everywhere {
             facts = format!("{} · {facts}", it.workspace);
         }

@@ -182,11 +182,13 @@ impl SkillsView {
             Some(Standing::New | Standing::Inert | Standing::Changed) => "trust…",
             Some(Standing::InForce | Standing::Unusable { .. }) | None => "use it",
         };
-        let keys = paint.hints(&[
-            (Action::Choose, enter),
-            (Action::GiveTask, "with a task"),
-            (Action::CloseOverlay, "close"),
-            (Action::ReadOn, "read on"),
+        let chosen = self.chosen();
+        let can_use = chosen.is_some_and(|it| !matches!(it.standing, Standing::Unusable { .. }));
+        let keys = paint.hints_of(&[
+            (can_use, Action::Choose, enter),
+            (can_use, Action::GiveTask, "with a task"),
+            (true, Action::CloseOverlay, "close"),
+            (chosen.is_some(), Action::ReadOn, "read on"),
         ]);
         let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "Skills", &keys, theme);
         let below = self.narrow.draw(canvas, inner, theme);

@@ -4,6 +4,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
 use super::narrow::Narrow;
+use super::panel::SMALL;
 use super::rows::RowMap;
 use super::save_for::SaveFor;
 use super::{Outcome, Paint, Press, Request, dialog, panel};
@@ -14,7 +15,7 @@ use crate::terminal::canvas::{Canvas, RegionState};
 use crate::terminal::key::KeyEvent;
 
 /// The size of the dialog: small, so that much of the screen shows the theme.
-const SIZE: (u16, u16) = (60, 16);
+const SIZE: (u16, u16) = (SMALL, 16);
 
 #[derive(Debug)]
 pub(crate) struct ThemesView {

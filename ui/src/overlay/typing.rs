@@ -1,7 +1,7 @@
 //! What the user types into an overlay: which keys are text, and where it goes.
 
 use super::{Outcome, Overlay};
-use crate::terminal::key::KeyEvent;
+use crate::terminal::key::{KeyCode, KeyEvent};
 
 impl Overlay {
     /// A field takes what the user types, so letters trigger no action.
@@ -35,6 +35,11 @@ impl Overlay {
             | Overlay::Trust(_)
             | Overlay::Workflow(_) => false,
         }
+    }
+
+    /// The key types a character, and yet no field here takes it: Space on an answer that can be marked.
+    pub(crate) fn leaves_to_actions(&self, key: KeyEvent) -> bool {
+        matches!(self, Overlay::Form(form) if form.can_mark() && key.code == KeyCode::Char(' '))
     }
 
     /// Types into the field that takes text, if there is one. `None` if the key means nothing to the field: then it can

@@ -140,6 +140,13 @@ impl Highlighter {
         self.has_whole.swap(false, Ordering::Relaxed)
     }
 
+    /// Colours of a whole text are on their way: requested, or here and not laid out yet.
+    pub(crate) fn is_awaited(&self) -> bool {
+        let is_working = self.worker.lock().is_some();
+        let is_open = self.cache.lock().values().any(|it| matches!(it, Known::Awaited));
+        is_working && is_open || self.has_whole.load(Ordering::Relaxed)
+    }
+
     /// The colours of the complete lines of code that grows after `before`: of as many lines as are known.
     pub(crate) fn growing(&self, language: &str, before: &str, code: &str) -> Option<Coloured> {
         let closed = &code[..code.rfind('\n').map_or(0, |at| at + 1)];

@@ -25,6 +25,11 @@ pub(crate) enum Effect {
         path: String,
         pasted: String,
     },
+    /// Mention a file whose path the user has typed, if it is there.
+    MentionFile {
+        path: String,
+        mention: String,
+    },
     /// Attach the image in the clipboard to the draft.
     AttachClipboard,
     /// Close this Session and start a new one.

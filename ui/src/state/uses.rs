@@ -1,11 +1,7 @@
 //! How often the user has chosen each action, to offer the most used first.
 
-use std::collections::BTreeMap;
-
 use crate::input::action::ActionSpec;
-
-/// Uses by the name of the action.
-pub(crate) type Counts = BTreeMap<String, u32>;
+pub(crate) use crate::input::slash::Uses as Counts;
 
 /// At this count, all counts are halved, so that old habits fade.
 const MOST: u32 = 1_000;

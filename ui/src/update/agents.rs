@@ -92,6 +92,12 @@ pub(super) fn on_approval(state: &mut State, approval: Approval) {
         tell(state, visible(&text).lines().next().unwrap_or_default());
     }
     state.approvals.push(PendingApproval::new(approval));
+    say_asked(state);
+}
+
+/// A message that is older than the question must not hide that the user is waited for.
+fn say_asked(state: &mut State) {
+    state.toast = None;
 }
 
 /// A question waits for the user's answer.
@@ -100,6 +106,7 @@ pub(super) fn on_form(state: &mut State, form: Form) {
         tell(state, &visible(&format!("agent {} has a question", named(&agent.path))));
     }
     state.forms.push_back(form);
+    say_asked(state);
 }
 
 /// Opens the next question, once nothing else is asked.

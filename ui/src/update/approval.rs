@@ -76,7 +76,7 @@ pub(super) fn allow_always(state: &mut State) -> Vec<Effect> {
 }
 
 /// Opens the choice of a rule for "always".
-pub(super) fn choose_rule(state: &mut State) -> Vec<Effect> {
+fn choose_rule(state: &mut State) -> Vec<Effect> {
     let Some(pending) = state.approvals.first().filter(|_| is_armed(state)) else { return Vec::new() };
     if !pending.is_read {
         say_to_read(state);

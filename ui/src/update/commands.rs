@@ -145,9 +145,17 @@ pub(super) fn attach(state: &mut State, path: &str) -> Vec<Effect> {
     if is_image_name(path) {
         return vec![Effect::AttachFile { path: path.to_owned(), pasted: quoted }];
     }
-    state.composer.insert(&quoted);
-    state.say("mentioned; the model reads it when it needs to");
-    Vec::new()
+    vec![Effect::MentionFile { path: path.to_owned(), mention: quoted }]
+}
+
+/// Mentions a file that `/attach` named, if it is there.
+pub(crate) fn on_mentioned(state: &mut State, path: &str, mention: &str, is_there: bool) {
+    if is_there {
+        state.composer.insert(mention);
+        state.say("mentioned; the model reads it when it needs to");
+    } else {
+        state.say(format!("there is no file {path}"));
+    }
 }
 
 pub(super) fn add_folder(state: &mut State, path: &str) -> Vec<Effect> {

@@ -15,6 +15,7 @@ use pixir_core::{Code, Entry, Event, Fact, Live, PLAN_ROLE, Remedy};
 use super::settings::open_session;
 use super::{agents, context, read, review, travel};
 use crate::overlay::diff::Review;
+use crate::overlay::picker::DEFAULT_EFFORT;
 use crate::overlay::trust::TrustView;
 use crate::overlay::{Notification, Overlay};
 use crate::state::{Effect, PendingConfirm, Queue, Retry, RetryLimit, State};
@@ -192,6 +193,7 @@ fn changed_settings(it: &SettingsChanged) -> String {
         changes.push(format!("toolset: {}", toolset.name()));
     }
     if let Some(effort) = &it.effort {
+        let effort = if effort.is_empty() { DEFAULT_EFFORT } else { effort };
         changes.push(format!("effort: {effort}"));
     }
     if let Some(name) = &it.name {
@@ -288,9 +290,15 @@ pub(super) fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             state.say("this is the fork; the original session is unchanged");
             return effects;
         }
-        Live::Refused(Refusal { input, error }) if input == "compact" && error.code == Code::NothingToDo.name() => {
-            state.pending.compaction = None;
-            state.transcript.push(Cell::Notice(Severity::Info, error.message.into()));
+        // That there is nothing to do is no failure.
+        Live::Refused(Refusal { input, error })
+            if matches!(input.as_str(), "compact" | "undo" | "redo") && error.code == Code::NothingToDo.name() =>
+        {
+            if input == "compact" {
+                state.pending.compaction = None;
+            }
+            let redo = if error.remedy() == Remedy::Redo { "; /redo brings the last ones back" } else { "" };
+            state.transcript.push(Cell::Notice(Severity::Info, format!("{}{redo}", error.message).into()));
             state.viewport.follow();
         }
         Live::Refused(Refusal { error, input }) => {

@@ -52,7 +52,6 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
 
         Action::AllowOnce | Action::FocusedAllowOnce => return approval::allow_once(state),
         Action::AllowAlways | Action::FocusedAllowAlways => return approval::allow_always(state),
-        Action::ChooseRule | Action::FocusedChooseRule => return approval::choose_rule(state),
         Action::Deny | Action::FocusedDeny => return approval::deny(state),
         Action::DenyWithFeedback | Action::FocusedDenyWithFeedback => approval::deny_with_feedback(state),
         Action::ExpandApproval => return approval::expand(state),
@@ -214,6 +213,15 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         | Action::ReadBack
         | Action::MoreEffort
         | Action::LessEffort
+        | Action::OlderPrompt
+        | Action::NewerPrompt
+        | Action::TakePrompt
+        | Action::LeavePast
+        | Action::MarkOption
+        | Action::PasteKey
+        | Action::SignIn
+        | Action::UseLocalServer
+        | Action::WatchDemo
         | Action::ConnectHere => {}
 
         Action::OpenHelp => return read::help(state, HelpView::new, args),

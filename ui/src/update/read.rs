@@ -131,9 +131,8 @@ pub(crate) fn palette(state: &mut State) -> Vec<Effect> {
     if !state.uses.is_known() {
         return vec![Effect::OpenPalette];
     }
-    let counts = state.uses.counts();
-    let uses = |name: &str| counts.get(name).copied().unwrap_or(0);
-    let palette = Palette::new(&state.keys.map, &state.scopes(), state.session_kind(), state.turn_state(), &uses);
+    let uses = state.uses.counts();
+    let palette = Palette::new(&state.keys.map, &state.scopes(), state.session_kind(), state.turn_state(), uses);
     state.open(Overlay::Palette(palette))
 }
 

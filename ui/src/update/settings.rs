@@ -9,7 +9,7 @@ use pixir_core::{Effort, Input};
 
 use crate::overlay::Overlay;
 use crate::overlay::models::ModelsView;
-use crate::overlay::picker::Picker;
+use crate::overlay::picker::{DEFAULT_EFFORT, Picker};
 use crate::overlay::sessions::SessionList;
 use crate::overlay::skills::SkillsView;
 use crate::overlay::themes::ThemesView;
@@ -64,6 +64,9 @@ pub(super) fn toolset(state: &mut State, name: &str) -> Vec<Effect> {
 pub(super) fn effort(state: &mut State, name: &str) -> Vec<Effect> {
     if name.is_empty() {
         return pick(state, Picker::efforts(state.history.settings.effort.as_deref()));
+    }
+    if name == DEFAULT_EFFORT {
+        return set(SettingsChange { effort: Some(String::new()), ..SettingsChange::default() });
     }
     let change = Effort::parse(name)
         .map(|effort| SettingsChange { effort: Some(effort.name().to_owned()), ..SettingsChange::default() });

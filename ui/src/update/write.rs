@@ -4,6 +4,9 @@ use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{arguments, offers, run_slash};
 use crate::composer::{Completion, Composer, PastSearch};
+use crate::input::action::{Action, Scope};
+use crate::input::keymap::Lookup;
+use crate::input::keys::Key;
 use crate::state::{Effect, Focus, State};
 
 /// Applies an edit to the draft.
@@ -62,20 +65,24 @@ pub(super) fn search_past(state: &mut State) {
 /// While the user searches earlier prompts, keys edit the search.
 pub(super) fn on_past_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
     let mut search = state.composer.past_search.take()?;
-    match (key.code, key.modifiers) {
-        (KeyCode::Esc, _) | (KeyCode::Char('c' | 'g'), KeyModifiers::CONTROL) => {
+    let action = match state.keys.map.find(&[Key::of(key)], &[Scope::PastSearch]) {
+        Lookup::Action(spec) => Some(spec.action),
+        Lookup::Prefix | Lookup::Nothing => None,
+    };
+    match (action, key.code) {
+        (Some(Action::LeavePast), _) => {
             state.composer.set(&search.draft);
             return Some(Vec::new());
         }
         // The prompt that was found stays in the composer, to be changed or sent.
-        (KeyCode::Enter | KeyCode::Tab | KeyCode::Left | KeyCode::Right, _) => {
+        (Some(Action::TakePrompt), _) => {
             state.composer.past.remember(&search.draft);
             return Some(Vec::new());
         }
-        (KeyCode::Char('r'), KeyModifiers::CONTROL) | (KeyCode::Up, _) => search.older(&state.composer.past),
-        (KeyCode::Char('s'), KeyModifiers::CONTROL) | (KeyCode::Down, _) => search.newer(&state.composer.past),
-        (KeyCode::Backspace, _) => search.pop(&state.composer.past),
-        (KeyCode::Char(c), held) if held.is_typing() => search.push(c, &state.composer.past),
+        (Some(Action::OlderPrompt), _) => search.older(&state.composer.past),
+        (Some(Action::NewerPrompt), _) => search.newer(&state.composer.past),
+        (_, KeyCode::Backspace) => search.pop(&state.composer.past),
+        (_, KeyCode::Char(c)) if key.modifiers.is_typing() => search.push(c, &state.composer.past),
         _ => {}
     }
     let shown = search.current().unwrap_or(&search.draft).to_owned();
@@ -95,7 +102,7 @@ pub(super) fn on_completion_key(state: &mut State, key: KeyEvent) -> Option<Vec<
     if !matches!(key.code, KeyCode::Up | KeyCode::Down | KeyCode::Esc | KeyCode::Tab | KeyCode::Enter) {
         return None;
     }
-    let completions = state.composer.completions();
+    let completions = state.composer.completions(state.uses.counts());
     if completions.is_empty() {
         return None;
     }

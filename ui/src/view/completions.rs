@@ -12,29 +12,52 @@ use crate::theme::Theme;
 
 /// The most rows on the screen.
 const ROWS: usize = 8;
-/// The widest list, in columns.
-const WIDEST: u16 = 100;
 /// Columns of the names.
 const NAMES: usize = 30;
 
+/// The rows of a list of so many completions, with the edge above it.
+pub(super) fn height(completions: usize) -> usize {
+    if completions == 0 { 0 } else { completions.min(ROWS) + 1 }
+}
+
 pub(super) fn draw(state: &mut State, canvas: &mut Canvas, composer: Rect) {
-    let completions = state.composer.completions();
+    let completions = state.composer.completions(state.uses.counts());
     if completions.is_empty() {
         return;
     }
     // The header and one row of the conversation stay visible.
     let kept = if canvas.area().height > composer.bottom() + 1 || !state.printing.inline { 2 } else { 0 };
-    let rows = u16::try_from(completions.len().min(ROWS)).unwrap_or(8).min(composer.y.saturating_sub(kept));
+    let room = composer.y.saturating_sub(kept);
+    let wanted = u16::try_from(height(completions.len())).unwrap_or(u16::MAX);
+    // The edge above the rows gives way before a row does.
+    let edge = u16::from(wanted <= room);
+    let rows = wanted.min(room + 1) - 1;
     let selected = state.composer.selected(&completions);
     let top = selected.map_or(0, |at| (at + 1).saturating_sub(usize::from(rows)));
-    let columns = composer.width.saturating_sub(4).min(WIDEST);
-    let area = Rect { x: composer.x + 2, y: composer.y.saturating_sub(rows), width: columns, height: rows };
+    let columns = composer.width;
+    let area = Rect { y: composer.y.saturating_sub(rows), height: rows, ..composer };
+    if edge == 1 {
+        let above = Rect { y: area.y.saturating_sub(1), height: 1, ..area };
+        canvas.fill(above, state.look.theme.base());
+        let place = match selected {
+            Some(at) => format!(" {} of {} ", at + 1, completions.len()),
+            None => format!(" {} ", completions.len()),
+        };
+        let rule = "─".repeat(usize::from(columns).saturating_sub(width(&place) + 1));
+        let theme = &state.look.theme;
+        let line = vec![
+            Span::styled(rule, theme.fg(theme.border)),
+            Span::styled(place, theme.dim()),
+            Span::styled("─", theme.fg(theme.border)),
+        ];
+        canvas.line(Line::from(line), above);
+    }
     canvas.fill(area, state.look.theme.base());
     for (row, (at, completion)) in (area.y..area.bottom()).zip(completions.iter().enumerate().skip(top)) {
         let line = line(completion, usize::from(columns), state);
         let at_row = Rect { y: row, height: 1, ..area };
         let is_selected = selected == Some(at);
-        let style = if is_selected { state.look.theme.selected() } else { Style::new().bg(state.look.theme.panel) };
+        let style = if is_selected { state.look.theme.selected() } else { state.look.theme.base() };
         canvas.tint(at_row, style);
         canvas.region("option", at_row, || line.to_string());
         canvas.region_state(RegionState { focused: false, selected: is_selected });

@@ -81,7 +81,7 @@ fn window(state: &State) -> (String, Option<u64>) {
     match state.session.window {
         Some(window) => {
             let full = used * 100 / window.max(1);
-            (format!("{mark}{full}% of {}", human_count(window)), Some(full))
+            (format!("{mark}{full} % of {}", human_count(window)), Some(full))
         }
         None if used >= 100 => (format!("{mark}{} tokens", human_count(used)), None),
         None => (String::new(), None),

@@ -57,7 +57,7 @@ fn figures(state: &State) -> Vec<Figure> {
     vec![
         figure("frame ms", frames, "p99 ≤ 8", slowest_frame <= 8_000),
         figure("key to paint", echoes, "p99 ≤ 4 ms", slowest_echo <= 4_000),
-        figure("bytes a frame", format!("{a_frame} of {}", short(counts.bytes)), "≤ 4k", a_frame <= 4_096),
+        figure("bytes a frame", format!("{a_frame}, {} in all", short(counts.bytes)), "≤ 4k", a_frame <= 4_096),
         figure("frames", short(counts.frames), "≤ 30 a second", true),
         figure("laid out", format!("{cells} of {}", state.transcript.len()), "those in view", true),
         figure(

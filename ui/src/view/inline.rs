@@ -71,7 +71,7 @@ pub(super) fn draw(
         row.draw(settled, Rect { x: 1, y, width: columns.saturating_sub(3), height: 1 });
     }
     let growing = end_of(state, until, room);
-    let offered = state.composer.completions().len().min(8);
+    let offered = completions::height(state.composer.completions(state.uses.counts()).len());
     // One empty row separates it from the composer.
     let shown = (growing.len() + 1).max(offered).min(room);
     let hidden = (growing.len() + 1).saturating_sub(shown);

@@ -32,12 +32,13 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
     }
     if let Some(search) = &state.composer.past_search {
         let has_match = search.letters.is_empty() || search.current().is_some();
-        let older = state.keys.map.hints(&[(Action::SearchPast, "older · ")]);
+        let hints = [(Action::OlderPrompt, "older"), (Action::TakePrompt, "use it"), (Action::LeavePast, "back")];
+        let hints = state.keys.map.hints(&hints);
         let line = Line::from(vec![
             Span::styled(" earlier prompts: ", theme.fg(theme.accent)),
             Span::styled(visible(&search.letters), theme.fg(if has_match { theme.text } else { theme.warning })),
             Span::styled(if has_match { "" } else { "  no matches" }, theme.fg(theme.warning)),
-            Span::styled(format!("  {older}Enter use it · Esc back"), theme.dim()),
+            Span::styled(format!("  {hints}"), theme.dim()),
         ]);
         return canvas.line(line, area);
     }
@@ -63,7 +64,7 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
         let key = state.keys.map.key_of(action).unwrap_or_default();
         Span::styled(format!(" {key} again {word}"), theme.fg(colour))
     };
-    let left = match (state.guard.confirm, toast, state.session.status) {
+    let left = match (state.guard.confirm, toast, state.status()) {
         (PendingConfirm::Quit, ..) => again(Action::StashOrQuit, "quits", theme.warning),
         (PendingConfirm::Agents, ..) if running > 0 => {
             let what =
@@ -184,9 +185,7 @@ fn hints(state: &State, columns: usize) -> String {
         return "press a letter to copy · Esc cancels".to_owned();
     }
     let hints = match state.focus {
-        _ if state.overlays.iter().any(|overlay| !overlay.is_aside()) => {
-            all(&[(Action::CloseOverlay, "close"), (Action::OverlayHelp, "keys of this view")])
-        }
+        _ if state.overlays.iter().any(|overlay| !overlay.is_aside()) => of_overlay(state),
         Focus::Composer if state.replay.is_some() => all(&[
             (Action::PlayReplay, "play"),
             (Action::StepReplay, "next"),
@@ -247,6 +246,23 @@ fn hints(state: &State, columns: usize) -> String {
         items.remove(items.len() - 2);
     }
     items.join(" · ")
+}
+
+/// How to leave the top overlay, and how to see its keys. Over a field, a letter would be typed.
+fn of_overlay(state: &State) -> String {
+    let map = &state.keys.map;
+    let close = map.hints(&[(Action::CloseOverlay, "close")]);
+    let key = match state.overlays.last() {
+        // It is what the key would open.
+        Some(Overlay::Help(_)) | None => None,
+        Some(overlay) if overlay.is_typing() => map.key_beside_text(Action::OverlayHelp),
+        Some(_) => map.key_of(Action::OverlayHelp),
+    };
+    match key {
+        Some(key) if close.is_empty() => format!("{key} keys of this view"),
+        Some(key) => format!("{close} · {key} keys of this view"),
+        None => close,
+    }
 }
 
 /// The search line.

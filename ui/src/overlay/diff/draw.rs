@@ -111,6 +111,13 @@ impl DiffView {
                 (Action::CloseOverlay, "back"),
             ]);
         }
+        if self.changes.as_ref().is_some_and(|it| it.files.is_empty()) {
+            return paint.hints_of(&[
+                (!self.review.is_empty(), Action::Choose, "send comments"),
+                (true, Action::SwitchSource, "source"),
+                (true, Action::CloseOverlay, "close"),
+            ]);
+        }
         let mut hints = Vec::new();
         if !self.review.is_empty() {
             hints.push((Action::Choose, "send comments"));

@@ -210,6 +210,7 @@ impl TreeView {
             Face::Compared(_) => paint.hints(&[back, (Action::OverlayPageDown, "page down")]),
             Face::Preview => paint.hints(&[(Action::Choose, "go here"), back]),
             Face::Forest => paint.hints(&[(Action::Choose, "open"), (Action::ToggleForest, "tree"), back]),
+            Face::Tree if self.tree.nodes.is_empty() => paint.hints(&[(Action::ToggleForest, "sessions"), close]),
             Face::Tree if self.session == SessionKind::Replay => {
                 paint.hints(&[(Action::Choose, "go here"), (Action::FindInTree, "search"), close])
             }
