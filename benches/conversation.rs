@@ -24,6 +24,7 @@ fn fact(n: usize) -> Fact {
             status: TurnStatus::Completed,
             error: None,
             usage: Usage::default(),
+            usage_estimated: false,
             cost: Cost::default(),
             duration_ms: 12,
             tool_calls: 3,

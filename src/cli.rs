@@ -197,6 +197,7 @@ impl Cli {
             can_ask: attendance == Attendance::Attended && !options.no_input,
             trust_workspace: options.trust_workspace,
             sandbox: self.sandbox(config)?,
+            keeps_toolset: self.toolset(config)?.is_some(),
             compaction: CompactionOptions {
                 author: config.compaction.summary,
                 threshold: config.compaction.threshold.unwrap_or(CompactionOptions::default().threshold),

@@ -21,8 +21,8 @@ const CORE: &[&[&str]] = &[
     &["conversation"],
     &["sandbox"],
     &["permissions", "process", "files"],
-    &["storage"],
     &["config"],
+    &["storage"],
     &["text"],
     &["protocol"],
 ];

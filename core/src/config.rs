@@ -12,6 +12,7 @@ use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::{Mode, Toolset};
 use crate::protocol::remedy::Remedy;
 use crate::protocol::sandbox::Tier;
+use crate::storage::regular;
 
 mod agents; // how many agents, and what each may use
 pub mod catalogue; // every setting once: values, default, what it does
@@ -362,7 +363,7 @@ impl Config {
     /// # Errors
     /// `CONFIG_INVALID`, with the line or key and, where possible, the probable correction.
     pub fn load(path: &Path) -> Result<toml::Table> {
-        let text = match std::fs::read_to_string(path) {
+        let text = match regular::read_to_string(path) {
             Ok(text) => text,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(toml::Table::new()),
             Err(e) => {

@@ -483,9 +483,10 @@ impl Turn {
 
     async fn record_usage(&self, step: &Step, usage: Usage, usd: Option<f64>, source: UsageSource) -> Result<(), Gone> {
         let (provider, model) = (step.request.provider.clone(), step.request.model.clone());
-        let cost = step.facts.cost(&usage, usd);
-        self.spend(usage, cost).await?;
         let estimated = source == UsageSource::Estimated;
+        let cost = step.facts.cost(&usage, usd);
+        let cost = Cost { estimated: cost.estimated || estimated, ..cost };
+        self.spend(usage, cost).await?;
         self.record(ProviderUsage { provider, model, usage, estimated, cost }).await
     }
 

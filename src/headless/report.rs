@@ -72,6 +72,8 @@ pub(super) struct Report<'a> {
     held: Option<String>,
     streamed: String,
     usage: Usage,
+    /// pixir estimated a part of the tokens.
+    usage_estimated: bool,
     cost: Cost,
     tool_calls: u64,
     blobs: Blobs,
@@ -105,6 +107,7 @@ impl<'a> Report<'a> {
             held: None,
             streamed: String::new(),
             usage: Usage::default(),
+            usage_estimated: false,
             cost: Cost::default(),
             tool_calls: 0,
             blobs: job.blobs.clone(),
@@ -293,6 +296,7 @@ impl<'a> Report<'a> {
             Fact::ToolResult(_) | Fact::UserMessage(_) => self.answering = false,
             Fact::ProviderUsage(it) => {
                 self.usage += it.usage;
+                self.usage_estimated |= it.estimated;
                 self.cost += it.cost;
             }
             Fact::ToolCall(_) => self.tool_calls += 1,
@@ -398,6 +402,7 @@ impl<'a> Report<'a> {
             "session_id": self.session,
             "output": "",
             "usage": self.usage,
+            "usage_estimated": self.usage_estimated,
             "cost": self.cost,
             "tool_calls": self.tool_calls,
             "files_changed": files.iter().map(file_json).collect::<Vec<_>>(),

@@ -269,6 +269,9 @@ fn a_model_that_answers_no_prompts_is_never_chosen_by_itself() {
         "qwen3-reranker:8b",
         "whisper-1",
         "gpt-4o-mini-tts",
+        "snowflake-arctic-embed2",
+        "paraphrase-multilingual",
+        "kokoro",
         "qwen3",
     ];
     let listed: Vec<Value> = names.iter().map(|name| json!({ "id": name })).collect();

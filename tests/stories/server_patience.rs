@@ -229,6 +229,10 @@ fn a_fallback_model_takes_over_and_the_log_says_so() {
         .map(|e| (&e["data"]["provider"], &e["data"]["model"]))
         .collect();
     assert_eq!(changes, [(&json!("two"), &json!("b")), (&json!("three"), &json!("c"))]);
+    let reasons: Vec<&str> =
+        log.iter().filter(|e| e["type"] == "settings_changed").filter_map(|e| e["data"]["reason"].as_str()).collect();
+    assert_eq!(reasons.len(), 2, "the log says why");
+    assert!(reasons[0].contains("does not answer"), "{}", reasons[0]);
     let notices: Vec<String> = ran
         .lines()
         .iter()

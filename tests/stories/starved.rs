@@ -318,3 +318,30 @@ fn little_address_space_is_an_error_or_enough() {
     }
     figures(&format!("QR3: {tried} starts with 64 MB to 1 GB of addresses tried, {worked} enough, 0 failed"));
 }
+
+/// Files that pixir reads at its start are read only if they are files: opening a FIFO waits for somebody who writes into it.
+///
+/// Broken build: one of them is opened like any other file.
+#[test]
+fn a_fifo_in_place_of_a_file_of_pixir_is_no_hang() {
+    for (name, code) in
+        [(".config/pixir/config.toml", "CONFIG_INVALID"), ("home/auth.json", "AUTH_READ_FAILED"), ("home/sandbox", "")]
+    {
+        let shell = Shell::new(&[("a.txt", "a\n")]);
+        let path = shell.home().parent().expect("a parent").join(name);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("mkdir");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).expect("a FIFO");
+        let script = shell.aside("talk.json", r#"{"steps": [{"text": "Hello."}]}"#);
+        let provider = format!("script:{}", script.display());
+        let started = ended(shell.command(["--provider", &provider, "--headless", "--json", "hello"]));
+        if code == "CONFIG_INVALID" {
+            assert_eq!(started.error()["code"], code, "{started:?}");
+            assert!(started.stderr.contains("not a file"), "{}", started.stderr);
+        } else {
+            assert_eq!(started.code, 0, "{name}: {started:?}");
+        }
+        let examined = ended(shell.command(["doctor", "--json"]));
+        assert!(examined.stdout.contains("\"checks\"") || examined.stdout.contains(code), "{name}: {examined:?}");
+        assert!(fs::symlink_metadata(&path).is_ok_and(|it| !it.is_file()), "{name} is as it was");
+    }
+}

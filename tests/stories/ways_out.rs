@@ -437,3 +437,23 @@ fn a_suspended_editor_suspends_pixir_and_both_resume() {
     terminal.send("exit\r");
     terminal.end().assert_sane();
 }
+
+/// Who leaves after a very long answer reads its end in the shell, and is not kept waiting.
+///
+/// Broken build: all rows of the answer are drawn, and their number is no number of a row.
+#[test]
+fn an_answer_of_seventy_thousand_lines_is_left_like_any_other() {
+    let shell = Shell::new(&[]);
+    let long: String = (0..70_000).map(|n| format!("- {n}\n")).collect();
+    let server = Server::start(vec![text(&long)]);
+    let mut terminal = terminal(&shell, &server, &["count"], (80, 24));
+    terminal.wait_for("69999");
+    terminal.wait_for("/ commands");
+    terminal.send("\x04");
+    let ended = terminal.end();
+    assert_eq!(ended.code, 0);
+    ended.assert_sane();
+    assert!(ended.screen.contains("69999") && ended.screen.contains("pixir resume"), "{}", ended.screen);
+    let printed = String::from_utf8_lossy(&ended.bytes).matches("- ").count();
+    assert!(printed < 20_000, "{printed} lines");
+}

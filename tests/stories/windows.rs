@@ -70,14 +70,17 @@ fn silent(_: usize, _: usize) -> String {
     body(json!({ "message": "prompt is too long", "type": "invalid_request_error" }))
 }
 
-/// A task of twelve rounds, each of which adds about `tokens` tokens, at a server that refuses longer requests.
+/// A task of twelve rounds, each of which adds about `tokens` tokens, at a server that refuses longer requests. Without a
+/// toolset, pixir chooses.
 fn task(source: Source, window: usize, words: Words, toolset: &str, tokens: usize) -> (Ran, Server, Shell) {
     let shell = Shell::new(&[]);
     let fits = |reply: Reply| Reply::Within { window, words, reply: Box::new(reply) };
     let round = |n: usize| {
         // The command is short: its output is what fills the window.
         let (tool, args) = match toolset {
-            "run" => ("run", json!({ "command": format!("echo round-{n} {}", format!("{n:03} ").repeat(tokens)) })),
+            "run" | "" => {
+                ("run", json!({ "command": format!("echo round-{n} {}", format!("{n:03} ").repeat(tokens)) }))
+            }
             _ => {
                 let numbers = format!("seq -s ' ' 1000 {}", 1000 + tokens * 4 / 5);
                 ("bash", json!({ "command": format!("echo round-{n} >> log.txt; {numbers}") }))
@@ -88,7 +91,12 @@ fn task(source: Source, window: usize, words: Words, toolset: &str, tokens: usiz
     let mut replies: Vec<Reply> = (0..ROUNDS).map(round).collect();
     replies.push(fits(says(&[Part::Text("All twelve.")])));
     let server = connected_to(&shell, source, window, replies);
-    let ran = shell.run(["--headless", "--json", "--write", "--toolset", toolset, "do it"]);
+    let mut args = vec!["--headless", "--json", "--write"];
+    if !toolset.is_empty() {
+        args.extend(["--toolset", toolset]);
+    }
+    args.push("do it");
+    let ran = shell.run(args);
     (ran, server, shell)
 }
 
@@ -228,9 +236,18 @@ fn a_window_too_small_for_the_tools_is_a_clear_error_with_the_smaller_toolset() 
         let most = if source == Source::Unknown { 2 } else { 0 };
         assert!(server.bodies().len() <= most, "{source:?}: {} requests", server.bodies().len());
     }
-    // The remedy helps.
+    // The remedy helps; without a choice of the user, pixir takes the smaller toolset itself and says so.
     let (ran, server, _shell) = task(Source::Told, 2_048, vllm, "run", 200);
     assert_eq!(ran.code, 0, "{} requests: {}", server.bodies().len(), ran.stderr);
+    for source in [Source::Told, Source::Learnt, Source::Unknown] {
+        let (ran, server, shell) = task(source, 2_048, vllm, "", 200);
+        assert_eq!(ran.code, 0, "{source:?}: {} requests: {}", server.bodies().len(), ran.stderr);
+        assert_eq!(ran.document()["output"], "All twelve.", "{source:?}");
+        let log = entries(&shell.logs()[0]);
+        let change = log.iter().find(|it| it["type"] == "settings_changed").expect("it is recorded");
+        assert_eq!(change["data"]["toolset"], "run");
+        assert!(change["data"]["reason"].as_str().is_some_and(|it| it.contains("2048")), "{change}");
+    }
 }
 
 /// Broken build: one that trusts only `/v1/models`, asks only without a key, or takes the model's longest window.

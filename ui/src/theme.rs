@@ -249,7 +249,7 @@ fn wrong_line(text: &str, error: &toml::de::Error) -> String {
 /// Reads a theme's file, and fills in what it leaves out from the theme that it extends.
 fn file(name: &str, folder: Option<&Path>, parents: usize) -> Result<ThemeFile, Error> {
     let own = folder.map(|folder| folder.join(format!("{name}.toml"))).filter(|_| !name.contains(['/', '\\', '.']));
-    let text = match own.and_then(|path| std::fs::read_to_string(path).ok()) {
+    let text = match own.filter(|path| path.is_file()).and_then(|path| std::fs::read_to_string(path).ok()) {
         Some(text) => text,
         None => {
             EMBEDDED.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned()).ok_or_else(|| {

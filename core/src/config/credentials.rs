@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::config::Environment;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::Remedy;
+use crate::storage::regular;
 
 #[cfg(feature = "keyring")]
 mod keyring; // the system's own store
@@ -407,8 +408,8 @@ impl Vault {
     }
 
     fn read(&self) -> Result<Map<String, Value>> {
-        let bytes = match fs::read(&self.path) {
-            Ok(bytes) => bytes,
+        let text = match regular::read_to_string(&self.path) {
+            Ok(text) => text,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Map::new()),
             Err(e) => {
                 let message = format!("read {}: {e}", self.path.display());
@@ -421,7 +422,7 @@ impl Vault {
         };
         // The error does not quote the file, which contains secrets.
         let document: Value =
-            serde_json::from_slice(&bytes).map_err(|e| self.corrupt(&format!("line {} is not JSON", e.line())))?;
+            serde_json::from_str(&text).map_err(|e| self.corrupt(&format!("line {} is not JSON", e.line())))?;
         match &document["providers"] {
             Value::Object(kept) => Ok(kept.clone()),
             _ => Err(self.corrupt("it has no `providers` object")),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::layers::dotted;
 use super::{Config, invalid};
 use crate::protocol::error::{Code, Error, Result};
+use crate::storage::regular;
 
 /// Reads `KEY` and a value from the command line. The value is TOML where that fits, else text.
 ///
@@ -128,7 +129,7 @@ impl Change {
     /// As [`set`], with the path.
     pub fn of(file: &Path, key: &str, value: &str) -> Result<Change> {
         Config::load(file)?;
-        let before = match std::fs::read_to_string(file) {
+        let before = match regular::read_to_string(file) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
             text => text.map_err(|e| unwritten(file, &e))?,
         };
@@ -143,7 +144,7 @@ impl Change {
     /// As [`unset`], with the path.
     pub fn without(file: &Path, key: &str) -> Result<Change> {
         Config::load(file)?;
-        let before = match std::fs::read_to_string(file) {
+        let before = match regular::read_to_string(file) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
             text => text.map_err(|e| unwritten(file, &e))?,
         };

@@ -43,7 +43,8 @@ pub struct Settings {
 
 impl Settings {
     fn apply(&mut self, change: &SettingsChanged) {
-        let SettingsChanged { provider, model, effort, mode, toolset, name, workspace, role } = change.clone();
+        let SettingsChanged { provider, model, effort, mode, toolset, name, workspace, role, reason: _ } =
+            change.clone();
         if let Some(provider) = provider {
             self.provider = provider;
         }
@@ -516,6 +517,7 @@ impl History {
                     status: TurnStatus::Interrupted,
                     error: None,
                     usage: Usage::default(),
+                    usage_estimated: false,
                     cost: Cost::default(),
                     duration_ms: 0,
                     tool_calls: 0,

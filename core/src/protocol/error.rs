@@ -232,6 +232,8 @@ macro_rules! notices {
 notices! {
     /// Another Provider answers, because the one before is not set up.
     ProviderReplaced = "PROVIDER_REPLACED",
+    /// The window is too small for the tools, so the smaller toolset is offered.
+    ToolsetReduced = "TOOLSET_REDUCED",
     /// The model takes another effort than the one that was set.
     EffortMapped = "EFFORT_MAPPED",
     /// An interrupted move left the head where it was.

@@ -315,7 +315,7 @@ pub struct SettingsChange {
 impl From<SettingsChange> for SettingsChanged {
     fn from(it: SettingsChange) -> SettingsChanged {
         let SettingsChange { provider, model, effort, mode, toolset, name, workspace, role } = it;
-        SettingsChanged { provider, model, effort, mode, toolset, name, workspace, role }
+        SettingsChanged { provider, model, effort, mode, toolset, name, workspace, role, reason: None }
     }
 }
 

@@ -528,20 +528,28 @@ impl Reader for AnswerDecoder {
     }
 
     fn finish(self: Box<Self>) -> Result<Answer> {
-        let ended = self.ended.ok_or_else(|| closed("no finish_reason"))?;
+        let ended = self.ended.clone().ok_or_else(|| closed("no finish_reason"))?;
         let mut answer = Answer { usage: self.usage, usd: self.usd, ..Answer::default() };
-        if !self.reasoning.is_empty() || !self.fields.is_empty() {
-            let item = (!self.fields.is_empty()).then(|| json!({ "type": FIELDS, "fields": self.fields }));
-            answer.parts.push(AnswerPart::Reasoning { text: self.reasoning, item });
+        let mut this = *self;
+        // A template that opens the tag itself leaves only its end to the model.
+        if this.reasoning.is_empty()
+            && let Some((reasoning, text)) = this.text.split_once(ThinkTags::CLOSE)
+            && !reasoning.contains(ThinkTags::OPEN)
+        {
+            (this.reasoning, this.text) = (reasoning.to_owned(), text.trim_start().to_owned());
         }
-        if !self.text.is_empty() {
-            answer.parts.push(AnswerPart::text(self.text));
+        if !this.reasoning.is_empty() || !this.fields.is_empty() {
+            let item = (!this.fields.is_empty()).then(|| json!({ "type": FIELDS, "fields": this.fields }));
+            answer.parts.push(AnswerPart::Reasoning { text: this.reasoning, item });
+        }
+        if !this.text.is_empty() {
+            answer.parts.push(AnswerPart::text(this.text));
         }
         answer.ended = match ended.as_str() {
             "length" | "max_tokens" | "model_length" => Ended::CutShort("max_output_tokens".into()),
             "content_filter" | "sensitive" => Ended::CutShort("content_filter".into()),
             "refusal" => Ended::CutShort("refusal".into()),
-            _ if self.refused => Ended::CutShort("refusal".into()),
+            _ if this.refused => Ended::CutShort("refusal".into()),
             "error" | "network_error" | "abort" | "insufficient_system_resource" => {
                 let said = format!("the model stopped early ({ended})");
                 return Err(told_in_stream(&json!({ "message": said, "code": "server_error" })));
@@ -550,7 +558,7 @@ impl Reader for AnswerDecoder {
         };
         // The calls of an incomplete answer may be cut off, so they must not run.
         if answer.ended == Ended::Whole {
-            answer.parts.extend(AnswerDecoder::calls(self.calls)?.into_iter().map(AnswerPart::Call));
+            answer.parts.extend(AnswerDecoder::calls(this.calls)?.into_iter().map(AnswerPart::Call));
         }
         Ok(answer)
     }

@@ -76,32 +76,35 @@ pub struct Listed {
     pub window: Option<u64>,
 }
 
-/// Words in the names of models that do not answer prompts.
+/// Beginnings of words in the names of models that do not answer prompts.
 const NOT_ANSWERING: [&str; 17] = [
     "embed",
-    "embedding",
-    "embeddings",
     "rerank",
-    "reranker",
-    "whisper",
-    "tts",
-    "audio",
-    "transcribe",
-    "moderation",
-    "bge",
-    "gte",
-    "e5",
+    "paraphrase",
     "minilm",
-    "speech",
     "colbert",
+    "whisper",
+    "parakeet",
+    "kokoro",
+    "orpheus",
+    "audio",
+    "transcri",
+    "speech",
+    "moderation",
     "diffusion",
+    "sdxl",
+    "dall",
+    "flux",
 ];
+/// Whole words of the same kind, which also begin the names of other models.
+const NOT_ANSWERING_WORDS: [&str; 5] = ["bge", "gte", "e5", "tts", "asr"];
 
 impl Listed {
     /// Whether the model may answer prompts, as far as its name tells. Models that embed, rank, listen or speak do not.
     pub(super) fn may_answer(&self) -> bool {
         let name = self.name.to_lowercase();
-        !name.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| NOT_ANSWERING.contains(&word))
+        let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
+        !words.any(|word| NOT_ANSWERING_WORDS.contains(&word) || NOT_ANSWERING.iter().any(|it| word.starts_with(it)))
     }
 
     fn read(model: &Value) -> Option<Listed> {

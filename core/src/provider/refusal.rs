@@ -170,7 +170,9 @@ fn meaning(status: Option<u16>, names: &str, text: &str) -> (Code, Remedy) {
     if is_limit {
         return (Code::RateLimited, "wait a moment, then try again".into());
     }
-    let lacks = ["not found", "does not exist"].iter().any(|sign| text.contains(sign));
+    let lacks = ["not found", "does not exist", "invalid model", "unknown model", "no such model"]
+        .iter()
+        .any(|sign| text.contains(sign));
     let no_model = any(&["model_not_found", "not_found_error"]) || (text.contains("model") && lacks);
     match status {
         Some(401 | 403) => (Code::AuthRequired, Remedy::Login { provider: None }),
@@ -385,6 +387,11 @@ mod tests {
             (403, json!({"detail": "no"}), Code::AuthRequired),
             (404, json!({"error": {"message": "model `x` not found"}}), Code::ModelNotSupported),
             (400, json!({"error": {"message": "The model `x` does not exist"}}), Code::ModelNotSupported),
+            (
+                400,
+                json!({"error": {"message": "Invalid model name passed in model=x. Call `/v1/models` to view available models"}}),
+                Code::ModelNotSupported,
+            ),
             (422, json!({"detail": "temperature"}), Code::ProviderHttpError),
             (408, json!({}), Code::ProviderUnavailable),
             (503, json!([{"error": {"message": "busy"}}]), Code::ProviderUnavailable),

@@ -23,8 +23,8 @@ pub(super) struct Split {
 }
 
 impl ThinkTags {
-    const OPEN: &'static str = "<think>";
-    const CLOSE: &'static str = "</think>";
+    pub(super) const OPEN: &'static str = "<think>";
+    pub(super) const CLOSE: &'static str = "</think>";
 
     pub(super) fn is_waiting(&self) -> bool {
         matches!(self, ThinkTags::Opening(_) | ThinkTags::Inside(_))

@@ -93,11 +93,14 @@ fn keep(file: &Path, text: &str) {
         .parent()
         .map_or(Ok(()), |folder| fs::DirBuilder::new().recursive(true).mode(0o700).create(folder))
         .and_then(|()| {
+            // A FIFO of this name would be waited for.
+            let no_wait = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
             fs::OpenOptions::new()
                 .write(true)
                 .create(true)
                 .truncate(true)
                 .mode(0o600)
+                .custom_flags(no_wait)
                 .open(file)?
                 .write_all(text.as_bytes())
         });

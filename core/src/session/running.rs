@@ -264,7 +264,8 @@ impl Session {
             format!("{provider}/{model} does not answer ({reason}); {next_provider}/{next_model} answers from now on");
         let change = SettingsChange { provider: Some(next_provider), model: Some(next_model), ..Default::default() };
         let turn = self.work.as_ref().and_then(Work::turn).map(|turn| turn.number);
-        self.record(turn, SettingsChanged::from(change).into()).await?;
+        let change = SettingsChanged { reason: Some(text.clone()), ..SettingsChanged::from(change) };
+        self.record(turn, change.into()).await?;
         self.notice(Severity::Warning, NoticeCode::ProviderReplaced.name(), text);
         Ok(true)
     }
@@ -285,6 +286,7 @@ impl Session {
             match &fact {
                 Fact::ProviderUsage(it) => {
                     turn.usage += it.usage;
+                    turn.usage_estimated |= it.estimated;
                     turn.cost += it.cost;
                 }
                 Fact::ToolCall(_) => turn.tool_calls += 1,
@@ -407,6 +409,7 @@ impl Session {
             status: outcome.status,
             error: outcome.error.map(|e| e.body()),
             usage: turn.usage,
+            usage_estimated: turn.usage_estimated,
             cost: turn.cost,
             duration_ms: u64::try_from(turn.began.elapsed().as_millis()).unwrap_or(u64::MAX),
             tool_calls: turn.tool_calls,

@@ -1,18 +1,24 @@
 //! The window of the model: what is done before a request would not fit into it.
 
 use super::Session;
+use super::work::Work;
 use crate::config::SummaryAuthor;
 use crate::context::compaction::{self, Author, Plan, Room, Summary, SummaryRequest};
 use crate::context::prompt;
 use crate::conversation::history::Settings;
-use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{Fact, Label, Trigger};
+use crate::protocol::error::{Code, Error, NoticeCode, Result};
+use crate::protocol::event::{Fact, Label, SettingsChanged, Severity, Toolset, Trigger};
 use crate::turn::smaller;
 
 /// How often History is compacted before one request; each compaction leaves half as much as the one before.
 const MAX_SHRINKS: u32 = 4;
 /// The least window that a compaction is made for, tokens.
 const MIN_WINDOW: u64 = 1_024;
+
+/// The conversation needs at least a quarter of the window.
+fn leaves_room(fixed: u64, window: u64) -> bool {
+    fixed <= window / 4 * 3
+}
 
 impl Session {
     /// Compacts until the next request uses less of the window than [`CompactionOptions::threshold`]. If a model is to write
@@ -23,13 +29,15 @@ impl Session {
         let Settings { provider, model, .. } = self.history.settings.clone();
         let facts = self.services.providers.now().facts(&provider, &model);
         let Some(window) = facts.working_window() else { return Ok(None) };
+        if let Some(window) = facts.window {
+            self.take_smaller_toolset(window).await?;
+        }
         let estimated = self.fixed_tokens();
         let scale = self.history.scale(estimated);
         let fixed = scale.count(estimated);
         let threshold = self.services.options.compaction.threshold;
         let is_full = |tokens: u64| tokens as f64 >= window as f64 * threshold;
-        // The conversation needs at least a quarter of the window.
-        if facts.window.is_some_and(|window| fixed > window / 4 * 3) {
+        if facts.window.is_some_and(|window| !leaves_room(fixed, window)) {
             return Err(self.cannot_fit(fixed, window, "its instructions and tools"));
         }
         for shrink in 0..MAX_SHRINKS {
@@ -97,6 +105,11 @@ impl Session {
         {
             return Ok(());
         }
+        if let Some(window) = facts.window
+            && self.take_smaller_toolset(window).await?
+        {
+            return Ok(());
+        }
         // Without any window, the rejected request is the only measure.
         let window = facts.working_window().unwrap_or(tokens).min(tokens.max(MIN_WINDOW));
         let room = self.room_of(window, attempt - 1);
@@ -107,6 +120,31 @@ impl Session {
             Err(error) if error.code == Code::NothingToDo && is_shorter => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    /// Offers the smaller toolset where the larger one leaves no room for a conversation, and the user has chosen neither.
+    async fn take_smaller_toolset(&mut self, window: u64) -> Result<bool> {
+        let Settings { model, toolset, .. } = &self.history.settings;
+        let fixed = self.fixed_tokens();
+        let needed = self.history.scale(fixed).count(fixed);
+        let smaller = prompt::fixed_tokens(&self.history, &self.services.specs(Toolset::Run));
+        if *toolset == Toolset::Run
+            || self.services.options.keeps_toolset
+            || leaves_room(needed, window)
+            || !leaves_room(self.history.scale(fixed).count(smaller), window)
+        {
+            return Ok(false);
+        }
+        let text = format!(
+            "{model} has a window of {window} tokens, and instructions and tools need {needed}: it is offered the toolset `run`"
+        );
+        let turn = self.work.as_ref().and_then(Work::turn).map(|turn| turn.number);
+        let change =
+            SettingsChanged { toolset: Some(Toolset::Run), reason: Some(text.clone()), ..SettingsChanged::default() };
+        self.record(turn, change.into()).await?;
+        self.notice(Severity::Warning, NoticeCode::ToolsetReduced.name(), text);
+        self.tell_surroundings(turn).await?;
+        Ok(true)
     }
 
     /// Has requests show less of the results of the newest calls, where those are too long to stay beside a compaction.

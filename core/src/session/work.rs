@@ -38,6 +38,7 @@ pub(super) struct RunningTurn {
     /// Tells the Turn once that it has reached a limit.
     pub(super) wind_up: Option<oneshot::Sender<Error>>,
     pub(super) usage: Usage,
+    pub(super) usage_estimated: bool,
     pub(super) cost: Cost,
     pub(super) tool_calls: u64,
     /// The repository as it was when the Turn began; `None` until the Session has looked.
@@ -71,6 +72,7 @@ impl RunningTurn {
             steered,
             wind_up: Some(wind_up),
             usage: Usage::default(),
+            usage_estimated: false,
             cost: Cost::default(),
             tool_calls: 0,
             repository: None,

@@ -58,6 +58,8 @@ pub struct Options {
     pub trust_workspace: bool,
     /// The strongest means by which programs are confined; `None` takes the strongest that works here.
     pub sandbox: Option<Tier>,
+    /// The user has chosen the toolset, so pixir does not change it for a small window.
+    pub keeps_toolset: bool,
     /// How conversations are compacted.
     pub compaction: CompactionOptions,
     /// How much of its results the model reads.

@@ -28,8 +28,8 @@ pub(crate) struct Bursts {
     pub(crate) brackets: Brackets,
     /// A paste has ended, and no pause has followed yet.
     behind_paste: bool,
-    /// A line and its Enter came in one read of a terminal that may not mark pastes, and no pause has followed yet: more
-    /// lines would be those of one paste.
+    /// A line and its Enter came in one read, and no pause has followed yet: more lines would be those of one paste, also of
+    /// a program that writes to a terminal which marks pastes.
     behind_line: bool,
 }
 
@@ -92,7 +92,7 @@ impl Bursts {
             self.behind_paste |= line_ends > 0;
             sifted.push(TerminalEvent::Paste(burst.drain(..).map(|(c, _)| c).collect()));
         } else {
-            self.behind_line |= is_one_line && burst.len() > 2 && self.brackets != Brackets::Supported;
+            self.behind_line |= is_one_line && burst.len() > 2;
             sifted.extend(burst.drain(..).map(|(_, it)| it));
         }
     }
@@ -170,10 +170,12 @@ mod tests {
                 assert!(sent.count() <= 1, "{brackets:?}, cut after {cut}: {events:?}");
             }
         }
-        let mut bursts = Bursts::default();
-        assert_eq!(bursts.sift(all(b"one\r")), all(b"one\r"));
-        assert_eq!(bursts.sift(all(b"two\r")), [TerminalEvent::Paste("two\n".into())], "directly after a line");
-        bursts.was_silent();
-        assert_eq!(bursts.sift(all(b"two\r")), all(b"two\r"), "after a pause it is another line");
+        for brackets in [Brackets::Unknown, Brackets::Supported] {
+            let mut bursts = Bursts { brackets, ..Bursts::default() };
+            assert_eq!(bursts.sift(all(b"one\r")), all(b"one\r"));
+            assert_eq!(bursts.sift(all(b"two\r")), [TerminalEvent::Paste("two\n".into())], "directly after a line");
+            bursts.was_silent();
+            assert_eq!(bursts.sift(all(b"two\r")), all(b"two\r"), "after a pause it is another line");
+        }
     }
 }

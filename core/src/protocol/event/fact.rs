@@ -347,6 +347,9 @@ pub struct SettingsChanged {
     /// The role of the Session; empty removes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
+    /// Why pixir made the change; absent where the user made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 impl SessionStarted {
@@ -927,6 +930,9 @@ pub struct TurnEnded {
     /// Tokens of all requests of the Turn.
     #[serde(default)]
     pub usage: Usage,
+    /// pixir estimated a part of the tokens, because the server reports none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub usage_estimated: bool,
     /// Cost of all requests of the Turn.
     #[serde(default)]
     pub cost: Cost,

@@ -11,6 +11,7 @@ use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{SessionId, SettingsChanged, now};
 use crate::protocol::remedy::{Remedy, Sessions};
 use crate::storage::log::{Log, rename_new};
+use crate::storage::regular;
 
 const MANIFEST: &str = "manifest.json";
 
@@ -145,7 +146,7 @@ fn hold(place: &Place, below: &[Place]) -> Result<Vec<Log>> {
 }
 
 fn manifest(folder: &Path) -> Option<Trashed> {
-    serde_json::from_str(&fs::read_to_string(folder.join(MANIFEST)).ok()?).ok()
+    serde_json::from_str(&regular::read_to_string(&folder.join(MANIFEST)).ok()?).ok()
 }
 
 /// Moves all files of a Session, its Log last, because the location of the Log is the location of the Session. After a
