@@ -117,10 +117,13 @@ pub(crate) struct RunOptions {
     /// Rule for this run: what it names runs without asking, such as 'bash(cargo test *)'; repeatable
     #[arg(long, global = true, value_name = "RULE")]
     pub(crate) allow: Vec<String>,
+    /// Let pixir's tools read this folder outside the workspace, for this run; repeatable
+    #[arg(long, global = true, value_name = "FOLDER")]
+    pub(crate) add_dir: Vec<PathBuf>,
     /// Setting for this run, such as limits.max_rounds=20; repeatable, stronger than environment and files
     #[arg(long = "config", global = true, value_name = "KEY=VALUE")]
     pub(crate) overrides: Vec<String>,
-    /// Trust this workspace for this run: its configuration, skills and prompt templates are in force
+    /// Trust this workspace for this run: its configuration, skills, prompt templates, roles and workflows are in force
     #[arg(long, global = true)]
     pub(crate) trust_workspace: bool,
     /// Tools to offer the model: typed, run or both

@@ -300,7 +300,22 @@ impl Cli {
 
     /// The rules of this run.
     fn allowed(&self) -> Result<Vec<Rule>> {
-        self.options.allow.iter().map(|text| rules::parse(text).map(Rule::Allow)).collect()
+        let scopes = self.options.allow.iter().map(|text| {
+            let scope = rules::parse(text)?;
+            if let Some(danger) = rules::danger_of(&scope) {
+                self.output.aside(&format!("note: {text} runs without asking, and {danger}"));
+            }
+            Ok(scope)
+        });
+        let folders = self.options.add_dir.iter().map(|folder| {
+            let real = folder.canonicalize().ok().filter(|it| it.is_dir());
+            let text = real.as_ref().and_then(|it| it.to_str()).ok_or_else(|| {
+                let message = format!("--add-dir {}: there is no such folder", folder.display());
+                Error::new(Code::NotFound, message, "name an existing folder")
+            })?;
+            rules::parse(&format!("read({text})"))
+        });
+        scopes.chain(folders).map(|scope| scope.map(Rule::Allow)).collect()
     }
 
     fn effort(&self) -> Result<Option<String>> {

@@ -126,7 +126,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: skills::SkillsCommand,
     },
-    /// Trust what this workspace brings along: its configuration, skills and prompt templates are in force as they are now
+    /// Trust what this workspace brings along: its configuration, skills, prompt templates, roles and workflows are in force as they are now
     #[command(
         after_help = "Examples:\n  pixir trust --dry-run\n  pixir trust\n  pixir trust --revoke\n  pixir trust --list --json"
     )]

@@ -274,6 +274,7 @@ fn files_of_the_workspace_are_opened_through_its_path_layer() {
         ("sandbox/enter/namespaces.rs", "mounts and /proc"),
         ("sandbox/enter/neighbours.rs", "/proc of the Session's own jobs"),
         ("sandbox/probe.rs", "a folder of its own"),
+        ("sandbox/view.rs", "settings of a toolchain in the home folder, for a password"),
         ("session.rs", "its own Log"),
         ("session/slow_disk.rs", "tests"),
         ("session/fork.rs", "Logs"),

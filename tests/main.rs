@@ -75,6 +75,8 @@ mod stories {
     mod images; // mentioned, pasted, read by a tool, sent
     mod job_network; // what a job serves, reached by the next command
     mod jobs; // shell commands in the background
+    mod refused; // what the sandbox refused to a command, named and offered
+    mod shown; // what programs see of the machine
     mod processes; // no process outlives its command
     mod recall; // memories across Sessions
     mod protected; // protected files that a command wrote

@@ -185,6 +185,34 @@ pub(crate) fn judge<'a>(
     }
 }
 
+/// Whether a call has a program that is not proven to read and does nothing useful without the network.
+pub(crate) fn needs_network(touch: &Touch, readable: Readable<'_>) -> bool {
+    let needs = |words: &[String]| {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        effects::needs_network(&words, readable.workspace)
+    };
+    match touch {
+        Touch::Command(line) => parse(line, readable).programs.iter().any(|it| it.verdict.is_err() && needs(&it.words)),
+        Touch::Program(words) => needs(words),
+        Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow | Touch::Files { .. } => false,
+    }
+}
+
+/// Whether a line is git's own work on the repository, with a command that changes the repository's configuration, and beside
+/// it only what is proven to read. Such a line starts nothing but git.
+pub(crate) fn configures_git(line: &str, readable: Readable<'_>) -> bool {
+    let parse = parse(line, readable);
+    let is_git = |it: &Judged, commands: &[&str]| matches!(it.words.as_slice(), [git, sub, ..] if git == "git" && commands.contains(&sub.as_str()));
+    parse.fault.is_none()
+        && parse.programs.iter().any(|it| is_git(it, &CONFIGURES_GIT))
+        && parse.programs.iter().all(|it| it.verdict.is_ok() || is_git(it, &CONFIGURES_GIT) || is_git(it, &LEAVES_IT))
+}
+
+/// Commands of git that write the repository's configuration.
+const CONFIGURES_GIT: [&str; 8] = ["remote", "config", "branch", "checkout", "switch", "push", "pull", "fetch"];
+/// Commands of git that often stand beside those. None of them runs a program that its words name.
+const LEAVES_IT: [&str; 10] = ["add", "commit", "merge", "restore", "reset", "stash", "tag", "mv", "rm", "init"];
+
 /// How a command line is judged, for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explained {

@@ -133,6 +133,11 @@ impl Sandbox {
         self.views.get_or_init(|| Views::new(&self.places)).is_secret(path)
     }
 
+    /// Whether a program that works sees this path of the machine, apart from the workspace and what belongs to its Session.
+    pub(crate) fn shows(&self, path: &Path) -> bool {
+        self.views.get_or_init(|| Views::new(&self.places)).shows(path)
+    }
+
     /// The files and folders that are known to hold secrets.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &Path> {
         self.views.get_or_init(|| Views::new(&self.places)).secrets()

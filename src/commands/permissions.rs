@@ -20,7 +20,7 @@ pub(crate) enum PermissionsCommand {
     List(rules::ListArgs),
     /// Add a rule: what it names runs without asking, or with --deny not at all
     #[command(
-        after_help = "Examples:\n  pixir permissions add 'bash(cargo test *)'\n  pixir permissions add 'bash(git push *)' --deny --user\n  pixir permissions add 'files(docs/**)' --expires 7d"
+        after_help = "Examples:\n  pixir permissions add 'bash(cargo test *)'\n  pixir permissions add 'bash(git push *)' --deny --user\n  pixir permissions add 'files(docs/**)' --expires 7d\n  pixir permissions add 'bash(git push *)' --yes --expires 1h"
     )]
     Add(rules::AddArgs),
     /// Remove a rule

@@ -138,8 +138,10 @@ impl Prison {
         ];
         // A program of the name `bash` that runs the attempt which is the last word of its command line.
         let tools = top.join("tools");
-        fs::create_dir_all(tools.join("bin")).expect("mkdir");
-        let bash = format!("#!/bin/bash\nexec /bin/bash {}/${{2##* }}.sh\n", tools.display());
+        for name in ["bin", "share"] {
+            fs::create_dir_all(tools.join(name)).expect("mkdir");
+        }
+        let bash = format!("#!/bin/bash\nexec /bin/bash {}/share/${{2##* }}.sh\n", tools.display());
         fs::write(tools.join("bin/bash"), bash).expect("write");
         fs::set_permissions(tools.join("bin/bash"), fs::Permissions::from_mode(0o755)).expect("chmod");
         if let Some(user) = user {
@@ -163,9 +165,9 @@ impl Prison {
                 script = whole_word(&script, word, value);
             }
             script = numbered(&whole_word(&script, "VICTIM", &victim.id().to_string()));
-            fs::write(tools.join(format!("{}.sh", it.name)), script).expect("write");
+            fs::write(tools.join(format!("share/{}.sh", it.name)), script).expect("write");
         }
-        fs::write(tools.join("serve.sh"), "sleep 1000").expect("write");
+        fs::write(tools.join("share/serve.sh"), "sleep 1000").expect("write");
         let before = Outside::now(&top, victim.id());
         Prison { shell, user, victim, heard, marker, before }
     }
@@ -240,7 +242,7 @@ impl Prison {
     /// The same attempt where nothing confines it.
     fn tries_freely(&mut self, attempt: &Attempt) -> Vec<String> {
         let ran = as_user(self.user, "/bin/bash")
-            .arg(self.top().join("tools").join(format!("{}.sh", attempt.name)))
+            .arg(self.top().join("tools/share").join(format!("{}.sh", attempt.name)))
             .current_dir(self.shell.workspace())
             .env("HOME", self.top())
             .env("SSH_AUTH_SOCK", CANARY)

@@ -143,6 +143,19 @@ fn rules_for_folders_are_made_and_denied_by_name() {
     }
 }
 
+/// Broken build: `allowed` leaves the folders of the command line out.
+#[test]
+fn a_folder_of_the_command_line_is_read_unasked() {
+    let shell = beside();
+    let read = || call("read", &json!({ "path": "../lib/mod.h" }));
+    let told = outputs(&session(&shell, &[read()], &["--mode", "ask", "--add-dir", "../lib"]));
+    assert!(told[0].starts_with("     1\t"), "{}", told[0]);
+    let told = outputs(&session(&shell, &[read()], &["--mode", "ask"]));
+    assert!(told[0].contains("approval"), "for that run alone: {}", told[0]);
+    let ran = shell.run(["--headless", "--provider", "demo", "--add-dir", "../missing", "go"]);
+    assert!(ran.stderr.contains("there is no such folder"), "{}", ran.stderr);
+}
+
 /// Broken build: one that judges the path as it is written, or one that searches what lies below a folder unseen.
 #[test]
 fn secrets_are_read_in_no_mode_by_no_name() {

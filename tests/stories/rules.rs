@@ -231,6 +231,27 @@ fn rules_are_added_listed_and_revoked_and_hold_at_once() {
     assert!(bad.stderr.contains("name the program"), "{}", bad.stderr);
 }
 
+/// Broken build: `add` asks no `danger_of`, or asks it of a deny.
+#[test]
+fn a_rule_that_people_regret_is_saved_only_with_a_yes() {
+    let shell = Shell::new(&[]);
+    for (rule, danger) in [("bash(rm -rf *)", "it deletes"), ("bash(git push *)", "it changes the remote repository")] {
+        let refused = shell.run(["permissions", "add", rule, "--json"]);
+        let error = refused.error();
+        assert_eq!(error["code"], "CONFIRMATION_NEEDED", "{error}");
+        assert!(error["error"]["message"].as_str().is_some_and(|it| it.contains(danger)), "{error}");
+        assert!(refused.stderr.contains(&format!("pixir permissions add '{rule}' --yes")), "{}", refused.stderr);
+        assert_eq!(shell.run(["permissions", "list", "--json"]).document()["rules"], json!([]));
+        assert_eq!(shell.run(["permissions", "add", rule, "--deny"]).code, 0);
+        assert_eq!(shell.run(["permissions", "add", rule, "--yes"]).code, 0);
+        for made in shell.run(["permissions", "list", "--json"]).document()["rules"].as_array().expect("rules") {
+            assert_eq!(shell.run(["permissions", "revoke", made["id"].as_str().expect("an id")]).code, 0);
+        }
+        let ran = turn(&shell, "ls", &["--allow", rule]);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+    }
+}
+
 #[test]
 fn a_deny_holds_in_every_mode_and_outside_sessions() {
     let shell = Shell::new(&[]);

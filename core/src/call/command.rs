@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
+use super::blocked::Ran;
 use super::protection::Watched;
 use super::{Context, off_loop};
 use crate::files::guard::Taken;
-use crate::permissions::repository::Repository;
+use crate::permissions::configures_git;
+use crate::permissions::repository::{Repository, runs_nothing};
+use crate::permissions::shell::quoted;
 use crate::protocol::error::Result;
 use crate::protocol::event::{FileChange, Printed};
 use crate::protocol::sandbox::Tier;
@@ -31,6 +34,32 @@ impl Line {
     /// A line of bash.
     pub(crate) fn shell(command: &str, folder: PathBuf, runs_unasked: bool) -> Line {
         Line { program: "bash".into(), args: vec!["-c".into(), command.into()], folder, runs_unasked, is_job: false }
+    }
+
+    /// The text that a search for the sandbox's refusals needs.
+    pub(crate) fn ran(&self) -> Ran {
+        Ran { command: self.args.join(" "), folder: self.folder.clone() }
+    }
+
+    /// What keeps the repository's configuration from the program.
+    ///
+    /// Git replaces that file, which the kernel cannot allow under a mount. So where the program is git alone, and git runs
+    /// nothing else, the guard keeps it: the change is taken back when the program has ended, and the user may keep it. Every
+    /// other program, and a job, which may run for hours, finds it read-only.
+    pub(crate) fn config_keeper(&self, ctx: &Context) -> Keeper {
+        let is_kept = self.is_job || self.policy(ctx) == Policy::Look || ctx.sandbox.tier() != Tier::Namespaces;
+        let line = if self.program == "bash" { self.args.last().cloned().unwrap_or_default() } else { self.quoted() };
+        if is_kept || !configures_git(&line, ctx.readable()) {
+            return Keeper::Kernel;
+        }
+        let home = ctx.environment.iter().find(|(name, _)| name == "HOME").map(|(_, value)| Path::new(value));
+        let repository = Repository::find(ctx.workspace.root()).ok().flatten();
+        let is_own = repository.is_some_and(|it| it.top == ctx.workspace.root() && runs_nothing(&it, home));
+        if is_own { Keeper::Guard } else { Keeper::Kernel }
+    }
+
+    fn quoted(&self) -> String {
+        quoted(std::iter::once(self.program.as_str()).chain(self.args.iter().map(String::as_str)))
     }
 
     /// What the program may do.
@@ -62,14 +91,14 @@ impl Line {
 
     /// The program in its sandbox, with its environment and folder set, stdin empty, stdout and stderr piped.
     pub(crate) fn ready(self, ctx: &Context) -> Command {
-        let (policy, shares) = (self.policy(ctx), self.shares(ctx));
+        let (policy, shares, keeper) = (self.policy(ctx), self.shares(ctx), self.config_keeper(ctx));
         let Line { program, args, folder, is_job, .. } = self;
         let runs_unasked = policy == Policy::Look;
         let root = ctx.workspace.root();
         // A repository that is not shown is not found by git either.
         let repository = Repository::find(root).ok().flatten().filter(|it| it.may_be_shown(root));
         let (git, beside) = repository.as_ref().map(|it| it.beside(root)).unwrap_or_default();
-        let protected = if runs_unasked { Vec::new() } else { kept(ctx, &git) };
+        let protected = if runs_unasked { Vec::new() } else { kept(ctx, &git, keeper) };
         let scratch = ctx.scratch.clone().or_else(|| ctx.sandbox.shared_scratch());
         let scratch = scratch.filter(|folder| make_private(folder).is_ok());
         // Under this tier a program sees the machine's `/tmp`, and may not use it.
@@ -152,22 +181,34 @@ fn unasked(
 
 /// Protected paths that exist, in the workspace and in its repository's folders elsewhere. Programs only read them, as far
 /// as the kernel can keep them.
-pub(super) fn kept(ctx: &Context, git: &[PathBuf]) -> Vec<PathBuf> {
+pub(super) fn kept(ctx: &Context, git: &[PathBuf], keeper: Keeper) -> Vec<PathBuf> {
     let mut kept = ctx.workspace.protected();
+    if keeper == Keeper::Guard {
+        kept.retain(|path| *path != ctx.workspace.root().join(".git/config"));
+    }
     let names = ["config", "hooks", "info", "modules", "config.worktree", "commondir", "gitdir"];
     kept.extend(git.iter().flat_map(|git| names.map(|name| git.join(name))).filter(|path| path.exists()));
     kept
+}
+
+/// What keeps the repository's configuration from a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keeper {
+    /// The program cannot change it, as far as the tier can do that.
+    Kernel,
+    /// What the program changes is taken back.
+    Guard,
 }
 
 /// Looks at the workspace before a command, to find the command's changes afterwards.
 ///
 /// # Errors
 /// The look panicked; the command must not run.
-pub(crate) async fn look_before(ctx: &Context) -> Result<Watched> {
+pub(crate) async fn look_before(ctx: &Context, keeper: Keeper) -> Result<Watched> {
     let ctx = ctx.clone();
     let look = move || {
         ctx.snapshot.before(&ctx.call_id, &ctx.workspace, &ctx.blobs, &ctx.cancel);
-        Ok(Watched::new(&ctx))
+        Ok(Watched::new(&ctx, keeper))
     };
     off_loop(look).await
 }

@@ -110,6 +110,7 @@ pub async fn gate(
     let mut refusal = None;
     let mut only_looks = false;
     let mut changes = false;
+    let mut with_network = false;
     for touch in touches {
         let Permissions { mode, rules, bounds } = authority.permissions().await?;
         // The user may do what the role of the agent may not.
@@ -149,7 +150,14 @@ pub async fn gate(
             }
             Ruling::Ask { reason, rule } => {
                 changes |= !touch.only_reads();
-                needs_approval.push((reason, rule));
+                let needs = policy == Policy::Work && ctx.sandbox.confines() && !rules.contains(&NO_NETWORK);
+                // Without it, the call would fail, and the user would be asked a second time.
+                if needs && permissions::needs_network(touch, ctx.readable()) {
+                    with_network = true;
+                    needs_approval.push((format!("{reason}, with the network"), rule));
+                } else {
+                    needs_approval.push((reason, rule));
+                }
             }
         }
     }
@@ -161,6 +169,9 @@ pub async fn gate(
         let (made, refused) = ask(call, preview, needs_approval, authority).await?;
         decisions.extend(made);
         refusal = refused;
+        if with_network {
+            policy = Policy::Network;
+        }
     }
     // Decisions are durable before the call runs. Recording one also makes the call's own Entry durable.
     for decision in decisions {
@@ -220,7 +231,7 @@ pub(super) async fn widen(
 ) -> Result<Option<Policy>, Gone> {
     let (policy, rule) = match blocked {
         Blocked::Network => (Policy::Network, Some(Rule::Allow(Scope::Network))),
-        Blocked::File(_) => (Policy::Outside, None),
+        Blocked::File(_) | Blocked::Hidden(_) => (Policy::Outside, None),
     };
     // Outside of the sandbox there is a network too.
     if authority.permissions().await?.rules.contains(&NO_NETWORK) {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::command::Keeper;
 use super::{Call, Context, Gone, Output, off_loop};
 use crate::call::gate::{self, Authority};
 use crate::files::changes;
@@ -31,9 +32,9 @@ pub(crate) struct Watched {
 
 impl Watched {
     /// Looks at them. Blocks.
-    pub(super) fn new(ctx: &Context) -> Watched {
+    pub(super) fn new(ctx: &Context, keeper: Keeper) -> Watched {
         let guard = match ctx.policy {
-            Policy::Work | Policy::Network => Some(look(ctx)),
+            Policy::Work | Policy::Network => Some(look(ctx, keeper)),
             // It changes nothing, or the user allowed it to change anything.
             Policy::Look | Policy::Outside => None,
         };
@@ -99,17 +100,18 @@ impl Drop for Watched {
     }
 }
 
-fn look(ctx: &Context) -> Guard {
-    let (git, kept) = places(ctx);
+fn look(ctx: &Context, keeper: Keeper) -> Guard {
+    let (git, kept) = places(ctx, keeper);
     Guard::before(&ctx.workspace, &git, &kept)
 }
 
 /// The folders of the repository elsewhere, and what the kernel keeps from programs that start now.
-fn places(ctx: &Context) -> (Vec<PathBuf>, Vec<PathBuf>) {
+fn places(ctx: &Context, keeper: Keeper) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let root = ctx.workspace.root();
     let repository = Repository::find(root).ok().flatten().filter(|it| it.may_be_shown(root));
     let git = repository.map(|it| it.beside(root).0).unwrap_or_default();
-    let kept = if ctx.sandbox.tier() == Tier::Namespaces { super::command::kept(ctx, &git) } else { Vec::new() };
+    let is_kernel = ctx.sandbox.tier() == Tier::Namespaces;
+    let kept = if is_kernel { super::command::kept(ctx, &git, keeper) } else { Vec::new() };
     (git, kept)
 }
 

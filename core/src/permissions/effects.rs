@@ -1,7 +1,12 @@
 //! What common programs do, in the user's words: the reason to ask.
 
+use std::path::Path;
+
 /// Commands of git that change the repository or use the network.
 const GIT_NETWORK: [&str; 6] = ["fetch", "pull", "push", "clone", "ls-remote", "remote update"];
+
+/// How a command names a server of this machine.
+const THIS_MACHINE: [&str; 4] = ["127.0.0.1", "localhost", "[::1]", "0.0.0.0"];
 
 /// What a program with these words does; `None` where that is not known or it may be nothing.
 pub(super) fn of(words: &[&str]) -> Option<String> {
@@ -73,11 +78,7 @@ pub(super) fn of(words: &[&str]) -> Option<String> {
         "eval" | "source" | "." | "exec" => {
             Some(format!("runs {}, which may run anything", shown(operands.first().unwrap_or(&program))))
         }
-        "env" | "nice" | "nohup" | "time" | "command" | "setsid" => {
-            let at = args.iter().position(|it| !it.starts_with('-') && !it.contains('='))?;
-            of(&args[at..])
-        }
-        "timeout" => of(args.get(1..)?),
+        "env" | "nice" | "nohup" | "time" | "command" | "setsid" | "timeout" => of(behind(words)?),
         "xargs" => {
             let at = args.iter().position(|it| !it.starts_with('-') && !it.bytes().all(|b| b.is_ascii_digit()))?;
             let inner = of(&args[at..]).or_else(|| {
@@ -95,7 +96,52 @@ pub(super) fn of(words: &[&str]) -> Option<String> {
     }
 }
 
-fn git(args: &[&str]) -> Option<String> {
+/// Whether a program with these words does nothing useful without the network. A server of this machine is reached, or looked
+/// for, without it.
+pub(super) fn needs_network(words: &[&str], workspace: &Path) -> bool {
+    let Some((program, args)) = words.split_first() else { return false };
+    let program = program.rsplit('/').next().unwrap_or(program);
+    let operands: Vec<&str> = args.iter().copied().filter(|it| !it.starts_with('-')).collect();
+    let sub = operands.first().copied().unwrap_or_default();
+    let asks_this_machine = || args.iter().any(|it| THIS_MACHINE.iter().any(|name| it.contains(name)));
+    match program {
+        "curl" | "wget" | "nc" | "ncat" | "telnet" | "ping" | "ssh" | "scp" | "sftp" => !asks_this_machine(),
+        "dig" | "gh" | "kubectl" | "aws" | "gcloud" | "az" => true,
+        "apt" | "apt-get" | "dnf" | "yum" | "pacman" | "brew" | "apk" => true,
+        "git" => git_command(args).is_some_and(|(sub, rest)| {
+            let pair = rest.first().map(|second| format!("{sub} {second}")).unwrap_or_default();
+            GIT_NETWORK.contains(&sub) || GIT_NETWORK.contains(&pair.as_str())
+        }),
+        "npm" | "pnpm" | "yarn" | "bun" | "pip" | "pip3" | "uv" | "poetry" | "gem" | "bundle" | "cargo" | "go"
+        | "composer" => {
+            let fetches = ["install", "i", "add", "ci", "update", "upgrade", "get", "sync", "publish", "fetch"];
+            fetches.contains(&sub)
+                || (program == "go" && matches!(operands.as_slice(), ["mod", "download" | "tidy", ..]))
+        }
+        "npx" | "bunx" | "uvx" => !workspace.join("node_modules/.bin").join(sub).exists(),
+        "python" | "python3" => match args {
+            ["-m", "pip", rest @ ..] => needs_network(&[&["pip"], rest].concat(), workspace),
+            _ => false,
+        },
+        _ => behind(words).is_some_and(|words| needs_network(words, workspace)),
+    }
+}
+
+/// The program that a program of this kind starts, with its words.
+fn behind<'a, 'b>(words: &'b [&'a str]) -> Option<&'b [&'a str]> {
+    let (program, args) = words.split_first()?;
+    match *program {
+        "env" | "nice" | "nohup" | "time" | "command" | "setsid" => {
+            let at = args.iter().position(|it| !it.starts_with('-') && !it.contains('='))?;
+            Some(&args[at..])
+        }
+        "timeout" => args.get(1..),
+        _ => None,
+    }
+}
+
+/// The subcommand of git and what follows it.
+fn git_command<'a, 'b>(args: &'b [&'a str]) -> Option<(&'a str, &'b [&'a str])> {
     let mut args = args;
     while let [flag, rest @ ..] = args {
         if !flag.starts_with('-') {
@@ -103,7 +149,12 @@ fn git(args: &[&str]) -> Option<String> {
         }
         args = if ["-C", "-c", "--git-dir", "--work-tree"].contains(flag) { rest.get(1..)? } else { rest };
     }
-    let (sub, rest) = args.split_first()?;
+    args.split_first().map(|(sub, rest)| (*sub, rest))
+}
+
+fn git(args: &[&str]) -> Option<String> {
+    let (sub, rest) = git_command(args)?;
+    let sub = &sub;
     let pair = rest.first().map(|second| format!("{sub} {second}")).unwrap_or_default();
     if GIT_NETWORK.contains(sub) || GIT_NETWORK.contains(&pair.as_str()) {
         return Some(format!("uses the network (git {sub})"));

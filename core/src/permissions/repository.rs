@@ -140,7 +140,9 @@ pub(super) fn check(workspace: &Path, folder: &Path) -> Result<(), String> {
         }
     }
     for path in ["objects/info/alternates", "objects/info/http-alternates", "modules", "config.worktree"] {
-        if fs::symlink_metadata(common.join(path)).is_ok() {
+        // A submodule that was removed leaves the folder behind.
+        let is_left_over = path == "modules" && is_empty_folder(&common.join(path));
+        if !is_left_over && fs::symlink_metadata(common.join(path)).is_ok() {
             return Err(format!("the repository has `{path}`, which may lead to another one"));
         }
     }
@@ -150,8 +152,9 @@ pub(super) fn check(workspace: &Path, folder: &Path) -> Result<(), String> {
         return Err("the repository has submodules or shares another's configuration".into());
     }
     let text = read(&common.join("config")).ok_or("the repository's configuration cannot be read here")?;
-    if let Some(key) = keys(&text).find(|key| !KEYS.contains(&key.as_str())) {
-        return Err(format!("the repository's configuration sets `{}`, which may run programs", key.escape_debug()));
+    if let Some(key) = keys(&text).find(|key| !is_harmless_to_readers(key)) {
+        let key = key.escape_debug();
+        return Err(format!("the repository's configuration sets `{key}`, which is not known to be harmless"));
     }
     check_objects(&common.join("objects"))?;
     match fs::symlink_metadata(git.join("index")) {
@@ -159,6 +162,11 @@ pub(super) fn check(workspace: &Path, folder: &Path) -> Result<(), String> {
         Err(_) => Err("the repository's index cannot be read here".into()),
         Ok(_) => check_index(&bytes(&git.join("index"), MOST).ok_or("the repository's index cannot be read here")?),
     }
+}
+
+fn is_empty_folder(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|it| it.is_dir())
+        && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// Whether a folder is a user's home folder, judged by the files in it, or the parent of home folders.
@@ -241,10 +249,122 @@ const KEYS: [&str; 21] = [
     "push.default",
 ];
 
+/// Sections of which no key matters to a command that only reads. Git never takes an alias for a command of its own, and it
+/// signs, edits, connects and merges only in commands that change something.
+const HARMLESS_SECTIONS: [&str; 20] = [
+    "alias",
+    "branch",
+    "user",
+    "color",
+    "advice",
+    "column",
+    "commit",
+    "tag",
+    "init",
+    "gc",
+    "maintenance",
+    "fetch",
+    "pull",
+    "push",
+    "rerere",
+    "rebase",
+    "sequence",
+    "mergetool",
+    "difftool",
+    "pack",
+];
+
+/// Other keys that do not matter to a command that only reads: git reads them for a connection, an editor or a change, they
+/// say how something is shown, or the environment of a command that runs unasked overrides them.
+const HARMLESS_KEYS: &[&str] = &[
+    // overridden
+    "core.hookspath",
+    "core.fsmonitor",
+    "core.pager",
+    "diff.ignoresubmodules",
+    "status.submodulesummary",
+    // for editors and connections
+    "core.editor",
+    "core.sshcommand",
+    "remote.pushurl",
+    "remote.tagopt",
+    "remote.prune",
+    "remote.mirror",
+    "remote.skipdefaultupdate",
+    "remote.skipfetchall",
+    "remote.pushdefault",
+    "remote.gh-resolved",
+    "lfs.url",
+    "lfs.access",
+    "lfs.locksverify",
+    "lfs.repositoryformatversion",
+    // how files are read and shown
+    "core.untrackedcache",
+    "core.preloadindex",
+    "core.trustctime",
+    "core.checkstat",
+    "core.whitespace",
+    "core.abbrev",
+    "core.commentchar",
+    "core.compression",
+    "core.bigfilethreshold",
+    "core.sharedrepository",
+    "core.hidedotfiles",
+    "core.longpaths",
+    "core.fscache",
+    "core.protecthfs",
+    "core.protectntfs",
+    "core.commitgraph",
+    "core.multipackindex",
+    "core.sparsecheckout",
+    "core.sparsecheckoutcone",
+    "diff.algorithm",
+    "diff.renames",
+    "diff.renamelimit",
+    "diff.colormoved",
+    "diff.mnemonicprefix",
+    "diff.noprefix",
+    "diff.context",
+    "diff.interhunkcontext",
+    "diff.tool",
+    "merge.ff",
+    "merge.tool",
+    "merge.conflictstyle",
+    "log.date",
+    "log.decorate",
+    "log.abbrevcommit",
+    "log.follow",
+    "status.showuntrackedfiles",
+    "status.short",
+    // whether there is a configuration of the work tree, which is looked for
+    "extensions.worktreeconfig",
+];
+
+fn is_harmless_to_readers(key: &str) -> bool {
+    KEYS.contains(&key)
+        || HARMLESS_KEYS.contains(&key)
+        || key.split_once('.').is_some_and(|(section, _)| HARMLESS_SECTIONS.contains(&section))
+}
+
 /// Whether git runs and reads nothing because of a repository's configuration.
 pub(crate) fn is_plain(text: &str) -> bool {
     keys(text).all(|key| KEYS.contains(&key.as_str()))
 }
+
+/// Whether git runs no program for a repository in any of its commands: there is no hook, and no key that could name one.
+pub(crate) fn runs_nothing(repository: &Repository, home: Option<&Path>) -> bool {
+    let hooks = fs::read_dir(repository.common.join("hooks")).into_iter().flatten().flatten();
+    let has_hook = hooks.map(|it| it.file_name()).any(|name| !name.to_string_lossy().ends_with(".sample"));
+    let settings = [".gitconfig", ".config/git/config"].map(|name| home.and_then(|home| read(&home.join(name))));
+    let sets_hooks = settings.iter().flatten().any(|text| keys(text).any(|key| key == "core.hookspath"));
+    let is_harmless =
+        |text: String| keys(&text).all(|key| is_harmless_to_readers(&key) && !RUNS_IN_CHANGES.contains(&key.as_str()));
+    !has_hook && !sets_hooks && read(&repository.common.join("config")).is_some_and(is_harmless)
+}
+
+/// Keys that do not matter to a command that only reads, and name a program for one that changes something.
+const RUNS_IN_CHANGES: [&str; 5] =
+    ["core.hookspath", "core.fsmonitor", "core.editor", "core.sshcommand", "sequence.editor"];
 
 /// Every `section.key` of a configuration, without the section's name in quotes.
 fn keys(text: &str) -> impl Iterator<Item = String> {

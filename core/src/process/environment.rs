@@ -1,7 +1,7 @@
 //! The environment of commands: what programs need to run and build, and nothing that could hold a secret.
 
 /// Variables that every command gets.
-const NAMES: [&str; 74] = [
+const NAMES: &[&str] = &[
     // the user and the terminal
     "HOME",
     "USER",
@@ -76,17 +76,53 @@ const NAMES: [&str; 74] = [
     "SWIFT_EXEC",
     "BUN_INSTALL",
     "DENO_DIR",
+    "GRADLE_HOME",
+    "GRADLE_USER_HOME",
+    "GOROOT",
+    "GOPATH",
+    "GOBIN",
+    "GOCACHE",
+    "GOMODCACHE",
+    "GOTMPDIR",
+    "GOENV",
+    "GOFLAGS",
+    "GOOS",
+    "GOARCH",
+    "GOARM",
+    "GOARM64",
+    "GOAMD64",
+    "GO386",
+    "GOWASM",
+    "GO111MODULE",
+    "GOWORK",
+    "GOTOOLCHAIN",
+    "GOEXPERIMENT",
+    "GOPROXY",
+    "GOSUMDB",
+    "GOPRIVATE",
+    "GONOPROXY",
+    "GONOSUMDB",
+    "GOINSECURE",
+    "GOVCS",
+    "GOMAXPROCS",
+    "GOGC",
+    "GOMEMLIMIT",
+    "GODEBUG",
+    "GOTRACEBACK",
+    "GOTELEMETRY",
+    "GORACE",
+    "GOCOVERDIR",
+    "GOLANGCI_LINT_CACHE",
     // certificates
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
     "REQUESTS_CA_BUNDLE",
 ];
-/// Beginnings of such names: locales and toolchains.
-const BEGINNINGS: [&str; 33] = [
+/// Beginnings of such names: locales and toolchains. None that is also the start of other products' names.
+const BEGINNINGS: &[&str] = &[
     "LC_",
     "CARGO_",
     "RUSTUP_",
-    "GO",
     "CGO_",
     "PYENV_",
     "PIP_CACHE_",
@@ -105,7 +141,6 @@ const BEGINNINGS: [&str; 33] = [
     "JENV_",
     "PNPM_",
     "COREPACK_",
-    "GRADLE_",
     "CMAKE_",
     "NINJA_",
     "CCACHE_",
@@ -127,8 +162,9 @@ const QUIET: [(&str, &str); 6] = [
     ("TERM", "dumb"),
 ];
 /// Parts of names that hold secrets, or that make a toolchain run another program.
-const REFUSED: [&str; 9] =
-    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH", "WRAPPER", "LAUNCHER"];
+const REFUSED: [&str; 9] = ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH", "COOKIE", "WRAPPER", "LAUNCHER"];
+/// The same as whole words of a name, between underscores: `PAT` is also a part of `PATH`.
+const REFUSED_WORDS: [&str; 7] = ["PAT", "PWD", "JWT", "DSN", "RUNNER", "RUSTC", "RUSTDOC"];
 /// How secrets begin.
 const SECRETS: [&str; 14] = [
     "sk-",
@@ -152,7 +188,7 @@ pub(crate) fn environment(all: impl IntoIterator<Item = (String, String)>, named
     let is_passed_on = |name: &str, value: &str| {
         named.iter().any(|it| it == name)
             || ((NAMES.contains(&name) || BEGINNINGS.iter().any(|it| name.starts_with(it)))
-                && !REFUSED.iter().any(|it| name.to_uppercase().contains(it))
+                && !is_refused(name)
                 && !looks_secret(value))
     };
     let is_quiet = |name: &str| QUIET.iter().any(|(quiet, _)| *quiet == name);
@@ -162,19 +198,31 @@ pub(crate) fn environment(all: impl IntoIterator<Item = (String, String)>, named
     kept
 }
 
-/// Whether a value looks like a key, or is an address with a password in it.
+fn is_refused(name: &str) -> bool {
+    let name = name.to_uppercase();
+    REFUSED.iter().any(|it| name.contains(it)) || name.split('_').any(|word| REFUSED_WORDS.contains(&word))
+}
+
+/// Whether a value looks like a key, sets a password (`-Dpassword=…`), or is an address with a password in it.
 fn looks_secret(value: &str) -> bool {
+    let sets_one = value.split([' ', ',', ';']).filter_map(|word| word.split_once('=')).any(|(name, value)| {
+        let name = name.to_uppercase();
+        !value.is_empty() && ["PASSWORD", "PASSWD", "TOKEN", "SECRET", "APIKEY"].iter().any(|it| name.ends_with(it))
+    });
     let has_password = value.split("://").skip(1).any(|rest| {
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
         authority.rsplit_once('@').is_some()
     });
-    has_password || value.split([' ', ',', ':', '=']).any(|word| SECRETS.iter().any(|it| word.starts_with(it)))
+    sets_one
+        || has_password
+        || value.split([' ', ',', ':', '=']).any(|word| SECRETS.iter().any(|it| word.starts_with(it)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Broken builds: the beginnings are `GO` and `GRADLE_`; a name is not split into its words.
     #[test]
     fn commands_get_what_toolchains_need_and_no_secret_under_any_name() {
         let given = |name: &str, value: &str| {
@@ -189,6 +237,10 @@ mod tests {
             ("CARGO_HOME", "/home/me/.cargo"),
             ("GOPROXY", "https://proxy.example.com,direct"),
             ("RUSTFLAGS", "-C target-cpu=native"),
+            ("CARGO_TARGET_DIR", "/tmp/target"),
+            ("GOPATH", "/home/me/go"),
+            ("GOFLAGS", "-mod=vendor"),
+            ("GRADLE_USER_HOME", "/home/me/.gradle"),
             ("MINE", "sk-of-the-user"),
         ] {
             assert!(given(name, value), "{name}");
@@ -216,6 +268,21 @@ mod tests {
             ("RUSTC_WRAPPER", "x"),
             ("CARGO_BUILD_RUSTC_WRAPPER", "x"),
             ("CARGO_REGISTRY_TOKEN", "x"),
+            ("GO_JWT", "x"),
+            ("GO_SERVICE_URL", "x"),
+            ("GOOGLE_APPLICATION_CREDENTIALS", "/x"),
+            ("GOOGLE_CLOUD_PROJECT", "x"),
+            ("GRADLE_USER_PASS", "x"),
+            ("GRADLE_OPTS", "-Dpassword=x"),
+            ("CARGO_X_PAT", "x"),
+            ("CARGO_X_COOKIE", "x"),
+            ("NIX_SENTRY_DSN", "x"),
+            ("CONDA_DB_PWD", "x"),
+            ("CMAKE_ARGS", "-Dpassword=x"),
+            ("RUSTFLAGS", "--cfg api_token=x"),
+            ("CARGO_BUILD_RUSTC", "x"),
+            ("CARGO_BUILD_RUSTDOC", "x"),
+            ("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", "x"),
             ("LESSOPEN", "x"),
             ("LD_PRELOAD", "x"),
             ("BASH_ENV", "x"),

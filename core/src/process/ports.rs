@@ -27,6 +27,14 @@ pub(super) fn of_group(_leader: u32) -> Vec<u16> {
     Vec::new()
 }
 
+/// The ports on which servers of the machine listen; none where that cannot be seen.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn of_machine() -> Vec<u16> {
+    Vec::new()
+}
+
+#[cfg(target_os = "linux")]
+pub(crate) use linux::of_machine;
 #[cfg(target_os = "linux")]
 pub(super) use linux::{listening, of_group};
 
@@ -79,6 +87,11 @@ mod linux {
             ports.extend(listeners.iter().filter(|(_, inode)| open.contains(inode)).map(|(port, _)| *port));
         }
         ports.into_iter().collect()
+    }
+
+    /// The ports on which servers of the machine listen.
+    pub(crate) fn of_machine() -> Vec<u16> {
+        all_listeners(std::process::id()).into_iter().map(|(port, _)| port).collect()
     }
 
     /// Whether this is the first process of a process namespace.

@@ -18,7 +18,7 @@ use super::commands::{Fault, Io};
 use super::parse::{Command, Stderr};
 use super::{After, Bound, CANNOT, Kind, Shared, Step, is_on_path, only_reads, unknown};
 use crate::call::Context;
-use crate::call::command::{Effect, Line, look_after, look_before};
+use crate::call::command::{Effect, Keeper, Line, look_after, look_before};
 use crate::call::result::in_run_exit;
 use crate::permissions::Touch;
 use crate::process::{self, Group};
@@ -179,7 +179,12 @@ impl Run<'_> {
         let runs_programs = steps.iter().any(|step| matches!(step.kind, Kind::Program { runs_unasked: false }));
         let changes_files = self.how == How::Really && runs_programs;
         let before = self.effects.lock().changes.len();
-        let watched = if changes_files { Some(look_before(self.ctx).await?) } else { None };
+        let is_guarded = |step: &Step| {
+            matches!(step.kind, Kind::Program { runs_unasked: false })
+                && self.line_of(&step.command, false).config_keeper(self.ctx) == Keeper::Guard
+        };
+        let keeper = if steps.iter().any(is_guarded) { Keeper::Guard } else { Keeper::Kernel };
+        let watched = if changes_files { Some(look_before(self.ctx, keeper).await?) } else { None };
         let in_time = self.stages(steps, stdin, take).await?;
         if let Some(watched) = watched {
             let Effect { changes: found, taken, notes } = look_after(self.ctx, watched).await;
@@ -285,6 +290,17 @@ impl Run<'_> {
         self.attend(steps, stages, output, take).await
     }
 
+    fn line_of(&self, command: &Command, runs_unasked: bool) -> Line {
+        let words: Vec<String> = command.words.iter().map(|word| word.text.clone()).collect();
+        Line {
+            program: words[0].clone(),
+            args: words[1..].to_vec(),
+            folder: self.ctx.workspace.root().to_owned(),
+            runs_unasked,
+            is_job: false,
+        }
+    }
+
     /// Starts a program; `stdin` and `out` are its ends of the neighbouring pipes.
     fn start(
         &self,
@@ -293,15 +309,7 @@ impl Run<'_> {
         stdin: Option<PipeReader>,
         out: PipeWriter,
     ) -> Result<Stage> {
-        let words: Vec<String> = command.words.iter().map(|word| word.text.clone()).collect();
-        let line = Line {
-            program: words[0].clone(),
-            args: words[1..].to_vec(),
-            folder: self.ctx.workspace.root().to_owned(),
-            runs_unasked,
-            is_job: false,
-        };
-        let mut ready = line.ready(self.ctx);
+        let mut ready = self.line_of(command, runs_unasked).ready(self.ctx);
         let failed = |e: io::Error| {
             Error::new(Code::CommandFailed, format!("start the program: {e}"), "check that the program exists")
         };

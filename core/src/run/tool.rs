@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 
 use super::{BUILTINS, Bound, Builtin, Kind, PreparedLine, TIMEOUT, parse};
 use crate::call::arguments::{self, object, text};
-use crate::call::blocked::Tail;
+use crate::call::blocked::{Ran, Tail};
 use crate::call::command::tell;
 use crate::call::{Context, Output, Prepared, Tool};
+use crate::permissions::Touch;
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::Result;
 use crate::protocol::event::Toolset;
@@ -100,6 +101,11 @@ async fn present(call: PreparedLine, ctx: Context) -> Result<Output> {
         tell(&ctx, output.stdout.push(bytes));
         true
     };
+    let programs = call.touches.iter().filter_map(|touch| {
+        let Touch::Program(words) = touch else { return None };
+        Some(words.join(" "))
+    });
+    let command = programs.collect::<Vec<_>>().join("; ");
     let (ended, effects) = call.perform(&ctx, &mut take).await?;
     output.stdout.push(effects.notes.as_bytes());
     output.stderr.push(&ended.stderr);
@@ -107,7 +113,8 @@ async fn present(call: PreparedLine, ctx: Context) -> Result<Output> {
     if ended.exit != 0 {
         let mut tail = Tail::default();
         tail.push(&ended.stderr);
-        output.blocked = tail.blocked(&ctx);
+        let ran = Ran { command, folder: ctx.workspace.root().to_owned() };
+        output.blocked = tail.blocked(&ran, ended.exit, &ctx);
     }
     output.pipestatus = if ended.pipestatus.len() > 1 { ended.pipestatus } else { Vec::new() };
     output.changes = effects.changes;

@@ -165,7 +165,7 @@ const VARIABLES: [(&str, bool); 21] = [
 ];
 
 /// Secrets of a home folder: never shown, wherever the workspace lies.
-const SECRETS: [&str; 66] = [
+const SECRETS: &[&str] = &[
     ".ssh",
     ".gnupg",
     ".aws",
@@ -232,10 +232,59 @@ const SECRETS: [&str; 66] = [
     ".config/netlify",
     ".config/google-chrome",
     ".config/chromium",
+    ".config/BraveSoftware",
+    ".config/microsoft-edge",
+    ".config/vivaldi",
+    ".config/opera",
+    ".config/Slack",
+    ".config/Signal",
+    ".config/discord",
+    ".config/github-copilot",
+    ".config/sops",
+    ".config/containers",
+    ".config/pip",
+    ".config/anaconda",
+    ".config/git/credentials",
+    ".var/app",
+    ".local/share/uv/credentials",
+    ".local/share/opencode/auth.json",
+    ".local/share/TelegramDesktop",
+    ".cache/huggingface/token",
+    ".huggingface",
+    ".kaggle",
+    ".terraformrc",
+    ".pip",
+    ".curlrc",
+    ".wgetrc",
+    ".Xauthority",
+    ".ICEauthority",
+    ".hex/hex.config",
+    ".pub-cache/credentials.json",
+    ".stack/upload",
+    ".julia/servers",
+    ".conda/aau_token",
+    ".conda/aau_token_host",
+    ".condarc",
+    ".continuum",
 ];
+/// Settings of a home folder that builds need, and that are secrets once they set a password.
+const SECRETS_WITH_PASSWORD: [&str; 1] = [".cabal/config"];
 
 /// Those that are secrets in every home folder.
 const SECRETS_OF_ALL: [&str; 7] = [".ssh", ".gnupg", ".aws", ".kube", ".netrc", ".git-credentials", ".password-store"];
+
+/// Endings of files that programs read or write for people. A file of source code is no secret for its name.
+const OF_DATA: [&str; 15] =
+    ["", "json", "toml", "yaml", "yml", "ini", "conf", "cfg", "config", "txt", "xml", "plist", "db", "sqlite", "enc"];
+
+/// What may lie beside a folder of programs and belongs to them.
+const BESIDE_PROGRAMS: [&str; 7] = ["lib", "lib32", "lib64", "libexec", "share", "include", "pyvenv.cfg"];
+/// The same where this file shows what the folder is: an installation of Go, of Java, or of versions that are chosen from.
+const BESIDE_KNOWN_PROGRAMS: [(&str, &[&str]); 3] = [
+    ("VERSION", &["src", "pkg", "go.env"]),
+    ("release", &["conf", "jmods", "jre"]),
+    ("shims", &["bin", "versions", "installs", "plugins", "version"]),
+];
 
 /// Secrets of the system that root may read.
 const SYSTEM_SECRETS: [&str; 12] = [
@@ -339,7 +388,8 @@ impl Views {
             views.fixed.extend(real(Path::new(path), &mut views.links));
         }
         for (name, is_cache) in VARIABLES {
-            let Some(found) = variable(name).and_then(|path| real(&path, &mut views.links)) else { continue };
+            let named = variable(name).filter(|path| !holds_more_than_programs(path, views.home.as_deref()));
+            let Some(found) = named.and_then(|path| real(&path, &mut views.links)) else { continue };
             if is_cache { &mut views.caches } else { &mut views.named }.insert(found);
         }
         if let Some(home) = &home {
@@ -360,14 +410,17 @@ impl Views {
                 views.caches.extend(real(&home.join(".cache").join(name), &mut views.links));
             }
             views.secrets.extend(SECRETS.iter().filter_map(|name| there(&home.join(name))));
+            let with_password = SECRETS_WITH_PASSWORD.iter().filter_map(|name| there(&home.join(name)));
+            views.secrets.extend(with_password.filter(|path| sets_password(path)));
         }
         let path = variable("PATH").unwrap_or_default();
         for folder in std::env::split_paths(&path).filter(|it| it.is_absolute()) {
-            // A program may need what lies beside its folder: `lib`, `share`.
-            let around = folder.parent().filter(|_| folder.ends_with("bin") || folder.ends_with("shims"));
-            let around =
-                around.filter(|it| it.parent().is_some() && Some(*it) != home.as_deref() && !it.ends_with(".local"));
-            views.named.extend(real(around.unwrap_or(&folder), &mut views.links));
+            for path in of_programs(&folder, views.home.as_deref()) {
+                views.named.extend(real(&path, &mut views.links));
+            }
+        }
+        for shown in views.named.iter().chain(&views.caches) {
+            views.secrets.extend(SECRETS_OF_ALL.iter().filter_map(|name| there(&shown.join(name))));
         }
         if rustix::process::geteuid().is_root() {
             views.secrets.extend(SYSTEM_SECRETS.iter().filter_map(|path| there(Path::new(path))));
@@ -384,9 +437,17 @@ impl Views {
         let below_home = self.home.as_ref().and_then(|home| path.strip_prefix(home).ok());
         path.starts_with("/proc")
             || self.secrets.iter().any(|secret| path.starts_with(secret))
-            || below_home.is_some_and(|path| SECRETS.iter().any(|name| path.starts_with(name)))
+            || below_home
+                .is_some_and(|path| SECRETS.iter().any(|name| path.starts_with(name)) || is_named_as_secret(path))
             || SYSTEM_SECRETS.iter().any(|name| path.starts_with(name))
             || path.components().any(|part| SECRETS_OF_ALL.iter().any(|name| part.as_os_str() == *name))
+    }
+
+    /// Whether a program that works sees this path of the machine, apart from the workspace and what belongs to its Session.
+    pub(crate) fn shows(&self, path: &Path) -> bool {
+        let is_shown =
+            [&self.fixed, &self.named, &self.caches].iter().any(|it| it.iter().any(|it| path.starts_with(it)));
+        is_shown && !self.is_secret(path)
     }
 
     /// What is known to hold secrets and exists.
@@ -435,6 +496,52 @@ impl Views {
         }
         view
     }
+}
+
+/// The folder of programs, and what of the folder around it belongs to them.
+fn of_programs(folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+    let Some(real) = folder.canonicalize().ok().filter(|real| !holds_more_than_programs(real, home)) else {
+        return Vec::new();
+    };
+    let mut all = vec![folder.to_owned()];
+    let is_one_of_many = real.ends_with("bin") || real.ends_with("shims");
+    // What lies beside `~/.local/bin`, `~/bin` and `/tmp/bin` belongs to other programs too.
+    let around = real
+        .parent()
+        .filter(|around| is_one_of_many && !around.ends_with(".local") && !holds_more_than_programs(around, home));
+    if let (Some(around), Some(written)) = (around, folder.parent()) {
+        let known = BESIDE_KNOWN_PROGRAMS.iter().filter(|(mark, _)| around.join(mark).symlink_metadata().is_ok());
+        let names = BESIDE_PROGRAMS.iter().chain(known.flat_map(|(_, names)| *names));
+        all.extend(names.map(|name| written.join(name)));
+    }
+    all
+}
+
+/// Whether a folder is, or has in it, the home folder or the folder for temporary files, whatever a variable says.
+fn holds_more_than_programs(folder: &Path, home: Option<&Path>) -> bool {
+    let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let others = [Some(Path::new("/tmp")), Some(Path::new("/var/tmp")), home];
+    others.into_iter().flatten().any(|it| it.starts_with(&real))
+}
+
+/// Whether a file below the home folder is one of those in which programs keep keys, tokens and what was typed.
+fn is_named_as_secret(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let extension = Path::new(&name).extension().unwrap_or_default().to_string_lossy().into_owned();
+    let stem = name.strip_suffix(&format!(".{extension}")).unwrap_or(&name);
+    let is_of_data = OF_DATA.contains(&extension.as_str());
+    matches!(name.as_str(), "auth.json" | "hosts.json" | "hosts.yml" | "keys.txt" | "history")
+        || matches!(extension.as_str(), "pem" | "p12" | "pfx" | "kdbx" | "keystore" | "jks")
+        || (is_of_data && (stem.starts_with("credentials") || stem.ends_with("token") || stem.ends_with("tokens")))
+        || (is_of_data && (stem.ends_with("_history") || stem.ends_with("-history")))
+        || name.starts_with('.') && name.ends_with("history")
+}
+
+/// Whether a file of settings has a line that sets a password. A comment begins with two dashes.
+fn sets_password(path: &Path) -> bool {
+    let text = std::fs::read_to_string(path).unwrap_or_default().to_lowercase();
+    let names = ["password", "token"];
+    text.lines().any(|line| names.iter().any(|name| line.trim_start().starts_with(name)))
 }
 
 /// The path without symlinks, if it exists. Most of those that are looked for do not, and one system call tells that.

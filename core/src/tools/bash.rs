@@ -133,7 +133,7 @@ impl Tool for Bash {
                 run(line, limit, &ctx, &mut output, None).await?;
                 return Ok(output);
             }
-            let watched = look_before(&ctx).await?;
+            let watched = look_before(&ctx, line.config_keeper(&ctx)).await?;
             run(line, limit, &ctx, &mut output, None).await?;
             let found = look_after(&ctx, watched).await;
             output.changes = found.changes;
@@ -179,7 +179,7 @@ pub(crate) fn heard_by(
             run(line, limit, &ctx, &mut output, Some(&mut hear)).await?;
             return Ok(output);
         }
-        let watched = look_before(&ctx).await?;
+        let watched = look_before(&ctx, line.config_keeper(&ctx)).await?;
         run(line, limit, &ctx, &mut output, Some(&mut hear)).await?;
         let found = look_after(&ctx, watched).await;
         output.changes = found.changes;
@@ -210,6 +210,7 @@ async fn run(
     output: &mut Output,
     mut hear: Option<Hear<'_>>,
 ) -> Result<()> {
+    let ran = line.ran();
     // Dropping the group stops every process of the command, also after an interrupt or a panic.
     let started = match hear {
         Some(_) => Group::start(line.ready(ctx), &ctx.stopping),
@@ -251,10 +252,8 @@ async fn run(
         output.stderr.push(LEFT_BEHIND.as_bytes());
     }
     output.exit = ended.code();
-    if let Ended::Exited(_) = ended
-        && output.exit != 0
-    {
-        output.blocked = tail.blocked(ctx);
+    if let Ended::Exited(_) = ended {
+        output.blocked = tail.blocked(&ran, output.exit, ctx);
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ pub(crate) struct ListArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct AddArgs {
-    /// What the rule covers: bash(PROGRAM ARGUMENTS) with * for any text, files(GLOB), or network
+    /// What the rule covers: bash(PROGRAM ARGUMENTS) with * for any text, files(GLOB), read(FOLDER), or network
     #[arg(value_name = "RULE")]
     rule: String,
     /// Deny it, in every mode
@@ -36,6 +36,9 @@ pub(crate) struct AddArgs {
     /// When the rule ends: after 30m, 12h or 7d, or at 18:00, 2027-01-31 or 2027-01-31T18:00
     #[arg(long, value_name = "TIME", value_parser = ends)]
     expires: Option<Ends>,
+    /// Allow it although its commands could destroy something
+    #[arg(long, conflicts_with = "deny")]
+    yes: bool,
 }
 
 #[derive(Debug, Args)]
@@ -74,6 +77,7 @@ pub(super) fn list(cli: &Cli, args: &ListArgs) -> Result<u8> {
 pub(super) fn add(cli: &Cli, args: &AddArgs) -> Result<u8> {
     let scope = rules::parse(&args.rule)?;
     let holds = if args.user { Reach::User } else { Reach::Project { workspace: here(cli)?.display().to_string() } };
+    let danger = rules::danger_of(&scope).filter(|_| !args.deny);
     let rule = if args.deny { Rule::Deny(scope) } else { Rule::Allow(scope) };
     let expires = args.expires.map(|ends| ends.after(&Zoned::now())).transpose()?;
     if cli.options.dry_run {
@@ -81,6 +85,11 @@ pub(super) fn add(cli: &Cli, args: &AddArgs) -> Result<u8> {
         let it = SavedRule { id, rule, holds, made: Timestamp::now(), expires };
         cli.output.either(json!({ "ok": true, "dry_run": true, "rule": document(&it) }), &line(&it, Timestamp::now()));
         return Ok(0);
+    }
+    if let Some(danger) = danger.filter(|_| !args.yes) {
+        let message = format!("{} would run without asking, and {danger}", args.rule);
+        let again = format!("pixir permissions add '{}' --yes", args.rule.replace('\'', "'\\''"));
+        return Err(Error::new(Code::ConfirmationNeeded, message, again).with("input", args.rule.as_str()));
     }
     let saved = cli.store().rules().add(rule, holds, expires)?;
     cli.output.either(json!({ "ok": true, "rule": document(&saved) }), &line(&saved, Timestamp::now()));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::super::command::Line;
+use super::super::command::{Keeper, Line};
 use super::super::gate::{self, Authority};
 use super::super::{Call, Context, Gone, Output};
 use super::{places, preview, tell};
@@ -41,7 +41,7 @@ struct JobGuard {
 pub(crate) fn start_job(line: Line, jobs: &Arc<Jobs>, shown: &str, ctx: &Context) -> Result<JobState> {
     let line = Line { is_job: true, ..line };
     let watched = line.may_write(ctx).then(|| {
-        let (git, kept) = places(ctx);
+        let (git, kept) = places(ctx, Keeper::Kernel);
         let guard = Guard::before(&ctx.workspace, &git, &kept);
         (git, kept, guard)
     });

@@ -326,7 +326,6 @@ pub(super) const GIT: &[Known] = &[
     known("diff", "wbUuMCBRaDpz0123456789s%", "SGUl", DIFF, Files),
     known("log", "pwbuMCBRacmtziEFPgs0123456789%", "nSGULl", DIFF_AND_LOG, Files),
     known("show", "pwbuMCBRacmtzs0123456789%", "nSGU", DIFF_AND_LOG, Files),
-    known("whatchanged", "pwbun0123456789", "", DIFF_AND_LOG, Files),
     known(
         "ls-files",
         "mdocztsuikv",

@@ -254,11 +254,13 @@ fn a_repository_that_names_programs_makes_git_ask() {
     let folder = workspace();
     let root = folder.path().canonicalize().expect("real");
     for config in [
-        "[core]\n\tfsmonitor = touch P\n",
+        "[core]\n\tworktree = /etc\n",
         "[core] fsmonitor = touch P\n",
-        "[CORE]\nFSMonitor=x\n",
+        "[CORE]\nAttributesFile=x\n",
         "[include]\npath = x\n",
-        "[alias]\nst = !touch P\n",
+        "[gpg]\nprogram = touch P\n",
+        "[filter \"x\"]\nclean = touch P\n",
+        "[merge \"x\"]\ndriver = touch P\n",
         "[remote \"o\"]\nuploadpack = touch P\n",
         "[extensions]\npartialClone = o\n",
         "[core]\nfilemode = true\n[diff \"x\"]\ntextconv = touch P\n",
@@ -272,6 +274,30 @@ fn a_repository_that_names_programs_makes_git_ask() {
     std::fs::write(root.join(".git/commondir"), "../evil").expect("write");
     assert!(prove_read_only("git status", &root).is_err());
     std::fs::remove_file(root.join(".git/config")).expect("rm");
+    assert!(prove_read_only("git status", &root).is_err());
+}
+
+/// Broken build: a key that every second project sets makes git ask.
+#[test]
+fn the_keys_of_everyday_tools_leave_git_unasked() {
+    let folder = workspace();
+    let root = folder.path().canonicalize().expect("real");
+    for config in [
+        "[core]\n\thooksPath = .husky/_\n",
+        "[core]\n\tfsmonitor = true\n\tuntrackedCache = true\n\teditor = code --wait\n\tpager = delta\n",
+        "[branch \"main\"]\n\tvscode-merge-base = origin/main\n",
+        "[remote \"origin\"]\n\tgh-resolved = base\n\tpushurl = git@x:y.git\n",
+        "[lfs]\n\turl = https://example.com/lfs\n",
+        "[alias]\n\tst = !touch P\n",
+        "[color]\n\tui = auto\n[gc]\n\tauto = 0\n[fetch]\n\tprune = true\n[rerere]\n\tenabled = true\n",
+        "[commit]\n\tgpgsign = true\n[user]\n\tsigningkey = 0A\n[extensions]\n\tworktreeConfig = true\n",
+    ] {
+        std::fs::write(root.join(".git/config"), config).expect("write");
+        assert_eq!(prove_read_only("git status && git diff && git log", &root), Ok(()), "{config}");
+    }
+    std::fs::create_dir(root.join(".git/modules")).expect("mkdir");
+    assert_eq!(prove_read_only("git status", &root), Ok(()), "an empty folder");
+    std::fs::create_dir(root.join(".git/modules/sub")).expect("mkdir");
     assert!(prove_read_only("git status", &root).is_err());
 }
 

@@ -112,12 +112,6 @@ pub(super) fn build(plan: &Plan) -> Result<()> {
     std::env::set_current_dir("/").doing("enter the root")?;
     let mut root = Root { mounts: Mounts::read().doing("read the mounts")?, ..Root::default() };
 
-    for (name, target) in &plan.view.links {
-        if let Some(parent) = name.parent() {
-            // Where the name lies in a shown folder, that folder has the link.
-            let _ = root.folder(parent).and_then(|()| symlink(target, name));
-        }
-    }
     let view = &plan.view;
     let mut items: BTreeMap<&Path, Item> = BTreeMap::new();
     for (paths, item) in [
@@ -131,6 +125,13 @@ pub(super) fn build(plan: &Plan) -> Result<()> {
     }
     let works = !view.change.is_empty();
     temporary(view.scratch.as_deref(), &mut root)?;
+    // After the temporary folder, because a name may lie in it.
+    for (name, target) in &view.links {
+        if let Some(parent) = name.parent() {
+            // Where the name lies in a shown folder, that folder has the link.
+            let _ = root.folder(parent).and_then(|()| symlink(target, name));
+        }
+    }
     devices(&mut root)?;
     root.mounts.close(items.iter().filter(|(_, item)| item.is_of_the_machine()).map(|(path, _)| *path))?;
     // In order, so that a folder stands before what is below it.
