@@ -201,6 +201,14 @@ fn git(args: &[&str]) -> Option<String> {
         .contains(it)
     });
     let creates = ["branch", "tag", "remote", "worktree", "stash", "config"].contains(sub);
+    let lists = rest
+        .iter()
+        .any(|it| ["-l", "--list", "list", "show", "get-url", "--get", "--contains", "--merged"].contains(it))
+        || (["submodule", "notes", "bisect"].contains(sub)
+            && rest.first().is_none_or(|it| ["status", "summary", "list", "show", "log"].contains(it)));
+    if lists && !deletes {
+        return None;
+    }
     if changes.contains(sub) || (creates && (deletes || *sub == "stash" || rest.iter().any(|it| !it.starts_with('-'))))
     {
         return Some(format!("changes the repository (git {sub})"));

@@ -114,6 +114,8 @@ fn walk(line: &str, readable: Readable<'_>, is_allowed: Option<&IsAllowed<'_>>) 
         now: vec![readable.workspace.to_owned()],
         left: Vec::new(),
         count: 0,
+        is_subshell: false,
+        is_at_real_path: true,
     };
     let fault = check_between(line, &script).and_then(|()| walk.list(&script.tokens));
     if let Err(fault) = fault {
@@ -185,6 +187,10 @@ struct Walk<'a> {
     left: Vec<PathBuf>,
     /// Programs so far, as often as they run.
     count: usize,
+    /// Between parentheses.
+    is_subshell: bool,
+    /// The shell's own name of its folder is the real path, so that `cd ..` leads to the folder above that.
+    is_at_real_path: bool,
 }
 
 impl<'a> Walk<'a> {
@@ -203,6 +209,21 @@ impl<'a> Walk<'a> {
                 from = self.repeat(tokens, from, rest)?;
                 fed_by = None;
                 is_ended = true;
+                continue;
+            }
+            if let Some(behind) = self.subshell(tokens, from)? {
+                // Redirections, and what joins it with the next command.
+                let rest = &tokens[behind..];
+                let len = rest.iter().position(|it| matches!(it.kind, TokenKind::Operator(_))).unwrap_or(rest.len());
+                rest[..len].iter().try_for_each(|token| self.redirection(token))?;
+                fed_by = None;
+                is_ended = match rest.get(len).map(|it| &it.kind) {
+                    None | Some(TokenKind::Operator(Operator::Semicolon | Operator::Newline)) => true,
+                    Some(TokenKind::Operator(Operator::Pipe | Operator::And | Operator::Or)) => false,
+                    Some(_) => return Err("what follows a parenthesis is not judged".into()),
+                };
+                self.rejoin()?;
+                from = behind + len + 1;
                 continue;
             }
             let operator = tokens.get(from + len).map(|it| it.kind.clone());
@@ -232,6 +253,48 @@ impl<'a> Walk<'a> {
             }
         }
         if is_ended { Ok(()) } else { Err("a command is missing beside an operator".into()) }
+    }
+
+    /// `(…)`: commands in a shell of their own, whose `cd` ends with it. Returns where the line goes on; `None` where no
+    /// parenthesis stands here. Two of them at once are arithmetic.
+    fn subshell(&mut self, tokens: &[Token<'a>], from: usize) -> Result<Option<usize>, String> {
+        let is = |token: &Token<'_>, what: &str| token.kind == TokenKind::Parenthesis && token.span.source == what;
+        if !is(&tokens[from], "(") {
+            return Ok(None);
+        }
+        let not_judged = || "it holds `(`, which is not judged".to_owned();
+        let length = tokens[from + 1..].iter().position(|it| is(it, ")")).ok_or_else(not_judged)?;
+        let inner = &tokens[from + 1..from + 1 + length];
+        if self.is_subshell || inner.is_empty() || inner.iter().any(|it| is(it, "(")) {
+            return Err(not_judged());
+        }
+        let before = (self.now.clone(), self.left.clone(), self.is_at_real_path);
+        self.is_subshell = true;
+        let judged = self.list(inner);
+        self.is_subshell = false;
+        (self.now, self.left, self.is_at_real_path) = before;
+        judged.map(|()| Some(from + length + 2))
+    }
+
+    /// `[[ … ]]`, as far as it is what `test` does: it evaluates no number, and compares with no pattern.
+    fn double_test(&self, tokens: &[Token<'a>]) -> Result<Vec<Argument>, String> {
+        let not_judged = || "it holds `[[`, which is not judged".to_owned();
+        let (last, inner) = tokens.split_last().ok_or_else(not_judged)?;
+        let evaluates = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge", "<", ">"];
+        let is_plain = |token: &Token<'_>| match &token.kind {
+            TokenKind::Word(word) => {
+                !evaluates.contains(&token.span.source) && word.parts.iter().all(|it| it.kind != PartKind::Glob)
+            }
+            TokenKind::Redirection(_) | TokenKind::Operator(_) | TokenKind::Parenthesis | TokenKind::HereDocument => {
+                false
+            }
+        };
+        if last.span.source != "]]" || !inner.iter().all(is_plain) {
+            return Err(not_judged());
+        }
+        let word = |text: &str| Argument { text: text.to_owned(), is_quoted: false, has_unknown: false };
+        let inner = self.words(inner)?;
+        Ok([word("[")].into_iter().chain(inner).chain([word("]")]).collect())
     }
 
     /// Whatever became of a `cd`, the next command runs.
@@ -343,6 +406,14 @@ impl<'a> Walk<'a> {
                     self.rejoin()?;
                     tokens = rest;
                 }
+                "[[" => {
+                    let words = self.double_test(rest)?;
+                    let folders: Vec<&Path> = self.now.iter().map(PathBuf::as_path).collect();
+                    let verdict = judge_program(&words, &folders, None, self.ground);
+                    let words = words.iter().map(|word| word.text.clone()).collect();
+                    self.parse.programs.push(Judged { words, verdict });
+                    return Ok(Vec::new());
+                }
                 "fi" => {
                     self.rejoin()?;
                     rest.iter().try_for_each(|token| self.redirection(token).map(drop))?;
@@ -435,14 +506,17 @@ impl<'a> Walk<'a> {
         if to.has_unknown
             || to.text.is_empty()
             || to.text.starts_with('-')
-            || Path::new(&to.text).components().any(|it| it.as_os_str() == "..")
+            || (!self.is_at_real_path && Path::new(&to.text).components().any(|it| it.as_os_str() == ".."))
         {
             return Err(format!("cd to `{}` is not judged", to.text));
         }
         let mut new = Vec::new();
         for folder in &self.now {
             match self.ground.locate_to_work(&to.text, folder)? {
-                place::Found::Folder(real) => new.push(real),
+                place::Found::Folder(real) => {
+                    self.is_at_real_path &= real == place::plain(&folder.join(&to.text));
+                    new.push(real);
+                }
                 // Then it fails.
                 place::Found::Missing | place::Found::File => {}
             }

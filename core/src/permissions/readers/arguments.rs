@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::place::{Found, Ground};
-use super::tables::{CHOOSES_A_VERSION, GIT, Known, Operands, PROGRAMS, TELL_THEIR_VERSION, TESTS};
+use super::tables::{CHOOSES_A_VERSION, GIT, Known, Operands, PROGRAMS, TELL_THEIR_VERSION, TESTS, VERSION_FLAGS};
 use super::words::Argument;
 use super::{check_repository, scripts};
 
@@ -17,11 +17,18 @@ pub(super) fn prove(words: &[Argument], folder: &Path, fed_by: Option<&[Argument
     }
     let name = program.text.as_str();
     let unknown = || format!("{name} is not known to be read-only");
-    if let [only] = args
-        && (["--version", "-V"].contains(&only.text.as_str()) || (only.text == "version" && name == "go"))
-        && TELL_THEIR_VERSION.split(' ').any(|it| it == name)
-    {
-        return if only.text == "-V" && ["sort", "ls"].contains(&name) { Ok(()) } else { check_choice(folder, ground) };
+    if let [only] = args {
+        let is_told = |names: &str| names.split(' ').any(|it| it == name);
+        let is_of_this = VERSION_FLAGS.iter().any(|(flag, names)| *flag == only.text && is_told(names));
+        let is_usual = ["--version", "-V", "--help"].contains(&only.text.as_str()) && is_told(TELL_THEIR_VERSION);
+        if is_of_this || is_usual {
+            return if ["sort", "ls"].contains(&name) { Ok(()) } else { check_choice(folder, ground) };
+        }
+        if only.text == "--help"
+            && PROGRAMS.iter().any(|known| known.program == name && known.operands != Operands::Free)
+        {
+            return Ok(());
+        }
     }
     match name {
         "git" => git(args, folder, ground),
@@ -47,6 +54,16 @@ pub(super) fn prove(words: &[Argument], folder: &Path, fed_by: Option<&[Argument
             [..] => Err(unknown()),
         },
         "xargs" => xargs(args, folder, fed_by, ground),
+        "find" => find(args, folder, ground),
+        "tar" => tar(args, folder, ground),
+        "unzip" => match args {
+            [flag, rest @ ..] if ["-l", "-lv", "-v", "-Z", "-Z1"].contains(&flag.text.as_str()) => {
+                files(rest, folder, ground)
+            }
+            [..] => Err(unknown()),
+        },
+        // A first plus sign gives a command to the pager.
+        "less" | "more" if args.iter().all(|it| !it.text.starts_with(['+', '-'])) => files(args, folder, ground),
         _ => {
             let known = PROGRAMS.iter().find(|known| known.program == name).ok_or_else(unknown)?;
             table(known, args, folder, ground)
@@ -154,6 +171,65 @@ fn xargs(args: &[Argument], folder: &Path, fed_by: Option<&[Argument]>, ground: 
     if has_folder { Ok(()) } else { ground.check_names(folder, !ends_with_nul) }
 }
 
+/// Words that are all names of files of the workspace.
+fn files(words: &[Argument], folder: &Path, ground: &Ground<'_>) -> Proof {
+    for word in words {
+        if word.has_unknown || word.text.starts_with('-') {
+            return Err(format!("`{}` is not known to be a file", word.text));
+        }
+        ground.locate(&word.text, folder)?;
+    }
+    Ok(())
+}
+
+/// An archive that is listed. A colon in its name would be another machine.
+fn tar(args: &[Argument], folder: &Path, ground: &Ground<'_>) -> Proof {
+    let unknown = || "tar with these words is not known to be read-only".to_owned();
+    let [flags, archive, members @ ..] = args else { return Err(unknown()) };
+    let letters = flags.text.trim_start_matches('-');
+    let lists = letters.starts_with('t') && letters.ends_with('f') && letters.chars().all(|it| "tvzjJf".contains(it));
+    if !lists || archive.text.contains(':') || members.iter().any(|it| it.text.starts_with('-')) {
+        return Err(unknown());
+    }
+    files(std::slice::from_ref(archive), folder, ground)
+}
+
+/// Programs that read the files that they are given, and that no name of a file makes do anything else.
+const READ_FILES: [&str; 13] =
+    ["grep", "cat", "wc", "head", "tail", "file", "stat", "ls", "du", "md5sum", "sha1sum", "sha256sum", "basename"];
+
+/// `find`, also with programs for what it finds: `-exec grep -l main {} +`.
+fn find(args: &[Argument], folder: &Path, ground: &Ground<'_>) -> Proof {
+    let known = PROGRAMS.iter().find(|known| known.program == "find").ok_or("find is not known")?;
+    let Some(at) = args.iter().position(|it| it.text == "-exec") else { return table(known, args, folder, ground) };
+    let unknown = || "find with these words is not known to be read-only".to_owned();
+    let starts: Vec<&Argument> = args[..at].iter().take_while(|it| !it.text.starts_with(['-', '(', '!'])).collect();
+    let length = args[at + 1..].iter().position(|it| [";", "+"].contains(&it.text.as_str())).ok_or_else(unknown)?;
+    let inner = &args[at + 1..at + 1 + length];
+    // Names that are found begin like the folder that is searched, so that none is a flag.
+    let is_read = inner.first().is_some_and(|it| READ_FILES.contains(&it.text.as_str()));
+    let Some((last, words)) = inner.split_last().filter(|(last, _)| is_read && last.text == "{}") else {
+        return Err(unknown());
+    };
+    // The pattern stands before the names.
+    let has_pattern = inner[0].text != "grep" || words[1..].iter().any(|it| !it.text.starts_with('-'));
+    if !has_pattern || words.iter().any(|it| it.text.contains("{}")) {
+        return Err(unknown());
+    }
+    let here = Argument { text: ".".into(), ..last.clone() };
+    for start in if starts.is_empty() { vec![&here] } else { starts.clone() } {
+        let words: Vec<Argument> = words.iter().chain([start]).cloned().collect();
+        prove(&words, folder, None, ground)?;
+        // The program follows a symlink that find does not follow.
+        match ground.locate(&start.text, folder)? {
+            Found::Folder(real) => ground.check_names(&real, false)?,
+            Found::File | Found::Missing => {}
+        }
+    }
+    let rest: Vec<Argument> = args[..at].iter().chain(&args[at + 2 + length..]).cloned().collect();
+    find(&rest, folder, ground)
+}
+
 /// Flags and operands of a program or of a command of git.
 fn table(known: &Known, args: &[Argument], folder: &Path, ground: &Ground<'_>) -> Proof {
     let not_known = |what: &str| format!("{} with `{what}` is not known to be read-only", known.program);
@@ -220,15 +296,19 @@ fn table(known: &Known, args: &[Argument], folder: &Path, ground: &Ground<'_>) -
     }
     values(known, &flags)?;
     let has = |names: &[&str]| flags.iter().any(|(flag, _)| names.contains(&flag.as_str()));
+    let follows = known.program == "grep" && has(&["-R", "--dereference-recursive"]);
+    if follows && operands.len() < 2 {
+        ground.check_names(folder, false)?;
+    }
     let files = |operands: &[&Argument]| -> Proof {
         for word in operands {
             if word.has_unknown {
                 return Err(not_known(&word.text));
             }
             let found = ground.locate(&word.text, folder)?;
-            // diff follows the symlinks of a folder.
+            // These follow the symlinks of a folder.
             if let Found::Folder(real) = found
-                && known.program == "diff"
+                && (known.program == "diff" || follows)
             {
                 ground.check_names(&real, false)?;
             }

@@ -274,6 +274,19 @@ impl Piece {
     }
 }
 
+/// The path that a shell takes this one for: `..` takes the name before it away, whatever that is.
+pub(super) fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => plain.push(part),
+        }
+    }
+    plain
+}
+
 /// In time proportional to the product of both lengths.
 fn matches(pattern: &[Piece], name: &str) -> bool {
     let name: Vec<char> = name.chars().collect();

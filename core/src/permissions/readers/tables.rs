@@ -113,9 +113,9 @@ pub(super) const PROGRAMS: &[Known] = &[
     with_pattern(
         known(
             "grep",
-            "rnilLvcEFGPwxoqHhsazIbTyUZ0123456789",
+            "rRnilLvcEFGPwxoqHhsazIbTyUZ0123456789",
             "ABCme",
-            "recursive line-number ignore-case no-ignore-case files-with-matches files-without-match invert-match count extended-regexp fixed-strings basic-regexp perl-regexp word-regexp line-regexp only-matching include= exclude= exclude-dir= max-count= context= after-context= before-context= no-messages quiet silent color colour with-filename no-filename text byte-offset initial-tab null regexp= line-buffered",
+            "recursive dereference-recursive line-number ignore-case no-ignore-case files-with-matches files-without-match invert-match count extended-regexp fixed-strings basic-regexp perl-regexp word-regexp line-regexp only-matching include= exclude= exclude-dir= max-count= context= after-context= before-context= no-messages quiet silent color colour with-filename no-filename text byte-offset initial-tab null regexp= line-buffered",
             PatternThenFiles,
         ),
         &["-e", "--regexp"],
@@ -172,9 +172,9 @@ pub(super) const PROGRAMS: &[Known] = &[
     known("comm", "123z", "", "nocheck-order check-order output-delimiter= total", Files),
     known(
         "diff",
-        "uqsNwbBaiyEZtpc0123456789",
+        "ruqsNwbBaiyEZtpc0123456789",
         "UCWI",
-        "unified brief new-file ignore-all-space ignore-space-change ignore-blank-lines ignore-case side-by-side color suppress-common-lines strip-trailing-cr report-identical-files minimal label= text width= expand-tabs no-dereference",
+        "recursive unified brief new-file ignore-all-space ignore-space-change ignore-blank-lines ignore-case side-by-side color suppress-common-lines strip-trailing-cr report-identical-files minimal label= text width= expand-tabs no-dereference",
         Files,
     ),
     known("cmp", "bls", "ni", "print-bytes verbose silent quiet bytes= ignore-initial=", Files),
@@ -263,6 +263,9 @@ pub(super) const PROGRAMS: &[Known] = &[
     ),
     // A word like `axe` shows the environment of processes, also behind a dash.
     known("ps", "efAlwHjTF", "p", "forest", Words("a u x f w l j ax au aux auxf auxw auxww axf axu axuf aux axjf")),
+    known("strings", "aw", "ntes", "all bytes= radix= encoding=", Files),
+    known("zcat", "", "", "", Files),
+    known("sleep", "", "", "", Text),
     known("true", "", "", "", Free),
     known("false", "", "", "", Free),
     known(":", "", "", "", Free),
@@ -279,6 +282,15 @@ pub(super) const TESTS: &str = "e f d r w x s L h b c p S g u k O G N n z eq ne 
 /// [`CHOOSES_A_VERSION`].
 pub(super) const TELL_THEIR_VERSION: &str = "cargo rustc rustup rustfmt clippy-driver rust-analyzer node npm npx python python3 pip pip3 go gcc g++ cc clang clang++ ld make cmake ninja git java javac ruby perl php docker kubectl deno bun tsc eslint prettier mypy ruff black bash sh zsh rg fd fdfind jq sed awk gawk grep find sort tree curl wget tar gzip unzip zip ssh openssl sqlite3 psql redis-cli vim nvim emacs tmux less diff patch file xxd uv poetry ffmpeg pandoc gdb valgrind strace terraform helm gh swift ghc zig lua luajit julia R dotnet protoc uname ls cat env pnpm hugo shellcheck";
 
+/// Other flags by which they tell it, alone.
+pub(super) const VERSION_FLAGS: [(&str, &str); 5] = [
+    ("-v", "node npm npx pnpm ruby perl php docker gcc g++ clang clang++ make tsc helm"),
+    ("-vV", "rustc cargo"),
+    ("-version", "java javac"),
+    ("--list", "cargo"),
+    ("version", "go helm"),
+];
+
 /// Files by which a version manager chooses a toolchain, which may then lie in the workspace.
 pub(super) const CHOOSES_A_VERSION: [&str; 8] = [
     "rust-toolchain",
@@ -291,7 +303,7 @@ pub(super) const CHOOSES_A_VERSION: [&str; 8] = [
     "package.json",
 ];
 
-const DIFF: &str = " stat numstat shortstat dirstat summary name-only name-status cached staged color no-color unified= word-diff word-diff-regex= color-words minimal patience histogram diff-algorithm= ignore-all-space ignore-space-change ignore-space-at-eol ignore-blank-lines find-renames find-copies no-renames relative raw patch no-patch full-index abbrev merge-base exit-code quiet check diff-filter= pickaxe-regex pickaxe-all function-context inter-hunk-context= no-prefix compact-summary no-ext-diff no-textconv";
+const DIFF: &str = " stat numstat shortstat dirstat summary name-only name-status cached staged color no-color unified= word-diff word-diff-regex= color-words minimal patience histogram diff-algorithm= ignore-all-space ignore-space-change ignore-space-at-eol ignore-blank-lines find-renames find-copies no-renames relative raw patch no-patch full-index abbrev merge-base exit-code quiet check diff-filter= no-index pickaxe-regex pickaxe-all function-context inter-hunk-context= no-prefix compact-summary no-ext-diff no-textconv";
 const LOG: &str = " oneline graph all decorate no-decorate branches tags remotes since= until= after= before= author= committer= grep= max-count= skip= no-merges merges reverse format= pretty date= first-parent follow abbrev-commit no-abbrev-commit topo-order date-order author-date-order left-right cherry-pick cherry-mark cherry simplify-by-decoration full-history walk-reflogs invert-grep regexp-ignore-case extended-regexp perl-regexp fixed-strings all-match source no-walk children parents boundary ancestry-path count exclude= glob= max-parents= min-parents= no-notes encoding= relative-date";
 
 macro_rules! joined {
@@ -313,6 +325,8 @@ macro_rules! joined {
 
 const DIFF_AND_LOG: &str = joined!(DIFF, LOG);
 const LISTS: &str = "list contains no-contains merged no-merged points-at";
+/// Of branches, old versions of git take `-l` for something else.
+const LISTS_OF_TAGS: &str = "l list contains no-contains merged no-merged points-at";
 
 /// Commands of git. They also need a repository that names no programs.
 pub(super) const GIT: &[Known] = &[
@@ -362,7 +376,7 @@ pub(super) const GIT: &[Known] = &[
         "lni0123456789",
         "",
         "list sort= format= contains no-contains merged no-merged points-at= color column no-column ignore-case",
-        With(LISTS),
+        With(LISTS_OF_TAGS),
     ),
     known("remote", "v", "", "verbose", Nothing),
     known("remote get-url", "", "", "all push", Text),
@@ -386,6 +400,8 @@ pub(super) const GIT: &[Known] = &[
         Files,
     ),
     known("merge-base", "a", "", "all octopus is-ancestor fork-point independent", Files),
+    // A repository with submodules asks anyway.
+    known("submodule status", "", "", "cached recursive quiet", Nothing),
     known("worktree list", "vz", "", "porcelain verbose", Nothing),
     known("shortlog", "snec0123456789", "", DIFF_AND_LOG, Files),
     known("reflog", "0123456789", "n", DIFF_AND_LOG, Nothing),

@@ -178,7 +178,6 @@ fn whatever_could_do_more_than_read_is_asked_about() {
         "{ ls; }",
         "(ls)",
         "((1))",
-        "[[ -f x ]]",
         "while ls; do ls; done",
         "case a in a) ls;; esac",
         "function f { ls; }; f",

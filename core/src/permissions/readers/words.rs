@@ -29,7 +29,7 @@ pub(super) fn arguments(
     let mut argument = Argument { text: String::new(), is_quoted: word.is_quoted(), has_unknown: false };
     let mut pieces = Vec::new();
     // Alone, these are the names and the last argument of commands.
-    if ["[", "]", "!"].contains(&word.span.source) {
+    if ["[", "]", "!", "{}"].contains(&word.span.source) {
         return Ok(vec![Argument { text: word.span.source.to_owned(), ..argument }]);
     }
     for part in &word.parts {
@@ -49,6 +49,10 @@ pub(super) fn arguments(
                 argument.text += quoted;
             }
             PartKind::Parameter => parameter(source, &mut argument, loops)?,
+            PartKind::Substitution if is_arithmetic(source) => {
+                argument.text += source;
+                argument.has_unknown = true;
+            }
             PartKind::Double(inner) => double(inner, &mut argument, loops)?,
             PartKind::Glob if ["*", "?"].contains(&source) => {
                 pieces.push(if source == "*" { Piece::Any } else { Piece::One });
@@ -102,6 +106,12 @@ fn parameter(source: &str, argument: &mut Argument, loops: &Loops) -> Result<(),
     Ok(())
 }
 
+/// `$((2 * 3))` of numbers alone. A name could stand for text that is evaluated in turn.
+fn is_arithmetic(source: &str) -> bool {
+    let inner = source.strip_prefix("$((").and_then(|rest| rest.strip_suffix("))"));
+    inner.is_some_and(|inner| inner.chars().all(|c| c.is_ascii_digit() || " +-*/%()".contains(c)))
+}
+
 /// What is between double quotes.
 fn double(inner: &[Part<'_>], argument: &mut Argument, loops: &Loops) -> Result<(), String> {
     for part in inner {
@@ -112,6 +122,10 @@ fn double(inner: &[Part<'_>], argument: &mut Argument, loops: &Loops) -> Result<
             PartKind::Parameter => parameter(source, argument, loops)?,
             // It is reported behind the quote.
             PartKind::Unclosed { .. } => {}
+            PartKind::Substitution if is_arithmetic(source) => {
+                argument.text += source;
+                argument.has_unknown = true;
+            }
             PartKind::Substitution => return Err("it runs another command inside a word".into()),
             PartKind::Continuation
             | PartKind::Single
@@ -127,10 +141,17 @@ fn double(inner: &[Part<'_>], argument: &mut Argument, loops: &Loops) -> Result<
 /// Only characters that no shell has a meaning for where they stand.
 fn check_literal(source: &str, before: &str) -> Result<(), String> {
     let mut before = before.chars().next_back();
+    // `HEAD@{1}`, `@{upstream}`: without a comma or two dots, braces stand for themselves.
+    let mut is_open = false;
     for c in source.chars() {
         let is_plain = match c {
             // `HEAD~1`: only at the start of a word, or after a colon or an equals sign, does the shell expand it.
             '~' | '^' => before.is_some_and(|before| before.is_ascii_alphanumeric() || "~^".contains(before)),
+            '{' if before == Some('@') && !is_open => {
+                is_open = true;
+                true
+            }
+            '}' => std::mem::take(&mut is_open),
             c => c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c),
         };
         if !is_plain {
@@ -138,7 +159,7 @@ fn check_literal(source: &str, before: &str) -> Result<(), String> {
         }
         before = Some(c);
     }
-    Ok(())
+    if is_open { Err(holds("{")) } else { Ok(()) }
 }
 
 /// Why a line that holds this is not proven.
