@@ -41,7 +41,7 @@ draw() (
     project "$1"
     env -u PIXIR_HOME -u NO_COLOR HOME="$root" COLORTERM=truecolor TERM=xterm-256color "$pixir" tui \
         --theme "$3" --size "$2" --frames "$4" --script "$here/$1.txt" \
-        --provider "script:$here/$1.json" --mode ask --config compaction.summary=model
+        --provider "script:$here/$1.json" --mode ask --config compaction.summary=model --config agents.depth=2
 )
 
 if [ "${1:-}" = --docs ]; then
@@ -66,6 +66,7 @@ fi
 all() {
     draw every "$1" "$2" "$3"
     draw agents "$1" "$2" "$3/agents"
+    draw tree-of-agents "$1" "$2" "$3/tree-of-agents"
     draw copies "$1" "$2" "$3/copies"
 }
 

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::agents::{logs, read, results, run, spawn, steps, write};
 use crate::hosted::Hosted;
+use crate::server::{Dialect, Reply, Server, call, text};
 use crate::shell::Shell;
 
 fn bash(command: &str) -> Value {
@@ -191,4 +192,73 @@ fn the_end_of_an_agent_that_was_not_read_before_a_kill_is_read_after_it() {
     let result = log.iter().rposition(|it| it["type"] == "tool_result");
     let told = log.iter().position(|it| it["data"]["event"] == "reported");
     assert!(of("tool_call") < result && result < told, "{result:?} {told:?}");
+}
+
+/// Broken builds: a wait has no limit, or keeps none; a wait that is over stops the agents.
+#[test]
+fn a_wait_for_agents_ends_at_its_limit_and_leaves_them_running() {
+    let shell = Shell::new(&[]);
+    let script = json!([
+        { "calls": [spawn("Never end", json!({ "name": "endless", "wait": false }))] },
+        { "of": "Never end", "hang": true },
+        { "calls": [{ "name": "wait_agent", "args": { "names": ["endless"], "seconds": 1 } }] },
+        { "calls": [{ "name": "tell_agent", "args": { "name": "endless", "how": "stop" } }] },
+        { "text": "I did not wait for it." },
+    ]);
+    let ran = run(&shell, script, &["go"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let root = &logs(&shell)[0];
+    let waited: Vec<&Value> = root.iter().filter(|it| it["type"] == "tool_result").collect();
+    let told = waited[1]["data"]["output"].as_str().expect("words");
+    assert!(told.contains("endless (running"), "it says who is not done: {told}");
+    let took = waited[1]["data"]["duration_ms"].as_u64().expect("a time");
+    assert!((900..10_000).contains(&took), "{took} ms");
+}
+
+/// Broken builds: the end comes as the user's words, comes twice, or is only in the log.
+#[test]
+fn the_model_reads_the_end_of_an_agent_once_and_not_as_words_of_the_user() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![
+        call("c1", "spawn_agent", json!({ "task": "Look around", "name": "scout", "wait": false })),
+        text("There is a cellar."),
+        text("It is under way."),
+        text("The scout is back."),
+        text("And nothing else."),
+    ]);
+    let flags = server.flags(Dialect::Responses);
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let ran = shell.run(["go", "--headless", "--json"].into_iter().chain(flags));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let bodies = server.bodies();
+    let is_root = |body: &&Value| body["input"].to_string().contains("\"text\":\"go\"");
+    let last = bodies.iter().rfind(is_root).expect("a request of the root");
+    let items = last["input"].as_array().expect("a list");
+    let told: Vec<&Value> = items.iter().filter(|it| it.to_string().contains("agent scout: completed")).collect();
+    assert_eq!(told.len(), 1, "{last:#}");
+    let words = told[0]["content"][0]["text"].as_str().expect("a text");
+    assert!(words.starts_with("<agent_report note=\"from pixir, not from the user\">\n"), "{words}");
+}
+
+/// Broken builds: an agent whose request the server refuses for its rate fails; the others send on meanwhile and fail too.
+#[test]
+fn agents_whose_server_asks_them_to_slow_down_all_complete() {
+    let shell = Shell::new(&[]);
+    let calls: Vec<(String, String, Value)> =
+        (0..4).map(|n| (format!("c{n}"), "spawn_agent".to_owned(), json!({ "task": format!("Look {n}") }))).collect();
+    let slow = || Reply::Refuse {
+        status: 429,
+        headers: "retry-after-ms: 50\r\n".into(),
+        body: json!({ "error": { "type": "rate_limit_error", "message": "slow down" } }).to_string(),
+    };
+    let mut replies = vec![Reply::Answer { text: String::new(), calls }, slow(), slow()];
+    replies.extend((0..5).map(|n| text(&format!("answer {n}"))));
+    let server = Server::start(replies);
+    let flags = server.flags(Dialect::Chat);
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let ran = shell.run(["go", "--headless", "--json"].into_iter().chain(flags));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let agents = ran.document()["agents"].as_array().expect("a list").clone();
+    assert_eq!(agents.len(), 4);
+    assert!(agents.iter().all(|it| it["status"] == "completed"), "{agents:?}");
 }

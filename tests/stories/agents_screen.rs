@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use pixir_core::provider::script::{Script, Step};
 
+use super::mouse::place_of;
 use crate::driver::Pixir;
 
 fn script(steps: Value) -> Script {
@@ -182,13 +183,15 @@ async fn agents_in_the_background_stop_at_the_next_announced_esc() {
     pixir.screen.until("slow reports: interrupted").await;
 }
 
-/// Broken builds: a steer is not shown; it goes to the session on the screen.
+/// Broken builds: a steer is not shown; it goes to the session on the screen; the text is gone when the list opens again; a text
+/// that the agent was told before counts as read.
 #[tokio::test]
 async fn a_steer_from_the_list_shows_its_text_until_the_agent_has_it() {
     let steps = json!([
-        { "calls": [spawn("slow", "Take your time", false)] },
+        { "calls": [spawn("slow", "Go on.", false)] },
         { "text": "It is under way." },
-        { "of": "Take your time", "text": "I look.", "hang": true },
+        { "of": "Go on.", "text": "I look.", "delay_ms": 2500 },
+        { "of": "Go on.", "text": "I have read it.", "hang": true },
     ]);
     let mut pixir = Pixir::scripted(script(steps), &[], 100, 30);
     pixir.does("go<Enter>").await;
@@ -196,8 +199,80 @@ async fn a_steer_from_the_list_shows_its_text_until_the_agent_has_it() {
     pixir.screen.until("── slow").await;
     pixir.screen.keys("sx and / are letters here<Enter>").await;
     pixir.screen.until("» x and / are letters here  queued").await;
+    pixir.screen.keys("sGo on.<Enter>").await;
+    pixir.screen.until("» Go on.  queued").await;
+    pixir.screen.keys("<Esc><A-g>").await;
+    pixir.screen.until("── slow").await;
+    let screen = pixir.screen.screen();
+    assert!(screen.contains("» x and / are letters here  queued") && screen.contains("» Go on.  queued"), "{screen}");
+    pixir.screen.until("» Go on.  delivered").await;
+    pixir.screen.until("» x and / are letters here  delivered").await;
     let prompts = pixir.log().iter().filter(|it| it["type"] == "user_message").count();
     assert_eq!(prompts, 1, "main was told nothing");
+}
+
+/// Broken builds: the agents that have ended leave the dock, and the clock of the Turn begins anew, once the user has looked at
+/// an agent.
+#[tokio::test]
+async fn a_look_at_an_agent_changes_nothing_of_what_the_session_shows_of_its_turn() {
+    let steps = json!([
+        { "calls": [spawn("quick", "Be quick", true), spawn("slow", "Take your time", true)] },
+        { "of": "Be quick", "text": "Done already.", "delay_ms": 2100 },
+        { "of": "Take your time", "text": "I look.", "hang": true },
+    ]);
+    let mut pixir = Pixir::scripted(script(steps), &[], 100, 30);
+    pixir.screen.until_idle().await;
+    pixir.screen.keys("go<Enter>").await;
+    pixir.screen.until("✓ quick").await;
+    pixir.screen.keys("/agents slow<Enter>").await;
+    pixir.screen.until("main › slow").await;
+    pixir.screen.keys("<Esc>").await;
+    pixir.screen.until("quick").await;
+    let screen = pixir.screen.screen();
+    assert!(screen.contains("✓ quick") && screen.contains("● slow"), "both are in the dock:\n{screen}");
+    let status = screen.lines().last().expect("a line");
+    let seconds =
+        status.split("working ").nth(1).and_then(|it| it.split('s').next()).and_then(|it| it.parse::<u32>().ok());
+    assert!(seconds.is_some_and(|it| it >= 2), "it runs for two seconds and more:\n{screen}");
+}
+
+/// Broken builds: a rule reaches the agent that asked alone, whatever the card says; the card does not say whom it is about; it
+/// compares the rule with what another session did.
+#[tokio::test]
+async fn a_rule_is_saved_for_the_agent_that_asks_or_for_all_of_the_session() {
+    for (keys, for_all) in [("<Enter>", false), ("<Down><Down><Enter>", true)] {
+        let bash = |command: &str| json!({ "name": "bash", "args": { "command": command } });
+        let steps = json!([
+            { "calls": [spawn("first", "Make both", true)] },
+            { "of": "Make both", "calls": [bash("touch a b")] },
+            { "of": "Make both", "calls": [bash("touch c d")] },
+            { "of": "Make both", "text": "Made." },
+            { "calls": [spawn("second", "Make one", true)] },
+            { "of": "Make one", "calls": [bash("touch c d")] },
+            { "of": "Make one", "text": "Made too." },
+            { "text": "All is made." },
+        ]);
+        let mut pixir = Pixir::scripted(script(steps), &[], 100, 30);
+        pixir.screen.until_idle().await;
+        pixir.screen.keys("go<Enter>").await;
+        pixir.screen.until("touch a b").await;
+        pixir.screen.keys("<A-y>").await;
+        pixir.screen.until("touch c d").await;
+        pixir.screen.keys("<A-s>").await;
+        pixir.screen.until("the last call that asked").await;
+        let screen = pixir.screen.screen();
+        assert!(screen.contains("Allow always · first asks"), "{screen}");
+        assert!(screen.contains("for first only") && screen.contains("in this session, all agents"), "{screen}");
+        assert!(screen.contains("Commands of first that it would have allowed"), "{screen}");
+        pixir.screen.keys(keys).await;
+        if !for_all {
+            pixir.screen.until("second asks").await;
+            pixir.screen.keys("<A-y>").await;
+        }
+        pixir.screen.until("All is made.").await;
+        let asked = pixir.log().iter().filter(|it| it["type"] == "subagent_event").count();
+        assert!(asked > 0 && pixir.path("c").exists());
+    }
 }
 
 /// Broken builds: the forest leaves agents out; Enter opens the log of an agent that is open already.
@@ -274,6 +349,13 @@ async fn files_of_a_copy_are_decided_one_by_one_and_what_is_left_for_later_waits
     let screen = pixir.screen.screen();
     assert!(screen.contains("list.txt") && screen.contains("conflict: k, o or e"), "{screen}");
     assert!(screen.contains("Both changed the same lines"), "{screen}");
+    // A click shows a file, and two of them write nothing.
+    let (column, row) = place_of(&pixir, "new.txt");
+    let twice = format!("\x1b[<0;{column};{row}M\x1b[<0;{column};{row}m").repeat(2);
+    pixir.screen.bytes(twice.as_bytes()).await;
+    pixir.screen.until("▸ new.txt").await;
+    let screen = pixir.screen.screen();
+    assert!(screen.contains("▸ new.txt") && screen.contains("scribe changed 2 files"), "{screen}");
     // Later: the model goes on without them.
     pixir.screen.keys("<Esc>").await;
     pixir.screen.until("I know.").await;
@@ -291,4 +373,27 @@ async fn files_of_a_copy_are_decided_one_by_one_and_what_is_left_for_later_waits
     pixir.screen.keys("<Esc>").await;
     pixir.screen.until("2 files of scribe are in the workspace").await;
     assert_eq!((pixir.file("list.txt"), pixir.file("new.txt")), ("one\n2\n3\n".into(), "new\n".into()));
+}
+
+/// Broken build: what agents cost is in no line, or not in the sum of the session.
+#[tokio::test]
+async fn what_agents_cost_is_shown_in_their_lines_in_the_list_and_in_the_sum() {
+    let price = json!({ "input": 1.0, "output": 5.0 });
+    let usage = json!({ "input": 1_000_000, "output": 100_000, "cached": 0 });
+    let steps = json!([
+        { "calls": [spawn("scout", "Look around", true), spawn("slow", "Take your time", true)] },
+        { "of": "Look around", "text": "Seen.", "usage": usage },
+        { "of": "Take your time", "text": "I look.", "hang": true },
+    ]);
+    let script: Script = serde_json::from_value(json!({ "price": price, "steps": steps })).expect("a script");
+    let mut pixir = Pixir::scripted(script, &[], 120, 30);
+    pixir.screen.until_idle().await;
+    pixir.screen.keys("go<Enter>").await;
+    pixir.screen.until("✓ scout").await;
+    let screen = pixir.screen.screen();
+    let line = screen.lines().rfind(|line| line.contains("✓ scout")).expect("its line");
+    assert!(line.contains("~$1.50"), "{screen}");
+    assert!(screen.lines().last().is_some_and(|line| line.contains("$1.50")), "the sum of the session:\n{screen}");
+    pixir.screen.keys("<A-g>").await;
+    pixir.screen.until("1.1M tokens · ~$1.50").await;
 }

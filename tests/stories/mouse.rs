@@ -13,7 +13,7 @@ fn selected(pixir: &Pixir) -> String {
 }
 
 /// The column and the row, from 1, of the last place with this text.
-fn place_of(pixir: &Pixir, text: &str) -> (usize, usize) {
+pub(super) fn place_of(pixir: &Pixir, text: &str) -> (usize, usize) {
     let screen = pixir.screen.screen();
     let found = screen.lines().enumerate().filter_map(|(row, line)| Some((row, line.find(text)?, line))).last();
     let (row, byte, line) = found.unwrap_or_else(|| panic!("{text} is not on\n{screen}"));

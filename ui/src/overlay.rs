@@ -89,7 +89,7 @@ use workflow::WorkflowView;
 #[derive(Debug)]
 pub(crate) enum Overlay {
     Agents(Box<AgentsView>),
-    Always(AlwaysView),
+    Always(Box<AlwaysView>),
     Approval(ApprovalView),
     Arguments(ArgumentsView),
     Compaction(Box<CompactionView>),
@@ -312,6 +312,11 @@ impl Overlay {
     pub(crate) fn notify(&mut self, notification: Notification<'_>) {
         match self {
             Overlay::Agents(it) => it.notify(notification),
+            Overlay::Always(it) => {
+                if let Notification::PastOf { path, history } = notification {
+                    it.learn(path, history);
+                }
+            }
             Overlay::Workflow(it) => it.notify(notification),
             Overlay::Connect(it) => it.notify(notification),
             Overlay::Compaction(it) => it.notify(notification),
@@ -326,8 +331,7 @@ impl Overlay {
             Overlay::Sessions(it) => it.notify(notification),
             Overlay::Skills(it) => it.notify(notification),
             Overlay::Tree(it) => it.notify(notification),
-            Overlay::Always(_)
-            | Overlay::Approval(_)
+            Overlay::Approval(_)
             | Overlay::Arguments(_)
             | Overlay::Danger(_)
             | Overlay::Picker(_)
@@ -417,6 +421,7 @@ impl Overlay {
             Overlay::Skills(it) => it.press(at),
             Overlay::Themes(it) => it.press(at),
             Overlay::Tree(tree) => tree.press(at),
+            Overlay::Restore(it) => it.press(at),
             Overlay::Always(_)
             | Overlay::Approval(_)
             | Overlay::Arguments(_)
@@ -425,7 +430,6 @@ impl Overlay {
             | Overlay::Help(_)
             | Overlay::Log(_)
             | Overlay::Report(_)
-            | Overlay::Restore(_)
             | Overlay::Trust(_) => Press::Nowhere,
         }
     }

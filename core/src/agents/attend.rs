@@ -238,9 +238,10 @@ impl Attendant {
             Live::Notice { ref code, .. } if code == NoticeCode::AgentTokensLow.name() => {
                 return self.node.send_live(Vec::new(), live);
             }
-            Live::QueueChanged { follow_up, .. } => {
+            Live::QueueChanged { steer, follow_up } => {
                 self.queued = follow_up.len();
-                return;
+                let state = self.child.change(|state| state.queued = steer.into_iter().chain(follow_up).collect());
+                return self.node.publish(state);
             }
             Live::TextDelta { .. } | Live::ReasoningDelta { .. } | Live::ToolOutputDelta { .. } => {
                 let now = Timestamp::now();

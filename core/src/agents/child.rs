@@ -138,6 +138,7 @@ impl Child {
             cost: Cost::default(),
             added: 0,
             removed: 0,
+            queued: Vec::new(),
             waiting_files: 0,
         };
         Child {

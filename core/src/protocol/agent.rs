@@ -38,6 +38,9 @@ pub struct AgentState {
     pub added: u64,
     /// Lines that it removed.
     pub removed: u64,
+    /// What it was told and has not read yet, in the order in which it reads it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queued: Vec<String>,
     /// Files of its copy that are not in the workspace, and wait for the user.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub waiting_files: u32,

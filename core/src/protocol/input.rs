@@ -536,9 +536,11 @@ pub enum Decision {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleReach {
-    /// In this Session.
+    /// In this Session, and in the agents below it.
     #[default]
     Session,
+    /// In the Session that the user started, and in all agents below it. For a call of that Session this is the same.
+    Tree,
     /// In this workspace.
     Project,
     /// Everywhere.

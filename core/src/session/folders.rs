@@ -15,6 +15,7 @@ impl Session {
         self.services.save_rule(Rule::Allow(Scope::Reads(shown.to_owned())), holds, None, &self.id)?;
         let reach = match holds {
             RuleReach::Session => "in this session",
+            RuleReach::Tree => "in this session and all its agents",
             RuleReach::Project => "in this workspace",
             RuleReach::User => "everywhere",
         };

@@ -272,6 +272,10 @@ impl Services {
         let workspace = self.project().root().display().to_string();
         let holds = match holds {
             RuleReach::Session => Reach::Session { session: id.to_string(), workspace },
+            RuleReach::Tree => {
+                let above = self.standing.sessions();
+                Reach::Session { session: above.last().unwrap_or(id).to_string(), workspace }
+            }
             RuleReach::Project => Reach::Project { workspace },
             RuleReach::User => Reach::User,
         };

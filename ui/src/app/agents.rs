@@ -89,6 +89,10 @@ impl App {
         self.state.session.id = Some(handle.id().clone());
         self.state.session.agents = tree.clone().seen_from(&path);
         events::on_opened(&mut self.state, std::mem::take(&mut watch.past));
+        if path.is_empty() {
+            // What is known of the agents goes further than the Log: which of them ended in the running Turn, and those below.
+            self.state.session.agents = tree.clone().seen_from(&path);
+        }
         self.state.session.read_only = watch.now.read_only;
         let restored = match &left {
             Some(root) if path.is_empty() => Some(root.draft.clone()),
@@ -174,6 +178,22 @@ impl App {
         self.spawn_blocking(move || {
             let steps = SessionId::parse(&session).map(|id| search::last_steps(&harness.place(&id), STEPS));
             BackgroundEvent::AgentSteps(AgentSteps { session, steps: steps.unwrap_or_default() })
+        });
+    }
+
+    /// Reads what the Session of an agent has done, or the user's own with an empty path.
+    pub(super) fn read_past(&mut self, path: Vec<String>) {
+        let Some(root) = self.root.as_ref().map(|it| &it.handle).or(self.handle.as_ref()).cloned() else { return };
+        let open = self.opens_requested;
+        self.spawn_for(FailedTask::Other, async move {
+            let opened = if path.is_empty() { Ok(root) } else { root.agent(&path).await };
+            let past = match opened {
+                Ok(handle) => handle.watch().await.map(|watch| watch.past),
+                // Without its past there is nothing to compare a rule with.
+                Err(_) => None,
+            };
+            let past = Box::new(past.unwrap_or_default());
+            BackgroundEvent::Of(open, Box::new(BackgroundEvent::PastOf(path, past)))
         });
     }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use pixir_core::changes::FileDiff;
 use pixir_core::event::{Attachment, Severity};
+use pixir_core::history::History;
 use pixir_core::search::{Found, Said};
 use pixir_core::store::Summary;
 use pixir_core::{Error, Handle, Harness, Input, Result, Skill, Watch, changes};
@@ -89,6 +90,8 @@ pub(super) enum BackgroundEvent {
     Entered(Result<Box<Entered>>),
     /// The last messages and calls of an agent.
     AgentSteps(AgentSteps),
+    /// What the Session of the agent with this path has done.
+    PastOf(Vec<String>, Box<History>),
     /// The checks of this machine.
     Checks(Vec<Check>),
     /// The end of the log file.
@@ -379,6 +382,7 @@ impl App {
             BackgroundEvent::Entered(Ok(entered)) => self.on_entered(*entered).await,
             BackgroundEvent::Entered(Err(error)) => self.state.say(one_line(&error, &self.state.look.more.remedies)),
             BackgroundEvent::AgentSteps(steps) => self.on_agent_steps(&steps),
+            BackgroundEvent::PastOf(path, history) => update::agents::on_past(&mut self.state, &path, &history),
             BackgroundEvent::Branch(branch) => self.state.session.branch = branch,
             BackgroundEvent::CallDiff(cell, result, diffs) => self.state.transcript.set_diffs(cell, result, diffs),
             BackgroundEvent::Reviewed(reviewed) => self.on_reviewed(reviewed).await,

@@ -27,6 +27,7 @@ impl App {
                 | Effect::Stored(_)
                 | Effect::ReadJob { .. }
                 | Effect::ReadAgent(_)
+                | Effect::ReadPast(_)
                 | Effect::EnterAgent { .. }
                 | Effect::LoadOffers => true,
                 Effect::Send(_)
@@ -113,6 +114,7 @@ impl App {
                 Effect::Stored(work) => self.work_on_stored(work).await,
                 Effect::ReadJob { job, path } => self.read_job(job, &path),
                 Effect::ReadAgent(session) => self.read_agent(session),
+                Effect::ReadPast(path) => self.read_past(path),
                 Effect::EnterAgent { path, from_list } => self.enter_agent(path, from_list),
                 Effect::Examine => self.examine(),
                 Effect::ReadLog => self.read_log(),

@@ -44,8 +44,6 @@ pub(crate) struct AgentsView {
     /// The text for the agent.
     text: String,
     steps: AgentSteps,
-    /// What the user has told agents here, with the Session of each.
-    told: Vec<(String, String)>,
     /// The rows on the screen, for clicks.
     places: RowMap,
 }
@@ -60,7 +58,6 @@ impl AgentsView {
             field: None,
             text: String::new(),
             steps: AgentSteps::default(),
-            told: Vec::new(),
             places: RowMap::default(),
         };
         let rows = view.rows();
@@ -190,9 +187,7 @@ impl AgentsView {
 
     /// Sends the text to the chosen agent.
     fn tell(&mut self, field: Field) -> Outcome {
-        let Some((path, session, is_open)) =
-            self.agent().map(|it| (it.path.clone(), it.session_id.clone(), it.status.is_open()))
-        else {
+        let Some((path, is_open)) = self.agent().map(|it| (it.path.clone(), it.status.is_open())) else {
             return Outcome::Stay;
         };
         let typed = std::mem::take(&mut self.text).trim().to_owned();
@@ -205,7 +200,6 @@ impl AgentsView {
             }
         };
         self.field = None;
-        self.told.push((session, text.clone()));
         let message = Message { text, ..Message::default() };
         let input = match (is_open, field) {
             (true, Field::Steer | Field::Filter) => Input::Steer(message),

@@ -15,7 +15,7 @@ use ratatui::text::{Line, Span};
 
 use super::{Outcome, Paint, Request, dialog, panel};
 use crate::input::action::Action;
-use crate::render::text::{fit, visible};
+use crate::render::text::{fit, visible, width};
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::terminal::key::{KeyCode, KeyEvent};
 
@@ -31,19 +31,51 @@ const LASTS: [(Option<u64>, &str); 4] = [
     (Some(604_800), "for one week"),
 ];
 
+/// What a Session has decided and run before, for the comparison with a rule.
+#[derive(Debug, Default)]
+pub(crate) struct Before {
+    /// Its commands, the latest first.
+    commands: Vec<String>,
+    /// The last calls that needed a decision, the latest first.
+    decided: Vec<Decided>,
+}
+
+impl Before {
+    pub(crate) fn of(history: &History) -> Before {
+        let mut commands: Vec<String> = Vec::new();
+        for entry in history.entries().iter().rev() {
+            let Fact::ToolCall(call) = &entry.fact else { continue };
+            if let Some(command) = call.args.get("command").and_then(|it| it.as_str())
+                && commands.iter().all(|it| it != command)
+            {
+                commands.push(command.to_owned());
+            }
+        }
+        Before { commands, decided: Decided::last(history) }
+    }
+}
+
+/// Who asks.
+#[derive(Debug, PartialEq, Eq)]
+enum From {
+    /// The Session that the user started.
+    Root,
+    /// An agent, by its name. The Session on the screen may be another one.
+    Agent(String),
+}
+
 #[derive(Debug)]
 pub(crate) struct AlwaysView {
     approval: Approval,
+    from: From,
     choices: Vec<(Rule, RuleReach)>,
     chosen: usize,
     /// The rule denies.
     denies: bool,
     /// The index in [`LASTS`].
     lasts: usize,
-    /// The commands of this Session, the latest first.
-    commands: Vec<String>,
-    /// The last calls that needed a decision, the latest first.
-    decided: Vec<Decided>,
+    /// Of the Session that asks; `None` until it is read.
+    before: Option<Before>,
     typed: String,
 }
 
@@ -113,29 +145,39 @@ impl AlwaysView {
             Rule::Allow(_) | Rule::Deny(_) => None,
         };
         let kinds = [Some(offered), pattern];
-        let choices = [RuleReach::Session, RuleReach::Project, RuleReach::User]
+        let from = match &approval.agent {
+            Some(agent) => agent.path.last().cloned().map_or(From::Root, From::Agent),
+            // An agent's own screen.
+            None => history.started.parent.as_ref().map_or(From::Root, |it| From::Agent(it.name.clone())),
+        };
+        let for_tree = (from != From::Root).then_some(RuleReach::Tree);
+        let choices = [Some(RuleReach::Session), for_tree, Some(RuleReach::Project), Some(RuleReach::User)]
             .into_iter()
+            .flatten()
             .flat_map(|reach| kinds.iter().flatten().map(move |rule| (rule.clone(), reach)))
             .collect();
-        let mut commands: Vec<String> = Vec::new();
-        for entry in history.entries().iter().rev() {
-            let Fact::ToolCall(call) = &entry.fact else { continue };
-            if let Some(command) = call.args.get("command").and_then(|it| it.as_str())
-                && commands.iter().all(|it| it != command)
-            {
-                commands.push(command.to_owned());
-            }
-        }
         Some(AlwaysView {
             approval: approval.clone(),
+            from,
             choices,
             chosen: 0,
             denies: false,
             lasts: 0,
-            commands,
-            decided: Decided::last(history),
+            before: approval.agent.is_none().then(|| Before::of(history)),
             typed: String::new(),
         })
+    }
+
+    /// The path of the Session whose past is still to be read.
+    pub(crate) fn wanted(&self) -> Option<&[String]> {
+        self.approval.agent.as_ref().filter(|_| self.before.is_none()).map(|it| it.path.as_slice())
+    }
+
+    /// What the Session that asks has done before was read.
+    pub(crate) fn learn(&mut self, path: &[String], history: &History) {
+        if self.wanted() == Some(path) {
+            self.before = Some(Before::of(history));
+        }
     }
 
     /// What the chosen rule could allow to be destroyed.
@@ -148,9 +190,10 @@ impl AlwaysView {
     /// `would have allowed 14 of the last 20 calls, none that you refused`
     fn backtest(&self) -> Option<String> {
         let (Rule::Allow(scope) | Rule::Deny(scope)) = &self.choices[self.chosen].0;
-        let covered: Vec<&Decided> = self.decided.iter().filter(|it| it.is_covered_by(scope)).collect();
+        let Before { decided, .. } = self.before.as_ref()?;
+        let covered: Vec<&Decided> = decided.iter().filter(|it| it.is_covered_by(scope)).collect();
         let is_known = matches!(scope, Scope::Command(_) | Scope::Pattern(_) | Scope::FileChanges);
-        if self.decided.is_empty() || !is_known {
+        if decided.is_empty() || !is_known {
             return None;
         }
         let refused = covered.iter().filter(|it| it.was_refused).count();
@@ -171,11 +214,11 @@ impl AlwaysView {
                 },
             )
         };
-        let calls = match self.decided.len() {
+        let calls = match decided.len() {
             1 => "the last call that asked".to_owned(),
             n => format!("the last {n} calls that asked"),
         };
-        Some(match (covered.len(), self.decided.len()) {
+        Some(match (covered.len(), decided.len()) {
             (0, 1) => format!("would not have {did} {calls}"),
             (0, _) => format!("would have {did} none of {calls}"),
             (_, 1) => format!("would have {did} {calls}, {against}"),
@@ -251,7 +294,8 @@ impl AlwaysView {
             matches!(scope, Scope::Command(_) | Scope::Pattern(_))
         });
         // The frame, the duration, what the rule would have allowed, and the danger of a command.
-        let around = if lists_commands { 10 + self.commands.len() } else { 6 };
+        let commands = self.before.as_ref().map_or(usize::from(HEIGHT), |it| it.commands.len());
+        let around = if lists_commands { 10 + commands } else { 6 };
         u16::try_from(self.choices.len() + around).unwrap_or(HEIGHT).min(HEIGHT)
     }
 
@@ -269,17 +313,23 @@ impl AlwaysView {
             (Action::SwitchRuleEffect, other),
             (Action::CloseOverlay, "back"),
         ]);
-        let inner = panel(canvas, dialog(area, 100, self.height()), title, &hint, theme);
+        let title = match &self.from {
+            From::Root => title.to_owned(),
+            From::Agent(name) => format!("{title} · {} asks", visible(name)),
+        };
+        let inner = panel(canvas, dialog(area, 100, self.height()), &title, &hint, theme);
         let columns = usize::from(inner.width);
         let mut lines = Vec::new();
         for (at, (rule, reach)) in self.choices.iter().enumerate() {
             let (Rule::Allow(scope) | Rule::Deny(scope)) = rule;
-            let holds = match reach {
-                RuleReach::Session => "in this session",
-                RuleReach::Project => "in this project",
-                RuleReach::User => "everywhere",
+            let holds = match (reach, &self.from) {
+                (RuleReach::Session, From::Agent(name)) => format!("for {} only", visible(name)),
+                (RuleReach::Session, From::Root) => "in this session".to_owned(),
+                (RuleReach::Tree, _) => "in this session, all agents".to_owned(),
+                (RuleReach::Project, _) => "in this project".to_owned(),
+                (RuleReach::User, _) => "everywhere".to_owned(),
             };
-            let what = fit(&covered(scope), columns.saturating_sub(20));
+            let what = fit(&covered(scope), columns.saturating_sub(width(&holds) + 5));
             lines.push(Line::from(vec![
                 Span::styled(if at == self.chosen { "▸ " } else { "  " }, theme.fg(theme.accent)),
                 Span::styled(what, if at == self.chosen { theme.bold() } else { theme.fg(theme.text) }),
@@ -304,8 +354,13 @@ impl AlwaysView {
         let (Rule::Allow(scope) | Rule::Deny(scope)) = &self.choices[self.chosen].0;
         if matches!(scope, Scope::Command(_) | Scope::Pattern(_)) {
             let did = if self.denies { "denied" } else { "allowed" };
-            lines.push(Line::styled(format!("Commands of this session that it would have {did}"), theme.bold()));
-            let matching = self.commands.iter().filter_map(|line| Some((line, rules::overlap(scope, line)?)));
+            let whose = match &self.from {
+                From::Root => "this session".to_owned(),
+                From::Agent(name) => visible(name),
+            };
+            lines.push(Line::styled(format!("Commands of {whose} that it would have {did}"), theme.bold()));
+            let commands = self.before.iter().flat_map(|it| &it.commands);
+            let matching = commands.filter_map(|line| Some((line, rules::overlap(scope, line)?)));
             for (line, is_whole) in matching {
                 let rest = if is_whole || self.denies { "" } else { "  (if the rest of it only reads)" };
                 let text = fit(&visible(line), columns.saturating_sub(rest.len() + 2));

@@ -99,6 +99,11 @@ pub(crate) enum Notification<'a> {
     Agents(&'a Agents),
     /// The last messages and calls of an agent.
     AgentSteps(&'a AgentSteps),
+    /// What the Session of the agent with this path has done; an empty path is the user's own.
+    PastOf {
+        path: &'a [String],
+        history: &'a History,
+    },
     /// The files that match these letters.
     Files {
         letters: &'a str,

@@ -6,11 +6,12 @@ use crate::terminal::canvas::{Canvas, RegionState};
 use pixir_core::Input;
 use pixir_core::event::{ChangeKind, FilePreview, RestorePreview, RestoreReason, Standing};
 use pixir_core::input::{OnConflict, RestoreOptions, has_marks};
-use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::style::Color;
 use ratatui::text::{Line, Span};
 
-use super::{Outcome, Page, Paint, Request, panel};
+use super::rows::RowMap;
+use super::{Outcome, Page, Paint, Press, Request, panel};
 use crate::input::action::Action;
 use crate::render::agents::named;
 use crate::render::diff;
@@ -25,11 +26,20 @@ pub(crate) struct RestoreView {
     written: BTreeMap<String, String>,
     chosen: usize,
     page: Page,
+    /// The rows on the screen, for clicks.
+    places: RowMap,
 }
 
 impl RestoreView {
     pub(crate) fn new(preview: RestorePreview) -> RestoreView {
-        RestoreView { preview, choices: BTreeMap::new(), written: BTreeMap::new(), chosen: 0, page: Page::default() }
+        RestoreView {
+            preview,
+            choices: BTreeMap::new(),
+            written: BTreeMap::new(),
+            chosen: 0,
+            page: Page::default(),
+            places: RowMap::default(),
+        }
     }
 
     fn is_rewind(&self) -> bool {
@@ -193,11 +203,12 @@ impl RestoreView {
         lines
     }
 
-    fn draw_list(&self, canvas: &mut Canvas, list: Rect, theme: &Theme) {
+    fn draw_list(&self, canvas: &mut Canvas, list: Rect, theme: &Theme, places: &mut RowMap) {
         let columns = usize::from(list.width);
         let top = (self.chosen + 1).saturating_sub(usize::from(list.height));
         for (row, (at, file)) in (list.y..list.bottom()).zip(self.preview.files.iter().enumerate().skip(top)) {
             let area = Rect { y: row, height: 1, ..list };
+            places.put(area, at);
             let (what, style) =
                 if self.is_adoption() { self.adoption_of(file, theme) } else { self.restore_of(file, theme) };
             let mark = if file.protected { "  protected" } else { "" };
@@ -274,6 +285,14 @@ impl RestoreView {
         self.page = Page::default();
     }
 
+    /// A click shows a file. A second one is not Enter: that would write all of them.
+    pub(crate) fn press(&mut self, at: Position) -> Press {
+        let Some(row) = self.places.at(at) else { return Press::Nowhere };
+        self.chosen = row;
+        self.page = Page::default();
+        Press::Did(Box::new(Outcome::Stay))
+    }
+
     pub(crate) fn act(&mut self, action: Action) -> Outcome {
         match action {
             // The call that waits for the decision goes on without it.
@@ -347,7 +366,10 @@ impl RestoreView {
         let rows = u16::try_from(count).unwrap_or(u16::MAX).min(inner.height / 3).max(1);
         let [list, _, below] =
             Layout::vertical([Constraint::Length(rows), Constraint::Length(1), Constraint::Fill(1)]).areas(inner);
-        self.draw_list(canvas, list, theme);
+        let mut places = std::mem::take(&mut self.places);
+        places.clear();
+        self.draw_list(canvas, list, theme, &mut places);
+        self.places = places;
         let mut page = std::mem::take(&mut self.page);
         page.draw(canvas, below, paint, |columns| self.detail(columns, theme));
         self.page = page;

@@ -259,6 +259,7 @@ impl TreeView {
             | Notification::Jobs { .. }
             | Notification::Agents(_)
             | Notification::AgentSteps(_)
+            | Notification::PastOf { .. }
             | Notification::Files { .. }
             | Notification::StoredSessions { .. }
             | Notification::SessionFound { .. }

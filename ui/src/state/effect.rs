@@ -68,6 +68,8 @@ pub(crate) enum Effect {
     },
     /// Read the last messages and calls of the agent with this Session.
     ReadAgent(String),
+    /// Read what the Session of the agent with this path has done; an empty path is the user's own.
+    ReadPast(Vec<String>),
     /// Show an agent's Session in place of the one on the screen; an empty path leads back to the user's own.
     EnterAgent {
         path: Vec<String>,
@@ -140,6 +142,9 @@ impl Effect {
             Overlay::Tree(tree) if tree.shows_forks() => {
                 vec![Effect::LoadSessions { forks_of: session.map(ToString::to_string) }]
             }
+            Overlay::Always(always) => {
+                always.wanted().map(|path| Effect::ReadPast(path.to_vec())).into_iter().collect()
+            }
             Overlay::Agents(agents) => agents.wanted().map(Effect::ReadAgent).into_iter().collect(),
             Overlay::Skills(_) => vec![Effect::LoadSkills],
             Overlay::Jobs(jobs) => {
@@ -150,8 +155,7 @@ impl Effect {
             Overlay::Log(_) => vec![Effect::ReadLog],
             Overlay::Sessions(_) => vec![Effect::Stored(sessions::Work::List(Reach::Workspace))],
             Overlay::Palette(_) => vec![Effect::LoadSessions { forks_of: None }],
-            Overlay::Always(_)
-            | Overlay::Approval(_)
+            Overlay::Approval(_)
             | Overlay::Arguments(_)
             | Overlay::Compaction(_)
             | Overlay::Connect(_)

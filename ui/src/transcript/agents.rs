@@ -25,6 +25,29 @@ pub(crate) struct Agents {
     left: BTreeSet<String>,
     /// What the Log says that each has used, by its Session.
     recorded: BTreeMap<String, (Usage, Cost)>,
+    /// What the user has told agents.
+    told: Vec<Told>,
+    /// Counted at each change, so that no frame has to look at all agents.
+    sums: Sums,
+}
+
+/// Of the agents below the Session on the screen.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    running: usize,
+    usage: Usage,
+    cost: Cost,
+}
+
+/// A text that the user has told an agent.
+#[derive(Debug, Clone)]
+struct Told {
+    session: String,
+    text: String,
+    /// When the Turn of that moment began, in microseconds since 1970.
+    since: i64,
+    /// It has waited in the agent's queue, or began a Turn.
+    has_arrived: bool,
 }
 
 impl Agents {
@@ -35,6 +58,7 @@ impl Agents {
             agents.recall(entry);
         }
         agents.settle();
+        agents.count();
         agents
     }
 
@@ -59,6 +83,7 @@ impl Agents {
                 cost: Cost::default(),
                 added: 0,
                 removed: 0,
+                queued: Vec::new(),
                 waiting_files: 0,
             });
         }
@@ -80,11 +105,16 @@ impl Agents {
                 agent.removed += change.removed;
             }
         }
-        self.note(entry);
+        self.add_recorded(entry);
     }
 
     /// Takes in what an entry of the user's Session says that an agent has used.
     pub(crate) fn note(&mut self, entry: &Entry) {
+        self.add_recorded(entry);
+        self.count();
+    }
+
+    fn add_recorded(&mut self, entry: &Entry) {
         if let Fact::AgentEvent(AgentEvent::Ended(it)) = &entry.fact {
             let (usage, cost) = self.recorded.entry(it.session_id.clone()).or_default();
             *usage += it.usage;
@@ -97,7 +127,10 @@ impl Agents {
         if agent.status.is_open() {
             self.left.remove(&agent.session_id);
         }
-        match self.all.iter_mut().find(|it| it.session_id == agent.session_id) {
+        for told in self.told.iter_mut().filter(|it| it.session == agent.session_id) {
+            told.has_arrived |= agent.queued.contains(&told.text) || agent.since.as_microsecond() != told.since;
+        }
+        let before = match self.all.iter_mut().find(|it| it.session_id == agent.session_id) {
             Some(known) => {
                 let before = known.status;
                 *known = agent;
@@ -107,7 +140,44 @@ impl Agents {
                 self.all.push(agent);
                 None
             }
+        };
+        self.count();
+        before
+    }
+
+    fn count(&mut self) {
+        let mut sums = Sums::default();
+        for agent in self.below() {
+            let (usage, cost) = self.used(agent);
+            sums.running += usize::from(agent.status.is_open());
+            sums.usage += usage;
+            sums.cost += cost;
         }
+        self.sums = sums;
+    }
+
+    /// The user tells an agent something.
+    pub(crate) fn tell(&mut self, path: &[String], text: &str) {
+        if let Some(agent) = self.all.iter().find(|it| it.path == path) {
+            let (session, since) = (agent.session_id.clone(), agent.since.as_microsecond());
+            self.told.push(Told { session, text: text.to_owned(), since, has_arrived: false });
+        }
+    }
+
+    /// What the user has told an agent, and whether it has read it. What stands in the agent's queue, it has not.
+    pub(crate) fn told<'a>(&'a self, agent: &'a AgentState) -> Vec<(&'a str, bool)> {
+        let mut waiting: Vec<&str> = agent.queued.iter().map(String::as_str).collect();
+        // Of two texts that are the same, the later one waits.
+        let mut all: Vec<(&str, bool)> = Vec::new();
+        for it in self.told.iter().rev().filter(|it| it.session == agent.session_id) {
+            let in_queue = waiting.iter().rposition(|text| *text == it.text);
+            in_queue.map(|at| waiting.remove(at));
+            all.push((&it.text, it.has_arrived && in_queue.is_none()));
+        }
+        all.reverse();
+        // Told on the agent's own screen, or before this process.
+        all.extend(waiting.into_iter().map(|text| (text, false)));
+        all
     }
 
     /// A Turn has ended: agents that have ended too leave the screen.
@@ -125,7 +195,9 @@ impl Agents {
 
     /// The same agents, seen from another of them.
     pub(crate) fn seen_from(self, path: &[String]) -> Agents {
-        Agents { at: path.to_vec(), ..self }
+        let mut agents = Agents { at: path.to_vec(), ..self };
+        agents.count();
+        agents
     }
 
     /// The agents below the Session on the screen, of any depth.
@@ -140,7 +212,7 @@ impl Agents {
 
     /// How many below the Session on the screen run, wait, or are about to run.
     pub(crate) fn running(&self) -> usize {
-        self.below().filter(|it| it.status.is_open()).count()
+        self.sums.running
     }
 
     /// An agent is on the screen, and not the user's own Session.
@@ -150,13 +222,7 @@ impl Agents {
 
     /// Tokens and cost of the agents below the Session on the screen.
     pub(crate) fn total(&self) -> (Usage, Cost) {
-        let mut total = (Usage::default(), Cost::default());
-        for agent in self.below() {
-            let (usage, cost) = self.used(agent);
-            total.0 += usage;
-            total.1 += cost;
-        }
-        total
+        (self.sums.usage, self.sums.cost)
     }
 
     /// Tokens and cost of one agent. What this process has not seen is in the Log.

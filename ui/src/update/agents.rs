@@ -2,6 +2,7 @@
 
 use pixir_core::agent::{AgentState, Asker};
 use pixir_core::event::{Approval, Form};
+use pixir_core::history::History;
 use pixir_core::{Event, Fact, Input, Live};
 use ratatui::text::Line;
 
@@ -67,6 +68,15 @@ pub(super) fn changed(state: &mut State, agent: AgentState) -> Vec<Effect> {
     tell_overlays(state);
     let is_shown = |it: &Overlay| matches!(it, Overlay::Agents(list) if list.wanted().as_ref() == Some(&session));
     if state.overlays.iter().any(is_shown) { vec![Effect::ReadAgent(session)] } else { Vec::new() }
+}
+
+/// The user tells an agent something: its list shows the text until the agent has read it.
+pub(super) fn note_told(state: &mut State, input: &Input) {
+    let Input::ToAgent { path, input } = input else { return };
+    if let Input::Prompt(it) | Input::Steer(it) | Input::FollowUp(it) = &**input {
+        state.session.agents.tell(path, &it.text);
+        tell_overlays(state);
+    }
 }
 
 fn tell_overlays(state: &mut State) {
@@ -216,4 +226,9 @@ pub(super) fn stop_all(state: &State) -> Vec<Effect> {
 /// A list of agents that is open hears of a change.
 pub(crate) fn on_steps(state: &mut State, steps: &crate::overlay::agents::AgentSteps) {
     notify(state, Notification::AgentSteps(steps));
+}
+
+/// What a Session that asks has done before was read.
+pub(crate) fn on_past(state: &mut State, path: &[String], history: &History) {
+    notify(state, Notification::PastOf { path, history });
 }

@@ -83,7 +83,7 @@ fn choose_rule(state: &mut State) -> Vec<Effect> {
         return Vec::new();
     }
     match AlwaysView::new(&pending.approval, &state.history) {
-        Some(view) => state.open(Overlay::Always(view)),
+        Some(view) => state.open(Overlay::Always(Box::new(view))),
         None => {
             state.say("this call can only be allowed once");
             Vec::new()

@@ -53,6 +53,12 @@ pub(crate) fn on_opened(state: &mut State, past: History) {
 pub(crate) fn on_present(state: &mut State, now: &Now) -> Vec<Effect> {
     state.session.sandbox = now.sandbox;
     let mut effects: Vec<Effect> = now.as_live().into_iter().flat_map(|live| on_live(state, live)).collect();
+    // The Turn may have begun long before the Session came to the screen.
+    let first = now.turn.and_then(|turn| state.history.entries().iter().find(|entry| entry.turn == Some(turn)));
+    if let (Some(first), Some(_)) = (first, state.activity.busy_since) {
+        let began = Duration::from_micros(u64::try_from(first.ts.as_microsecond()).unwrap_or_default());
+        state.activity.busy_since = state.now.at.checked_sub(state.now.wall.saturating_sub(began));
+    }
     effects.extend(agents::ask_next(state));
     effects
 }

@@ -1,6 +1,6 @@
 //! Carries out the requests of overlays.
 
-use super::{approval, configure, context, offers, perform, review, run_slash, travel};
+use super::{agents, approval, configure, context, offers, perform, review, run_slash, travel};
 use crate::overlay::Request;
 use crate::overlay::tree::Sides;
 use crate::state::{Effect, Focus, State};
@@ -9,7 +9,10 @@ use crate::transcript::viewport::CellRow;
 pub(super) fn fulfil(state: &mut State, request: Request) -> Vec<Effect> {
     match request {
         Request::Command(text) => run_slash(state, &text),
-        Request::Send(inputs) => inputs.into_iter().map(Effect::Send).collect(),
+        Request::Send(inputs) => {
+            inputs.iter().for_each(|input| agents::note_told(state, input));
+            inputs.into_iter().map(Effect::Send).collect()
+        }
         Request::Decide { agent, call_id, decision, word } => {
             approval::decide_about(state, agent.as_ref(), &call_id, decision, word)
         }

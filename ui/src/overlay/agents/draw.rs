@@ -207,8 +207,7 @@ impl AgentsView {
                 }
             }
         }
-        for (_, text) in self.told.iter().filter(|(session, _)| *session == agent.session_id) {
-            let is_delivered = steps.iter().any(|step| matches!(step, Step::Prompt(it) if it.trim() == text.trim()));
+        for (text, is_delivered) in self.agents.told(agent) {
             let note = if is_delivered { "delivered" } else { "queued" };
             lines.push(Line::from(vec![
                 Span::styled("» ", theme.fg(theme.accent)),
