@@ -316,6 +316,7 @@ async fn a_resumed_session_strikes_only_answers_that_were_asked_for_again() {
             status,
             error: None,
             usage: Usage::default(),
+            usage_estimated: false,
             cost: Cost::default(),
             duration_ms: 0,
             tool_calls: 0,

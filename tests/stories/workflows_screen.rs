@@ -64,6 +64,7 @@ fn ended_run(columns: u16, rows: u16) -> Pixir {
             status: TurnStatus::Incomplete,
             error: None,
             usage: Usage::default(),
+            usage_estimated: false,
             cost: Cost::default(),
             duration_ms: 3_000,
             tool_calls: 0,
