@@ -15,6 +15,8 @@ use crate::wait::{self, PATIENCE};
 /// The time after which a key that had no effect is pressed again: longer than the pause that pixir requires after a
 /// paste.
 const AGAIN: Duration = Duration::from_millis(100);
+/// The time after a line before another one is typed; longer than the pause that pixir requires.
+const BEHIND_LINE: Duration = Duration::from_millis(60);
 /// The start of a frame that is written in full, and not as the difference to the one before it.
 const WHOLE: &[u8] = b"\x1b[m\x1b]8;;\x1b\\\x1b[?25l";
 
@@ -80,6 +82,8 @@ pub(crate) struct Terminal {
     child: Box<dyn Child + Send + Sync>,
     master: Box<dyn MasterPty + Send>,
     keys: Keys,
+    /// When a whole line was sent last.
+    line_sent: Option<Instant>,
     seen: Arc<(Mutex<Seen>, Condvar)>,
     reader: Option<JoinHandle<()>>,
     /// The terminal settings before the program ran.
@@ -197,7 +201,7 @@ impl Terminal {
                 }
             }
         });
-        Terminal { child, master: pair.master, keys, seen, reader: Some(reader), modes }
+        Terminal { child, master: pair.master, keys, line_sent: None, seen, reader: Some(reader), modes }
     }
 
     /// Every byte written so far.
@@ -265,7 +269,17 @@ impl Terminal {
         it.parser.screen().contents()
     }
 
+    /// Sends keys as a person does: not within the time after a line in which more lines would be those of a paste.
     pub(crate) fn send(&mut self, keys: &str) {
+        if let Some(left) = self.line_sent.and_then(|at| BEHIND_LINE.checked_sub(at.elapsed())) {
+            wait::lapse(left);
+        }
+        self.send_at_once(keys);
+        self.line_sent = Some(Instant::now()).filter(|_| keys.len() > 2 && keys.ends_with('\r'));
+    }
+
+    /// Sends keys as a program does that writes to the terminal.
+    pub(crate) fn send_at_once(&mut self, keys: &str) {
         let mut writer = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         writer.write_all(keys.as_bytes()).and_then(|()| writer.flush()).expect("the terminal takes keys");
     }

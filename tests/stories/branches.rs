@@ -101,6 +101,7 @@ fn long() -> Pixir {
                 status,
                 error: None,
                 usage,
+                usage_estimated: false,
                 cost: pixir_core::event::Cost::default(),
                 duration_ms: 4_000,
                 tool_calls: 0,

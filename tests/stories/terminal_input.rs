@@ -185,3 +185,24 @@ fn late_replies_of_the_terminal_do_not_reach_the_shell() {
     terminal.send("\x04");
     terminal.end().assert_sane();
 }
+
+/// A program that writes lines to the terminal of pixir, as a script or a remote keyboard does, sends the first of them at
+/// most: the others are in the composer, where the user sees them.
+///
+/// Broken build: on a terminal that marks its pastes, every line that arrives by itself is typed.
+#[test]
+fn lines_that_a_program_writes_send_one_message_at_most() {
+    let shell = Shell::new(&[]);
+    let server = Server::start((0..6).map(|n| text(&format!("Answer {n}."))).collect());
+    let mut terminal = terminal(&shell, &server, &[], (100, 30));
+    terminal.wait_for("Ask pixir");
+    for n in 1..=6 {
+        terminal.send_at_once(&format!("line {n} of six\r"));
+        wait::lapse(Duration::from_millis(1));
+    }
+    let screen = terminal.wait_for("line 6 of six");
+    terminal.wait_for("Answer 0.");
+    assert!(screen.contains("line 2 of six"), "{screen}");
+    assert_eq!(server.bodies().len(), 1, "{screen}");
+    terminal.send("\x15\x04");
+}
