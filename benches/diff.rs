@@ -134,6 +134,7 @@ fn write(logs: &Path, workspace: &Path, files: usize, lines: usize) {
         before_mode: Some(0o644),
         after_mode: Some(0o644),
         new_folders: 0,
+        moved_from: None,
         added: lines as u64,
         removed: lines as u64,
     });

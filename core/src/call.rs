@@ -4,11 +4,12 @@
 //! that allows or refuses a call, and [`carry_out`] is the only function that runs the steps in order.
 
 use std::panic::AssertUnwindSafe;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use serde_json::Value;
 
+use crate::files::diff::join_moves;
 use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error, Result};
 use crate::sandbox::Policy;
@@ -180,11 +181,11 @@ pub async fn carry_out_prepared(
     let blocked = first.as_ref().ok().and_then(|output| output.blocked.clone());
     let (blocked, mut first) = match (blocked, first) {
         (Some(blocked), Ok(first)) => (blocked, first),
-        (_, first) => return Ok(Done { lease, ..Done::of(call, first, took) }),
+        (_, first) => return Ok(Done { lease, ..done(call, first, took, &ctx).await }),
     };
     let Some(wider) = gate::widen(call, &preview, &blocked, authority).await? else {
         first.stderr.push(format!("pixir: {}\n", blocked.told()).as_bytes());
-        return Ok(Done { lease, ..Done::of(call, Ok(first), took) });
+        return Ok(Done { lease, ..done(call, Ok(first), took, &ctx).await });
     };
     let began = Instant::now();
     let mut second = match prepare(registry, call, &ctx).await {
@@ -194,5 +195,21 @@ pub async fn carry_out_prepared(
     if let Ok(output) = &mut second {
         protection::settle(call, output, &ctx, authority).await?;
     }
-    Ok(Done { lease, ..Done::of(call, second.map(|second| second.after(first)), took + began.elapsed()) })
+    let both = second.map(|second| second.after(first));
+    Ok(Done { lease, ..done(call, both, took + began.elapsed(), &ctx).await })
+}
+
+/// The record of a call that ran, with the files that it moved.
+async fn done(call: &Call, mut outcome: Result<Output>, took: Duration, ctx: &Context) -> Done {
+    if let Ok(output) = &mut outcome {
+        let (mut changes, blobs) = (output.changes.clone(), ctx.blobs.clone());
+        let joined = tokio::task::spawn_blocking(move || {
+            join_moves(&mut changes, &blobs);
+            changes
+        });
+        if let Ok(changes) = joined.await {
+            output.changes = changes;
+        }
+    }
+    Done::of(call, outcome, took)
 }

@@ -199,3 +199,23 @@ async fn auto_mode_is_not_restored_on_resume() {
     again.screen.until_idle().await;
     assert!(again.screen.screen().contains("· ask"), "{}", again.screen.screen());
 }
+
+/// Broken builds: the card tells nothing of the calls that follow; a call that waits looks like one that runs.
+#[tokio::test]
+async fn an_answer_with_three_changes_counts_them_and_marks_what_waits() {
+    let write = |name: &str| json!({ "path": name, "content": "x\n" });
+    let step = also_calls(calls("write", write("a.txt")), "read", json!({ "path": "here.txt" }));
+    let step = also_calls(also_calls(step, "write", write("b.txt")), "write", write("c.txt"));
+    let mut pixir = Pixir::new(vec![step, says("Done.")], &[("here.txt", "x\n")]);
+    let row = |screen: &str, text: &str| screen.lines().find(|line| line.contains(text)).unwrap_or_default().to_owned();
+    let screen = pixir.does("go<Enter>").await;
+    assert!(screen.contains("1 of 3"), "{screen}");
+    assert!(row(&screen, "write a.txt").contains("? write"), "{screen}");
+    assert!(row(&screen, "write c.txt").contains("○ write"), "{screen}");
+    let screen = pixir.does("<A-y>").await;
+    assert!(screen.contains("2 of 3") && row(&screen, "write a.txt").contains("✓ write"), "{screen}");
+    let screen = pixir.does("<A-n>").await;
+    assert!(screen.contains("3 of 3"), "{screen}");
+    let screen = pixir.does("<A-y>").await;
+    assert!(screen.contains("Done.") && !screen.contains("○ "), "{screen}");
+}

@@ -98,7 +98,7 @@ fn i_watch_the_summary_being_written_edit_it_move_entries_and_the_model_reads_ex
     let bodies = server.bodies();
     assert_eq!(bodies.len(), 6, "the model was asked for one summary");
     let sent = bodies[5].to_string();
-    assert!(sent.contains("query the registry first: Your own notes"), "{sent}");
+    assert!(sent.contains("query the registry first: ## Notes"), "{sent}");
     assert!(sent.contains("Half of the files are renamed.") && sent.contains("fourth request"), "{sent}");
     assert!(sent.contains("first request: the colour is turquoise"), "the moved message is kept: {sent}");
     assert!(!sent.contains("SESAME") && !sent.contains("word word"), "{sent}");
@@ -146,7 +146,8 @@ fn escape_stops_the_model_and_leaves_me_with_the_summary_of_pixir() {
     terminal.wait_for("Rename");
     terminal.send("\x1b");
     terminal.wait_for("you stopped the model");
-    terminal.wait_for("Notes on the earlier conversation");
+    let screen = terminal.wait_for("Turns so far, oldest first");
+    assert!(!screen.contains("not in your context"), "words for the model:\n{screen}");
     gate.open();
     terminal.send("\x1b");
     terminal.wait_that("it is closed", |screen| !screen.contains("you stopped the model"));

@@ -72,7 +72,8 @@ fn the_ways_to_a_model_and_the_providers_take_clicks() {
     std::fs::create_dir_all(shell.home().join(".config/pixir")).expect("mkdir");
     std::fs::write(shell.home().join(".config/pixir/config.toml"), "[keys]\nconnect-local = \"l\"\n").expect("write");
     let mut terminal = start(&shell, &[], SIZE);
-    terminal.wait_for("No model is connected");
+    let screen = terminal.wait_for("No model is connected");
+    assert!(!screen.contains("% of"), "no window fills without a model:\n{screen}");
     terminal.send("/connect\r");
     terminal.wait_for("Enter choose");
     terminal.send("?");

@@ -72,6 +72,43 @@ async fn the_list_tells_added_modified_deleted_and_renamed_files_apart() {
     );
 }
 
+/// Broken build: the diff knows a renamed file, and all else tells of a new one and a deleted one, with all of their lines.
+#[tokio::test]
+async fn a_moved_file_counts_its_changed_lines_on_every_screen() {
+    let change = "mv old_name.py new_name.py && sed -i 's/^line 7$/line seven/' new_name.py && rm gone.txt && \
+                  chmod 755 run.sh && printf 'a\\0bc' > data.bin && echo two >> kept.txt";
+    let text = lines();
+    let files =
+        [("old_name.py", text.as_str()), ("gone.txt", "gone\n"), ("kept.txt", "one\n"), ("run.sh", "#!/bin/sh\n")];
+    let only_moved = bash("mv new_name.py again.py && sed -i 's/^line 9$/line nine/' again.py");
+    let mut pixir = Pixir::sized(vec![bash(change), only_moved, says("Done.")], &files, 160, 60);
+    fs::set_permissions(pixir.path("run.sh"), fs::Permissions::from_mode(0o644)).expect("chmod");
+    pixir.does("/mode auto<Enter>").await;
+    let screen = pixir.does("change it all<Enter>").await;
+    let row = |screen: &str, text: &str| {
+        screen.lines().find(|row| row.contains(text)).unwrap_or_else(|| panic!("{text} is not on\n{screen}")).to_owned()
+    };
+    // The cards: the list of the one, the diff of the other.
+    assert!(row(&screen, "R old_name.py → new_name.py").contains("+1 −1"), "{screen}");
+    assert!(row(&screen, "M run.sh").contains("644 → 755"), "{screen}");
+    assert!(row(&screen, "new_name.py → again.py").contains("new_name.py"), "{screen}");
+    assert!(screen.contains("line nine") && !screen.contains("- line 11"), "{screen}");
+    let panel = |name: &str| {
+        row(&screen.lines().map(|line| line.split_once('│').unwrap_or_default().1).collect::<Vec<_>>().join("\n"), name)
+    };
+    assert!(panel("R again.py").contains("+2 −2") && !screen.contains("D old_name.py"), "{screen}");
+    // The end of the turn, the panel and the tree: +1 −1 for each move, −1 for the deleted file, +1 for the other.
+    assert!(row(&screen, "2 calls").contains("+3 −3"), "{screen}");
+    let tree = pixir.does("<C-t>").await;
+    assert!(row(&tree, "◉ 1").contains("+3 −3"), "{tree}");
+    assert!(row(&tree, "R old_name.py → again.py").contains("+2 −2"), "{tree}");
+    assert!(row(&tree, "D gone.txt").contains("−1") && tree.contains("A data.bin"), "{tree}");
+    // A move is undone like any other change.
+    pixir.does("<Esc>/undo<Enter>").await;
+    pixir.does("<Enter>").await;
+    assert_eq!(pixir.file("old_name.py"), text);
+}
+
 /// Broken builds: `n` moves by lines; the side panel and the diff count anew after every file.
 #[tokio::test]
 async fn keys_go_from_hunk_to_hunk_and_from_source_to_source() {

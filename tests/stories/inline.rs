@@ -409,7 +409,7 @@ fn inline_open_card_stands_once_after_the_terminal_narrows() {
         terminal.wait_that("the card stands once, at the new width", |screen| {
             let border = screen.lines().rfind(|line| line.contains('╯')).unwrap_or_default();
             border.chars().count() == usize::from(columns)
-                && screen.matches("● bash").count() == 1
+                && screen.matches("? bash").count() == 1
                 && screen.matches("Alt+Y Allow").count() == 1
                 && screen.matches('╭').count() == 1
         });

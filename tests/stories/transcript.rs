@@ -301,3 +301,22 @@ async fn the_viewport_is_restored_on_resume() {
     again.screen.until_idle().await;
     assert_eq!(again.screen.screen().lines().nth(8), Some(middle.as_str()), "{before}");
 }
+
+/// Broken build: each step that is done adds a line, so that one turn tells of its plan three times.
+#[tokio::test]
+async fn a_turn_shows_its_plan_once_where_it_was_last_updated() {
+    let plan = |done: usize| {
+        let status = |at: usize| if at < done { "completed" } else { "in_progress" };
+        let items: Vec<_> = (0..3).map(|at| json!({ "step": format!("step {at}"), "status": status(at) })).collect();
+        calls("update_plan", json!({ "items": items }))
+    };
+    for (columns, rows) in [(80, 24), (200, 60)] {
+        let steps = vec![plan(0), plan(1), plan(3), says("Done."), plan(3), says("Again.")];
+        let mut pixir = Pixir::sized(steps, &[], columns, rows);
+        let screen = pixir.does("go<Enter>").await;
+        assert_eq!(screen.matches("▤ Plan · ").count(), 1, "{screen}");
+        assert!(screen.contains("▤ Plan · 3 of 3"), "{screen}");
+        let screen = pixir.does("again<Enter>").await;
+        assert_eq!(screen.matches("▤ Plan · 3 of 3").count(), 2, "one for each turn:\n{screen}");
+    }
+}

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use pixir_core::call_info::CallKind;
 use pixir_core::changes::FileDiff;
 use pixir_core::event::{DecidedBy, PermissionDecision, Printed, Severity, Status, TurnStatus, Verdict};
 use pixir_core::{Entry, Fact};
@@ -26,7 +27,7 @@ pub(crate) mod viewport; // the visible part
 
 use agents::AgentCells;
 pub(crate) use agents::Agents;
-pub(crate) use cell::{Cell, Direction, MARKS, Mark, Thinking, Tool};
+pub(crate) use cell::{Cell, Direction, MARKS, Mark, Thinking, Tool, WaitsFor};
 pub(crate) use heights::Guess;
 use heights::Heights;
 use runs::Runs;
@@ -77,7 +78,9 @@ pub(crate) struct Transcript {
     agents: AgentCells,
     /// The steps of the last plan, and the cells that repeat the steps of the plan before them.
     plan_steps: Vec<String>,
-    progress: BTreeSet<usize>,
+    progress: BTreeMap<usize, PlanAbove>,
+    /// The last plan of the running Turn.
+    plan_cell: Option<usize>,
     /// The lines that the running Turn has added and removed, and those of the Turns that end in these cells.
     changed_lines: (u64, u64),
     lines_of: HashMap<usize, (u64, u64)>,
@@ -94,6 +97,15 @@ pub(crate) struct Transcript {
     pub(crate) was_cut: Option<usize>,
     /// Visible cells whose diff is not loaded, with the number of their result.
     pub(crate) wanted_diffs: Vec<(usize, u64)>,
+}
+
+/// The plan with the same steps before another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PlanAbove {
+    /// It is of an earlier Turn, and stays on the screen.
+    Stands,
+    /// The newer one has taken its place. Where rows are printed it stands all the same.
+    Gone,
 }
 
 /// A refusal in the words of the user who refused, or who decided instead.
@@ -179,6 +191,7 @@ impl Transcript {
                     if it.by == DecidedBy::User && it.verdict == Verdict::Allow {
                         tool.answer = Some(if it.rule.is_some() { "always allowed" } else { "allowed" });
                     }
+                    tool.waits = None;
                     match it.verdict {
                         Verdict::Allow => tool.allowed = Some(entry.ts.as_millisecond()),
                         Verdict::Deny => {
@@ -200,7 +213,7 @@ impl Transcript {
                 // No call runs after its Turn, even one without a result.
                 self.open_calls.clear();
                 self.live.clear();
-                self.retry = None;
+                (self.retry, self.plan_cell) = (None, None);
                 self.lines_of.insert(self.cells.len(), std::mem::take(&mut self.changed_lines));
                 self.push(Cell::Recorded(Arc::clone(entry)));
                 match it.status {
@@ -221,8 +234,17 @@ impl Transcript {
             Fact::PlanUpdated(it) => {
                 let steps: Vec<String> = it.items.iter().map(|item| item.step.clone()).collect();
                 if !steps.is_empty() && steps == self.plan_steps {
-                    self.progress.insert(self.cells.len());
+                    // Within a Turn the plan is on the screen once, where it was last updated.
+                    let is_above = match self.plan_cell {
+                        Some(above) => {
+                            self.replace(above, Cell::Gone);
+                            PlanAbove::Gone
+                        }
+                        None => PlanAbove::Stands,
+                    };
+                    self.progress.insert(self.cells.len(), is_above);
                 }
+                self.plan_cell = Some(self.cells.len());
                 self.plan_steps = steps;
                 self.push(Cell::Recorded(Arc::clone(entry)));
             }
@@ -245,6 +267,42 @@ impl Transcript {
             | Fact::SkillIndex(_)
             | Fact::Unknown { .. } => {}
         }
+    }
+
+    /// The user is asked about this call; the calls of the same answer after it wait too.
+    pub(crate) fn call_waits(&mut self, call_id: &str) {
+        let Some(asked) = self.open_calls.get(call_id).copied() else { return };
+        let later: Vec<usize> = self.open_calls.values().copied().filter(|at| *at >= asked).collect();
+        for at in later {
+            if let Some(Cell::Tool(tool)) = self.cells.get_mut(at)
+                && tool.result.is_none()
+            {
+                tool.waits = Some(if at == asked { WaitsFor::User } else { WaitsFor::Call });
+                self.changed(at);
+            }
+        }
+    }
+
+    /// The place of a call among those of its answer that the user decides about, and their number. Of calls that are still
+    /// to come it counts all that can change something.
+    pub(crate) fn place_in_answer(&self, call_id: &str) -> Option<(usize, usize)> {
+        let at = self.open_calls.get(call_id).copied()?;
+        let is_tool = |at: &usize| matches!(self.cells.get(*at), Some(Cell::Tool(_)));
+        // A result shows in the cell of its call, so the calls of one answer stand together.
+        let first = (0..at).rev().take_while(is_tool).last().unwrap_or(at);
+        let asks = |at: &usize| match self.cells.get(*at) {
+            Some(Cell::Tool(tool)) => match tool.result {
+                Some(_) => tool.answer.is_some() || tool.refused,
+                None => !matches!(
+                    tool.call().about().kind,
+                    CallKind::Read | CallKind::Search | CallKind::Plan | CallKind::Ask | CallKind::Agent
+                ),
+            },
+            _ => false,
+        };
+        let before = (first..at).filter(asks).count();
+        let after = (at + 1..self.cells.len()).take_while(is_tool).filter(asks).count();
+        Some((before + 1, before + 1 + after))
     }
 
     fn call(&mut self, id: &str, entry: &Arc<Entry>) {

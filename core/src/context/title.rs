@@ -55,8 +55,12 @@ pub(crate) fn of(fact: &Fact) -> String {
         Fact::SkillActivation(it) => it.name.clone(),
         Fact::SkillIndex(it) if it.listed == 1 => "1 skill".to_owned(),
         Fact::SkillIndex(it) => format!("{} skills", it.listed),
-        Fact::ContextChanged(it) => it.documents.iter().map(|it| it.source.as_str()).collect::<Vec<_>>().join(", "),
+        Fact::ContextChanged(it) => {
+            let name = |source: &str| if source == "git" { "the repository".to_owned() } else { source.to_owned() };
+            it.documents.iter().map(|it| name(&it.source)).collect::<Vec<_>>().join(", ")
+        }
         Fact::FilesRestored(it) => match it.changes.len() {
+            0 => "files left as they were".to_owned(),
             1 => "1 file restored".to_owned(),
             n => format!("{n} files restored"),
         },

@@ -1,13 +1,13 @@
 //! Branches of one conversation, read from its History and never stored.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use crate::conversation::history::{History, starts_turn};
 use crate::protocol::event::{
-    Cost, Entry, Fact, FileChange, FilesRestored, RestoreReason, TurnStatus, Usage, WorkflowEvent,
+    ChangeKind, Cost, Entry, Fact, FileChange, FilesRestored, RestoreReason, TurnStatus, Usage, WorkflowEvent,
 };
 
 mod compare; // two places of the tree
@@ -114,6 +114,21 @@ pub struct Tree {
     owners: Vec<(u64, usize)>,
 }
 
+/// What a node did to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeChange<'a> {
+    /// Relative to the workspace.
+    pub path: &'a str,
+    /// A for added, M for modified, D for deleted, R for renamed.
+    pub letter: char,
+    /// The path before a rename.
+    pub from: Option<&'a str>,
+    /// Lines added.
+    pub added: u64,
+    /// Lines removed.
+    pub removed: u64,
+}
+
 impl Tree {
     /// The tree of a conversation, with the branches in the trash.
     pub fn of(history: &History) -> Tree {
@@ -183,14 +198,40 @@ impl Tree {
         self.owners.binary_search_by_key(&seq, |(seq, _)| *seq).ok().map(|at| self.owners[at].1)
     }
 
-    /// The lines that a node added and removed, by file.
-    pub fn changes(&self, node: usize) -> Vec<(&str, u64, u64)> {
-        let mut files: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    /// The files that a node changed, those with the most changed lines first. Files that end as they began are left out as
+    /// far as the Log tells.
+    pub fn changes(&self, node: usize) -> Vec<NodeChange<'_>> {
+        let mut files: BTreeMap<&str, (ChangeKind, NodeChange<'_>)> = BTreeMap::new();
         for change in self.entries(node).iter().flat_map(|entry| changes_of(&entry.fact)) {
-            let sum = files.entry(&change.path).or_default();
-            *sum = (sum.0 + change.added, sum.1 + change.removed);
+            let new = NodeChange { path: &change.path, letter: 'M', from: None, added: 0, removed: 0 };
+            let (first, it) = files.entry(&change.path).or_insert((change.kind, new));
+            (it.added, it.removed) = (it.added + change.added, it.removed + change.removed);
+            it.from = change.moved_from.as_deref().or(it.from);
+            it.letter = match (*first, change.kind) {
+                (ChangeKind::Created, ChangeKind::Deleted) => ' ',
+                (_, ChangeKind::Deleted) => 'D',
+                (ChangeKind::Created, _) if it.from.is_some() => 'R',
+                (ChangeKind::Created, _) => 'A',
+                (ChangeKind::Modified | ChangeKind::Deleted, _) => 'M',
+            };
         }
-        files.into_iter().map(|(path, (added, removed))| (path, added, removed)).collect()
+        // A file that moved more than once is what it was at first.
+        let between: HashMap<&str, NodeChange<'_>> =
+            files.iter().filter(|(_, (_, it))| it.letter == ' ').map(|(path, (_, it))| (*path, *it)).collect();
+        for (_, it) in files.values_mut().filter(|(_, it)| it.letter == 'R') {
+            for _ in 0..between.len() {
+                let Some(step) = it.from.and_then(|from| between.get(from)).filter(|step| step.from.is_some()) else {
+                    break;
+                };
+                (it.from, it.added, it.removed) = (step.from, it.added + step.added, it.removed + step.removed);
+            }
+        }
+        let moved: HashSet<&str> =
+            files.values().filter(|(_, it)| it.letter == 'R').filter_map(|(_, it)| it.from).collect();
+        let is_shown = |it: &NodeChange<'_>| it.letter != ' ' && !(it.letter == 'D' && moved.contains(it.path));
+        let mut shown: Vec<NodeChange<'_>> = files.into_values().map(|(_, it)| it).filter(is_shown).collect();
+        shown.sort_by_key(|it| std::cmp::Reverse(it.added + it.removed));
+        shown
     }
 
     fn take(&mut self, history: &History, entry: &Arc<Entry>) -> usize {

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::files::diff::TextPatch;
+use crate::files::diff::{TextPatch, join_moves};
 use crate::protocol::event::{ChangeKind, Entry, Fact, FileChange};
 use crate::storage::blobs::Blobs;
+use crate::text::human::human_size;
 
 /// Files larger than this are not diffed, bytes.
 const MAX_DIFFED: usize = 2 << 20;
@@ -15,6 +16,8 @@ const MAX_DIFFED: usize = 2 << 20;
 pub struct FileDiff {
     /// Relative to the workspace.
     pub path: String,
+    /// The path before, if the file was moved.
+    pub from: Option<String>,
     /// Created, modified or deleted, over the whole range of entries.
     pub kind: ChangeKind,
     /// Lines added.
@@ -33,7 +36,13 @@ pub fn unified(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> (Stri
     }
     let text = |bytes| std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
     let (Some(old), Some(new)) = (text(old), text(new)) else {
-        return ("[not text]\n".into(), 0, 0);
+        let size = |bytes: Option<&[u8]>| bytes.map(|bytes| human_size(bytes.len() as u64));
+        let sizes = match (size(before), size(after)) {
+            (Some(old), Some(new)) => format!("{old} → {new}"),
+            (Some(size), None) | (None, Some(size)) => size,
+            (None, None) => String::new(),
+        };
+        return (format!("[not text, {sizes}]\n"), 0, 0);
     };
     let patch = TextPatch::new(old, new);
     let (added, removed) = patch.counts();
@@ -68,6 +77,7 @@ pub fn record(blobs: &Blobs, path: &str, before: Side<'_>, after: Side<'_>) -> s
         before_mode: before.map(|(_, mode)| mode),
         after_mode: after.map(|(_, mode)| mode),
         new_folders: 0,
+        moved_from: None,
         added,
         removed,
     })
@@ -102,11 +112,38 @@ pub(crate) fn net(changes: &[FileChange], blobs: &Blobs) -> Vec<FileChange> {
             before_mode: first.before_mode,
             after_mode: last.after_mode,
             new_folders: first.new_folders,
+            moved_from: None,
             added: diff.added,
             removed: diff.removed,
         })
     });
-    net.collect()
+    let mut net: Vec<FileChange> = net.collect();
+    join_moves(&mut net, blobs);
+    net
+}
+
+/// Diffs the files that one call changed. A file that it moved is compared with what it was under its old path.
+pub fn of_call(entry: &Entry, blobs: &Blobs) -> Vec<FileDiff> {
+    let all = of_entry(&entry.fact);
+    let moved = |path: &str| all.iter().any(|it| it.moved_from.as_deref() == Some(path));
+    let diff = |change: &FileChange| {
+        let old = change.moved_from.as_ref().and_then(|from| all.iter().find(|it| it.path == *from));
+        let Some(old) = old else { return diff_of(&change.path, change, change, blobs) };
+        let (before, after) = (Version::before(old), Version::after(change));
+        // Also a file whose bytes are the same has changed: its path.
+        let same = FileDiff {
+            path: change.path.clone(),
+            from: None,
+            kind: ChangeKind::Modified,
+            added: 0,
+            removed: 0,
+            text: String::new(),
+        };
+        let diff = before.diff(&after, &change.path, blobs).unwrap_or(same);
+        Some(FileDiff { from: Some(old.path.clone()), ..diff })
+    };
+    let is_gone = |it: &&FileChange| it.kind == ChangeKind::Deleted && moved(&it.path);
+    all.iter().filter(|it| !is_gone(it)).filter_map(diff).collect()
 }
 
 /// Diffs the files of two places of the tree, from the first to the second. The entries are those that only one place
@@ -186,7 +223,7 @@ impl<'a> Version<'a> {
             }
             Err(why) => why,
         };
-        Some(FileDiff { path: path.to_owned(), kind, added, removed, text })
+        Some(FileDiff { path: path.to_owned(), from: None, kind, added, removed, text })
     }
 }
 

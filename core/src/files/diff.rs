@@ -302,6 +302,28 @@ pub(crate) fn of_entries<'a>(entries: impl Iterator<Item = &'a Arc<Entry>>, vers
     Changes { files, note: None }
 }
 
+/// Finds the files among the changes of one call that were moved: the new one names the old one, and its lines are counted
+/// against that. It reads the versions, so it belongs on a thread that may block.
+pub(crate) fn join_moves(changes: &mut [FileChange], blobs: &Blobs) {
+    let has = |changes: &[FileChange], kind| changes.iter().any(|it| it.kind == kind);
+    if !has(changes, ChangeKind::Created) || !has(changes, ChangeKind::Deleted) {
+        return;
+    }
+    let mut files: Vec<ChangedFile> = changes.iter().filter_map(|it| of_changes(&it.path, it, it, true)).collect();
+    rename::join(&mut files, blobs);
+    for file in &files {
+        let Some(from) = file.from() else { continue };
+        for change in changes.iter_mut() {
+            if change.path == file.path {
+                (change.added, change.removed) = file.counts.unwrap_or_default();
+                change.moved_from = Some(from.to_owned());
+            } else if change.path == from {
+                (change.added, change.removed) = (0, 0);
+            }
+        }
+    }
+}
+
 /// Finds renames among files of the repository and the work tree.
 pub(crate) fn join_renames(files: &mut Vec<ChangedFile>, versions: &impl Versions) {
     rename::join(files, versions);
@@ -380,7 +402,25 @@ impl Tally {
                 file
             }));
         }
+        rename::join_known(&mut files, |path| self.origin(path));
         rename::join_exact(&mut files);
         files
+    }
+
+    /// The path that a file had at first, and the lines that changed on all its ways to this one.
+    fn origin(&self, path: &str) -> Option<(&str, (u64, u64))> {
+        let sum = |path: &str| self.sums.get(path).copied().unwrap_or_default();
+        let before = |path: &str| {
+            let (first, last) = self.files.get(path)?;
+            last.moved_from.as_deref().or(first.moved_from.as_deref())
+        };
+        let (mut counts, mut from) = (sum(path), before(path)?);
+        // Two files that moved to each other's place would lead around for ever.
+        for _ in 0..self.files.len() {
+            let Some(earlier) = before(from) else { break };
+            let more = sum(from);
+            (counts, from) = ((counts.0 + more.0, counts.1 + more.1), earlier);
+        }
+        Some((from, counts))
     }
 }

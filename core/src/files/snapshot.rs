@@ -509,6 +509,7 @@ impl Seen {
                 before_mode: old.map(|old| old.mode),
                 after_mode: now.map(|now| now.mode),
                 new_folders: 0,
+                moved_from: None,
                 added: 0,
                 removed: 0,
             }),

@@ -182,9 +182,7 @@ impl App {
     pub(super) fn load_call_diff(&mut self, cell: usize, result: u64) {
         let (Some(harness), Some(entry)) = (&self.harness, self.state.history.entry(result).cloned()) else { return };
         let blobs = harness.blobs().clone();
-        self.spawn_on_session(move || {
-            BackgroundEvent::CallDiff(cell, result, changes::between(std::iter::once(&entry), &blobs))
-        });
+        self.spawn_on_session(move || BackgroundEvent::CallDiff(cell, result, changes::of_call(&entry, &blobs)));
     }
 
     /// Copies a text with the terminal and with a clipboard program, and reports the result.

@@ -102,6 +102,8 @@ pub(crate) struct DiffView {
     is_first: bool,
     /// A hunk could not be reverted, or something else could not be done.
     notice: Option<String>,
+    /// What the last revert has done.
+    reverted: Option<String>,
     /// The hunk that is being reverted.
     reverting: Option<HunkRevert>,
     /// The file of this hunk is protected, and the user is asked whether it may be written.
@@ -163,6 +165,7 @@ impl DiffView {
             wanted: path.map(|path| (path, 0)),
             is_first: call.is_none(),
             notice: None,
+            reverted: None,
             reverting: None,
             protected: None,
             is_deaf: false,
@@ -246,7 +249,7 @@ impl DiffView {
                 if let (Fact::FilesRestored(it), Some(_)) = (&entry.fact, &self.reverting) {
                     self.reverting = None;
                     let files: Vec<&str> = it.changes.iter().map(|it| it.path.as_str()).collect();
-                    self.notice = Some(format!("reverted in {}; /undo takes it back", files.join(", ")));
+                    self.reverted = Some(format!("reverted in {}; /undo takes it back", files.join(", ")));
                 }
             }
             _ => {}

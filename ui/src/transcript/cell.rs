@@ -104,6 +104,17 @@ pub(crate) struct Tool {
     pub(super) refusal: Option<String>,
     /// The user's decision, if there was an approval.
     pub(crate) answer: Option<&'static str>,
+    /// What it waits for before it can run.
+    pub(crate) waits: Option<WaitsFor>,
+}
+
+/// What a call waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WaitsFor {
+    /// The user's decision.
+    User,
+    /// A call of the same answer that comes before it.
+    Call,
 }
 
 impl Tool {
@@ -120,6 +131,7 @@ impl Tool {
             refused: false,
             refusal: None,
             answer: None,
+            waits: None,
         }
     }
 

@@ -141,7 +141,7 @@ impl Transcript {
             is_replaced: self.is_replaced(at),
             run: self.run_at(at, context.details),
             agent: self.agent_of(at),
-            is_progress: self.progress.contains(&at),
+            plan_above: self.progress.get(&at).copied(),
             lines: self.lines_of.get(&at).copied().unwrap_or_default(),
         };
         rows::rows(&self.cells[at], &data, context)

@@ -13,8 +13,8 @@ use ratatui::text::{Line, Span};
 use serde_json::Value;
 
 use super::runs::ShownRun;
-use super::{Cell, Guess, Tool};
-use crate::render::context::{Fold, RenderContext};
+use super::{Cell, Guess, PlanAbove, Tool};
+use crate::render::context::{Fold, Medium, RenderContext};
 use crate::render::figures::short;
 use crate::render::split::Part;
 use crate::render::text::{Row, fit, plain, visible, width, wrap};
@@ -64,8 +64,8 @@ pub(crate) struct CellData<'a> {
     pub(crate) run: Option<ShownRun<'a>>,
     /// The agent that the call started.
     pub(crate) agent: Option<&'a AgentState>,
-    /// A plan with the same steps stands above this one.
-    pub(crate) is_progress: bool,
+    /// A plan with the same steps came before this one.
+    pub(crate) plan_above: Option<PlanAbove>,
     /// The lines that the Turn has changed, for its end.
     pub(crate) lines: Lines,
 }
@@ -227,7 +227,12 @@ fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> 
         }
         Fact::Reasoning(it) => thinking::whole(&it.text, data.fold.unwrap_or(context.thinking), context),
         Fact::PlanUpdated(it) => {
-            let extent = if data.is_progress && !in_full { Extent::Progress } else { Extent::Whole };
+            let is_printed = matches!(context.medium, Medium::History | Medium::Reader);
+            let extent = match data.plan_above {
+                Some(PlanAbove::Stands) if !in_full => Extent::Progress,
+                Some(PlanAbove::Gone) if !in_full && is_printed => Extent::Progress,
+                Some(_) | None => Extent::Whole,
+            };
             plan::rows(&it.items, extent, context)
         }
         Fact::SkillActivation(it) => {

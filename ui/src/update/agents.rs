@@ -101,6 +101,9 @@ pub(super) fn on_approval(state: &mut State, approval: Approval) {
         let text = format!("agent {} asks: {} {}", named(&agent.path), approval.preview.would, approval.preview.target);
         tell(state, visible(&text).lines().next().unwrap_or_default());
     }
+    if approval.agent.is_none() {
+        state.transcript.call_waits(&approval.call_id);
+    }
     state.approvals.push(PendingApproval::new(approval));
     say_asked(state);
 }

@@ -18,7 +18,10 @@ const ROOMY: (usize, usize) = (7, 56);
 
 /// The card of the first approval in at most `most` rows, and whether all that the call would change is visible.
 pub(super) fn lines(state: &mut State, columns: usize, most: usize) -> Option<(Vec<Line<'static>>, bool)> {
-    let (theme, highlighter, of) = (&state.look.theme, &state.look.highlighter, state.asked());
+    let (theme, highlighter) = (&state.look.theme, &state.look.highlighter);
+    let others = state.asked().saturating_sub(1);
+    let first = state.approvals.first().filter(|it| it.approval.agent.is_none());
+    let place = first.and_then(|it| state.transcript.place_in_answer(&it.approval.call_id));
     let is_bare = state.look.screen_reader;
     let focused = state.focus == Focus::Approval;
     let pending = state.approvals.first_mut()?;
@@ -72,7 +75,11 @@ pub(super) fn lines(state: &mut State, columns: usize, most: usize) -> Option<(V
         let text = fit(&format!("… {more} more lines · {hint}"), inside);
         body.push(Line::styled(text, theme.fg(theme.warning)));
     }
-    let count = if of > 1 { format!("1 of {of}") } else { String::new() };
+    let count = match place {
+        Some((at, all)) if all > 1 && others == 0 => format!("{at} of {all}"),
+        _ if others > 0 => format!("1 of {}", others + 1),
+        _ => String::new(),
+    };
     if is_bare {
         let mut lines = vec![Line::from([title.spans(theme), vec![Span::raw(format!("  {count}"))]].concat())];
         lines.extend(body);

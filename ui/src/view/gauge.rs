@@ -76,6 +76,10 @@ pub(super) fn spans(state: &State, columns: usize) -> Vec<Span<'static>> {
 /// How full the window is, in words and in percent.
 fn window(state: &State) -> (String, Option<u64>) {
     let history = &state.history;
+    // Without a model there is no window that could fill.
+    if !super::header::is_connected(state) {
+        return (String::new(), None);
+    }
     let used = history.last_input.unwrap_or_else(|| history.estimated_tokens());
     let mark = if history.last_input.is_some() { "" } else { "~" };
     match state.session.window {

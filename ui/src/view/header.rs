@@ -56,7 +56,7 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
     canvas.line(Line::from(left), area);
 }
 
-fn is_connected(state: &State) -> bool {
+pub(super) fn is_connected(state: &State) -> bool {
     matches!(state.session.connection, Connection::Ready { .. }) && !state.history.settings.model.is_empty()
 }
 

@@ -30,9 +30,7 @@ pub(super) fn without_model(digest: &Digest, most: usize) -> Made {
     let shared = most.saturating_sub(fixed.len()).max(MIN_SHARED);
     let mut limitations =
         vec!["no model wrote this summary: it has requests, the ends of answers, files and commands".into()];
-    let mut text = String::from(
-        "Notes on the earlier conversation, made by pixir from the session log. Its messages are not in your context any more.\n",
-    );
+    let mut text = String::new();
     if let Some(instructions) = &digest.instructions {
         section(&mut text, "The user asked to keep in mind", [instructions.clone()]);
     }
@@ -55,6 +53,7 @@ pub(super) fn without_model(digest: &Digest, most: usize) -> Made {
     text.push_str(&lists(digest, shared));
     let appended_from = text.len();
     text.push_str(&fixed);
+    let (text, appended_from) = without_lead(text, appended_from);
     Made { text, appended_from, turns, left_out, limitations }
 }
 
@@ -63,8 +62,7 @@ pub(super) fn with_notes(digest: &Digest, notes: &Notes, most: usize) -> Made {
     let fixed = word_for_word(digest);
     let shared = most.saturating_sub(fixed.len()).max(MIN_SHARED);
     let mut limitations = Vec::new();
-    let mut text =
-        String::from("Your own notes on the earlier conversation. Its messages are not in your context any more.\n");
+    let mut text = String::new();
     let all = rendered(notes);
     let told = cut(&all, shared / 4 * 3);
     if told.len() < all.len() {
@@ -74,7 +72,16 @@ pub(super) fn with_notes(digest: &Digest, notes: &Notes, most: usize) -> Made {
     text.push_str(&lists(digest, shared));
     let appended_from = text.len();
     text.push_str(&fixed);
+    let (text, appended_from) = without_lead(text, appended_from);
     Made { text, appended_from, turns: Vec::new(), left_out: 0, limitations }
+}
+
+/// The first section needs no empty line above it.
+fn without_lead(text: String, appended_from: usize) -> (String, usize) {
+    match text.strip_prefix('\n') {
+        Some(rest) => (rest.to_owned(), appended_from.saturating_sub(1)),
+        None => (text, appended_from),
+    }
 }
 
 /// What the user pinned, the plan, active skills, and the request that the kept messages continue.

@@ -314,8 +314,17 @@ pub(super) fn not_run(id: String) -> Piece<'static> {
 
 const UNREADABLE: &str = "[error] a newer pixir recorded this result in a form that this one cannot read";
 
+/// Tells the model what it reads; the user, who reads and edits the summary alone, knows that.
 pub(super) fn summary_text(it: &HistoryCompaction) -> String {
-    format!("<summary of=\"the earlier conversation\">\n{}\n</summary>", it.summary)
+    // Older builds recorded these words with the summary.
+    let about = if it.summary.contains("not in your context any more.") {
+        ""
+    } else if it.model.is_some() {
+        "Your own notes on the earlier conversation. Its messages are not in your context any more.\n\n"
+    } else {
+        "Notes on the earlier conversation, made by pixir from the session log. Its messages are not in your context any more.\n\n"
+    };
+    format!("<summary of=\"the earlier conversation\">\n{about}{}\n</summary>", it.summary)
 }
 
 fn branch_text(it: &BranchSummary) -> String {

@@ -55,6 +55,24 @@ pub(super) fn join(files: &mut Vec<ChangedFile>, versions: &impl Versions) {
     }
 }
 
+/// Joins the files of which the path before is known already, with the lines that changed since.
+pub(super) fn join_known<'a>(files: &mut Vec<ChangedFile>, origin: impl Fn(&str) -> Option<(&'a str, (u64, u64))>) {
+    let place = |path: &str| files.iter().position(|file| file.kind == Kind::Deleted && file.path == path);
+    let known = files.iter().enumerate().filter(|(_, file)| file.kind == Kind::Added).filter_map(|(to, file)| {
+        let (from, counts) = origin(&file.path)?;
+        Some((place(from)?, to, counts))
+    });
+    let known: Vec<(usize, usize, (u64, u64))> = known.collect();
+    let paths: Vec<(String, (u64, u64))> =
+        known.iter().map(|(_, to, counts)| (files[*to].path.clone(), *counts)).collect();
+    merge(files, known.into_iter().map(|(from, to, _)| (from, to)).collect());
+    for (path, counts) in paths {
+        if let Some(file) = files.iter_mut().find(|file| file.path == path) {
+            file.counts = Some(counts);
+        }
+    }
+}
+
 /// Joins files with the same content.
 pub(super) fn join_exact(files: &mut Vec<ChangedFile>) {
     let mut gone: HashMap<String, Vec<usize>> = HashMap::new();

@@ -59,6 +59,7 @@ fn step(path: &str, first: &FileChange, last: &FileChange) -> FileChange {
         before_mode: last.after_mode.filter(|_| !is_absent),
         after_mode: first.before_mode.filter(|_| !was_absent),
         new_folders: 0,
+        moved_from: None,
         added: 0,
         removed: 0,
     }

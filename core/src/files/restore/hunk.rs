@@ -54,6 +54,7 @@ pub(crate) fn of_hunk(it: &HunkRevert, workspace: &Workspace, blobs: &Blobs) -> 
         before_mode: it.mode.filter(|_| it.seen.is_none()),
         after_mode: None,
         new_folders: 0,
+        moved_from: None,
         added: 0,
         removed: 0,
     };

@@ -582,6 +582,10 @@ pub struct FileChange {
     /// For a new file: the number of parent folders that were created with it.
     #[serde(default, skip_serializing_if = "is_none_new")]
     pub new_folders: u32,
+    /// For a new file that is one which the same call deleted, under another path: that path. Its lines are counted against
+    /// that file, and the deletion counts none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved_from: Option<String>,
     /// The number of added lines, if both versions are text.
     #[serde(default)]
     pub added: u64,

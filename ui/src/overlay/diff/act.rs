@@ -63,7 +63,7 @@ impl DiffView {
     }
 
     pub(crate) fn act(&mut self, action: Action) -> Outcome {
-        (self.notice, self.list_top) = (None, None);
+        (self.notice, self.reverted, self.list_top) = (None, None, None);
         if let Some(hunk) = self.protected.take() {
             return match action {
                 Action::Choose => {

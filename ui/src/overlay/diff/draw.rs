@@ -204,6 +204,8 @@ impl DiffView {
             line
         } else if let Some(notice) = self.notice.as_deref() {
             Line::styled(fit(&visible(notice), usize::from(inner.width)), theme.fg(theme.warning))
+        } else if let Some(reverted) = self.reverted.as_deref() {
+            Line::styled(fit(&visible(reverted), usize::from(inner.width)), theme.fg(theme.success))
         } else if let Some(note) = note {
             Line::styled(fit(note, usize::from(inner.width)), theme.dim())
         } else {

@@ -130,7 +130,10 @@ fn differences(files: &[FileDiff], names: (String, String), columns: usize, them
     let head = format!("Files from {} to {}", names.0, names.1);
     let mut lines =
         vec![Line::from(vec![Span::styled(head, theme.bold()), Span::styled(format!("  {count}"), theme.dim())])];
-    lines.extend(files.iter().map(|file| diffstat(&file.path, file.added, file.removed, columns.min(100), theme)));
+    let most = files.iter().map(|file| file.added + file.removed).max().unwrap_or(0);
+    lines.extend(
+        files.iter().map(|file| diffstat(&file.path, (file.added, file.removed), most, columns.min(100), theme)),
+    );
     for file in files {
         let mark = match file.kind {
             ChangeKind::Created => Span::styled("A ", theme.fg(theme.added)),

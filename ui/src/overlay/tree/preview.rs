@@ -30,7 +30,7 @@ pub(super) fn node(
 ) -> Vec<Line<'static>> {
     let theme = paint.theme;
     let Some(node) = tree.nodes.get(at) else { return Vec::new() };
-    let mut lines = vec![Line::styled(fit(&facts(node, now), columns), theme.dim())];
+    let mut lines = wrap_lines(&[Span::styled(facts(node, now), theme.dim())], columns, &[], &[]);
     lines.extend(outcome(node, forks, columns, theme));
     lines.push(Line::default());
     let start = |text: &str| plain(&text[..text.floor_char_boundary(MOST_TEXT)]).into_owned();
@@ -44,12 +44,11 @@ pub(super) fn node(
     let files = tree.changes(at);
     if !files.is_empty() {
         lines.push(Line::default());
-        lines.extend(
-            files
-                .iter()
-                .take(MOST_FILES)
-                .map(|(path, added, removed)| diffstat(path, *added, *removed, columns, theme)),
-        );
+        let most = files.iter().map(|it| it.added + it.removed).max().unwrap_or(0);
+        lines.extend(files.iter().take(MOST_FILES).map(|it| {
+            let path = it.from.map_or_else(|| it.path.to_owned(), |from| format!("{from} → {}", it.path));
+            diffstat(&format!("{} {path}", it.letter), (it.added, it.removed), most, columns, theme)
+        }));
         if files.len() > MOST_FILES {
             lines.push(Line::styled(format!("… {} more files", files.len() - MOST_FILES), theme.dim()));
         }
@@ -112,8 +111,15 @@ fn outcome(node: &Node, forks: &[String], columns: usize, theme: &Theme) -> Vec<
     lines
 }
 
-/// A file with the lines that were added and removed, and a bar of both.
-pub(super) fn diffstat(path: &str, added: u64, removed: u64, columns: usize, theme: &Theme) -> Line<'static> {
+/// A file with the lines that were added and removed, and a bar of both. The file with the most changed lines has the
+/// longest bar.
+pub(super) fn diffstat(
+    path: &str,
+    (added, removed): (u64, u64),
+    most: u64,
+    columns: usize,
+    theme: &Theme,
+) -> Line<'static> {
     const BAR: usize = 8;
     let counts = changes(added, removed);
     let room = columns.saturating_sub(counts.len().max(10) + BAR + 3);
@@ -127,7 +133,9 @@ pub(super) fn diffstat(path: &str, added: u64, removed: u64, columns: usize, the
     };
     let blanks = room.saturating_sub(width(&shown)) + 1;
     let sum = (added + removed).max(1);
-    let bar = usize::try_from(sum).map_or(BAR, |sum| sum.min(BAR));
+    // A few lines have a mark each; beyond that the bars are to scale.
+    let bar = if most <= BAR as u64 { added + removed } else { ((added + removed) * BAR as u64).div_ceil(most) };
+    let bar = usize::try_from(bar).map_or(BAR, |bar| bar.min(BAR));
     let share = usize::try_from((added * bar as u64).div_ceil(sum)).unwrap_or(bar).min(bar);
     let plus = if added > 0 { format!("+{added}") } else { String::new() };
     let minus = if removed > 0 { format!(" −{removed}") } else { String::new() };

@@ -6,14 +6,18 @@ use ratatui::text::{Line, Span};
 use super::INDENT;
 use crate::render::context::RenderContext;
 use crate::render::text::{Row, fit, span_width, visible, width};
-use crate::transcript::Tool;
+use crate::transcript::{Tool, WaitsFor};
 
 /// `✓ edit stats.sh  +1 −1  3ms`, and whether that shows the target in full.
 pub(super) fn card(cell: &Tool, context: &RenderContext<'_>) -> (Row, bool) {
     let theme = context.theme;
     let (mark, style) = match cell.result() {
         _ if cell.refused => ("⊘ ", theme.fg(theme.warning)),
-        None => ("● ", theme.fg(theme.accent)),
+        None => match cell.waits {
+            Some(WaitsFor::User) => ("? ", theme.fg(theme.warning)),
+            Some(WaitsFor::Call) => ("○ ", theme.dim()),
+            None => ("● ", theme.fg(theme.accent)),
+        },
         Some(result) if result.ok => ("✓ ", theme.fg(theme.success)),
         Some(_) => ("✗ ", theme.fg(theme.error)),
     };

@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use super::{DIFF_PREVIEW, INDENT, Tool, indent, marked, most};
 use crate::render::context::{Fold, RenderContext};
 use crate::render::diff;
-use crate::render::text::{Row, fit, plain, width};
+use crate::render::text::{Row, fit, plain, span_width};
 
 /// A command that has changed more files shows a list instead of diffs.
 const MANY: usize = 3;
@@ -22,31 +22,42 @@ pub(super) fn are_many(cell: &Tool, changes: &[FileChange], fold: Fold) -> bool 
 /// The files with the most changed lines, and a count of the others.
 pub(super) fn list(changes: &[FileChange], context: &RenderContext<'_>) -> Vec<Row> {
     let theme = context.theme;
-    let mut by_size: Vec<&FileChange> = changes.iter().collect();
+    // The deletion of a file that was moved is told by the file that it is now.
+    let is_moved = |it: &FileChange| changes.iter().any(|other| other.moved_from.as_ref() == Some(&it.path));
+    let mut by_size: Vec<&FileChange> =
+        changes.iter().filter(|it| it.kind != ChangeKind::Deleted || !is_moved(it)).collect();
     by_size.sort_by_key(|it| std::cmp::Reverse(it.added + it.removed));
     let shown = if by_size.len() <= LISTED + 1 { by_size.len() } else { LISTED };
     let (listed, rest) = by_size.split_at(shown);
     let mut rows: Vec<Row> = Vec::new();
     for change in listed {
-        let (mark, style) = match change.kind {
-            ChangeKind::Created => ("A ", theme.fg(theme.added)),
-            ChangeKind::Deleted => ("D ", theme.fg(theme.removed)),
-            ChangeKind::Modified => ("M ", theme.fg(theme.warning)),
+        let (mark, style) = match (change.kind, &change.moved_from) {
+            (ChangeKind::Created, Some(_)) => ("R ", theme.fg(theme.warning)),
+            (ChangeKind::Created, None) => ("A ", theme.fg(theme.added)),
+            (ChangeKind::Deleted, _) => ("D ", theme.fg(theme.removed)),
+            (ChangeKind::Modified, _) => ("M ", theme.fg(theme.warning)),
         };
-        let (added, removed) = (format!("  +{}", change.added), format!(" −{}", change.removed));
-        let room = context.measure.saturating_sub(4 + width(&added) + width(&removed));
-        let mut spans = vec![
-            Span::raw("  "),
-            Span::styled(mark, style),
-            Span::styled(fit(&plain(&change.path), room), theme.fg(theme.text)),
-        ];
+        let mut figures = Vec::new();
         if change.added > 0 {
-            spans.push(Span::styled(added, theme.fg(theme.added)));
+            figures.push(Span::styled(format!("  +{}", change.added), theme.fg(theme.added)));
         }
         if change.removed > 0 {
-            let gap = if change.added > 0 { "" } else { " " };
-            spans.push(Span::styled(format!("{gap}{removed}"), theme.fg(theme.removed)));
+            let gap = if change.added > 0 { " " } else { "  " };
+            figures.push(Span::styled(format!("{gap}−{}", change.removed), theme.fg(theme.removed)));
         }
+        if let (ChangeKind::Modified, Some(old), Some(new)) = (change.kind, change.before_mode, change.after_mode)
+            && old != new
+        {
+            figures.push(Span::styled(format!("  {old:o} → {new:o}"), theme.fg(theme.warning)));
+        }
+        let path = match &change.moved_from {
+            Some(from) => format!("{} → {}", plain(from), plain(&change.path)),
+            None => plain(&change.path).into_owned(),
+        };
+        let room = context.measure.saturating_sub(4 + span_width(&figures));
+        let mut spans =
+            vec![Span::raw("  "), Span::styled(mark, style), Span::styled(fit(&path, room), theme.fg(theme.text))];
+        spans.extend(figures);
         rows.push(Row { gutter: 4, ..Row::text(Line::from(spans)) });
     }
     if !rest.is_empty() {
@@ -63,13 +74,17 @@ pub(super) fn diffs(diffs: &[FileDiff], context: &RenderContext<'_>, fold: Fold)
     let most = most(fold, DIFF_PREVIEW);
     let mut more = 0;
     for file in diffs {
+        let path = match &file.from {
+            Some(from) => format!("{from} → {}", file.path),
+            None => file.path.clone(),
+        };
         // A note in place of a diff says nothing without the file that it is about.
         if let Some(note) = file.text.strip_prefix('[').and_then(|text| text.trim_end().strip_suffix(']')) {
-            rows.push(marked("  ", &format!("{}  {note}", file.path), context.theme.dim(), context));
+            rows.push(marked("  ", &format!("{path}  {note}"), context.theme.dim(), context));
             continue;
         }
-        if diffs.len() > 1 {
-            rows.push(marked("  ", &file.path, context.theme.dim(), context));
+        if diffs.len() > 1 || file.from.is_some() {
+            rows.push(marked("  ", &path, context.theme.dim(), context));
         }
         let room = most.saturating_sub(rows.len());
         let (lines, left) =
