@@ -1,7 +1,7 @@
 //! Which commands are proven to only read. An allow-list: known grammar, known programs, known flags; the rest asks.
 
 use std::cell::RefCell;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::Readable;
 use super::effects;
@@ -503,10 +503,11 @@ impl<'a> Walk<'a> {
     /// `cd FOLDER`: the programs behind it run there, or where they would have run if it fails.
     fn change_folder(&mut self, args: &[Argument], operator: Option<&TokenKind<'a>>) -> Result<(), String> {
         let [to] = args else { return Err("cd without one folder is not judged".into()) };
+        let has_parent = Path::new(&to.text).components().any(|it| it == Component::ParentDir);
         if to.has_unknown
             || to.text.is_empty()
             || to.text.starts_with('-')
-            || (!self.is_at_real_path && Path::new(&to.text).components().any(|it| it.as_os_str() == ".."))
+            || (has_parent && !(self.is_at_real_path && self.now.iter().all(|from| self.stays_below(from, &to.text))))
         {
             return Err(format!("cd to `{}` is not judged", to.text));
         }
@@ -530,6 +531,18 @@ impl<'a> Walk<'a> {
             self.rejoin()?;
         }
         Ok(())
+    }
+
+    /// Whether a relative path with `..` never leaves the workspace on its way.
+    fn stays_below(&self, from: &Path, to: &str) -> bool {
+        let Ok(below) = from.strip_prefix(self.ground.workspace) else { return false };
+        let depth = Path::new(to).components().try_fold(below.components().count(), |depth, part| match part {
+            Component::ParentDir => depth.checked_sub(1),
+            Component::CurDir => Some(depth),
+            Component::Normal(_) => Some(depth + 1),
+            Component::Prefix(_) | Component::RootDir => None,
+        });
+        depth.is_some()
     }
 
     fn words(&self, tokens: &[Token<'a>]) -> Result<Vec<Argument>, String> {
