@@ -235,7 +235,7 @@ fn the_core_never_prints_and_never_reads_the_environment() {
 /// opens files itself opens no path of the workspace, for the reason beside it.
 #[test]
 fn files_of_the_workspace_are_opened_through_its_path_layer() {
-    const OPENS_OTHER_FILES: [(&str, &str); 37] = [
+    const OPENS_OTHER_FILES: &[(&str, &str)] = &[
         ("agents/tally.rs", "saved outputs, in the state folder"),
         ("call/present/spill.rs", "saved outputs, in the state folder"),
         ("config.rs", "the user's configuration"),
