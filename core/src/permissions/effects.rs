@@ -203,7 +203,8 @@ fn git(args: &[&str]) -> Option<String> {
     let creates = ["branch", "tag", "remote", "worktree", "stash", "config"].contains(sub);
     let lists = rest
         .iter()
-        .any(|it| ["-l", "--list", "list", "show", "get-url", "--get", "--contains", "--merged"].contains(it))
+        .map(|it| it.trim_start_matches('-'))
+        .any(|it| ["l", "list", "show", "get-url", "get", "contains", "merged"].contains(&it))
         || (["submodule", "notes", "bisect"].contains(sub)
             && rest.first().is_none_or(|it| ["status", "summary", "list", "show", "log"].contains(it)));
     if lists && !deletes {

@@ -19,14 +19,14 @@ pub(super) fn prove(words: &[Argument], folder: &Path, fed_by: Option<&[Argument
     let unknown = || format!("{name} is not known to be read-only");
     if let [only] = args {
         let is_told = |names: &str| names.split(' ').any(|it| it == name);
-        let is_of_this = VERSION_FLAGS.iter().any(|(flag, names)| *flag == only.text && is_told(names));
-        let is_usual = ["--version", "-V", "--help"].contains(&only.text.as_str()) && is_told(TELL_THEIR_VERSION);
-        if is_of_this || is_usual {
+        let (dashes, flag) = only.text.split_at(only.text.len() - only.text.trim_start_matches('-').len());
+        let tells = VERSION_FLAGS.iter().any(|(of, word, names)| (*of, *word) == (dashes, flag) && is_told(names));
+        let (tells_version, helps) =
+            (only.text == "-V" || (dashes, flag) == ("--", "version"), (dashes, flag) == ("--", "help"));
+        if tells || ((tells_version || helps) && is_told(TELL_THEIR_VERSION)) {
             return if ["sort", "ls"].contains(&name) { Ok(()) } else { check_choice(folder, ground) };
         }
-        if only.text == "--help"
-            && PROGRAMS.iter().any(|known| known.program == name && known.operands != Operands::Free)
-        {
+        if helps && PROGRAMS.iter().any(|known| known.program == name && known.operands != Operands::Free) {
             return Ok(());
         }
     }

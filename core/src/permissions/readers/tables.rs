@@ -282,13 +282,13 @@ pub(super) const TESTS: &str = "e f d r w x s L h b c p S g u k O G N n z eq ne 
 /// [`CHOOSES_A_VERSION`].
 pub(super) const TELL_THEIR_VERSION: &str = "cargo rustc rustup rustfmt clippy-driver rust-analyzer node npm npx python python3 pip pip3 go gcc g++ cc clang clang++ ld make cmake ninja git java javac ruby perl php docker kubectl deno bun tsc eslint prettier mypy ruff black bash sh zsh rg fd fdfind jq sed awk gawk grep find sort tree curl wget tar gzip unzip zip ssh openssl sqlite3 psql redis-cli vim nvim emacs tmux less diff patch file xxd uv poetry ffmpeg pandoc gdb valgrind strace terraform helm gh swift ghc zig lua luajit julia R dotnet protoc uname ls cat env pnpm hugo shellcheck";
 
-/// Other flags by which they tell it, alone.
-pub(super) const VERSION_FLAGS: [(&str, &str); 5] = [
-    ("-v", "node npm npx pnpm ruby perl php docker gcc g++ clang clang++ make tsc helm"),
-    ("-vV", "rustc cargo"),
-    ("-version", "java javac"),
-    ("--list", "cargo"),
-    ("version", "go helm"),
+/// Other words by which they tell it, alone: the dashes, which matter because `node v` runs a file, and the rest.
+pub(super) const VERSION_FLAGS: [(&str, &str, &str); 5] = [
+    ("-", "v", "node npm npx pnpm ruby perl php docker gcc g++ clang clang++ make tsc helm"),
+    ("-", "vV", "rustc cargo"),
+    ("-", "version", "java javac"),
+    ("--", "list", "cargo"),
+    ("", "version", "go helm"),
 ];
 
 /// Files by which a version manager chooses a toolchain, which may then lie in the workspace.
