@@ -202,7 +202,10 @@ impl Harness {
         let path = self.services.place(id).log();
         match self.open_log(id) {
             Ok((log, contents)) => self.go_on(id, log, contents.entries),
-            Err(why) if matches!(why.code, Code::CorruptLogLine | Code::SessionReadOnly) => {
+            Err(mut why) if matches!(why.code, Code::CorruptLogLine | Code::SessionReadOnly) => {
+                if why.code == Code::SessionReadOnly {
+                    why.remedy = Remedy::any_of([why.remedy, Remedy::OpenReadOnly { id: id.to_string() }]);
+                }
                 self.show(id, why, log::read(&path)?.entries)
             }
             Err(e) => Err(e),

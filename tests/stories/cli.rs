@@ -34,7 +34,7 @@ fn the_result_document_has_its_fields() {
     let shell = Shell::new(&[]);
     let document = shell.run(scripted(&shell, SCRIPT, &["--headless", "--json", "x"])).document();
     let fields: Vec<&String> = document.as_object().expect("an object").keys().collect();
-    insta::assert_compact_debug_snapshot!(fields, @r#"["agents", "cost", "denials", "duration_ms", "exit_code", "files_changed", "next_actions", "ok", "output", "resume_command", "schemaVersion", "session_id", "status", "tool_calls", "usage"]"#);
+    insta::assert_compact_debug_snapshot!(fields, @r#"["agents", "cost", "denials", "duration_ms", "exit_code", "files_changed", "next_actions", "ok", "output", "resume_command", "schemaVersion", "session_id", "status", "tool_calls", "usage", "usage_estimated"]"#);
 }
 
 #[test]

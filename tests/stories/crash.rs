@@ -198,7 +198,11 @@ fn a_session_that_another_process_writes_opens_for_reading() {
         terminal.wait_for(&format!("open for writing by process {}", holder.id()));
         let screen = terminal.wait_for("Read-only here; /fork continues in a copy");
         assert!(screen.contains("so it is read-only here"), "{way}: {screen}");
-        terminal.send("/fork\r");
+        // A message that cannot be sent is not lost.
+        terminal.send("what then?\r");
+        terminal.wait_for("so the message stays where it is");
+        terminal.wait_for("❯ what then?");
+        terminal.send("\x15/fork\r");
         terminal.wait_for("this is the fork");
         terminal.wait_for("Ask pixir");
         terminal.send("\x04");

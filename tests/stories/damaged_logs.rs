@@ -285,7 +285,7 @@ fn a_session_that_may_not_be_written_opens_to_look_at() {
         let Some(ran) = as_another_user(&shell, &["resume", &id, "x", "--headless", "--json"]) else { return };
         assert_eq!(ran.code, 1, "{}", ran.stderr);
         assert_eq!(ran.error_after_chatter()["code"], "SESSION_READ_ONLY", "{}", ran.stderr);
-        assert!(ran.stderr.contains("writable"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("writable") && ran.stderr.contains("--read-only"), "{}", ran.stderr);
         assert_eq!(fs::read(&log).expect("read"), before);
         fs::set_permissions(at, fs::Permissions::from_mode(0o755)).expect("chmod");
     }

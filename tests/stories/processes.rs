@@ -70,7 +70,12 @@ fn no_process_outlives_its_command() {
 
 /// Starts a headless Turn that prints nowhere.
 fn start(shell: &Shell, provider: &str) -> Child {
+    start_with(shell, provider, &[])
+}
+
+fn start_with(shell: &Shell, provider: &str, flags: &[&str]) -> Child {
     let mut command = shell.command(["--provider", provider, "--headless", "--json", "--write", "go"]);
+    command.args(flags);
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts")
 }
 
@@ -102,30 +107,44 @@ const KINDS: [(&str, &str); 8] = [
     ("no environment", "env -i PATH=\"$PATH\" sleep MARK & wait"),
 ];
 
-/// What a killed pixir leaves running ends before the next one in the workspace does anything.
+/// Those that hold nothing but programs: rules allow these, and not what the shell itself does.
+const ALLOWED_BY_RULES: [&str; 3] = ["plain", "own session without parent", "pipes kept open"];
+
+/// With a sandbox, what a killed pixir leaves running ends within a second, by itself. Without one, the user has allowed each
+/// program, and what they leave ends before the next pixir in the workspace does anything.
 ///
-/// Broken builds: `Harness::new` sweeps nothing; `Group::start` notes nothing; a sweep only sends SIGTERM, or looks for the
-/// leader alone.
+/// Broken builds: the launcher does not end with pixir; `Harness::new` sweeps nothing; `Group::start` notes nothing; a sweep
+/// only sends SIGTERM, or looks for the leader alone.
 #[test]
 fn no_process_outlives_the_next_pixir_after_a_kill() {
     let (mut tried, mut failed) = (0, Vec::new());
-    for signal in [Signal::KILL, Signal::QUIT, Signal::ABORT] {
-        for (kind, command) in KINDS {
+    let all = [Signal::KILL, Signal::QUIT, Signal::ABORT].map(|signal| ("ns", signal));
+    for (tier, signal) in all.into_iter().chain([("ll", Signal::KILL), ("none", Signal::KILL)]) {
+        let kinds = KINDS.iter().filter(|(kind, _)| tier != "none" || ALLOWED_BY_RULES.contains(kind));
+        for (kind, command) in kinds {
             let marker = mark();
             let shell = Shell::new(&[]);
             let command = format!("touch started; {}", command.replace("MARK", &marker));
             let provider = script(&shell, std::slice::from_ref(&command));
-            let mut child = start(&shell, &provider);
-            wait::until("its process runs", || {
+            let rules = ["touch", "sleep", "setsid", "cat"].map(|it| format!("bash({it} *)"));
+            let mut flags = vec!["--sandbox", tier];
+            if tier == "none" {
+                flags.extend(rules.iter().flat_map(|rule| ["--allow", rule]));
+            }
+            let mut child = start_with(&shell, &provider, &flags);
+            wait::until(&format!("its process runs: {tier}, {kind}"), || {
                 shell.workspace().join("started").exists() && is_running(&format!("sleep\0{marker}"))
             });
             kill_process(Pid::from_child(&child), signal).expect("it runs");
             child.wait().expect("it ends");
             tried += 1;
+            if tier != "none" && !until_gone(&marker) {
+                failed.push(format!("{tier}, {signal:?}, {kind}: not gone by itself"));
+            }
             // Any command that opens the workspace; the survivors are gone when it ends.
             let listed = shell.run(["sessions", "list", "--json"]);
             if listed.code != 0 || !wait::within(Duration::from_secs(1), || !is_running(&marker)) {
-                failed.push(format!("{signal:?}, {kind}"));
+                failed.push(format!("{tier}, {signal:?}, {kind}"));
             }
             let notes = std::fs::read_dir(shell.home().join("running")).map_or(0, Iterator::count);
             assert_eq!(notes, 0, "{signal:?}, {kind}: notes are left");

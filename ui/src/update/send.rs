@@ -48,9 +48,15 @@ pub(super) fn submit(state: &mut State, if_busy: IfBusy) -> Vec<Effect> {
         state.say("an image is still loading; press Enter again in a moment");
         return Vec::new();
     }
-    let text = state.composer.take();
+    let text = state.composer.text();
     // A text of several lines, or one that begins with `//`, is a message and not a command.
-    if text.starts_with('/') && !text.starts_with("//") && !text.contains('\n') {
+    let is_command = text.starts_with('/') && !text.starts_with("//") && !text.contains('\n');
+    if state.session.read_only && !is_command {
+        state.say("this session is read-only here, so the message stays where it is; /fork continues in a copy");
+        return Vec::new();
+    }
+    let text = state.composer.take();
+    if is_command {
         return run_slash(state, &text);
     }
     state.viewport.follow();
