@@ -35,6 +35,7 @@ mod stories {
     mod agents_screen; // agents in the interface
     mod roles; // what an agent is for, and what it may do at most
     mod workflows; // graphs of steps, run from the command line
+    mod workflows_ends; // steps beside each other, and runs that do not go as planned
     mod workflows_many; // hostile values, refusals, stops, the workflows that pixir has
     mod workflows_screen; // a run on the screen
     mod workflows_resume; // runs that were cut off, stopped or edited

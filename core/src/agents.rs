@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::call::agents::Above;
+use crate::call::leases::Holder;
 use crate::call::protection::jobs::JobGuards;
 use crate::call::{Agents, Leases, Standing};
 use crate::context::library::Library;
@@ -63,6 +64,9 @@ struct Tree {
     writers: Writers,
 }
 
+/// The longest name of an agent.
+const MAX_NAME: usize = 32;
+
 impl Tree {
     fn new(root: SessionId, options: AgentOptions) -> Tree {
         Tree {
@@ -82,6 +86,22 @@ impl Tree {
         *self.pool.lock() = Budget::raisable(self.options.tree_tokens);
     }
 
+    /// The wished name in the letters of names of agents, with a number where it is taken.
+    fn free_name(&self, wished: &str) -> String {
+        let plain = |c: char| match c.to_ascii_lowercase() {
+            c if c.is_ascii_lowercase() || c.is_ascii_digit() => c,
+            _ => '-',
+        };
+        let name: String = wished.chars().map(plain).take(MAX_NAME - 4).collect();
+        let name = match name.trim_matches('-') {
+            "" => "run",
+            name => name,
+        };
+        let names = self.names.lock();
+        let mut all = std::iter::once(name.to_owned()).chain((2..).map(|n| format!("{name}-{n}")));
+        all.find(|it| !names.contains(it)).unwrap_or_else(|| name.to_owned())
+    }
+
     /// Takes a name: the wished one, or the next of the role's.
     fn take_name(&self, wished: Option<&str>, role: &str) -> Result<String> {
         let mut names = self.names.lock();
@@ -92,7 +112,7 @@ impl Tree {
             return Ok(name);
         };
         let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        if name.is_empty() || name.len() > 32 || !name.chars().all(is_plain) || name.starts_with('-') {
+        if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(is_plain) || name.starts_with('-') {
             let message = format!("`{}` cannot be the name of an agent", name.escape_debug());
             return Err(Error::new(Code::InvalidArgs, message, "up to 32 of a-z, 0-9 and -, or no name"));
         }
@@ -201,7 +221,7 @@ pub(crate) fn begin(base: &Services, beginning: Beginning) -> Result<Handle> {
         services.standing.set_role(Some(role.bounds()));
     }
     if let Some(child) = &at.child {
-        services.holder = at.path.join("/");
+        services.holder = Holder::named(at.path.join("/"));
         services.registry = role::narrow(&child.role, child.schema.as_ref(), &services.registry);
         services.reports = child.schema.is_some();
         services.options.limits = child.limits();

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt as _;
 use serde_json::Value;
 
+use crate::call::leases::Patience;
 use crate::files::diff::join_moves;
 use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error, Result};
@@ -167,7 +168,8 @@ pub async fn carry_out_prepared(
     // none.
     let changes = call.caller == Caller::Model && policy != Policy::Look;
     let touched = if changes { prepared.touches.as_slice() } else { &[] };
-    let lease = match ctx.leases.take(&ctx.holder, touched).await {
+    let patience = if ctx.holder.is_run { Patience::Until(&ctx.cancel) } else { Patience::Short };
+    let lease = match ctx.leases.take(&ctx.holder, touched, patience).await {
         Ok(lease) => lease,
         Err(held) => return Ok(Done::failed(call, &held)),
     };

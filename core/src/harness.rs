@@ -1,10 +1,11 @@
 //! The factory of one workspace's Sessions: start, resume, open, list.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::agents::{self, Beginning, Position};
+use crate::call::agents::Usual;
+use crate::call::leases::Holder;
 use crate::call::protection::jobs::JobGuards;
 use crate::call::{Context, Leases, Registry, Standing, Tool, Unattended};
 use crate::config::Environment;
@@ -39,7 +40,7 @@ use crate::storage::log::Disk;
 use crate::storage::log::{self, Contents, Log, LogWriter, RealDisk};
 use crate::storage::store::{Place, Store, Summary};
 use crate::workflow::run::{Run, Still};
-use crate::workflow::{Checked, Fault, Journal, Known, Rehearsed, Usual, WorkflowFile, WorkflowPlan};
+use crate::workflow::{Checked, Fault, Journal, Known, Rehearsed, WorkflowFile, WorkflowPlan};
 use crate::{run, tools, workflow};
 use serde_json::{Map, Value};
 
@@ -142,7 +143,7 @@ impl Harness {
             agents: None,
             above: None,
             leases: Leases::default(),
-            holder: "the main session".to_owned(),
+            holder: Holder::named("the main session"),
             gates: Gates::default(),
             reports: false,
             standing: Standing::default(),
@@ -468,13 +469,6 @@ impl Harness {
         workflow::as_data(text).map_err(|fault| workflow::invalid("workflow", &[fault]))
     }
 
-    /// The types of the parameters of a workflow, by name; none where it has faults.
-    pub fn kinds_of_params(&self, text: &str, name: &str) -> BTreeMap<String, &'static str> {
-        let checked = Checked::read(text, name, &self.known());
-        let params = checked.into_iter().flat_map(|it| it.graph.params);
-        params.map(|it| (it.name, it.kind.name())).collect()
-    }
-
     /// What a run of this workflow would be. Nothing is done.
     ///
     /// # Errors
@@ -489,7 +483,7 @@ impl Harness {
         let checked = Checked::read(text, name, &self.known()).map_err(|faults| workflow::invalid(name, &faults))?;
         let params = checked.params(params)?;
         let until = until.map(|id| checked.index_of(id)).transpose()?;
-        Ok(WorkflowPlan::of(&checked, &params, until, self.usual()))
+        Ok(WorkflowPlan::of(&checked, &params, until, &self.usual()))
     }
 
     /// What a resume of the run in this Session would do about each step. Nothing is done. Blocks while it reads the Log.
@@ -530,10 +524,7 @@ impl Harness {
     /// What agents may use, and what it costs, with the model of new Sessions.
     fn usual(&self) -> Usual {
         let providers = self.services.providers.now();
-        let facts = providers.facts(&providers.provider, &providers.model);
-        let options = self.services.options.agents;
-        let price = facts.price.map(|it| it.input.max(it.output).max(it.cached).max(it.cache_written) / 1e6);
-        Usual { tokens: options.tokens, tree_tokens: options.tree_tokens, window: facts.window, price }
+        self.services.usual((&providers.provider, &providers.model), &self.roles())
     }
 
     /// What the workspace brings along that is in force only with the user's trust.

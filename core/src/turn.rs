@@ -452,6 +452,7 @@ impl Turn {
             question: format!("The agents of this turn have used {used} of {most} tokens. May they go on?"),
             options: [GO_ON, STOP].map(str::to_owned).to_vec(),
             multiple: false,
+            only_options: false,
         };
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         let form = Form { call_id: format!("budget-{number}"), questions: vec![question], agent: None };

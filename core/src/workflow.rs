@@ -25,7 +25,6 @@ mod view; // a run as a Presenter shows it
 pub use crate::context::workflows::WorkflowFile;
 pub(crate) use check::{Checked, Known};
 pub(crate) use journal::Journal;
-pub(crate) use plan::Usual;
 pub use plan::{PlannedStep, WorkflowPlan};
 pub use run::Rehearsed;
 pub use view::{RunView, StepView};

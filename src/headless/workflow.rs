@@ -1,12 +1,13 @@
 //! A run of a workflow without a terminal: its events as lines, its end as one document.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use pixir_core::event::{
-    AgentEvent, Ask, Cost, Planned, StepEnded, StepOutcome, TurnEnded, TurnStatus, Usage, WorkflowEvent, encode_live,
+    AgentEvent, AgentStatus, Ask, Cost, Isolation, Planned, StepEnded, StepOutcome, TurnEnded, TurnStatus, Usage,
+    WorkflowEvent, encode_live,
 };
-use pixir_core::{Code, Error, Event, Fact, Handle, Input};
+use pixir_core::{Code, Error, Event, Fact, Handle, Input, Live};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -22,7 +23,10 @@ struct Step {
     status: Option<StepOutcome>,
     ended: Option<StepEnded>,
     session: Option<String>,
+    /// 0 until it begins.
     attempt: u32,
+    /// The name of its agent.
+    agent: Option<String>,
     by: String,
     why: String,
     ask: Option<Ask>,
@@ -32,15 +36,20 @@ struct Run<'a> {
     output: &'a Output,
     session: String,
     planned: Planned,
+    /// The run has just been resumed; an edited graph may follow.
+    goes_on: bool,
     /// In the order in which they were first heard of.
     order: Vec<String>,
     steps: BTreeMap<String, Step>,
+    /// Whether an agent changed files in a copy of its own, by its Session.
+    kept: BTreeMap<String, bool>,
     usage: Usage,
     cost: Cost,
     end: Option<TurnEnded>,
     refused: Option<Error>,
     stopped: Option<u8>,
-    /// Lines of the Sessions of its agents.
+    /// The Sessions of its agents whose lines are printed.
+    followed: BTreeSet<String>,
     lines: mpsc::UnboundedSender<String>,
 }
 
@@ -56,13 +65,16 @@ pub(crate) async fn carry_out(handle: &Handle, input: Input, output: &Output, mu
         output,
         session: handle.id().to_string(),
         planned: Planned::default(),
+        goes_on: false,
         order: Vec::new(),
         steps: BTreeMap::new(),
+        kept: BTreeMap::new(),
         usage: Usage::default(),
         cost: Cost::default(),
         end: None,
         refused: None,
         stopped: None,
+        followed: BTreeSet::new(),
         lines,
     };
     // What an earlier part of the run did is part of its result.
@@ -109,19 +121,32 @@ pub(crate) async fn carry_out(handle: &Handle, input: Input, output: &Output, mu
     run.conclude(began)
 }
 
+impl Step {
+    /// How it ended. What had begun and has no end was stopped with the run; `None` for what an earlier part of the run held,
+    /// and this one has not come to.
+    fn status(&self) -> Option<StepOutcome> {
+        self.status.or((self.attempt > 0).then_some(StepOutcome::Interrupted))
+    }
+}
+
 impl Run<'_> {
     fn take(&mut self, event: &Event, handle: &Handle) {
         match event {
             Event::Recorded(entry) => {
                 self.print_line(|| entry.encode());
                 self.take_fact(&entry.fact);
-                if let Fact::AgentEvent(AgentEvent::Spawned(it)) = &entry.fact
+            }
+            Event::Live(event) => {
+                self.print_line(|| encode_live(event));
+                // It is open from now on; when it was started, it may have had to wait for its place.
+                if let Live::AgentChanged(it) = &event.live
+                    && let ([name], AgentStatus::Running) = (it.path.as_slice(), it.status)
                     && self.output.format == Format::Jsonl
+                    && self.followed.insert(it.session_id.clone())
                 {
-                    tokio::spawn(follow(handle.clone(), it.name.clone(), self.lines.clone()));
+                    tokio::spawn(follow(handle.clone(), name.clone(), self.lines.clone()));
                 }
             }
-            Event::Live(event) => self.print_line(|| encode_live(event)),
         }
     }
 
@@ -145,6 +170,8 @@ impl Run<'_> {
             Fact::AgentEvent(AgentEvent::Ended(it)) => {
                 self.usage += it.usage;
                 self.cost += it.cost;
+                let keeps = it.isolation == Isolation::Copy && !it.evidence.changed.is_empty();
+                self.kept.insert(it.session_id.clone(), keeps);
             }
             Fact::TurnEnded(it) => self.end = Some(it.clone()),
             _ => {}
@@ -159,8 +186,16 @@ impl Run<'_> {
         }
         let step = event.step().map(|id| self.steps.entry(id.to_owned()).or_default());
         match (event, step) {
-            (WorkflowEvent::Planned(it), _) => self.planned = it.clone(),
+            (WorkflowEvent::Planned(it), _) => {
+                // Without a resume before it, a run of its own begins in the session.
+                if !std::mem::take(&mut self.goes_on) {
+                    self.order.clear();
+                    self.steps.clear();
+                }
+                self.planned = it.clone();
+            }
             (WorkflowEvent::Resumed(_), _) => {
+                self.goes_on = true;
                 // What waited or was held is judged anew.
                 for step in self.steps.values_mut() {
                     if matches!(step.status, Some(StepOutcome::Held | StepOutcome::Waiting)) {
@@ -169,7 +204,12 @@ impl Run<'_> {
                 }
             }
             (WorkflowEvent::StepStarted(it), Some(step)) => {
-                *step = Step { session: it.session_id.clone(), attempt: it.attempt, ..Step::default() };
+                *step = Step {
+                    session: it.session_id.clone(),
+                    agent: it.agent.clone(),
+                    attempt: it.attempt,
+                    ..Step::default()
+                };
             }
             (WorkflowEvent::StepEnded(it), Some(step)) => {
                 step.status = Some(it.status);
@@ -208,6 +248,11 @@ impl Run<'_> {
             (Some(end), None) => end.status.name().to_owned(),
             (None, None) => "failed".to_owned(),
         };
+        // A run that was stopped has counted nothing itself.
+        let counts = match &about["counts"] {
+            Value::Null if !self.order.is_empty() => self.counts(),
+            counts => counts.clone(),
+        };
         let resume = format!("pixir workflow resume {}", self.session);
         let mut next = Vec::new();
         let mut result = json!({
@@ -216,7 +261,7 @@ impl Run<'_> {
             "session_id": self.session,
             "workflow": self.planned.name,
             "hash": self.planned.hash,
-            "counts": about["counts"],
+            "counts": counts,
             "work_complete": about["work_complete"].as_bool().unwrap_or(false),
             "steps": self.order.iter().filter_map(|id| self.step(id)).collect::<Vec<_>>(),
             "output": about["output"],
@@ -243,7 +288,8 @@ impl Run<'_> {
             if error.as_ref().is_some_and(|it| it.code == Code::WorkflowHeld) {
                 next.push(format!("{resume} --write"));
             }
-            if next.is_empty() {
+            next.extend(self.files_that_wait());
+            if !next.iter().any(|it| it.starts_with(&resume)) {
                 next.push(resume.clone());
             }
             result["resume_command"] = json!(resume);
@@ -261,7 +307,7 @@ impl Run<'_> {
                     Value::String(text) => self.output.line(text.trim_end()),
                     other => self.output.line(&other.to_string()),
                 }
-                chatter(&format!("{} · {status} · {}", self.session, counted(&about["counts"])));
+                chatter(&format!("{} · {status} · {}", self.session, counted(&counts)));
                 next.iter().for_each(|it| chatter(&format!("next: {it}")));
             }
         }
@@ -271,10 +317,34 @@ impl Run<'_> {
         exit
     }
 
+    /// How the user takes over the files that steps left in their copies.
+    fn files_that_wait(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        for id in &self.order {
+            let step = &self.steps[id];
+            if let (Some(agent), Some(changed)) = (&step.agent, step.session.as_ref().and_then(|it| self.kept.get(it)))
+                && step.status() != Some(StepOutcome::Completed)
+                && *changed
+            {
+                all.push(format!("pixir agents adopt {} {agent} --dry-run", self.session));
+            }
+        }
+        all
+    }
+
+    /// How many steps ended how; items count in place of their step.
+    fn counts(&self) -> Value {
+        let has_items =
+            |id: &str| self.order.iter().any(|it| it.strip_prefix(id).is_some_and(|it| it.starts_with('.')));
+        let ends = self.order.iter().filter(|id| !has_items(id)).filter_map(|id| self.steps[id].status());
+        let mut counts: BTreeMap<&str, u64> = StepOutcome::ALL.iter().map(|it| (it.name(), 0)).collect();
+        ends.for_each(|end| *counts.entry(end.name()).or_default() += 1);
+        json!(counts)
+    }
+
     fn step(&self, id: &str) -> Option<Value> {
         let step = &self.steps[id];
-        // An earlier part of the run held it, and this one has not come to it.
-        let status = step.status.map_or("not_run", StepOutcome::name);
+        let status = step.status().map_or("not_run", StepOutcome::name);
         let mut it = json!({ "id": id, "status": status });
         if let Some(session) = &step.session {
             it["session_id"] = json!(session);
@@ -314,13 +384,17 @@ impl Run<'_> {
         if let Some(refused) = &self.refused {
             return Some(refused.clone());
         }
+        let resume = || format!("pixir workflow resume {}", self.session);
         match &self.end {
             Some(TurnEnded { status: TurnStatus::Completed, .. }) => None,
+            // A run goes on by a command, not by a message.
+            Some(TurnEnded { status: TurnStatus::Interrupted, error: Some(body), .. }) => Some(Error::new(
+                Code::from_name(&body.code).unwrap_or(Code::CommandFailed),
+                "the run was interrupted",
+                resume(),
+            )),
             Some(TurnEnded { error: Some(body), .. }) => Some(body.clone().into()),
-            Some(_) | None => {
-                let fix = format!("pixir workflow resume {}", self.session);
-                Some(Error::new(Code::CommandFailed, "the run did not end", fix))
-            }
+            Some(_) | None => Some(Error::new(Code::CommandFailed, "the run did not end", resume())),
         }
     }
 }

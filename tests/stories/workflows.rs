@@ -360,6 +360,7 @@ fn pixir_itself_runs_the_checks_of_a_step_before_its_files_come_to_the_workspace
     let result = ran.document();
     assert_eq!(step(&result, "edit")["error"]["code"], "CHECK_FAILED", "{result}");
     assert_eq!(shell.read("a.txt"), "old\n", "its copy is not adopted");
+    let shell = Shell::new(&[("a.txt", "old\n")]);
     let ran = run(&shell, &flow("new"), &answers(()), &["--write"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(shell.read("a.txt"), "new\n");

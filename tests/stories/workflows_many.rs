@@ -264,22 +264,33 @@ fn a_dry_run_does_nothing_and_bounds_what_then_happens() {
         { "of": "Task of", "text": "one", "usage": much },
         { "of": "Task of", "text": "two", "usage": much },
     ]);
-    shell.configure("[models.\"script/script\"]\nprice = { input = 3.0, output = 15.0 }\n");
-    let dry = run(&shell, flow, &answers, &["--dry-run"]);
+    let model = json!({ "steps": answers, "window": 20_000, "price": { "input": 3.0, "output": 15.0 } });
+    let model = format!("script:{}", shell.aside("priced.json", &model.to_string()).display());
+    let path = file(&shell, flow).display().to_string();
+    let go = |path: &str, more: &[&str]| {
+        let args = ["workflow", "run", path, "--provider", &model, "--toolset", "typed"];
+        shell.run(args.into_iter().chain(more.iter().copied()))
+    };
+    let dry = go(&path, &["--dry-run", "--json"]);
     assert_eq!(dry.code, 0, "{dry:?}");
     let plan = dry.document()["plan"].clone();
     assert_eq!(plan["layers"][0][0]["instances"], 2, "{plan}");
     assert!(shell.logs().is_empty() && !shell.workspace().join("made").exists(), "nothing happened");
-    let ran = run(&shell, flow, &answers, &["--write"]);
+    let ran = go(&path, &["--write", "--json"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     let result = ran.document();
     let used = result["usage"]["input"].as_u64().unwrap_or(0) + result["usage"]["output"].as_u64().unwrap_or(0);
     assert!(used > 0 && used <= plan["most_tokens"].as_u64().expect("a bound"), "{used} of {plan}");
-    if let (Some(cost), Some(most)) =
-        (result["cost"]["usd"].as_f64().filter(|usd| *usd > 0.0), plan["most_cost"].as_f64())
-    {
-        assert!(cost <= most, "{cost} of {most}");
-    }
+    let (cost, most) = (result["cost"]["usd"].as_f64(), plan["most_cost"].as_f64());
+    let (cost, most) = (cost.expect("a cost"), most.expect("an upper cost"));
+    assert!(cost > 0.0 && cost <= most, "{cost} of {most}");
+    let limited = format!("[limits]\ntokens = 50000\ncost = 0.5\nfailures = 2\n{flow}");
+    let path = file(&shell, &limited).display().to_string();
+    let text = go(&path, &["--dry-run"]).stdout;
+    assert!(text.contains("limits of the graph: 50000 tokens, $0.50, 2 failed steps"), "{text}");
+    // Without a model there is no price.
+    let plan = shell.run(["workflow", "run", &path, "--dry-run", "--json"]).document()["plan"].clone();
+    assert!(plan["most_cost"].is_null(), "{plan}");
 }
 
 /// Broken build: the stream has only the events of the run itself.

@@ -130,7 +130,7 @@ async fn a_graph_of_the_model_is_approved_once_and_its_end_is_reported() {
     let mut pixir = Pixir::scripted(Script { steps, ..Script::default() }, &[], 100, 40);
     let screen = pixir.does("look<Enter>").await;
     assert!(screen.contains("Run workflow look (2 steps, at most 2 agents)"), "{screen}");
-    assert!(screen.contains("one: agent explorer"), "the graph is on the card:\n{screen}");
+    assert!(screen.contains("one  agent, explorer"), "the graph is on the card:\n{screen}");
     let events: Vec<String> = pixir.kinds();
     assert!(!events.iter().any(|it| it == "subagent_event"), "nothing runs before the answer: {events:?}");
     let screen = pixir.does("<A-y>").await;

@@ -33,7 +33,7 @@ pub(crate) mod replay; // steps through a replay
 pub(crate) mod send; // sending, interrupting, quitting
 pub(crate) mod settings; // model, mode, theme and other settings
 pub(crate) mod travel; // moves of the head; undo and redo
-mod workflow; // runs of workflows
+pub(crate) mod workflow; // runs of workflows
 mod write; // edits and completions of the draft
 
 pub(crate) use perform::perform;
@@ -129,6 +129,15 @@ fn on_overlay_key(state: &mut State, key: KeyEvent, quiet_since: Instant) -> Opt
         }
         if is_guarded {
             return Some(Vec::new());
+        }
+        // Such a form takes no words, so these are for the composer: a command, or a message to the run.
+        if let KeyCode::Char(letter) = key.code
+            && key.modifiers.is_typing()
+            && form.leaves_letters()
+            && !form.takes(letter)
+        {
+            form.yield_keys();
+            return None;
         }
     }
     let is_text = matches!(key.code, KeyCode::Char(_)) && key.modifiers.is_typing();

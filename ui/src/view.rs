@@ -108,7 +108,12 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, size: (u16, u16)) {
     }
     draw_chord(state, canvas, body);
     // Overlays leave the header and the status line visible.
-    let middle = Rect { y: header.bottom(), height: area.height.saturating_sub(2), ..area };
+    let mut middle = Rect { y: header.bottom(), height: area.height.saturating_sub(2), ..area };
+    // A question that opens over a layer stays visible below it.
+    let is_docked = |overlay: &Overlay| overlay.is_form() && !state.look.screen_reader;
+    if state.overlays.len() > 1 && state.overlays.last().is_some_and(is_docked) {
+        middle.height = foot.form.y.saturating_sub(middle.y);
+    }
     let paint = Paint {
         theme: &state.look.theme,
         highlighter: &state.look.highlighter,
@@ -116,7 +121,6 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, size: (u16, u16)) {
         keys: &state.keys.map,
         wall: state.now.wall,
     };
-    let is_docked = |overlay: &Overlay| overlay.is_form() && !state.look.screen_reader;
     let top = state.overlays.iter().rposition(|overlay| !overlay.is_aside() && !is_docked(overlay));
     for (at, overlay) in state.overlays.iter_mut().enumerate() {
         if overlay.is_form() && !state.look.screen_reader {

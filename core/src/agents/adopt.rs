@@ -10,6 +10,7 @@ use super::child::Child;
 use super::node::Node;
 use super::{copies, guarded, own_entries};
 use crate::call::agents::{AgentNews, adopted};
+use crate::call::leases::{Holder, Patience};
 use crate::call::off_loop;
 use crate::files::restore::{RestoreTarget, carry_out, of_copy};
 use crate::permissions::Touch;
@@ -21,18 +22,29 @@ use crate::storage::log;
 impl Node {
     /// A Turn of a child that works in a copy has ended: its changes are adopted, or the user is asked. Returns when there is
     /// nothing to wait for.
-    pub(super) async fn offer(&self, child: &Arc<Child>, result: &mut AgentResult, mut decided: watch::Receiver<u64>) {
+    ///
+    /// # Errors
+    /// What kept the files from being written, where it is no difference between both versions.
+    pub(super) async fn offer(
+        &self,
+        child: &Arc<Child>,
+        result: &mut AgentResult,
+        mut decided: watch::Receiver<u64>,
+    ) -> Result<()> {
         if child.isolation != Isolation::Copy {
-            return;
+            return Ok(());
         }
         *child.adoptions.done.lock() = None;
+        let stop = child.order.lock().stop.clone();
+        let mut written = Ok(());
         if self.at.standing.mode() == Mode::Auto && result.status == AgentStatus::Completed {
             // A protected file is for the user to decide, and so is what cannot be written now.
-            if let Err(error) = self.take_files(child, RestoreOptions::default()).await {
+            let taken = self.take_files(child, RestoreOptions::default(), Patience::Until(&stop)).await;
+            if let Err(error) = &taken {
                 tracing::info!(agent = child.name(), "an agent's files were not adopted: {}", error.message);
             }
+            written = taken.map(drop);
         }
-        let stop = child.order.lock().stop.clone();
         let may_ask = self.asks.load(Ordering::Relaxed) && !stop.is_cancelled();
         *child.adoptions.asks.lock() = may_ask;
         let waiting = self.show_files(child, may_ask).await;
@@ -49,6 +61,7 @@ impl Node {
         }
         *child.adoptions.asks.lock() = false;
         result.adoption = child.adoptions.done.lock().take().map(Box::new);
+        written
     }
 
     /// What the user decided about the files of a child's copy.
@@ -83,7 +96,7 @@ impl Node {
             return Ok(());
         }
         if !later {
-            let done = match self.take_files(&child, options).await {
+            let done = match self.take_files(&child, options, Patience::Short).await {
                 Ok(done) => done,
                 Err(error) => {
                     // What the user was shown is out of date; this is the new preview.
@@ -110,7 +123,7 @@ impl Node {
     }
 
     /// Shows what waits, and returns how many files. With `publishes`, watchers get the preview.
-    async fn show_files(&self, child: &Arc<Child>, publishes: bool) -> usize {
+    pub(super) async fn show_files(&self, child: &Arc<Child>, publishes: bool) -> usize {
         let asks = *child.adoptions.asks.lock();
         let (base, own) = (self.base.0.clone(), Arc::clone(child));
         let preview = off_loop(move || {
@@ -135,14 +148,19 @@ impl Node {
     }
 
     /// Writes files of a child's copy to the workspace.
-    async fn take_files(&self, child: &Arc<Child>, options: RestoreOptions) -> Result<Adoption> {
+    async fn take_files(
+        &self,
+        child: &Arc<Child>,
+        options: RestoreOptions,
+        patience: Patience<'_>,
+    ) -> Result<Adoption> {
         let _one = child.adoptions.one.lock().await;
         let base = self.base.0.clone();
         let (services, own) = (base.clone(), Arc::clone(child));
         let (target, to_seq) = off_loop(move || aim(&services, &own)).await?;
         let touches: Vec<Touch> =
             target.paths().map(|path| Touch::Files { path: Some(path.clone()), protected: None }).collect();
-        let _lease = self.at.leases.take(child.name(), &touches).await?;
+        let _lease = self.at.leases.take(&Holder::named(child.name()), &touches, patience).await?;
         let workspace = Arc::new(
             off_loop({
                 let base = base.clone();

@@ -140,6 +140,7 @@ impl Child {
             removed: 0,
             queued: Vec::new(),
             waiting_files: 0,
+            is_run: workflow.is_some(),
         };
         Child {
             path,

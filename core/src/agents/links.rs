@@ -285,6 +285,7 @@ pub(super) fn known(history: &History, at: &Position, services: &Services) -> Ve
         };
         let child = Child::new(path, id, terms, &spawned.task);
         spawned.note.iter().for_each(|note| child.note(note));
+        child.change(|state| state.is_run = spawned.is_run);
         adopted.iter().for_each(|it| child.adoptions.settle(it));
         if isolation == Isolation::Scratch {
             // Its pixir died before it could remove it.

@@ -15,7 +15,7 @@ use super::child::Child;
 use super::starting::Opened;
 use super::transcript::transcript;
 use crate::call::Agents;
-use crate::call::agents::{AgentNews, MOST_TOLD, Order, Seen, Stop, Until};
+use crate::call::agents::{AgentNews, MOST_TOLD, Order, Seen, Settle, Stop, Until, Usual};
 use crate::call::tool::panicked;
 use crate::conversation::history::Settings;
 use crate::door::Handle;
@@ -174,7 +174,8 @@ impl Node {
             tracing::warn!(agent = child.name(), "the end of an agent was not recorded: {}", error.message);
         }
         if !*child.adoptions.waits_for_step.lock() {
-            self.offer(child, &mut result, decided).await;
+            // What was not written waits, and its error is in the diagnostics.
+            let _ = self.offer(child, &mut result, decided).await;
         }
         let order = child.order.lock().clone();
         if order.is_ordered && !order.is_awaited && order.waiting == 0 {
@@ -243,6 +244,10 @@ impl Agents for Node {
         async move { task.await.unwrap_or_else(|e| Err(panicked(&e.to_string()))) }.boxed()
     }
 
+    fn free_name(&self, wished: &str) -> String {
+        self.at.tree.free_name(wished)
+    }
+
     fn wait(
         &self,
         names: Vec<String>,
@@ -274,12 +279,17 @@ impl Agents for Node {
         self.files_of(name)
     }
 
-    fn settle_files(&self, name: &str, adopts: bool) -> BoxFuture<'static, Option<Adoption>> {
-        self.shared().settle_step(name.to_owned(), adopts).boxed()
+    fn settle_files(&self, name: &str, how: Settle) -> BoxFuture<'static, Result<Option<Adoption>>> {
+        self.shared().settle_step(name.to_owned(), how).boxed()
     }
 
     fn adopt(&self, name: &str, options: RestoreOptions, later: bool) -> BoxFuture<'static, Result<()>> {
         self.shared().decide_files(name.to_owned(), options, later).boxed()
+    }
+
+    fn usual(&self, roles: &[crate::context::roles::Role]) -> Usual {
+        let settings = self.settings.lock().clone();
+        self.base.0.usual((&settings.provider, &settings.model), roles)
     }
 
     fn stop(&self, which: Stop) -> BoxFuture<'static, ()> {

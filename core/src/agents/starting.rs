@@ -81,6 +81,7 @@ impl Node {
             isolation,
             context,
             note,
+            is_run: child.workflow.is_some(),
         };
         if let Err(error) = self.record(AgentEvent::Spawned(spawned)).await {
             tree.names.lock().remove(&name);

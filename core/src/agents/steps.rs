@@ -6,7 +6,7 @@ use super::child::{Child, TurnOrder};
 use super::copies;
 use super::node::Node;
 use super::starting::Turn;
-use crate::call::agents::Order;
+use crate::call::agents::{Order, Settle};
 use crate::files::workspace::Workspace;
 use crate::protocol::agent::AgentState;
 use crate::protocol::error::Result;
@@ -35,28 +35,44 @@ impl Node {
         copies::workspace(&self.base.0, &self.at.tree.root, &child)
     }
 
-    /// The step of a child is over. What it changed in its copy is adopted, or its copy goes.
-    pub(super) async fn settle_step(self: Arc<Node>, name: String, adopts: bool) -> Option<Adoption> {
-        let child = self.child(&name).ok()?;
-        let adoption = if adopts { self.adopt_step(&child).await } else { None };
+    /// The step of a child is over.
+    pub(super) async fn settle_step(self: Arc<Node>, name: String, how: Settle) -> Result<Option<Adoption>> {
+        let child = self.child(&name)?;
+        let adoption = match how {
+            Settle::Adopt => self.adopt_step(&child).await,
+            Settle::Keep => {
+                // The count of files that wait is what keeps the copy, also when pixir ends.
+                if child.isolation == Isolation::Copy {
+                    self.show_files(&child, false).await;
+                }
+                Ok(None)
+            }
+            Settle::Drop => {
+                child.change(|state| state.waiting_files = 0);
+                Ok(None)
+            }
+        };
         *child.adoptions.waits_for_step.lock() = false;
         self.tidy(&child).await;
         adoption
     }
 
-    async fn adopt_step(&self, child: &Arc<Child>) -> Option<Adoption> {
+    async fn adopt_step(&self, child: &Arc<Child>) -> Result<Option<Adoption>> {
         if child.isolation != Isolation::Copy {
-            return None;
+            return Ok(None);
         }
         let mut result = AgentResult { status: AgentStatus::Completed, ..AgentResult::default() };
         let mut decided = child.adoptions.decided.subscribe();
         decided.mark_unchanged();
-        self.offer(child, &mut result, decided).await;
+        let written = self.offer(child, &mut result, decided).await;
         child.change(|state| {
             state.status = AgentStatus::Completed;
             state.doing.clear();
         });
         self.publish(child.state());
-        result.adoption.map(|it| *it)
+        match (result.adoption, written) {
+            (None, Err(error)) => Err(error),
+            (adoption, _) => Ok(adoption.map(|it| *it)),
+        }
     }
 }

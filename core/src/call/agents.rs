@@ -1,5 +1,6 @@
 //! The child Sessions of the Session that a call belongs to.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use crate::context::roles::Role;
 use crate::conversation::history::{History, Settings, fence_around};
 use crate::door::{Handle, answer_of};
 use crate::files::workspace::Workspace;
@@ -25,6 +27,10 @@ use crate::provider::budget::Budget;
 pub(crate) trait Agents: fmt::Debug + Send + Sync {
     /// Starts a child. When this returns, the link to it is on the disk.
     fn spawn(&self, order: Order) -> BoxFuture<'static, Result<AgentState>>;
+
+    /// A name for a child that no agent of the tree has: this one, as far as names of agents allow, and with a number where it
+    /// is taken.
+    fn free_name(&self, wished: &str) -> String;
 
     /// Waits until these children have ended, or one of them, or the time is over. No names: all that run.
     fn wait(&self, names: Vec<String>, until: Until, within: Option<Duration>)
@@ -51,12 +57,16 @@ pub(crate) trait Agents: fmt::Debug + Send + Sync {
     /// `NOT_FOUND` when its copy has gone.
     fn workspace_of(&self, name: &str) -> Result<Arc<Workspace>>;
 
-    /// The step of a child is over. What it changed in its copy is adopted, or its copy goes.
-    fn settle_files(&self, name: &str, adopts: bool) -> BoxFuture<'static, Option<Adoption>>;
+    /// The step of a child is over, and this becomes of what it changed in its copy. An adoption waits for its leases as long as
+    /// others have them.
+    fn settle_files(&self, name: &str, how: Settle) -> BoxFuture<'static, Result<Option<Adoption>>>;
 
     /// Writes what a child changed in its copy to the workspace of this Session, as far as the options say; a dry run only shows
     /// it. With `later`, the call that waits for the decision goes on without one.
     fn adopt(&self, name: &str, options: RestoreOptions, later: bool) -> BoxFuture<'static, Result<()>>;
+
+    /// What children may use, and what it costs, where they have these roles.
+    fn usual(&self, roles: &[Role]) -> Usual;
 
     /// Stops children, and returns when their processes are gone and their ends are recorded.
     fn stop(&self, which: Stop) -> BoxFuture<'static, ()>;
@@ -79,6 +89,39 @@ pub(crate) trait Agents: fmt::Debug + Send + Sync {
     /// A Turn of this Session begins: its children draw from these budgets. Limits for each Turn count from here, unless children
     /// have woken it: then they go on.
     fn begin_turn(&self, budgets: Arc<[Budget]>, is_woken: bool);
+}
+
+/// What agents may use, and what it costs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Usual {
+    /// The most tokens of a Turn of an agent.
+    pub(crate) tokens: u64,
+    /// The most tokens of all agents.
+    pub(crate) tree_tokens: u64,
+    /// The model of agents whose role names none.
+    pub(crate) model: ModelTerms,
+    /// The models that roles name, as `provider/model`.
+    pub(crate) models: BTreeMap<String, ModelTerms>,
+}
+
+/// What bounds the cost of a model.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ModelTerms {
+    /// The window, tokens.
+    pub(crate) window: Option<u64>,
+    /// The most US dollars of a token; `None` where it is unknown.
+    pub(crate) price: Option<f64>,
+}
+
+/// What becomes of the files that a child changed in its copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Settle {
+    /// They are written to the workspace.
+    Adopt,
+    /// They wait in the copy for the user.
+    Keep,
+    /// The copy goes.
+    Drop,
 }
 
 /// A child that is to be started.

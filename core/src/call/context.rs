@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::leases::Holder;
 use super::present::Overflow;
 use super::protection::jobs::JobGuards;
 use super::{Agents, Leases, ReadSet};
@@ -57,8 +58,8 @@ pub struct Context {
     pub(crate) in_turn: InTurn,
     /// Who changes what in the workspace right now.
     pub(crate) leases: Leases,
-    /// How others are told who holds a lease: the agent's path, or `the main session`.
-    pub(crate) holder: String,
+    /// Who takes leases for the call.
+    pub(crate) holder: Holder,
     /// The name of the role that the user gave to the Session.
     pub(crate) role: Option<String>,
     /// Past Sessions and skills.

@@ -44,6 +44,9 @@ pub struct AgentState {
     /// Files of its copy that are not in the workspace, and wait for the user.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub waiting_files: u32,
+    /// It is a run of a workflow.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_run: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]

@@ -399,7 +399,19 @@ pub struct Form {
     pub agent: Option<Asker>,
 }
 
-/// One question. The user can always answer in their own words.
+impl Form {
+    /// The call under which the step of a run with this id asks.
+    pub fn call_of_step(id: &str) -> String {
+        format!("step {id}")
+    }
+
+    /// Whether a step of a run asks.
+    pub fn is_of_step(&self) -> bool {
+        self.call_id.starts_with("step ")
+    }
+}
+
+/// One question.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
     /// The text of the question.
@@ -410,6 +422,9 @@ pub struct Question {
     /// The user may choose more than one answer.
     #[serde(default)]
     pub multiple: bool,
+    /// Only the options are answers; otherwise the user can answer in their own words too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_options: bool,
 }
 
 /// How a file compares with the version that pixir last wrote.

@@ -14,6 +14,8 @@ use futures_util::future::BoxFuture;
 
 /// The prompt that the demo answers.
 pub const PROMPT: &str = "The average is wrong. Find the bug, fix it and prove it with the tests.";
+/// The name under which the demo is chosen.
+pub const NAME: &str = "demo";
 /// The name of the demo's model.
 pub const MODEL: &str = "pixir-demo";
 

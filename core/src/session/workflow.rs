@@ -14,10 +14,6 @@ use crate::workflow::{Checked, Known, invalid};
 impl Session {
     /// Begins a run.
     pub(super) async fn run_workflow(&mut self, input: &'static str, order: WorkflowOrder) -> Result<Accepted> {
-        if journal_of(&self.history).planned.is_some() {
-            let message = "this session has a run of a workflow already";
-            return Err(Error::new(Code::InvalidArgs, message, "resume it, or run the workflow in a new session"));
-        }
         let WorkflowOrder { name, graph, params, until } = order;
         let library = std::sync::Arc::clone(&self.services.library);
         let checked = off_loop(move || {

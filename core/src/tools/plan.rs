@@ -117,6 +117,7 @@ async fn agreed(ctx: &Context, steps: &str) -> Result<(String, Option<SettingsCh
         question: format!("{steps}\n{START}"),
         options: ANSWERS.map(str::to_owned).to_vec(),
         multiple: false,
+        only_options: false,
     };
     forms.send(FormRequest { questions: vec![question], reply }).await.map_err(|_| closed())?;
     let answers = answer_of(answer, forms.closed()).await.ok_or_else(closed)?.unwrap_or_default();

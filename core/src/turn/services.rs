@@ -4,13 +4,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::call::agents::Above;
+use crate::call::agents::{Above, ModelTerms, Usual};
+use crate::call::leases::Holder;
 use crate::call::protection::jobs::JobGuards;
 use crate::call::{Agents, Context, InTurn, Leases, ReadSet, Registry, ResultLimits, Standing};
 use crate::config::{AgentsConfig, SummaryAuthor};
 use crate::context::documents::{self, Sources};
 use crate::context::environment::Posture;
 use crate::context::library::Library;
+use crate::context::roles::Role;
 use crate::context::skills::Skill;
 use crate::files::snapshot::SessionSnapshot;
 use crate::files::workspace::Workspace;
@@ -178,8 +180,8 @@ pub(crate) struct Services {
     pub(crate) above: Option<Above>,
     /// Who changes what in the workspace right now; the Sessions of a tree share it.
     pub(crate) leases: Leases,
-    /// How others are told who holds a lease.
-    pub(crate) holder: String,
+    /// Who takes leases for calls.
+    pub(crate) holder: Holder,
     /// The most requests at the same time, for each Provider; all Sessions share it.
     pub(crate) gates: Gates,
     /// A Turn ends with a call of the tool `report`.
@@ -245,6 +247,29 @@ impl Services {
             scratch: self.scratch.clone(),
             outputs: self.outputs.clone(),
             limits: self.options.results,
+        }
+    }
+
+    /// What agents of these roles may use, and what it costs, where they begin with this Provider and model.
+    pub(crate) fn usual(&self, (provider, model): (&str, &str), roles: &[Role]) -> Usual {
+        let providers = self.providers.now();
+        let terms = |provider: &str, model: &str| {
+            let facts = providers.facts(provider, model);
+            // The demo stands for a model that is not connected yet.
+            let price = facts.price.filter(|_| provider != crate::provider::demo::NAME);
+            let price = price.map(|it| it.input.max(it.output).max(it.cached).max(it.cache_written) / 1e6);
+            ModelTerms { window: facts.window, price }
+        };
+        let named = roles.iter().filter_map(|role| role.model.as_deref());
+        let options = self.options.agents;
+        Usual {
+            tokens: options.tokens,
+            tree_tokens: options.tree_tokens,
+            model: terms(provider, model),
+            models: named
+                .filter_map(|named| Some((named.to_owned(), named.split_once('/')?)))
+                .map(|(named, (provider, model))| (named, terms(provider, model)))
+                .collect(),
         }
     }
 

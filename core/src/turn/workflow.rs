@@ -1,6 +1,7 @@
 //! A Turn that a scheduler carries out in place of a model: a run of a workflow.
 
 use super::{Outcome, Report, Turn};
+use crate::call::leases::Holder;
 use crate::call::{self, Answers, Call, Context, Done, Gone, InTurn, Prepared, Registry};
 use crate::protocol::error::Error;
 use crate::protocol::event::{Fact, Form, Question, Toolset};
@@ -29,7 +30,7 @@ impl Hands for Turn {
     }
 
     async fn ask(&self, id: &str, question: Question) -> Result<Option<Answers>, Gone> {
-        let form = Form { call_id: format!("step {id}"), questions: vec![question], agent: None };
+        let form = Form { call_id: Form::call_of_step(id), questions: vec![question], agent: None };
         // A form that is closed without an answer leaves the step waiting.
         Ok(self.reports.ask(|reply| Report::OpenForm { form, reply }).await.unwrap_or_default())
     }
@@ -41,7 +42,8 @@ impl Hands for Turn {
     }
 
     fn context(&self, call_id: &str) -> Context {
-        self.services.context(call_id, Toolset::Both, false)
+        let ctx = self.services.context(call_id, Toolset::Both, false);
+        Context { holder: Holder { is_run: true, ..ctx.holder }, ..ctx }
     }
 
     fn registry(&self) -> &Registry {

@@ -65,6 +65,8 @@ pub(crate) struct AgentTerms {
     pub(crate) role: String,
     /// The hash of the role's file.
     pub(crate) role_digest: Option<String>,
+    /// The model that the role names, as `provider/model`.
+    pub(crate) model: Option<String>,
     /// It changes nothing, by its role or because it declares so.
     pub(crate) reads_only: bool,
     pub(crate) isolation: Isolation,
@@ -156,7 +158,7 @@ impl Checked {
         let mut all = self.inner_params.clone();
         for param in &self.graph.params {
             let value = match (given.get(&param.name), &param.default) {
-                (Some(value), _) => value.clone(),
+                (Some(value), _) => param.typed(value),
                 (None, Some(value)) => value.clone(),
                 (None, None) if param.is_required => {
                     let message = format!("the parameter `{}` is missing", param.name);
@@ -450,7 +452,7 @@ impl Check<'_> {
             (None, true) => role.isolation.unwrap_or_default(),
             (None, false) => role.isolation.unwrap_or_default().max(Isolation::Copy),
         };
-        Some(AgentTerms { role: role.name, role_digest: role.digest, reads_only, isolation })
+        Some(AgentTerms { role: role.name, role_digest: role.digest, model: role.model, reads_only, isolation })
     }
 
     /// The items of a step are known before its first item begins.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::protocol::event::{
-    AgentEvent, AgentResult, Entry, Fact, Held, Planned, StepEnded, StepOutcome, StepStarted, WorkflowEvent,
+    Adoption, AgentEvent, AgentResult, Entry, Fact, Held, Planned, StepEnded, StepOutcome, StepStarted, WorkflowEvent,
 };
 
 /// The journal of a run, folded from its Log.
@@ -14,8 +14,8 @@ use crate::protocol::event::{
 pub(crate) struct Journal {
     /// The graph that is in force.
     pub(crate) planned: Option<Planned>,
-    /// The first graph and the later ones.
-    pub(crate) plans: usize,
+    /// The run has just been resumed; an edited graph follows.
+    goes_on: bool,
     /// Results of completed steps, by key.
     pub(crate) completed: HashMap<String, StepEnded>,
     /// The last end of each step that did not complete, by key.
@@ -37,6 +37,8 @@ pub(crate) struct Journal {
     pub(crate) ends: BTreeMap<String, StepEnded>,
     /// Ends of agents, by Session.
     pub(crate) agents: HashMap<String, AgentResult>,
+    /// What of the copies of agents is in the workspace, by the agent's name.
+    pub(crate) adopted: HashMap<String, Adoption>,
     /// Files that were changed: the step that did it last, and the blob that it left.
     pub(crate) files: BTreeMap<String, (String, Option<String>)>,
 }
@@ -56,6 +58,7 @@ impl Journal {
                 self.agents.insert(result.session_id.clone(), (**result).clone());
             }
             Fact::AgentEvent(AgentEvent::Adopted(it)) => {
+                self.adopted.insert(it.name.clone(), it.clone());
                 for change in &it.changes {
                     let left = (it.name.clone(), change.after_blob.clone());
                     self.files.insert(change.path.clone(), left);
@@ -66,10 +69,17 @@ impl Journal {
     }
 
     fn take_event(&mut self, event: &WorkflowEvent) {
+        if !event.begins() {
+            self.goes_on = false;
+        }
         match event {
             WorkflowEvent::Planned(it) => {
+                // Without a resume before it, a run of its own begins, which knows nothing of the one before.
+                let before = std::mem::take(self);
+                if before.goes_on {
+                    *self = before;
+                }
                 self.planned = Some(it.clone());
-                self.plans += 1;
             }
             WorkflowEvent::StepStarted(it) => {
                 *self.attempts.entry(it.id.clone()).or_default() += 1;
@@ -106,6 +116,7 @@ impl Journal {
                 let texts = it.answers.iter().filter_map(|(id, it)| Some((id.clone(), it.as_str()?.to_owned())));
                 self.given.extend(texts);
                 self.held.clear();
+                self.goes_on = true;
             }
         }
     }

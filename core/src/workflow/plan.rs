@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::check::{Checked, CheckedStep};
 use super::graph::{Each, Work};
 use super::template::Scope;
+use crate::call::agents::{ModelTerms, Usual};
 use crate::protocol::error::Result;
 
 /// What a request may exceed a budget by where the window of the model is unknown, tokens.
@@ -32,6 +33,15 @@ pub struct WorkflowPlan {
     pub most_agents: u64,
     /// The most tokens of all agents.
     pub most_tokens: u64,
+    /// The limits of the graph for all agents; absent where it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit_tokens: Option<u64>,
+    /// In US dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit_cost: Option<f64>,
+    /// After so many failed steps no other is started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit_failures: Option<usize>,
     /// The most US dollars of all agents; absent where the price of a model is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub most_cost: Option<f64>,
@@ -68,17 +78,37 @@ pub struct PlannedStep {
     pub conditional: bool,
 }
 
-/// What an agent may use, and what that costs.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Usual {
-    /// The most tokens of a Turn of an agent.
-    pub(crate) tokens: u64,
-    /// The most tokens of all agents.
-    pub(crate) tree_tokens: u64,
-    /// The window of the model.
-    pub(crate) window: Option<u64>,
-    /// The most US dollars of a token.
-    pub(crate) price: Option<f64>,
+/// The most characters of a task that a line shows.
+const MAX_TASK: usize = 120;
+
+impl PlannedStep {
+    /// The step as a plan shows it: what it is, what it waits for, and below it what it does, where that is known.
+    pub fn lines(&self) -> Vec<String> {
+        let items = match self.instances {
+            Some(1) => String::new(),
+            Some(n) => format!(" × {n}"),
+            None => format!(" × ? (at most {})", self.most_instances),
+        };
+        let mut about = vec![self.kind.to_owned()];
+        about.extend(self.role.clone());
+        about.extend(self.isolation.map(str::to_owned));
+        if self.reads_only {
+            about.push("changes nothing".to_owned());
+        }
+        if !self.writes.is_empty() {
+            about.push(format!("writes {}", self.writes.join(" ")));
+        }
+        if self.conditional {
+            about.push("under a condition".to_owned());
+        }
+        let needs = if self.needs.is_empty() { String::new() } else { format!("  after {}", self.needs.join(", ")) };
+        let mut lines = vec![format!("  {}{items}  {}{needs}", self.id, about.join(", "))];
+        if let Some(does) = self.does.as_ref().filter(|it| !it.is_empty()) {
+            let line: String = does.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_TASK).collect();
+            lines.push(format!("      {line}"));
+        }
+        lines
+    }
 }
 
 impl WorkflowPlan {
@@ -87,7 +117,7 @@ impl WorkflowPlan {
         checked: &Checked,
         params: &Map<String, Value>,
         until: Option<usize>,
-        usual: Usual,
+        usual: &Usual,
     ) -> WorkflowPlan {
         let wanted = until.map(|step| checked.up_to(step));
         let base = json!({ "params": params, "run": { "name": checked.graph.name, "id": "" }, "steps": {} });
@@ -111,6 +141,9 @@ impl WorkflowPlan {
         };
         let mut layers: Vec<Vec<PlannedStep>> = Vec::new();
         let (mut agents, mut tokens) = (0_u64, 0_u64);
+        // Which model uses how much of what all may use is not known before, so the dearest counts for all.
+        let mut dearest: Option<f64> = Some(0.0);
+        let mut window = 0;
         for (at, step) in checked.steps.iter().enumerate() {
             if wanted.as_ref().is_some_and(|wanted| !wanted.contains(&at)) {
                 continue;
@@ -122,6 +155,11 @@ impl WorkflowPlan {
                 let own = (most as u64).saturating_mul(attempts);
                 agents = agents.saturating_add(own);
                 tokens = tokens.saturating_add(own.saturating_mul(rounds).saturating_mul(usual.tokens));
+                let model = step.agent.as_ref().and_then(|it| it.model.as_ref());
+                let terms = model.map_or(usual.model, |it| usual.models.get(it).copied().unwrap_or_default());
+                let ModelTerms { window: own, price } = terms;
+                window = window.max(own.unwrap_or(WINDOW));
+                dearest = dearest.zip(price).map(|(a, b)| a.max(b));
             }
             let does = if step.layer == 0 && step.step.each.is_none() { does(step, &base).ok() } else { None };
             let agent = match &step.step.work {
@@ -148,11 +186,10 @@ impl WorkflowPlan {
         }
         let limits = checked.graph.limits;
         // Every agent that runs may exceed a limit by its last request and by the one that sums up.
-        let beyond =
-            if agents == 0 { 0 } else { 2 * usual.window.unwrap_or(WINDOW) * (limits.concurrency as u64).min(agents) };
+        let beyond = if agents == 0 { 0 } else { 2 * window * (limits.concurrency as u64).min(agents) };
         let bound = tokens.min(usual.tree_tokens).min(limits.tokens.unwrap_or(u64::MAX));
         let most_tokens = bound.saturating_add(beyond);
-        let most_cost = match (agents, usual.price) {
+        let most_cost = match (agents, dearest) {
             (0, _) => Some(0.0),
             (_, Some(price)) => {
                 let by_tokens = most_tokens as f64 * price;
@@ -174,8 +211,35 @@ impl WorkflowPlan {
             seconds: limits.seconds,
             most_agents: agents,
             most_tokens,
+            limit_tokens: limits.tokens,
+            limit_cost: limits.cost,
+            limit_failures: limits.failures,
             most_cost,
         }
+    }
+
+    /// The most that a run can use, in one line: `at most: 3 agents, 90000 tokens, cost $0.40, 3600 s, 8 at a time`.
+    pub fn bounds(&self) -> String {
+        let cost = match self.most_cost {
+            Some(usd) => format!("${usd:.2}"),
+            None => "unknown: the price of a model is not known".to_owned(),
+        };
+        let agents = if self.most_agents == 1 { "1 agent".to_owned() } else { format!("{} agents", self.most_agents) };
+        let mut text = format!(
+            "at most: {agents}, {} tokens, cost {cost}, {} s, {} at a time",
+            self.most_tokens, self.seconds, self.concurrency
+        );
+        let limits = [
+            self.limit_tokens.map(|it| format!("{it} tokens")),
+            self.limit_cost.map(|usd| format!("${usd:.2}")),
+            self.limit_failures.map(|it| format!("{it} failed steps")),
+        ];
+        let limits: Vec<String> = limits.into_iter().flatten().collect();
+        if !limits.is_empty() {
+            // A limit ends the run after the request that reaches it.
+            text.push_str(&format!("\nlimits of the graph: {}", limits.join(", ")));
+        }
+        text
     }
 
     /// All steps, layer by layer.

@@ -29,16 +29,10 @@ const MAX_ROUNDS: i64 = 50;
 /// The longest description.
 const MAX_DESCRIPTION: usize = 300;
 
-/// What is tried again where `retry` names no codes.
-pub(crate) const RETRIED: [&str; 7] = [
-    "RATE_LIMITED",
-    "NETWORK",
-    "STREAM_CLOSED",
-    "PROVIDER_UNAVAILABLE",
-    "PROVIDER_HTTP_ERROR",
-    "TIMEOUT",
-    "STREAM_IDLE_TIMEOUT",
-];
+/// What is tried again where `retry` names no codes. `PROVIDER_HTTP_ERROR` is not among them: it says that the request itself
+/// is refused, and a server that is broken answers `PROVIDER_UNAVAILABLE`.
+pub(crate) const RETRIED: [&str; 6] =
+    ["RATE_LIMITED", "NETWORK", "STREAM_CLOSED", "PROVIDER_UNAVAILABLE", "TIMEOUT", "STREAM_IDLE_TIMEOUT"];
 
 const TOP: &[&str] = &["version", "name", "description", "output", "params", "limits", "steps"];
 const PARAM: &[&str] = &["type", "required", "default", "enum", "description"];
@@ -540,6 +534,12 @@ impl Reader {
 }
 
 impl Param {
+    /// The value as the parameter has it: a user types text, which is read as JSON where the parameter takes something else.
+    pub(crate) fn typed(&self, value: &Value) -> Value {
+        let text = value.as_str().filter(|_| self.kind != ParamKind::Text);
+        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_else(|| value.clone())
+    }
+
     /// Whether the parameter takes this value.
     pub(crate) fn check(&self, value: &Value) -> Result<(), String> {
         if !self.kind.fits(value) {

@@ -28,7 +28,7 @@ mod unit; // what a step is to do now, or what is known of it
 pub use rehearsal::Rehearsed;
 pub(crate) use rehearsal::Still;
 pub(crate) use summary::RunEnd;
-use unit::{Job, Next};
+use unit::{Decision, Job, Next};
 
 /// The longest output that the Log itself holds, bytes.
 const MAX_INLINE: usize = 16 << 10;
@@ -401,19 +401,22 @@ async fn perform<H: Hands>(
 ) -> Result<Finished, Gone> {
     let began = Instant::now();
     let unit = job.unit;
-    let done = match &job.work {
-        Work::Agent(_) => agent::carry_out(&job, hands, &cancel, names).await?,
-        Work::Command { .. } => command::carry_out(&job, hands).await?,
-        Work::Gate { .. } => unit::gate(&job, hands).await?,
-        Work::Workflow { .. } | Work::Join { .. } => {
+    let decision = match &job.doubt {
+        Some(why) => unit::decide(&job, why, hands).await?,
+        None => Decision::Rerun,
+    };
+    let done = match (decision, &job.work) {
+        (Decision::Ended(ending), _) => ending,
+        (Decision::Rerun, Work::Agent(_)) => agent::carry_out(&job, hands, &cancel, names).await?,
+        (Decision::Rerun, Work::Command { .. }) => command::carry_out(&job, hands).await?,
+        (Decision::Rerun, Work::Gate { .. }) => unit::gate(&job, hands).await?,
+        (Decision::Rerun, Work::Workflow { .. } | Work::Join { .. }) => {
             unreachable!("a step of another workflow is replaced by its steps, and a join ends at once")
         }
     };
     let result = match done {
-        Ending::Held(held) => {
-            hands.fact(WorkflowEvent::Held(held.clone()).into()).await?;
-            Ending::Held(held)
-        }
+        // That it is held is recorded already, by what holds it.
+        Ending::Held(held) => Ending::Held(held),
         Ending::Ended(mut ended, output) => {
             ended.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
             store(&mut ended, &output, hands).await;
@@ -422,6 +425,12 @@ async fn perform<H: Hands>(
         }
     };
     Ok(Finished { unit, result })
+}
+
+/// Records that a unit does not run now.
+async fn held<H: Hands>(held: Held, hands: &H) -> Result<Ending, Gone> {
+    hands.fact(WorkflowEvent::Held(held.clone()).into()).await?;
+    Ok(Ending::Held(held))
 }
 
 /// A long output goes to a blob.

@@ -425,26 +425,11 @@ impl Schedule {
 
 /// How a step ended whose items ended so.
 fn together(items: &[Item]) -> StepOutcome {
-    let outcomes = || {
-        items.iter().map(|item| match item {
-            Item::Ended(outcome) => *outcome,
-            Item::Waiting | Item::Begun => StepOutcome::Held,
-        })
-    };
-    let any = |outcome: StepOutcome| outcomes().any(|it| it == outcome);
-    if any(StepOutcome::Interrupted) {
-        StepOutcome::Interrupted
-    } else if outcomes().any(StepOutcome::is_failure) {
-        StepOutcome::Failed
-    } else if any(StepOutcome::Waiting) {
-        StepOutcome::Waiting
-    } else if any(StepOutcome::Held) {
-        StepOutcome::Held
-    } else if any(StepOutcome::Completed) || items.is_empty() {
-        StepOutcome::Completed
-    } else {
-        StepOutcome::Skipped
-    }
+    let outcomes = items.iter().map(|item| match item {
+        Item::Ended(outcome) => *outcome,
+        Item::Waiting | Item::Begun => StepOutcome::Held,
+    });
+    StepOutcome::together(outcomes).unwrap_or(StepOutcome::Completed)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Checked, Known, WorkflowPlan, invalid};
+use super::{Checked, Known, PlannedStep, WorkflowPlan, invalid};
 use crate::call::agents::{Order, Seen, Until, reported_within};
 use crate::call::arguments::{self, object};
 use crate::call::{Context, Output, Prepared, Tool};
@@ -15,7 +15,6 @@ use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{AgentStatus, Preview};
 use crate::protocol::input::WorkflowOrder;
 use crate::protocol::tool_spec::ToolSpec;
-use crate::workflow::plan::Usual;
 
 /// The tool's name.
 pub(crate) const NAME: &str = "run_workflow";
@@ -106,20 +105,21 @@ pub(crate) fn running(
     };
     let checked = Checked::read(&text, &name, &known).map_err(|faults| invalid(&name, &faults))?;
     let values = checked.params(&params)?;
-    let usual = Usual { tokens: 0, tree_tokens: u64::MAX, window: Some(0), price: None };
-    let plan = WorkflowPlan::of(&checked, &values, None, usual);
+    let plan = WorkflowPlan::of(&checked, &values, None, &agents.usual(&known.roles));
     let preview = Preview {
         would: "run workflow".to_owned(),
         target: format!("{} ({} steps, at most {} agents)", checked.graph.name, checked.steps.len(), plan.most_agents),
         notes: notes(&plan),
         ..Preview::default()
     };
+    let run_name = checked.graph.name.clone();
     let order = WorkflowOrder { name: Some(name.clone()), graph: Some(checked.source), params, until: None };
     // Whether it may run is for the user to say; each of its steps is judged all the same.
     Ok(Prepared::new(preview, Touch::Workflow, move |ctx| async move {
         let order = Order {
             call_id: Some(ctx.call_id.clone()),
             task: format!("workflow {}", order.name.as_deref().unwrap_or_default()),
+            name: Some(agents.free_name(&run_name)),
             cancel: ctx.cancel.child_token(),
             waits,
             workflow: Some(Box::new(order)),
@@ -148,22 +148,10 @@ pub(crate) fn running(
 fn notes(plan: &WorkflowPlan) -> Vec<String> {
     let mut notes = Vec::new();
     for (n, layer) in plan.layers.iter().enumerate() {
-        for step in layer {
-            let items = match step.instances {
-                Some(1) => String::new(),
-                Some(items) => format!(" × {items}"),
-                None => format!(" × ? (at most {})", step.most_instances),
-            };
-            let role = step.role.as_deref().map_or(String::new(), |role| format!(" {role}"));
-            let isolation = step.isolation.map_or(String::new(), |it| format!(" {it}"));
-            let reads = if step.reads_only { ", changes nothing" } else { "" };
-            let does = step.does.as_deref().map_or(String::new(), |it| {
-                let line: String = it.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(100).collect();
-                format!(": {line}")
-            });
-            notes.push(format!("{} {}{items}: {}{role}{isolation}{reads}{does}", n + 1, step.id, step.kind));
-        }
+        notes.push(format!("layer {}", n + 1));
+        notes.extend(layer.iter().flat_map(PlannedStep::lines));
     }
+    notes.extend(plan.bounds().lines().map(str::to_owned));
     notes.push(format!("hash {}", plan.hash));
     notes
 }

@@ -20,6 +20,8 @@ pub struct RunView {
     pub is_running: bool,
     /// How it ended last.
     pub end: Option<TurnEnded>,
+    /// The run has just been resumed; an edited graph may follow.
+    goes_on: bool,
 }
 
 /// A step, or one item of it.
@@ -60,9 +62,14 @@ impl RunView {
         match &entry.fact {
             Fact::WorkflowEvent(event) => self.take_event(event, entry.ts),
             Fact::TurnEnded(it) if self.is_running => {
-                self.is_running = false;
+                (self.is_running, self.goes_on) = (false, false);
                 self.end = Some(it.clone());
-                self.steps.iter_mut().for_each(|step| step.since = None);
+                // What had begun and has no end was stopped with the run.
+                for step in &mut self.steps {
+                    if step.since.take().is_some() {
+                        step.outcome.get_or_insert(StepOutcome::Interrupted);
+                    }
+                }
             }
             _ => {}
         }
@@ -72,8 +79,11 @@ impl RunView {
         match event {
             WorkflowEvent::Planned(it) => {
                 self.is_running = true;
+                let known = std::mem::take(&mut self.steps);
+                // Without a resume before it, a run of its own begins.
+                let known = if std::mem::take(&mut self.goes_on) { known } else { Vec::new() };
                 let before: BTreeMap<String, StepView> =
-                    std::mem::take(&mut self.steps).into_iter().map(|step| (step.id.clone(), step)).collect();
+                    known.into_iter().map(|step| (step.id.clone(), step)).collect();
                 self.steps = declared(it);
                 for step in &mut self.steps {
                     if let Some(known) = before.get(&step.id) {
@@ -84,7 +94,7 @@ impl RunView {
                 self.planned = Some(it.clone());
             }
             WorkflowEvent::Resumed(_) => {
-                self.is_running = true;
+                (self.is_running, self.goes_on) = (true, true);
                 for step in self.steps.iter_mut() {
                     if matches!(step.outcome, Some(StepOutcome::Held | StepOutcome::Waiting)) {
                         (step.outcome, step.held) = (None, None);
@@ -92,6 +102,7 @@ impl RunView {
                 }
             }
             WorkflowEvent::StepStarted(it) => {
+                self.goes_on = false;
                 let step = self.step(&it.id);
                 (step.outcome, step.held, step.since) = (None, None, Some(at));
                 step.started = Some(it.clone());
@@ -107,6 +118,22 @@ impl RunView {
                 step.held = Some(it.clone());
             }
             WorkflowEvent::GateAnswered { .. } => {}
+        }
+        if let Some(step) = event.step().and_then(|id| id.rsplit_once('.')).map(|(step, _)| step.to_owned()) {
+            self.roll_up(&step);
+        }
+    }
+
+    /// A step with items is as its items are: it runs while one runs, and ends as they do together.
+    fn roll_up(&mut self, id: &str) {
+        let is_item =
+            |step: &&StepView| step.is_item && step.id.strip_prefix(id).is_some_and(|rest| rest.starts_with('.'));
+        let items = || self.steps.iter().filter(is_item);
+        let since = items().filter_map(|item| item.since).min();
+        let outcome = StepOutcome::together(items().filter_map(|item| item.outcome));
+        if let Some(step) = self.steps.iter_mut().find(|step| step.id == id && !step.is_item) {
+            step.since = since;
+            step.outcome = if since.is_some() { None } else { outcome };
         }
     }
 

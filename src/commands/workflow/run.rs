@@ -57,7 +57,6 @@ pub(super) fn run(cli: &Cli, args: &RunArgs) -> Result<u8> {
     let given = params(&args.param, args.params.as_deref())?;
     let offline = cli.offline_harness()?;
     let it = named(&offline, &args.name, Purpose::Run)?;
-    let given = typed(&offline, &it.text, &it.name, given);
     // All faults are named before anything is connected.
     let plan = offline.plan_workflow(&it.text, &it.name, &given, args.until.as_deref())?;
     block_on(async {
@@ -122,7 +121,7 @@ pub(super) fn run_id(cli: &Cli, text: &str) -> Result<String> {
     if text != "last" {
         return Ok(text.to_owned());
     }
-    let latest = cli.offline_harness()?.sessions().into_iter().find(|it| it.workflow.is_some());
+    let latest = cli.offline_harness()?.sessions_and_agents().into_iter().find(|it| it.workflow.is_some());
     latest.map(|it| it.id).ok_or_else(|| {
         Error::new(Code::SessionNotFound, "no workflow was run in this workspace", "pixir workflow run NAME")
     })
@@ -144,15 +143,4 @@ async fn harness_for(cli: &Cli, has_agents: bool) -> Result<Harness> {
         return Err(Error::new(Code::AuthRequired, message, fix));
     }
     Ok(harness)
-}
-
-/// Values from the command line are text; where a parameter takes something else, they are read as JSON.
-fn typed(harness: &Harness, text: &str, name: &str, given: Map<String, Value>) -> Map<String, Value> {
-    let kinds = harness.kinds_of_params(text, name);
-    let typed = given.into_iter().map(|(name, value)| {
-        let is_text = kinds.get(&name).is_none_or(|kind| *kind == "string");
-        let read = value.as_str().filter(|_| !is_text).and_then(|text| serde_json::from_str(text).ok());
-        (name, read.unwrap_or(value))
-    });
-    typed.collect()
 }

@@ -8,7 +8,7 @@ use super::background::{BackgroundEvent, FailedTask};
 use crate::app::saved_draft::SavedDraft;
 use crate::overlay::agents::AgentSteps;
 use crate::state::{Effect, Now};
-use crate::update::{agents, events};
+use crate::update::{agents, events, workflow};
 
 /// The steps of a preview.
 const STEPS: usize = 60;
@@ -123,6 +123,8 @@ impl App {
             watch.now.forms.retain(|it| it.agent.is_none());
             agents::carry(tree, &path, asked, &mut self.state);
             effects.extend(events::on_present(&mut self.state, &watch.now));
+            // The conversation of a run is its steps.
+            effects.extend(workflow::show_run_inside(&mut self.state));
         }
         self.state.toast = None;
         self.watch = Some(*watch);

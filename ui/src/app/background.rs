@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use pixir_core::changes::FileDiff;
 use pixir_core::event::{Attachment, Severity};
 use pixir_core::history::History;
+use pixir_core::input::WorkflowOrder;
 use pixir_core::search::{Found, Said};
 use pixir_core::store::Summary;
-use pixir_core::{Error, Handle, Harness, Input, Result, Skill, Watch, changes};
+use pixir_core::{Error, Handle, Harness, Input, Result, Skill, Watch, WorkflowPlan, changes};
 
 use super::App;
 use super::connecting::Connecting;
@@ -30,7 +31,7 @@ use crate::state::{Connection, Effect, Now};
 use crate::transcript::Cell;
 use crate::transcript::reading::find::Matches;
 use crate::transcript::replay::Replay;
-use crate::update::{self, arguments, events, offers};
+use crate::update::{self, arguments, events, offers, workflow};
 
 /// The list of the workspace's files is read again when it is older than this.
 const MAX_INDEX_AGE: Duration = Duration::from_secs(20);
@@ -103,6 +104,8 @@ pub(super) enum BackgroundEvent {
     /// A report for the user about a text that was copied.
     Copied(String),
     Skills(Vec<Skill>),
+    /// What a run would be, or why there can be none.
+    WorkflowPlanned(Box<Result<(WorkflowOrder, WorkflowPlan), String>>),
     /// The text of the skill with this file, or why it cannot be read.
     SkillText(PathBuf, std::result::Result<String, String>),
     /// The templates and skills that slash commands can name.
@@ -472,6 +475,10 @@ impl App {
             BackgroundEvent::Skills(skills) => {
                 events::notify(&mut self.state, Notification::Skills(&skills));
                 self.read_wanted_skill();
+            }
+            BackgroundEvent::WorkflowPlanned(planned) => {
+                let effects = workflow::on_planned(&mut self.state, *planned);
+                Box::pin(self.perform(effects)).await;
             }
             BackgroundEvent::SkillText(path, text) => {
                 events::notify(&mut self.state, Notification::SkillText { path: &path, text: &text });

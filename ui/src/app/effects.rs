@@ -22,6 +22,7 @@ impl App {
                 | Effect::LoadSessions { .. }
                 | Effect::LoadModels
                 | Effect::LoadSkills
+                | Effect::PlanWorkflow(_)
                 | Effect::ReadSkill(_)
                 | Effect::LoadCandidates(_)
                 | Effect::Stored(_)
@@ -104,6 +105,7 @@ impl App {
                 Effect::UnsetSetting(key, place) => self.unset_setting(key, place),
                 Effect::Connect(order) => self.order(order),
                 Effect::LoadSkills => self.load_skills(),
+                Effect::PlanWorkflow(order) => self.plan_workflow(*order),
                 Effect::ReadSkill(skill) => self.read_skill(*skill),
                 Effect::LoadCandidates(argument) => self.load_candidates(argument),
                 Effect::OpenPalette => {

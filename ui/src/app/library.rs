@@ -1,6 +1,7 @@
 //! Skills and prompt templates: listed, and read for their previews.
 
-use pixir_core::Skill;
+use pixir_core::input::WorkflowOrder;
+use pixir_core::{Error, Skill};
 
 use super::App;
 use super::background::{BackgroundEvent, one_line};
@@ -11,6 +12,21 @@ impl App {
     pub(super) fn load_skills(&mut self) {
         let Some(harness) = self.harness.clone() else { return };
         self.spawn_blocking(move || BackgroundEvent::Skills(harness.skills()));
+    }
+
+    /// Works out what a run of a workflow would be. The graph that is shown is the one that runs.
+    pub(super) fn plan_workflow(&mut self, order: WorkflowOrder) {
+        let Some(harness) = self.harness.clone() else { return };
+        let remedies = self.state.look.more.remedies.clone();
+        self.spawn_blocking(move || {
+            let planned = || {
+                let it = harness.usable_workflow(order.name.as_deref().unwrap_or_default())?;
+                let plan = harness.plan_workflow(&it.text, &it.name, &order.params, order.until.as_deref())?;
+                let graph = Some(harness.workflow_as_data(&it.text)?);
+                Ok((WorkflowOrder { graph, ..order.clone() }, plan))
+            };
+            BackgroundEvent::WorkflowPlanned(Box::new(planned().map_err(|e: Error| one_line(&e, &remedies))))
+        });
     }
 
     pub(super) fn load_offers(&mut self) {

@@ -91,8 +91,25 @@ impl FormView {
         self.row == self.question().options.len()
     }
 
+    /// The row below the options, where the user writes an answer; without it the last option.
+    fn last_row(&self) -> usize {
+        let options = self.question().options.len();
+        if self.question().only_options { options.saturating_sub(1) } else { options }
+    }
+
+    /// Letters are no answer, so what the user types is a message.
+    pub(crate) fn leaves_letters(&self) -> bool {
+        self.question().only_options
+    }
+
+    /// Whether this key chooses an option.
+    pub(crate) fn takes(&self, letter: char) -> bool {
+        (letter.is_ascii_digit() && letter != '0' && self.has_option(letter))
+            || (letter == ' ' && self.question().multiple)
+    }
+
     fn select(&mut self, by: isize) {
-        self.row = self.row.saturating_add_signed(by).min(self.question().options.len());
+        self.row = self.row.saturating_add_signed(by).min(self.last_row());
         self.follows = true;
     }
 
@@ -163,7 +180,8 @@ impl FormView {
         } else {
             option(typed).map(|option| vec![option])
         };
-        match chosen.unwrap_or_else(|| vec![typed.to_owned()]) {
+        let own = || if question.only_options { Vec::new() } else { vec![typed.to_owned()] };
+        match chosen.unwrap_or_else(own) {
             answer if typed.is_empty() || answer.is_empty() => Outcome::Stay,
             answer => self.give(answer),
         }
@@ -199,7 +217,8 @@ impl FormView {
             if self.own.is_empty() && !self.is_own() { "your own words…".to_owned() } else { visible(&self.own) };
         let style = if self.is_own() { theme.fg(theme.text) } else { theme.dim() };
         let own = ("› ".to_owned(), theme.fg(theme.accent), own, style);
-        for (row, (mark, marked, text, style)) in rows.chain([own]).enumerate() {
+        let own = (!question.only_options).then_some(own);
+        for (row, (mark, marked, text, style)) in rows.chain(own).enumerate() {
             let indent = Span::raw(" ".repeat(width(&mark)));
             // An empty line would lose its mark in wrapping.
             let text = if text.is_empty() { "\u{a0}".to_owned() } else { text };
@@ -286,6 +305,7 @@ impl FormView {
         }
         let hint = match (question.options.is_empty(), question.multiple) {
             (true, _) => "Type your answer, then press Enter. Esc gives no answer.",
+            (false, false) if question.only_options => "Type a number, then press Enter. Esc gives no answer.",
             (false, false) => "Type a number or your own words, then press Enter. Esc gives no answer.",
             (false, true) => "Type one or more numbers or your own words, then press Enter. Esc gives no answer.",
         };
@@ -334,6 +354,7 @@ impl FormView {
                 return Some(Outcome::Stay);
             }
             // A user who begins to type has an answer that is not listed. A digit typed before belongs to it.
+            KeyCode::Char(_) if plain && self.question().only_options => return Some(Outcome::Stay),
             KeyCode::Char(c) if plain => {
                 self.row = self.question().options.len();
                 self.follows = true;
@@ -371,6 +392,9 @@ impl FormView {
     }
 
     pub(crate) fn paste(&mut self, text: &str) {
+        if self.question().only_options {
+            return;
+        }
         (self.row, self.follows) = (self.question().options.len(), true);
         self.own.push_str(&text.split_whitespace().collect::<Vec<_>>().join(" "));
     }

@@ -1,15 +1,19 @@
 //! The run of the Session: its graph in layers or as a list, and what the chosen step came to.
 
-use pixir_core::Input;
-use pixir_core::event::{Resumed, StepOutcome};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+
+use pixir_core::event::{Cost, Form, Resumed, StepOutcome};
 use pixir_core::history::History;
-use pixir_core::{RunView, StepView};
+use pixir_core::input::WorkflowOrder;
+use pixir_core::{Input, PlannedStep, RunView, StepView, WorkflowPlan};
 use ratatui::layout::Position;
 use serde_json::{Map, Value};
 
 use super::rows::RowMap;
 use super::{Notification, Outcome, Press, Request};
 use crate::input::action::Action;
+use crate::transcript::agents::Agents;
 
 mod draw; // the layers or the list, and the chosen step
 
@@ -20,21 +24,90 @@ pub(crate) struct WorkflowView {
     chosen: Option<String>,
     /// Which answer of a gate the next press of its key gives.
     choice: usize,
+    /// What running agents have cost so far, by their names.
+    costs: BTreeMap<String, Cost>,
+    /// The first line of the chosen step that is shown, and how many lines fit.
+    top: usize,
+    page: Cell<usize>,
+    /// The most that `top` can be, since the last frame.
+    max_top: Cell<usize>,
     /// The rows on the screen, for clicks.
     places: RowMap,
+    /// A run that has not begun: the user sees what it would be.
+    offer: Option<Offer>,
+}
+
+/// A run that waits for the user's word.
+#[derive(Debug)]
+struct Offer {
+    order: WorkflowOrder,
+    /// What it would be, as lines.
+    lines: Vec<String>,
 }
 
 impl WorkflowView {
     /// The run of this Session, with the cursor on the first step that waits or runs.
-    pub(crate) fn new(history: &History) -> WorkflowView {
+    pub(crate) fn new(history: &History, agents: &Agents) -> WorkflowView {
         let run = RunView::fold(history.entries().iter().map(|entry| &**entry));
         let waits = run.steps.iter().find(|it| it.outcome == Some(StepOutcome::Waiting));
         let first = waits.or_else(|| run.steps.iter().find(|it| it.since.is_some())).or(run.steps.first());
         let chosen = first.map(|it| it.id.clone());
-        WorkflowView { run, chosen, choice: 0, places: RowMap::default() }
+        let mut view = WorkflowView { chosen, ..WorkflowView::of(run, None) };
+        view.see(agents);
+        view
+    }
+
+    fn of(run: RunView, offer: Option<Offer>) -> WorkflowView {
+        WorkflowView {
+            run,
+            chosen: None,
+            choice: 0,
+            costs: BTreeMap::new(),
+            top: 0,
+            page: Cell::new(1),
+            max_top: Cell::new(0),
+            places: RowMap::default(),
+            offer,
+        }
+    }
+
+    /// What a run would be, before it begins.
+    pub(crate) fn planned(order: WorkflowOrder, plan: &WorkflowPlan) -> WorkflowView {
+        let mut lines = vec![plan.description.clone()];
+        for (n, layer) in plan.layers.iter().enumerate() {
+            lines.push(String::new());
+            lines.push(format!("layer {}", n + 1));
+            lines.extend(layer.iter().flat_map(PlannedStep::lines));
+        }
+        lines.push(String::new());
+        lines.extend(plan.bounds().lines().map(str::to_owned));
+        let values = plan.params.iter().filter(|(_, value)| !value.is_null());
+        lines.extend(values.map(|(name, value)| format!("{name} = {value}")));
+        WorkflowView::of(RunView::default(), Some(Offer { order, lines }))
+    }
+
+    /// A workflow was run in this Session.
+    pub(crate) fn has_run(&self) -> bool {
+        self.run.planned.is_some()
+    }
+
+    fn see(&mut self, agents: &Agents) {
+        self.costs = agents.below().map(|it| (it.name().to_owned(), it.cost)).collect();
+    }
+
+    /// What a step has cost so far.
+    fn cost(&self, step: &StepView) -> Cost {
+        let running = || self.costs.get(step.started.as_ref()?.agent.as_deref()?).copied();
+        match &step.ended {
+            Some(ended) if step.since.is_none() => ended.cost,
+            Some(_) | None => running().unwrap_or_default(),
+        }
     }
 
     pub(crate) fn notify(&mut self, notification: Notification<'_>) {
+        if let Notification::Agents(agents) = notification {
+            self.see(agents);
+        }
         if let Notification::Recorded { entry, .. } = notification {
             self.run.take(entry);
             if self.chosen.is_none() {
@@ -59,19 +132,33 @@ impl WorkflowView {
     fn step(&mut self, by: isize) {
         let at = self.row().saturating_add_signed(by).min(self.run.steps.len().saturating_sub(1));
         self.chosen = self.run.steps.get(at).map(|it| it.id.clone());
-        self.choice = 0;
+        (self.choice, self.top) = (0, 0);
     }
 
     pub(crate) fn scroll(&mut self, by: isize) {
-        self.step(by);
+        match self.offer {
+            Some(_) => self.scroll_page(by),
+            None => self.step(by),
+        }
+    }
+
+    /// Scrolls what is said of the chosen step.
+    fn scroll_page(&mut self, by: isize) {
+        self.top = self.top.saturating_add_signed(by).min(self.max_top.get());
     }
 
     pub(crate) fn press(&mut self, at: Position) -> Press {
         let Some(row) = self.places.at(at) else { return Press::Nowhere };
         if let Some(step) = self.run.steps.get(row) {
             self.chosen = Some(step.id.clone());
+            (self.choice, self.top) = (0, 0);
         }
         Press::OnRow(row)
+    }
+
+    /// The agent that does the chosen step.
+    fn agent(&self) -> Option<String> {
+        self.current().and_then(|it| it.started.as_ref()?.agent.clone())
     }
 
     /// The answers of the chosen gate, while it waits.
@@ -90,21 +177,26 @@ impl WorkflowView {
     }
 
     pub(crate) fn act(&mut self, action: Action) -> Outcome {
+        let page = isize::try_from(self.page.get()).unwrap_or(isize::MAX);
         match action {
             Action::CloseOverlay => return Outcome::Close,
-            Action::OverlayUp => self.step(-1),
-            Action::OverlayDown => self.step(1),
-            Action::OverlayPageUp => self.step(-10),
-            Action::OverlayPageDown => self.step(10),
-            Action::OverlayStart => self.step(isize::MIN),
-            Action::OverlayEnd => self.step(isize::MAX),
             Action::Choose => {
-                let agent = self.current().and_then(|it| it.started.as_ref()?.agent.clone());
-                return match agent {
+                if let Some(offer) = self.offer.take() {
+                    return Outcome::close_and_send(Input::RunWorkflow(offer.order));
+                }
+                return match self.agent() {
                     Some(name) => Outcome::CloseAndAsk(Request::EnterAgent(vec![name])),
                     None => Outcome::Stay,
                 };
             }
+            Action::OverlayPageUp => self.scroll_page(-page),
+            Action::OverlayPageDown => self.scroll_page(page),
+            Action::OverlayUp if self.offer.is_some() => self.scroll_page(-1),
+            Action::OverlayDown if self.offer.is_some() => self.scroll_page(1),
+            Action::OverlayUp => self.step(-1),
+            Action::OverlayDown => self.step(1),
+            Action::OverlayStart => self.step(isize::MIN),
+            Action::OverlayEnd => self.step(isize::MAX),
             Action::RerunStep => return self.decide(|it, id| it.rerun.push(id)),
             Action::SkipStep => return self.decide(|it, id| it.skip.push(id)),
             Action::TakeStepAsDone => return self.decide(|it, id| it.done.push(id)),
@@ -114,6 +206,11 @@ impl WorkflowView {
             }
             Action::AnswerGate => {
                 let Some(choice) = self.choices().get(self.choice).cloned() else { return Outcome::Stay };
+                // While the run goes on, the step asks in a form, which takes the answer.
+                if let (true, Some(step)) = (self.run.is_running, self.current()) {
+                    let call_id = Form::call_of_step(&step.id);
+                    return Outcome::send(Input::Answer { call_id, answers: Some(vec![vec![choice]]) });
+                }
                 return self.decide(|it, id| match choice.as_str() {
                     "rerun" => it.rerun.push(id),
                     "done" => it.done.push(id),

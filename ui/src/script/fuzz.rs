@@ -122,7 +122,7 @@ impl Observed {
         let call_id = self.next_call();
         let question = format!("Which way for {call_id}?");
         let options = vec!["north".to_owned(), "south".to_owned()];
-        let questions = vec![Question { question, options, multiple: false }];
+        let questions = vec![Question { question, options, multiple: false, only_options: false }];
         self.arrives(Live::FormOpened(Form { call_id, questions, agent: by_agent.then(agent) }));
     }
 

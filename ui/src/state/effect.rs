@@ -1,7 +1,7 @@
 //! Work outside of the State that `update` requests and `app` carries out: Session, file system, terminal.
 
 use pixir_core::event::SessionId;
-use pixir_core::input::RuleReach;
+use pixir_core::input::{RuleReach, WorkflowOrder};
 use pixir_core::{Input, Skill};
 
 use crate::composer::mention;
@@ -93,6 +93,8 @@ pub(crate) enum Effect {
         file: Option<String>,
     },
     LoadSkills,
+    /// Work out what a run would be, and show it before it begins.
+    PlanWorkflow(Box<WorkflowOrder>),
     /// Read the text of a skill.
     ReadSkill(Box<Skill>),
     /// Read the templates and skills that slash commands can name.

@@ -85,6 +85,7 @@ impl Agents {
                 removed: 0,
                 queued: Vec::new(),
                 waiting_files: 0,
+                is_run: it.is_run,
             });
         }
         if let AgentEvent::Ended(it) = event

@@ -125,7 +125,10 @@ pub(super) fn on_form(state: &mut State, form: Form) {
 /// Opens the next question, once nothing else is asked.
 pub(crate) fn ask_next(state: &mut State) -> Vec<Effect> {
     let is_asked = !state.approvals.is_empty() || state.overlays.iter().any(Overlay::is_form);
-    let Some(form) = (!is_asked).then(|| state.forms.pop_front()).flatten() else { return Vec::new() };
+    // While the run is on the screen, its steps show what they ask, and are answered there.
+    let shows_run = state.overlays.iter().any(|it| matches!(it, Overlay::Workflow(_)));
+    let next = state.forms.iter().position(|form| !(shows_run && form.agent.is_none() && form.is_of_step()));
+    let Some(form) = next.filter(|_| !is_asked).and_then(|at| state.forms.remove(at)) else { return Vec::new() };
     let keys = if state.composer.is_empty() { Keys::Form } else { Keys::Composer };
     let style = if state.look.screen_reader { Style::Lines } else { Style::Panel };
     state.open(Overlay::Form(FormView::new(form, keys, style)))

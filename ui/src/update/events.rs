@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pixir_core::changes::FileDiff;
-use pixir_core::event::{Refusal, SettingsChanged, Severity, Status, TurnStatus};
+use pixir_core::event::{Form, Refusal, SettingsChanged, Severity, Status, TurnStatus, WorkflowEvent};
 use pixir_core::history::History;
 use pixir_core::now::Now;
 use pixir_core::provider::Offered;
@@ -165,6 +165,14 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
     if let Fact::ToolResult(it) = &entry.fact {
         state.overlays.retain(|overlay| !overlay.is_over(Notification::CallEnded(&it.call_id)));
         state.forms.retain(|form| form.agent.is_some() || form.call_id != it.call_id);
+    }
+    // The step goes on, so what it asked is answered.
+    if let Fact::WorkflowEvent(event) = &entry.fact
+        && !matches!(event, WorkflowEvent::Held(_))
+        && let Some(call_id) = event.step().map(Form::call_of_step)
+    {
+        state.overlays.retain(|overlay| !overlay.is_over(Notification::CallEnded(&call_id)));
+        state.forms.retain(|form| form.agent.is_some() || form.call_id != call_id);
     }
     for overlay in &mut state.overlays {
         overlay.notify(Notification::Recorded { history: &state.history, entry });

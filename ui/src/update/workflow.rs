@@ -1,6 +1,6 @@
 //! Runs of workflows: the list of steps, and the command that begins one.
 
-use pixir_core::Input;
+use pixir_core::WorkflowPlan;
 use pixir_core::input::WorkflowOrder;
 use serde_json::{Map, Value};
 
@@ -8,21 +8,102 @@ use crate::overlay::Overlay;
 use crate::overlay::workflow::WorkflowView;
 use crate::state::{Effect, State};
 
-/// Shows the run of the Session; with a name, runs that workflow: `/workflows review-diff base=main`.
+/// Shows the run of the Session, or the one that its model has begun; with a name, what a run of that workflow would be:
+/// `/workflows fix-and-verify fault='the sum is wrong'`.
 pub(super) fn open(state: &mut State, args: &str) -> Vec<Effect> {
-    let mut words = args.split_whitespace();
-    let Some(name) = words.next() else {
-        let view = WorkflowView::new(&state.history);
-        return state.open(Overlay::Workflow(Box::new(view)));
+    let words = match words(args) {
+        Ok(words) => words,
+        Err(why) => {
+            state.say(why);
+            return Vec::new();
+        }
     };
+    let mut words = words.into_iter();
+    let Some(name) = words.next() else { return show(state) };
     let mut params = Map::new();
     for word in words {
         let Some((param, value)) = word.split_once('=') else {
-            state.say(format!("`{word}` has no `=`: /workflows {name} parameter=value"));
+            state.say(format!("`{word}` has no `=`: /workflows {name} parameter='value'"));
             return Vec::new();
         };
         params.insert(param.to_owned(), Value::from(value));
     }
-    let order = WorkflowOrder { name: Some(name.to_owned()), params, ..WorkflowOrder::default() };
-    vec![Effect::Send(Input::RunWorkflow(order))]
+    let order = WorkflowOrder { name: Some(name), params, ..WorkflowOrder::default() };
+    vec![Effect::PlanWorkflow(Box::new(order))]
+}
+
+fn show(state: &mut State) -> Vec<Effect> {
+    let view = WorkflowView::new(&state.history, &state.session.agents);
+    if view.has_run() {
+        return state.open(Overlay::Workflow(Box::new(view)));
+    }
+    // The latest run of the model, of those that run if there is one.
+    let runs = || state.session.agents.below().filter(|it| it.is_run);
+    let of_model = runs().filter(|it| it.status.is_open()).last().or_else(|| runs().last());
+    match of_model {
+        Some(run) => vec![Effect::EnterAgent { path: run.path.clone(), from_list: false }],
+        None => state.open(Overlay::Workflow(Box::new(view))),
+    }
+}
+
+/// The agent on the screen is a run of a workflow: its steps are shown.
+pub(crate) fn show_run_inside(state: &mut State) -> Vec<Effect> {
+    let view = WorkflowView::new(&state.history, &state.session.agents);
+    if view.has_run() { state.open(Overlay::Workflow(Box::new(view))) } else { Vec::new() }
+}
+
+/// What a run would be is known: the user sees it before it begins.
+pub(crate) fn on_planned(state: &mut State, planned: Result<(WorkflowOrder, WorkflowPlan), String>) -> Vec<Effect> {
+    match planned {
+        Ok((order, plan)) => {
+            let view = WorkflowView::planned(order, &plan);
+            state.open(Overlay::Workflow(Box::new(view)))
+        }
+        Err(why) => {
+            state.say(why);
+            Vec::new()
+        }
+    }
+}
+
+/// Splits a line as a shell does: blanks separate words, and quotes and backslashes keep them together.
+fn words(line: &str) -> Result<Vec<String>, String> {
+    let mut all = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        match (quote, letter) {
+            (Some(open), _) if letter == open => quote = None,
+            (None, '\'' | '"') => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (None | Some('"'), '\\') => word.get_or_insert_default().extend(letters.next()),
+            (None, _) if letter.is_whitespace() => all.extend(word.take()),
+            (Some(_) | None, _) => word.get_or_insert_default().push(letter),
+        }
+    }
+    match quote {
+        Some(open) => Err(format!("a {open} is never closed")),
+        None => {
+            all.extend(word);
+            Ok(all)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+
+    /// Broken build: a value is cut at its first blank.
+    #[test]
+    fn a_value_in_quotes_is_one_word() {
+        let read = |line: &str| words(line).expect("its quotes are closed");
+        assert_eq!(read("fix fault='the sum is wrong' n=3"), ["fix", "fault=the sum is wrong", "n=3"]);
+        assert_eq!(read(r#"fix "fault=it's" a\ b=1 c='' "#), ["fix", "fault=it's", "a b=1", "c="]);
+        assert!(read("  ").is_empty());
+        assert!(words("fix fault='the").is_err());
+    }
 }

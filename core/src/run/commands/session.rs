@@ -345,7 +345,7 @@ pub(super) const ASK: Builtin = Builtin {
 fn ask(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
     let Some((question, options)) = args.split_first() else { return Err(it.usage_error().into()) };
     let options = options.iter().map(|word| word.text.clone()).collect();
-    let question = Question { question: question.text.clone(), options, multiple: false };
+    let question = Question { question: question.text.clone(), options, multiple: false, only_options: false };
     if io.how == How::Dry {
         let preview = Preview { would: "ask".into(), target: question.question, ..Preview::default() };
         io.effects.lock().previews.push(preview);

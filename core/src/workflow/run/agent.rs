@@ -6,10 +6,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::graph::Work;
 use super::command::{backoff, checks, failed_check};
-use super::unit::{Job, no_round};
-use super::{Ending, Hands};
-use crate::call::agents::{Order, OrderLimits, Seen, StepOrder, Until};
+use super::unit::{Job, Late, no_round};
+use super::{Ending, Hands, held};
+use crate::call::agents::{Order, OrderLimits, Seen, Settle, StepOrder, Until};
 use crate::call::{Agents, Gone, off_loop};
+use crate::permissions::shell::quoted;
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{
     AgentResult, AgentStatus, CheckRan, Cost, Fact, Isolation, LeftBehind, Mode, SessionId, StepEnded, StepOutcome,
@@ -40,7 +41,7 @@ pub(super) async fn carry_out<H: Hands>(
         return Ok(Ending::Ended(Box::new(job.ended(StepOutcome::Failed, Some(&error))), Value::Null));
     };
     let mut total = Total::default();
-    if let Some((started, result)) = &job.late {
+    if let Some(Late { started, result, .. }) = &job.late {
         let name = started.agent.clone().unwrap_or_else(|| result.name.clone());
         total.session.clone_from(&started.session_id);
         return finish(job, &*agents, &name, result.clone(), &mut total, hands).await.map(|it| it.ending);
@@ -64,6 +65,8 @@ pub(super) async fn carry_out<H: Hands>(
             return Ok(done.ending);
         }
         tried += 1;
+        // The next attempt begins with a copy of its own.
+        let _ = agents.settle_files(&name, Settle::Drop).await;
         tokio::select! {
             () = tokio::time::sleep(backoff(tried)) => {}
             () = cancel.cancelled() => return Ok(done.ending),
@@ -150,7 +153,7 @@ async fn attempt<H: Hands>(
         if round == job.most_rounds() {
             let message = format!("its condition did not hold after {round} rounds");
             let error = Error::new(Code::IterationCap, message, "a larger `max` of `repeat`, or an easier condition");
-            agents.settle_files(name, false).await;
+            keep(agents, name).await;
             let ended = StepEnded { checks: checked, ..job.ended(StepOutcome::Incomplete, Some(&error)) };
             let had_effects = has_effects(result.as_ref().ok());
             return Ok(Attempt { ending: Ending::Ended(Box::new(total.put(ended)), output), had_effects });
@@ -184,24 +187,45 @@ async fn finish<H: Hands>(
     let mut ended = job.ended(outcome_of(result.status, StepOutcome::Failed), None);
     ended.error.clone_from(&result.error);
     if result.status != AgentStatus::Completed {
-        agents.settle_files(name, false).await;
+        keep(agents, name).await;
         return Ok(Attempt { ending: Ending::Ended(Box::new(total.put(ended)), output), had_effects });
     }
-    ended.checks = check(job, agents, name, hands).await?;
+    // Its files are adopted after its checks have passed, and not before. What pixir had begun to write when it died is in the
+    // workspace since the Session is open again.
+    let adopted = job.late.as_ref().and_then(|it| it.adopted.clone());
+    ended.checks = match &adopted {
+        Some(_) => passed(job),
+        None => check(job, agents, name, hands).await?,
+    };
     if let Some(error) = failed_check(&ended.checks) {
-        agents.settle_files(name, false).await;
+        keep(agents, name).await;
         (ended.status, ended.error) = (StepOutcome::Failed, Some(error.body()));
         return Ok(Attempt { ending: Ending::Ended(Box::new(total.put(ended)), output), had_effects });
     }
     match result.isolation {
         Isolation::Shared => ended.changes = left_behind(&result, hands).await,
-        Isolation::Scratch => agents.settle_files(name, false).await.map_or((), drop),
+        Isolation::Scratch => drop(agents.settle_files(name, Settle::Drop).await),
         Isolation::Copy => {
-            let adoption = agents.settle_files(name, true).await;
-            let is_left = match &adoption {
-                Some(adoption) => !adoption.left.is_empty(),
-                None => !result.evidence.changed.is_empty(),
+            let adoption = match adopted {
+                // The rest of it waits, if it did not merge.
+                Some(adopted) if !adopted.left.is_empty() => {
+                    agents.settle_files(name, Settle::Keep).await.map(|_| Some(adopted))
+                }
+                Some(adopted) => agents.settle_files(name, Settle::Drop).await.map(|_| Some(adopted)),
+                None => agents.settle_files(name, Settle::Adopt).await,
             };
+            let adoption = match adoption {
+                Ok(adoption) => adoption,
+                Err(error) => {
+                    (ended.status, ended.error) = (StepOutcome::Failed, Some(error.body()));
+                    return Ok(Attempt { ending: Ending::Ended(Box::new(total.put(ended)), output), had_effects });
+                }
+            };
+            let left: Vec<&str> = match &adoption {
+                Some(adoption) => adoption.left.iter().map(|it| it.path.as_str()).collect(),
+                None => result.evidence.changed.iter().map(String::as_str).collect(),
+            };
+            let is_left = !left.is_empty();
             ended.changes = adoption
                 .iter()
                 .flat_map(|it| &it.changes)
@@ -209,11 +233,10 @@ async fn finish<H: Hands>(
                 .collect();
             if is_left && hands.permissions().await?.mode != Mode::Auto && !hands.can_ask() {
                 let why = format!("its changes wait in a copy: mode auto adopts them, or adopt those of {name}");
-                return Ok(Attempt { ending: Ending::Held(job.held("permissions", why)), had_effects });
+                return Ok(Attempt { ending: held(job.held("permissions", why), hands).await?, had_effects });
             }
             if is_left {
-                let paths: Vec<&str> = adoption.iter().flat_map(|it| &it.left).map(|it| it.path.as_str()).collect();
-                let message = format!("what it changed does not merge: {}", paths.join(", "));
+                let message = format!("what it changed does not merge: {}", left.join(", "));
                 let error =
                     Error::new(Code::MergeConflict, message, format!("adopt the files of {name}, or run it again"));
                 (ended.status, ended.error) = (StepOutcome::Failed, Some(error.body()));
@@ -221,6 +244,23 @@ async fn finish<H: Hands>(
         }
     }
     Ok(Attempt { ending: Ending::Ended(Box::new(total.put(ended)), output), had_effects })
+}
+
+/// The files that a step leaves in its copy wait there for the user.
+async fn keep(agents: &dyn Agents, name: &str) {
+    if let Err(error) = agents.settle_files(name, Settle::Keep).await {
+        tracing::warn!(agent = name, "the files of a step were not kept: {}", error.message);
+    }
+}
+
+/// The checks of a step as they ended before its files were adopted.
+fn passed(job: &Job) -> Vec<CheckRan> {
+    let ran = |words: &Vec<String>| CheckRan {
+        command: quoted(words.iter().map(String::as_str)),
+        exit_code: Some(0),
+        output: String::new(),
+    };
+    job.checks.iter().map(ran).collect()
 }
 
 /// Runs the checks of the step in the files that its agent works on.

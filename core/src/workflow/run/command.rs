@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::unit::Job;
-use super::{Ending, Hands};
+use super::{Ending, Hands, held};
 use crate::call::{self, Call, Caller, Context, Done, Gone};
 use crate::files::workspace::Workspace;
 use crate::permissions::shell::quoted;
@@ -55,7 +55,7 @@ async fn once<H: Hands>(job: &Job, attempt: u32, hands: &H) -> Result<Ending, Go
     let Ran { result, stdout, was_refused } = ran;
     if was_refused {
         let why = result.error.as_ref().map_or_else(|| "it was refused".to_owned(), |it| it.message.clone());
-        return Ok(Ending::Held(job.held("permissions", why)));
+        return held(job.held("permissions", why), hands).await;
     }
     let changes = result.changes.iter().map(|it| LeftBehind { path: it.path.clone(), blob: it.after_blob.clone() });
     let changes: Vec<LeftBehind> = changes.collect();

@@ -13,7 +13,7 @@ use super::{Ending, Hands, Run, Runner};
 use crate::call::{Answers, Authority, Call, Context, Done, Gone, Permissions, Prepared, Registry};
 use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::Error;
-use crate::protocol::event::{Approval, Fact, PermissionDecision, Preview, Question, StepEnded, StepOutcome};
+use crate::protocol::event::{Approval, Fact, Held, PermissionDecision, Preview, Question, StepEnded, StepOutcome};
 use crate::protocol::input::Decision;
 
 /// What a resume would do about a step.
@@ -157,6 +157,12 @@ impl Runner<'_, Still> {
                 };
                 let rehearsed = (!is_join).then_some(Rehearsed { id, verdict, why });
                 (rehearsed, Happened::Ended { unit, outcome })
+            }
+            Next::Do(job) if job.doubt.is_some() => {
+                let why = job.doubt.clone().unwrap_or_default();
+                let held = job.held("user", why.clone());
+                let outcome = self.take(unit, Ending::Held(Held { status: StepOutcome::Waiting, ..held }), false);
+                (Some(Rehearsed { id, verdict: "ask", why }), Happened::Ended { unit, outcome })
             }
             Next::Do(job) => {
                 unknown.insert(unit.step);

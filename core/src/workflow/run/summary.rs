@@ -111,9 +111,20 @@ impl<H: Hands> Runner<'_, H> {
         let output = match &self.run.checked.graph.output {
             Some(output) => {
                 let scope = Scope { base: &self.base, item: None, last: None, follows: None };
-                output.value(&scope).unwrap_or(Value::Null)
+                output.value(&scope)
             }
-            None => Value::Null,
+            None => Ok(Value::Null),
+        };
+        let (status, error, output) = match (output, error) {
+            (Ok(output), error) => (status, error, output),
+            // Why steps did not complete is why there is no output.
+            (Err(_), Some(error)) => (status, Some(error), Value::Null),
+            (Err(_), None) if self.run.until.is_some() => (status, None, Value::Null),
+            (Err(error), None) => {
+                let message = format!("all steps completed, and the output of the run is missing: {}", error.message);
+                let error = Error { message, ..error };
+                (TurnStatus::PartialFailed, Some(error), Value::Null)
+            }
         };
         let word = match error.as_ref().map(|it| it.code) {
             Some(Code::InputRequired) => "waiting",

@@ -10,7 +10,8 @@ use super::{Ending, Hands, Runner};
 use crate::call::{Gone, off_loop};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{
-    AgentResult, AgentStatus, Ask, Held, Isolation, Question, StepEnded, StepOutcome, StepStarted, WorkflowEvent,
+    Adoption, AgentResult, AgentStatus, Ask, Held, Isolation, Question, StepEnded, StepOutcome, StepStarted,
+    WorkflowEvent,
 };
 use crate::storage::blobs::{Blobs, name_of};
 
@@ -39,8 +40,18 @@ pub(super) struct Job {
     pub(super) repeat: Option<Rounds>,
     pub(super) attempt: u32,
     pub(super) agent: Option<super::super::check::AgentTerms>,
-    /// The end of an agent that was under way when pixir died.
-    pub(super) late: Option<(StepStarted, AgentResult)>,
+    /// Its agent had ended when pixir died.
+    pub(super) late: Option<Late>,
+    /// Why the user decides about it before it begins: it runs again, counts as done, or is skipped.
+    pub(super) doubt: Option<String>,
+}
+
+/// A step whose agent had ended when pixir died, and which had no end of its own.
+pub(super) struct Late {
+    pub(super) started: StepStarted,
+    pub(super) result: AgentResult,
+    /// What of its copy is in the workspace.
+    pub(super) adopted: Option<Adoption>,
 }
 
 /// The rounds of a unit that repeats, and what each can refer to.
@@ -87,6 +98,11 @@ impl Job {
             error: error.map(Error::body),
             ..StepEnded::default()
         }
+    }
+
+    /// It waits for the user.
+    pub(super) fn waiting(&self, why: &str, question: String, choices: Vec<String>) -> Held {
+        Held { status: StepOutcome::Waiting, ask: Some(Ask { question, choices }), ..self.held("user", why) }
     }
 
     /// It may not do what it was to do.
@@ -207,6 +223,7 @@ impl<H: Hands> Runner<'_, H> {
             repeat,
             agent: own.agent.clone(),
             late: None,
+            doubt: None,
         };
         self.known(job).await
     }
@@ -288,8 +305,8 @@ impl<H: Hands> Runner<'_, H> {
                     Err(_) => Ok(Next::Do(Box::new(job))),
                 };
             }
-            let why = format!("stale: {} not as it left them", listed(&stale));
-            return self.decide(job, why).await;
+            job.doubt = Some(format!("stale: {} not as it left them", listed(&stale)));
+            return Ok(Next::Do(Box::new(job)));
         }
         if journal.counts_as_done(&job.id) {
             let output = match &job.work {
@@ -320,15 +337,15 @@ impl<H: Hands> Runner<'_, H> {
         if let (Some(started), Some(end)) = (started, end)
             && end.status == AgentStatus::Completed
         {
-            job.late = Some((started.clone(), end.clone()));
+            let adopted = journal.adopted.get(&end.name).cloned();
+            job.late = Some(Late { started: started.clone(), result: end.clone(), adopted });
             return Ok(Next::Do(Box::new(job)));
         }
         let never_began =
             end.is_some_and(|it| it.error.as_ref().is_some_and(|error| error.code == Code::NeverStarted.name()));
         let did_nothing = end.is_some_and(|it| it.evidence.calls == 0);
         if (started.is_some() || cut_off.is_some()) && !never_began && !did_nothing && job.has_lasting_effects() {
-            let why = "it was under way when the run ended, and what it did is unknown".to_owned();
-            return self.decide(job, why).await;
+            job.doubt = Some("it was under way when the run ended, and what it did is unknown".to_owned());
         }
         Ok(Next::Do(Box::new(job)))
     }
@@ -354,33 +371,37 @@ impl<H: Hands> Runner<'_, H> {
         };
         off_loop(compare).await.unwrap_or_default()
     }
+}
 
-    /// The user decides about a unit: it runs again, counts as done, or is skipped.
-    async fn decide(&mut self, job: Job, why: String) -> std::result::Result<Next, Gone> {
-        let question = format!("Step {}: {why}. Run it again, take it as done, or skip it?", job.id);
-        let choices: Vec<String> = DECISIONS.map(str::to_owned).to_vec();
-        let asked = Question { question: question.clone(), options: choices.clone(), multiple: false };
-        let answer = if self.hands.can_ask() { self.hands.ask(&job.id, asked).await? } else { None };
-        let choice = answer.and_then(|all| all.into_iter().flatten().next());
-        match choice.as_deref() {
-            Some("rerun") => Ok(Next::Do(Box::new(job))),
-            Some("done") => {
-                let ended = job.ended(StepOutcome::Completed, None);
-                self.hands.fact(WorkflowEvent::StepEnded(Box::new(ended.clone())).into()).await?;
-                Ok(Next::Ended(self.take(job.unit, Ending::Ended(Box::new(ended), Value::Null), false)))
-            }
-            Some("skip") => {
-                let unit = job.unit;
-                self.ends(unit, job.ended(StepOutcome::Skipped, None)).await
-            }
-            Some(_) | None => {
-                let ask = Some(Ask { question, choices });
-                let held = Held { status: StepOutcome::Waiting, ask, ..job.held("user", why) };
-                self.hands.fact(WorkflowEvent::Held(held.clone()).into()).await?;
-                Ok(Next::Ended(self.take(job.unit, Ending::Held(held), false)))
-            }
-        }
+/// What the user decides about a unit.
+pub(super) enum Decision {
+    /// It runs again.
+    Rerun,
+    Ended(Ending),
+}
+
+/// The user decides about a unit that is in doubt: it runs again, counts as done, or is skipped.
+pub(super) async fn decide<H: Hands>(job: &Job, why: &str, hands: &H) -> std::result::Result<Decision, Gone> {
+    let question = format!("Step {}: {why}. Run it again, take it as done, or skip it?", job.id);
+    let choices = DECISIONS.map(str::to_owned).to_vec();
+    let waiting = job.waiting(why, question, choices);
+    let ended = |status| Ok(Decision::Ended(Ending::Ended(Box::new(job.ended(status, None)), Value::Null)));
+    match ask(&job.id, &waiting, hands).await?.as_deref() {
+        Some("rerun") => Ok(Decision::Rerun),
+        Some("done") => ended(StepOutcome::Completed),
+        Some("skip") => ended(StepOutcome::Skipped),
+        Some(_) | None => Ok(Decision::Ended(Ending::Held(waiting))),
     }
+}
+
+/// Records that a unit waits for the user, who is then asked. One of the choices is the answer; `None` where the user gives none.
+async fn ask<H: Hands>(id: &str, waiting: &Held, hands: &H) -> std::result::Result<Option<String>, Gone> {
+    // Presenters show what waits before the form is open, and still when it is closed.
+    hands.fact(WorkflowEvent::Held(waiting.clone()).into()).await?;
+    let Some(Ask { question, choices }) = waiting.ask.clone().filter(|_| hands.can_ask()) else { return Ok(None) };
+    let asked = Question { question, options: choices.clone(), multiple: false, only_options: true };
+    let answer = hands.ask(id, asked).await?.and_then(|all| all.into_iter().flatten().next());
+    Ok(answer.filter(|it| choices.contains(it)))
 }
 
 impl Job {
@@ -419,23 +440,9 @@ pub(super) async fn output_of(ended: StepEnded, blobs: Blobs) -> Result<Value> {
 pub(super) async fn gate<H: Hands>(job: &Job, hands: &H) -> std::result::Result<Ending, Gone> {
     let Work::Gate { choices, .. } = &job.work else { unreachable!("a gate asks") };
     let question = job.words.first().cloned().unwrap_or_default();
-    let completed = |choice: String| {
-        let output = Value::from(choice);
-        Ending::Ended(Box::new(job.ended(StepOutcome::Completed, None)), output)
-    };
-    let ask = Question { question: question.clone(), options: choices.clone(), multiple: false };
-    let answer = if hands.can_ask() { hands.ask(&job.id, ask).await? } else { None };
-    let choice = answer.and_then(|all| all.into_iter().flatten().next());
-    match choice.filter(|choice| choices.contains(choice)) {
-        Some(choice) => {
-            let event =
-                WorkflowEvent::GateAnswered { id: job.id.clone(), key: job.key.clone(), choice: choice.clone() };
-            hands.fact(event.into()).await?;
-            Ok(completed(choice))
-        }
-        None => {
-            let ask = Some(Ask { question: question.clone(), choices: choices.clone() });
-            Ok(Ending::Held(Held { status: StepOutcome::Waiting, ask, ..job.held("user", question) }))
-        }
-    }
+    let waiting = job.waiting(&question, question.clone(), choices.clone());
+    let Some(choice) = ask(&job.id, &waiting, hands).await? else { return Ok(Ending::Held(waiting)) };
+    let event = WorkflowEvent::GateAnswered { id: job.id.clone(), key: job.key.clone(), choice: choice.clone() };
+    hands.fact(event.into()).await?;
+    Ok(Ending::Ended(Box::new(job.ended(StepOutcome::Completed, None)), Value::from(choice)))
 }

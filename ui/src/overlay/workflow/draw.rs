@@ -33,10 +33,17 @@ impl WorkflowView {
 
     fn draw_into(&self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>, places: &mut RowMap) {
         let theme = paint.theme;
-        let name = self.run.planned.as_ref().map_or("", |it| it.name.as_str());
+        let offered = self.offer.as_ref().and_then(|it| it.order.name.as_deref());
+        let name = offered.or(self.run.planned.as_ref().map(|it| it.name.as_str())).unwrap_or_default();
         let title = if name.is_empty() { "Workflow".to_owned() } else { format!("Workflow {}", visible(name)) };
         let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), &title, &self.hints(paint), theme);
         let columns = usize::from(inner.width);
+        if let Some(offer) = &self.offer {
+            let text = |it: &String| wrap_lines(&[Span::styled(visible(it), theme.fg(theme.text))], columns, &[], &[]);
+            let lines = offer.lines.iter().flat_map(|it| if it.is_empty() { vec![Line::default()] } else { text(it) });
+            self.draw_page(canvas, inner, lines.collect(), theme);
+            return;
+        }
         if self.run.planned.is_none() {
             let text =
                 "No workflow was run in this session: /workflows NAME runs one, `pixir workflow list` shows them";
@@ -61,17 +68,45 @@ impl WorkflowView {
         };
         if let Some(step) = self.current() {
             let lines = self.about(step, usize::from(about.width), theme);
-            for (y, line) in (about.y..about.bottom()).zip(lines) {
-                canvas.line(line, Rect { y, height: 1, ..about });
-            }
+            self.draw_page(canvas, about, lines, theme);
+        }
+    }
+
+    /// Draws the lines from the first one that is shown on, and says how many are below.
+    fn draw_page(&self, canvas: &mut Canvas, area: Rect, lines: Vec<Line<'static>>, theme: &Theme) {
+        let height = usize::from(area.height);
+        // Where not all fit, the last row says so.
+        let room = if lines.len() > height { height.saturating_sub(1) } else { height };
+        self.page.set(room.max(1));
+        self.max_top.set(lines.len().saturating_sub(room));
+        let top = self.top.min(self.max_top.get());
+        let below = lines.len().saturating_sub(top + room);
+        let is_cut = lines.len() > height;
+        for (y, line) in (area.y..area.bottom()).zip(lines.into_iter().skip(top).take(room)) {
+            canvas.line(line, Rect { y, height: 1, ..area });
+        }
+        if is_cut && area.height > 0 {
+            let text = match below {
+                0 => "the end · PgUp scrolls back".to_owned(),
+                1 => "1 more line · PgDn scrolls".to_owned(),
+                n => format!("{n} more lines · PgDn scrolls"),
+            };
+            let place = Rect { y: area.bottom() - 1, height: 1, ..area };
+            canvas.line(Line::styled(fit(&text, usize::from(area.width)), theme.dim()), place);
         }
     }
 
     fn hints(&self, paint: Paint<'_>) -> String {
         let (waits, runs) = (!self.choices().is_empty(), self.run.is_running);
-        let mut all = vec![(Action::Choose, "agent")];
-        if waits && !runs {
-            all.extend([(Action::AnswerGate, "answer"), (Action::NextAnswer, "other answer")]);
+        if self.offer.is_some() {
+            return paint.hints(&[(Action::Choose, "run"), (Action::CloseOverlay, "close")]);
+        }
+        let mut all = Vec::new();
+        if waits {
+            all.extend([(Action::AnswerGate, "answer"), (Action::NextAnswer, "other")]);
+        }
+        if self.agent().is_some() {
+            all.push((Action::Choose, "agent"));
         }
         if runs {
             all.push((Action::StopRun, "stop"));
@@ -105,7 +140,7 @@ impl WorkflowView {
             told.push(format!("{n} {}", if n == 1 { one } else { more }));
         }
         let mut cost = Cost::default();
-        self.run.steps.iter().filter_map(|it| it.ended.as_ref()).for_each(|it| cost += it.cost);
+        self.run.steps.iter().for_each(|it| cost += self.cost(it));
         let cost = cost.to_string();
         if !cost.is_empty() {
             told.push(cost);
@@ -169,7 +204,7 @@ impl WorkflowView {
             (None, Some(ended)) if ended.duration_ms > 0 => human_duration(Duration::from_millis(ended.duration_ms)),
             (None, _) => String::new(),
         };
-        let cost = step.ended.as_ref().map_or(String::new(), |it| it.cost.to_string());
+        let cost = self.cost(step).to_string();
         let right =
             [words.to_owned(), took, cost].into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join("  ");
         let indent = if step.is_item || step.id.contains('/') { 2 } else { 0 };

@@ -171,6 +171,9 @@ pub struct Spawned {
     /// Why it works on these files, where neither the call nor the role says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// It is a run of a workflow, which a scheduler carries out in place of a model.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_run: bool,
 }
 
 /// Who told a child something.

@@ -128,6 +128,20 @@ impl StepOutcome {
         matches!(self, StepOutcome::Failed | StepOutcome::TimedOut | StepOutcome::Incomplete)
     }
 
+    /// How a step with items ended, whose items ended so; `None` where it has none.
+    pub fn together(items: impl IntoIterator<Item = StepOutcome>) -> Option<StepOutcome> {
+        let weight = |it: StepOutcome| match it {
+            StepOutcome::Interrupted => 5,
+            StepOutcome::Failed | StepOutcome::TimedOut | StepOutcome::Incomplete => 4,
+            StepOutcome::Waiting => 3,
+            StepOutcome::Held => 2,
+            StepOutcome::Completed => 1,
+            StepOutcome::Skipped => 0,
+        };
+        let worst = items.into_iter().max_by_key(|it| weight(*it))?;
+        Some(if worst.is_failure() { StepOutcome::Failed } else { worst })
+    }
+
     /// Whether what needs it may run.
     pub const fn is_done(self) -> bool {
         matches!(self, StepOutcome::Completed | StepOutcome::Skipped)

@@ -55,6 +55,9 @@ pub(super) struct Wire {
     /// `spawned`: what it knows of the conversation.
     #[serde(default)]
     context: AgentContext,
+    /// `spawned`: it is a run of a workflow.
+    #[serde(default)]
+    is_run: bool,
     /// `adopting`, `adopted`: the last Entry of the child's Log that was looked at.
     #[serde(default)]
     to_seq: u64,
@@ -140,6 +143,7 @@ impl From<Wire> for AgentEvent {
                 isolation: it.isolation,
                 context: it.context,
                 note: it.note,
+                is_run: it.is_run,
             }),
             Step::Told => AgentEvent::Told { name, by: it.by.unwrap_or(ToldBy::Parent), how: it.how, text },
             Step::Changed => AgentEvent::Changed { name, call_id: call_id.unwrap_or_default(), changes: it.changes },
