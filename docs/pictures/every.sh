@@ -3,6 +3,7 @@
 #
 #   docs/pictures/every.sh FOLDER            each screen at four sizes in dark, at 80x24 also in light and mono
 #   docs/pictures/every.sh FOLDER 80x24 dark one size and one theme
+#   docs/pictures/every.sh --screens FOLDER 80x24  the screens of every.txt alone
 #   docs/pictures/every.sh --docs            the pictures of the README and the guide again
 #
 # Each frame is written as text, as text with colours, and as SVG. PIXIR names another binary than target/debug/pixir.
@@ -41,7 +42,7 @@ draw() (
     project "$1"
     env -u PIXIR_HOME -u NO_COLOR HOME="$root" COLORTERM=truecolor TERM=xterm-256color "$pixir" tui \
         --theme "$3" --size "$2" --frames "$4" --script "$here/$1.txt" \
-        --provider "script:$here/$1.json" --mode ask --config compaction.summary=model --config agents.depth=2
+        --provider "script:$here/$1.json" --model claude-sonnet-5 --mode ask --config compaction.summary=model --config agents.depth=2
 )
 
 if [ "${1:-}" = --docs ]; then
@@ -59,6 +60,11 @@ if [ "${1:-}" = --docs ]; then
     cp "$frames"/every/{always,palette,context,connect,settings,compaction}.svg "$here"
     cp "$frames/every/tree-branches.svg" "$here/tree.svg"
     cp "$frames/every/diff-comment.svg" "$here/diff.svg"
+    exit
+fi
+
+if [ "${1:-}" = --screens ]; then
+    draw every "$3" dark "$(realpath -m "$2")"
     exit
 fi
 

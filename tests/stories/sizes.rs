@@ -1,5 +1,8 @@
 //! Screens of every size, and the change from one to another.
 
+use std::path::Path;
+use std::process::Command;
+
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -48,6 +51,12 @@ async fn no_size_breaks_any_screen() {
         "o",
         "<Esc><C-f>x",
         "<Esc><Esc>/theme<Enter>",
+        "<Esc>/settings<Enter>",
+        "<Esc>/sessions<Enter>",
+        "<Esc>/model<Enter>",
+        "<Esc>/context<Enter>",
+        "<Esc>/compact<Enter>",
+        "<Esc>/agents<Enter>",
         "<Esc><F12>",
     ];
     for layer in layers {
@@ -107,4 +116,31 @@ fn resize_while_streaming_keeps_the_layout() {
     }
     terminal.signal(Signal::TERM);
     terminal.end().assert_sane();
+}
+
+/// Broken builds: a screen of the pictures does not come up any more, is wider or higher than the terminal, or loses a
+/// corner of a frame at one of the sizes.
+#[test]
+fn every_screen_of_the_pictures_is_drawn_at_four_sizes() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/pictures/every.sh");
+    for (columns, rows) in [(60, 20), (80, 24), (120, 40), (200, 60)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut command = Command::new("bash");
+        command.arg(&script).arg("--screens").arg(folder.path()).arg(format!("{columns}x{rows}"));
+        let ran = command.env("PIXIR", env!("CARGO_BIN_EXE_pixir")).output().expect("bash");
+        assert!(ran.status.success(), "{columns}x{rows}: {}", String::from_utf8_lossy(&ran.stderr));
+        let files = std::fs::read_dir(folder.path()).expect("frames").map(|it| it.expect("a frame").path());
+        let frames: Vec<_> = files.filter(|it| it.extension().is_some_and(|ending| ending == "txt")).collect();
+        assert!(frames.len() > 40, "{} frames", frames.len());
+        for frame in frames {
+            let screen = std::fs::read_to_string(&frame).expect("read");
+            let name = frame.display();
+            assert!(screen.lines().count() <= rows, "{name}:\n{screen}");
+            for line in screen.lines() {
+                assert!(line.chars().count() <= columns, "{name} is too wide: {line}");
+                assert_eq!(line.matches('╭').count(), line.matches('╮').count(), "{name} lost a corner:\n{screen}");
+                assert_eq!(line.matches('╰').count(), line.matches('╯').count(), "{name} lost a corner:\n{screen}");
+            }
+        }
+    }
 }
