@@ -6,6 +6,7 @@ use pixir_core::provider::script::{Script, Step};
 
 use super::mouse::place_of;
 use crate::driver::Pixir;
+use crate::shell::Shell;
 
 fn script(steps: Value) -> Script {
     let steps: Vec<Step> = serde_json::from_value(steps).expect("steps");
@@ -255,10 +256,10 @@ async fn a_rule_is_saved_for_the_agent_that_asks_or_for_all_of_the_session() {
         let mut pixir = Pixir::scripted(script(steps), &[], 100, 30);
         pixir.screen.until_idle().await;
         pixir.screen.keys("go<Enter>").await;
-        pixir.screen.until("touch a b").await;
+        pixir.screen.until("┏ Run touch a b").await;
         pixir.screen.keys("<A-y>").await;
-        pixir.screen.until("touch c d").await;
-        pixir.screen.keys("<A-s>").await;
+        pixir.screen.until("┏ Run touch c d").await;
+        pixir.screen.keys("<A-a>").await;
         pixir.screen.until("the last call that asked").await;
         let screen = pixir.screen.screen();
         assert!(screen.contains("Allow always · first asks"), "{screen}");
@@ -396,4 +397,64 @@ async fn what_agents_cost_is_shown_in_their_lines_in_the_list_and_in_the_sum() {
     assert!(screen.lines().last().is_some_and(|line| line.contains("$1.50")), "the sum of the session:\n{screen}");
     pixir.screen.keys("<A-g>").await;
     pixir.screen.until("1.1M tokens · ~$1.50").await;
+}
+
+/// The frames of a script of `docs/pictures`, drawn at this size.
+fn drawn(name: &str, size: &str) -> impl Fn(&str) -> String + use<> {
+    let pictures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/pictures");
+    let shell = Shell::new(&[]);
+    let copied = std::process::Command::new("cp")
+        .args(["-r", &format!("{}/.", pictures.join("slugify").display())])
+        .arg(shell.workspace())
+        .status();
+    assert!(copied.expect("cp").success());
+    let changes: String = (0..60).map(|n| format!("- 8.{n}: an entry\n")).collect();
+    shell.write("CHANGES.md", &changes);
+    let frames = shell.workspace().with_file_name("frames");
+    let file = |end: &str| pictures.join(format!("{name}.{end}")).display().to_string();
+    let ran = shell.run([
+        "tui",
+        "--size",
+        size,
+        "--frames",
+        frames.to_str().expect("text"),
+        "--script",
+        &file("txt"),
+        "--provider",
+        &format!("script:{}", file("json")),
+        "--mode",
+        "ask",
+        "--config",
+        "agents.depth=2",
+    ]);
+    assert_eq!(ran.code, 0, "{name} at {size}: {ran:?}");
+    move |frame| {
+        let _folder = &shell;
+        std::fs::read_to_string(frames.join(format!("{frame}.txt"))).expect("a frame")
+    }
+}
+
+/// Broken builds: the card does not say for whom the agent of an agent asks; a card is cut where the terminal is small; a choice
+/// of the adoption is left out.
+#[test]
+fn the_pictures_of_agents_are_drawn_at_every_size() {
+    for (columns, rows) in [(60, 20), (80, 24), (120, 40), (200, 60)] {
+        let size = format!("{columns}x{rows}");
+        let frame = drawn("tree-of-agents", &size);
+        let asks = frame("asks");
+        assert!(asks.contains("8 agents · 1 done · 1 asks"), "{asks}");
+        let card: Vec<&str> = asks.lines().skip_while(|line| !line.contains('┏')).collect();
+        let card: Vec<&str> = card.iter().take_while(|line| line.contains(['┏', '┃', '┗'])).copied().collect();
+        insta::assert_snapshot!(format!("a_grandchild_asks_{size}"), card.join("\n"));
+        let list = frame("list");
+        let of_list = ["8 agents · 1 done · 1 asks", "── worker-2 ‹ worker-1 ", "asks: write extra.txt"];
+        assert!(of_list.iter().all(|it| list.contains(it)), "{list}");
+        let entered = frame("entered");
+        assert!(entered.contains("main › worker-1") && entered.contains("worker-2 ‹ worker-1 asks"), "{entered}");
+        let frame = drawn("copies", &size);
+        let adopt = frame("adopt");
+        // Above stands the folder of this test, below the clock.
+        let card: Vec<&str> = adopt.lines().skip(1).take(rows - 2).collect();
+        insta::assert_snapshot!(format!("adoption_with_a_conflict_{size}"), card.join("\n"));
+    }
 }

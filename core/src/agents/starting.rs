@@ -49,7 +49,8 @@ impl Node {
             Some(named) => (named, None),
             None => {
                 let may_write = may_write(&role, order.writes.as_deref(), self.at.standing.mode());
-                tree.writers.choose(self.base.0.workspace.root(), may_write).await
+                let waiting = if order.waits { self.at.path.as_slice() } else { &[] };
+                tree.writers.choose(self.base.0.workspace.root(), may_write, waiting).await
             }
         };
         let context = order.context.unwrap_or_default().max(role.context);

@@ -30,17 +30,27 @@ impl Writers {
         }
     }
 
-    /// The name of one that runs or is about to.
-    fn running(&self, workspace: &Path) -> Option<String> {
+    /// The name of one that runs or is about to. Those above the child only wait for it.
+    fn running(&self, workspace: &Path, waiting: &[String]) -> Option<String> {
         let mut all = self.all.lock();
         all.retain(|(_, child)| child.strong_count() > 0);
         let here = all.iter().filter(|(place, _)| place == workspace).filter_map(|(_, child)| child.upgrade());
-        here.filter(|child| child.is_open()).map(|child| child.name().to_owned()).next()
+        here.filter(|child| child.is_open() && !waiting.starts_with(&child.path))
+            .map(|child| child.name().to_owned())
+            .next()
     }
 
-    /// The files of a child for which nothing else is said, and why, where that is not as usual.
-    pub(super) async fn choose(&self, workspace: &Path, may_write: bool) -> (Isolation, Option<String>) {
-        let Some(other) = self.running(workspace).filter(|_| may_write) else { return (Isolation::Shared, None) };
+    /// The files of a child for which nothing else is said, and why, where that is not as usual. `waiting` is the path of the Session
+    /// that waits for the child, if one does.
+    pub(super) async fn choose(
+        &self,
+        workspace: &Path,
+        may_write: bool,
+        waiting: &[String],
+    ) -> (Isolation, Option<String>) {
+        let Some(other) = self.running(workspace, waiting).filter(|_| may_write) else {
+            return (Isolation::Shared, None);
+        };
         let root = workspace.to_owned();
         match off_loop(move || Ok(copies::check(&root))).await {
             Ok(Ok(())) => {
