@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::Fault;
 use super::graph::{Agent, Each, Graph, Step, Work};
 use super::inline::{Flat, flatten};
-use super::read::read;
+use super::read::{Reading, read};
 use super::source;
 use super::template::Path;
 use crate::context::roles::Role;
@@ -75,37 +75,42 @@ pub(crate) struct AgentTerms {
 impl Checked {
     /// Reads and checks a workflow.
     pub(crate) fn read(text: &str, stem: &str, known: &Known) -> std::result::Result<Checked, Vec<Fault>> {
-        let graph = read(text, stem)?;
-        let source = source::parse(text).map_err(|fault| vec![fault])?.value();
-        let mut faults = Vec::new();
+        let Reading { graph, mut faults, mut unread } = read(text, stem);
+        let (Some(graph), Ok(source)) = (graph, source::parse(text)) else { return Err(sorted(faults)) };
+        let source = source.value();
         let mut used = BTreeMap::new();
         let mut uses = Map::new();
+        let mut faulty = BTreeSet::new();
         for step in &graph.steps {
             let Work::Workflow { name, .. } = &step.work else { continue };
             let Some(text) = known.workflows.get(name) else { continue };
             match read(text, name) {
-                Ok(inner) => {
+                Reading { graph: Some(inner), faults, .. } if faults.is_empty() => {
                     let value = source::parse(text).map(|node| node.value()).unwrap_or_default();
                     uses.insert(name.clone(), value);
                     used.insert(name.clone(), inner);
                 }
-                Err(inner) => {
-                    let message = format!("the workflow `{name}` has {} faults, such as: {}", inner.len(), inner[0]);
+                Reading { faults: inner, .. } => {
                     let at = format!("steps.{}.use", step.id);
-                    faults.push(Fault::new(step.line, at, message, "correct that one first"));
+                    faults.extend(sorted(inner).into_iter().map(|fault| {
+                        let line = if fault.line > 0 { format!("line {}, ", fault.line) } else { String::new() };
+                        let message = format!("in `{name}`: {line}{}: {}", fault.at, fault.message);
+                        Fault { line: step.line_of("use"), at: at.clone(), message, ..fault }
+                    }));
+                    faulty.insert(name.clone());
                 }
             }
         }
+        let is_missing = |step: &&Step| matches!(&step.work, Work::Workflow { name, .. } if !used.contains_key(name));
+        unread.extend(graph.steps.iter().filter(is_missing).map(|step| step.id.clone()));
         unique(&graph.steps, &mut faults);
-        let Flat { steps, params } = flatten(&graph, &used, &mut faults);
-        let mut check = Check { steps: &steps, graph: &graph, inner_params: &params, known, faults };
+        let Flat { steps, params } = flatten(&graph, &used, &faulty, &mut faults);
+        let mut check = Check { steps: &steps, graph: &graph, inner_params: &params, known, unread: &unread, faults };
         let needs = check.needs();
         let order = check.order(&needs);
-        if let Some(order) = &order {
-            let before = ancestors(&needs, order);
-            check.paths(&before);
-            check.writes(&before);
-        }
+        let before = ancestors(&needs);
+        check.paths(&before);
+        check.writes(&before);
         let agents: Vec<Option<AgentTerms>> = steps.iter().map(|step| check.agent(step)).collect();
         check.items_come_from_outside(&steps);
         let faults = check.faults;
@@ -240,12 +245,14 @@ struct Check<'a> {
     graph: &'a Graph,
     inner_params: &'a Map<String, Value>,
     known: &'a Known,
+    /// Steps that are there and cannot be read.
+    unread: &'a BTreeSet<String>,
     faults: Vec<Fault>,
 }
 
 impl Check<'_> {
     fn fault(&mut self, step: &Step, key: &str, message: impl Into<String>, fix: impl Into<String>) {
-        self.faults.push(Fault::new(step.line, format!("steps.{}{key}", step.id), message, fix));
+        self.faults.push(Fault::new(step.line_of(key), format!("steps.{}.{key}", step.id), message, fix));
     }
 
     fn index(&self, id: &str) -> Option<usize> {
@@ -266,9 +273,15 @@ impl Check<'_> {
                 match self.index(id) {
                     Some(at) if !own.contains(&at) => own.push(at),
                     Some(_) => {}
+                    None if self.unread.contains(id) => {}
                     None => {
                         let fix = self.nearest_step(id);
-                        self.fault(step, ".needs", format!("there is no step `{}`", id.escape_debug()), fix);
+                        self.fault(
+                            step,
+                            if step.needs.iter().any(|it| it == id) { "needs" } else { "each" },
+                            format!("there is no step `{}`", id.escape_debug()),
+                            fix,
+                        );
                     }
                 }
             }
@@ -277,7 +290,7 @@ impl Check<'_> {
                 && self.steps[followed].each.is_none()
             {
                 let message = format!("`{id}` has no items to follow");
-                self.fault(step, ".each", message, "a step with `each`, or \"{{…}}\" for a list");
+                self.fault(step, "each", message, "a step with `each`, or \"{{…}}\" for a list");
             }
             all.push(own);
         }
@@ -317,22 +330,29 @@ impl Check<'_> {
         circle.push(&self.steps[at].id);
         let message = format!("these steps wait for each other: {}", circle.join(" → "));
         let step = &self.steps[at];
-        self.fault(step, ".needs", message, "take one of the needs away");
+        self.fault(step, "needs", message, "take one of the needs away");
         None
     }
 
     /// Every path leads to something that is there when the step begins.
     fn paths(&mut self, before: &[BTreeSet<usize>]) {
         for (at, step) in self.steps.iter().enumerate() {
-            for path in step.paths().into_iter().cloned().collect::<BTreeSet<_>>() {
-                self.path(step, Some(&before[at]), &path);
+            let mut seen = BTreeSet::new();
+            // What a step that cannot be read waits for is not known, so all may have ended before.
+            let is_blurred = |at: usize| self.steps[at].all_needs().any(|need| self.unread.contains(need));
+            let is_known = !before[at].iter().copied().chain([at]).any(is_blurred);
+            let before = is_known.then_some(&before[at]);
+            for (key, path) in step.paths() {
+                if seen.insert(path) {
+                    self.path(step, key, before, path);
+                }
             }
         }
         let Some(output) = &self.graph.output else { return };
         for path in output.paths() {
             if matches!(path.root(), "item" | "last") {
                 let message = format!("`{path}` belongs to a step, not to the run");
-                self.faults.push(missing(0, "output", message, "steps.ID.output"));
+                self.faults.push(missing(self.graph.output_line, "output", message, "steps.ID.output"));
             } else {
                 self.output_path(path);
             }
@@ -342,7 +362,8 @@ impl Check<'_> {
     fn output_path(&mut self, path: &Path) {
         let all = Step {
             id: "output".into(),
-            line: 0,
+            line: self.graph.output_line,
+            lines: BTreeMap::new(),
             needs: Vec::new(),
             when: None,
             seconds: None,
@@ -355,13 +376,15 @@ impl Check<'_> {
             on_fail: Default::default(),
             source: Map::new(),
         };
-        self.path(&all, None, path);
+        self.path(&all, "output", None, path);
     }
 
     /// `before`: the steps that have ended when the path is read; `None` for all.
-    fn path(&mut self, step: &Step, before: Option<&BTreeSet<usize>>, path: &Path) {
-        let at = if step.line == 0 { "output".to_owned() } else { format!("steps.{}", step.id) };
-        let mut push = |message: String, fix: String| self.faults.push(missing(step.line, &at, message, fix));
+    fn path(&mut self, step: &Step, key: &str, before: Option<&BTreeSet<usize>>, path: &Path) {
+        let is_of_run = key == "output";
+        let at = if is_of_run { "output".to_owned() } else { format!("steps.{}.{key}", step.id) };
+        let line = step.line_of(key);
+        let mut push = |message: String, fix: String| self.faults.push(missing(line, &at, message, fix));
         let second = path.0.get(1).map(String::as_str);
         let one_of = |known: &[&str], wrong: &str| match nearest(wrong, known.iter().copied()) {
             Some(near) => near.to_owned(),
@@ -393,6 +416,7 @@ impl Check<'_> {
             "steps" => {
                 let id = path.step().unwrap_or_default();
                 match self.steps.iter().position(|it| it.id == id) {
+                    None if self.unread.contains(id) => {}
                     None => {
                         let ids: Vec<&str> = self.steps.iter().map(|it| it.id.as_str()).collect();
                         push(format!("`{path}`: there is no step `{id}`"), one_of(&ids, id));
@@ -431,7 +455,7 @@ impl Check<'_> {
                 if let (false, false, Some((a, b))) = (is_ordered, follows, both) {
                     let message = format!("`{}` writes {a}, and `{}` writes {b}, in no order", step.id, other.id);
                     let fix = format!("needs = [\"{}\"] in `{}`, or other files", step.id, other.id);
-                    self.fault(other, ".writes", message, fix);
+                    self.fault(other, "writes", message, fix);
                 }
             }
         }
@@ -442,7 +466,7 @@ impl Check<'_> {
         let role = match Role::for_child(&self.known.roles, &agent.role) {
             Ok(role) => role.clone(),
             Err(error) => {
-                self.fault(step, ".role", error.message, error.remedy.plain());
+                self.fault(step, "role", error.message, error.remedy.plain());
                 return None;
             }
         };
@@ -460,7 +484,7 @@ impl Check<'_> {
         for step in steps {
             if matches!(&step.each, Some(Each::List(path)) if path.root() == "item" || path.root() == "last") {
                 let fix = "a list of `params` or `steps`";
-                self.fault(step, ".each", "its items cannot come from an item of its own", fix);
+                self.fault(step, "each", "its items cannot come from an item of its own", fix);
             }
         }
     }
@@ -470,15 +494,19 @@ fn missing(line: usize, at: &str, message: String, fix: impl Into<String>) -> Fa
     Fault { code: Code::TemplateMissing.name(), ..Fault::new(line, at, message, fix) }
 }
 
-/// For each step all that have ended when it begins.
-fn ancestors(needs: &[Vec<usize>], order: &[usize]) -> Vec<BTreeSet<usize>> {
-    let mut before: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); needs.len()];
-    for at in order {
-        let own: BTreeSet<usize> =
-            needs[*at].iter().flat_map(|need| before[*need].iter().copied().chain([*need])).collect();
-        before[*at] = own;
-    }
-    before
+/// For each step all that have ended when it begins. In a circle, all steps of it wait for each other.
+fn ancestors(needs: &[Vec<usize>]) -> Vec<BTreeSet<usize>> {
+    let of = |at: usize| {
+        let mut before = BTreeSet::new();
+        let mut left = needs[at].clone();
+        while let Some(need) = left.pop() {
+            if before.insert(need) {
+                left.extend(&needs[need]);
+            }
+        }
+        before
+    };
+    (0..needs.len()).map(of).collect()
 }
 
 fn layers(needs: &[Vec<usize>], order: &[usize]) -> Vec<usize> {
@@ -489,18 +517,58 @@ fn layers(needs: &[Vec<usize>], order: &[usize]) -> Vec<usize> {
     layers
 }
 
-/// Whether two globs can match the same file, as far as the text before their first wildcard tells.
-fn overlap(a: &str, b: &str) -> bool {
-    let literal = |glob: &str| glob.split(['*', '?', '[', '{']).next().unwrap_or_default().to_owned();
-    let is_literal = |glob: &str| literal(glob).len() == glob.len();
-    let matches = |glob: &str, path: &str| globset::Glob::new(glob).is_ok_and(|it| it.compile_matcher().is_match(path));
-    match (is_literal(a), is_literal(b)) {
-        (true, true) => a == b,
-        (true, false) => matches(b, a),
-        (false, true) => matches(a, b),
-        (false, false) => {
-            let (a, b) = (literal(a), literal(b));
-            a.starts_with(&b) || b.starts_with(&a)
+/// A part of a glob, as far as it matters for what two globs can match together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Letter(char),
+    /// One letter, whichever.
+    One,
+    /// Any text.
+    Any,
+}
+
+fn parts(glob: &str) -> Vec<Part> {
+    let mut all = Vec::new();
+    let mut letters = glob.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '*' => {
+                while letters.next_if_eq(&'*').is_some() {}
+                // `**/` matches no folder too.
+                letters.next_if_eq(&'/');
+                all.push(Part::Any);
+            }
+            '?' => all.push(Part::One),
+            '[' => {
+                letters.by_ref().find(|it| *it == ']');
+                all.push(Part::One);
+            }
+            '{' => {
+                letters.by_ref().find(|it| *it == '}');
+                all.push(Part::Any);
+            }
+            '\\' => all.extend(letters.next().map(Part::Letter)),
+            _ => all.push(Part::Letter(letter)),
         }
     }
+    all
+}
+
+/// Whether two globs can match the same file. Sets of letters and alternatives count as any text, so it errs towards yes.
+fn overlap(a: &str, b: &str) -> bool {
+    let (a, b) = (parts(a), parts(b));
+    // `reached[j]`: the parts of `a` so far and the first `j` parts of `b` can be the same text.
+    let mut reached: Vec<bool> = (0..=b.len()).map(|j| b[..j].iter().all(|it| *it == Part::Any)).collect();
+    for one in &a {
+        let mut next = vec![reached[0] && *one == Part::Any];
+        for (j, other) in b.iter().enumerate() {
+            next.push(match (one, other) {
+                (Part::Any, _) | (_, Part::Any) => reached[j + 1] || next[j],
+                (Part::Letter(one), Part::Letter(other)) => reached[j] && one == other,
+                (Part::One, _) | (_, Part::One) => reached[j],
+            });
+        }
+        reached = next;
+    }
+    reached[b.len()]
 }

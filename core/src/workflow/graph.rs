@@ -1,5 +1,7 @@
 //! A workflow that was read: its steps as they are declared.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use super::expression::Expression;
@@ -15,6 +17,8 @@ pub(crate) struct Graph {
     pub(crate) limits: RunLimits,
     pub(crate) steps: Vec<Step>,
     pub(crate) output: Option<Template>,
+    /// The line of `output`.
+    pub(crate) output_line: usize,
 }
 
 /// A value that the user gives to a run.
@@ -85,6 +89,8 @@ pub(crate) struct Step {
     pub(crate) id: String,
     /// The line of the file.
     pub(crate) line: usize,
+    /// The lines of its keys.
+    pub(crate) lines: BTreeMap<String, usize>,
     pub(crate) needs: Vec<String>,
     pub(crate) when: Option<Expression>,
     pub(crate) seconds: Option<u64>,
@@ -192,29 +198,39 @@ impl OnFail {
 }
 
 impl Step {
-    /// All templates of the step.
-    pub(crate) fn templates(&self) -> Vec<&Template> {
-        let mut all: Vec<&Template> = self.checks.iter().flatten().collect();
-        match &self.work {
-            Work::Agent(agent) => all.push(&agent.task),
-            Work::Command { argv, .. } => all.extend(argv),
-            Work::Gate { ask, .. } => all.push(ask),
-            Work::Workflow { params, .. } => all.extend(params.iter().filter_map(|(_, value)| match value {
-                ParamValue::Template(template) => Some(template),
-                ParamValue::Value(_) => None,
-            })),
-            Work::Join { output } => all.extend(output),
-        }
+    /// The line of a key; that of the step where it has none of its own.
+    pub(crate) fn line_of(&self, key: &str) -> usize {
+        self.lines.get(key).copied().unwrap_or(self.line)
+    }
+
+    /// All templates of the step, each with its key.
+    fn templates(&self) -> Vec<(&'static str, &Template)> {
+        let mut all: Vec<(&str, &Template)> = match &self.work {
+            Work::Agent(agent) => vec![("task", &agent.task)],
+            Work::Command { argv, .. } => argv.iter().map(|it| ("argv", it)).collect(),
+            Work::Gate { ask, .. } => vec![("ask", ask)],
+            Work::Workflow { params, .. } => params
+                .iter()
+                .filter_map(|(_, value)| match value {
+                    ParamValue::Template(template) => Some(("params", template)),
+                    ParamValue::Value(_) => None,
+                })
+                .collect(),
+            Work::Join { output } => output.iter().map(|it| ("use", it)).collect(),
+        };
+        all.extend(self.checks.iter().flatten().map(|it| ("check", it)));
         all
     }
 
-    /// All paths that the step reads.
-    pub(crate) fn paths(&self) -> Vec<&Path> {
-        let mut all: Vec<&Path> = self.templates().into_iter().flat_map(Template::paths).collect();
-        all.extend(self.when.iter().flat_map(Expression::paths));
-        all.extend(self.repeat.iter().filter_map(|it| it.until.as_ref()).flat_map(Expression::paths));
+    /// All paths that the step reads, each with its key.
+    pub(crate) fn paths(&self) -> Vec<(&'static str, &Path)> {
+        let of = |key: &'static str| move |path| (key, path);
+        let templates = self.templates().into_iter();
+        let mut all: Vec<(&str, &Path)> = templates.flat_map(|(key, it)| it.paths().map(of(key))).collect();
+        all.extend(self.when.iter().flat_map(Expression::paths).map(of("when")));
+        all.extend(self.repeat.iter().filter_map(|it| it.until.as_ref()).flat_map(Expression::paths).map(of("repeat")));
         if let Some(Each::List(path)) = &self.each {
-            all.push(path);
+            all.push(("each", path));
         }
         all
     }

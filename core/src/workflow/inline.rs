@@ -1,7 +1,7 @@
 //! Steps of other workflows in place of the steps that use them. The steps of `use` get the names `outer/inner`, and a step with
 //! the name of the outer one ends when all of them have ended.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -29,12 +29,19 @@ enum Bound {
 }
 
 /// Replaces the steps that use other workflows.
-pub(super) fn flatten(graph: &Graph, uses: &BTreeMap<String, Graph>, faults: &mut Vec<Fault>) -> Flat {
+pub(super) fn flatten(
+    graph: &Graph,
+    uses: &BTreeMap<String, Graph>,
+    faulty: &BTreeSet<String>,
+    faults: &mut Vec<Fault>,
+) -> Flat {
     let mut flat = Flat::default();
     for step in &graph.steps {
         match &step.work {
             Work::Workflow { name, params } => match uses.get(name) {
                 Some(inner) => put(step, inner, params, &mut flat, faults),
+                // Its own faults are named.
+                None if faulty.contains(name) => {}
                 None => {
                     let near = nearest(name, uses.keys().map(String::as_str));
                     let fix = match near {
@@ -43,7 +50,7 @@ pub(super) fn flatten(graph: &Graph, uses: &BTreeMap<String, Graph>, faults: &mu
                         None => format!("one of: {}", uses.keys().cloned().collect::<Vec<_>>().join(", ")),
                     };
                     let message = format!("there is no workflow `{}`", name.escape_debug());
-                    faults.push(Fault::new(step.line, format!("steps.{}.use", step.id), message, fix));
+                    faults.push(Fault::new(step.line_of("use"), format!("steps.{}.use", step.id), message, fix));
                 }
             },
             Work::Agent(_) | Work::Command { .. } | Work::Gate { .. } | Work::Join { .. } => {
@@ -60,7 +67,7 @@ fn put(outer: &Step, inner: &Graph, given: &[(String, ParamValue)], flat: &mut F
     for step in &inner.steps {
         if matches!(step.work, Work::Workflow { .. }) {
             let message = format!("`{}` uses another workflow in its step `{}`", inner.name, step.id);
-            faults.push(Fault::new(outer.line, at, message, "one level: put its steps here"));
+            faults.push(Fault::new(outer.line_of("use"), at, message, "one level: put its steps here"));
             return;
         }
         match renamed(step, outer, &bound) {
@@ -92,7 +99,7 @@ fn bind(
             None => known().collect::<Vec<_>>().join(", "),
         };
         faults.push(Fault::new(
-            outer.line,
+            outer.line_of("params"),
             format!("{at}.{name}"),
             message,
             if fix.is_empty() { "none" } else { &fix },
@@ -115,7 +122,12 @@ fn bind(
                 Some(value) => value.clone(),
                 None if param.is_required => {
                     let message = format!("`{}` needs the parameter `{}`", inner.name, param.name);
-                    faults.push(Fault::new(outer.line, at.clone(), message, format!("{} = …", param.name)));
+                    faults.push(Fault::new(
+                        outer.line_of("params"),
+                        at.clone(),
+                        message,
+                        format!("{} = …", param.name),
+                    ));
                     continue;
                 }
                 None => Value::Null,
@@ -123,7 +135,7 @@ fn bind(
         };
         if let (Some(_), Err(why)) = (own, param.check(&value)) {
             let fix = format!("a {} instead of {}", param.kind.name(), shown(&value));
-            faults.push(Fault::new(outer.line, format!("{at}.{}", param.name), why, fix));
+            faults.push(Fault::new(outer.line_of("params"), format!("{at}.{}", param.name), why, fix));
         }
         let name = format!("{}/{}", outer.id, param.name);
         flat.params.insert(name.clone(), value);
@@ -167,7 +179,8 @@ fn renamed(step: &Step, outer: &Step, bound: &BTreeMap<String, Bound>) -> Result
         work @ (Work::Workflow { .. } | Work::Join { .. }) => work.clone(),
     };
     let checks = step.checks.iter().map(|words| words.iter().map(template).collect()).collect();
-    Ok(Step { id: id(&step.id), line: outer.line, needs, when, each, repeat, work, checks, ..step.clone() })
+    let line = outer.line_of("use");
+    Ok(Step { id: id(&step.id), line, lines: BTreeMap::new(), needs, when, each, repeat, work, checks, ..step.clone() })
 }
 
 /// The path in the outer workflow; the text made of parts that it stands for where there is none.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -148,11 +149,17 @@ fn of_json(part: &str, whole: &str, lines: &Lines, depth: usize) -> Result<Node,
     };
     let kind = match part.trim_start().bytes().next() {
         Some(b'{') => {
-            let raw: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(part).map_err(|e| faulty(&e))?;
-            let read = |(key, it): (Cow<'_, str>, &RawValue)| {
-                Ok((key.into_owned(), of_json(it.get(), whole, lines, depth + 1)?))
-            };
-            NodeKind::Table(raw.into_iter().map(read).collect::<Result<_, Fault>>()?)
+            let Pairs(raw) = serde_json::from_str(part).map_err(|e| faulty(&e))?;
+            let mut table = BTreeMap::new();
+            for (key, it) in raw {
+                let node = of_json(it.get(), whole, lines, depth + 1)?;
+                let line = node.line;
+                if table.insert(key.clone().into_owned(), node).is_some() {
+                    let message = format!("`{}` is there twice", key.escape_debug());
+                    return Err(Fault::new(line, "", message, "one value for each key"));
+                }
+            }
+            NodeKind::Table(table)
         }
         Some(b'[') => {
             let raw: Vec<&RawValue> = serde_json::from_str(part).map_err(|e| faulty(&e))?;
@@ -162,6 +169,31 @@ fn of_json(part: &str, whole: &str, lines: &Lines, depth: usize) -> Result<Node,
         _ => NodeKind::Plain(serde_json::from_str(part).map_err(|e| faulty(&e))?),
     };
     Ok(Node { line, kind })
+}
+
+/// The keys and values of an object, as they stand in the text: a map would keep the last of two equal keys.
+struct Pairs<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Pairs<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Pairs<'de>, D::Error> {
+        struct Seen;
+        impl<'de> Visitor<'de> for Seen {
+            type Value = Pairs<'de>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs<'de>, A::Error> {
+                let mut all = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    all.push(pair);
+                }
+                Ok(Pairs(all))
+            }
+        }
+        deserializer.deserialize_map(Seen)
+    }
 }
 
 #[cfg(test)]
@@ -195,6 +227,8 @@ mod tests {
     fn broken_text_is_a_fault_with_its_line() {
         assert_eq!(parse("version = 1\nname = \n").expect_err("no value").line, 2);
         assert_eq!(parse("{\n\"a\": 1,\n\"b\": }\n").expect_err("no value").line, 3);
+        let twice = parse("{\n\"a\": 1,\n\"a\": 2}").expect_err("a key twice");
+        assert_eq!((twice.line, twice.message.as_str()), (3, "`a` is there twice"));
         let deep = format!("{{\"a\": {}{}}}", "[".repeat(50_000), "]".repeat(50_000));
         assert!(parse(&deep).expect_err("too deep").message.contains("deeper"));
         let deep = format!("a = {}{}", "[".repeat(50_000), "]".repeat(50_000));
