@@ -43,6 +43,8 @@ mod stories {
     mod agents_doors; // sessions of agents from outside
     mod agents_figures; // agents in numbers
     mod agents_limits; // what bounds agents
+    mod agents_told; // what agents are told
+    mod agents_waiting; // what agents wait for
     mod agents_whole; // agents from a plan to an undo
     mod agents_headless; // agents of a run without a terminal
     mod host; // a program drives a Session by lines

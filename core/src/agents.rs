@@ -210,9 +210,10 @@ pub(crate) fn begin(base: &Services, beginning: Beginning) -> Result<Handle> {
         agents: None,
         above: at.above.clone(),
         leases: at.leases.clone(),
+        agent_place: None,
         ..base.clone()
     };
-    services.standing.set(history.settings.mode, &history.rules);
+    services.standing.set(history.own_mode(), &history.rules);
     let role = match (&at.child, &history.settings.role) {
         (None, Some(name)) => Some(role::of_session(name, &services)),
         (Some(_), _) | (None, None) => None,
@@ -222,6 +223,7 @@ pub(crate) fn begin(base: &Services, beginning: Beginning) -> Result<Handle> {
     }
     if let Some(child) = &at.child {
         services.holder = Holder::named(at.path.join("/"));
+        services.agent_place = Some(child.place.clone());
         services.registry = role::narrow(&child.role, child.schema.as_ref(), &services.registry);
         services.reports = child.schema.is_some();
         services.options.limits = child.limits();

@@ -24,6 +24,7 @@ pub(crate) mod context; // what a call may use
 pub(crate) mod gate; // mode, rules, the user: allowed or refused
 pub(crate) mod leases; // who changes what right now
 pub(crate) mod output; // what a tool returned
+pub(crate) mod agent_place; // the place of an agent among those that run
 pub(crate) mod protection; // protected files that a command wrote
 pub(crate) mod present; // bytes → what the model reads
 mod read_set; // files as the model last saw them
@@ -34,6 +35,7 @@ pub(crate) mod standing; // mode and rules, as the Sessions below see them
 pub(crate) mod tool; // trait Tool, a prepared call
 
 pub use crate::permissions::{Bounds, Explained, Judged, Parse, Touch};
+pub(crate) use agent_place::AgentPlace;
 pub(crate) use agents::Agents;
 pub(crate) use context::InTurn;
 pub use context::{Answers, Context, FormRequest};
@@ -169,7 +171,16 @@ pub async fn carry_out_prepared(
     let changes = call.caller == Caller::Model && policy != Policy::Look;
     let touched = if changes { prepared.touches.as_slice() } else { &[] };
     let patience = if ctx.holder.is_run { Patience::Until(&ctx.cancel) } else { Patience::Short };
-    let lease = match ctx.leases.take(&ctx.holder, touched, patience).await {
+    let leased = match ctx.leases.try_take(&ctx.holder, touched) {
+        Ok(lease) => Ok(lease),
+        Err(holder) => {
+            authority.waits_for_lease(Some(&holder)).await?;
+            let leased = ctx.leases.take(&ctx.holder, touched, patience).await;
+            authority.waits_for_lease(None).await?;
+            leased
+        }
+    };
+    let lease = match leased {
         Ok(lease) => lease,
         Err(held) => return Ok(Done::failed(call, &held)),
     };

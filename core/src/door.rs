@@ -2,8 +2,9 @@
 
 use tokio::sync::{mpsc, oneshot};
 
+use crate::protocol::agent::AgentState;
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::SessionId;
+use crate::protocol::event::{SessionId, Telling};
 use crate::protocol::input::{Accepted, Input};
 
 pub(crate) mod answer; // waiting for an answer of somebody who may have gone
@@ -49,6 +50,13 @@ pub(crate) enum Command {
     Agent {
         path: Vec<String>,
         reply: oneshot::Sender<Result<Handle>>,
+    },
+    /// The model of a Session above tells a child something, or a child of a child.
+    TellAgent {
+        name: String,
+        how: Telling,
+        text: String,
+        reply: oneshot::Sender<Result<AgentState>>,
     },
     /// The running Turn has reached this limit: it stops what runs, and answers once more.
     WindUp(Box<Error>),
@@ -110,6 +118,14 @@ impl Handle {
     pub async fn agent(&self, path: &[String]) -> Result<Handle> {
         let (reply, answer) = oneshot::channel();
         let _ = self.commands.send(Command::Agent { path: path.to_vec(), reply }).await;
+        let closed = || Error::new(Code::SessionStartFailed, "the session has closed", "open it again");
+        answer_of(answer, self.commands.closed()).await.unwrap_or_else(|| Err(closed()))
+    }
+
+    /// Tells a child of this Session something, or a child of a child, for the model of a Session above.
+    pub(crate) async fn tell_agent(&self, name: String, how: Telling, text: String) -> Result<AgentState> {
+        let (reply, answer) = oneshot::channel();
+        let _ = self.commands.send(Command::TellAgent { name, how, text, reply }).await;
         let closed = || Error::new(Code::SessionStartFailed, "the session has closed", "open it again");
         answer_of(answer, self.commands.closed()).await.unwrap_or_else(|| Err(closed()))
     }

@@ -142,6 +142,7 @@ impl Harness {
             job_guards: JobGuards::default(),
             agents: None,
             above: None,
+            agent_place: None,
             leases: Leases::default(),
             holder: Holder::named("the main session"),
             gates: Gates::default(),

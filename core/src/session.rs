@@ -234,6 +234,7 @@ impl Session {
                         self.watch(reply);
                     }
                     Some(Command::Agent { path, reply }) => self.open_agent(path, reply),
+                    Some(Command::TellAgent { name, how, text, reply }) => self.tell_agent(name, how, text, reply),
                     Some(Command::WindUp(limit)) => self.wind_up(*limit),
                     Some(Command::Settle(reply)) => self.settling.push(reply),
                     Some(Command::Input { input, reply }) => self.take(input, reply).await,

@@ -2,27 +2,29 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use serde_json::Map;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::call::present::Overflow;
-use crate::call::{self, Authority, Call, Caller, Context, Done, FormRequest, Gone, InTurn, Permissions, ResultLimits};
+use crate::call::{
+    self, AgentPlace, Authority, Call, Caller, Context, Done, FormRequest, Gone, InTurn, Permissions, ResultLimits,
+};
 use crate::context::compaction::Room;
 use crate::conversation::history::json_len;
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{
     Approval, AssistantMessage, Fact, Form, Live, PermissionDecision, Preview, Reasoning, Rule, Scope, SessionId,
-    Severity, Status, ToolCall, Toolset, TurnStatus,
+    Severity, Status, ToolCall, Toolset, TurnStatus, WaitsOn,
 };
 use crate::protocol::input::{Decision, RuleReach};
 use crate::protocol::remedy::{Limit, ModelNeed, Remedy};
 use crate::provider::budget::Budget;
-use crate::provider::gate::Sender;
+use crate::provider::gate::{Pass, Sender};
 use crate::provider::retry::Retries;
 use crate::provider::{Answer, AnswerPart, CallRequest, Ended, Failure};
 use crate::storage::outputs;
@@ -75,14 +77,14 @@ const LAST_ANSWER: &str = "you have reached a limit, and no further call is run:
 /// What a Session tells its running Turn.
 pub(crate) struct Signals {
     /// A steer is waiting; it joins when the current call ends.
-    pub(crate) steered: Arc<AtomicBool>,
+    pub(crate) steered: watch::Receiver<bool>,
     /// The Turn has reached this limit. Dropped without a word when the Turn may go on to its end.
     pub(crate) wound_up: oneshot::Receiver<Error>,
 }
 
 pub(crate) struct Turn {
     reports: Reports,
-    steered: Arc<AtomicBool>,
+    steered: watch::Receiver<bool>,
     /// Taken when the Turn begins to run.
     wound_up: Option<oneshot::Receiver<Error>>,
     services: Services,
@@ -192,6 +194,7 @@ impl Turn {
             if let Err(error) = self.check_budgets().await? {
                 return self.sum_up(error).await;
             }
+            self.take_place_again().await?;
             let step = self.next_step().await?;
             let reserved = match self.reserve_or_ask(&step).await? {
                 Ok(reserved) => reserved,
@@ -305,8 +308,7 @@ impl Turn {
             // The microseconds of the elapsed time are random enough for jitter.
             let jitter = f64::from(self.began.elapsed().subsec_micros() % 1000) / 1000.0;
             let gates = &self.services.gates;
-            let sender = if self.services.above.is_some() { Sender::Agent } else { Sender::User };
-            let pass = gates.enter(&step.request.provider, sender, jitter).await;
+            let pass = self.enter_gate(step, jitter).await?;
             let relay = DeltaCoalescer::new(&self.reports);
             let mut on_chunk = |chunk| relay.take(chunk);
             let outcome = relay.during(step.provider.answer(&step.request, &mut on_chunk)).await;
@@ -325,7 +327,8 @@ impl Turn {
                 failure.after_content = has_part;
                 return Ok(Err(patience.told_to_wait(failure)));
             };
-            if failure.error.code == Code::RateLimited {
+            let is_limited = failure.error.code == Code::RateLimited;
+            if is_limited {
                 gates.hold(&step.request.provider, retry.wait);
             }
             // None of the calls of a broken answer has run, so the same request may be sent again.
@@ -340,8 +343,39 @@ impl Turn {
                 reason: failure.error.message,
             })
             .await?;
+            if is_limited {
+                self.waits(Some(WaitsOn::Rate { wait_ms: millis(retry.wait) })).await?;
+            }
             tokio::time::sleep(retry.wait).await;
+            if is_limited {
+                self.waits(None).await?;
+            }
         }
+    }
+
+    /// Who watches an agent is told what it waits for.
+    async fn waits(&self, on: Option<WaitsOn>) -> Result<(), Gone> {
+        if self.services.above.is_none() {
+            return Ok(());
+        }
+        self.live(Live::TurnWaits { on }).await
+    }
+
+    /// Returns when the request may be sent.
+    async fn enter_gate(&self, step: &Step, jitter: f64) -> Result<Pass, Gone> {
+        let gates = &self.services.gates;
+        if self.services.above.is_none() {
+            return Ok(gates.enter(&step.request.provider, Sender::User, jitter).await);
+        }
+        let wait = gates.pause(&step.request.provider);
+        if let Some(wait) = wait {
+            self.waits(Some(WaitsOn::Rate { wait_ms: millis(wait) })).await?;
+        }
+        let pass = gates.enter(&step.request.provider, Sender::Agent, jitter).await;
+        if wait.is_some() {
+            self.waits(None).await?;
+        }
+        Ok(pass)
     }
 
     /// Records an answer in its own order, and returns its calls.
@@ -377,6 +411,19 @@ impl Turn {
         Ok(calls)
     }
 
+    /// An agent that gave its place away while it waited takes one before it goes on.
+    async fn take_place_again(&self) -> Result<(), Gone> {
+        let Some(place) = self.services.agent_place.as_ref().filter(|place| place.is_owed()) else { return Ok(()) };
+        let taken = place.take();
+        tokio::pin!(taken);
+        if poll_once(taken.as_mut()).await {
+            return Ok(());
+        }
+        self.waits(Some(WaitsOn::Place)).await?;
+        taken.await;
+        self.waits(None).await
+    }
+
     // ─── Its tools ───
 
     /// Describes a call for the user. A tool may read the file system to do so, hence the blocking thread.
@@ -399,7 +446,7 @@ impl Turn {
         let mut rest = calls;
         let mut failed = true;
         while !rest.is_empty() {
-            if self.steered.load(Ordering::Relaxed) {
+            if *self.steered.borrow() {
                 let skipped: Vec<Call> = rest.iter().map(|(call, _)| call.clone()).collect();
                 let error = Error::new(
                     Code::SkippedForSteer,
@@ -503,20 +550,27 @@ impl Turn {
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         let done = carry_out(Context {
             in_turn,
+            steered: Some(self.steered.clone()),
             overflow: Some(Overflow { folder: self.outputs.clone(), name: format!("cmd-{number}") }),
             forms: Some(forms).filter(|_| self.services.options.can_ask),
             progress: Some(progress),
             ..ctx
         });
         tokio::pin!(done);
+        let mut aside = None;
         loop {
             tokio::select! {
-                done = &mut done => return done,
+                done = &mut done => {
+                    drop(aside);
+                    return done;
+                }
                 Some(printed) = printed.recv() => {
                     self.live(Live::ToolOutputDelta { call_id: call.id.clone(), printed }).await?;
                 }
                 Some(FormRequest { questions, reply }) = opened.recv() => {
                     let form = Form { call_id: call.id.clone(), questions, agent: None };
+                    // The call is over when it has its answers; the place is taken again before the next request.
+                    aside = self.services.agent_place.as_ref().map(AgentPlace::step_aside);
                     self.reports.send(Report::OpenForm { form, reply }).await?;
                 }
             }
@@ -621,7 +675,16 @@ impl Authority for Turn {
         if !self.services.options.can_ask {
             return Ok(None);
         }
-        self.ask_session(|reply| Report::RequestApproval { approval, reply }).await
+        // Another agent may run while the user decides.
+        let aside = self.services.agent_place.as_ref().map(AgentPlace::step_aside);
+        let decision = self.ask_session(|reply| Report::RequestApproval { approval, reply }).await?;
+        drop(aside);
+        self.take_place_again().await?;
+        Ok(decision)
+    }
+
+    async fn waits_for_lease(&self, holder: Option<&str>) -> Result<(), Gone> {
+        self.waits(holder.map(|holder| WaitsOn::Lease { holder: holder.to_owned() })).await
     }
 
     async fn record(&self, decision: PermissionDecision) -> Result<(), Gone> {
@@ -643,6 +706,11 @@ pub(crate) fn smaller(toolset: Toolset) -> Remedy {
             Remedy::any_of([Remedy::Compact, Remedy::SetToolset { toolset: Toolset::Run }, larger])
         }
     }
+}
+
+/// Whether the future is ready at once.
+async fn poll_once(future: std::pin::Pin<&mut impl Future<Output = ()>>) -> bool {
+    futures_util::poll!(future).is_ready()
 }
 
 fn millis(took: Duration) -> u64 {

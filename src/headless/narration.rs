@@ -172,6 +172,7 @@ pub(crate) fn live(news: &Live) -> Option<String> {
         | Live::AnswerTaken { .. }
         | Live::JobsChanged { .. }
         | Live::QueueChanged { .. }
+        | Live::TurnWaits { .. }
         | Live::CompactionPreviewed(_)
         | Live::ContextListed(_)
         | Live::RestorePreviewed(_)

@@ -258,6 +258,7 @@ impl<'a> Report<'a> {
                     | Live::AnswerTaken { .. }
                     | Live::JobsChanged { .. }
                     | Live::QueueChanged { .. }
+                    | Live::TurnWaits { .. }
                     | Live::ContextListed(_)
                     | Live::SessionForked { .. }
                     | Live::Refused(_)

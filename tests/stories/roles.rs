@@ -10,12 +10,12 @@ use crate::hosted::Hosted;
 use crate::shell::{Ran, Shell, entries};
 
 /// A file of a role: the lines of its head, and its text.
-fn role(name: &str, head: &[&str], body: &str) -> String {
+pub(super) fn role(name: &str, head: &[&str], body: &str) -> String {
     format!("---\nname: {name}\ndescription: the role {name}\n{}\n---\n{body}\n", head.join("\n"))
 }
 
 /// Writes a role of the user.
-fn users(shell: &Shell, name: &str, text: &str) {
+pub(super) fn users(shell: &Shell, name: &str, text: &str) {
     let folder = shell.home().parent().expect("a parent").join(".config/pixir/agents");
     fs::create_dir_all(&folder).expect("mkdir");
     fs::write(folder.join(format!("{name}.md")), text).expect("write");
@@ -410,7 +410,7 @@ fn the_configuration_says_how_many_agents_there_may_be_and_a_project_only_lowers
 
 /// 5 roles × 3 modes × 2 depths × 14 calls.
 ///
-/// Broken builds: a role's mode is not the ceiling; an agent of an agent gets the mode of its own parent's beginning.
+/// Broken build: a role's mode is not the ceiling.
 #[test]
 fn no_role_in_no_mode_at_no_depth_does_more_than_all_above_it_may() {
     let shell = Shell::new(&[("a.txt", "alpha\n"), ("docs/x.md", "x\n")]);

@@ -14,6 +14,7 @@ use crate::call::leases::{Holder, Patience};
 use crate::call::off_loop;
 use crate::files::restore::{RestoreTarget, carry_out, of_copy};
 use crate::permissions::Touch;
+use crate::protocol::agent::WaitingFor;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Adoption, AgentEvent, AgentResult, AgentStatus, Isolation, Live, Mode, RestorePreview};
 use crate::protocol::input::{OnConflict, RestoreOptions};
@@ -50,7 +51,7 @@ impl Node {
         let waiting = self.show_files(child, may_ask).await;
         if waiting > 0 && may_ask {
             let state = child.change(|state| {
-                state.status = AgentStatus::Waiting;
+                (state.status, state.waiting_for) = (AgentStatus::Waiting, Some(WaitingFor::User));
                 state.doing = format!("adopt {waiting} {}", if waiting == 1 { "file" } else { "files" });
             });
             self.publish(state);

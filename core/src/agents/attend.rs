@@ -10,11 +10,15 @@ use tokio::time::Instant;
 use super::child::{Child, TurnOrder};
 use super::node::Node;
 use super::tally::Tally;
+use crate::call::agents::OrderedBy;
 use crate::call::tool::panicked;
 use crate::door::{Handle, Watch};
-use crate::protocol::agent::Asker;
+use crate::protocol::agent::{Asker, WaitingFor};
 use crate::protocol::error::{Error, NoticeCode};
-use crate::protocol::event::{AgentEvent, AgentResult, AgentStatus, Entry, Event, Fact, Live, LiveEvent, Status};
+use crate::protocol::event::{
+    AgentEvent, AgentResult, AgentStatus, Delivery, Entry, Event, Fact, Live, LiveEvent, Status, Telling, ToldBy,
+    WaitsOn,
+};
 use crate::protocol::input::Input;
 
 /// A parent hears of a running child at most this often.
@@ -28,6 +32,8 @@ pub(super) struct Attendant {
     pub(super) child: Arc<Child>,
     /// Keeps the Session open while a Turn runs.
     held: Option<Handle>,
+    /// Keeps those above it open too, where none of them waits for the Turn.
+    held_above: Vec<Handle>,
     /// The running Turn, or the last one.
     turn: u32,
     tally: Tally,
@@ -38,6 +44,8 @@ pub(super) struct Attendant {
     /// The rest of the time while the user is asked.
     left: Option<Duration>,
     is_late: bool,
+    /// What it did before it began to wait for something that no user is asked about.
+    was_doing: Option<String>,
     /// Calls that wait for the user.
     asking: Vec<String>,
     /// Messages that wait for the end of the Turn.
@@ -58,17 +66,20 @@ impl Attendant {
         first: Option<Input>,
     ) {
         let weak = door.downgrade();
+        child.seen.send_replace(watch.past.turns);
         let mut it = Attendant {
             turn: watch.past.turns,
             node,
             child,
             held: None,
+            held_above: Vec::new(),
             tally: Tally::default(),
             began: Instant::now(),
             order: TurnOrder::default(),
             deadline: None,
             left: None,
             is_late: false,
+            was_doing: None,
             asking: Vec::new(),
             queued: 0,
             due: None,
@@ -76,10 +87,12 @@ impl Attendant {
         };
         if let Some(first) = first {
             let accepted = door.request(first).await;
-            it.held = Some(door);
             if let Err(error) = accepted {
+                it.held = Some(door);
                 return it.never_ran(&error).await;
             }
+            Node::send_early(&it.child, &door).await;
+            it.held = Some(door);
         } else {
             drop(door);
         }
@@ -90,10 +103,11 @@ impl Attendant {
                 event = watch.next() => match event {
                     None => break,
                     Some(Event::Recorded(entry)) => {
+                        it.note_told(&entry);
                         if entry.turn.is_some_and(|turn| turn > it.turn) {
                             it.decide_later().await;
                             it.held = weak.upgrade();
-                            it.begin_turn(&entry);
+                            it.begin_turn(&entry).await;
                         }
                         it.take(&entry).await;
                     }
@@ -111,6 +125,7 @@ impl Attendant {
                     // What the child was told meanwhile is its next Turn.
                     if it.queued == 0 {
                         it.held = None;
+                        it.held_above.clear();
                     }
                 }
                 () = until(it.due), if it.due.is_some() => {
@@ -126,7 +141,7 @@ impl Attendant {
         if it.ending.is_some() {
             over(&mut it.ending).await;
         }
-        *it.child.place.lock() = None;
+        it.child.place.leave();
         it.node.tidy(&it.child).await;
     }
 
@@ -148,12 +163,26 @@ impl Attendant {
         }
     }
 
-    fn begin_turn(&mut self, first: &Entry) {
+    /// The parent knows what the user has said to its child, on whichever way it came.
+    fn note_told(&self, entry: &Entry) {
+        let Fact::UserMessage(it) = &entry.fact else { return };
+        let mut sent = self.child.sent.lock();
+        if let Some(at) = sent.iter().position(|text| *text == it.text) {
+            sent.remove(at);
+            return;
+        }
+        let how = if it.delivery == Delivery::Steer { Telling::Steer } else { Telling::Next };
+        let (name, text) = (self.child.name().to_owned(), it.text.clone());
+        self.node.note(AgentEvent::Told { name, by: ToldBy::User, how, text });
+    }
+
+    async fn begin_turn(&mut self, first: &Entry) {
         self.turn = first.turn.unwrap_or(self.turn);
         self.tally = Tally::default();
         self.began = Instant::now();
         self.is_late = false;
         self.asking.clear();
+        self.was_doing = None;
         let is_new = self.child.is_open();
         if !is_new {
             let order = self.child.next.lock().pop_front().unwrap_or_default();
@@ -162,13 +191,17 @@ impl Attendant {
             self.node.note(AgentEvent::Resumed { name: self.child.name().to_owned() });
         }
         self.order = self.child.order.lock().clone();
-        self.deadline = self.order.is_ordered.then(|| self.began + self.child.bounds.time);
+        self.deadline = (self.order.by != OrderedBy::User).then(|| self.began + self.child.bounds.time);
+        if self.order.by != OrderedBy::Parent {
+            self.held_above = self.node.doors_above().await;
+        }
         let now = Timestamp::now();
         let state = self.child.change(|state| {
-            state.status = AgentStatus::Running;
+            (state.status, state.waiting_for) = (AgentStatus::Running, None);
             (state.since, state.active, state.took_ms) = (now, now, None);
         });
         self.node.publish(state);
+        self.child.seen.send_replace(self.turn);
     }
 
     async fn take(&mut self, entry: &Arc<Entry>) {
@@ -238,6 +271,7 @@ impl Attendant {
             Live::Notice { ref code, .. } if code == NoticeCode::AgentTokensLow.name() => {
                 return self.node.send_live(Vec::new(), live);
             }
+            Live::TurnWaits { on } => return self.turn_waits(on),
             Live::QueueChanged { steer, follow_up } => {
                 self.queued = follow_up.len();
                 let state = self.child.change(|state| state.queued = steer.into_iter().chain(follow_up).collect());
@@ -257,16 +291,50 @@ impl Attendant {
 
     /// The time stands still while a person is asked.
     fn stand_still(&mut self) {
-        if let Some(deadline) = self.deadline.take() {
-            self.left = Some(deadline.saturating_duration_since(Instant::now()));
-        }
-        if self.child.state().status != AgentStatus::Waiting && self.child.is_open() {
-            let state = self.child.change(|state| state.status = AgentStatus::Waiting);
+        self.stop_clock();
+        if !self.child.state().asks() && self.child.is_open() {
+            let doing = self.was_doing.take();
+            let state = self.child.change(|state| {
+                (state.status, state.waiting_for) = (AgentStatus::Waiting, Some(WaitingFor::User));
+                state.doing = doing.unwrap_or_else(|| std::mem::take(&mut state.doing));
+            });
             self.node.publish(state);
         }
     }
 
-    /// Nothing is asked any more.
+    fn stop_clock(&mut self) {
+        if let Some(deadline) = self.deadline.take() {
+            self.left = Some(deadline.saturating_duration_since(Instant::now()));
+        }
+    }
+
+    /// The Turn waits for something that no user is asked about, or goes on.
+    fn turn_waits(&mut self, on: Option<WaitsOn>) {
+        if !self.asking.is_empty() || !self.child.is_open() {
+            return;
+        }
+        let Some(on) = on else { return self.go_on() };
+        let (waiting_for, why) = match on {
+            WaitsOn::Lease { holder } => (WaitingFor::Lease, format!("until {holder} has changed the same files")),
+            WaitsOn::Rate { wait_ms } => {
+                (WaitingFor::Rate, format!("{} s, as the provider asked for", wait_ms.div_ceil(1_000)))
+            }
+            WaitsOn::Place => {
+                // The agent has no part in how long the others take.
+                self.stop_clock();
+                (WaitingFor::Place, "for a free place".to_owned())
+            }
+        };
+        let mut was_doing = String::new();
+        let state = self.child.change(|state| {
+            was_doing = std::mem::replace(&mut state.doing, format!("waits {why}"));
+            (state.status, state.waiting_for) = (AgentStatus::Waiting, Some(waiting_for));
+        });
+        self.was_doing.get_or_insert(was_doing);
+        self.node.publish(state);
+    }
+
+    /// It waits for nothing any more.
     fn go_on(&mut self) {
         if self.ending.is_some() {
             return;
@@ -275,7 +343,11 @@ impl Attendant {
             self.deadline = Some(Instant::now() + left);
         }
         if self.child.state().status == AgentStatus::Waiting {
-            let state = self.child.change(|state| state.status = AgentStatus::Running);
+            let doing = self.was_doing.take();
+            let state = self.child.change(|state| {
+                (state.status, state.waiting_for) = (AgentStatus::Running, None);
+                state.doing = doing.unwrap_or_else(|| std::mem::take(&mut state.doing));
+            });
             self.node.publish(state);
         }
     }

@@ -7,15 +7,19 @@ use std::time::Duration;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::Role;
+use crate::call::AgentPlace;
+use crate::call::agents::OrderedBy;
 use crate::context::roles::RoleLimits;
 use crate::door::WeakHandle;
 use crate::protocol::agent::AgentState;
 use crate::protocol::error::{Code, Error};
-use crate::protocol::event::{Adoption, AgentContext, AgentResult, AgentStatus, Cost, Isolation, SessionId, Usage};
+use crate::protocol::event::{
+    Adoption, AgentContext, AgentResult, AgentStatus, Cost, Isolation, SessionId, Telling, Usage,
+};
 use crate::protocol::input::{Input, Message, WorkflowOrder};
 use crate::session::{AgentOptions, Limits};
 
@@ -23,6 +27,8 @@ use crate::session::{AgentOptions, Limits};
 #[derive(Debug)]
 pub(super) struct Child {
     pub(super) path: Vec<String>,
+    /// The child above it; `None` where the root started it.
+    pub(super) parent: Option<Arc<Child>>,
     pub(super) session: SessionId,
     pub(super) role: Arc<Role>,
     /// The JSON Schema of its report, if it is to have one.
@@ -43,10 +49,34 @@ pub(super) struct Child {
     pub(super) order: Mutex<TurnOrder>,
     /// What the parent has ordered for the Turns after the running one.
     pub(super) next: Mutex<VecDeque<TurnOrder>>,
+    /// What its Session begins with; `None` from then on.
+    pub(super) unbegun: Mutex<Option<Unbegun>>,
+    /// What it is told while it waits for a place, and no Session takes it in; `None` while it does not wait.
+    pub(super) early: Mutex<Option<Vec<Told>>>,
+    /// Messages of the Sessions above that it has not read yet. What it reads besides is from the user.
+    pub(super) sent: Mutex<Vec<String>>,
+    /// The last Turn that its attendant has seen.
+    pub(super) seen: watch::Sender<u32>,
     /// The door, as long as the Session is open.
     pub(super) door: tokio::sync::Mutex<Option<WeakHandle>>,
     /// Its place among the agents that run.
-    pub(super) place: Mutex<Option<OwnedSemaphorePermit>>,
+    pub(super) place: AgentPlace,
+}
+
+/// A child whose Session does not exist yet.
+#[derive(Debug)]
+pub(super) struct Unbegun {
+    /// The call that started it.
+    pub(super) call_id: Option<String>,
+    pub(super) task: String,
+}
+
+/// A message for a child.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) how: Telling,
+    pub(super) message: Message,
+    pub(super) by: OrderedBy,
 }
 
 /// What becomes of the files that a child changed in its copy.
@@ -95,8 +125,13 @@ pub(super) struct TurnOrder {
     pub(super) waiting: usize,
     /// Cancelled when it is to stop.
     pub(super) stop: CancellationToken,
-    /// The parent ordered it, so it has a time limit. What the user says to the child has none.
-    pub(super) is_ordered: bool,
+    pub(super) by: OrderedBy,
+}
+
+impl TurnOrder {
+    pub(super) fn by(by: OrderedBy) -> TurnOrder {
+        TurnOrder { by, ..TurnOrder::default() }
+    }
 }
 
 /// Limits of a Turn of the child.
@@ -119,7 +154,15 @@ impl Bounds {
 }
 
 impl Child {
-    pub(super) fn new(path: Vec<String>, session: SessionId, terms: Terms, task: &str) -> Child {
+    pub(super) fn new(
+        (parent, name): (Option<Arc<Child>>, &str),
+        session: SessionId,
+        places: Arc<Semaphore>,
+        terms: Terms,
+        task: &str,
+    ) -> Child {
+        let above = parent.as_ref().map_or(&[][..], |parent| &parent.path);
+        let path: Vec<String> = above.iter().cloned().chain([name.to_owned()]).collect();
         let Terms { role, schema, bounds, writes, isolation, context, workflow } = terms;
         let now = Timestamp::now();
         let line: String = task.lines().next().unwrap_or_default().chars().take(200).collect();
@@ -129,6 +172,7 @@ impl Child {
             role: role.name.clone(),
             task: line,
             status: AgentStatus::Queued,
+            waiting_for: None,
             doing: String::new(),
             since: now,
             active: now,
@@ -144,6 +188,7 @@ impl Child {
         };
         Child {
             path,
+            parent,
             session,
             role,
             schema,
@@ -158,8 +203,12 @@ impl Child {
             ended: watch::Sender::new(None),
             order: Mutex::default(),
             next: Mutex::default(),
+            unbegun: Mutex::default(),
+            early: Mutex::default(),
+            sent: Mutex::default(),
+            seen: watch::Sender::default(),
             door: tokio::sync::Mutex::default(),
-            place: Mutex::default(),
+            place: AgentPlace::among(places),
         }
     }
 
@@ -206,6 +255,38 @@ impl Child {
     pub(super) fn too_long(&self) -> Error {
         let message = format!("{} reached its limit of {} s", self.name(), self.bounds.time.as_secs());
         Error::new(Code::Timeout, message, "tell_agent to let it go on, or give a smaller task")
+    }
+
+    /// It waits for a place: what it is told from now on waits too.
+    pub(super) fn queue(&self, order: TurnOrder) {
+        *self.order.lock() = order;
+        self.early.lock().get_or_insert_default();
+        let _ = self.ended.send_replace(None);
+    }
+
+    /// Keeps what a child is told that waits for a place, and returns how much is kept; gives it back where it can be said
+    /// to its Session.
+    pub(super) fn keep(&self, told: Told) -> std::result::Result<usize, Told> {
+        let mut early = self.early.lock();
+        match early.as_mut() {
+            Some(early) if self.is_open() => {
+                early.push(told);
+                self.change(|state| state.queued = early.iter().map(|it| it.message.text.clone()).collect());
+                Ok(early.len())
+            }
+            Some(_) | None => Err(told),
+        }
+    }
+
+    /// Why nothing can be said to its Session yet, and nothing seen of it.
+    pub(super) fn not_begun(&self) -> Error {
+        let name = self.name();
+        if self.is_open() {
+            let message = format!("{name} waits for a free place and has not begun yet");
+            return Error::new(Code::CommandFailed, message, "tell it something now, which it reads when it begins");
+        }
+        let message = format!("{name} was stopped before it began");
+        Error::new(Code::CommandFailed, message, "tell it something, and it begins")
     }
 
     /// What its first Turn begins with.

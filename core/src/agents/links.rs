@@ -12,6 +12,7 @@ use crate::call::agents::{MOST_TOLD, headline, reported, reported_within};
 use crate::conversation::history::History;
 use crate::files::restore::carry_out;
 use crate::files::workspace::Workspace;
+use crate::protocol::agent::AgentState;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{
     Adoption, AgentEvent, AgentResult, AgentStatus, Fact, Isolation, SessionId, Spawned, Telling, ToldBy, ToolResult,
@@ -43,8 +44,14 @@ fn links(history: &History) -> Vec<Link> {
         let event = match &entry.fact {
             Fact::AgentEvent(event) => event,
             Fact::ToolResult(it) => {
-                let told = all.iter_mut().filter(|link| link.ended.is_some() && !link.is_told);
-                told.for_each(|link| link.is_told = it.output.contains(&headline(&link.spawned.name)));
+                for link in &mut all {
+                    if link.ended.is_some() && !link.is_told {
+                        link.is_told = it.output.contains(&headline(&link.spawned.name));
+                    } else if link.ended.is_none() && link.spawned.call_id.as_ref() == Some(&it.call_id) {
+                        // The user said something, so the call has stopped waiting.
+                        link.to_report = true;
+                    }
+                }
                 continue;
             }
             _ => continue,
@@ -249,14 +256,26 @@ fn last_end(
             tracing::warn!(session = %id, "an agent's log was not repaired: {}", error.message);
         }
     }
-    let Ok(contents) = log::read(&path) else { return never() };
-    let entries = own_entries(&contents.entries);
-    let last = entries.iter().filter_map(|entry| entry.turn).max();
-    let Some(last) = last else { return never() };
-    let mut tally = Tally::default();
-    entries.iter().filter(|entry| entry.turn == Some(last)).for_each(|entry| tally.take(entry));
+    let Some(tally) = last_tally(&path) else { return never() };
     let result = tally.result(&spawned.name, &spawned.session_id, Some(folder), &services.blobs);
     AgentResult { isolation: spawned.isolation, note: spawned.note.clone(), late: true, ..result }
+}
+
+/// What the last Turn of the child with this Log came to; `None` where there is none.
+fn last_tally(log: &std::path::Path) -> Option<Tally> {
+    let contents = log::read(log).ok()?;
+    let entries = own_entries(&contents.entries);
+    let last = entries.iter().filter_map(|entry| entry.turn).max()?;
+    let mut tally = Tally::default();
+    entries.iter().filter(|entry| entry.turn == Some(last)).for_each(|entry| tally.take(entry));
+    Some(tally)
+}
+
+/// The end of an agent that the Log of this Session does not name, because a child of it started the agent.
+pub(super) fn end_below(services: &Services, state: &AgentState) -> Option<AgentResult> {
+    let id = SessionId::parse(&state.session_id).ok()?;
+    let tally = last_tally(&services.place(&id).log())?;
+    Some(tally.result(&state.path.join("/"), &state.session_id, None, &services.blobs))
 }
 
 /// The children of a Session that is opened again: they can be looked at, and told to go on.
@@ -270,8 +289,6 @@ pub(super) fn known(history: &History, at: &Position, services: &Services) -> Ve
         let Ok(id) = SessionId::parse(&spawned.session_id) else { continue };
         at.tree.names.lock().insert(spawned.name.clone());
         let role = role_of(&roles, &spawned.role);
-        let mut path = at.path.clone();
-        path.push(spawned.name.clone());
         let bounds = Bounds::new(options, role.limits);
         let isolation = spawned.isolation;
         let terms = Terms {
@@ -283,7 +300,8 @@ pub(super) fn known(history: &History, at: &Position, services: &Services) -> Ve
             context: spawned.context,
             workflow: None,
         };
-        let child = Child::new(path, id, terms, &spawned.task);
+        let above = (at.child.clone(), spawned.name.as_str());
+        let child = Child::new(above, id, Arc::clone(&at.tree.places), terms, &spawned.task);
         spawned.note.iter().for_each(|note| child.note(note));
         child.change(|state| state.is_run = spawned.is_run);
         adopted.iter().for_each(|it| child.adoptions.settle(it));

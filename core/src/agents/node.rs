@@ -15,7 +15,7 @@ use super::child::Child;
 use super::starting::Opened;
 use super::transcript::transcript;
 use crate::call::Agents;
-use crate::call::agents::{AgentNews, MOST_TOLD, Order, Seen, Settle, Stop, Until, Usual};
+use crate::call::agents::{AgentNews, MOST_TOLD, Order, OrderedBy, Seen, Settle, Stop, Until, Usual};
 use crate::call::tool::panicked;
 use crate::conversation::history::Settings;
 use crate::door::Handle;
@@ -23,8 +23,8 @@ use crate::door::answer_of;
 use crate::files::workspace::Workspace;
 use crate::protocol::agent::AgentState;
 use crate::protocol::error::{Code, Error, Result, nearest};
-use crate::protocol::event::{Adoption, AgentEvent, AgentResult, Live, SessionId, Telling, ToldBy};
-use crate::protocol::input::{Input, RestoreOptions};
+use crate::protocol::event::{Adoption, AgentEvent, AgentResult, Live, SessionId, Telling};
+use crate::protocol::input::{Accepted, Input, RestoreOptions};
 use crate::provider::budget::Budget;
 use crate::session::Services;
 use crate::storage::log;
@@ -110,17 +110,53 @@ impl Node {
         self.me.upgrade().expect("the caller holds this node")
     }
 
+    /// The child with this name.
     pub(super) fn child(&self, name: &str) -> Result<Arc<Child>> {
-        let children = self.children.lock();
-        children.iter().find(|child| child.name() == name).cloned().ok_or_else(|| {
-            let names: Vec<&str> = children.iter().map(|child| child.name()).collect();
-            let fix = match nearest(name, names.iter().copied()) {
-                Some(near) => near.to_owned(),
-                None if names.is_empty() => "spawn_agent to start one".to_owned(),
-                None => format!("one of: {}", names.join(", ")),
-            };
-            Error::new(Code::NotFound, format!("there is no agent `{}`", name.escape_debug()), fix).with("input", name)
-        })
+        let child = self.children.lock().iter().find(|child| child.name() == name).cloned();
+        child.ok_or_else(|| self.unknown(name))
+    }
+
+    /// The agent with this name, or with this path from the root or from this Session down. Names are unique in a tree.
+    pub(super) fn find(&self, name: &str) -> Result<Named> {
+        let own = self.at.path.len();
+        let names: Vec<&str> = name.split('/').collect();
+        let is_named = |path: &[String]| {
+            let below = path.get(own..).unwrap_or_default();
+            path == names || below == names || below.last().is_some_and(|last| last == name)
+        };
+        if let Some(child) = self.children.lock().iter().find(|child| is_named(&child.path)) {
+            return Ok(Named::Child(Arc::clone(child)));
+        }
+        let below = self.below.lock().iter().find(|it| is_named(&it.path)).cloned();
+        below.map(|it| Named::Below(Box::new(it))).ok_or_else(|| self.unknown(name))
+    }
+
+    fn unknown(&self, name: &str) -> Error {
+        let names: Vec<String> = self.list().iter().map(|it| it.name().to_owned()).collect();
+        let fix = match nearest(name, names.iter().map(String::as_str)) {
+            Some(near) => near.to_owned(),
+            None if names.is_empty() => "spawn_agent to start one".to_owned(),
+            None => format!("one of: {}", names.join(", ")),
+        };
+        Error::new(Code::NotFound, format!("there is no agent `{}`", name.escape_debug()), fix).with("input", name)
+    }
+
+    /// What an agent does that a child started, or one below it.
+    pub(super) fn state_below(&self, path: &[String]) -> Option<AgentState> {
+        self.below.lock().iter().find(|it| it.path == path).cloned()
+    }
+
+    /// The doors of the Session itself and of those above it, up to the root's: they stay open as long as these are held.
+    pub(super) async fn doors_above(&self) -> Vec<Handle> {
+        let mut doors = Vec::new();
+        let mut at = self.at.child.clone();
+        while let Some(child) = at {
+            let door = child.door.lock().await;
+            doors.extend(door.as_ref().and_then(crate::door::WeakHandle::upgrade));
+            drop(door);
+            at = child.parent.clone();
+        }
+        doors
     }
 
     // ─── To the parent ───
@@ -149,6 +185,8 @@ impl Node {
                     Some(known) => known.clone_from(state),
                     None => below.push((**state).clone()),
                 }
+                drop(below);
+                self.changed.notify_waiters();
             }
         }
         let _ = self.news.send(AgentNews::Live { path, live: Box::new(live) });
@@ -166,7 +204,7 @@ impl Node {
     }
 
     async fn end(&self, child: &Arc<Child>, mut result: AgentResult, decided: watch::Receiver<u64>) {
-        *child.place.lock() = None;
+        child.place.leave();
         result.isolation = child.isolation;
         result.note = child.notes();
         let recorded = self.record(AgentEvent::Ended(Box::new(result.clone()))).await;
@@ -178,12 +216,13 @@ impl Node {
             let _ = self.offer(child, &mut result, decided).await;
         }
         let order = child.order.lock().clone();
-        if order.is_ordered && !order.is_awaited && order.waiting == 0 {
+        if order.by == OrderedBy::Parent && !order.is_awaited && order.waiting == 0 {
             // The report is sent before the state says that the agent has ended: a reader of the state must not miss it.
             let _ = self.news.send(AgentNews::Report(Box::new(result.clone())));
         }
         let state = child.change(|state| {
             state.status = result.status;
+            state.waiting_for = None;
             state.doing.clear();
             state.took_ms = Some(result.duration_ms);
         });
@@ -219,6 +258,13 @@ impl Node {
             changed.await;
         }
     }
+}
+
+/// An agent that a name means.
+pub(super) enum Named {
+    Child(Arc<Child>),
+    /// One that a child started, or one below it.
+    Below(Box<AgentState>),
 }
 
 struct Starting(Arc<Node>);
@@ -257,8 +303,18 @@ impl Agents for Node {
         self.shared().wait_for(names, until, within).boxed()
     }
 
-    fn tell(&self, name: &str, how: Telling, text: String, by: ToldBy) -> BoxFuture<'static, Result<AgentState>> {
+    fn tell(&self, name: &str, how: Telling, text: String, by: OrderedBy) -> BoxFuture<'static, Result<AgentState>> {
         self.shared().say(name.to_owned(), how, text, by).boxed()
+    }
+
+    fn let_go(&self, name: &str) {
+        if let Ok(child) = self.child(name) {
+            child.order.lock().is_awaited = false;
+        }
+    }
+
+    fn pass(&self, path: &[String], input: Input) -> BoxFuture<'static, Result<Accepted>> {
+        self.shared().pass_on(path.to_vec(), input).boxed()
     }
 
     fn open(&self, path: &[String]) -> BoxFuture<'static, Result<Handle>> {
@@ -309,8 +365,12 @@ impl Agents for Node {
     fn transcript(&self, name: &str) -> BoxFuture<'static, Result<String>> {
         let (node, name) = (self.shared(), name.to_owned());
         async move {
-            let child = node.child(&name)?;
-            let path = node.base.0.place(&child.session).log();
+            let session = match node.find(&name)? {
+                Named::Child(child) if child.unbegun.lock().is_some() => return Err(child.not_begun()),
+                Named::Child(child) => child.session.clone(),
+                Named::Below(state) => SessionId::parse(&state.session_id)?,
+            };
+            let path = node.base.0.place(&session).log();
             let read = tokio::task::spawn_blocking(move || log::read(&path).map(|it| transcript(&it.entries)));
             read.await.unwrap_or_else(|e| Err(panicked(&e.to_string())))
         }

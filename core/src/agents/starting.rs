@@ -6,15 +6,16 @@ use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 
 use super::attend::{Attendant, failed};
-use super::child::{Bounds, Child, Terms, TurnOrder};
+use super::child::{Bounds, Child, Terms, TurnOrder, Unbegun};
 use super::node::Node;
+use super::telling::send;
 use super::writers::may_write;
 use super::{Beginning, Position, Role, begin, close_what_is_open, copies, parent_of, role, settle};
 use crate::call::Leases;
-use crate::call::agents::{Above, AgentNews, Order};
+use crate::call::agents::{Above, AgentNews, Order, OrderedBy};
 use crate::call::tool::panicked;
 use crate::conversation::history::History;
-use crate::door::{Handle, answer_of};
+use crate::door::{Handle, Watch, answer_of};
 use crate::protocol::agent::AgentState;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{
@@ -40,8 +41,6 @@ impl Node {
         let tree = Arc::clone(&self.at.tree);
         let name = tree.take_name(order.name.as_deref(), &role.name)?;
         let id = order.step.as_ref().map_or_else(SessionId::now, |step| step.session.clone());
-        let mut path = self.at.path.clone();
-        path.push(name.clone());
         let bounds = Bounds::new(tree.options, role::limits(role.limits, order.limits));
         // Until the child is among the writers, no other one chooses its files.
         let choosing = tree.writers.choosing.lock().await;
@@ -56,24 +55,26 @@ impl Node {
         let context = order.context.unwrap_or_default().max(role.context);
         let (writes, workflow) = (order.writes.clone(), order.workflow.clone());
         let terms = Terms { role, schema, bounds, writes, isolation, context, workflow };
-        let child = Arc::new(Child::new(path, id.clone(), terms, &order.task));
+        let above = (self.at.child.clone(), name.as_str());
+        let child = Arc::new(Child::new(above, id.clone(), Arc::clone(&tree.places), terms, &order.task));
+        *child.unbegun.lock() = Some(Unbegun { call_id: order.call_id.clone(), task: order.task.clone() });
         note.iter().for_each(|note| child.note(note));
         tree.writers.add(self.base.0.workspace.root(), &child);
         drop(choosing);
         *child.adoptions.waits_for_step.lock() = order.step.is_some();
-        *child.order.lock() = TurnOrder {
+        child.queue(TurnOrder {
             is_awaited: order.waits,
             waiting: 0,
             // The end of the call is the end of the child that it waits for.
             stop: if order.waits { order.cancel.child_token() } else { Default::default() },
-            is_ordered: true,
-        };
+            by: OrderedBy::Parent,
+        });
         let spawned = Spawned {
             name: name.clone(),
             role: child.role.name.clone(),
             session_id: id.to_string(),
-            call_id: order.call_id.clone(),
-            task: order.task.clone(),
+            call_id: order.call_id,
+            task: order.task,
             waits: order.waits,
             role_digest: child.role.digest.clone(),
             // The role's own is in its file.
@@ -92,7 +93,7 @@ impl Node {
         let state = child.state();
         self.publish(state.clone());
         self.changed.notify_waiters();
-        tokio::spawn(self.run(child, Turn::First { call_id: order.call_id }, order.task));
+        tokio::spawn(self.run(child, Begins::First));
         Ok(state)
     }
 
@@ -119,48 +120,51 @@ impl Node {
     }
 
     /// Waits for a place, opens the child and sends it a message. Its attendant does the rest.
-    pub(super) async fn run(self: Arc<Node>, child: Arc<Child>, turn: Turn, text: String) {
+    pub(super) async fn run(self: Arc<Node>, child: Arc<Child>, begins: Begins) {
         let stop = child.order.lock().stop.clone();
         // A run asks no model itself; its agents take the places.
         let is_run = child.workflow.is_some();
-        let places = Arc::clone(&self.at.tree.places);
-        let place = tokio::select! {
+        let may_begin = tokio::select! {
             biased;
-            () = stop.cancelled() => None,
-            place = places.acquire_owned(), if !is_run => place.ok(),
-            () = std::future::ready(()), if is_run => None,
+            () = stop.cancelled() => false,
+            () = child.place.take(), if !is_run => true,
+            () = std::future::ready(()), if is_run => true,
         };
-        if place.is_none() && (!is_run || stop.is_cancelled()) {
+        if !may_begin {
             let error = Error::new(Code::CommandFailed, "it was stopped before it began", "tell_agent to let it begin");
             let result = AgentResult { status: AgentStatus::Interrupted, ..failed(&child, &error) };
             return self.ended(child, result).await;
         }
-        *child.place.lock() = place;
-        let input = match &turn {
-            Turn::First { .. } => child.first_input(text),
-            Turn::Next => Input::Prompt(Message { text, ..Message::default() }),
-        };
-        let door = match &turn {
-            Turn::First { call_id } => self.create(&child, call_id.clone()).await,
-            Turn::Next => self.reopen(&child).await,
+        let (input, door) = match begins {
+            Begins::First => {
+                let (call_id, task) =
+                    child.unbegun.lock().as_ref().map(|it| (it.call_id.clone(), it.task.clone())).unwrap_or_default();
+                if !is_run {
+                    child.sent.lock().push(task.clone());
+                }
+                (child.first_input(task), self.create(&child, call_id).await)
+            }
+            Begins::Again(message) => {
+                if child.order.lock().by != OrderedBy::User {
+                    child.sent.lock().push(message.text.clone());
+                }
+                (Input::Prompt(message), self.reopen(&child).await)
+            }
         };
         match door {
             Err(error) => {
                 let result = failed(&child, &error);
                 self.ended(child, result).await;
             }
-            Ok(Opened::New(door)) => {
-                if let Some(watch) = door.watch().await {
-                    Attendant::attend(self, child, door, watch, Some(input)).await;
-                }
-            }
+            Ok(Opened::New(door, watch)) => Attendant::attend(self, child, door, *watch, Some(input)).await,
             // Its attendant sees the Turn begin.
-            Ok(Opened::Already(door)) => {
-                if let Err(error) = door.request(input).await {
+            Ok(Opened::Already(door)) => match send(&child, &door, input).await {
+                Ok(_) => Node::send_early(&child, &door).await,
+                Err(error) => {
                     let result = failed(&child, &error);
                     self.ended(child, result).await;
                 }
-            }
+            },
         }
     }
 
@@ -220,9 +224,10 @@ impl Node {
             note: None,
             at,
         };
-        let opened = begin(&self.services(), beginning)?;
-        *door = Some(opened.downgrade());
-        Ok(Opened::New(opened))
+        let opened = watched(begin(&self.services(), beginning)?).await?;
+        *door = Some(opened.door().downgrade());
+        *child.unbegun.lock() = None;
+        Ok(opened)
     }
 
     /// The conversation of the parent as it is now; `None` when the parent has closed.
@@ -237,6 +242,9 @@ impl Node {
         let mut door = child.door.lock().await;
         if let Some(open) = door.as_ref().and_then(crate::door::WeakHandle::upgrade) {
             return Ok(Opened::Already(open));
+        }
+        if child.unbegun.lock().is_some() {
+            return Err(child.not_begun());
         }
         let services = self.base.0.clone();
         let id = child.session.clone();
@@ -262,9 +270,10 @@ impl Node {
         });
         let (log, history) = read.await.unwrap_or_else(|e| Err(panicked(&e.to_string())))?;
         let at = self.position(child);
-        let opened = begin(&self.services(), Beginning { id: child.session.clone(), log, history, note: None, at })?;
-        *door = Some(opened.downgrade());
-        Ok(Opened::New(opened))
+        let beginning = Beginning { id: child.session.clone(), log, history, note: None, at };
+        let opened = watched(begin(&self.services(), beginning)?).await?;
+        *door = Some(opened.door().downgrade());
+        Ok(opened)
     }
 
     /// What a child begins with.
@@ -308,14 +317,32 @@ impl Node {
 }
 
 /// Which Turn of a child begins.
-pub(super) enum Turn {
-    First { call_id: Option<String> },
-    Next,
+pub(super) enum Begins {
+    /// The first, with its task.
+    First,
+    /// A later one, with this message.
+    Again(Message),
 }
 
 /// The door of a child.
 pub(super) enum Opened {
-    /// The child's Session was closed and has just been opened. It has no attendant yet.
-    New(Handle),
+    /// The child's Session was closed and has just been opened. The watch is for its attendant, which it does not have yet.
+    New(Handle, Box<Watch>),
     Already(Handle),
+}
+
+impl Opened {
+    fn door(&self) -> &Handle {
+        match self {
+            Opened::New(door, _) | Opened::Already(door) => door,
+        }
+    }
+}
+
+/// The watch begins before another caller who has the door can start a Turn.
+async fn watched(door: Handle) -> Result<Opened> {
+    match door.watch().await {
+        Some(watch) => Ok(Opened::New(door, Box::new(watch))),
+        None => Err(Error::new(Code::SessionStartFailed, "the agent's session has closed", "try again")),
+    }
 }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use super::child::{Child, TurnOrder};
 use super::copies;
 use super::node::Node;
-use super::starting::Turn;
-use crate::call::agents::{Order, Settle};
+use super::starting::Begins;
+use crate::call::agents::{Order, OrderedBy, Settle};
 use crate::files::workspace::Workspace;
 use crate::protocol::agent::AgentState;
 use crate::protocol::error::Result;
 use crate::protocol::event::{Adoption, AgentEvent, AgentResult, AgentStatus, Isolation, Telling, ToldBy};
+use crate::protocol::input::Message;
 
 impl Node {
     /// Has a child go on with the next round.
@@ -19,13 +20,12 @@ impl Node {
         let told =
             AgentEvent::Told { name: name.clone(), by: ToldBy::Parent, how: Telling::Next, text: order.task.clone() };
         self.record(told).await?;
-        *child.order.lock() =
-            TurnOrder { is_awaited: order.waits, waiting: 0, stop: order.cancel.child_token(), is_ordered: true };
-        let _ = child.ended.send_replace(None);
+        let (is_awaited, stop) = (order.waits, order.cancel.child_token());
+        child.queue(TurnOrder { is_awaited, waiting: 0, stop, by: OrderedBy::Parent });
         let state = child.change(|state| state.status = AgentStatus::Queued);
         self.record(AgentEvent::Resumed { name }).await?;
         self.publish(state.clone());
-        tokio::spawn(Arc::clone(&self).run(child, Turn::Next, order.task));
+        tokio::spawn(Arc::clone(&self).run(child, Begins::Again(Message { text: order.task, ..Message::default() })));
         Ok(state)
     }
 

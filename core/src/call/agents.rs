@@ -20,7 +20,7 @@ use crate::protocol::event::{
     Adoption, AgentContext, AgentEvent, AgentResult, AgentStatus, FileChange, Isolation, Live, SessionId, Telling,
     ToldBy,
 };
-use crate::protocol::input::{RestoreOptions, WorkflowOrder};
+use crate::protocol::input::{Accepted, Input, RestoreOptions, WorkflowOrder};
 use crate::provider::budget::Budget;
 
 /// The child Sessions of one Session: those that it started, and those below them.
@@ -37,7 +37,13 @@ pub(crate) trait Agents: fmt::Debug + Send + Sync {
     -> BoxFuture<'static, Result<Vec<Seen>>>;
 
     /// Tells a child something. One that has ended goes on.
-    fn tell(&self, name: &str, how: Telling, text: String, by: ToldBy) -> BoxFuture<'static, Result<AgentState>>;
+    fn tell(&self, name: &str, how: Telling, text: String, by: OrderedBy) -> BoxFuture<'static, Result<AgentState>>;
+
+    /// The call that waits for a child waits no more: the child goes on, and its end is reported.
+    fn let_go(&self, name: &str);
+
+    /// Sends an Input of the user to a child, or to a child of a child.
+    fn pass(&self, path: &[String], input: Input) -> BoxFuture<'static, Result<Accepted>>;
 
     /// The door to a child, or to a child of a child.
     fn open(&self, path: &[String]) -> BoxFuture<'static, Result<Handle>>;
@@ -166,6 +172,28 @@ pub(crate) struct OrderLimits {
     pub(crate) rounds: Option<u32>,
     pub(crate) tokens: Option<u64>,
     pub(crate) seconds: Option<u64>,
+}
+
+/// Who wants a Turn of a child.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum OrderedBy {
+    /// The user, who gives it no time limit and sees its end.
+    #[default]
+    User,
+    /// Its parent, which hears of its end.
+    Parent,
+    /// The model of a Session further up. It waits for the end, or looks at it.
+    Above,
+}
+
+impl OrderedBy {
+    /// How the Log names it.
+    pub(crate) fn told_by(self) -> ToldBy {
+        match self {
+            OrderedBy::User => ToldBy::User,
+            OrderedBy::Parent | OrderedBy::Above => ToldBy::Parent,
+        }
+    }
 }
 
 /// When a wait is over.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
+use tokio::sync::{OwnedMutexGuard, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::leases::Holder;
@@ -56,6 +56,8 @@ pub struct Context {
     pub(crate) agents: Option<Arc<dyn Agents>>,
     /// Its turn among the calls of an answer that start something.
     pub(crate) in_turn: InTurn,
+    /// Whether the user has sent a message that joins the Turn of the call; `None` outside a Turn.
+    pub(crate) steered: Option<watch::Receiver<bool>>,
     /// Who changes what in the workspace right now.
     pub(crate) leases: Leases,
     /// Who takes leases for the call.
@@ -108,6 +110,16 @@ impl Context {
         self.agents
             .clone()
             .ok_or_else(|| Error::new(Code::CommandFailed, "there are no agents here", "do the work yourself"))
+    }
+
+    /// Returns when the user has sent a message that joins the Turn of the call.
+    pub(crate) async fn steered(&self) {
+        if let Some(mut steered) = self.steered.clone()
+            && steered.wait_for(|is_steered| *is_steered).await.is_ok()
+        {
+            return;
+        }
+        std::future::pending().await
     }
 
     /// The background jobs of the Session that the call belongs to.

@@ -59,6 +59,11 @@ pub trait Authority: Sync {
         async { Ok(()) }
     }
 
+    /// The call waits until this agent has changed what both change; `None` when it waits no more.
+    fn waits_for_lease(&self, _holder: Option<&str>) -> impl Future<Output = Result<(), Gone>> + Send {
+        async { Ok(()) }
+    }
+
     /// Records a decision; the decision is durable when this returns.
     fn record(&self, decision: PermissionDecision) -> impl Future<Output = Result<(), Gone>> + Send;
 }

@@ -115,7 +115,7 @@ impl Leases {
             let returned = self.0.returned.notified();
             tokio::pin!(returned);
             returned.as_mut().enable();
-            let (who, since) = match self.try_take(holder, &what) {
+            let (who, since) = match self.take_now(holder, &what) {
                 Ok(lease) => return Ok(Some(lease)),
                 Err(in_the_way) => in_the_way,
             };
@@ -131,8 +131,17 @@ impl Leases {
         }
     }
 
+    /// Takes them if they are free; otherwise tells who holds one of them.
+    pub(crate) fn try_take(&self, holder: &Holder, touches: &[Touch]) -> std::result::Result<Option<Lease>, String> {
+        let what: Vec<What> = touches.iter().filter_map(wanted).collect();
+        if what.is_empty() {
+            return Ok(None);
+        }
+        self.take_now(holder, &what).map(Some).map_err(|(who, _)| who)
+    }
+
     /// Takes them, or tells who is in the way.
-    fn try_take(&self, holder: &Holder, what: &[What]) -> std::result::Result<Lease, (String, Instant)> {
+    fn take_now(&self, holder: &Holder, what: &[What]) -> std::result::Result<Lease, (String, Instant)> {
         let mut held = self.0.held.lock();
         let in_the_way = held
             .iter()

@@ -106,6 +106,7 @@ pub struct Content {
 pub(crate) fn kind_of(item: &Item) -> &'static str {
     match item.piece() {
         Piece::User { .. } => "the user",
+        Piece::Note { .. } => "reports of agents",
         Piece::Assistant { .. } => "answers",
         Piece::Reasoning { .. } => "thinking",
         Piece::Call { .. } => "tool calls",
@@ -255,7 +256,7 @@ fn add_items(lines: &mut Vec<Line>, history: &History, items: &[Item]) {
         }
         let images = match &piece {
             Piece::User { images, .. } | Piece::Result { images, .. } => images.len(),
-            Piece::Assistant { .. } | Piece::Reasoning { .. } | Piece::Call { .. } => 0,
+            Piece::Note { .. } | Piece::Assistant { .. } | Piece::Reasoning { .. } | Piece::Call { .. } => 0,
         };
         let mark = entry.map(|it| history.mark(it.seq)).unwrap_or_default();
         lines.push(Line {

@@ -108,6 +108,8 @@ pub struct History {
     copied_to: Option<u64>,
     /// In a fork, the first Session of its family.
     pub family: Option<String>,
+    /// The mode that the user gave to this Session after its start.
+    chosen_mode: Option<Mode>,
     /// The Fact of the first Entry.
     pub started: SessionStarted,
     /// The settings after the last change.
@@ -143,6 +145,15 @@ impl History {
         history
     }
 
+    /// The mode that the Session itself sets. A child has one only where the user gave it one: the mode of its start is that
+    /// of the Sessions above at that time, which may have another now.
+    pub(crate) fn own_mode(&self) -> Mode {
+        match self.started.parent {
+            Some(_) => self.chosen_mode.unwrap_or(Mode::Auto),
+            None => self.settings.mode,
+        }
+    }
+
     /// Folds the next Entry.
     pub fn append(&mut self, entry: Arc<Entry>) {
         let index = self.entries.len();
@@ -176,6 +187,10 @@ impl History {
                 };
             }
             Fact::SettingsChanged(it) => {
+                // What a child knows of its parent's conversation says nothing about the child.
+                if self.copied_to.is_none_or(|seq| entry.seq > seq) {
+                    self.chosen_mode = it.mode.or(self.chosen_mode);
+                }
                 let before = self.settings.clone();
                 self.settings.apply(it);
                 let now = &self.settings;
@@ -264,7 +279,10 @@ impl History {
     /// permissions, the strictest reading applies.
     fn take_unknown(&mut self, kind: &str) {
         match kind {
-            "session_started" | "settings_changed" => self.settings.mode = Mode::ReadOnly,
+            "session_started" | "settings_changed" => {
+                self.settings.mode = Mode::ReadOnly;
+                self.chosen_mode = Some(Mode::ReadOnly);
+            }
             "permission_decision" => self.add_rule(&Rule::Deny(Scope::Unknown)),
             "turn_ended" => self.turn_open = false,
             _ => {}
@@ -305,7 +323,9 @@ impl History {
             },
             // An answer may continue after a call; only the next answer follows the results.
             Piece::Assistant { .. } | Piece::Reasoning { .. } if self.open_calls_of == entry.turn => {}
-            Piece::User { .. } | Piece::Assistant { .. } | Piece::Reasoning { .. } => self.close_open_calls(),
+            Piece::User { .. } | Piece::Note { .. } | Piece::Assistant { .. } | Piece::Reasoning { .. } => {
+                self.close_open_calls();
+            }
         }
         if let Fact::ContextChanged(it) = &entry.fact {
             self.told = Some(it.surroundings.clone());
@@ -595,7 +615,7 @@ mod tests {
             .items()
             .iter()
             .map(|item| match item.piece() {
-                Piece::User { text, .. } | Piece::Assistant { text, .. } => text.into_owned(),
+                Piece::User { text, .. } | Piece::Note { text } | Piece::Assistant { text, .. } => text.into_owned(),
                 Piece::Call { id, .. } => format!("call {id}"),
                 Piece::Result { id, .. } => format!("result {id}"),
                 Piece::Reasoning { .. } => "thought".into(),

@@ -109,7 +109,7 @@ pub fn inspect(
         part("tools", request.tools.len(), request.tools.iter().map(spec_bytes).sum()),
         part("context files", history.started.context.len(), request.context.len()),
     ];
-    for kind in ["the user", "answers", "thinking", "tool calls", "tool results"] {
+    for kind in ["the user", "reports of agents", "answers", "thinking", "tool calls", "tool results"] {
         let of_kind = request.items.iter().filter(|item| kind_of(item) == kind);
         let (count, bytes) = of_kind.fold((0, 0), |(count, bytes), item| (count + 1, bytes + item.piece().len()));
         parts.push(part(kind, count, bytes));
@@ -147,9 +147,10 @@ fn part(name: &str, count: usize, bytes: usize) -> Part {
 
 fn begins(item: &Item) -> String {
     let text = match item.piece() {
-        Piece::User { text, .. } | Piece::Assistant { text, .. } | Piece::Result { output: text, .. } => {
-            text.into_owned()
-        }
+        Piece::User { text, .. }
+        | Piece::Note { text }
+        | Piece::Assistant { text, .. }
+        | Piece::Result { output: text, .. } => text.into_owned(),
         Piece::Reasoning { .. } => "(only for the model that produced it)".to_owned(),
         Piece::Call { name, args, .. } => format!("{name} {args}"),
     };

@@ -18,6 +18,9 @@ pub struct AgentState {
     pub task: String,
     /// Whether it runs, and how its last Turn ended.
     pub status: AgentStatus,
+    /// What it waits for while its status is `waiting`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<WaitingFor>,
     /// What it does now: the title of its last call, or what it waits for.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub doing: String,
@@ -54,7 +57,26 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
+/// What an agent waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitingFor {
+    /// The user's decision or answers.
+    User,
+    /// The right to change files that another agent changes now.
+    Lease,
+    /// The end of a pause that the Provider asked for.
+    Rate,
+    /// A place among the agents that run: it gave its own away while it waited.
+    Place,
+}
+
 impl AgentState {
+    /// Whether it waits for the user.
+    pub fn asks(&self) -> bool {
+        self.status == AgentStatus::Waiting && self.waiting_for.is_none_or(|it| it == WaitingFor::User)
+    }
+
     /// The child's own name.
     pub fn name(&self) -> &str {
         self.path.last().map_or("", String::as_str)

@@ -229,6 +229,12 @@ pub enum Live {
         /// Messages that start the next Turns, one each.
         follow_up: Vec<String>,
     },
+    /// The Turn of an agent waits for something that no user is asked about.
+    TurnWaits {
+        /// What it waits for; absent when it goes on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        on: Option<WaitsOn>,
+    },
     /// A request failed and is sent again.
     RetryScheduled {
         /// The next attempt, from 2.
@@ -301,6 +307,7 @@ impl Live {
         "answer_taken",
         "jobs_changed",
         "queue_changed",
+        "turn_waits",
         "retry_scheduled",
         "compaction_planned",
         "context_listed",
@@ -309,6 +316,24 @@ impl Live {
         "refused",
         "notice",
     ];
+}
+
+/// What the Turn of an agent waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum WaitsOn {
+    /// Another agent changes the same files.
+    Lease {
+        /// That agent, or the main session.
+        holder: String,
+    },
+    /// The Provider asked for a pause.
+    Rate {
+        /// Milliseconds until it is over.
+        wait_ms: u64,
+    },
+    /// As many agents run as may run at the same time.
+    Place,
 }
 
 /// What the Session is doing.

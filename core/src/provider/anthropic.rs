@@ -204,6 +204,8 @@ fn messages<'a>(request: &'a Request, facts: &ModelInfo) -> Vec<Message<'a>> {
                 blocks.into_iter().for_each(|block| add(&mut messages, Role::User, block));
                 continue;
             }
+            // The dialect has no other role between two answers.
+            Piece::Note { text } => (Role::User, Block::Text { text, cache_control: None }),
             Piece::Assistant { text, .. } => (Role::Assistant, Block::Text { text, cache_control: None }),
             Piece::Reasoning { item, .. } if is_thinking(&item) => (Role::Assistant, Block::Given(item)),
             // The reasoning comes from the same model, but in another dialect.

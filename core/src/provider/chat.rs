@@ -240,24 +240,17 @@ fn messages<'a>(request: &'a Request, facts: &ModelInfo, quirks: &Quirks) -> Vec
             messages.push(Message::User { content: Content::Parts(std::mem::take(&mut images)) });
         }
         match piece {
-            // Many chat templates require alternating roles.
+            // Many chat templates refuse any other role between two answers.
+            Piece::Note { text } => add_to_user(&mut messages, text),
             Piece::User { text, images: shown } => {
-                let mut content = match messages.pop() {
-                    Some(Message::User { mut content }) => {
-                        content.add(text);
-                        content
-                    }
-                    before => {
-                        messages.extend(before);
-                        Content::text(text)
-                    }
-                };
-                if !shown.is_empty() {
+                add_to_user(&mut messages, text);
+                if !shown.is_empty()
+                    && let Some(Message::User { content }) = messages.pop()
+                {
                     let mut parts = content.into_parts();
                     parts.extend(shown.iter().flat_map(|image| seen(image, request, facts)));
-                    content = Content::Parts(parts);
+                    messages.push(Message::User { content: Content::Parts(parts) });
                 }
-                messages.push(Message::User { content });
             }
             Piece::Assistant { text, .. } => match &mut assistant(&mut messages).content {
                 Some(content) => content.add(text),
@@ -315,6 +308,14 @@ fn seen<'a>(image: &Attachment, request: &Request, facts: &ModelInfo) -> [Part<'
 fn wants_reasoning(model: &str) -> bool {
     let bare = model.rsplit('/').next().unwrap_or(model);
     ["kimi-", "deepseek-"].iter().any(|family| bare.starts_with(family))
+}
+
+/// Adds a text to the user's message. Many chat templates require alternating roles.
+fn add_to_user<'a>(messages: &mut Vec<Message<'a>>, text: Cow<'a, str>) {
+    match messages.last_mut() {
+        Some(Message::User { content }) => content.add(text),
+        _ => messages.push(Message::User { content: Content::text(text) }),
+    }
 }
 
 /// Returns the last message if it is the assistant's, else appends an assistant message.

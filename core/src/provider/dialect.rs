@@ -126,7 +126,7 @@ pub enum StreamProgress {
 pub(super) fn pieces(request: &Request) -> Vec<Piece<'_>> {
     let ours = |piece: &Piece<'_>| match piece {
         Piece::User { text, images } => !text.trim().is_empty() || !images.is_empty(),
-        Piece::Assistant { text, .. } => !text.trim().is_empty(),
+        Piece::Note { text } | Piece::Assistant { text, .. } => !text.trim().is_empty(),
         Piece::Reasoning { provider, model, .. } => *provider == *request.provider && *model == *request.model,
         Piece::Call { .. } | Piece::Result { .. } => true,
     };

@@ -54,6 +54,12 @@ impl Gates {
         }
     }
 
+    /// How long a pause of the Provider lasts still; `None` where there is none.
+    pub(crate) fn pause(&self, provider: &str) -> Option<Duration> {
+        let opens = *self.of(provider).opens.lock();
+        opens.map(|at| at.saturating_duration_since(Instant::now())).filter(|wait| !wait.is_zero())
+    }
+
     /// The Provider asked for a pause: every request to it waits, not only the one that was refused.
     pub(crate) fn hold(&self, provider: &str, wait: Duration) {
         let gate = self.of(provider);

@@ -119,6 +119,7 @@ pub(super) fn body<'a>(request: &'a Request, facts: &ModelInfo, quirks: &Quirks)
 fn item<'a>(piece: Piece<'a>, request: &Request, facts: &ModelInfo) -> Option<Input<'a>> {
     Some(match piece {
         Piece::User { text, images } => message("user", parts(text, &images, request, facts)),
+        Piece::Note { text } => message("developer", vec![Part::InputText { text }]),
         Piece::Assistant { text, phase } => {
             Input::Message { role: "assistant", content: vec![Part::OutputText { text }], phase }
         }

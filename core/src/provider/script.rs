@@ -312,7 +312,10 @@ impl Scripted {
                 "add a step for each request, or send fewer messages",
             )
         })?;
-        let user = newest(request, |piece| if let Piece::User { text, .. } = piece { Some(text) } else { None });
+        let user = newest(request, |piece| match piece {
+            Piece::User { text, .. } | Piece::Note { text } => Some(text),
+            _ => None,
+        });
         let result =
             newest(request, |piece| if let Piece::Result { output, .. } = piece { Some(output) } else { None });
         let (user, result) = (user.as_ref(), result.as_ref());

@@ -6,10 +6,11 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::{Session, Work};
-use crate::call::agents::{AgentNews, MOST_TOLD, Order, Stop, reported_within};
+use crate::call::agents::{AgentNews, MOST_TOLD, Order, OrderedBy, Stop, reported_within};
 use crate::door::{Handle, Reply};
+use crate::protocol::agent::AgentState;
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{AgentEvent, Event, Fact, Live, LiveEvent, Status};
+use crate::protocol::event::{AgentEvent, Event, Fact, Live, LiveEvent, Status, Telling};
 use crate::protocol::input::{Accepted, Input, RestoreOptions};
 use crate::turn::Turn;
 
@@ -139,17 +140,32 @@ impl Session {
 
     // ─── Inputs ───
 
-    /// Sends an Input to a child. What would start a Turn of it is told to it, so that its parent knows.
+    /// Sends an Input to a child. When the child reads a message of the user, its parent records it.
     pub(super) fn pass_to_agent(&mut self, path: Vec<String>, input: Input, reply: Option<Reply>) {
         let Some(agents) = self.services.agents.clone() else {
             return self.answer_input(TO_AGENT, reply, Err(none_here()));
         };
         self.errands.spawn(async move {
-            let outcome = match agents.open(&path).await {
-                Ok(door) => door.request(input).await,
-                Err(error) => Err(error),
-            };
+            let outcome = agents.pass(&path, input).await;
             Errand { input: TO_AGENT, reply, outcome }
+        });
+    }
+
+    /// Tells a child something, or a child of a child, for the model of a Session above.
+    pub(super) fn tell_agent(
+        &mut self,
+        name: String,
+        how: Telling,
+        text: String,
+        reply: oneshot::Sender<Result<AgentState>>,
+    ) {
+        let agents = self.services.agents.clone();
+        tokio::spawn(async move {
+            let told = match agents {
+                Some(agents) => agents.tell(&name, how, text, OrderedBy::Above).await,
+                None => Err(none_here()),
+            };
+            let _ = reply.send(told);
         });
     }
 

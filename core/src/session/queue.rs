@@ -1,7 +1,5 @@
 //! Messages that wait for the running Turn: to join it, or to begin when it has ended.
 
-use std::sync::atomic::Ordering;
-
 use super::Session;
 use super::work::Work;
 use crate::protocol::event::{Delivery, Live};
@@ -83,7 +81,7 @@ impl Session {
 
     pub(super) fn mark_steered(&self) {
         if let Some(turn) = self.work.as_ref().and_then(Work::turn) {
-            turn.steered.store(!self.steer.is_empty(), Ordering::Relaxed);
+            turn.steered.send_replace(!self.steer.is_empty());
         }
     }
 }

@@ -35,7 +35,7 @@ impl Session {
         self.history.append(entry.clone());
         if matches!(entry.fact, Fact::SettingsChanged(_) | Fact::PermissionDecision(_)) {
             self.drop_role();
-            self.services.standing.set(self.history.settings.mode, &self.history.rules);
+            self.services.standing.set(self.history.own_mode(), &self.history.rules);
             if let Some(agents) = &self.services.agents {
                 agents.follow(&self.history.settings);
             }

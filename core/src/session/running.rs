@@ -1,10 +1,7 @@
 //! The running Turn: how it begins, what its reports lead to, how it ends.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-
 use serde_json::Map;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use super::work::{Job, OpenApproval, OpenForm, RunningTurn, Work};
 use super::{Session, Travel};
@@ -75,11 +72,11 @@ impl Session {
         let is_woken = matches!(first, Fact::AgentEvent(_));
         self.record(Some(number), first).await?;
         let (sender, reports) = Reports::channel();
-        let steered = Arc::new(AtomicBool::new(false));
+        let (steered, is_steered) = watch::channel(false);
         let entries = self.history.entries().len();
         let Settings { provider, model, .. } = self.history.settings.clone();
         let (wind_up, wound_up) = oneshot::channel();
-        let signals = Signals { steered: Arc::clone(&steered), wound_up };
+        let signals = Signals { steered: is_steered, wound_up };
         let mut turn = Turn::new(sender, signals, &self.id, entries, (provider, model), &self.services);
         bound(&mut turn);
         // A Turn that reports of agents begin draws on the budget of the Turn before it.

@@ -1,7 +1,5 @@
 //! What runs beside the actor: a Turn, or a restore, a fork, a move of the head. Each has a task and reports of its own.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use tokio::sync::{mpsc, oneshot, watch};
@@ -34,7 +32,7 @@ pub(super) struct RunningTurn {
     pub(super) number: u32,
     pub(super) began: Instant,
     /// Tells the Turn that a steer waits.
-    pub(super) steered: Arc<AtomicBool>,
+    pub(super) steered: watch::Sender<bool>,
     /// Tells the Turn once that it has reached a limit.
     pub(super) wind_up: Option<oneshot::Sender<Error>>,
     pub(super) usage: Usage,
@@ -65,7 +63,7 @@ pub(super) struct RunningTravel {
 }
 
 impl RunningTurn {
-    pub(super) fn new(number: u32, steered: Arc<AtomicBool>, wind_up: oneshot::Sender<Error>) -> RunningTurn {
+    pub(super) fn new(number: u32, steered: watch::Sender<bool>, wind_up: oneshot::Sender<Error>) -> RunningTurn {
         RunningTurn {
             number,
             began: Instant::now(),

@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::call::agents::{Order, OrderLimits, Seen, Until, reported_within};
+use crate::call::agents::{Order, OrderLimits, OrderedBy, Seen, Until, reported_within};
 use crate::call::arguments::{self, object};
 use crate::call::{Agents, Context, Output, Prepared, Tool};
 use crate::permissions::{Touch, rules};
 use crate::protocol::agent::AgentState;
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{AgentContext, AgentStatus, Isolation, Preview, Telling, ToldBy};
+use crate::protocol::event::{AgentContext, AgentStatus, Isolation, Preview, Telling};
 use crate::protocol::tool_spec::ToolSpec;
 
 /// The names of these tools. A Session that may start no children is not offered them.
@@ -106,7 +107,9 @@ pub(crate) fn spawning(order: Order, ctx: &Context) -> Result<Prepared> {
     let preview = Preview { would: format!("start {role}:"), target, ..Preview::default() };
     Ok(Prepared::new(preview, Touch::Note, move |ctx| async move {
         let waits = order.waits;
-        let order = Order { call_id: Some(ctx.call_id.clone()), cancel: ctx.cancel.child_token(), ..order };
+        let stop = CancellationToken::new();
+        let order = Order { call_id: Some(ctx.call_id.clone()), cancel: stop.clone(), ..order };
+        let with_call = stop.drop_guard();
         let state = agents.spawn(order).await;
         ctx.in_turn.over();
         let state = state?;
@@ -114,9 +117,44 @@ pub(crate) fn spawning(order: Order, ctx: &Context) -> Result<Prepared> {
             let text = format!("{}\nIts end is told to you when it comes.\n", line(&state));
             return Ok(Output::text(&ctx, &text));
         }
-        let seen = agents.wait(vec![state.name().to_owned()], Until::All, None).await?;
-        Ok(told(&ctx, &agents, &seen))
+        match end_of(state.name(), with_call, &ctx, &agents).await? {
+            Some(end) => Ok(told(&ctx, &agents, &[end])),
+            None => Ok(Output::text(&ctx, &goes_on(&line(&state)))),
+        }
     }))
+}
+
+/// Waits for the end of an agent that the call has started. The guard stops the agent, so the end of the call is the end of
+/// the agent. If the user sends a message that joins the Turn, only the wait is over, and `None` is returned.
+pub(crate) async fn end_of(
+    name: &str,
+    with_call: DropGuard,
+    ctx: &Context,
+    agents: &Arc<dyn Agents>,
+) -> Result<Option<Seen>> {
+    let wait = agents.wait(vec![name.to_owned()], Until::All, None);
+    tokio::pin!(wait);
+    let seen = tokio::select! {
+        biased;
+        seen = &mut wait => seen,
+        () = ctx.cancel.cancelled() => {
+            drop(with_call);
+            wait.await
+        }
+        () = ctx.steered() => {
+            agents.let_go(name);
+            with_call.disarm();
+            return Ok(None);
+        }
+    };
+    Ok(seen?.pop())
+}
+
+/// What the model reads of an agent that it waits for no more.
+pub(crate) fn goes_on(agent: &str) -> String {
+    format!(
+        "{agent}\nThe user sent a message, so this call waits no more. The agent goes on; its end is told to you when it comes.\n"
+    )
 }
 
 pub(super) struct WaitAgent;
@@ -172,7 +210,12 @@ pub(crate) fn waiting(names: Vec<String>, until: Until, seconds: Option<u64>, ct
     let within = Duration::from_secs(seconds.unwrap_or(WAIT).min(MAX_WAIT));
     Ok(Prepared::new(preview, Touch::Read, move |ctx| async move {
         ctx.in_turn.over();
-        let seen = agents.wait(names, until, Some(within)).await?;
+        let seen = tokio::select! {
+            biased;
+            seen = agents.wait(names.clone(), until, Some(within)) => seen?,
+            // The user's message is read before the agents have ended.
+            () = ctx.steered() => agents.wait(names, until, Some(Duration::ZERO)).await?,
+        };
         if seen.is_empty() {
             return Ok(Output::text(&ctx, "no agent runs\n"));
         }
@@ -235,7 +278,7 @@ pub(crate) fn telling(name: String, text: String, how: Telling, ctx: &Context) -
     let preview = Preview { would: verb.into(), target: name.clone(), ..Preview::default() };
     Ok(Prepared::new(preview, Touch::Note, move |ctx| async move {
         ctx.in_turn.over();
-        let state = agents.tell(&name, how, text, ToldBy::Parent).await?;
+        let state = agents.tell(&name, how, text, OrderedBy::Parent).await?;
         Ok(Output::text(&ctx, &format!("{}\n", line(&state))))
     }))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::{Report, Step, Turn, UsageSource};
-use crate::call::Gone;
+use crate::call::{AgentPlace, Gone};
 use crate::protocol::error::{Error, NoticeCode};
 use crate::protocol::event::{Cost, Form, Live, ProviderUsage, Question, Severity, Status, Usage};
 use crate::provider::budget::{Budget, Granted, Reserved};
@@ -59,6 +59,7 @@ impl Turn {
             }
             // While another Session of the tree asks, this one waits for the user too.
             self.live(Live::Status { status: Status::Asking }).await?;
+            let aside = self.services.agent_place.as_ref().map(AgentPlace::step_aside);
             let granted = budget.granted().await;
             let answer = match granted {
                 None => Ok(Err(refused)),
@@ -75,7 +76,9 @@ impl Turn {
                     }
                 },
             };
+            drop(aside);
             self.live(Live::Status { status: Status::Thinking }).await?;
+            self.take_place_again().await?;
             return answer;
         }
     }

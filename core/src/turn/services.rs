@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::call::agents::{Above, ModelTerms, Usual};
 use crate::call::leases::Holder;
 use crate::call::protection::jobs::JobGuards;
-use crate::call::{Agents, Context, InTurn, Leases, ReadSet, Registry, ResultLimits, Standing};
+use crate::call::{AgentPlace, Agents, Context, InTurn, Leases, ReadSet, Registry, ResultLimits, Standing};
 use crate::config::{AgentsConfig, SummaryAuthor};
 use crate::context::documents::{self, Sources};
 use crate::context::environment::Posture;
@@ -180,6 +180,8 @@ pub(crate) struct Services {
     pub(crate) above: Option<Above>,
     /// Who changes what in the workspace right now; the Sessions of a tree share it.
     pub(crate) leases: Leases,
+    /// The place of an agent among those that run; `None` for a Session that the user started.
+    pub(crate) agent_place: Option<AgentPlace>,
     /// Who takes leases for calls.
     pub(crate) holder: Holder,
     /// The most requests at the same time, for each Provider; all Sessions share it.
@@ -235,6 +237,7 @@ impl Services {
             job_guards: self.job_guards.clone(),
             agents: self.agents.clone(),
             in_turn: InTurn::default(),
+            steered: None,
             leases: self.leases.clone(),
             holder: self.holder.clone(),
             role: self.standing.given_role(),

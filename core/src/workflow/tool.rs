@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::{Checked, Known, PlannedStep, WorkflowPlan, invalid};
-use crate::call::agents::{Order, Seen, Until, reported_within};
+use crate::call::agents::{Order, Seen, reported_within};
 use crate::call::arguments::{self, object};
 use crate::call::{Context, Output, Prepared, Tool};
 use crate::permissions::Touch;
@@ -15,6 +16,7 @@ use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{AgentStatus, Preview};
 use crate::protocol::input::WorkflowOrder;
 use crate::protocol::tool_spec::ToolSpec;
+use crate::tools::agent::{end_of, goes_on};
 
 /// The tool's name.
 pub(crate) const NAME: &str = "run_workflow";
@@ -116,15 +118,17 @@ pub(crate) fn running(
     let order = WorkflowOrder { name: Some(name.clone()), graph: Some(checked.source), params, until: None };
     // Whether it may run is for the user to say; each of its steps is judged all the same.
     Ok(Prepared::new(preview, Touch::Workflow, move |ctx| async move {
+        let stop = CancellationToken::new();
         let order = Order {
             call_id: Some(ctx.call_id.clone()),
             task: format!("workflow {}", order.name.as_deref().unwrap_or_default()),
             name: Some(agents.free_name(&run_name)),
-            cancel: ctx.cancel.child_token(),
+            cancel: stop.clone(),
             waits,
             workflow: Some(Box::new(order)),
             ..Order::default()
         };
+        let with_call = stop.drop_guard();
         let state = agents.spawn(order).await;
         ctx.in_turn.over();
         let state = state?;
@@ -132,14 +136,13 @@ pub(crate) fn running(
             let text = format!("{} runs the workflow {name}. Its end is told to you when it comes.\n", state.name());
             return Ok(Output::text(&ctx, &text));
         }
-        let seen = agents.wait(vec![state.name().to_owned()], Until::All, None).await?;
-        let told = seen.first().map(|seen| match seen {
-            Seen::Ended(result) => {
-                (result.status == AgentStatus::Completed, reported_within(result, MAX_RESULT.min(agents.share(0))))
+        let (is_good, text) = match end_of(state.name(), with_call, &ctx, &agents).await? {
+            Some(Seen::Ended(result)) => {
+                (result.status == AgentStatus::Completed, reported_within(&result, MAX_RESULT.min(agents.share(0))))
             }
-            Seen::Open(state) => (false, format!("{} still runs", state.name())),
-        });
-        let (is_good, text) = told.unwrap_or_default();
+            Some(Seen::Open(state)) => (false, format!("{} still runs", state.name())),
+            None => (true, goes_on(&format!("{} runs the workflow {name}.", state.name()))),
+        };
         Ok(Output { exit: i32::from(!is_good), ..Output::text(&ctx, &format!("{text}\n")) })
     }))
 }

@@ -62,7 +62,7 @@ impl AgentsView {
         };
         let rows = view.rows();
         let at = at.and_then(|path| rows.iter().find(|it| it.path == path));
-        let open = rows.iter().find(|it| it.status == pixir_core::event::AgentStatus::Waiting);
+        let open = rows.iter().find(|it| it.asks());
         let open = open.or_else(|| rows.iter().find(|it| it.waiting_files > 0));
         let open = open.or_else(|| rows.iter().find(|it| it.status.is_open()));
         view.chosen = at.or(open).or(rows.first()).map(|it| it.session_id.clone());

@@ -57,8 +57,9 @@ impl Columns {
 }
 
 /// The mark before an agent's name, and its colour.
-pub(crate) fn mark(status: AgentStatus, theme: &Theme) -> (&'static str, Style) {
-    match status {
+pub(crate) fn mark(agent: &AgentState, theme: &Theme) -> (&'static str, Style) {
+    match agent.status {
+        AgentStatus::Waiting if !agent.asks() => ("◌", theme.fg(theme.warning)),
         AgentStatus::Queued => ("○", theme.dim()),
         AgentStatus::Running => ("●", theme.fg(theme.accent)),
         AgentStatus::Waiting => ("?", theme.fg(theme.warning).bold()),
@@ -77,7 +78,7 @@ pub(crate) fn line(
     now: Duration,
     theme: &Theme,
 ) -> Line<'static> {
-    let (sign, ink) = mark(agent.status, theme);
+    let (sign, ink) = mark(agent, theme);
     let is_over = !agent.status.is_open();
     let mut spans = vec![Span::styled(format!("{sign} "), ink)];
     let name = fit(&format!("{}{}", " ".repeat(indent), visible(agent.name())), columns.name);
@@ -155,13 +156,14 @@ fn pad(text: &str, columns: usize) -> String {
 
 /// `8 agents · 3 done · 1 asks`
 pub(crate) fn summary<'a>(agents: impl Iterator<Item = &'a AgentState>) -> String {
-    let (mut all, mut done, mut asks, mut queued, mut failed) = (0, 0, 0, 0, 0);
+    let (mut all, mut done, mut asks, mut queued, mut waits, mut failed) = (0, 0, 0, 0, 0, 0);
     for agent in agents {
         all += 1;
         match agent.status {
             AgentStatus::Running => {}
             AgentStatus::Queued => queued += 1,
-            AgentStatus::Waiting => asks += 1,
+            AgentStatus::Waiting if agent.asks() => asks += 1,
+            AgentStatus::Waiting => waits += 1,
             AgentStatus::Completed => done += 1,
             AgentStatus::Incomplete
             | AgentStatus::Failed
@@ -171,7 +173,7 @@ pub(crate) fn summary<'a>(agents: impl Iterator<Item = &'a AgentState>) -> Strin
         }
     }
     let mut words = vec![if all == 1 { "1 agent".to_owned() } else { format!("{all} agents") }];
-    let counted = [(done, "done"), (failed, "not done"), (queued, "queued")];
+    let counted = [(done, "done"), (failed, "not done"), (queued, "queued"), (waits, "waiting")];
     words.extend(counted.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")));
     match asks {
         0 => {}
@@ -209,6 +211,11 @@ pub(crate) fn word(status: AgentStatus) -> &'static str {
     }
 }
 
+/// One word for what an agent does now, or how it ended.
+pub(crate) fn state_word(agent: &AgentState) -> &'static str {
+    if agent.status == AgentStatus::Waiting && !agent.asks() { "waits" } else { word(agent.status) }
+}
+
 /// What an agent does now, or how it ended.
 pub(crate) fn doing(agent: &AgentState, now: Duration) -> String {
     match agent.status {
@@ -222,6 +229,7 @@ pub(crate) fn doing(agent: &AgentState, now: Duration) -> String {
                 what.clone()
             }
         }
+        AgentStatus::Waiting if !agent.asks() => agent.doing.clone(),
         AgentStatus::Waiting if agent.doing.is_empty() => "asks you".to_owned(),
         AgentStatus::Waiting => format!("asks: {}", agent.doing),
         AgentStatus::Completed

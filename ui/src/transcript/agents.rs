@@ -74,6 +74,7 @@ impl Agents {
                 task: line,
                 // Without an end in the Log, and unless it reports itself.
                 status: AgentStatus::Detached,
+                waiting_for: None,
                 doing: String::new(),
                 since: entry.ts,
                 active: entry.ts,

@@ -263,7 +263,8 @@ pub(super) fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             }
         }
         Live::ApprovalRequested(approval) => agents::on_approval(state, approval),
-        Live::CallPrepared { .. } => {}
+        // An agent's own line says what it waits for.
+        Live::CallPrepared { .. } | Live::TurnWaits { .. } => {}
         Live::FormOpened(form) => agents::on_form(state, form),
         Live::AgentChanged(agent) => return agents::changed(state, *agent),
         Live::AnswerTaken { call_id, agent } => agents::answer_taken(state, &call_id, &agent),

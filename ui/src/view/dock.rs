@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pixir_core::agent::AgentState;
-use pixir_core::event::{AgentStatus, Cost, Usage};
+use pixir_core::event::{Cost, Usage};
 use pixir_core::text::human::human_duration;
 use ratatui::text::{Line, Span};
 
@@ -79,7 +79,7 @@ fn agent_lines(state: &State, columns: usize, room: usize) -> Vec<Line<'static>>
         cost += price;
         lines = (lines.0 + agent.added, lines.1 + agent.removed);
     }
-    let asks = agents.iter().any(|it| it.status == AgentStatus::Waiting);
+    let asks = agents.iter().any(|it| it.asks());
     let text = summary(agents.iter().copied());
     let key = state.keys.map.hints(&[(Action::OpenAgents, "shows them")]);
     let since = agents.iter().filter(|it| it.status.is_open()).min_by_key(|it| it.since);

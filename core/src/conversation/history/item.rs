@@ -38,6 +38,11 @@ pub enum Piece<'a> {
         /// Images sent with it.
         images: Cow<'a, [Attachment]>,
     },
+    /// A text of pixir, which no user has said: in the developer's role where the dialect has one behind the beginning.
+    Note {
+        /// The text.
+        text: Cow<'a, str>,
+    },
     /// A message of the model.
     Assistant {
         /// The text, Markdown.
@@ -127,6 +132,7 @@ impl<'a> Piece<'a> {
     fn reborrow(&self) -> Piece<'_> {
         match self {
             Piece::User { text, images } => Piece::User { text: Cow::Borrowed(text), images: Cow::Borrowed(images) },
+            Piece::Note { text } => Piece::Note { text: Cow::Borrowed(text) },
             Piece::Assistant { text, phase } => {
                 Piece::Assistant { text: Cow::Borrowed(text), phase: phase.as_deref().map(Cow::Borrowed) }
             }
@@ -151,7 +157,7 @@ impl<'a> Piece<'a> {
     pub(crate) fn len(&self) -> usize {
         match self {
             Piece::User { text, images } => text.len() + images.len() * IMAGE,
-            Piece::Assistant { text, .. } => text.len(),
+            Piece::Note { text } | Piece::Assistant { text, .. } => text.len(),
             Piece::Reasoning { item, .. } => json_len(item),
             Piece::Call { id, name, args } => id.len() + name.len() + json_len(args),
             Piece::Result { id, output, images, .. } => id.len() + output.len() + images.len() * IMAGE,
@@ -202,9 +208,9 @@ pub(super) fn piece_of(fact: &Fact) -> Option<Piece<'_>> {
             ActivatedBy::Model => return None,
         },
         Fact::SkillIndex(it) => Piece::text(&it.text),
-        Fact::AgentEvent(AgentEvent::Reported { text, .. }) => {
-            Piece::text(format!("<agent_report note=\"from pixir, not from the user\">\n{text}\n</agent_report>"))
-        }
+        Fact::AgentEvent(AgentEvent::Reported { text, .. }) => Piece::Note {
+            text: format!("<agent_report note=\"from pixir, not from the user\">\n{text}\n</agent_report>").into(),
+        },
         Fact::BranchSummary(it) => Piece::text(branch_text(it)),
         Fact::FilesRestored(it) => Piece::text(restored_text(it)?),
         Fact::AssistantMessage(it) if !it.partial && !it.text.is_empty() => {

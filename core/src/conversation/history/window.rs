@@ -173,6 +173,7 @@ fn shortened(piece: &Piece<'_>, most: usize) -> Option<Piece<'static>> {
 fn note_for(piece: &Piece<'_>) -> Option<Piece<'static>> {
     let owned = |text: &Cow<'_, str>| Cow::Owned(text.clone().into_owned());
     Some(match piece {
+        Piece::Note { .. } => Piece::Note { text: "[The user dropped this note from your context.]".into() },
         Piece::User { .. } => Piece::text("[The user dropped this message from your context.]"),
         Piece::Assistant { phase, .. } => Piece::Assistant {
             text: "[The user dropped this message from your context.]".into(),

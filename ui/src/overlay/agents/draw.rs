@@ -55,7 +55,7 @@ impl AgentsView {
             places.put(at, row);
             let is_chosen = row == chosen;
             canvas.tint(at, if is_chosen { theme.selected() } else { theme.base() });
-            canvas.region("option", at, || format!("{} {}", agent.name(), agents::word(agent.status)));
+            canvas.region("option", at, || format!("{} {}", agent.name(), agents::state_word(agent)));
             canvas.region_state(RegionState { focused: false, selected: is_chosen });
             let indent = 2 * (agent.path.len() - 1);
             let line = agents::line(agent, self.agents.used(agent), indent, layout, paint.wall, theme);

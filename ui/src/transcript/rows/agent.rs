@@ -8,7 +8,7 @@ use pixir_core::text::human::human_duration;
 use ratatui::text::{Line, Span};
 
 use super::{CellData, INDENT, Tool, indent, marked, most};
-use crate::render::agents::{self, word};
+use crate::render::agents::{self, state_word};
 use crate::render::context::{Fold, RenderContext};
 use crate::render::figures::short;
 use crate::render::markdown;
@@ -183,14 +183,14 @@ fn call(cell: &Tool, data: &CellData<'_>, fold: Fold, context: &RenderContext<'_
     }
     let name = data.agent.map_or_else(|| told.map(|it| it.name.clone()).unwrap_or_default(), |it| it.name().to_owned());
     let (sign, ink) = match (data.agent, told) {
-        (Some(agent), _) => agents::mark(agent.status, theme),
+        (Some(agent), _) => agents::mark(agent, theme),
         (None, Some(told)) if told.is_done() => ("✓", theme.fg(theme.success)),
         (None, _) => ("✗", theme.fg(theme.error)),
     };
     let mut tail = Vec::new();
     match (data.agent, told) {
         (Some(agent), None) => {
-            let mut parts = vec![word(agent.status).to_owned()];
+            let mut parts = vec![state_word(agent).to_owned()];
             if agent.calls > 0 {
                 parts.push(if agent.calls == 1 { "1 call".to_owned() } else { format!("{} calls", agent.calls) });
             }

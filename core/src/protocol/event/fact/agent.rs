@@ -208,7 +208,7 @@ pub enum AgentStatus {
     Queued,
     /// It runs.
     Running,
-    /// It waits for the user's decision or answers.
+    /// It waits: for the user, for files that another agent changes, for a pause of the Provider, or for a place.
     Waiting,
     /// It finished its answer.
     Completed,
