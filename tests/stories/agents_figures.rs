@@ -15,15 +15,17 @@ fn many(variable: &str, usual: u64) -> u64 {
     std::env::var(variable).ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
 }
 
-/// Broken builds: `settle` records no end, or one for a child that has one.
+/// Broken builds: `settle` records no end, or one for a child that has one; a tier leaves the commands of a killed pixir.
 #[test]
 fn a_fan_out_of_eight_that_is_killed_at_any_moment_loses_no_end_and_doubles_none() {
+    const TIERS: [&str; 3] = ["ns", "ll", "none"];
     let rounds = many("PIXIR_AGENT_KILLS", 40);
     let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
     let (mut links, mut left_over, mut resumed) = (0, 0, 0);
     for round in 0..rounds {
         let shell = Shell::new(&[("a.txt", "alpha\n")]);
         let mark = mark();
+        let tier = TIERS[usize::try_from(round).unwrap_or(0) % TIERS.len()];
         let mut steps = vec![
             json!({ "calls": (0..8).map(|n| spawn(&format!("Part {n}."), json!({ "name": format!("p{n}") }))).collect::<Vec<_>>() }),
         ];
@@ -39,7 +41,7 @@ fn a_fan_out_of_eight_that_is_killed_at_any_moment_loses_no_end_and_doubles_none
         let path = shell.aside("script.json", &json!({ "steps": steps }).to_string());
         let provider = format!("script:{}", path.display());
         let mut child = shell
-            .command(["--provider", &provider, "--headless", "--write", "--format", "jsonl", "x"])
+            .command(["--provider", &provider, "--headless", "--write", "--format", "jsonl", "--sandbox", tier, "x"])
             .spawn()
             .expect("it starts");
         seed ^= seed << 13;
@@ -237,6 +239,41 @@ fn two_writers_change_many_files_at_once_and_none_of_their_edits_is_lost_or_cred
     let files = std::fs::read_dir(shell.workspace()).expect("a folder").count();
     assert_eq!(files, 1, "the undo removes what both created");
     figures(&format!("QA4: {credited} edits of two writers: 0 lost, 0 credited to the other, the undo is exact"));
+}
+
+/// Broken build: the agents are stopped one after the other.
+#[test]
+fn a_hundred_agents_are_stopped_together() {
+    const MANY: usize = 100;
+    let mut took = Vec::new();
+    for _ in 0..5 {
+        let shell = Shell::new(&[]);
+        let calls: Vec<Value> = (0..MANY).map(|n| spawn(&format!("Wait {n:03}."), json!({ "wait": true }))).collect();
+        let mut steps = vec![json!({ "calls": calls })];
+        steps.extend((0..MANY).map(|n| json!({ "of": format!("Wait {n:03}."), "text": "I wait.", "hang": true })));
+        let flags = ["--config", "agents.running=100", "--config", "agents.per_turn=1000"];
+        let mut host = Hosted::start(&shell, &json!({ "steps": steps }), &flags);
+        host.ask("p", json!({ "type": "prompt", "text": "go" }));
+        let mut running = std::collections::BTreeSet::new();
+        let mut at = 0;
+        while running.len() < MANY {
+            at = 1 + host.until(at, |it| it["type"] == "agent_changed" && it["data"]["status"] == "running");
+            running.insert(host.seen[at - 1]["data"]["path"][0].to_string());
+        }
+        let before = std::time::Instant::now();
+        // The answer comes when all have ended.
+        let stopped = host.ask("s", json!({ "type": "stop_agents", "path": [] }));
+        took.push(before.elapsed());
+        assert_eq!(stopped["ok"], true, "{stopped}");
+        host.child.kill().expect("killed");
+        host.child.wait().expect("gone");
+        let root = logs(&shell).remove(0);
+        assert_eq!(root.iter().filter(|it| it["data"]["event"] == "ended").count(), MANY);
+    }
+    took.sort();
+    let (median, most) = (took[took.len() / 2], took[took.len() - 1]);
+    figures(&format!("stop of {MANY} running agents: median {} ms, most {} ms", median.as_millis(), most.as_millis()));
+    assert!(most < Duration::from_secs(10), "{most:?}");
 }
 
 /// Broken build: an answer is taken by an agent that did not ask, or twice.
