@@ -11,7 +11,6 @@ mod pty;
 #[expect(dead_code, reason = "the stories use more of it")]
 mod shell;
 #[path = "../tests/wait.rs"]
-#[expect(dead_code, reason = "the stories use more of it")]
 mod wait;
 
 use std::sync::Arc;

@@ -41,16 +41,17 @@ pub(super) fn run(cli: &Cli, args: &InspectArgs) -> Result<u8> {
     let agents = agents_in(&entries, &place);
     let inspection = inspect(entries, place.id.as_str(), harness.registry(), harness.blobs(), &providers);
     if args.ledger {
+        let ledger = inspection.ledger();
         let document = LedgerDocument {
             schema_version: SCHEMA_VERSION,
             session_id: &place.id,
             seq: inspection.seq,
             model: &inspection.model,
-            ledger: &inspection.ledger,
+            ledger: &ledger,
         };
         match cli.output.is_json() {
             true => cli.output.stream(&document),
-            false => print_ledger(&inspection.ledger, &cli.output),
+            false => print_ledger(&ledger, &cli.output),
         }
     } else if cli.output.is_json() {
         cli.output.stream(&InspectDocument {

@@ -42,7 +42,8 @@ async fn a_plan_stands_once_and_a_turn_ends_with_what_it_took() {
     pixir.does("/mode auto<Enter>").await;
     let screen = pixir.does("go<Enter>").await;
     assert_eq!(screen.matches("Look at it").count(), 1, "the steps stand once:\n{screen}");
-    assert!(screen.contains("▤ Plan · 1 of 2  ▸ Fix it"), "progress is one line:\n{screen}");
+    assert_eq!(screen.matches("▤ Plan").count(), 1, "where it was last updated:\n{screen}");
+    assert!(screen.contains("▤ Plan · 1 of 2") && screen.contains("▸ Fix it"), "{screen}");
     assert!(!screen.contains("update_plan"), "{screen}");
     assert!(screen.contains("3 calls · +2 −1"), "{screen}");
 }

@@ -206,6 +206,9 @@ fn without_address(told: &Value) -> Value {
         }
     }
     // A cut answer has an estimate, or the counts that arrived before the cut.
+    if let Some(data) = told["data"].as_object_mut() {
+        data.remove("usage_estimated");
+    }
     if told.pointer("/data/usage/output").is_some_and(|it| *it != 7) && told["type"] == "provider_usage" {
         told["data"] = json!(null);
     }

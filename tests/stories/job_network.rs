@@ -207,9 +207,9 @@ fn jobs_reach_each_other_and_the_network_stays_with_the_last_one() {
 fn where_nothing_can_listen_a_job_says_what_to_ask_for() {
     let place = Place::of(None);
     for (flags, is_told) in [(&["--mode", "auto"][..], true), (&["--write", "--allow", "network"], false)] {
-        let call = json!({ "name": "bash", "args": { "command": "sleep 60", "background": true } });
-        let steps =
-            json!({ "steps": [{ "calls": [call] }, { "calls": [run("job start sleep 60")] }, { "text": "done" }] });
+        let wait = "perl -e 'sleep 60'";
+        let call = json!({ "name": "bash", "args": { "command": wait, "background": true } });
+        let steps = json!({ "steps": [{ "calls": [call] }, { "calls": [run(format!("job start {wait}"))] }, { "text": "done" }] });
         let provider = format!("script:{}", place.shell.aside("s.json", &steps.to_string()).display());
         let base = ["--provider", &provider, "--headless", "--toolset", "both", "--sandbox", "ll"];
         let before = place.shell.logs();

@@ -79,7 +79,7 @@ impl State {
             State::Idle => ("", "Ask pixir"),
             State::Draft => ("half a thought", "half a thought"),
             State::Streaming => ("go\r", "Thinking aloud"),
-            State::Tool => ("go\r", "● bash sleep"),
+            State::Tool => ("go\r", "● bash touch"),
             State::Question => ("go\r", "Alt+Y"),
             State::Layer => ("\x14", "Esc close"),
             State::Editor => ("\x07", "editing"),
@@ -90,7 +90,7 @@ impl State {
     }
 
     fn server(self) -> Server {
-        let sleep = || call("c1", "bash", json!({"command": slept()}));
+        let sleep = || call("c1", "bash", json!({ "command": format!("touch began; sleep {}", slept()) }));
         Server::start(match self {
             State::Streaming => vec![Reply::Stall { text: "Thinking aloud".into() }],
             State::Tool | State::Question => vec![sleep()],
@@ -99,10 +99,10 @@ impl State {
     }
 }
 
-/// A command that no other process on this machine runs.
+/// The seconds of a command that no other process on this machine runs.
 fn slept() -> &'static str {
-    static COMMAND: LazyLock<String> = LazyLock::new(|| format!("sleep {}", mark()));
-    &COMMAND
+    static MARK: LazyLock<String> = LazyLock::new(mark);
+    &MARK
 }
 
 #[test]

@@ -49,9 +49,15 @@ pub struct Inspection {
     pub parts: Vec<Part>,
     /// The largest items of the conversation.
     pub largest: Vec<LargeItem>,
-    /// Each segment of the window, with its tokens and its age.
     #[serde(skip)]
-    pub ledger: Ledger,
+    history: History,
+}
+
+impl Inspection {
+    /// Each segment of the window, with its tokens and its age.
+    pub fn ledger(&self) -> Ledger {
+        ledger(&self.history, &self.request, self.window)
+    }
 }
 
 /// All content of one kind.
@@ -133,11 +139,11 @@ pub fn inspect(
         bytes,
         tokens_estimated: bytes / 4,
         tokens_last_reported: history.last_input,
-        ledger: ledger(&history, &body, window),
         window,
         request: body,
         parts,
         largest,
+        history,
     }
 }
 
