@@ -291,8 +291,8 @@ fn serve<W: Connection>(
             let mut said = vec![Part::Text(&text)];
             said.extend(calls.iter().map(|(id, tool, args)| Part::Call(id, tool, args)));
             let mut answer = answer(dialect, &said).concat();
-            if counts > 0 {
-                answer = answer.replace("\"prompt_tokens\":100", &format!("\"prompt_tokens\":{}", length / counts));
+            if let Some(tokens) = length.checked_div(counts) {
+                answer = answer.replace("\"prompt_tokens\":100", &format!("\"prompt_tokens\":{tokens}"));
             }
             // Pieces of an odd size cut events and characters anywhere.
             for piece in answer.as_bytes().chunks(61) {

@@ -143,7 +143,7 @@ when = "steps.a.output = 3"
         assert!(read.iter().any(|it| it.starts_with(wanted)), "{wanted}: {read:#?}");
     }
     assert_eq!(read.len(), 6, "each is named, and nothing that is none: {read:#?}");
-    let ran = run(&shell, &flow, &json!([]), &[]);
+    let ran = run(&shell, flow, &json!([]), &[]);
     assert_eq!((ran.code, &ran.error_after_chatter()["code"]), (10, &json!("WORKFLOW_INVALID")), "{ran:?}");
     assert!(shell.logs().is_empty(), "nothing began");
     for name in ["release", "nightly"] {

@@ -89,7 +89,7 @@ fn a_step_that_was_cut_off_between_its_files_and_its_end_is_completed() {
     let end = text.find("\"event\":\"step_ended\"").expect("an end");
     let cut = text[..end].rfind('\n').expect("a line before it") + 1;
     assert!(text[..cut].contains("\"event\":\"adopted\""), "its files were adopted: {text}");
-    fs::File::create(&path).and_then(|mut file| file.write_all(text[..cut].as_bytes())).expect("the log is cut");
+    fs::File::create(&path).and_then(|mut file| file.write_all(&text.as_bytes()[..cut])).expect("the log is cut");
     let ran = resume(&shell, &json!([]), &["--write"]);
     let result = ran.document();
     assert_eq!((ran.code, ends(&result)), (0, vec!["edit completed".to_owned()]), "{result}");
