@@ -43,21 +43,8 @@ fn commands_on_a_long_session_take_at_most_2_5_times_its_log() {
             }
             kb * 1024
         };
-        // A look at a process can miss its peak, so a large one of several runs is the closest to it. The largest is not taken:
-        // one run in hundreds was measured at a multiple of the others, and its figure is printed.
-        let most = |of: &Shell| {
-            let mut all: Vec<u64> = (0..5).map(|_| used(of)).collect();
-            all.sort_unstable();
-            if all[4] > all[3] * 2 {
-                figures(&format!(
-                    "{}: one of five runs took {} MB, the others at most {}",
-                    args.join(" "),
-                    all[4] >> 20,
-                    all[3] >> 20
-                ));
-            }
-            all[3]
-        };
+        // A look at a process can miss its peak, so the largest of several runs is the closest to it.
+        let most = |of: &Shell| (0..5).map(|_| used(of)).max().expect("five runs");
         let more = most(&long).saturating_sub(most(&short));
         let times = more as f64 / (size - small) as f64;
         figures(&format!("{} of a Log of {} MB: {times:.1} times its size", args.join(" "), size >> 20));
