@@ -18,7 +18,7 @@ pub use bounds::Bounds;
 pub(crate) use bounds::SetBy;
 use readers::parse;
 pub use readers::{Judged, Parse};
-pub(crate) use readers::{prove, prove_read_only};
+pub(crate) use readers::{plain, prove, prove_read_only};
 use rules::Covers;
 
 /// Where a command may read without an approval. The paths are absolute and without symlinks.

@@ -98,7 +98,7 @@ impl Agents {
         Some(Error::new(code, message, first.resume_command()))
     }
 
-    /// Files that agents changed in their copies, where nobody could decide what becomes of them.
+    /// Files that agents changed in their copies and that wait there: they conflict, or there was no user to decide.
     pub(super) fn waiting(&self, root: &str) -> Option<Error> {
         let left: Vec<&Agent> = self.0.iter().filter(|it| it.waits).collect();
         let first = left.first()?;

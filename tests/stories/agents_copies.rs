@@ -455,7 +455,7 @@ fn a_second_writer_gets_a_copy_by_itself_and_both_changes_arrive() {
     }
 }
 
-/// Broken build: the agent finds no repository, and nobody learns why.
+/// Broken build: the agent finds no repository, and its result does not say so.
 #[test]
 fn a_copy_without_a_repository_is_said_to_be_one() {
     let shell = Shell::new(&[("a.txt", "old\n")]);

@@ -135,15 +135,15 @@ fn a_folder_of_programs_shows_what_belongs_to_its_programs_alone() {
     for tier in ["ns", "ll"] {
         let shell = Shell::new(&[]);
         let home = home_of(&shell);
-        write(&home.join("work/.env"), PRIVATE);
-        write(&home.join("work/other/notes"), PRIVATE);
-        write(&home.join("work/lib/data"), "its library\n");
-        write(&home.join("work/bin/.netrc"), PRIVATE);
-        write(&home.join("work/bin/tell"), "#!/bin/sh\ncat ~/work/lib/data\n");
+        write(&home.join("projects/.env"), PRIVATE);
+        write(&home.join("projects/other/notes"), PRIVATE);
+        write(&home.join("projects/lib/data"), "its library\n");
+        write(&home.join("projects/bin/.netrc"), PRIVATE);
+        write(&home.join("projects/bin/tell"), "#!/bin/sh\ncat ~/projects/lib/data\n");
         write(&home.join("notes"), PRIVATE);
-        fs::set_permissions(home.join("work/bin/tell"), fs::Permissions::from_mode(0o755)).expect("chmod");
-        let look = "tell; cat ~/work/.env ~/work/other/notes ~/work/bin/.netrc ~/notes";
-        let told = output(&shell, tier, look, &home, &[&home.join("work/bin")]);
+        fs::set_permissions(home.join("projects/bin/tell"), fs::Permissions::from_mode(0o755)).expect("chmod");
+        let look = "tell; cat ~/projects/.env ~/projects/other/notes ~/projects/bin/.netrc ~/notes";
+        let told = output(&shell, tier, look, &home, &[&home.join("projects/bin")]);
         assert!(told.contains("its library") && !told.contains(PRIVATE), "{tier}: {told}");
 
         // The home folder under another name, on the way to its own programs or as one of them.

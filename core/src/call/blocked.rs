@@ -1,8 +1,9 @@
 //! Refusals of the sandbox, recognised by what a program printed before it failed.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use super::Context;
+use crate::permissions::plain;
 use crate::permissions::shell::{LineEnd, Operator, Script, TokenKind};
 use crate::process::ports::of_machine;
 use crate::protocol::sandbox::Tier;
@@ -184,15 +185,7 @@ impl Search<'_> {
             }
             None => self.ran.folder.join(word),
         };
-        let mut plain = PathBuf::new();
-        for part in path.components() {
-            match part {
-                Component::ParentDir => drop(plain.pop()),
-                Component::CurDir => {}
-                Component::Prefix(_) | Component::RootDir | Component::Normal(_) => plain.push(part),
-            }
-        }
-        Some(plain)
+        Some(plain(&path))
     }
 
     /// Under Landlock, a program without the network gets no socket, and names no path when it says so.

@@ -18,6 +18,7 @@ mod tests;
 mod words; // words to arguments
 
 use place::Ground;
+pub(crate) use place::plain;
 
 /// Longer command lines are not judged, bytes.
 const MAX_COMMAND: usize = 2_000;

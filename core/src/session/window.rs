@@ -125,14 +125,17 @@ impl Session {
     /// Offers the smaller toolset where the larger one leaves no room for a conversation, and the user has chosen neither.
     async fn take_smaller_toolset(&mut self, window: u64) -> Result<bool> {
         let Settings { model, toolset, .. } = &self.history.settings;
+        if *toolset == Toolset::Run || self.services.options.keeps_toolset {
+            return Ok(false);
+        }
         let fixed = self.fixed_tokens();
-        let needed = self.history.scale(fixed).count(fixed);
+        let scale = self.history.scale(fixed);
+        let needed = scale.count(fixed);
+        if leaves_room(needed, window) {
+            return Ok(false);
+        }
         let smaller = prompt::fixed_tokens(&self.history, &self.services.specs(Toolset::Run));
-        if *toolset == Toolset::Run
-            || self.services.options.keeps_toolset
-            || leaves_room(needed, window)
-            || !leaves_room(self.history.scale(fixed).count(smaller), window)
-        {
+        if !leaves_room(scale.count(smaller), window) {
             return Ok(false);
         }
         let text = format!(

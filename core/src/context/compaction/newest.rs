@@ -22,7 +22,9 @@ pub(crate) fn too_long(history: &History, room: Room) -> Vec<(u64, usize)> {
     let results = newest.filter(|entry| matches!(entry.fact, Fact::ToolResult(_)));
     let lengths: Vec<(u64, usize)> = results.map(|entry| (entry.seq, history.length_of(entry))).collect();
     let most = share(lengths.iter().map(|(_, bytes)| *bytes).collect(), room.results());
-    lengths.into_iter().filter(|(_, bytes)| *bytes > most).map(|(seq, _)| (seq, most)).collect()
+    // What is that short already would only be recorded again.
+    let is_longer = |seq: u64| history.mark(seq).shortened_to.is_none_or(|bytes| bytes > most);
+    lengths.into_iter().filter(|(seq, bytes)| *bytes > most && is_longer(*seq)).map(|(seq, _)| (seq, most)).collect()
 }
 
 /// The most bytes of each, so that all have `most` together: the short ones stay whole.

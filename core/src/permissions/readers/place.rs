@@ -275,7 +275,7 @@ impl Piece {
 }
 
 /// The path that a shell takes this one for: `..` takes the name before it away, whatever that is.
-pub(super) fn plain(path: &Path) -> PathBuf {
+pub(crate) fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {
