@@ -248,6 +248,7 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         Code::IterationCap
         | Code::DeadlineReached
         | Code::BudgetReached
+        | Code::TooManyFailures
         | Code::OutputTruncated
         | Code::AnswerTooLarge
         | Code::EmptyAnswer

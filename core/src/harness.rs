@@ -23,7 +23,7 @@ use crate::process;
 use crate::process::Stopping;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{
-    Attachment, Entry, Mode, Resumed, Rule, SessionId, SessionStarted, SettingsChanged, Toolset, WorkflowEvent,
+    Attachment, Entry, Mode, Planned, Resumed, Rule, SessionId, SessionStarted, SettingsChanged, Toolset, WorkflowEvent,
 };
 use crate::protocol::input::SettingsChange;
 use crate::protocol::remedy::{ModelNeed, Remedy};
@@ -76,6 +76,13 @@ impl std::fmt::Debug for Harness {
             .field("providers", &self.services.providers)
             .finish_non_exhaustive()
     }
+}
+
+/// Whether the work that a Session is resumed for asks a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asks {
+    AModel,
+    NoModel,
 }
 
 impl Harness {
@@ -203,7 +210,7 @@ impl Harness {
     pub fn resume(&self, id: &SessionId) -> Result<Handle> {
         let path = self.services.place(id).log();
         match self.open_log(id) {
-            Ok((log, contents)) => self.go_on(id, log, contents.entries),
+            Ok((log, contents)) => self.go_on(id, log, contents.entries, Asks::AModel),
             Err(mut why) if matches!(why.code, Code::CorruptLogLine | Code::SessionReadOnly) => {
                 if why.code == Code::SessionReadOnly {
                     why.remedy = Remedy::any_of([why.remedy, Remedy::OpenReadOnly { id: id.to_string() }]);
@@ -212,6 +219,16 @@ impl Harness {
             }
             Err(e) => Err(e),
         }
+    }
+
+    /// Continues a Session whose work asks no model, such as a run of commands: the Provider that it is set to need not be set
+    /// up here, and stays. Blocks like [`Harness::resume`].
+    ///
+    /// # Errors
+    /// As [`Harness::resume`]; `CORRUPT_LOG_LINE` when it is damaged, `SESSION_READ_ONLY` when it cannot be written.
+    pub fn resume_without_model(&self, id: &SessionId) -> Result<Handle> {
+        let (log, contents) = self.open_log(id)?;
+        self.go_on(id, log, contents.entries, Asks::NoModel)
     }
 
     /// Continues a Session like [`Harness::resume`]. One that another process writes opens for reading only, and tells its
@@ -267,7 +284,7 @@ impl Harness {
         self.spawn(id.clone(), LogAccess::ReadOnly(why), fold(entries), None)
     }
 
-    fn go_on(&self, id: &SessionId, mut log: Log, entries: Vec<Arc<Entry>>) -> Result<Handle> {
+    fn go_on(&self, id: &SessionId, mut log: Log, entries: Vec<Arc<Entry>>, asks: Asks) -> Result<Handle> {
         if let Some(name) = &self.beginning.resumed.role {
             Role::for_session(&self.roles(), name)?;
         }
@@ -275,7 +292,7 @@ impl Harness {
         let mut note = None;
         agents::settle(&self.services, &self.services.workspace, &mut log, &mut history)?;
         agents::close_what_is_open(&mut log, &mut history)?;
-        if let Some(change) = self.change_for(&history) {
+        if let Some(change) = self.change_for(&history, asks) {
             let before = format!("{}/{}", history.settings.provider, history.settings.model);
             let replaced = self.beginning.resumed.provider.is_none() && change.provider.is_some();
             if replaced && !self.services.options.can_ask {
@@ -299,11 +316,11 @@ impl Harness {
     }
 
     /// Settings that change when a Session is resumed: the user's, and another Provider where its own is not set up any more.
-    fn change_for(&self, history: &History) -> Option<SettingsChange> {
+    fn change_for(&self, history: &History, asks: Asks) -> Option<SettingsChange> {
         let now = &history.settings;
         let providers = self.services.providers.now();
         let mut change = self.beginning.resumed.clone();
-        if change.provider.is_none() && providers.connect(&now.provider).is_err() {
+        if asks == Asks::AModel && change.provider.is_none() && providers.connect(&now.provider).is_err() {
             change.provider = Some(providers.provider.clone());
             change.model = Some(providers.model.clone());
         }
@@ -459,7 +476,7 @@ impl Harness {
 
     /// All faults of a workflow.
     pub fn faults_of_workflow(&self, text: &str, name: &str) -> Vec<Fault> {
-        Checked::read(text, name, &self.known()).err().unwrap_or_default()
+        Checked::read(text, name, &Known::to_look(&self.services.library)).err().unwrap_or_default()
     }
 
     /// A workflow as the data that an Input takes.
@@ -481,7 +498,8 @@ impl Harness {
         params: &Map<String, Value>,
         until: Option<&str>,
     ) -> Result<WorkflowPlan> {
-        let checked = Checked::read(text, name, &self.known()).map_err(|faults| workflow::invalid(name, &faults))?;
+        let known = Known::to_run(&self.services.library);
+        let checked = Checked::read(text, name, &known).map_err(|faults| workflow::invalid(name, &faults))?;
         let params = checked.params(params)?;
         let until = until.map(|id| checked.index_of(id)).transpose()?;
         Ok(WorkflowPlan::of(&checked, &params, until, &self.usual()))
@@ -497,17 +515,7 @@ impl Harness {
         decisions: Resumed,
         edited: Option<&str>,
     ) -> Result<impl Future<Output = Vec<Rehearsed>>> {
-        let entries = log::read(&self.services.place(id).log())?.entries;
-        let mut journal = Journal::fold(&entries);
-        let Some(planned) = journal.planned.clone() else {
-            let message = "no workflow was run in this session";
-            return Err(Error::new(Code::NotFound, message, "a session that a workflow was run in"));
-        };
-        let checked = match edited {
-            Some(text) => Checked::read(text, &planned.name, &self.known()),
-            None => Checked::of_log(&planned.graph, &planned.uses, self.roles()),
-        };
-        let checked = checked.map_err(|faults| workflow::invalid(&planned.name, &faults))?;
+        let (mut journal, planned, checked) = self.run_to_resume(id, edited)?;
         let given = checked.known_params(&planned.params);
         let params = checked.params(&given)?;
         checked.has_steps(&decisions)?;
@@ -518,8 +526,29 @@ impl Harness {
         Ok(async move { run.rehearse(&still).await })
     }
 
-    fn known(&self) -> Known {
-        Known { roles: self.roles(), workflows: self.services.library.workflows().texts() }
+    /// Whether the run in this Session has steps that an agent does, so that a model is needed to go on with it. Blocks while
+    /// it reads the Log.
+    ///
+    /// # Errors
+    /// As for [`Harness::rehearse_workflow`].
+    pub fn run_has_agents(&self, id: &SessionId, edited: Option<&str>) -> Result<bool> {
+        let (_, _, checked) = self.run_to_resume(id, edited)?;
+        Ok(checked.steps.iter().any(|it| it.agent.is_some()))
+    }
+
+    fn run_to_resume(&self, id: &SessionId, edited: Option<&str>) -> Result<(Journal, Planned, Checked)> {
+        let entries = log::read(&self.services.place(id).log())?.entries;
+        let journal = Journal::fold(&entries);
+        let Some(planned) = journal.planned.clone() else {
+            let message = "no workflow was run in this session";
+            return Err(Error::new(Code::NotFound, message, "a session that a workflow was run in"));
+        };
+        let checked = match edited {
+            Some(text) => Checked::read(text, &planned.name, &Known::to_run(&self.services.library)),
+            None => Checked::of_log(&planned, self.roles()),
+        };
+        let checked = checked.map_err(|faults| workflow::invalid(&planned.name, &faults))?;
+        Ok((journal, planned, checked))
     }
 
     /// What agents may use, and what it costs, with the model of new Sessions.

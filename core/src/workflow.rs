@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::protocol::error::{Code, Error};
+use crate::protocol::remedy::Remedy;
 
 mod source; // the text of a file as a tree of values with lines
 mod template; // text with paths in it
@@ -76,6 +77,11 @@ pub(crate) fn invalid(name: &str, faults: &[Fault]) -> Error {
         [] => ("it has a fault".to_owned(), String::new()),
     };
     let all = serde_json::to_value(faults).unwrap_or_default();
+    // The faults of a file that the user does not trust are no work for the user yet.
+    if let Some(fault) = faults.iter().find(|it| it.code == Code::WorkspaceUntrusted.name()) {
+        let message = format!("the workflow {name} cannot be run: {}: {}", fault.at, fault.message);
+        return Error::new(Code::WorkspaceUntrusted, message, Remedy::TrustWorkspace).with("faults", all);
+    }
     let fix = "correct every fault of the list";
     Error::new(Code::WorkflowInvalid, format!("the workflow {name} cannot be used: {first}{more}"), fix)
         .with("faults", all)

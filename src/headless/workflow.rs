@@ -360,6 +360,9 @@ impl Run<'_> {
             if let Some(code) = ended.exit_code {
                 it["exit_code"] = json!(code);
             }
+            if !ended.stderr.is_empty() {
+                it["stderr"] = json!(ended.stderr);
+            }
             if !ended.checks.is_empty() {
                 it["checks"] = json!(ended.checks);
             }

@@ -222,13 +222,16 @@ fn the_workflows_that_pixir_has_do_what_they_say() {
     git(&shell, &["commit", "-qm", "first"]);
     let idle = go(&shell, "review-diff", &json!([]), &[]);
     assert_eq!((idle.code, &idle.document()["counts"]["skipped"]), (0, &json!(4)), "{idle:?}");
-    shell.write("a.txt", "two\n");
+    shell.write("new.txt", "three\n");
     let answers = json!([
         { "of": "Find faults", "calls": [report("No fault.")] },
         { "of": "Say which behaviour", "calls": [report("No test.")] },
         { "of": "Find what is hard", "calls": [report("It is clear.")] },
         { "of": "Write one report", "text": "a.txt:1 has no test." },
     ]);
+    let ran = go(&shell, "review-diff", &answers, &[]);
+    assert_eq!((ran.code, &step(&ran.document(), "new")["output"]), (0, &json!("new.txt")), "a new file: {ran:?}");
+    shell.write("a.txt", "two\n");
     let ran = go(&shell, "review-diff", &answers, &[]);
     assert_eq!((ran.code, &ran.document()["output"]), (0, &json!("a.txt:1 has no test.")), "{ran:?}");
 

@@ -221,6 +221,31 @@ fn a_step_whose_files_are_not_as_it_left_them_is_asked_about() {
     assert_eq!((ran.code, shell.read("out").as_str(), shell.read("count").as_str()), (0, "mine\n", "x\n"), "{ran:?}");
 }
 
+/// Broken builds: a file that a step deleted and that is back counts as it left it; one that a later step deleted makes the step
+/// that wrote it stale.
+#[test]
+fn a_step_whose_deleted_file_is_back_is_asked_about() {
+    let shell = Shell::new(&[("old", "old\n")]);
+    let flow = "[[steps]]\nid = \"make\"\nargv = [\"touch\", \"temporary\"]\n[[steps]]\nid = \"clean\"\nargv = [\"rm\", \"old\", \"temporary\"]\nneeds = [\"make\"]\n[[steps]]\nid = \"fail\"\nargv = [\"test\", \"-e\", \"go\"]\nneeds = [\"clean\"]\n";
+    assert_eq!(run(&shell, flow, &json!([]), &["--write"]).code, 9);
+    let dry = || shell.run(["workflow", "resume", "last", "--dry-run", "--json"]).document();
+    let verdicts = |dry: &Value| -> Vec<String> {
+        let steps = dry["steps"].as_array().expect("a list").iter();
+        steps
+            .map(|it| format!("{} {}", it["id"].as_str().unwrap_or("?"), it["verdict"].as_str().unwrap_or("?")))
+            .collect()
+    };
+    assert_eq!(verdicts(&dry()), ["make reuse", "clean reuse", "fail run"]);
+    shell.write("old", "old\n");
+    shell.write("go", "");
+    let asked = dry();
+    assert_eq!(verdicts(&asked), ["make reuse", "clean ask", "fail held"], "{asked}");
+    assert!(asked["steps"][1]["why"].as_str().is_some_and(|it| it.contains("stale: old")), "{asked}");
+    assert_eq!(resume(&shell, &json!([]), &["--write"]).code, 13);
+    assert_eq!(resume(&shell, &json!([]), &["--write", "--done", "clean"]).code, 0);
+    assert_eq!(shell.read("old"), "old\n", "it is the user's");
+}
+
 /// QW5. Broken builds: an edit of one step runs all of them again, or only that one.
 #[test]
 fn an_edited_graph_runs_what_changed_and_what_hangs_on_it() {

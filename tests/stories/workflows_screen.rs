@@ -50,6 +50,7 @@ fn ended_run(columns: u16, rows: u16) -> Pixir {
             why: "Ship it?".into(),
             key: Some("ship".into()),
             ask,
+            ..Held::default()
         };
         put(WorkflowEvent::Held(held));
         let held = Held {

@@ -1,7 +1,7 @@
 //! The files of workflows: those of the user, of skills, and of the workspace. A workspace's are read through the path layer, and
 //! run only as the user trusts them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -179,10 +179,19 @@ fn stem_of(path: &Path) -> Option<String> {
 }
 
 impl Workflows {
-    /// The texts of those that can be run, by name.
+    /// The texts of all that can be read, by name.
     pub(crate) fn texts(&self) -> BTreeMap<String, String> {
-        let usable = self.0.iter().filter(|it| it.standing == Standing::InForce);
-        usable.map(|it| (it.name.clone(), it.text.clone())).collect()
+        let readable = self.0.iter().filter(|it| !matches!(it.standing, Standing::Unusable { .. }));
+        readable.map(|it| (it.name.clone(), it.text.clone())).collect()
+    }
+
+    /// The names of those that can be read and are not trusted.
+    pub(crate) fn untrusted(&self) -> BTreeSet<String> {
+        let is_new = |it: &&WorkflowFile| match it.standing {
+            Standing::New | Standing::Inert | Standing::Changed => true,
+            Standing::InForce | Standing::Unusable { .. } => false,
+        };
+        self.0.iter().filter(is_new).map(|it| it.name.clone()).collect()
     }
 
     /// The workflow with this name.

@@ -147,6 +147,7 @@ codes! {
     IterationCap = "ITERATION_CAP", IterationCap;
     DeadlineReached = "DEADLINE_REACHED", IterationCap;
     BudgetReached = "BUDGET_REACHED", IterationCap;
+    TooManyFailures = "TOO_MANY_FAILURES", IterationCap;
     OutputTruncated = "OUTPUT_TRUNCATED", IterationCap;
     AnswerTooLarge = "ANSWER_TOO_LARGE", IterationCap;
     ToolResultRecordFailed = "TOOL_RESULT_RECORD_FAILED", ToolResultRecordFailed;

@@ -18,7 +18,7 @@ impl Session {
         let library = std::sync::Arc::clone(&self.services.library);
         let checked = off_loop(move || {
             let workflows = library.workflows();
-            let known = Known { roles: library.roles(), workflows: workflows.texts() };
+            let known = Known::to_run(&library);
             let (text, name) = match (graph, name) {
                 (Some(graph), name) => (graph.to_string(), name.unwrap_or_else(|| "workflow".to_owned())),
                 (None, Some(name)) => (workflows.usable(&name)?.text.clone(), name),
@@ -52,10 +52,10 @@ impl Session {
             let name = before.name.clone();
             let checked = match graph {
                 Some(graph) => {
-                    let known = Known { roles: library.roles(), workflows: library.workflows().texts() };
+                    let known = Known::to_run(&library);
                     Checked::read(&graph.to_string(), &name, &known)
                 }
-                None => Checked::of_log(&before.graph, &before.uses, library.roles()),
+                None => Checked::of_log(&before, library.roles()),
             };
             checked.map_err(|faults| invalid(&name, &faults))
         })
@@ -83,7 +83,7 @@ impl Session {
         }
         let limits = &mut checked.graph.limits;
         if let Some(deadline) = self.services.options.limits.deadline {
-            limits.seconds = limits.seconds.min(deadline.as_secs().max(1));
+            limits.seconds = Some(limits.most_seconds().min(deadline.as_secs().max(1)));
         }
         let (tokens, cost) = (limits.tokens, limits.cost);
         let mut journal = journal_of(&self.history);

@@ -148,17 +148,11 @@ impl Tool for Bash {
     }
 }
 
-/// Prepares a command whose stdout is collected besides, at most so many bytes of it.
+/// Prepares a command, of which each stream is collected besides.
 ///
 /// # Errors
 /// As for a call of the tool.
-pub(crate) fn heard_by(
-    command: String,
-    limit: Duration,
-    most: usize,
-    heard: Arc<Mutex<Vec<u8>>>,
-    ctx: &Context,
-) -> Result<Prepared> {
+pub(crate) fn heard_by(command: String, limit: Duration, heard: Arc<Mutex<Heard>>, ctx: &Context) -> Result<Prepared> {
     if command.contains('\0') || command.len() > MAX_COMMAND {
         let message = "the command is longer than 128 KB or holds a NUL byte";
         return Err(Error::new(Code::InvalidArgs, message, "a shorter command, with long text in a file"));
@@ -170,11 +164,7 @@ pub(crate) fn heard_by(
     let line = Line::shell(&command, ctx.workspace.path_of(&at), runs_unasked);
     Ok(Prepared::new(preview, Touch::Command(command), move |ctx| async move {
         let mut output = Output::new(&ctx, ctx.limits.typed());
-        let mut hear = |bytes: &[u8]| {
-            let mut heard = heard.lock();
-            let room = most.saturating_sub(heard.len()).min(bytes.len());
-            heard.extend_from_slice(&bytes[..room]);
-        };
+        let mut hear = |stream, bytes: &[u8]| heard.lock().take(stream, bytes);
         if runs_unasked {
             run(line, limit, &ctx, &mut output, Some(&mut hear)).await?;
             return Ok(output);
@@ -200,8 +190,35 @@ fn danger(command: &str, folder: &Inside, ctx: &Context) -> Option<String> {
     Size::of(places.collect::<Option<Vec<_>>>()?).deletes()
 }
 
-/// What takes the bytes of stdout alone.
-type Hear<'a> = &'a mut (dyn FnMut(&[u8]) + Send);
+/// What a command wrote, each stream alone.
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    /// The first megabyte.
+    pub(crate) stdout: Vec<u8>,
+    /// The last two kilobytes.
+    pub(crate) stderr: Vec<u8>,
+}
+
+impl Heard {
+    const MAX_STDOUT: usize = 1 << 20;
+    const MAX_STDERR: usize = 2 << 10;
+
+    fn take(&mut self, stream: Stream, bytes: &[u8]) {
+        match stream {
+            Stream::Out => {
+                let room = Self::MAX_STDOUT.saturating_sub(self.stdout.len()).min(bytes.len());
+                self.stdout.extend_from_slice(&bytes[..room]);
+            }
+            Stream::Err => {
+                self.stderr.extend_from_slice(bytes);
+                self.stderr.drain(..self.stderr.len().saturating_sub(Self::MAX_STDERR));
+            }
+        }
+    }
+}
+
+/// What takes the bytes of each stream alone.
+type Hear<'a> = &'a mut (dyn FnMut(Stream, &[u8]) + Send);
 
 async fn run(
     line: Line,
@@ -231,8 +248,8 @@ async fn run(
     let mut tail = Tail::default();
     let ended = process::drain(&mut child, &group, Some(limit), |stream, bytes| {
         tail.push(bytes);
-        if let (Some(hear), Stream::Out) = (&mut hear, stream) {
-            hear(bytes);
+        if let Some(hear) = &mut hear {
+            hear(stream, bytes);
         }
         let capture = if stream == Stream::Out { &mut output.stdout } else { &mut output.stderr };
         tell(ctx, capture.push(bytes));

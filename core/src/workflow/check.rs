@@ -5,14 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use super::Fault;
-use super::graph::{Agent, Each, Graph, Step, Work};
+use super::graph::{Agent, Each, Graph, RunLimits, Step, Work};
 use super::inline::{Flat, flatten};
 use super::read::{Reading, read};
 use super::source;
 use super::template::Path;
+use crate::context::library::Library;
 use crate::context::roles::Role;
 use crate::protocol::error::{Code, Error, Result, nearest};
-use crate::protocol::event::{Isolation, Mode, Resumed};
+use crate::protocol::event::{Isolation, Mode, Planned, Resumed};
 
 /// What a path can read of a step.
 const FIELDS: [&str; 6] = ["output", "lines", "status", "exit_code", "error", "items"];
@@ -27,6 +28,20 @@ pub(crate) struct Known {
     pub(crate) roles: Vec<Role>,
     /// The text of other workflows, by name.
     pub(crate) workflows: BTreeMap<String, String>,
+    /// Those of them that the user does not trust: a graph that uses one cannot run.
+    pub(crate) untrusted: BTreeSet<String>,
+}
+
+impl Known {
+    /// What a workflow finds that is to run: it can use no other one that the user does not trust.
+    pub(crate) fn to_run(library: &Library) -> Known {
+        Known { untrusted: library.workflows().untrusted(), ..Known::to_look(library) }
+    }
+
+    /// What a workflow finds that is only looked at.
+    pub(crate) fn to_look(library: &Library) -> Known {
+        Known { roles: library.roles(), workflows: library.workflows().texts(), untrusted: BTreeSet::new() }
+    }
 }
 
 /// A workflow without faults, with everything that it uses.
@@ -37,6 +52,8 @@ pub(crate) struct Checked {
     pub(crate) steps: Vec<CheckedStep>,
     /// Values of the parameters of other workflows.
     pub(crate) inner_params: Map<String, Value>,
+    /// Limits of other workflows, by the step that uses it.
+    pub(crate) inner_limits: BTreeMap<String, RunLimits>,
     /// The workflow as data.
     pub(crate) source: Value,
     /// The workflows that it uses, as data.
@@ -72,6 +89,13 @@ pub(crate) struct AgentTerms {
     pub(crate) isolation: Isolation,
 }
 
+impl CheckedStep {
+    /// The step in whose place it is, for a step of another workflow.
+    pub(crate) fn outer(&self) -> Option<&str> {
+        self.step.id.split_once('/').map(|(outer, _)| outer)
+    }
+}
+
 impl Checked {
     /// Reads and checks a workflow.
     pub(crate) fn read(text: &str, stem: &str, known: &Known) -> std::result::Result<Checked, Vec<Fault>> {
@@ -84,6 +108,12 @@ impl Checked {
         for step in &graph.steps {
             let Work::Workflow { name, .. } = &step.work else { continue };
             let Some(text) = known.workflows.get(name) else { continue };
+            if known.untrusted.contains(name) {
+                let message = format!("the workflow `{name}` comes with the workspace, which you do not trust");
+                let code = Code::WorkspaceUntrusted.name();
+                let at = format!("steps.{}.use", step.id);
+                faults.push(Fault { code, ..Fault::new(step.line_of("use"), at, message, "trust the workspace") });
+            }
             match read(text, name) {
                 Reading { graph: Some(inner), faults, .. } if faults.is_empty() => {
                     let value = source::parse(text).map(|node| node.value()).unwrap_or_default();
@@ -104,7 +134,7 @@ impl Checked {
         let is_missing = |step: &&Step| matches!(&step.work, Work::Workflow { name, .. } if !used.contains_key(name));
         unread.extend(graph.steps.iter().filter(is_missing).map(|step| step.id.clone()));
         unique(&graph.steps, &mut faults);
-        let Flat { steps, params } = flatten(&graph, &used, &faulty, &mut faults);
+        let Flat { steps, params, limits } = flatten(&graph, &used, &faulty, &mut faults);
         let mut check = Check { steps: &steps, graph: &graph, inner_params: &params, known, unread: &unread, faults };
         let needs = check.needs();
         let order = check.order(&needs);
@@ -130,18 +160,14 @@ impl Checked {
             agent,
             layer: layers[at],
         });
-        Ok(Checked { steps: checked.collect(), graph, inner_params: params, source, uses, hash })
+        let steps = checked.collect();
+        Ok(Checked { steps, graph, inner_params: params, inner_limits: limits, source, uses, hash })
     }
 
     /// Reads a workflow that a Log has recorded.
-    pub(crate) fn of_log(
-        source: &Value,
-        uses: &Map<String, Value>,
-        roles: Vec<Role>,
-    ) -> std::result::Result<Checked, Vec<Fault>> {
-        let workflows = uses.iter().map(|(name, value)| (name.clone(), value.to_string())).collect();
-        let name = source["name"].as_str().unwrap_or("workflow").to_owned();
-        Checked::read(&source.to_string(), &name, &Known { roles, workflows })
+    pub(crate) fn of_log(planned: &Planned, roles: Vec<Role>) -> std::result::Result<Checked, Vec<Fault>> {
+        let workflows = planned.uses.iter().map(|(name, value)| (name.clone(), value.to_string())).collect();
+        Checked::read(&planned.graph.to_string(), &planned.name, &Known { roles, workflows, ..Known::default() })
     }
 
     /// The values of all parameters: those given, and defaults.

@@ -62,13 +62,13 @@ impl ParamKind {
     }
 }
 
-/// Limits of a run.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// Limits of a run, as far as the file has any.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct RunLimits {
     /// The most steps that run at the same time.
-    pub(crate) concurrency: usize,
+    pub(crate) concurrency: Option<usize>,
     /// The longest time, in seconds.
-    pub(crate) seconds: u64,
+    pub(crate) seconds: Option<u64>,
     /// The most tokens of all agents.
     pub(crate) tokens: Option<u64>,
     /// The most US dollars of all agents.
@@ -77,9 +77,15 @@ pub(crate) struct RunLimits {
     pub(crate) failures: Option<usize>,
 }
 
-impl Default for RunLimits {
-    fn default() -> RunLimits {
-        RunLimits { concurrency: 8, seconds: 3_600, tokens: None, cost: None, failures: None }
+impl RunLimits {
+    /// The most steps of a run that go on at the same time.
+    pub(crate) fn places(&self) -> usize {
+        self.concurrency.unwrap_or(8)
+    }
+
+    /// The longest time of a run, in seconds.
+    pub(crate) fn most_seconds(&self) -> u64 {
+        self.seconds.unwrap_or(3_600)
     }
 }
 

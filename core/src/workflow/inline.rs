@@ -7,16 +7,19 @@ use serde_json::{Map, Value};
 
 use super::Fault;
 use super::expression::Expression;
-use super::graph::{Each, Graph, ParamValue, Step, Work};
+use super::graph::{Each, Graph, ParamValue, RunLimits, Step, Work};
 use super::read::shown;
 use super::template::{Path, Piece, Template};
 use crate::protocol::error::nearest;
 
-/// A flat list of steps, and the values of the parameters that the steps of other workflows have.
+/// A flat list of steps, and what the steps of other workflows have of their own.
 #[derive(Debug, Default)]
 pub(super) struct Flat {
     pub(super) steps: Vec<Step>,
+    /// The values of their parameters.
     pub(super) params: Map<String, Value>,
+    /// The limits of their workflows, by the step that uses it.
+    pub(super) limits: BTreeMap<String, RunLimits>,
 }
 
 /// What a parameter of the inner workflow is.
@@ -78,6 +81,7 @@ fn put(outer: &Step, inner: &Graph, given: &[(String, ParamValue)], flat: &mut F
             }
         }
     }
+    flat.limits.insert(outer.id.clone(), inner.limits);
     let output = inner.output.clone().map(|it| of_template(it, &outer.id, &bound));
     let ids = inner.steps.iter().map(|step| format!("{}/{}", outer.id, step.id)).collect();
     flat.steps.push(Step { needs: ids, when: None, work: Work::Join { output }, ..outer.clone() });

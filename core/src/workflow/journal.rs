@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::protocol::event::{
-    Adoption, AgentEvent, AgentResult, Entry, Fact, Held, Planned, StepEnded, StepOutcome, StepStarted, WorkflowEvent,
+    Adoption, AgentEvent, AgentResult, Entry, Fact, Held, LeftBehind, Planned, StepEnded, StepOutcome, StepStarted,
+    TurnStatus, WorkflowEvent,
 };
 
 /// The journal of a run, folded from its Log.
@@ -39,8 +40,10 @@ pub(crate) struct Journal {
     pub(crate) agents: HashMap<String, AgentResult>,
     /// What of the copies of agents is in the workspace, by the agent's name.
     pub(crate) adopted: HashMap<String, Adoption>,
-    /// Files that were changed: the step that did it last, and the blob that it left.
-    pub(crate) files: BTreeMap<String, (String, Option<String>)>,
+    /// Files that were changed: the step that did it last, and what it left.
+    pub(crate) files: BTreeMap<String, (String, LeftBehind)>,
+    /// Commands that ran and whose checks are left, by key.
+    pub(crate) unchecked: HashMap<String, StepEnded>,
 }
 
 impl Journal {
@@ -60,8 +63,13 @@ impl Journal {
             Fact::AgentEvent(AgentEvent::Adopted(it)) => {
                 self.adopted.insert(it.name.clone(), it.clone());
                 for change in &it.changes {
-                    let left = (it.name.clone(), change.after_blob.clone());
-                    self.files.insert(change.path.clone(), left);
+                    self.files.insert(change.path.clone(), (it.name.clone(), change.into()));
+                }
+            }
+            // What was wanted of the graph is done, so from now on all of it is.
+            Fact::TurnEnded(it) if it.status == TurnStatus::Completed && it.details.contains_key("workflow") => {
+                if let Some(planned) = &mut self.planned {
+                    planned.until = None;
                 }
             }
             _ => {}
@@ -98,6 +106,9 @@ impl Journal {
                     if is_command {
                         self.under_way.remove(key);
                     }
+                    if let Some(ended) = &it.unchecked {
+                        self.unchecked.insert(key.clone(), (**ended).clone());
+                    }
                 }
                 self.held.insert(it.id.clone(), it.clone());
             }
@@ -123,10 +134,11 @@ impl Journal {
 
     fn take_end(&mut self, it: &StepEnded) {
         self.under_way.remove(&it.key);
+        self.unchecked.remove(&it.key);
         self.held.remove(&it.id);
         self.ends.insert(it.id.clone(), it.clone());
         for left in &it.changes {
-            self.files.insert(left.path.clone(), (it.id.clone(), left.blob.clone()));
+            self.files.insert(left.path.clone(), (it.id.clone(), left.clone()));
         }
         if it.status == StepOutcome::Completed {
             self.failed.remove(&it.key);
@@ -142,6 +154,7 @@ impl Journal {
         self.completed.retain(|_, it| !is_it(&it.id));
         self.failed.retain(|_, it| !is_it(&it.id));
         self.under_way.retain(|_, it| !is_it(&it.id));
+        self.unchecked.retain(|_, it| !is_it(&it.id));
         let gone: Vec<String> = self.held.values().filter(|it| is_it(&it.id)).filter_map(|it| it.key.clone()).collect();
         gone.iter().for_each(|key| drop(self.answers.remove(key)));
         self.given.remove(id);
@@ -160,12 +173,12 @@ impl Journal {
     }
 
     /// Files that a step left, and that no later step has changed.
-    pub(crate) fn still_its<'a>(&self, ended: &'a StepEnded) -> impl Iterator<Item = (&'a str, Option<&'a str>)> {
+    pub(crate) fn still_its(&self, ended: &StepEnded) -> Vec<LeftBehind> {
         let own = ended.changes.iter().filter(|left| {
             let last = self.files.get(&left.path);
-            last.is_none_or(|(by, blob)| *by == ended.id || *blob == left.blob)
+            last.is_none_or(|(by, last)| *by == ended.id || last == *left)
         });
-        own.map(|left| (left.path.as_str(), left.blob.as_deref())).collect::<Vec<_>>().into_iter()
+        own.cloned().collect()
     }
 }
 

@@ -186,7 +186,7 @@ impl WorkflowPlan {
         }
         let limits = checked.graph.limits;
         // Every agent that runs may exceed a limit by its last request and by the one that sums up.
-        let beyond = if agents == 0 { 0 } else { 2 * window * (limits.concurrency as u64).min(agents) };
+        let beyond = if agents == 0 { 0 } else { 2 * window * (limits.places() as u64).min(agents) };
         let bound = tokens.min(usual.tree_tokens).min(limits.tokens.unwrap_or(u64::MAX));
         let most_tokens = bound.saturating_add(beyond);
         let most_cost = match (agents, dearest) {
@@ -207,8 +207,8 @@ impl WorkflowPlan {
                 .filter(|(name, _)| !checked.inner_params.contains_key(*name))
                 .map(|(a, b)| (a.clone(), b.clone()))
                 .collect(),
-            concurrency: limits.concurrency,
-            seconds: limits.seconds,
+            concurrency: limits.places(),
+            seconds: limits.most_seconds(),
             most_agents: agents,
             most_tokens,
             limit_tokens: limits.tokens,

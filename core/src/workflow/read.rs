@@ -199,9 +199,14 @@ impl Reader {
             }
             None => self.fault(top.line, "version", "`version` is missing", format!("version = {VERSION}")),
         }
-        let name = self.text(&top, "name").unwrap_or_else(|| stem.to_owned());
+        let own = self.text(&top, "name");
+        // One of a skill is called by the names of both, unless it has a name of its own.
+        let parts: Vec<&str> = own.as_deref().map_or_else(|| stem.splitn(2, '/').collect(), |name| vec![name]);
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-        if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) {
+        let is_name = |part: &&str| !part.is_empty() && part.len() <= 64 && part.chars().all(is_plain);
+        let is_fine = parts.iter().all(is_name);
+        let name = own.clone().unwrap_or_else(|| stem.to_owned());
+        if !is_fine {
             let line = top.all.get("name").map_or(top.line, |it| it.line);
             let message = format!("`{}` is no name of a workflow", name.escape_debug());
             self.fault(line, "name", message, "up to 64 letters, digits, - and _");
@@ -268,8 +273,7 @@ impl Reader {
     }
 
     fn limits(&mut self, node: &Node) -> RunLimits {
-        let usual = RunLimits::default();
-        let Some(table) = self.table(node, "limits") else { return usual };
+        let Some(table) = self.table(node, "limits") else { return RunLimits::default() };
         self.known_keys(&table, LIMITS);
         let cost = table.all.get("cost").map(|it| (it.line, it.value()));
         let cost = match cost {
@@ -285,8 +289,8 @@ impl Reader {
         let failures = number(self.whole(&table, "failures", 1, 1_000));
         let concurrency = number(self.whole(&table, "concurrency", 1, 64));
         RunLimits {
-            concurrency: concurrency.map_or(usual.concurrency, |n| usize::try_from(n).unwrap_or(usize::MAX)),
-            seconds: number(self.whole(&table, "seconds", 1, 604_800)).unwrap_or(usual.seconds),
+            concurrency: concurrency.map(|n| usize::try_from(n).unwrap_or(usize::MAX)),
+            seconds: number(self.whole(&table, "seconds", 1, 604_800)),
             tokens: number(self.whole(&table, "tokens", 1, i64::MAX)),
             cost,
             failures: failures.map(|n| usize::try_from(n).unwrap_or(usize::MAX)),
@@ -337,7 +341,7 @@ mod tests {
     const FILE: &str = include_str!("../context/workflows/migrate-each.toml");
 
     fn known() -> Known {
-        Known { roles: Role::builtin(), workflows: [("inner".to_owned(), FILE.to_owned())].into() }
+        Known { roles: Role::builtin(), workflows: [("inner".to_owned(), FILE.to_owned())].into(), ..Known::default() }
     }
 
     /// Deletes, doubles, swaps and replaces parts of a text.

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::check::Checked;
 use super::graph::{Each, Work};
 use super::journal::{Journal, hash_of};
-use super::schedule::{Action, Happened, Schedule, Unit};
+use super::schedule::{Action, Cause, Happened, Schedule, Unit};
 use super::template::Scope;
 use crate::call::{Answers, Authority, Call, Context, Done, Gone, Prepared, Registry};
 use crate::conversation::history::History;
@@ -20,15 +20,21 @@ use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{Fact, Held, Planned, Question, StepEnded, StepOutcome, WorkflowEvent};
 
 mod agent; // a step that an agent does
+mod asked; // gates and decisions of the user
 mod command; // a command, and the checks of a step
+mod inner; // limits of other workflows in the run
+mod job; // what a unit is to do
 mod rehearsal; // what a resume would do
 mod summary; // how a run ended
-mod unit; // what a step is to do now, or what is known of it
+mod unit; // whether a unit begins, or what is known of it
 
+use asked::Decision;
+use inner::Spent;
+use job::Job;
 pub use rehearsal::Rehearsed;
 pub(crate) use rehearsal::Still;
 pub(crate) use summary::RunEnd;
-use unit::{Decision, Job, Next};
+use unit::Next;
 
 /// The longest output that the Log itself holds, bytes.
 const MAX_INLINE: usize = 16 << 10;
@@ -102,6 +108,10 @@ struct Runner<'a, H> {
     ends: BTreeMap<Unit, UnitEnd>,
     /// Names of agents that are taken.
     names: BTreeSet<String>,
+    /// What steps of other workflows came to, by the step that uses it.
+    spent: BTreeMap<&'a str, Spent>,
+    /// The limit that ended the run, or kept a step of it from beginning.
+    limit: Option<Error>,
 }
 
 /// How a unit ended, with what the summary needs of it.
@@ -143,6 +153,8 @@ impl<'a, H: Hands> Runner<'a, H> {
             keys: BTreeSet::new(),
             ends: BTreeMap::new(),
             names: known.iter().filter_map(|it| it.path.last().cloned()).collect(),
+            spent: BTreeMap::new(),
+            limit: None,
         }
     }
 
@@ -157,8 +169,7 @@ impl<'a, H: Hands> Runner<'a, H> {
         let mut happened = VecDeque::from([Happened::Begun]);
         let mut under_way = FuturesUnordered::new();
         let mut jobs: BTreeMap<Unit, (String, String, Instant)> = BTreeMap::new();
-        let mut limit: Option<Error> = None;
-        let deadline = tokio::time::Instant::now() + Duration::from_secs(run.checked.graph.limits.seconds);
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(run.checked.graph.limits.most_seconds());
         let mut is_late = false;
         let mut is_finished = false;
         while !is_finished {
@@ -166,7 +177,7 @@ impl<'a, H: Hands> Runner<'a, H> {
                 for action in schedule.take(what) {
                     match action {
                         Action::List(step) => happened.push_back(self.list(step).await?),
-                        Action::Hold { unit, by } => self.hold(unit, by, limit.as_ref()).await?,
+                        Action::Hold { unit, by } => self.hold(unit, by).await?,
                         Action::Finish => is_finished = true,
                         Action::Start(unit) => match self.next(unit).await? {
                             Next::Ended(outcome) => happened.push_back(Happened::Ended { unit, outcome }),
@@ -188,19 +199,19 @@ impl<'a, H: Hands> Runner<'a, H> {
                     let outcome = self.take(unit, result, false);
                     happened.push_back(Happened::Ended { unit, outcome });
                     if let Err(error) = hands.budget()
-                        && limit.is_none()
+                        && self.limit.is_none()
                     {
-                        limit = Some(error);
+                        self.limit = Some(error);
                         happened.push_front(Happened::Stopped);
                     }
                 }
                 () = tokio::time::sleep_until(deadline), if !is_late => {
                     is_late = true;
                     happened.push_back(Happened::Stopped);
-                    let seconds = run.checked.graph.limits.seconds;
+                    let seconds = run.checked.graph.limits.most_seconds();
                     let message = format!("the run reached its limit of {seconds} s");
                     let error = Error::new(Code::DeadlineReached, message, "resume it, with more `limits.seconds` in an edited graph");
-                    limit = Some(error.clone());
+                    self.limit = Some(error.clone());
                     self.cancel.cancel();
                     // A command that is dropped is stopped with all its processes.
                     under_way.clear();
@@ -223,7 +234,7 @@ impl<'a, H: Hands> Runner<'a, H> {
                 }
             }
         }
-        Ok(self.summary(limit, is_late))
+        Ok(self.summary(is_late))
     }
 
     /// Takes in how a unit ended.
@@ -259,35 +270,39 @@ impl<'a, H: Hands> Runner<'a, H> {
             }
             None => self.base["steps"][id.as_str()] = fields,
         }
+        if !is_reused {
+            self.spend(unit.step, &end);
+        }
         self.ends.insert(unit, end);
         outcome
     }
 
-    async fn hold(&mut self, unit: Unit, by: Option<usize>, limit: Option<&Error>) -> Result<(), Gone> {
-        let id = self.id_of(unit);
-        let held = match (by, limit) {
-            (Some(by), _) => {
-                let by = &self.run.checked.steps[by].step.id;
-                Held {
-                    id,
-                    status: StepOutcome::Held,
-                    by: by.clone(),
-                    why: format!("{by} did not complete"),
-                    ..Held::default()
-                }
+    async fn hold(&mut self, unit: Unit, by: Cause) -> Result<(), Gone> {
+        let (by, why) = match by {
+            Cause::Step(step) => {
+                let by = &self.run.checked.steps[step].step.id;
+                (by.clone(), format!("{by} did not complete"))
             }
-            (None, Some(error)) => Held {
-                id,
-                status: StepOutcome::Held,
-                by: "limit".into(),
-                why: error.message.clone(),
-                ..Held::default()
+            Cause::Failures => {
+                let most = self.run.checked.graph.limits.failures.unwrap_or_default();
+                let error = self.limit.get_or_insert_with(|| {
+                    let message = format!("the run reached its limit of failed steps: {most}");
+                    let fix = "resume it, with more `limits.failures` in an edited graph";
+                    Error::new(Code::TooManyFailures, message, fix)
+                });
+                ("limit".to_owned(), error.message.clone())
+            }
+            Cause::Stopped => match &self.limit {
+                Some(error) => ("limit".to_owned(), error.message.clone()),
+                None => ("user".to_owned(), "the run was stopped".to_owned()),
             },
-            (None, None) => {
-                let why = "the run was stopped".to_owned();
-                Held { id, status: StepOutcome::Held, by: "user".into(), why, ..Held::default() }
-            }
         };
+        self.held(unit, by, why).await
+    }
+
+    /// A unit does not run now.
+    async fn held(&mut self, unit: Unit, by: String, why: String) -> Result<(), Gone> {
+        let held = Held { id: self.id_of(unit), status: StepOutcome::Held, by, why, ..Held::default() };
         self.hands.fact(WorkflowEvent::Held(held.clone()).into()).await?;
         self.take(unit, Ending::Held(held), false);
         Ok(())
@@ -402,14 +417,14 @@ async fn perform<H: Hands>(
     let began = Instant::now();
     let unit = job.unit;
     let decision = match &job.doubt {
-        Some(why) => unit::decide(&job, why, hands).await?,
+        Some(why) => asked::decide(&job, why, hands).await?,
         None => Decision::Rerun,
     };
     let done = match (decision, &job.work) {
         (Decision::Ended(ending), _) => ending,
         (Decision::Rerun, Work::Agent(_)) => agent::carry_out(&job, hands, &cancel, names).await?,
         (Decision::Rerun, Work::Command { .. }) => command::carry_out(&job, hands).await?,
-        (Decision::Rerun, Work::Gate { .. }) => unit::gate(&job, hands).await?,
+        (Decision::Rerun, Work::Gate { .. }) => asked::gate(&job, hands).await?,
         (Decision::Rerun, Work::Workflow { .. } | Work::Join { .. }) => {
             unreachable!("a step of another workflow is replaced by its steps, and a join ends at once")
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::check::Checked;
-use super::graph::{Each, OnFail, Work};
+use super::graph::{Each, OnFail, RunLimits, Work};
 use crate::protocol::event::StepOutcome;
 
 /// A step, or one of its items.
@@ -28,6 +28,15 @@ pub(crate) struct Shape {
     pub(crate) takes_place: bool,
     /// It begins when all that it waits for have ended, however they did.
     pub(crate) joins: bool,
+    /// The other workflow that it is a step of.
+    pub(crate) group: Option<usize>,
+}
+
+/// How many steps of another workflow run at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Group {
+    running: usize,
+    places: usize,
 }
 
 /// What happened.
@@ -50,10 +59,21 @@ pub(crate) enum Action {
     List(usize),
     /// Begin.
     Start(Unit),
-    /// It does not run, because of this step; `None` because the run was stopped.
-    Hold { unit: Unit, by: Option<usize> },
+    /// It does not run.
+    Hold { unit: Unit, by: Cause },
     /// Every step has ended.
     Finish,
+}
+
+/// Why a step does not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// This step did not complete.
+    Step(usize),
+    /// As many steps failed as the run allows.
+    Failures,
+    /// The run was stopped.
+    Stopped,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,8 +120,9 @@ pub(crate) struct Schedule {
     left: usize,
     failures: usize,
     most_failures: Option<usize>,
-    /// Nothing is started any more, because of this step or for another reason.
-    stopped: Option<Option<usize>>,
+    /// Nothing is started any more.
+    stopped: Option<Cause>,
+    groups: Vec<Group>,
     is_finished: bool,
     /// Items that are held, and by which step.
     held: Vec<(Unit, usize)>,
@@ -146,11 +167,13 @@ impl Schedule {
             stopped: None,
             is_finished: false,
             held: Vec::new(),
+            groups: Vec::new(),
         }
     }
 
     /// The schedule of a workflow.
     pub(crate) fn of(checked: &Checked, wanted: Option<&BTreeSet<usize>>) -> Schedule {
+        let groups: Vec<(&String, &RunLimits)> = checked.inner_limits.iter().collect();
         let shape = |it: &super::check::CheckedStep| Shape {
             needs: it.needs.clone(),
             has_items: it.step.each.is_some(),
@@ -158,10 +181,13 @@ impl Schedule {
             on_fail: it.step.on_fail,
             takes_place: matches!(it.step.work, Work::Agent(_) | Work::Command { .. }),
             joins: matches!(it.step.work, Work::Join { .. }),
+            group: it.outer().and_then(|outer| groups.iter().position(|(id, _)| *id == outer)),
         };
         let limits = checked.graph.limits;
         let shapes = checked.steps.iter().map(shape).collect();
-        Schedule::new(shapes, limits.concurrency, limits.failures, wanted)
+        let groups =
+            groups.iter().map(|(_, limits)| Group { running: 0, places: limits.concurrency.unwrap_or(usize::MAX) });
+        Schedule { groups: groups.collect(), ..Schedule::new(shapes, limits.places(), limits.failures, wanted) }
     }
 
     /// How a step ended; `None` while it has not.
@@ -185,7 +211,7 @@ impl Schedule {
                 }
             }
             Happened::Stopped => {
-                self.stopped.get_or_insert(None);
+                self.stopped.get_or_insert(Cause::Stopped);
             }
             Happened::Listed { step, items } => self.list(step, items, &mut ended),
             Happened::Ended { unit, outcome } => self.end(unit, outcome, &mut ended),
@@ -276,19 +302,26 @@ impl Schedule {
         let state = unit.item.and_then(|item| self.items[unit.step].as_ref()?.get(item));
         match (unit.item, state, &self.states[unit.step]) {
             (None, None, State::Begun) => {
-                self.begun -= 1;
-                self.running -= usize::from(self.counts(unit));
+                self.leave(unit);
                 self.count_failure(unit.step, outcome);
                 self.close(unit.step, outcome, ended);
             }
             (Some(item), Some(Item::Begun), State::Open { .. }) => {
-                self.begun -= 1;
-                self.running -= usize::from(self.counts(unit));
+                self.leave(unit);
                 self.count_failure(unit.step, outcome);
                 self.end_item(unit.step, item, outcome, ended);
             }
             // An end that is told twice changes nothing.
             (None | Some(_), _, _) => {}
+        }
+    }
+
+    /// A unit gives its place back.
+    fn leave(&mut self, unit: Unit) {
+        self.begun -= 1;
+        if self.counts(unit) {
+            self.running -= 1;
+            self.group_of(unit).into_iter().for_each(|group| group.running -= 1);
         }
     }
 
@@ -303,9 +336,10 @@ impl Schedule {
             return;
         }
         self.failures += 1;
-        let is_last = self.most_failures.is_some_and(|most| self.failures >= most);
-        if self.shapes[step].on_fail == OnFail::Stop || is_last {
-            self.stopped.get_or_insert(Some(step));
+        if self.shapes[step].on_fail == OnFail::Stop {
+            self.stopped.get_or_insert(Cause::Step(step));
+        } else if self.most_failures.is_some_and(|most| self.failures >= most) {
+            self.stopped.get_or_insert(Cause::Failures);
         }
     }
 
@@ -361,13 +395,13 @@ impl Schedule {
             }
         }
         let held = std::mem::take(&mut self.held);
-        actions.extend(held.into_iter().map(|(unit, by)| Action::Hold { unit, by: Some(by) }));
+        actions.extend(held.into_iter().map(|(unit, by)| Action::Hold { unit, by: Cause::Step(by) }));
     }
 
     fn hold(&mut self, step: usize, by: usize, actions: &mut Vec<Action>, ended: &mut VecDeque<usize>) {
         let cause = self.causes[by].unwrap_or(by);
         self.causes[step] = Some(cause);
-        actions.push(Action::Hold { unit: Unit { step, item: None }, by: Some(cause) });
+        actions.push(Action::Hold { unit: Unit { step, item: None }, by: Cause::Step(cause) });
         self.close(step, StepOutcome::Held, ended);
     }
 
@@ -376,14 +410,17 @@ impl Schedule {
         while self.stopped.is_none() {
             let unit = match self.free.pop_first() {
                 Some(unit) => unit,
-                None if self.running < self.places => match self.ready.pop_first() {
+                None if self.running < self.places => match self.next_ready() {
                     Some(unit) => unit,
                     None => break,
                 },
                 None => break,
             };
             self.begun += 1;
-            self.running += usize::from(self.counts(unit));
+            if self.counts(unit) {
+                self.running += 1;
+                self.group_of(unit).into_iter().for_each(|group| group.running += 1);
+            }
             if unit.item.is_none() {
                 self.states[unit.step] = State::Begun;
             }
@@ -398,7 +435,23 @@ impl Schedule {
         }
     }
 
-    fn hold_the_rest(&mut self, by: Option<usize>, actions: &mut Vec<Action>) {
+    /// The first unit that may begin, and whose workflow has a place for it.
+    fn next_ready(&mut self) -> Option<Unit> {
+        let has_place = |unit: &&Unit| match self.shapes[unit.step].group {
+            Some(group) => self.groups[group].running < self.groups[group].places,
+            None => true,
+        };
+        let unit = *self.ready.iter().find(has_place)?;
+        self.ready.remove(&unit);
+        Some(unit)
+    }
+
+    fn group_of(&mut self, unit: Unit) -> Option<&mut Group> {
+        let group = self.shapes[unit.step].group?;
+        self.groups.get_mut(group)
+    }
+
+    fn hold_the_rest(&mut self, by: Cause, actions: &mut Vec<Action>) {
         self.ready.clear();
         self.free.clear();
         for step in 0..self.states.len() {
@@ -433,166 +486,4 @@ fn together(items: &[Item]) -> StepOutcome {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// A random graph: needs point backwards, some steps have items, some follow others.
-    fn graphs() -> impl Strategy<Value = (Vec<Shape>, Vec<usize>, usize, Option<usize>)> {
-        let step = (any::<[bool; 4]>(), any::<u32>(), 0..3_u8, 0..4_usize);
-        (proptest::collection::vec(step, 1..14), 1..5_usize, proptest::option::weighted(0.2, 1..4_usize)).prop_map(
-            |(steps, places, failures)| {
-                let mut shapes: Vec<Shape> = Vec::new();
-                let mut items = Vec::new();
-                for (at, (flags, seed, on_fail, count)) in steps.into_iter().enumerate() {
-                    let mut needs: Vec<usize> = (0..at).filter(|need| seed >> need & 3 == 3).collect();
-                    let wants_to_follow = flags[0] && at > 0;
-                    let followed = (seed as usize >> 5) % at.max(1);
-                    let follows = (wants_to_follow && shapes[followed].has_items).then_some(followed);
-                    if let Some(followed) = follows.filter(|it| !needs.contains(it)) {
-                        needs.push(followed);
-                    }
-                    shapes.push(Shape {
-                        needs,
-                        has_items: follows.is_some() || flags[1],
-                        follows,
-                        on_fail: OnFail::ALL[usize::from(on_fail)],
-                        takes_place: flags[2],
-                        joins: !flags[1] && follows.is_none() && flags[3] && flags[0],
-                    });
-                    items.push(count);
-                }
-                (shapes, items, places, failures)
-            },
-        )
-    }
-
-    /// What the model knows of a run: which units have begun, and how they ended.
-    #[derive(Default)]
-    struct Model {
-        begun: BTreeMap<Unit, bool>,
-        ended: BTreeMap<Unit, StepOutcome>,
-        running: usize,
-    }
-
-    const ENDS: [StepOutcome; 8] = StepOutcome::ALL;
-
-    /// Drives a schedule with random ends, and compares every action with the model.
-    fn drive(shapes: &[Shape], counts: &[usize], places: usize, failures: Option<usize>, mut seed: u64) -> Model {
-        let mut random = |most: usize| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) as usize % most.max(1)
-        };
-        let mut schedule = Schedule::new(shapes.to_vec(), places, failures, None);
-        let mut model = Model::default();
-        let mut open: Vec<Unit> = Vec::new();
-        let mut listed: BTreeMap<usize, usize> = BTreeMap::new();
-        let mut finished = false;
-        let mut next = vec![Happened::Begun];
-        let takes = |unit: Unit| shapes[unit.step].takes_place && (unit.item.is_some() || !shapes[unit.step].has_items);
-        for _ in 0..10_000 {
-            for what in std::mem::take(&mut next) {
-                if let Happened::Ended { unit, outcome } = what {
-                    assert!(model.ended.insert(unit, outcome).is_none(), "one end each");
-                    model.running -= usize::from(takes(unit));
-                }
-                for action in schedule.take(what) {
-                    assert!(!finished, "nothing after the end");
-                    match action {
-                        Action::Finish => finished = true,
-                        Action::List(step) => {
-                            assert!(shapes[step].has_items);
-                            open.push(Unit { step, item: None });
-                        }
-                        Action::Start(unit) => {
-                            assert!(model.begun.insert(unit, true).is_none(), "begun once: {unit:?}");
-                            assert_needs(shapes, &schedule, &model, unit);
-                            model.running += usize::from(takes(unit));
-                            assert!(model.running <= places, "more than the places");
-                            open.push(unit);
-                        }
-                        Action::Hold { unit, .. } => {
-                            assert!(!model.begun.contains_key(&unit), "it has begun: {unit:?}");
-                            assert!(model.ended.insert(unit, StepOutcome::Held).is_none(), "one end each");
-                        }
-                    }
-                }
-            }
-            if finished {
-                break;
-            }
-            assert!(!open.is_empty(), "something runs until the end");
-            let unit = open.swap_remove(random(open.len()));
-            let is_list = unit.item.is_none() && shapes[unit.step].has_items;
-            next.push(match (is_list, random(8)) {
-                (true, 1..) => {
-                    let items = counts[unit.step];
-                    listed.insert(unit.step, items);
-                    Happened::Listed { step: unit.step, items }
-                }
-                (_, n) => {
-                    Happened::Ended { unit, outcome: if random(3) > 0 { StepOutcome::Completed } else { ENDS[n] } }
-                }
-            });
-            if is_list && matches!(next[0], Happened::Ended { .. }) {
-                // Finding out items takes no place.
-                model.running += usize::from(takes(unit));
-            }
-        }
-        assert!(finished, "every run ends");
-        assert!(open.is_empty(), "with nothing under way");
-        for step in 0..shapes.len() {
-            assert!(schedule.outcome(step).is_some(), "every step has ended");
-        }
-        model
-    }
-
-    /// Nothing begins before what it needs.
-    fn assert_needs(shapes: &[Shape], schedule: &Schedule, model: &Model, unit: Unit) {
-        let shape = &shapes[unit.step];
-        for need in &shape.needs {
-            if shape.follows == Some(*need) {
-                let followed = model.ended.get(&Unit { step: *need, item: unit.item }).copied();
-                let outcome = followed.expect("the item that it follows has ended");
-                assert!(is_fine(&shapes[*need], outcome), "{outcome:?}");
-                continue;
-            }
-            let outcome = schedule.outcome(*need).expect("what it needs has ended");
-            assert!(shape.joins || is_fine(&shapes[*need], outcome), "{outcome:?}");
-        }
-    }
-
-    fn is_fine(shape: &Shape, outcome: StepOutcome) -> bool {
-        match outcome {
-            StepOutcome::Completed | StepOutcome::Skipped => true,
-            StepOutcome::Failed | StepOutcome::TimedOut | StepOutcome::Incomplete => shape.on_fail == OnFail::Continue,
-            StepOutcome::Interrupted | StepOutcome::Held | StepOutcome::Waiting => false,
-        }
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 10_000, failure_persistence: None, ..ProptestConfig::default() })]
-
-        /// Broken builds: a step whose need failed begins; a held step is told twice; items that followed an item which had
-        /// ended before never begin; a place is not given back.
-        #[test]
-        fn random_graphs_with_random_ends_agree_with_a_model((shapes, items, places, failures) in graphs(), seed: u64) {
-            drive(&shapes, &items, places, failures, seed);
-        }
-    }
-
-    #[test]
-    fn steps_begin_in_the_order_of_the_file_as_places_are_free() {
-        let shape = |needs: &[usize]| Shape { needs: needs.to_vec(), takes_place: true, ..Shape::default() };
-        let mut schedule = Schedule::new(vec![shape(&[]), shape(&[]), shape(&[]), shape(&[0, 1])], 2, None, None);
-        let unit = |step| Unit { step, item: None };
-        assert_eq!(schedule.take(Happened::Begun), [Action::Start(unit(0)), Action::Start(unit(1))]);
-        let ended = |step, outcome| Happened::Ended { unit: unit(step), outcome };
-        assert_eq!(schedule.take(ended(1, StepOutcome::Completed)), [Action::Start(unit(2))]);
-        assert_eq!(schedule.take(ended(0, StepOutcome::Failed)), [Action::Hold { unit: unit(3), by: Some(0) }]);
-        assert_eq!(schedule.take(ended(2, StepOutcome::Completed)), [Action::Finish]);
-    }
-}
+mod tests; // random graphs against a model

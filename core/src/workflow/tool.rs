@@ -86,7 +86,7 @@ pub(crate) fn running(
 ) -> Result<Prepared> {
     let agents = ctx.agents()?;
     let workflows = ctx.library.workflows();
-    let known = Known { roles: ctx.library.roles(), workflows: workflows.texts() };
+    let known = Known::to_run(&ctx.library);
     let (text, name) = match (graph, name) {
         (Some(graph), name) => {
             let steps = graph["steps"].as_array().map_or(0, Vec::len);

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use pixir_core::RunView;
 use pixir_core::event::Resumed;
 use pixir_core::input::WorkflowOrder;
 use pixir_core::{Code, Error, Harness, Input, Result};
@@ -106,11 +105,9 @@ pub(super) fn resume(cli: &Cli, args: &ResumeArgs) -> Result<u8> {
             return Ok(0);
         }
         drop(rehearsal);
-        // The agents of a workflow that this one uses are found when they begin.
-        let run = RunView::fold(cli.entries(&place)?.iter().map(|entry| &**entry));
-        let has_agents = edited.is_some() || run.steps.iter().any(|it| it.kind == "agent" || it.kind == "workflow");
+        let has_agents = offline.run_has_agents(&place.id, edited.as_deref())?;
         let harness = harness_for(cli, has_agents).await?;
-        let handle = harness.resume(&place.id)?;
+        let handle = if has_agents { harness.resume(&place.id)? } else { harness.resume_without_model(&place.id)? };
         let graph = edited.as_deref().map(|text| harness.workflow_as_data(text)).transpose()?;
         Ok(carry_out(&handle, Input::ResumeWorkflow { decisions, graph }, &cli.output, signals).await)
     })

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::super::graph::Work;
-use super::command::{backoff, checks, failed_check};
-use super::unit::{Job, Late, no_round};
+use super::command::{Verified, backoff, checks, failed_check};
+use super::job::{Job, Late, no_round};
 use super::{Ending, Hands, held};
 use crate::call::agents::{Order, OrderLimits, Seen, Settle, StepOrder, Until};
 use crate::call::{Agents, Gone, off_loop};
@@ -133,8 +133,14 @@ async fn attempt<H: Hands>(
         if job.repeat.is_none() {
             break;
         }
-        let checked =
-            if ended.status == AgentStatus::Completed { check(job, agents, name, hands).await? } else { Vec::new() };
+        let checked = match ended.status {
+            AgentStatus::Completed => check(job, agents, name, hands).await?,
+            _ => Verified::Ran(Vec::new()),
+        };
+        let checked = match checked {
+            Verified::Ran(checked) => checked,
+            Verified::Refused(why) => return unverified(job, agents, name, why, &result, hands).await,
+        };
         let completed = ended.status == AgentStatus::Completed && failed_check(&checked).is_none();
         let status = if completed { StepOutcome::Completed } else { outcome_of(ended.status, StepOutcome::Failed) };
         let said = checked.iter().map(|it| it.output.as_str()).collect::<Vec<_>>().join("\n");
@@ -193,9 +199,13 @@ async fn finish<H: Hands>(
     // Its files are adopted after its checks have passed, and not before. What pixir had begun to write when it died is in the
     // workspace since the Session is open again.
     let adopted = job.late.as_ref().and_then(|it| it.adopted.clone());
-    ended.checks = match &adopted {
-        Some(_) => passed(job),
+    let checked = match &adopted {
+        Some(_) => Verified::Ran(passed(job)),
         None => check(job, agents, name, hands).await?,
+    };
+    ended.checks = match checked {
+        Verified::Ran(checks) => checks,
+        Verified::Refused(why) => return unverified(job, agents, name, why, &Ok(result), hands).await,
     };
     if let Some(error) = failed_check(&ended.checks) {
         keep(agents, name).await;
@@ -226,11 +236,7 @@ async fn finish<H: Hands>(
                 None => result.evidence.changed.iter().map(String::as_str).collect(),
             };
             let is_left = !left.is_empty();
-            ended.changes = adoption
-                .iter()
-                .flat_map(|it| &it.changes)
-                .map(|it| LeftBehind { path: it.path.clone(), blob: it.after_blob.clone() })
-                .collect();
+            ended.changes = adoption.iter().flat_map(|it| &it.changes).map(LeftBehind::from).collect();
             if is_left && hands.permissions().await?.mode != Mode::Auto && !hands.can_ask() {
                 let why = format!("its changes wait in a copy: mode auto adopts them, or adopt those of {name}");
                 return Ok(Attempt { ending: held(job.held("permissions", why), hands).await?, had_effects });
@@ -244,6 +250,20 @@ async fn finish<H: Hands>(
         }
     }
     Ok(Attempt { ending: Ending::Ended(Box::new(total.put(ended)), output), had_effects })
+}
+
+/// Its checks may not run, so whether it is completed is not known: its files wait, and a resume goes on with the checks.
+async fn unverified<H: Hands>(
+    job: &Job,
+    agents: &dyn Agents,
+    name: &str,
+    why: String,
+    result: &crate::protocol::error::Result<AgentResult>,
+    hands: &H,
+) -> Result<Attempt, Gone> {
+    keep(agents, name).await;
+    let ending = held(job.held("permissions", why), hands).await?;
+    Ok(Attempt { ending, had_effects: has_effects(result.as_ref().ok()) })
 }
 
 /// The files that a step leaves in its copy wait there for the user.
@@ -264,13 +284,16 @@ fn passed(job: &Job) -> Vec<CheckRan> {
 }
 
 /// Runs the checks of the step in the files that its agent works on.
-async fn check<H: Hands>(job: &Job, agents: &dyn Agents, name: &str, hands: &H) -> Result<Vec<CheckRan>, Gone> {
+async fn check<H: Hands>(job: &Job, agents: &dyn Agents, name: &str, hands: &H) -> Result<Verified, Gone> {
     if job.checks.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Verified::Ran(Vec::new()));
     }
     match agents.workspace_of(name) {
         Ok(workspace) => checks(job, workspace, hands).await,
-        Err(error) => Ok(vec![CheckRan { command: "open its files".into(), exit_code: None, output: error.message }]),
+        Err(error) => {
+            let ran = CheckRan { command: "open its files".into(), exit_code: None, output: error.message };
+            Ok(Verified::Ran(vec![ran]))
+        }
     }
 }
 
@@ -325,7 +348,7 @@ async fn left_behind<H: Hands>(result: &AgentResult, hands: &H) -> Vec<LeftBehin
     let read = move || {
         let left = |path: String| {
             let now = workspace.locate(&path).and_then(|at| workspace.read_if_there(&at)).ok().flatten();
-            LeftBehind { path, blob: now.map(|it| name_of(&it.bytes)) }
+            LeftBehind { path, deleted: now.is_none(), blob: now.map(|it| name_of(&it.bytes)) }
         };
         Ok(paths.into_iter().map(left).collect())
     };

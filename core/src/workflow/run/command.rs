@@ -6,24 +6,30 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::unit::Job;
-use super::{Ending, Hands, held};
+use super::job::Job;
+use super::unit::output_of;
+use super::{Ending, Hands, held, store};
 use crate::call::{self, Call, Caller, Context, Done, Gone};
 use crate::files::workspace::Workspace;
 use crate::permissions::shell::quoted;
 use crate::protocol::error::{Code, Error, ErrorKind};
-use crate::protocol::event::{CheckRan, Fact, LeftBehind, StepEnded, StepOutcome, ToolCall, ToolResult, WorkflowEvent};
-use crate::tools::bash;
+use crate::protocol::event::{
+    CheckRan, Fact, Held, LeftBehind, StepEnded, StepOutcome, ToolCall, ToolResult, WorkflowEvent,
+};
+use crate::tools::bash::{self, Heard};
 
 /// The seconds of a command that names none.
 const SECONDS: u64 = 600;
 /// The most bytes of the output of a failed check that are kept.
 const MAX_CHECK: usize = 2_000;
-/// The most bytes of a command's output that other steps can read.
-const MAX_OUTPUT: usize = 1 << 20;
 
 /// Runs the command of a step, again where it may be tried again.
 pub(super) async fn carry_out<H: Hands>(job: &Job, hands: &H) -> Result<Ending, Gone> {
+    if let Some(ended) = &job.unchecked {
+        // What it put out is in the Log or in a blob.
+        let output = output_of(ended.clone(), hands.context("").blobs).await.unwrap_or_default();
+        return verified(job, StepEnded { output: Value::Null, ..ended.clone() }, output, hands).await;
+    }
     let most = job.retry.as_ref().map_or(0, |it| it.times);
     let mut tried = 0;
     loop {
@@ -52,13 +58,12 @@ async fn once<H: Hands>(job: &Job, attempt: u32, hands: &H) -> Result<Ending, Go
     let call_id = format!("step_{}_{attempt}", &job.key[..12]);
     let ctx = hands.context(&call_id);
     let ran = run(&call_id, &line, seconds, ctx, hands).await?;
-    let Ran { result, stdout, was_refused } = ran;
-    if was_refused {
-        let why = result.error.as_ref().map_or_else(|| "it was refused".to_owned(), |it| it.message.clone());
+    let Ran { result, heard, refused } = ran;
+    if let Some(why) = refused {
         return held(job.held("permissions", why), hands).await;
     }
-    let changes = result.changes.iter().map(|it| LeftBehind { path: it.path.clone(), blob: it.after_blob.clone() });
-    let changes: Vec<LeftBehind> = changes.collect();
+    let changes: Vec<LeftBehind> = result.changes.iter().map(LeftBehind::from).collect();
+    let stderr = String::from_utf8_lossy(&heard.stderr).trim().to_owned();
     let exit_code = result.exit_code;
     let (status, error) = match (&result.error, exit_code) {
         (Some(error), _) => (StepOutcome::Failed, Some(error.clone())),
@@ -68,20 +73,38 @@ async fn once<H: Hands>(job: &Job, attempt: u32, hands: &H) -> Result<Ending, Go
             (StepOutcome::TimedOut, Some(error.body()))
         }
         (None, code) => {
-            let message = format!("it exited with {}", code.unwrap_or(1));
+            let last = stderr.lines().last().map_or(String::new(), |line| format!(": {}", short(line)));
+            let message = format!("it exited with {}{last}", code.unwrap_or(1));
             (StepOutcome::Failed, Some(Error::new(Code::CommandFailed, message, "read its output").body()))
         }
     };
-    let mut ended = StepEnded { error, exit_code, changes, ..job.ended(status, None) };
-    let output = value_of(&stdout);
-    if status == StepOutcome::Completed {
-        let workspace = hands.context("").workspace;
-        ended.checks = checks(job, workspace, hands).await?;
-        if let Some(error) = failed_check(&ended.checks) {
-            (ended.status, ended.error) = (StepOutcome::Failed, Some(error.body()));
+    let output = value_of(&heard.stdout);
+    if status != StepOutcome::Completed {
+        let ended = StepEnded { error, exit_code, changes, stderr, ..job.ended(status, None) };
+        return Ok(Ending::Ended(Box::new(ended), output));
+    }
+    verified(job, StepEnded { exit_code, changes, ..job.ended(status, None) }, output, hands).await
+}
+
+/// The command did what it was to do: its checks say whether the step is completed.
+async fn verified<H: Hands>(job: &Job, mut ended: StepEnded, output: Value, hands: &H) -> Result<Ending, Gone> {
+    match checks(job, hands.context("").workspace, hands).await? {
+        Verified::Ran(checks) => ended.checks = checks,
+        Verified::Refused(why) => {
+            let mut unchecked = ended;
+            store(&mut unchecked, &output, hands).await;
+            return held(Held { unchecked: Some(Box::new(unchecked)), ..job.held("permissions", why) }, hands).await;
         }
     }
+    if let Some(error) = failed_check(&ended.checks) {
+        (ended.status, ended.error) = (StepOutcome::Failed, Some(error.body()));
+    }
     Ok(Ending::Ended(Box::new(ended), output))
+}
+
+/// The beginning of a line.
+fn short(line: &str) -> String {
+    line.chars().take(200).collect()
 }
 
 /// What a command wrote to stdout: JSON if it is an object or a list, else text.
@@ -99,8 +122,9 @@ fn value_of(stdout: &[u8]) -> Value {
 /// A command that has ended.
 struct Ran {
     result: ToolResult,
-    stdout: Vec<u8>,
-    was_refused: bool,
+    heard: Heard,
+    /// Why it did not run, if it may not.
+    refused: Option<String>,
 }
 
 /// Takes a command through the steps of a call, and records it.
@@ -118,15 +142,21 @@ async fn run<H: Hands>(call_id: &str, line: &str, seconds: u64, ctx: Context, ha
         info: info.ok().map(Box::new),
     };
     hands.fact(told.into()).await?;
-    let (done, stdout) = perform(&call, line, seconds, ctx, hands).await?;
-    let Done { result, facts, lease, ran } = done;
+    let (done, heard) = perform(&call, line, seconds, ctx, hands).await?;
+    let refused = refused(&done);
+    let Done { result, facts, lease, .. } = done;
     for fact in facts {
         hands.fact(fact).await?;
     }
     hands.fact(Fact::ToolResult(result.clone())).await?;
     drop(lease);
-    let was_refused = !ran && result.error.as_ref().is_some_and(|it| it.kind == ErrorKind::PermissionDenied);
-    Ok(Ran { result, stdout, was_refused })
+    Ok(Ran { result, heard, refused })
+}
+
+/// Why a command did not run, if it may not.
+fn refused(done: &Done) -> Option<String> {
+    let error = done.result.error.as_ref().filter(|it| !done.ran && it.kind == ErrorKind::PermissionDenied);
+    error.map(|it| it.message.clone())
 }
 
 async fn perform<H: Hands>(
@@ -135,23 +165,31 @@ async fn perform<H: Hands>(
     seconds: u64,
     ctx: Context,
     hands: &H,
-) -> Result<(Done, Vec<u8>), Gone> {
-    let heard: Arc<Mutex<Vec<u8>>> = Arc::default();
+) -> Result<(Done, Heard), Gone> {
+    let heard: Arc<Mutex<Heard>> = Arc::default();
     let prepared = {
         let (line, ctx, heard) = (line.to_owned(), ctx.clone(), Arc::clone(&heard));
         let limit = Duration::from_secs(seconds);
-        call::off_loop(move || bash::heard_by(line, limit, MAX_OUTPUT, heard, &ctx)).await
+        call::off_loop(move || bash::heard_by(line, limit, heard, &ctx)).await
     };
     let done = match prepared {
         Ok(prepared) => hands.call(call, prepared, ctx).await?,
         Err(error) => Done::failed(call, &error),
     };
-    let stdout = std::mem::take(&mut *heard.lock());
-    Ok((done, stdout))
+    let heard = std::mem::take(&mut *heard.lock());
+    Ok((done, heard))
+}
+
+/// What the checks of a step say.
+pub(super) enum Verified {
+    /// They ran, up to the first that failed.
+    Ran(Vec<CheckRan>),
+    /// One of them may not run, and why.
+    Refused(String),
 }
 
 /// Runs the checks of a step in these files, up to the first that fails. pixir itself runs them.
-pub(super) async fn checks<H: Hands>(job: &Job, workspace: Arc<Workspace>, hands: &H) -> Result<Vec<CheckRan>, Gone> {
+pub(super) async fn checks<H: Hands>(job: &Job, workspace: Arc<Workspace>, hands: &H) -> Result<Verified, Gone> {
     let mut all = Vec::new();
     for (n, words) in job.checks.iter().enumerate() {
         let line = quoted(words.iter().map(String::as_str));
@@ -167,6 +205,9 @@ pub(super) async fn checks<H: Hands>(job: &Job, workspace: Arc<Workspace>, hands
         let args = json!({ "command": line });
         let call = Call { id, tool: bash::NAME.into(), args, caller: Caller::Model };
         let (done, _) = perform(&call, &line, job.seconds.unwrap_or(SECONDS), ctx, hands).await?;
+        if let Some(why) = refused(&done) {
+            return Ok(Verified::Refused(format!("the check `{}`: {why}", short(&line))));
+        }
         let passed = done.result.error.is_none() && done.result.exit_code == Some(0);
         let text = &done.result.output;
         let from = text.ceil_char_boundary(text.len().saturating_sub(MAX_CHECK));
@@ -176,7 +217,7 @@ pub(super) async fn checks<H: Hands>(job: &Job, workspace: Arc<Workspace>, hands
             break;
         }
     }
-    Ok(all)
+    Ok(Verified::Ran(all))
 }
 
 /// The error of the check that failed, if one did.

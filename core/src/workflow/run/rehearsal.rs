@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::super::graph::Work;
-use super::super::schedule::{Action, Happened, Schedule, Unit};
+use super::super::schedule::{Action, Cause, Happened, Schedule, Unit};
 use super::unit::Next;
 use super::{Ending, Hands, Run, Runner};
 use crate::call::{Answers, Authority, Call, Context, Done, Gone, Permissions, Prepared, Registry};
@@ -104,9 +104,11 @@ impl Runner<'_, Still> {
                 match action {
                     Action::Finish => {}
                     Action::Hold { unit, by } => {
-                        let why = by.map_or("the run was stopped".to_owned(), |by| {
-                            format!("{} does not complete", run.checked.steps[by].step.id)
-                        });
+                        let why = match by {
+                            Cause::Step(by) => format!("{} does not complete", run.checked.steps[by].step.id),
+                            Cause::Failures => "the run reaches its limit of failed steps".to_owned(),
+                            Cause::Stopped => "the run was stopped".to_owned(),
+                        };
                         all.push(Rehearsed { id: self.id_of(unit), verdict: "held", why });
                     }
                     Action::List(step) => {
@@ -167,7 +169,9 @@ impl Runner<'_, Still> {
             Next::Do(job) => {
                 unknown.insert(unit.step);
                 let journal = &self.run.journal;
-                let why = if job.late.is_some() {
+                let why = if job.unchecked.is_some() {
+                    "its command has run; its checks are left".to_owned()
+                } else if job.late.is_some() {
                     "its agent has ended; its checks and changes are left".to_owned()
                 } else if let Some(before) = journal.failed.get(&job.key) {
                     format!("{} before", before.status.name())

@@ -57,7 +57,7 @@ impl<H: Hands> Runner<'_, H> {
         errors.find(|error| error.code == Code::BudgetReached.name()).map(|error| error.clone().into())
     }
 
-    pub(super) fn summary(&self, limit: Option<Error>, is_late: bool) -> RunEnd {
+    pub(super) fn summary(&self, is_late: bool) -> RunEnd {
         let mut counts = Counts::default();
         let is_listed = |unit: &Unit| unit.item.is_none() && self.items.contains_key(&unit.step);
         let mut held_by_permissions = None;
@@ -82,7 +82,7 @@ impl<H: Hands> Runner<'_, H> {
                 (_, _) => {}
             }
         }
-        let limit = limit.or_else(|| self.limit_of_a_step());
+        let limit = self.limit.clone().or_else(|| self.limit_of_a_step());
         let resume = "resume the run";
         let (status, error) = if let Some(error) = limit {
             let status = if is_late { TurnStatus::TimedOut } else { TurnStatus::Incomplete };

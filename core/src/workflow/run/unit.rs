@@ -1,161 +1,24 @@
-//! What a step is to do now, or what the journal knows of it.
+//! Whether a unit begins now, or what the journal knows of it.
 
 use serde_json::{Value, json};
 
-use super::super::graph::{Repeat, Retry, Step, Work};
+use super::super::graph::Work;
 use super::super::journal::key;
 use super::super::schedule::Unit;
 use super::super::template::Scope;
+use super::asked::DONE;
+use super::job::{Job, Late, Rounds, content, no_round, words};
 use super::{Ending, Hands, Runner};
 use crate::call::{Gone, off_loop};
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{
-    Adoption, AgentResult, AgentStatus, Ask, Held, Isolation, Question, StepEnded, StepOutcome, StepStarted,
-    WorkflowEvent,
-};
+use crate::protocol::event::{AgentStatus, LeftBehind, StepEnded, StepOutcome, WorkflowEvent};
 use crate::storage::blobs::{Blobs, name_of};
-
-/// What the user can decide about a step whose effects are unknown.
-pub(super) const DECISIONS: [&str; 3] = ["rerun", "done", "skip"];
 
 /// A unit that may begin.
 pub(super) enum Next {
     /// It has ended already.
     Ended(StepOutcome),
     Do(Box<Job>),
-}
-
-/// What a unit is to do.
-pub(super) struct Job {
-    pub(super) unit: Unit,
-    pub(super) id: String,
-    pub(super) key: String,
-    pub(super) item: Option<Value>,
-    pub(super) work: Work,
-    /// The task, or the words of the command, or the question, with its paths filled.
-    pub(super) words: Vec<String>,
-    pub(super) checks: Vec<Vec<String>>,
-    pub(super) seconds: Option<u64>,
-    pub(super) retry: Option<Retry>,
-    pub(super) repeat: Option<Rounds>,
-    pub(super) attempt: u32,
-    pub(super) agent: Option<super::super::check::AgentTerms>,
-    /// Its agent had ended when pixir died.
-    pub(super) late: Option<Late>,
-    /// Why the user decides about it before it begins: it runs again, counts as done, or is skipped.
-    pub(super) doubt: Option<String>,
-}
-
-/// A step whose agent had ended when pixir died, and which had no end of its own.
-pub(super) struct Late {
-    pub(super) started: StepStarted,
-    pub(super) result: AgentResult,
-    /// What of its copy is in the workspace.
-    pub(super) adopted: Option<Adoption>,
-}
-
-/// The rounds of a unit that repeats, and what each can refer to.
-pub(super) struct Rounds {
-    pub(super) repeat: Repeat,
-    base: Value,
-    follows: Option<(String, usize)>,
-}
-
-impl Job {
-    /// What this round is to do, after a round that ended so.
-    pub(super) fn round(&self, last: &Value) -> Result<Vec<String>> {
-        let Some(rounds) = &self.repeat else { return Ok(self.words.clone()) };
-        words(&self.work, &rounds.scope(self.item.as_ref(), last))
-    }
-
-    /// Whether the last round was the last one that is needed.
-    pub(super) fn is_enough(&self, last: &Value, completed: bool) -> bool {
-        match self.repeat.as_ref().map(|rounds| (rounds, &rounds.repeat.until)) {
-            Some((rounds, Some(until))) => until.holds(&rounds.scope(self.item.as_ref(), last)),
-            Some((_, None)) | None => completed,
-        }
-    }
-
-    pub(super) fn most_rounds(&self) -> u32 {
-        self.repeat.as_ref().map_or(1, |rounds| rounds.repeat.max)
-    }
-
-    pub(super) fn started(&self, attempt: u32) -> StepStarted {
-        StepStarted {
-            id: self.id.clone(),
-            key: self.key.clone(),
-            item: self.item.clone(),
-            attempt,
-            ..StepStarted::default()
-        }
-    }
-
-    pub(super) fn ended(&self, status: StepOutcome, error: Option<&Error>) -> StepEnded {
-        StepEnded {
-            id: self.id.clone(),
-            key: self.key.clone(),
-            status,
-            error: error.map(Error::body),
-            ..StepEnded::default()
-        }
-    }
-
-    /// It waits for the user.
-    pub(super) fn waiting(&self, why: &str, question: String, choices: Vec<String>) -> Held {
-        Held { status: StepOutcome::Waiting, ask: Some(Ask { question, choices }), ..self.held("user", why) }
-    }
-
-    /// It may not do what it was to do.
-    pub(super) fn held(&self, by: &str, why: impl Into<String>) -> Held {
-        Held {
-            id: self.id.clone(),
-            status: StepOutcome::Held,
-            by: by.to_owned(),
-            why: why.into(),
-            key: Some(self.key.clone()),
-            ask: None,
-        }
-    }
-}
-
-impl Rounds {
-    fn scope<'a>(&'a self, item: Option<&'a Value>, last: &'a Value) -> Scope<'a> {
-        let follows = self.follows.as_ref().map(|(id, item)| (id.as_str(), *item));
-        Scope { base: &self.base, item, last: Some(last), follows }
-    }
-}
-
-/// What there is before the first round.
-pub(super) fn no_round() -> Value {
-    json!({ "output": "", "status": "", "exit_code": 0, "checks": "", "round": 0 })
-}
-
-fn words(work: &Work, scope: &Scope<'_>) -> Result<Vec<String>> {
-    match work {
-        Work::Agent(agent) => agent.task.prompt(scope).map(|task| vec![task]),
-        Work::Command { argv, .. } => argv.iter().map(|word| word.text(scope)).collect(),
-        Work::Gate { ask, .. } => ask.text(scope).map(|ask| vec![ask]),
-        Work::Workflow { .. } | Work::Join { .. } => Ok(Vec::new()),
-    }
-}
-
-/// What a step does, as a part of its key: everything that changes its result.
-fn content(step: &Step, id: &str, words: &[String], checks: &[Vec<String>], item: Option<&Value>) -> Value {
-    let own = |key: &str| step.source.get(key).cloned().unwrap_or(Value::Null);
-    json!({
-        "id": step.id,
-        "kind": step.kind(),
-        "words": words,
-        "checks": checks,
-        "item": item,
-        "role": own("role"),
-        "schema": own("schema"),
-        "isolation": own("isolation"),
-        "writes": own("writes"),
-        "choices": own("choices"),
-        "repeat": own("repeat"),
-        "join": matches!(step.work, Work::Join { .. }).then_some(id),
-    })
 }
 
 impl<H: Hands> Runner<'_, H> {
@@ -223,6 +86,8 @@ impl<H: Hands> Runner<'_, H> {
             repeat,
             agent: own.agent.clone(),
             late: None,
+            unchecked: None,
+            before: None,
             doubt: None,
         };
         self.known(job).await
@@ -294,19 +159,21 @@ impl<H: Hands> Runner<'_, H> {
         let journal = &self.run.journal;
         if let Some(ended) = journal.completed.get(&job.key) {
             let stale = self.stale(ended).await;
-            if stale.is_empty() || journal.counts_as_done(&job.id) {
-                let blobs = self.hands.context("").blobs;
-                return match output_of(ended.clone(), blobs).await {
-                    Ok(output) => {
-                        let ended = Ending::Ended(Box::new(ended.clone()), output);
-                        Ok(Next::Ended(self.take(job.unit, ended, true)))
-                    }
-                    // What it put out has gone, so it runs again.
-                    Err(_) => Ok(Next::Do(Box::new(job))),
-                };
+            let is_done = journal.counts_as_done(&job.id) || journal.answers.get(&job.key).is_some_and(|it| it == DONE);
+            let blobs = self.hands.context("").blobs;
+            match output_of(ended.clone(), blobs).await {
+                Ok(output) if stale.is_empty() || is_done => {
+                    let ended = Ending::Ended(Box::new(ended.clone()), output);
+                    return Ok(Next::Ended(self.take(job.unit, ended, true)));
+                }
+                Ok(output) => {
+                    job.doubt = Some(format!("stale: {} not as it left them", listed(&stale)));
+                    job.before = Some((ended.clone(), output));
+                    return Ok(Next::Do(Box::new(job)));
+                }
+                // What it put out has gone, so it runs again.
+                Err(_) => return self.begin(job).await,
             }
-            job.doubt = Some(format!("stale: {} not as it left them", listed(&stale)));
-            return Ok(Next::Do(Box::new(job)));
         }
         if journal.counts_as_done(&job.id) {
             let output = match &job.work {
@@ -328,6 +195,10 @@ impl<H: Hands> Runner<'_, H> {
                 return Ok(Next::Ended(self.take(job.unit, Ending::Ended(Box::new(ended), output), false)));
             }
         }
+        if let Some(ended) = journal.unchecked.get(&job.key) {
+            job.unchecked = Some(ended.clone());
+            return Ok(Next::Do(Box::new(job)));
+        }
         let started = journal.under_way.get(&job.key);
         let cut_off = journal
             .failed
@@ -347,71 +218,45 @@ impl<H: Hands> Runner<'_, H> {
         if (started.is_some() || cut_off.is_some()) && !never_began && !did_nothing && job.has_lasting_effects() {
             job.doubt = Some("it was under way when the run ended, and what it did is unknown".to_owned());
         }
-        Ok(Next::Do(Box::new(job)))
+        self.begin(job).await
+    }
+
+    /// The unit begins, unless its workflow has reached a limit.
+    async fn begin(&mut self, mut job: Job) -> std::result::Result<Next, Gone> {
+        match self.room_of(job.unit.step, job.seconds) {
+            Ok(seconds) => {
+                job.seconds = seconds;
+                Ok(Next::Do(Box::new(job)))
+            }
+            Err(error) => {
+                self.held(job.unit, "limit".to_owned(), error.message.clone()).await?;
+                self.limit.get_or_insert(error);
+                Ok(Next::Ended(StepOutcome::Held))
+            }
+        }
     }
 
     /// Files of a step that are not as it left them.
     async fn stale(&self, ended: &StepEnded) -> Vec<String> {
-        let left: Vec<(String, String)> = self
-            .run
-            .journal
-            .still_its(ended)
-            .filter_map(|(path, blob)| Some((path.to_owned(), blob?.to_owned())))
-            .collect();
+        let left = self.run.journal.still_its(ended);
         if left.is_empty() {
             return Vec::new();
         }
         let workspace = self.hands.context("").workspace;
         let compare = move || {
-            let differs = |(path, blob): &(String, String)| {
-                let now = workspace.locate(path).and_then(|at| workspace.read_if_there(&at));
-                !now.is_ok_and(|now| now.is_some_and(|it| name_of(&it.bytes) == *blob))
+            let differs = |left: &LeftBehind| {
+                let now = workspace.locate(&left.path).and_then(|at| workspace.read_if_there(&at));
+                match (&left.blob, now) {
+                    (Some(blob), Ok(Some(it))) => name_of(&it.bytes) != *blob,
+                    (Some(_), Ok(None) | Err(_)) => true,
+                    // A file that it deleted is back.
+                    (None, Ok(now)) => left.deleted && now.is_some(),
+                    (None, Err(_)) => false,
+                }
             };
-            Ok(left.into_iter().filter(differs).map(|(path, _)| path).collect())
+            Ok(left.into_iter().filter(differs).map(|left| left.path).collect())
         };
         off_loop(compare).await.unwrap_or_default()
-    }
-}
-
-/// What the user decides about a unit.
-pub(super) enum Decision {
-    /// It runs again.
-    Rerun,
-    Ended(Ending),
-}
-
-/// The user decides about a unit that is in doubt: it runs again, counts as done, or is skipped.
-pub(super) async fn decide<H: Hands>(job: &Job, why: &str, hands: &H) -> std::result::Result<Decision, Gone> {
-    let question = format!("Step {}: {why}. Run it again, take it as done, or skip it?", job.id);
-    let choices = DECISIONS.map(str::to_owned).to_vec();
-    let waiting = job.waiting(why, question, choices);
-    let ended = |status| Ok(Decision::Ended(Ending::Ended(Box::new(job.ended(status, None)), Value::Null)));
-    match ask(&job.id, &waiting, hands).await?.as_deref() {
-        Some("rerun") => Ok(Decision::Rerun),
-        Some("done") => ended(StepOutcome::Completed),
-        Some("skip") => ended(StepOutcome::Skipped),
-        Some(_) | None => Ok(Decision::Ended(Ending::Held(waiting))),
-    }
-}
-
-/// Records that a unit waits for the user, who is then asked. One of the choices is the answer; `None` where the user gives none.
-async fn ask<H: Hands>(id: &str, waiting: &Held, hands: &H) -> std::result::Result<Option<String>, Gone> {
-    // Presenters show what waits before the form is open, and still when it is closed.
-    hands.fact(WorkflowEvent::Held(waiting.clone()).into()).await?;
-    let Some(Ask { question, choices }) = waiting.ask.clone().filter(|_| hands.can_ask()) else { return Ok(None) };
-    let asked = Question { question, options: choices.clone(), multiple: false, only_options: true };
-    let answer = hands.ask(id, asked).await?.and_then(|all| all.into_iter().flatten().next());
-    Ok(answer.filter(|it| choices.contains(it)))
-}
-
-impl Job {
-    /// Whether running it twice could do something twice.
-    fn has_lasting_effects(&self) -> bool {
-        match &self.work {
-            Work::Command { is_idempotent, .. } => !is_idempotent,
-            Work::Agent(_) => self.agent.as_ref().is_some_and(|it| !it.reads_only && it.isolation == Isolation::Shared),
-            Work::Gate { .. } | Work::Workflow { .. } | Work::Join { .. } => false,
-        }
     }
 }
 
@@ -434,15 +279,4 @@ pub(super) async fn output_of(ended: StepEnded, blobs: Blobs) -> Result<Value> {
         serde_json::from_slice(&bytes).map_err(|e| gone(&e))
     })
     .await
-}
-
-/// A gate: the user answers, or it waits.
-pub(super) async fn gate<H: Hands>(job: &Job, hands: &H) -> std::result::Result<Ending, Gone> {
-    let Work::Gate { choices, .. } = &job.work else { unreachable!("a gate asks") };
-    let question = job.words.first().cloned().unwrap_or_default();
-    let waiting = job.waiting(&question, question.clone(), choices.clone());
-    let Some(choice) = ask(&job.id, &waiting, hands).await? else { return Ok(Ending::Held(waiting)) };
-    let event = WorkflowEvent::GateAnswered { id: job.id.clone(), key: job.key.clone(), choice: choice.clone() };
-    hands.fact(event.into()).await?;
-    Ok(Ending::Ended(Box::new(job.ended(StepOutcome::Completed, None)), Value::from(choice)))
 }

@@ -240,6 +240,8 @@ impl WorkflowView {
             if let Some(error) = &ended.error {
                 push(&error.message, theme.fg(theme.error));
             }
+            let stderr: Vec<&str> = ended.stderr.lines().rev().take(12).collect();
+            stderr.into_iter().rev().for_each(|line| push(line, theme.dim()));
             for check in &ended.checks {
                 let passed = check.exit_code == Some(0);
                 let style = theme.fg(if passed { theme.success } else { theme.error });

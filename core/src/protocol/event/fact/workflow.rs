@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Cost, ErrorBody, Usage};
+use super::{ChangeKind, Cost, ErrorBody, FileChange, Usage};
 
 mod wire; // how an event is read: one object whose fields depend on `event`
 
@@ -166,6 +166,9 @@ pub struct StepEnded {
     /// The exit code of its command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
+    /// The end of what its command wrote to stderr, if it failed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub stderr: String,
     /// The commands that checked it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckRan>,
@@ -197,6 +200,16 @@ pub struct LeftBehind {
     /// The blob of its bytes; absent for a deleted file, and if the bytes were not captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blob: Option<String>,
+    /// It deleted the file.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deleted: bool,
+}
+
+impl From<&FileChange> for LeftBehind {
+    fn from(it: &FileChange) -> LeftBehind {
+        let deleted = it.kind == ChangeKind::Deleted;
+        LeftBehind { path: it.path.clone(), blob: it.after_blob.clone(), deleted }
+    }
 }
 
 /// A command that checked a step.
@@ -229,6 +242,9 @@ pub struct Held {
     /// The question of a gate, and its choices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask: Option<Ask>,
+    /// What its command did, where only its checks are left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unchecked: Option<Box<StepEnded>>,
 }
 
 /// The question of a gate.

@@ -59,6 +59,9 @@ pub(super) struct Wire {
     /// `step_ended`: the exit code of its command.
     #[serde(default)]
     exit_code: Option<i32>,
+    /// `step_ended`: the end of what its command wrote to stderr.
+    #[serde(default)]
+    stderr: String,
     /// `step_ended`: the commands that checked it.
     #[serde(default)]
     checks: Vec<CheckRan>,
@@ -89,6 +92,9 @@ pub(super) struct Wire {
     /// `held`: the question of a gate.
     #[serde(default)]
     ask: Option<Ask>,
+    /// `held`: what its command did, where only its checks are left.
+    #[serde(default)]
+    unchecked: Option<Box<StepEnded>>,
     /// `resumed`: steps that run again.
     #[serde(default)]
     rerun: Vec<String>,
@@ -148,6 +154,7 @@ impl From<Wire> for WorkflowEvent {
                 output: it.output,
                 output_blob: it.output_blob,
                 exit_code: it.exit_code,
+                stderr: it.stderr,
                 checks: it.checks,
                 usage: it.usage,
                 cost: it.cost,
@@ -157,7 +164,15 @@ impl From<Wire> for WorkflowEvent {
                 error: it.error,
             })),
             Kind::GateAnswered => WorkflowEvent::GateAnswered { id, key: key.unwrap_or_default(), choice: it.choice },
-            Kind::Held => WorkflowEvent::Held(Held { id, status, by: it.by, why: it.why, key, ask: it.ask }),
+            Kind::Held => WorkflowEvent::Held(Held {
+                id,
+                status,
+                by: it.by,
+                why: it.why,
+                key,
+                ask: it.ask,
+                unchecked: it.unchecked,
+            }),
             Kind::Resumed => {
                 WorkflowEvent::Resumed(Resumed { rerun: it.rerun, skip: it.skip, done: it.done, answers: it.answers })
             }
