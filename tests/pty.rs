@@ -17,6 +17,8 @@ use crate::wait::{self, PATIENCE};
 const AGAIN: Duration = Duration::from_millis(100);
 /// The time after a line before another one is typed; longer than the pause that pixir requires.
 const BEHIND_LINE: Duration = Duration::from_millis(60);
+/// The time in which a person sees what has appeared; longer than the time for which pixir does not let keys decide about it.
+const UNTIL_SEEN: Duration = Duration::from_millis(400);
 /// The start of a frame that is written in full, and not as the difference to the one before it.
 const WHOLE: &[u8] = b"\x1b[m\x1b]8;;\x1b\\\x1b[?25l";
 
@@ -276,6 +278,12 @@ impl Terminal {
         }
         self.send_at_once(keys);
         self.line_sent = Some(Instant::now()).filter(|_| keys.len() > 2 && keys.ends_with('\r'));
+    }
+
+    /// Sends keys that decide about something which has just appeared, as a person does who has seen it.
+    pub(crate) fn decide(&mut self, keys: &str) {
+        wait::lapse(UNTIL_SEEN);
+        self.send(keys);
     }
 
     /// Sends keys as a program does that writes to the terminal.

@@ -35,6 +35,7 @@ mod writers; // children that may change a workspace which they share
 mod links; // children that a Log names, and ends that a crash kept from it
 mod node; // the children of one Session
 mod starting; // how a child begins
+mod stop_file; // a stop of all agents that another process asks for
 mod telling; // waiting for children, and telling them something
 mod steps; // children that do steps of a workflow
 mod tally; // what a Turn of a child came to, counted from its Log

@@ -267,6 +267,12 @@ pub trait Provider: Send + Sync {
         ModelInfo::of(model, "", None)
     }
 
+    /// Tells the keys of a Provider apart without revealing them: requests with the same number share the limits of the server.
+    /// A token that is renewed keeps its number.
+    fn key_number(&self) -> u64 {
+        0
+    }
+
     /// Returns the time limits and the patience for this Provider's requests.
     fn patience(&self) -> Patience {
         Patience::default()

@@ -24,7 +24,7 @@ use crate::protocol::event::{
 use crate::protocol::input::{Decision, RuleReach};
 use crate::protocol::remedy::{Limit, ModelNeed, Remedy};
 use crate::provider::budget::Budget;
-use crate::provider::gate::{Pass, Sender};
+use crate::provider::gate::{Gate, Pass};
 use crate::provider::retry::Retries;
 use crate::provider::{Answer, AnswerPart, CallRequest, Ended, Failure};
 use crate::storage::outputs;
@@ -307,8 +307,8 @@ impl Turn {
         loop {
             // The microseconds of the elapsed time are random enough for jitter.
             let jitter = f64::from(self.began.elapsed().subsec_micros() % 1000) / 1000.0;
-            let gates = &self.services.gates;
-            let pass = self.enter_gate(step, jitter).await?;
+            let gate = self.services.gates.of(&step.request.provider, step.provider.key_number());
+            let pass = self.enter_gate(&gate, &step.request.provider, jitter).await?;
             let relay = DeltaCoalescer::new(&self.reports);
             let mut on_chunk = |chunk| relay.take(chunk);
             let outcome = relay.during(step.provider.answer(&step.request, &mut on_chunk)).await;
@@ -329,7 +329,7 @@ impl Turn {
             };
             let is_limited = failure.error.code == Code::RateLimited;
             if is_limited {
-                gates.hold(&step.request.provider, retry.wait);
+                gate.hold(retry.wait);
             }
             // None of the calls of a broken answer has run, so the same request may be sent again.
             if failure.after_content {
@@ -361,21 +361,26 @@ impl Turn {
         self.live(Live::TurnWaits { on }).await
     }
 
-    /// Returns when the request may be sent.
-    async fn enter_gate(&self, step: &Step, jitter: f64) -> Result<Pass, Gone> {
-        let gates = &self.services.gates;
+    /// Returns when the request may be sent: that of the user at once, also while a pause lasts that agents keep.
+    async fn enter_gate(&self, gate: &Arc<Gate>, provider: &str, jitter: f64) -> Result<Option<Pass>, Gone> {
         if self.services.above.is_none() {
-            return Ok(gates.enter(&step.request.provider, Sender::User, jitter).await);
+            return Ok(None);
         }
-        let wait = gates.pause(&step.request.provider);
-        if let Some(wait) = wait {
-            self.waits(Some(WaitsOn::Rate { wait_ms: millis(wait) })).await?;
+        let holders = gate.holders();
+        let waits = match gate.pause() {
+            Some(wait) => Some(WaitsOn::Rate { wait_ms: millis(wait) }),
+            None if holders.is_empty() => None,
+            None => Some(WaitsOn::Requests { provider: provider.to_owned(), holders }),
+        };
+        let is_waiting = waits.is_some();
+        if is_waiting {
+            self.waits(waits).await?;
         }
-        let pass = gates.enter(&step.request.provider, Sender::Agent, jitter).await;
-        if wait.is_some() {
+        let pass = Arc::clone(gate).enter(&self.services.holder.name, jitter).await;
+        if is_waiting {
             self.waits(None).await?;
         }
-        Ok(pass)
+        Ok(Some(pass))
     }
 
     /// Records an answer in its own order, and returns its calls.

@@ -256,7 +256,8 @@ fn an_agent_that_is_told_more_while_its_files_wait_goes_on_and_offers_all_of_the
     assert_eq!((shell.read("a.txt"), shell.read("b.txt")), ("new\n".into(), "more\n".into()));
 }
 
-/// Broken builds: the marks are taken for the user's text; the file that the user wrote is not adopted.
+/// Broken builds: the marks are taken for the user's text; the file that the user wrote is not adopted; an Enter that was
+/// pressed for the editor adopts what the user has not seen.
 #[test]
 fn the_user_merges_a_conflict_in_their_own_editor() {
     let shell = Shell::new(&[("list.txt", TEN)]);
@@ -270,7 +271,7 @@ fn the_user_merges_a_conflict_in_their_own_editor() {
     let provider = format!("script:{}", path.display());
     let editor = shell.aside(
         "editor.sh",
-        "grep -v -e '^<<<' -e '^===' -e '^>>>' -e '^|||' \"$1\" > \"$1.new\"; cat \"$1.new\" > \"$1\"\n",
+        "touch began; until [ -e go ]; do sleep 0.02; done\ngrep -v -e '^<<<' -e '^===' -e '^>>>' -e '^|||' \"$1\" > \"$1.new\"; cat \"$1.new\" > \"$1\"\n",
     );
     let visual = format!("bash {}", editor.display());
     let args = ["--provider", &provider, "--mode", "auto"];
@@ -284,13 +285,15 @@ fn the_user_merges_a_conflict_in_their_own_editor() {
     shell.write("list.txt", &TEN.replacen('1', "eins", 1));
     terminal.wait_for("conflict: k, o or e");
     terminal.send("e");
+    wait::until("the editor runs", || shell.workspace().join("began").exists());
+    terminal.send("\r");
+    shell.write("go", "");
     terminal.wait_for("as you wrote it");
-    // On a busy machine, what the terminal answers when it is taken back can swallow the first Enter.
-    let is_written = (0..10).any(|_| {
-        terminal.send("\r");
-        wait::within(Duration::from_secs(2), || shell.read("list.txt").contains("one\n"))
-    });
-    assert!(is_written, "the merged file is written");
+    terminal.wait_until_read();
+    assert!(!shell.read("list.txt").contains("one\n"), "that Enter was for the editor");
+    terminal.decide("\r");
+    let is_written = wait::within(Duration::from_secs(20), || shell.read("list.txt").contains("one\n"));
+    assert!(is_written, "one Enter writes the merged file; the screen:\n{}", terminal.screen());
     terminal.wait_for("It is in.");
     let both = shell.read("list.txt");
     assert!(both.contains("one\n") && both.contains("eins\n") && !both.contains("<<<"), "{both}");

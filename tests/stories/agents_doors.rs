@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::agents::{logs, run, spawn, steps, write};
 use crate::hosted::Hosted;
+use crate::pty::Terminal;
 use crate::shell::Shell;
 
 /// A session whose explorer `eve` has ended, and the ids of both.
@@ -118,6 +120,55 @@ fn exports_and_replays_hold_what_the_agents_said() {
     assert_eq!(tree["agents"][0]["session_id"], eve, "{tree}");
 }
 
+/// Broken builds: agents of a session that is open elsewhere are not stopped; its terminal ends with them; one that begins
+/// later is stopped too.
+#[test]
+fn agents_of_a_session_in_a_terminal_or_a_host_are_stopped_from_another_terminal() {
+    let shell = Shell::new(&[]);
+    let script = json!({ "steps": [
+        { "calls": [spawn("Slow one", json!({ "name": "one" })), spawn("Slow two", json!({ "name": "two" }))] },
+        { "of": "Slow one", "hang": true }, { "of": "Slow two", "hang": true },
+        { "text": "Both were stopped." },
+        { "calls": [spawn("Quick", json!({ "name": "later" }))] },
+        { "of": "Quick", "text": "later is done" },
+        { "text": "That one ended." },
+    ] });
+    let mut host = Hosted::start(&shell, &script, &[]);
+    host.ask("1", json!({ "type": "prompt", "text": "go" }));
+    let runs = |name: &'static str| {
+        move |it: &Value| {
+            it["type"] == "agent_changed" && it["data"]["path"][0] == name && it["data"]["status"] == "running"
+        }
+    };
+    host.until(0, runs("one"));
+    host.until(0, runs("two"));
+    let planned = shell.run(["agents", "stop", "last", "--dry-run", "--json"]).document();
+    assert_eq!((&planned["told_to_stop"], &planned["ended"]), (&json!(["one", "two"]), &json!([])), "{planned}");
+    let stopped = shell.run(["agents", "stop", "last", "--json"]);
+    assert_eq!((stopped.code, &stopped.document()["ended"]), (0, &json!(["one", "two"])), "{stopped:?}");
+    let ended = host.until(0, |it| it["type"] == "turn_ended");
+    assert_eq!(host.seen[ended]["data"]["status"], "completed", "the session goes on: {}", host.seen[ended]);
+    host.ask("2", json!({ "type": "prompt", "text": "again" }));
+    host.until(ended + 1, |it| it["type"] == "turn_ended");
+    assert_eq!(host.end().1, 9, "two of three agents did not complete");
+    let mut all = steps(&logs(&shell)[0]);
+    all[2..4].sort();
+    assert_eq!(all, ["spawned one", "spawned two", "ended one", "ended two", "spawned later", "ended later"]);
+
+    let shell = Shell::new(&[]);
+    let path = shell.aside("script.json", &script.to_string());
+    let provider = format!("script:{}", path.display());
+    let mut terminal = Terminal::start(&shell, &["--provider", &provider], 100, 30);
+    terminal.wait_for("Ask pixir");
+    terminal.send("go\r");
+    terminal.wait_that("both run", |screen| screen.contains("one") && screen.contains("two"));
+    crate::wait::until("both have begun", || shell.logs().len() == 3);
+    assert_eq!(shell.run(["agents", "stop", "last"]).code, 0);
+    terminal.wait_for("Both were stopped.");
+    terminal.send("\x03\x03\x03");
+    terminal.end().assert_sane();
+}
+
 /// Broken builds: the tree says `running` of an agent whose process was killed; a stop of a session that is open elsewhere
 /// says that it has stopped something.
 #[test]
@@ -137,6 +188,8 @@ fn the_tree_of_agents_and_their_stop_are_honest_about_other_processes() {
         agents.iter().map(|it| format!("{} {}", it["name"], it["status"]).replace('"', "")).collect()
     };
     assert_eq!(status(&shell), ["quick completed", "slow running"]);
+    let pid = Pid::from_raw(i32::try_from(host.child.id()).expect("a number")).expect("a process");
+    kill_process(pid, Signal::STOP).expect("it stands still");
     let refused = shell.run(["agents", "stop", "last", "--json"]);
     let error = refused.error();
     assert_eq!(error["code"], "SESSION_LOCKED", "{error}");

@@ -68,6 +68,21 @@ fn the_user_is_told_when_agents_run_low_and_asked_when_their_tokens_are_used_up(
             };
             host.until(0, waits);
         }
+        let waits_for = |host: &Hosted, name: &str| {
+            let mut states = host.seen.iter().rev().filter(|it| it["type"] == "agent_changed");
+            let now = states.find(|it| it["data"]["path"][0] == name).expect("a state")["data"].clone();
+            (now["waiting_for"].as_str().unwrap_or_default().to_owned(), now["doing"].to_string())
+        };
+        host.until(0, |it| it["type"] == "question_asked");
+        host.until(0, |it| it["type"] == "agent_changed" && it["data"]["waiting_for"] == "user");
+        let mut both = ["one", "two"].map(|name| waits_for(&host, name));
+        both.sort();
+        assert_eq!(
+            both.each_ref().map(|it| it.0.as_str()),
+            ["budget", "user"],
+            "one asks, and one waits for the answer"
+        );
+        assert!(both[0].1.contains("waits for more tokens: ") && both[0].1.contains(" of 7000 are used"), "{both:?}");
         let count = |host: &Hosted, kind: &str| host.seen.iter().filter(|it| it["type"] == kind).count();
         assert_eq!(count(&host, "question_asked"), 1, "both wait, and the user is asked once");
         let low = host.seen.iter().position(|it| it["data"]["code"] == "AGENT_TOKENS_LOW").expect("a notice");
@@ -99,6 +114,8 @@ fn the_user_is_told_when_agents_run_low_and_asked_when_their_tokens_are_used_up(
         let ends = logs[0].iter().filter(|it| it["data"]["event"] == "ended");
         let statuses: Vec<&Value> = ends.map(|it| &it["data"]["status"]).collect();
         assert_eq!(statuses, [expected, expected]);
+        let is_raised = logs.iter().flatten().any(|it| it.to_string().contains("lets the agents of this turn use"));
+        assert_eq!(is_raised, expected == "completed", "the Log says who let them spend more");
     }
     // Where no user can answer, agents end with what they know.
     let shell = Shell::new(&[("a.txt", "alpha\n")]);

@@ -150,6 +150,38 @@ fn an_agent_says_that_it_waits_for_the_files_of_another_or_for_the_server() {
     host.end();
 }
 
+/// Broken builds: the user's own request waits for one of the agents; an agent that waits for a request of others does not say
+/// so, or its time runs meanwhile.
+#[test]
+fn the_users_own_request_is_answered_while_the_requests_of_eight_agents_hang() {
+    let shell = Shell::new(&[]);
+    let calls: Vec<Value> =
+        (1..=8).map(|n| spawn(&format!("Hang {n}"), json!({ "name": format!("slow-{n}"), "wait": false }))).collect();
+    let mut steps = vec![json!({ "calls": calls })];
+    steps.extend((1..=8).map(|n| json!({ "of": format!("Hang {n}"), "hang": true })));
+    let late = spawn("Come late", json!({ "name": "late", "wait": false, "limits": { "seconds": 1 } }));
+    steps.extend([json!({ "text": "Under way." }), json!({ "calls": [late] }), json!({ "text": "I am still here." })]);
+    steps.push(json!({ "of": "Come late", "text": "It is my turn now." }));
+    let mut host = Hosted::start(&shell, &json!({ "steps": steps }), &["--config", "agents.running=9"]);
+    host.ask("1", json!({ "type": "prompt", "text": "go" }));
+    let at = host.until(0, |line| line["type"] == "turn_ended");
+    for n in 1..=8 {
+        host.until(0, is_now(&format!("slow-{n}"), "running"));
+    }
+    host.ask("2", json!({ "type": "prompt", "text": "are you there" }));
+    host.until(at + 1, |line| line["type"] == "turn_ended" && line["data"]["status"] == "completed");
+    let waiting = host.until(0, waits("late", "rate"));
+    let doing = host.seen[waiting]["data"]["doing"].as_str().expect("words").to_owned();
+    assert!(doing.starts_with("waits until script has answered one of: slow-"), "{doing}");
+    assert!((1..=8).all(|n| doing.contains(&format!("slow-{n}"))), "it names all of them: {doing}");
+    // Its time does not run while it waits for others.
+    crate::wait::lapse(std::time::Duration::from_millis(1_200));
+    host.ask("3", json!({ "type": "stop_agents", "path": ["slow-3"] }));
+    host.until(waiting, is_now("late", "completed"));
+    host.ask("4", json!({ "type": "stop_agents", "path": [] }));
+    host.end();
+}
+
 /// Broken build: a child keeps the mode that its parent had when it began.
 #[test]
 fn a_child_that_runs_may_what_the_root_may_now() {

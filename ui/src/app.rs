@@ -310,6 +310,9 @@ impl App {
             (_, Ok(None)) => {}
             (_, Err(why)) => self.state.say(why),
         }
+        // A key that was pressed for the editor decides nothing here: what the editor left has to be on the screen first.
+        self.state.now = Now::read();
+        (self.state.guard.quiet_since, self.state.guard.top_overlay_since) = (self.state.now.at, None);
         self.save_soon = true;
         self.dirty = true;
     }

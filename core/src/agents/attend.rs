@@ -16,8 +16,7 @@ use crate::door::{Handle, Watch};
 use crate::protocol::agent::{Asker, WaitingFor};
 use crate::protocol::error::{Error, NoticeCode};
 use crate::protocol::event::{
-    AgentEvent, AgentResult, AgentStatus, Delivery, Entry, Event, Fact, Live, LiveEvent, Status, Telling, ToldBy,
-    WaitsOn,
+    AgentEvent, AgentResult, AgentStatus, Delivery, Entry, Event, Fact, Live, LiveEvent, Telling, ToldBy, WaitsOn,
 };
 use crate::protocol::input::Input;
 
@@ -264,8 +263,6 @@ impl Attendant {
             }
             // It asked something that no call waits for.
             Live::AnswerTaken { call_id, .. } => return self.answered(&call_id),
-            // It waits because the user was asked for another agent as well.
-            Live::Status { status: Status::Asking } => return self.stand_still(),
             Live::Status { .. } if self.asking.is_empty() => return self.go_on(),
             // It is about all agents of the tree.
             Live::Notice { ref code, .. } if code == NoticeCode::AgentTokensLow.name() => {
@@ -318,6 +315,16 @@ impl Attendant {
             WaitsOn::Lease { holder } => (WaitingFor::Lease, format!("until {holder} has changed the same files")),
             WaitsOn::Rate { wait_ms } => {
                 (WaitingFor::Rate, format!("{} s, as the provider asked for", wait_ms.div_ceil(1_000)))
+            }
+            WaitsOn::Requests { provider, holders } => {
+                // The agent has no part in how long the others take.
+                self.stop_clock();
+                let holders = holders.join(", ");
+                (WaitingFor::Rate, format!("until {provider} has answered one of: {holders}"))
+            }
+            WaitsOn::Budget { used, most } => {
+                self.stop_clock();
+                (WaitingFor::Budget, format!("for more tokens: {used} of {most} are used"))
             }
             WaitsOn::Place => {
                 // The agent has no part in how long the others take.

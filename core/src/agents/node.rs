@@ -57,6 +57,8 @@ pub(super) struct Node {
     pub(super) closed: AtomicBool,
     /// A user or a program can answer the approvals and forms of children.
     pub(super) asks: AtomicBool,
+    /// The file is looked for by which another process asks for the end of all agents.
+    pub(super) heeds_stop_file: AtomicBool,
     /// A child has begun or ended.
     pub(super) changed: Notify,
     /// Bytes of ends that the next request tells already.
@@ -98,6 +100,7 @@ impl Node {
             starting: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             asks: AtomicBool::new(base.options.can_ask),
+            heeds_stop_file: AtomicBool::new(false),
             changed: Notify::new(),
             told: AtomicUsize::new(0),
             budgets: Mutex::default(),
@@ -108,6 +111,11 @@ impl Node {
     /// Itself, for work that goes on by itself.
     fn shared(&self) -> Arc<Node> {
         self.me.upgrade().expect("the caller holds this node")
+    }
+
+    /// For work that does not keep it.
+    pub(super) fn weak(&self) -> Weak<Node> {
+        self.me.clone()
     }
 
     /// The child with this name.
@@ -233,7 +241,7 @@ impl Node {
 
     // ─── Stopping ───
 
-    async fn stop_some(self: Arc<Node>, which: Stop) {
+    pub(super) async fn stop_some(self: Arc<Node>, which: Stop) {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);

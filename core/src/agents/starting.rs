@@ -121,6 +121,7 @@ impl Node {
 
     /// Waits for a place, opens the child and sends it a message. Its attendant does the rest.
     pub(super) async fn run(self: Arc<Node>, child: Arc<Child>, begins: Begins) {
+        self.heed_stop_file();
         let stop = child.order.lock().stop.clone();
         // A run asks no model itself; its agents take the places.
         let is_run = child.workflow.is_some();

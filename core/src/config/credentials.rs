@@ -112,6 +112,8 @@ pub struct Credential {
     provider: String,
     source: Source,
     secret: Arc<Mutex<Secret>>,
+    /// Tells the secret apart from others of the Provider: from the one of the beginning, so that a renewal keeps it.
+    number: u64,
     vault: Vault,
     /// Held during a renewal, so that only one runs at a time.
     renewing: Arc<tokio::sync::Mutex<()>>,
@@ -139,6 +141,11 @@ impl Credential {
     /// Returns the current secret.
     pub fn secret(&self) -> Secret {
         self.secret.lock().clone()
+    }
+
+    /// A number that tells it apart from other credentials of the Provider, and from which it cannot be found out.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     /// Whether it is a token that expires, not a key.
@@ -352,9 +359,12 @@ impl Vault {
     }
 
     fn credential(&self, provider: &str, source: Source, secret: Secret) -> Credential {
+        let hash = blake3::hash(secret.reveal().expose_secret().as_bytes());
+        let (first, _) = hash.as_bytes().split_first_chunk().expect("a hash is longer than a number");
         Credential {
             provider: provider.to_owned(),
             source,
+            number: u64::from_le_bytes(*first),
             secret: Arc::new(Mutex::new(secret)),
             vault: self.clone(),
             renewing: Arc::default(),
@@ -453,5 +463,33 @@ impl Vault {
         file.as_file().sync_all().map_err(failed)?;
         file.persist(&self.path).map_err(|e| failed(e.error))?;
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Broken builds: two keys have one number, so agents of one wait for those of the other; a renewed token has a new number,
+    /// so a pause that the server asked for is not kept.
+    #[tokio::test]
+    async fn a_number_tells_keys_apart_and_outlives_a_renewal() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let vault = Vault { path: folder.path().join("auth.json"), keyring: false };
+        let key = |text: &str| vault.hold("one", Secret::Key(SecretString::from(text))).number();
+        assert_eq!(key("sk-first-key"), key("sk-first-key"));
+        assert_ne!(key("sk-first-key"), key("sk-second-key"));
+        let token = |access: &str| Token {
+            access: SecretString::from(access),
+            refresh: Some(SecretString::from("refresh")),
+            expires: Some(Timestamp::UNIX_EPOCH),
+            endpoint: String::new(),
+            client_id: String::new(),
+        };
+        let credential = vault.hold("one", Secret::Token(token("old-token")));
+        let before = credential.number();
+        let renewed = Token { expires: None, ..token("new-token") };
+        let current = credential.current(async move |_, _| Ok(renewed)).await.expect("it is renewed");
+        assert_eq!((current.expose_secret(), credential.number()), ("new-token", before));
     }
 }

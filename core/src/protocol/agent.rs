@@ -65,8 +65,10 @@ pub enum WaitingFor {
     User,
     /// The right to change files that another agent changes now.
     Lease,
-    /// The end of a pause that the Provider asked for.
+    /// The end of a pause that the Provider asked for, or of one of the requests of other agents to it.
     Rate,
+    /// The user's decision whether the agents of the Turn may use more tokens, which another of them has asked for.
+    Budget,
     /// A place among the agents that run: it gave its own away while it waited.
     Place,
 }

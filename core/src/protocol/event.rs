@@ -332,6 +332,20 @@ pub enum WaitsOn {
         /// Milliseconds until it is over.
         wait_ms: u64,
     },
+    /// As many requests of agents are on their way to the Provider as may be at the same time.
+    Requests {
+        /// The Provider.
+        provider: String,
+        /// The agents whose requests those are.
+        holders: Vec<String>,
+    },
+    /// The tokens that the agents of the Turn share are used up, and the user is asked for more.
+    Budget {
+        /// The tokens that are used.
+        used: u64,
+        /// The most that may be used.
+        most: u64,
+    },
     /// As many agents run as may run at the same time.
     Place,
 }

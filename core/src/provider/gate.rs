@@ -1,4 +1,5 @@
-//! How many requests go to a Provider at the same time, and the pause that all of them keep when it asks for one.
+//! How many requests of agents go to a Provider with one key at the same time, and the pause that all of them keep when it asks
+//! for one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,62 +9,81 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-/// The most requests to one Provider at the same time.
+/// The most requests of agents to one Provider with one key at the same time. The user's own request is sent beside them,
+/// so that agents whose requests hang never keep it.
 const AT_ONCE: usize = 8;
 
-/// One gate for each Provider. Clones share them.
+/// One gate for each Provider and key. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Gates(Arc<Mutex<HashMap<String, Arc<Gate>>>>);
+pub(crate) struct Gates(Arc<Mutex<HashMap<(String, u64), Arc<Gate>>>>);
 
+/// The requests of agents to one Provider with one key.
 #[derive(Debug)]
-struct Gate {
+pub(crate) struct Gate {
     places: Arc<Semaphore>,
+    /// The agents whose requests are under way, oldest first.
+    inside: Mutex<Vec<String>>,
     /// No request is sent before this moment.
     opens: Mutex<Option<Instant>>,
 }
 
-/// A place in a gate, until the answer is there.
+/// The place of an agent in a gate, until the answer is there.
 #[derive(Debug)]
-pub(crate) struct Pass(#[expect(dead_code, reason = "held, never read")] Option<OwnedSemaphorePermit>);
+pub(crate) struct Pass {
+    gate: Arc<Gate>,
+    agent: String,
+    #[expect(dead_code, reason = "held, never read")]
+    place: Option<OwnedSemaphorePermit>,
+}
 
-/// On whose behalf a request is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sender {
-    User,
-    Agent,
+impl Drop for Pass {
+    fn drop(&mut self) {
+        let mut inside = self.gate.inside.lock();
+        if let Some(at) = inside.iter().position(|it| *it == self.agent) {
+            inside.remove(at);
+        }
+    }
 }
 
 impl Gates {
-    fn of(&self, provider: &str) -> Arc<Gate> {
+    /// The gate of this Provider with the key of this number.
+    pub(crate) fn of(&self, provider: &str, key: u64) -> Arc<Gate> {
         let mut all = self.0.lock();
-        let new = || Arc::new(Gate { places: Arc::new(Semaphore::new(AT_ONCE)), opens: Mutex::default() });
-        Arc::clone(all.entry(provider.to_owned()).or_insert_with(new))
+        let new = || {
+            let places = Arc::new(Semaphore::new(AT_ONCE));
+            Arc::new(Gate { places, inside: Mutex::default(), opens: Mutex::default() })
+        };
+        Arc::clone(all.entry((provider.to_owned(), key)).or_insert_with(new))
+    }
+}
+
+impl Gate {
+    /// Returns when the request of an agent may be sent. `jitter` from 0 to 1 spreads those that wait for the same moment.
+    pub(crate) async fn enter(self: Arc<Gate>, agent: &str, jitter: f64) -> Pass {
+        let place = Arc::clone(&self.places).acquire_owned().await.ok();
+        loop {
+            let opens = *self.opens.lock();
+            let Some(at) = opens.filter(|at| *at > Instant::now()) else { break };
+            tokio::time::sleep_until(at + SPREAD.mul_f64(jitter.clamp(0.0, 1.0))).await;
+        }
+        self.inside.lock().push(agent.to_owned());
+        Pass { gate: self, agent: agent.to_owned(), place }
     }
 
-    /// Returns when a request may be sent. `jitter` from 0 to 1 spreads those that wait for the same moment. A user who
-    /// asks again while a pause lasts does not keep it: only agents do.
-    pub(crate) async fn enter(&self, provider: &str, sender: Sender, jitter: f64) -> Pass {
-        let gate = self.of(provider);
-        let place = Arc::clone(&gate.places).acquire_owned().await.ok();
-        loop {
-            let opens = *gate.opens.lock();
-            match opens.filter(|at| sender == Sender::Agent && *at > Instant::now()) {
-                None => return Pass(place),
-                Some(at) => tokio::time::sleep_until(at + SPREAD.mul_f64(jitter.clamp(0.0, 1.0))).await,
-            }
-        }
+    /// The agents that have to get an answer before another request is sent; none where there is a place.
+    pub(crate) fn holders(&self) -> Vec<String> {
+        if self.places.available_permits() > 0 { Vec::new() } else { self.inside.lock().clone() }
     }
 
     /// How long a pause of the Provider lasts still; `None` where there is none.
-    pub(crate) fn pause(&self, provider: &str) -> Option<Duration> {
-        let opens = *self.of(provider).opens.lock();
+    pub(crate) fn pause(&self) -> Option<Duration> {
+        let opens = *self.opens.lock();
         opens.map(|at| at.saturating_duration_since(Instant::now())).filter(|wait| !wait.is_zero())
     }
 
-    /// The Provider asked for a pause: every request to it waits, not only the one that was refused.
-    pub(crate) fn hold(&self, provider: &str, wait: Duration) {
-        let gate = self.of(provider);
-        let mut opens = gate.opens.lock();
+    /// The Provider asked for a pause: every request of an agent to it waits, not only the one that was refused.
+    pub(crate) fn hold(&self, wait: Duration) {
+        let mut opens = self.opens.lock();
         let at = Instant::now() + wait;
         *opens = Some(opens.map_or(at, |before| before.max(at)));
     }
@@ -76,25 +96,37 @@ const SPREAD: Duration = Duration::from_millis(500);
 mod tests {
     use super::*;
 
-    /// Broken builds: `hold` keeps the pause for the Session that was refused; a place is not given back.
+    /// Broken builds: `hold` keeps the pause for the Session that was refused; a place is not given back; keys of one
+    /// Provider share their gate.
     #[tokio::test(start_paused = true)]
     async fn eight_requests_go_at_once_and_a_pause_holds_all() {
         let gates = Gates::default();
+        let second = Duration::from_secs(1);
+        let enter = |provider: &str, key: u64, agent: &str| {
+            let entering = gates.of(provider, key);
+            let agent = agent.to_owned();
+            async move { entering.enter(&agent, 0.0).await }
+        };
         let mut passes = Vec::new();
-        for _ in 0..AT_ONCE {
-            passes.push(gates.enter("one", Sender::Agent, 0.0).await);
+        for n in 0..AT_ONCE {
+            assert_eq!(gates.of("one", 1).holders(), Vec::<String>::new());
+            passes.push(enter("one", 1, &format!("a{n}")).await);
         }
-        let other = tokio::time::timeout(Duration::from_secs(1), gates.enter("other", Sender::Agent, 0.0)).await;
+        assert_eq!(gates.of("one", 1).holders(), ["a0", "a1", "a2", "a3", "a4", "a5", "a6", "a7"]);
+        let other = tokio::time::timeout(second, enter("other", 1, "b")).await;
         assert!(other.is_ok(), "another provider has its own gate");
-        let ninth = tokio::time::timeout(Duration::from_secs(1), gates.enter("one", Sender::Agent, 0.0)).await;
+        let other = tokio::time::timeout(second, enter("one", 2, "b")).await;
+        assert!(other.is_ok(), "another key has its own gate");
+        let ninth = tokio::time::timeout(second, enter("one", 1, "b")).await;
         assert!(ninth.is_err(), "the ninth waits");
+        passes.remove(3);
+        assert!(gates.of("one", 1).holders().is_empty());
         passes.clear();
-        gates.hold("one", Duration::from_secs(10));
-        gates.hold("one", Duration::from_secs(1));
+        gates.of("one", 1).hold(Duration::from_secs(10));
+        gates.of("one", 1).hold(Duration::from_secs(1));
+        assert_eq!(gates.of("one", 2).pause(), None, "the pause of one key is not that of another");
         let before = Instant::now();
-        gates.enter("one", Sender::User, 0.5).await;
-        assert_eq!(before.elapsed(), Duration::ZERO, "the user asked again");
-        gates.enter("one", Sender::Agent, 0.5).await;
+        gates.of("one", 1).enter("b", 0.5).await;
         assert_eq!(before.elapsed(), Duration::from_millis(10_250), "the longer pause counts");
     }
 }

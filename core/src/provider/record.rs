@@ -103,6 +103,10 @@ impl Provider for Recording {
         self.provider.facts(model)
     }
 
+    fn key_number(&self) -> u64 {
+        self.provider.key_number()
+    }
+
     fn patience(&self) -> Patience {
         self.provider.patience()
     }

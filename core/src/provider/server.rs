@@ -17,6 +17,7 @@ use super::stream::hear;
 use super::window::WINDOW;
 use super::{Answer, Chunk, Failure, Provider, Request, RequestBody};
 use crate::config::ModelConfig;
+use crate::config::credentials::Credential;
 use crate::protocol::error::Code;
 use crate::protocol::event::Usage;
 use futures_util::future::BoxFuture;
@@ -187,6 +188,10 @@ impl Provider for Server {
             facts.assumed_window = Some(UNKNOWN_WINDOW).filter(|_| facts.window.is_none() && self.endpoint.is_own());
         }
         facts
+    }
+
+    fn key_number(&self) -> u64 {
+        self.endpoint.credential().map_or(0, Credential::number)
     }
 
     fn patience(&self) -> Patience {

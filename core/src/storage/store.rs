@@ -75,6 +75,25 @@ impl Place {
         self.own_folder().join(SCRATCH)
     }
 
+    /// The file that asks the process which has the Session open for the end of its agents. That process removes it.
+    pub(crate) fn agents_stop_file(&self) -> PathBuf {
+        self.own_folder().join("stop-agents")
+    }
+
+    /// Asks the process that has the Session open for the end of its agents.
+    ///
+    /// # Errors
+    /// Errors of the file system.
+    pub fn ask_for_end_of_agents(&self) -> io::Result<()> {
+        make_private(&self.own_folder())?;
+        write_whole(&self.agents_stop_file(), &[])
+    }
+
+    /// Takes the request back. Returns whether no process had taken it.
+    pub fn take_back_end_of_agents(&self) -> bool {
+        fs::remove_file(self.agents_stop_file()).is_ok()
+    }
+
     fn presenter_file(&self) -> PathBuf {
         self.own_folder().join("presenter.json")
     }

@@ -6,12 +6,14 @@ use std::sync::atomic::Ordering;
 use super::{Report, Step, Turn, UsageSource};
 use crate::call::{AgentPlace, Gone};
 use crate::protocol::error::{Error, NoticeCode};
-use crate::protocol::event::{Cost, Form, Live, ProviderUsage, Question, Severity, Status, Usage};
+use crate::protocol::event::{Cost, Form, Live, ProviderUsage, Question, Severity, Usage, WaitsOn};
 use crate::provider::budget::{Budget, Granted, Reserved};
 
 /// The answers where the tokens of the agents are used up.
 const GO_ON: &str = "yes: as many tokens again";
 const STOP: &str = "no: they end here";
+/// What the Log of the agent that asked, and its model, have of the first answer.
+const RAISED: &str = "The user lets the agents of this turn use as many tokens again.";
 
 impl Turn {
     /// Whether another request may be sent. Where a budget is used up that the user can raise, the user is asked.
@@ -57,8 +59,9 @@ impl Turn {
             if !self.services.options.can_ask {
                 return Ok(Err(refused));
             }
-            // While another Session of the tree asks, this one waits for the user too.
-            self.live(Live::Status { status: Status::Asking }).await?;
+            // Another Session of the tree may be asking already.
+            let (used, most) = budget.used();
+            self.waits(Some(WaitsOn::Budget { used, most })).await?;
             let aside = self.services.agent_place.as_ref().map(AgentPlace::step_aside);
             let granted = budget.granted().await;
             let answer = match granted {
@@ -69,6 +72,8 @@ impl Turn {
                     (Err(refused), Granted::Ask) => {
                         if self.ask_for_more(budget).await? {
                             budget.raise();
+                            // The Log alone says who let them spend more.
+                            self.tell("budget", RAISED).await?;
                             continue;
                         }
                         *granted = Granted::Refused;
@@ -77,7 +82,7 @@ impl Turn {
                 },
             };
             drop(aside);
-            self.live(Live::Status { status: Status::Thinking }).await?;
+            self.waits(None).await?;
             self.take_place_again().await?;
             return answer;
         }

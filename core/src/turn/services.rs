@@ -184,7 +184,7 @@ pub(crate) struct Services {
     pub(crate) agent_place: Option<AgentPlace>,
     /// Who takes leases for calls.
     pub(crate) holder: Holder,
-    /// The most requests at the same time, for each Provider; all Sessions share it.
+    /// The most requests of agents at the same time, for each Provider and key; all Sessions share them.
     pub(crate) gates: Gates,
     /// A Turn ends with a call of the tool `report`.
     pub(crate) reports: bool,

@@ -4,7 +4,9 @@ use clap::Args;
 use pixir_core::log::Log;
 use pixir_core::store::Place;
 use pixir_core::{Code, Error, Result};
-use serde_json::json;
+use rustix::process::Pid;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 
 use super::tree::{Agent, agents_of};
 use crate::cli::{Cli, block_on};
@@ -17,8 +19,9 @@ pub(crate) struct StopArgs {
     id: String,
 }
 
-/// Only the process that has a Session open can stop its agents: a run without a terminal is told to. Where none has it open, those without an end died with their
-/// process, and their ends are recorded.
+/// Only the process that has a Session open can stop its agents, so it is asked to: a run without a terminal ends with them, a
+/// terminal and a host go on. Where none has it open, those without an end died with their process, and their ends are
+/// recorded.
 pub(super) fn run(cli: &Cli, args: &StopArgs) -> Result<u8> {
     let (harness, place) = cli.locate(&args.id)?;
     let (root, _) = place.lineage()?;
@@ -28,22 +31,10 @@ pub(super) fn run(cli: &Cli, args: &StopArgs) -> Result<u8> {
     let locked = Log::open(&root.log(), root.id.clone()).err().filter(|e| e.code == Code::SessionLocked);
     let dry_run = cli.options.dry_run;
     if let Some(locked) = locked.filter(|_| !left.is_empty()) {
-        let pid = process_of(&locked, &["--headless", "workflow"]).ok_or_else(|| elsewhere(&locked, &root, &left))?;
-        let verb = if dry_run { "would be" } else { "is" };
-        if !dry_run {
-            ask_to_stop(pid)?;
-        }
-        let text = format!(
-            "the run without a terminal {verb} told to stop, and {} with it: {}; pixir resume {} goes on",
-            count(left.len(), "agent"),
-            left.join(", "),
-            root.id
-        );
-        let document = json!({
-            "ok": true, "dry_run": dry_run, "session_id": root.id, "ended": [], "told_to_stop": left,
-        });
-        cli.output.either(document, &text);
-        return Ok(0);
+        return match process_of(&locked, &["--headless", "workflow"]) {
+            Some(pid) => stop_run(cli, &root, &left, pid),
+            None => stop_in(cli, &root, &left, &locked),
+        };
     }
     if !dry_run && !left.is_empty() {
         block_on(async {
@@ -61,6 +52,74 @@ pub(super) fn run(cli: &Cli, args: &StopArgs) -> Result<u8> {
     Ok(0)
 }
 
+/// A run without a terminal has nothing to do without its agents.
+fn stop_run(cli: &Cli, root: &Place, left: &[String], pid: Pid) -> Result<u8> {
+    let verb = if cli.options.dry_run { "would be" } else { "is" };
+    if !cli.options.dry_run {
+        ask_to_stop(pid)?;
+    }
+    let text = format!(
+        "the run without a terminal {verb} told to stop, and {} with it: {}; pixir resume {} goes on",
+        count(left.len(), "agent"),
+        left.join(", "),
+        root.id
+    );
+    let document = json!({
+        "ok": true, "dry_run": cli.options.dry_run, "session_id": root.id, "ended": [], "told_to_stop": left,
+    });
+    cli.output.either(document, &text);
+    Ok(0)
+}
+
+/// A terminal or a host stops the agents and goes on.
+fn stop_in(cli: &Cli, root: &Place, left: &[String], locked: &Error) -> Result<u8> {
+    let names = left.join(", ");
+    let told = |document: Value, text: &str| {
+        let mut fields = json!({ "ok": true, "dry_run": cli.options.dry_run, "session_id": root.id });
+        fields.as_object_mut().into_iter().for_each(|it| it.extend(document.as_object().cloned().unwrap_or_default()));
+        cli.output.either(fields, text);
+        Ok(0)
+    };
+    let agents = count(left.len(), "agent");
+    if cli.options.dry_run {
+        let text = format!("the process that has the session open would be asked to stop {agents}: {names}");
+        return told(json!({ "ended": [], "told_to_stop": left }), &text);
+    }
+    root.ask_for_end_of_agents()
+        .map_err(|e| Error::new(Code::CommandFailed, format!("ask for the end of the agents: {e}"), "/agents and x"))?;
+    let mut open = left.to_vec();
+    let is_over = within(TAKEN, || {
+        open.clear();
+        agents_of(root).map(|agents| unfinished(&agents, &mut open)).is_ok() && open.is_empty()
+    });
+    if root.take_back_end_of_agents() {
+        return Err(elsewhere(locked, root, left));
+    }
+    if is_over {
+        return told(json!({ "ended": left }), &format!("{agents} stopped: {names}; the session goes on"));
+    }
+    let text = format!("asked to stop, and not ended yet: {}", open.join(", "));
+    let ended: Vec<&String> = left.iter().filter(|name| !open.contains(name)).collect();
+    told(json!({ "ended": ended, "told_to_stop": open }), &text)
+}
+
+/// How long the process that has the Session open may take to stop its agents.
+const TAKEN: Duration = Duration::from_secs(5);
+
+/// Waits until this holds. Returns whether it did in time.
+fn within(time: Duration, mut holds: impl FnMut() -> bool) -> bool {
+    let began = Instant::now();
+    loop {
+        if holds() {
+            return true;
+        }
+        if began.elapsed() >= time {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 fn unfinished(agents: &[Agent], names: &mut Vec<String>) {
     for agent in agents {
         if agent.end.is_none() {
@@ -72,7 +131,9 @@ fn unfinished(agents: &[Agent], names: &mut Vec<String>) {
 
 /// The message of the lock names the process.
 fn elsewhere(locked: &Error, root: &Place, left: &[String]) -> Error {
-    let message = format!("{} of {} may be running: {}", count(left.len(), "agent"), root.id, locked.message);
+    let agents = count(left.len(), "agent");
+    let message =
+        format!("{agents} of {} may be running, and its process does not answer: {}", root.id, locked.message);
     let fix =
         "stop them there: /agents and x in its terminal, the Input stop_agents from its host, or end that process";
     Error::new(Code::SessionLocked, message, fix).with("agents", left.to_vec())
