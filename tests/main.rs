@@ -42,6 +42,7 @@ mod stories {
     mod workflows_resume; // runs that were cut off, stopped or edited
     mod agents_copies; // agents that work in copies of the workspace
     mod agents_doors; // sessions of agents from outside
+    mod agents_faults; // agents where something around them fails
     mod agents_figures; // agents in numbers
     mod agents_limits; // what bounds agents
     mod agents_told; // what agents are told

@@ -15,7 +15,7 @@ use crate::wait;
 const MOUNTING: [&[&str]; 2] = [&["unshare", "-m"], &["unshare", "-Urm"]];
 
 /// The first of them that this machine allows. None skips the test.
-fn mounting() -> Option<&'static [&'static str]> {
+pub(super) fn mounting() -> Option<&'static [&'static str]> {
     static WORDS: LazyLock<Option<&'static [&'static str]>> = LazyLock::new(|| {
         let folder = tempfile::tempdir().expect("a folder");
         let may = |words: &&&[&str]| {

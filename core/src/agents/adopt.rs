@@ -8,17 +8,16 @@ use tokio::sync::watch;
 
 use super::child::Child;
 use super::node::Node;
-use super::{copies, guarded, own_entries};
+use super::{copies, guarded};
 use crate::call::agents::{AgentNews, adopted};
 use crate::call::leases::{Holder, Patience};
 use crate::call::off_loop;
-use crate::files::restore::{RestoreTarget, carry_out, of_copy};
+use crate::files::restore::carry_out;
 use crate::permissions::Touch;
 use crate::protocol::agent::WaitingFor;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Adoption, AgentEvent, AgentResult, AgentStatus, Isolation, Live, Mode, RestorePreview};
 use crate::protocol::input::{OnConflict, RestoreOptions};
-use crate::storage::log;
 
 impl Node {
     /// A Turn of a child that works in a copy has ended: its changes are adopted, or the user is asked. Returns when there is
@@ -128,7 +127,7 @@ impl Node {
         let asks = *child.adoptions.asks.lock();
         let (base, own) = (self.base.0.clone(), Arc::clone(child));
         let preview = off_loop(move || {
-            let (target, _) = aim(&base, &own)?;
+            let (target, _) = copies::waiting(&base, &own)?;
             Ok(RestorePreview { agent: own.path.clone(), asks, ..target.preview(&guarded(&base)?, &base.blobs) })
         });
         let preview = match preview.await {
@@ -158,7 +157,7 @@ impl Node {
         let _one = child.adoptions.one.lock().await;
         let base = self.base.0.clone();
         let (services, own) = (base.clone(), Arc::clone(child));
-        let (target, to_seq) = off_loop(move || aim(&services, &own)).await?;
+        let (target, to_seq) = off_loop(move || copies::waiting(&services, &own)).await?;
         let touches: Vec<Touch> =
             target.paths().map(|path| Touch::Files { path: Some(path.clone()), protected: None }).collect();
         let _lease = self.at.leases.take(&Holder::named(child.name()), &touches, patience).await?;
@@ -243,17 +242,4 @@ fn merging(choice: OnConflict) -> OnConflict {
         OnConflict::Overwrite => OnConflict::Overwrite,
         OnConflict::Keep | OnConflict::Merge => OnConflict::Merge,
     }
-}
-
-/// What of a child's copy is not settled, and the last Entry of its Log.
-fn aim(base: &crate::session::Services, child: &Child) -> Result<(RestoreTarget, u64)> {
-    let entries = match log::read(&base.place(&child.session).log()) {
-        Ok(contents) => contents.entries,
-        // It ended before it could begin.
-        Err(error) if error.code == Code::NotFound => Vec::new(),
-        Err(error) => return Err(error),
-    };
-    let last = entries.last().map_or(0, |entry| entry.seq);
-    let settled = child.adoptions.settled.lock().clone();
-    Ok((of_copy(own_entries(&entries).iter().map(|entry| &**entry), &settled), last))
 }

@@ -3,15 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Position;
 use super::child::Child;
+use super::{Position, own_entries};
 use crate::files::copy::{self, CopiedRepository, GitFolders};
+use crate::files::restore::{RestoreTarget, of_copy};
 use crate::files::snapshot::SessionSnapshot;
 use crate::files::workspace::Workspace;
 use crate::permissions::repository::Repository;
-use crate::protocol::error::Result;
+use crate::protocol::error::{Code, Result};
 use crate::protocol::event::{Isolation, SessionId};
 use crate::session::Services;
+use crate::storage::log;
 
 /// The folder of a child's copy.
 pub(super) fn folder(services: &Services, root: &SessionId, child: &Child) -> PathBuf {
@@ -48,6 +50,41 @@ pub(super) fn workspace(base: &Services, root: &SessionId, child: &Child) -> Res
         Isolation::Shared => Ok(Arc::clone(&base.workspace)),
         Isolation::Copy | Isolation::Scratch => Workspace::open(&folder(base, root, child)).map(Arc::new),
     }
+}
+
+/// Makes the child's copy again if it has gone. Files that wait for the user's decision are in it as the child left them, so that
+/// it goes on from its own work.
+///
+/// # Errors
+/// `COPY_FAILED`; those of the child's Log.
+pub(super) fn make_again(base: &Services, root: &SessionId, child: &Child) -> Result<()> {
+    if child.isolation == Isolation::Shared || folder(base, root, child).is_dir() {
+        return Ok(());
+    }
+    make(base, root, child)?;
+    if child.isolation == Isolation::Copy {
+        let copy = workspace(base, root, child)?;
+        for left in waiting(base, child)?.0.bring_back(&copy, &base.blobs)? {
+            child.note(&format!("its copy was removed, and {} is not in the new one: {}", left.path, left.why));
+        }
+    }
+    Ok(())
+}
+
+/// What of a child's copy is not settled, and the last Entry of its Log.
+///
+/// # Errors
+/// Those of the child's Log.
+pub(super) fn waiting(base: &Services, child: &Child) -> Result<(RestoreTarget, u64)> {
+    let entries = match log::read(&base.place(&child.session).log()) {
+        Ok(contents) => contents.entries,
+        // It ended before it could begin.
+        Err(error) if error.code == Code::NotFound => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let last = entries.last().map_or(0, |entry| entry.seq);
+    let settled = child.adoptions.settled.lock().clone();
+    Ok((of_copy(own_entries(&entries).iter().map(|entry| &**entry), &settled), last))
 }
 
 /// Makes the child's copy of the workspace as it is now, unless it is there. What the copy is missing is noted for the result.

@@ -251,8 +251,7 @@ impl Node {
         let id = child.session.clone();
         let (own, root) = (Arc::clone(child), self.at.tree.root.clone());
         let read = tokio::task::spawn_blocking(move || {
-            // A copy that has gone is made anew: what it had is in the workspace, or in the Log until it is adopted.
-            copies::make(&services, &root, &own)?;
+            copies::make_again(&services, &root, &own)?;
             let path = services.place(&id).log();
             match Log::open_on(Arc::clone(&services.disk), &path, id.clone()) {
                 Ok((mut log, contents)) => {

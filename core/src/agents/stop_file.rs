@@ -1,7 +1,6 @@
 //! A stop of all agents that another process asks for. Only the process that has a Session open can stop its agents, so the
 //! other one leaves a file, which is looked for as long as agents run.
 
-use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -19,15 +18,15 @@ impl Node {
         if !self.at.path.is_empty() || self.heeds_stop_file.swap(true, Ordering::AcqRel) {
             return;
         }
-        let (me, file) = (self.weak(), self.base.0.place(&self.id).agents_stop_file());
+        let (me, place) = (self.weak(), Arc::new(self.base.0.place(&self.id)));
         tokio::spawn(async move {
             // One that no process took when it was written is not meant for these agents.
-            let _ = fs::remove_file(&file);
+            place.take_back_end_of_agents();
             loop {
                 tokio::time::sleep(LOOK).await;
                 let Some(node) = me.upgrade() else { return };
-                let path = file.clone();
-                let is_asked = off_loop(move || Ok(fs::remove_file(path).is_ok())).await;
+                let place = Arc::clone(&place);
+                let is_asked = off_loop(move || Ok(place.take_back_end_of_agents())).await;
                 if is_asked.unwrap_or_default() {
                     tracing::info!(session = %node.id, "another process asked for the end of all agents");
                     Arc::clone(&node).stop_some(Stop::All).await;

@@ -76,7 +76,7 @@ impl Place {
     }
 
     /// The file that asks the process which has the Session open for the end of its agents. That process removes it.
-    pub(crate) fn agents_stop_file(&self) -> PathBuf {
+    fn agents_stop_file(&self) -> PathBuf {
         self.own_folder().join("stop-agents")
     }
 
@@ -89,7 +89,8 @@ impl Place {
         write_whole(&self.agents_stop_file(), &[])
     }
 
-    /// Takes the request back. Returns whether no process had taken it.
+    /// Removes that request: the process that was asked takes it, or the one that asked takes it back. Returns whether it was
+    /// there.
     pub fn take_back_end_of_agents(&self) -> bool {
         fs::remove_file(self.agents_stop_file()).is_ok()
     }

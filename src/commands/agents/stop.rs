@@ -88,14 +88,19 @@ fn stop_in(cli: &Cli, root: &Place, left: &[String], locked: &Error) -> Result<u
     root.ask_for_end_of_agents()
         .map_err(|e| Error::new(Code::CommandFailed, format!("ask for the end of the agents: {e}"), "/agents and x"))?;
     let mut open = left.to_vec();
-    let is_over = within(TAKEN, || {
-        open.clear();
-        agents_of(root).map(|agents| unfinished(&agents, &mut open)).is_ok() && open.is_empty()
-    });
+    let began = Instant::now();
+    block_on(async {
+        while !open.is_empty() && began.elapsed() < PATIENCE {
+            tokio::time::sleep(LOOK_AGAIN).await;
+            open.clear();
+            unfinished(&agents_of(root)?, &mut open);
+        }
+        Ok::<(), Error>(())
+    })?;
     if root.take_back_end_of_agents() {
         return Err(elsewhere(locked, root, left));
     }
-    if is_over {
+    if open.is_empty() {
         return told(json!({ "ended": left }), &format!("{agents} stopped: {names}; the session goes on"));
     }
     let text = format!("asked to stop, and not ended yet: {}", open.join(", "));
@@ -104,21 +109,9 @@ fn stop_in(cli: &Cli, root: &Place, left: &[String], locked: &Error) -> Result<u
 }
 
 /// How long the process that has the Session open may take to stop its agents.
-const TAKEN: Duration = Duration::from_secs(5);
-
-/// Waits until this holds. Returns whether it did in time.
-fn within(time: Duration, mut holds: impl FnMut() -> bool) -> bool {
-    let began = Instant::now();
-    loop {
-        if holds() {
-            return true;
-        }
-        if began.elapsed() >= time {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often the Logs are read meanwhile.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 fn unfinished(agents: &[Agent], names: &mut Vec<String>) {
     for agent in agents {

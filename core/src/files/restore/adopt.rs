@@ -109,6 +109,19 @@ impl RestoreTarget {
     }
 }
 
+impl RestoreTarget {
+    /// Writes the agent's last version of each file to a new copy. Returns the files that it could not write.
+    ///
+    /// # Errors
+    /// As [`RestoreTarget::plan`].
+    pub(crate) fn bring_back(&self, copy: &Workspace, blobs: &Blobs) -> Result<Vec<LeftFile>> {
+        let options = RestoreOptions { changed_since: OnConflict::Overwrite, protected: true, ..Default::default() };
+        let planned = self.plan(&options, copy, blobs)?;
+        let (_, left) = carry_out(&planned.changes, copy, blobs, &SessionSnapshot::default());
+        Ok(planned.left.into_iter().chain(left).collect())
+    }
+}
+
 /// The workspace's version and the agent's in one text, with marks around the lines that changed on both sides. `None` where one
 /// of them is not there, or is no text.
 pub(super) fn with_marks(file: &AimedFile, current: Option<&Contents>, blobs: &Blobs) -> Option<String> {
