@@ -76,7 +76,8 @@ fn ended_run(columns: u16, rows: u16) -> Pixir {
     })
 }
 
-/// Broken builds: a step is not there at some size; the layers are a list on a wide screen.
+/// Broken builds: a step is not there at some size; the layers are a list on a wide screen; the card in the conversation has a
+/// line for each step that is done.
 #[tokio::test]
 async fn the_run_is_shown_step_by_step_at_every_size() {
     for (columns, rows) in [(60, 20), (80, 24), (120, 40), (200, 60)] {
@@ -92,10 +93,14 @@ async fn the_run_is_shown_step_by_step_at_every_size() {
         let screen = pixir.does("<Down>").await;
         assert!(screen.contains("✗ grep -q notes") && screen.contains("no notes"), "its check:\n{screen}");
     }
-    let mut pixir = ended_run(80, 24);
-    let screen = pixir.does("<Esc>").await;
-    for line in ["◇ workflow release · 4 steps", "✓ build completed", "✗ notes failed", "? ship waiting"] {
-        assert!(screen.contains(line), "{line}:\n{screen}");
+    for (columns, rows) in [(60, 20), (80, 24), (120, 40), (200, 60)] {
+        let mut pixir = ended_run(columns, rows);
+        let screen = pixir.does("<Esc>").await;
+        let bar = "████░░░░░░░░░░░░  1 of 4 · 1 waits · 1 failed";
+        for line in ["◇ workflow release · 4 steps", bar, "✗ notes failed", "? ship waiting · Ship it?"] {
+            assert!(screen.contains(line), "{line} at {columns}x{rows}:\n{screen}");
+        }
+        assert!(!screen.contains("build completed"), "what is done is a part of the bar:\n{screen}");
     }
 }
 

@@ -19,6 +19,7 @@ mod cell; // one entry, or a part of one
 mod heights; // the height of each cell, exact or estimated
 mod layout; // cells as rows, folded and cached
 mod runs; // calls that only read, folded
+mod workflow; // the card of a run of a workflow
 mod places; // marks to jump to, and stable addresses of cells
 pub(crate) mod reading; // search, selection, copy labels
 pub(crate) mod replay; // a replay of a Session
@@ -81,6 +82,8 @@ pub(crate) struct Transcript {
     progress: BTreeMap<usize, PlanAbove>,
     /// The last plan of the running Turn.
     plan_cell: Option<usize>,
+    /// The card of the last run of a workflow.
+    workflow_cell: Option<usize>,
     /// The lines that the running Turn has added and removed, and those of the Turns that end in these cells.
     changed_lines: (u64, u64),
     lines_of: HashMap<usize, (u64, u64)>,
@@ -203,6 +206,7 @@ impl Transcript {
                 }
             }
             Fact::TurnEnded(it) => {
+                self.workflow_ended(entry);
                 self.drop_draft();
                 // No other answer came, so the one that broke off is the answer of this Turn.
                 if let Some(seq) = self.broken.take()
@@ -252,8 +256,7 @@ impl Transcript {
                 self.push(Cell::Recorded(Arc::clone(entry)))
             }
             Fact::AgentEvent(it) => self.agent_event(entry, it),
-            Fact::WorkflowEvent(it) if rows::workflow::has_rows(it) => self.push(Cell::Recorded(Arc::clone(entry))),
-            Fact::WorkflowEvent(_) => {}
+            Fact::WorkflowEvent(it) => self.workflow_event(entry, it),
             Fact::SessionStarted(_)
             | Fact::SettingsChanged(_)
             | Fact::ContextChanged(_)
@@ -550,6 +553,7 @@ impl Transcript {
             // More of the same reasoning may join it.
             Cell::Thoughts(_) => is_busy && at + 1 == self.cells.len(),
             Cell::Recorded(entry) => is_busy && at + 1 == self.cells.len() && matches!(entry.fact, Fact::Reasoning(_)),
+            Cell::Workflow(card) => is_busy && card.view.is_running,
             Cell::Part(..) | Cell::Error(_) | Cell::Notice(..) | Cell::Gone => false,
         });
         open.map_or(self.cells.len(), |(at, _)| at)

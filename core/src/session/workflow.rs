@@ -4,19 +4,21 @@ use serde_json::{Map, Value};
 
 use super::Session;
 use crate::call::off_loop;
+use crate::context::roles::Role;
+use crate::conversation::history::Settings;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Planned, Resumed, Status, WorkflowEvent};
 use crate::protocol::input::{Accepted, WorkflowOrder};
 use crate::turn::Turn;
 use crate::workflow::run::{Run, journal_of};
-use crate::workflow::{Checked, Known, invalid};
+use crate::workflow::{Checked, Known, WorkflowPlan, invalid};
 
 impl Session {
     /// Begins a run.
     pub(super) async fn run_workflow(&mut self, input: &'static str, order: WorkflowOrder) -> Result<Accepted> {
         let WorkflowOrder { name, graph, params, until } = order;
         let library = std::sync::Arc::clone(&self.services.library);
-        let checked = off_loop(move || {
+        let (checked, roles) = off_loop(move || {
             let workflows = library.workflows();
             let known = Known::to_run(&library);
             let (text, name) = match (graph, name) {
@@ -27,11 +29,12 @@ impl Session {
                     return Err(Error::new(Code::InvalidArgs, message, "`name` or `graph`"));
                 }
             };
-            Checked::read(&text, &name, &known).map_err(|faults| invalid(&name, &faults))
+            let checked = Checked::read(&text, &name, &known).map_err(|faults| invalid(&name, &faults))?;
+            Ok((checked, known.roles))
         })
         .await?;
         let params = checked.params(&params)?;
-        let planned = plan_of(&checked, &params, until.clone());
+        let planned = self.plan_of(&checked, &params, until.clone(), &roles)?;
         self.carry_out(input, WorkflowEvent::Planned(planned), checked, params, until, None).await
     }
 
@@ -48,22 +51,23 @@ impl Session {
         };
         let library = std::sync::Arc::clone(&self.services.library);
         let (before, edited) = (planned.clone(), graph.is_some());
-        let checked = off_loop(move || {
+        let (checked, roles) = off_loop(move || {
             let name = before.name.clone();
+            let roles = library.roles();
             let checked = match graph {
                 Some(graph) => {
                     let known = Known::to_run(&library);
                     Checked::read(&graph.to_string(), &name, &known)
                 }
-                None => Checked::of_log(&before, library.roles()),
+                None => Checked::of_log(&before, roles.clone()),
             };
-            checked.map_err(|faults| invalid(&name, &faults))
+            Ok((checked.map_err(|faults| invalid(&name, &faults))?, roles))
         })
         .await?;
         let params = checked.params(&checked.known_params(&planned.params))?;
         checked.has_steps(&decisions)?;
         let until = planned.until.clone();
-        let edited = edited.then(|| plan_of(&checked, &params, until.clone()));
+        let edited = edited.then(|| self.plan_of(&checked, &params, until.clone(), &roles)).transpose()?;
         self.carry_out(input, WorkflowEvent::Resumed(decisions), checked, params, until, edited).await
     }
 
@@ -92,17 +96,28 @@ impl Session {
         let bound = move |turn: &mut Turn| turn.bound(tokens, cost);
         self.begin_bounded(input, first.into(), bound, |turn| turn.run_workflow(run), Status::Working).await
     }
-}
 
-/// What the Log keeps of a workflow and its own parameters.
-fn plan_of(checked: &Checked, params: &Map<String, Value>, until: Option<String>) -> Planned {
-    let is_own = |name: &String| !checked.inner_params.contains_key(name);
-    Planned {
-        name: checked.graph.name.clone(),
-        graph: checked.source.clone(),
-        uses: checked.uses.clone(),
-        hash: checked.hash.clone(),
-        params: params.iter().filter(|(name, _)| is_own(name)).map(|(a, b)| (a.clone(), b.clone())).collect(),
-        until,
+    /// What the Log keeps of a workflow and its own parameters.
+    fn plan_of(
+        &self,
+        checked: &Checked,
+        params: &Map<String, Value>,
+        until: Option<String>,
+        roles: &[Role],
+    ) -> Result<Planned> {
+        let last = until.as_deref().map(|id| checked.index_of(id)).transpose()?;
+        let Settings { provider, model, .. } = &self.history.settings;
+        let usual = self.services.usual((provider, model), roles);
+        let plan = WorkflowPlan::of(checked, params, last, &usual);
+        let is_own = |name: &String| !checked.inner_params.contains_key(name);
+        Ok(Planned {
+            name: checked.graph.name.clone(),
+            graph: checked.source.clone(),
+            uses: checked.uses.clone(),
+            hash: checked.hash.clone(),
+            params: params.iter().filter(|(name, _)| is_own(name)).map(|(a, b)| (a.clone(), b.clone())).collect(),
+            until,
+            most_cost: plan.most_cost,
+        })
     }
 }

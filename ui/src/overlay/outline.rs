@@ -59,6 +59,7 @@ impl Outline {
                 | Cell::Tail
                 | Cell::Thoughts(_)
                 | Cell::Thinking(_)
+                | Cell::Workflow(_)
                 | Cell::Error(_)
                 | Cell::Notice(..)
                 | Cell::Gone => {}

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pixir_core::RunView;
 use pixir_core::call_info::CallKind;
 use pixir_core::error::ErrorBody;
 use pixir_core::event::{Severity, ToolCall, ToolResult, TurnStatus};
@@ -26,6 +27,8 @@ pub(crate) enum Cell {
     /// Reasoning that is streaming in, or that no entry repeats.
     Thinking(Box<Thinking>),
     Tool(Tool),
+    /// A run of a workflow, from where it began or went on.
+    Workflow(Box<WorkflowCard>),
     Error(Box<ErrorBody>),
     Notice(Severity, Box<str>),
     /// The content was withdrawn. The cell stays, so that no index moves.
@@ -44,6 +47,7 @@ impl Cell {
             | Cell::Thoughts(_)
             | Cell::Thinking(_)
             | Cell::Tool(_)
+            | Cell::Workflow(_)
             | Cell::Error(_)
             | Cell::Notice(..)
             | Cell::Gone => None,
@@ -62,6 +66,7 @@ impl Cell {
             | Cell::Thoughts(_)
             | Cell::Thinking(_)
             | Cell::Tool(_)
+            | Cell::Workflow(_)
             | Cell::Error(_)
             | Cell::Notice(..)
             | Cell::Gone => false,
@@ -88,6 +93,16 @@ pub(crate) struct Thinking {
     pub(crate) text: String,
     pub(crate) is_live: bool,
     pub(super) in_full: Growing,
+}
+
+/// A run of a workflow as far as it is known.
+#[derive(Debug, Clone)]
+pub(crate) struct WorkflowCard {
+    /// Where it began or went on.
+    pub(super) entry: Arc<Entry>,
+    pub(super) view: RunView,
+    /// It was begun further up.
+    pub(super) goes_on: bool,
 }
 
 /// A tool call with its result.

@@ -60,7 +60,15 @@ impl Transcript {
             Some(Cell::Recorded(entry)) => {
                 matches!(entry.fact, Fact::Reasoning(_) | Fact::HistoryCompaction(_) | Fact::BranchSummary(_))
             }
-            Some(Cell::Part(..) | Cell::Drafted(_) | Cell::Tail | Cell::Error(_) | Cell::Notice(..) | Cell::Gone)
+            Some(
+                Cell::Part(..)
+                | Cell::Drafted(_)
+                | Cell::Tail
+                | Cell::Workflow(_)
+                | Cell::Error(_)
+                | Cell::Notice(..)
+                | Cell::Gone,
+            )
             | None => false,
         }
     }

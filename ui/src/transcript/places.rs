@@ -35,6 +35,7 @@ impl Transcript {
         match self.cells.get(at)? {
             Cell::Recorded(entry) | Cell::Part(entry, _) => Some(entry.seq),
             Cell::Tool(tool) => Some(tool.call.seq),
+            Cell::Workflow(card) => Some(card.entry.seq),
             Cell::Thoughts(all) => all.first().map(|entry| entry.seq),
             Cell::Drafted(_) | Cell::Tail | Cell::Thinking(_) | Cell::Error(_) | Cell::Notice(..) | Cell::Gone => None,
         }

@@ -85,6 +85,7 @@ pub(crate) fn joins(above: &Cell, below: &Cell) -> bool {
             | Cell::Tail
             | Cell::Thinking(_)
             | Cell::Tool(_)
+            | Cell::Workflow(_)
             | Cell::Error(_)
             | Cell::Notice(..)
             | Cell::Gone,
@@ -111,7 +112,7 @@ pub(crate) fn estimate(cell: &Cell) -> Guess {
         Cell::Part(_, part) | Cell::Drafted(part) => text(part.range.len() + part.range.len() / 4, 1),
         Cell::Thinking(_) | Cell::Thoughts(_) | Cell::Tail => text(0, 2),
         Cell::Tool(tool) if is_short(tool) => text(0, 1),
-        Cell::Tool(_) => text(0, 5),
+        Cell::Tool(_) | Cell::Workflow(_) => text(0, 5),
         Cell::Error(_) | Cell::Notice(..) => text(0, 2),
         Cell::Gone => text(0, 0),
     }
@@ -159,6 +160,7 @@ pub(crate) fn rows(cell: &Cell, data: &CellData<'_>, context: &RenderContext<'_>
             show(&it.text, data.fold.unwrap_or(context.thinking), context)
         }
         Cell::Tool(cell) => tool(cell, data, context),
+        Cell::Workflow(card) => workflow::rows(card, context),
         Cell::Error(it) => {
             let style = theme.fg(theme.error);
             let mut rows = wrap(
@@ -297,8 +299,9 @@ fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> 
             notice(Severity::Warning, &text, context)
         }
         Fact::AgentEvent(it) => agent::rows(it, data, context),
-        Fact::WorkflowEvent(it) => workflow::rows(it, context),
-        Fact::SessionStarted(_)
+        // The card of the run has a cell of its own.
+        Fact::WorkflowEvent(_)
+        | Fact::SessionStarted(_)
         | Fact::SettingsChanged(_)
         | Fact::ContextChanged(_)
         | Fact::UserCommand(_)

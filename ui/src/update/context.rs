@@ -97,6 +97,7 @@ pub(super) fn show_entry(state: &mut State, seq: u64) {
     let cell = state.transcript.cells().iter().position(|cell| match cell {
         Cell::Recorded(entry) | Cell::Part(entry, _) => entry.seq == seq,
         Cell::Tool(tool) => tool.entries().any(|entry| entry.seq == seq),
+        Cell::Workflow(card) => card.seq() == seq,
         Cell::Thoughts(entries) => entries.iter().any(|entry| entry.seq == seq),
         Cell::Drafted(_) | Cell::Tail | Cell::Thinking(_) | Cell::Error(_) | Cell::Notice(..) | Cell::Gone => false,
     });

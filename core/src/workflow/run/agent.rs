@@ -133,9 +133,10 @@ async fn attempt<H: Hands>(
         if job.repeat.is_none() {
             break;
         }
-        let checked = match ended.status {
-            AgentStatus::Completed => check(job, agents, name, hands).await?,
-            _ => Verified::Ran(Vec::new()),
+        let checked = if ended.status == AgentStatus::Completed {
+            check(job, agents, name, hands).await?
+        } else {
+            Verified::Ran(Vec::new())
         };
         let checked = match checked {
             Verified::Ran(checked) => checked,

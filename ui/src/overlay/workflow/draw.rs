@@ -16,7 +16,7 @@ use crate::overlay::{Paint, dialog, panel};
 use crate::render::text::{fit, visible, width, wrap_lines};
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::theme::Theme;
-use crate::transcript::rows::workflow::{mark, word};
+use crate::transcript::rows::workflow::{BAR, mark, progress, word};
 
 /// The size of the dialog.
 const SIZE: (u16, u16) = (150, 40);
@@ -124,30 +124,12 @@ impl WorkflowView {
 
     /// `████░░  5 of 8 · 1 waits · 2 failed   $0.12`
     fn draw_bar(&self, canvas: &mut Canvas, area: Rect, theme: &Theme) {
-        let all = self.run.count(|_| true);
-        let count = |wanted: fn(StepOutcome) -> bool| self.run.count(|it| it.outcome.is_some_and(wanted));
-        let done = count(StepOutcome::is_done);
-        let filled = (done * 16).checked_div(all).unwrap_or(0);
-        let mut told = vec![format!("{done} of {all}")];
-        let running = self.run.count(|it| it.since.is_some());
-        let counts = [
-            (running, "runs", "run"),
-            (count(|it| it == StepOutcome::Waiting), "waits", "wait"),
-            (count(StepOutcome::is_failure), "failed", "failed"),
-            (count(|it| it == StepOutcome::Held), "held", "held"),
-        ];
-        for (n, one, more) in counts.into_iter().filter(|(n, ..)| *n > 0) {
-            told.push(format!("{n} {}", if n == 1 { one } else { more }));
-        }
         let mut cost = Cost::default();
         self.run.steps.iter().for_each(|it| cost += self.cost(it));
-        let cost = cost.to_string();
-        if !cost.is_empty() {
-            told.push(cost);
-        }
+        let (filled, told) = progress(&self.run, cost);
         let bar = Span::styled("█".repeat(filled), theme.fg(theme.success));
-        let rest = Span::styled("░".repeat(16 - filled), theme.dim());
-        let text = fit(&format!("  {}", told.join(" · ")), usize::from(area.width).saturating_sub(16));
+        let rest = Span::styled("░".repeat(BAR - filled), theme.dim());
+        let text = fit(&format!("  {told}"), usize::from(area.width).saturating_sub(BAR));
         canvas.line(Line::from(vec![bar, rest, Span::styled(text, theme.fg(theme.text))]), area);
     }
 

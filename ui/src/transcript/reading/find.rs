@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use pixir_core::event::{AgentEvent, WorkflowEvent};
+use pixir_core::event::AgentEvent;
 use pixir_core::{Entry, Fact};
 
 use crate::remedy::Remedies;
@@ -13,6 +13,7 @@ use crate::render::context::Fold;
 use crate::render::markdown;
 use crate::render::split::Part;
 use crate::render::text::{End, Row, width};
+use crate::transcript::rows::workflow;
 use crate::transcript::viewport::CellRow;
 use crate::transcript::{Cell, Direction, Transcript};
 
@@ -181,6 +182,7 @@ pub(crate) fn haystack(transcript: &Transcript, remedies: &Remedies) -> Vec<Hay>
             Cell::Notice(_, text) => put(Source::Text(text.to_string())),
             Cell::Drafted(part) => put(Source::Draft(Arc::clone(&draft), Part::clone(part))),
             Cell::Tail => put(Source::Draft(Arc::clone(&draft), transcript.tail())),
+            Cell::Workflow(card) => put(Source::Text(workflow::text(card))),
             Cell::Gone => {}
         }
     }
@@ -234,14 +236,9 @@ fn each_text(fact: &Fact, mut see: impl FnMut(&str, Kind)) {
         }
         Fact::LogRepaired(it) => see(&it.reason, Kind::Plain),
         Fact::AgentEvent(AgentEvent::Reported { text, .. }) => see(text, Kind::Plain),
-        Fact::WorkflowEvent(it) => {
-            it.step().into_iter().for_each(|step| see(step, Kind::Plain));
-            if let WorkflowEvent::Planned(it) = it {
-                see(&it.name, Kind::Plain);
-            }
-        }
-        // These entries have no cell.
-        Fact::AgentEvent(_)
+        // These entries have no cell of their own.
+        Fact::WorkflowEvent(_)
+        | Fact::AgentEvent(_)
         | Fact::PermissionDecision(_)
         | Fact::SessionStarted(_)
         | Fact::SkillIndex(_)

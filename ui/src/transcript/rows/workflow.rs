@@ -1,52 +1,119 @@
-//! What happens in a run of a workflow, as rows: a line where it begins, and one for each step that has ended or waits.
+//! The card of a run of a workflow: how far it is, what it has cost, and the steps that the user should know of.
 
-use pixir_core::event::{StepOutcome, WorkflowEvent};
+use pixir_core::event::{Cost, StepOutcome};
 use pixir_core::text::human::human_duration;
+use pixir_core::{RunView, StepView};
 use ratatui::style::Style;
+use ratatui::text::{Line, Span};
 use std::time::Duration;
 
 use super::marked;
-use crate::render::context::RenderContext;
-use crate::render::text::{Row, plain};
+use crate::render::context::{Medium, RenderContext};
+use crate::render::text::{Row, fit, visible};
+use crate::theme::Theme;
+use crate::transcript::cell::WorkflowCard;
 
-/// The rows of an event; none where the next event of the step says it all.
-pub(super) fn rows(event: &WorkflowEvent, context: &RenderContext<'_>) -> Vec<Row> {
+/// The cells of the bar.
+pub(crate) const BAR: usize = 16;
+/// The most steps that the card names on the screen; the list of steps has the others.
+const MAX_NAMED: usize = 6;
+
+/// The rows of the card.
+pub(super) fn rows(card: &WorkflowCard, context: &RenderContext<'_>) -> Vec<Row> {
     let theme = context.theme;
-    match event {
-        WorkflowEvent::Planned(it) => {
-            let steps = it.graph["steps"].as_array().map_or(0, Vec::len);
-            let text = format!("workflow {} · {steps} steps", plain(&it.name));
-            vec![marked("◇ ", &text, theme.fg(theme.tool), context)]
-        }
-        WorkflowEvent::Resumed(_) => vec![marked("◇ ", "the workflow goes on", theme.fg(theme.tool), context)],
-        WorkflowEvent::StepStarted(_) => Vec::new(),
-        WorkflowEvent::StepEnded(it) => {
-            let took = human_duration(Duration::from_millis(it.duration_ms));
-            let why = it.error.as_ref().map_or(String::new(), |error| format!(" · {}", plain(&error.message)));
-            let text = format!("{} {} · {took}{why}", plain(&it.id), word(it.status));
-            vec![marked(mark(it.status), &text, style(it.status, context), context)]
-        }
-        WorkflowEvent::GateAnswered { id, choice, .. } => {
-            let text = format!("{} · {}", plain(id), plain(choice));
-            vec![marked("• ", &text, theme.fg(theme.text), context)]
-        }
-        WorkflowEvent::Held(it) => {
-            let text = format!("{} {} · {}", plain(&it.id), word(it.status), plain(&it.why));
-            vec![marked(mark(it.status), &text, style(it.status, context), context)]
-        }
+    let mut rows = vec![marked("◇ ", &title(card), theme.fg(theme.tool), context)];
+    let mut cost = Cost::default();
+    card.view.steps.iter().filter_map(|it| it.ended.as_ref()).for_each(|it| cost += it.cost);
+    let (filled, told) = progress(&card.view, cost);
+    let most = card.view.planned.as_ref().and_then(|it| it.most_cost).filter(|usd| *usd > 0.0);
+    let most = most.map_or(String::new(), |usd| format!(" · at most ${usd:.2}"));
+    let room = context.measure.saturating_sub(BAR + 4);
+    rows.push(Row::text(Line::from(vec![
+        Span::raw("  "),
+        Span::styled("█".repeat(filled), theme.fg(theme.success)),
+        Span::styled("░".repeat(BAR - filled), theme.dim()),
+        Span::styled(fit(&visible(&format!("  {told}{most}")), room), theme.fg(theme.text)),
+    ])));
+    let is_printed = matches!(context.medium, Medium::History | Medium::Reader);
+    for (mark, text, style) in lines(&card.view, is_printed, theme) {
+        let mut row = marked(mark, &text, style, &context.inset(2));
+        row.indent(2);
+        rows.push(row);
     }
+    rows
 }
 
-/// Whether an event has rows.
-pub(crate) fn has_rows(event: &WorkflowEvent) -> bool {
-    match event {
-        WorkflowEvent::StepStarted(_) => false,
-        WorkflowEvent::Planned(_)
-        | WorkflowEvent::Resumed(_)
-        | WorkflowEvent::StepEnded(_)
-        | WorkflowEvent::GateAnswered { .. }
-        | WorkflowEvent::Held(_) => true,
+fn title(card: &WorkflowCard) -> String {
+    let name = card.view.planned.as_ref().map_or("", |it| it.name.as_str());
+    let goes_on = if card.goes_on { " goes on" } else { "" };
+    let steps = card.view.planned.as_ref().and_then(|it| it.graph["steps"].as_array()).map_or(0, Vec::len);
+    let steps = if steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") };
+    format!("workflow {}{goes_on} · {steps}", one_line(name))
+}
+
+/// How many cells of the bar are filled, and the counts beside it: `5 of 8 · 1 waits · 2 failed · $0.12`.
+pub(crate) fn progress(view: &RunView, cost: Cost) -> (usize, String) {
+    let all = view.count(|_| true);
+    let count = |wanted: fn(StepOutcome) -> bool| view.count(|it| it.outcome.is_some_and(wanted));
+    let done = count(StepOutcome::is_done);
+    let mut told = vec![format!("{done} of {all}")];
+    let counts = [
+        (view.count(|it| it.since.is_some()), "runs", "run"),
+        (count(|it| it == StepOutcome::Waiting), "waits", "wait"),
+        (count(StepOutcome::is_failure), "failed", "failed"),
+        (count(|it| it == StepOutcome::Interrupted), "interrupted", "interrupted"),
+        (count(|it| it == StepOutcome::Held), "held", "held"),
+    ];
+    for (n, one, more) in counts.into_iter().filter(|(n, ..)| *n > 0) {
+        told.push(format!("{n} {}", if n == 1 { one } else { more }));
     }
+    let cost = cost.to_string();
+    told.extend((!cost.is_empty()).then_some(cost));
+    ((done * BAR).checked_div(all).unwrap_or(0), told.join(" · "))
+}
+
+/// The steps that the card names. What is printed once names all; on the screen those that are done are a part of the bar.
+fn lines(view: &RunView, is_printed: bool, theme: &Theme) -> Vec<(&'static str, String, Style)> {
+    let is_named = |step: &&StepView| match step.outcome {
+        Some(StepOutcome::Completed) => is_printed || step.kind == "gate",
+        Some(StepOutcome::Skipped | StepOutcome::Held) => is_printed,
+        Some(_) => true,
+        None => step.since.is_some(),
+    };
+    let all: Vec<&StepView> = view.leaves().filter(is_named).collect();
+    let shown = if is_printed || all.len() <= MAX_NAMED { all.len() } else { MAX_NAMED - 1 };
+    let mut lines: Vec<_> = all.iter().take(shown).map(|step| line(step, theme)).collect();
+    if all.len() > shown {
+        lines.push(("… ", format!("{} more steps", all.len() - shown), theme.dim()));
+    }
+    lines
+}
+
+fn line(step: &StepView, theme: &Theme) -> (&'static str, String, Style) {
+    let id = one_line(&step.id);
+    let Some(outcome) = step.outcome else { return ("● ", format!("{id} runs"), theme.fg(theme.accent)) };
+    let ended = step.ended.as_ref();
+    let why = match (&step.held, ended) {
+        (Some(held), _) => one_line(&held.why),
+        (None, Some(ended)) => match (&ended.error, step.kind.as_str()) {
+            (Some(error), _) => one_line(&error.message),
+            (None, "gate") => ended.output.as_str().map(one_line).unwrap_or_default(),
+            (None, _) => human_duration(Duration::from_millis(ended.duration_ms)),
+        },
+        (None, None) => String::new(),
+    };
+    let why = if why.is_empty() { String::new() } else { format!(" · {why}") };
+    (mark(outcome), format!("{id} {}{why}", word(outcome)), style(outcome, theme))
+}
+
+fn one_line(text: &str) -> String {
+    visible(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// The text of the card, for a search.
+pub(crate) fn text(card: &WorkflowCard) -> String {
+    let names = card.view.steps.iter().map(|step| step.id.as_str());
+    std::iter::once(title(card).as_str()).chain(names).collect::<Vec<_>>().join("\n")
 }
 
 /// How a step ended, in words.
@@ -74,8 +141,7 @@ pub(crate) fn mark(status: StepOutcome) -> &'static str {
     }
 }
 
-fn style(status: StepOutcome, context: &RenderContext<'_>) -> Style {
-    let theme = context.theme;
+fn style(status: StepOutcome, theme: &Theme) -> Style {
     match status {
         StepOutcome::Completed => theme.fg(theme.text),
         StepOutcome::Skipped | StepOutcome::Held => theme.dim(),

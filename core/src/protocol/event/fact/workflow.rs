@@ -51,6 +51,9 @@ pub struct Planned {
     /// Only this step and what it waits for run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
+    /// The most US dollars that its agents can cost; absent where the price of a model is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_cost: Option<f64>,
 }
 
 /// A step that begins.

@@ -29,6 +29,9 @@ pub(super) struct Wire {
     /// `planned`: the last step that is wanted.
     #[serde(default)]
     until: Option<String>,
+    /// `planned`: the most that its agents can cost.
+    #[serde(default)]
+    most_cost: Option<f64>,
     /// The step.
     #[serde(default)]
     id: String,
@@ -138,6 +141,7 @@ impl From<Wire> for WorkflowEvent {
                 hash: it.hash,
                 params: it.params,
                 until: it.until,
+                most_cost: it.most_cost,
             }),
             Kind::StepStarted => WorkflowEvent::StepStarted(StepStarted {
                 id,
