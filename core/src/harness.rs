@@ -519,7 +519,7 @@ impl Harness {
         let given = checked.known_params(&planned.params);
         let params = checked.params(&given)?;
         checked.has_steps(&decisions)?;
-        journal.take(&WorkflowEvent::Resumed(decisions).into());
+        journal.take(&WorkflowEvent::Resumed(Box::new(decisions)).into());
         let until = planned.until.as_deref().map(|id| checked.index_of(id)).transpose()?;
         let run = Run { id: id.to_string(), checked, params, until, journal, edited: None };
         let still = Still { ctx: self.tool_context(""), registry: self.services.registry.clone() };

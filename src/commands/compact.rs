@@ -49,7 +49,7 @@ pub(super) fn run(cli: &Cli, args: &CompactArgs) -> Result<u8> {
             },
             Event::Recorded(entry) => {
                 if let Fact::HistoryCompaction(it) = &entry.fact {
-                    made = Some(it.clone());
+                    made = Some((**it).clone());
                 }
             }
         }

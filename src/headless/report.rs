@@ -7,9 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pixir_core::changes::FileDiff;
-use pixir_core::event::{
-    AgentEvent, AssistantMessage, Cost, DecidedBy, Status, TurnEnded, TurnStatus, Usage, Verdict, encode_live,
-};
+use pixir_core::event::{AgentEvent, Cost, DecidedBy, Status, TurnEnded, TurnStatus, Usage, Verdict, encode_live};
 use pixir_core::now::Now;
 use pixir_core::remedy::{Limit, Remedy};
 use pixir_core::text::human::human_duration;
@@ -283,16 +281,16 @@ impl<'a> Report<'a> {
 
     fn record(&mut self, fact: &Fact) {
         match fact {
-            Fact::AssistantMessage(AssistantMessage { text, partial, .. }) => {
+            Fact::AssistantMessage(it) => {
                 // The message has it, and may be megabytes long.
                 self.streamed = String::new();
                 if self.answering {
-                    self.answer = format!("{}\n\n{text}", self.answer);
+                    self.answer = format!("{}\n\n{}", self.answer, it.text);
                 } else {
-                    self.answer.clone_from(text);
+                    self.answer.clone_from(&it.text);
                 }
                 // A partial text is the output only if no other follows.
-                self.answering = !partial;
+                self.answering = !it.partial;
             }
             Fact::ToolResult(_) | Fact::UserMessage(_) => self.answering = false,
             Fact::ProviderUsage(it) => {
@@ -329,7 +327,7 @@ impl<'a> Report<'a> {
                 };
                 self.denied = self.denied.or(code);
             }
-            Fact::TurnEnded(it) if !self.is_late => self.end = Some(it.clone()),
+            Fact::TurnEnded(it) if !self.is_late => self.end = Some((**it).clone()),
             Fact::TurnEnded(_) => {}
             Fact::SessionStarted(_)
             | Fact::SettingsChanged(_)

@@ -173,7 +173,7 @@ impl Run<'_> {
                 let keeps = it.isolation == Isolation::Copy && !it.evidence.changed.is_empty();
                 self.kept.insert(it.session_id.clone(), keeps);
             }
-            Fact::TurnEnded(it) => self.end = Some(it.clone()),
+            Fact::TurnEnded(it) => self.end = Some((**it).clone()),
             _ => {}
         }
     }
@@ -192,7 +192,7 @@ impl Run<'_> {
                     self.order.clear();
                     self.steps.clear();
                 }
-                self.planned = it.clone();
+                self.planned = (**it).clone();
             }
             (WorkflowEvent::Resumed(_), _) => {
                 self.goes_on = true;

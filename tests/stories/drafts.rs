@@ -148,6 +148,9 @@ fn a_read_only_view_leaves_the_draft_and_lock_alone() {
     let mut viewer = Terminal::start(&shell, &["resume", "--last", "--read-only"], 80, 24);
     viewer.wait_for("One.");
     viewer.wait_for("open read-only");
+    viewer.send("not to be lost\r");
+    viewer.wait_for("the message stays where it is");
+    viewer.wait_for("❯ not to be lost");
     viewer.send("\x03\x03\x03");
     viewer.end().assert_sane();
     wait_until_saved(&shell, "half a thought");

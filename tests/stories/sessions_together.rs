@@ -124,7 +124,7 @@ async fn turn(watch: &mut Watch) -> (Vec<Event>, TurnEnded) {
         if let Event::Recorded(entry) = event
             && let Fact::TurnEnded(it) = &entry.fact
         {
-            return (events, it.clone());
+            return (events, (**it).clone());
         }
     }
 }
@@ -145,7 +145,7 @@ fn entries(events: &[Event]) -> Vec<&Entry> {
 
 fn results(events: &[Event]) -> Vec<&ToolResult> {
     let facts = entries(events).into_iter().map(|entry| &entry.fact);
-    facts.filter_map(|fact| if let Fact::ToolResult(it) = fact { Some(it) } else { None }).collect()
+    facts.filter_map(|fact| if let Fact::ToolResult(it) = fact { Some(&**it) } else { None }).collect()
 }
 
 fn changed(result: &ToolResult) -> Vec<&str> {
@@ -303,7 +303,7 @@ fn an_interrupt_is_heard_during_an_undo_and_the_rest_is_left_and_told() {
             if let Event::Recorded(entry) = event
                 && let Fact::FilesRestored(it) = &entry.fact
             {
-                restored.push(it.clone());
+                restored.push((**it).clone());
             }
         }
         assert_eq!(restored.iter().map(|it| it.changes.len()).collect::<Vec<_>>(), [3]);

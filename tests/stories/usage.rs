@@ -147,6 +147,9 @@ fn usage_that_a_server_does_not_send_is_estimated_and_marked() {
             log.into_iter().filter(|e| e["type"] == "provider_usage").map(|e| e["data"]["estimated"].clone()).collect()
         };
         assert_eq!(usages(&shell), [json!(true)], "{dialect:?}");
+        let log = crate::shell::entries(&shell.logs()[0]);
+        let ended = log.iter().find(|e| e["type"] == "turn_ended").expect("the turn ended");
+        assert_eq!(ended["data"]["usage_estimated"], json!(true), "{dialect:?}");
         ask(&shell, &server, dialect, &["resume", "--last", "y"]);
         assert_eq!(usages(&shell), [json!(true), json!(null)], "a reported one is not marked");
     }

@@ -20,14 +20,11 @@ fn ended_run(columns: u16, rows: u16) -> Pixir {
     Pixir::resumed(columns, rows, |folder, workspace| {
         let mut log = log_of(folder, workspace);
         let mut put = |event: WorkflowEvent| drop(log.append(Some(1), event.into()).expect("it is written"));
-        put(WorkflowEvent::Planned(Planned { name: "release".into(), graph, hash: "h".into(), ..Planned::default() }));
+        let planned = Planned { name: "release".into(), graph, hash: "h".into(), ..Planned::default() };
+        put(WorkflowEvent::Planned(planned.into()));
         let started = |id: &str| {
-            WorkflowEvent::StepStarted(StepStarted {
-                id: id.into(),
-                key: id.into(),
-                attempt: 1,
-                ..StepStarted::default()
-            })
+            let step = StepStarted { id: id.into(), key: id.into(), attempt: 1, ..StepStarted::default() };
+            WorkflowEvent::StepStarted(step.into())
         };
         let ended = |id: &str, status| StepEnded {
             id: id.into(),
@@ -52,7 +49,7 @@ fn ended_run(columns: u16, rows: u16) -> Pixir {
             ask,
             ..Held::default()
         };
-        put(WorkflowEvent::Held(held));
+        put(WorkflowEvent::Held(held.into()));
         let held = Held {
             id: "deploy".into(),
             status: StepOutcome::Held,
@@ -60,7 +57,7 @@ fn ended_run(columns: u16, rows: u16) -> Pixir {
             why: "ship did not complete".into(),
             ..Held::default()
         };
-        put(WorkflowEvent::Held(held));
+        put(WorkflowEvent::Held(held.into()));
         let end = TurnEnded {
             status: TurnStatus::Incomplete,
             error: None,

@@ -183,7 +183,7 @@ impl Node {
             left: planned.left,
         };
         if !it.changes.is_empty() {
-            self.record(AgentEvent::Adopting(it.clone())).await?;
+            self.record(AgentEvent::Adopting(Box::new(it.clone()))).await?;
             let snapshot = base.snapshot.for_session(self.id.clone());
             let changes = std::mem::take(&mut it.changes);
             let (done, left) = off_loop(move || Ok(carry_out(&changes, &workspace, &base.blobs, &snapshot))).await?;
@@ -191,7 +191,7 @@ impl Node {
             it.left.extend(left);
         }
         if !it.changes.is_empty() || !it.kept.is_empty() {
-            self.record(AgentEvent::Adopted(it.clone())).await?;
+            self.record(AgentEvent::Adopted(Box::new(it.clone()))).await?;
             child.adoptions.settle(&it);
         }
         let mut before = child.adoptions.done.lock();

@@ -60,7 +60,7 @@ fn links(history: &History) -> Vec<Link> {
             AgentEvent::Spawned(spawned) => {
                 at.insert(&spawned.name, all.len());
                 all.push(Link {
-                    spawned: spawned.clone(),
+                    spawned: (**spawned).clone(),
                     ended: None,
                     adopted: Vec::new(),
                     adopting: None,
@@ -80,13 +80,13 @@ fn links(history: &History) -> Vec<Link> {
             }
             AgentEvent::Adopting(it) => {
                 if let Some(at) = at.get(it.name.as_str()) {
-                    all[*at].adopting = Some(it.clone());
+                    all[*at].adopting = Some((**it).clone());
                 }
             }
             AgentEvent::Adopted(it) => {
                 if let Some(at) = at.get(it.name.as_str()) {
                     all[*at].adopting = None;
-                    all[*at].adopted.push(it.clone());
+                    all[*at].adopted.push((**it).clone());
                 }
             }
             // What joins a running Turn does not change who ordered it.
@@ -129,7 +129,7 @@ pub(crate) fn settle(
             let (changes, left) = carry_out(&planned.changes, workspace, &services.blobs, &snapshot);
             let left = planned.left.into_iter().chain(left).collect();
             let done = Adoption { changes, left, ..planned };
-            history.append(log.append(turn, AgentEvent::Adopted(done).into())?);
+            history.append(log.append(turn, AgentEvent::Adopted(Box::new(done)).into())?);
         }
         let result = match link.ended {
             Some(result) => result,

@@ -85,7 +85,7 @@ impl Node {
             note,
             is_run: child.workflow.is_some(),
         };
-        if let Err(error) = self.record(AgentEvent::Spawned(spawned)).await {
+        if let Err(error) = self.record(AgentEvent::Spawned(Box::new(spawned))).await {
             tree.names.lock().remove(&name);
             return Err(error);
         }

@@ -65,7 +65,7 @@ impl Tally {
                 if let Some(run) = it.details.get("workflow") {
                     self.texts.push(told_of_run(run, &self.steps));
                 }
-                self.end = Some(it.clone());
+                self.end = Some((**it).clone());
             }
             // Its own children worked in the same workspace.
             fact => self.take_changes(fact.changes()),

@@ -243,7 +243,7 @@ impl Library {
 /// The last compaction of a Log.
 fn last_compaction(entries: &[Arc<Entry>]) -> Option<&HistoryCompaction> {
     entries.iter().rev().find_map(|entry| match &entry.fact {
-        Fact::HistoryCompaction(it) => Some(it),
+        Fact::HistoryCompaction(it) => Some(&**it),
         _ => None,
     })
 }

@@ -174,7 +174,7 @@ impl History {
         }
         match &entry.fact {
             Fact::SessionStarted(it) => {
-                self.started = it.clone();
+                self.started = (**it).clone();
                 self.settings = Settings {
                     provider: it.provider.clone(),
                     model: it.model.clone(),

@@ -8,9 +8,7 @@ use std::sync::Arc;
 use super::Services;
 use crate::conversation::history::History;
 use crate::protocol::error::Result;
-use crate::protocol::event::{
-    Entry, Fact, Label, PermissionDecision, Rule, SessionFork, SessionId, SessionStarted, SettingsChanged,
-};
+use crate::protocol::event::{Entry, Fact, Label, Rule, SessionFork, SessionId, SessionStarted, SettingsChanged};
 use crate::storage::log::Log;
 use crate::storage::outputs::outputs_named;
 
@@ -144,7 +142,7 @@ impl<'a> Branch<'a> {
                     log.append_copy(None, entry, SettingsChanged::default().into(), SettingsChanged::FIELDS)?;
                 }
                 // A deny binds in the fork as well; an "always" of the user was for the other Session.
-                Fact::PermissionDecision(PermissionDecision { rule: Some(Rule::Deny(_)), .. }) => {
+                Fact::PermissionDecision(it) if matches!(it.rule, Some(Rule::Deny(_))) => {
                     log.append_copy(None, entry, entry.fact.clone(), &[])?;
                 }
                 Fact::Unknown { kind, .. } if matches!(kind.as_str(), "settings_changed" | "permission_decision") => {

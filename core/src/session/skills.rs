@@ -45,7 +45,7 @@ impl Session {
             Fact::SkillIndex(it) => Some(it),
             _ => None,
         });
-        let is_known = last.map_or(index.listed == 0, |last| *last == index);
+        let is_known = last.map_or(index.listed == 0, |last| **last == index);
         self.skill_index = Some(index.clone());
         if is_known {
             return Ok(());

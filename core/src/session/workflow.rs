@@ -35,7 +35,7 @@ impl Session {
         .await?;
         let params = checked.params(&params)?;
         let planned = self.plan_of(&checked, &params, until.clone(), &roles)?;
-        self.carry_out(input, WorkflowEvent::Planned(planned), checked, params, until, None).await
+        self.carry_out(input, WorkflowEvent::Planned(Box::new(planned)), checked, params, until, None).await
     }
 
     /// Goes on with the run of this Session.
@@ -68,7 +68,7 @@ impl Session {
         checked.has_steps(&decisions)?;
         let until = planned.until.clone();
         let edited = edited.then(|| self.plan_of(&checked, &params, until.clone(), &roles)).transpose()?;
-        self.carry_out(input, WorkflowEvent::Resumed(decisions), checked, params, until, edited).await
+        self.carry_out(input, WorkflowEvent::Resumed(Box::new(decisions)), checked, params, until, edited).await
     }
 
     async fn carry_out(

@@ -61,7 +61,7 @@ impl Journal {
                 self.agents.insert(result.session_id.clone(), (**result).clone());
             }
             Fact::AgentEvent(AgentEvent::Adopted(it)) => {
-                self.adopted.insert(it.name.clone(), it.clone());
+                self.adopted.insert(it.name.clone(), (**it).clone());
                 for change in &it.changes {
                     self.files.insert(change.path.clone(), (it.name.clone(), change.into()));
                 }
@@ -87,11 +87,11 @@ impl Journal {
                 if before.goes_on {
                     *self = before;
                 }
-                self.planned = Some(it.clone());
+                self.planned = Some((**it).clone());
             }
             WorkflowEvent::StepStarted(it) => {
                 *self.attempts.entry(it.id.clone()).or_default() += 1;
-                self.under_way.insert(it.key.clone(), it.clone());
+                self.under_way.insert(it.key.clone(), (**it).clone());
                 self.held.remove(&it.id);
             }
             WorkflowEvent::StepEnded(it) => self.take_end(it),
@@ -110,7 +110,7 @@ impl Journal {
                         self.unchecked.insert(key.clone(), (**ended).clone());
                     }
                 }
-                self.held.insert(it.id.clone(), it.clone());
+                self.held.insert(it.id.clone(), (**it).clone());
             }
             WorkflowEvent::Resumed(it) => {
                 for id in &it.rerun {

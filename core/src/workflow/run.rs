@@ -162,7 +162,7 @@ impl<'a, H: Hands> Runner<'a, H> {
         let run = self.run;
         let hands = self.hands;
         if let Some(edited) = &run.edited {
-            hands.fact(WorkflowEvent::Planned(edited.clone()).into()).await?;
+            hands.fact(WorkflowEvent::Planned(Box::new(edited.clone())).into()).await?;
         }
         let wanted = run.until.map(|step| run.checked.up_to(step));
         let mut schedule = Schedule::of(&run.checked, wanted.as_ref());
@@ -303,7 +303,7 @@ impl<'a, H: Hands> Runner<'a, H> {
     /// A unit does not run now.
     async fn held(&mut self, unit: Unit, by: String, why: String) -> Result<(), Gone> {
         let held = Held { id: self.id_of(unit), status: StepOutcome::Held, by, why, ..Held::default() };
-        self.hands.fact(WorkflowEvent::Held(held.clone()).into()).await?;
+        self.hands.fact(WorkflowEvent::Held(Box::new(held.clone())).into()).await?;
         self.take(unit, Ending::Held(held), false);
         Ok(())
     }
@@ -444,7 +444,7 @@ async fn perform<H: Hands>(
 
 /// Records that a unit does not run now.
 async fn held<H: Hands>(held: Held, hands: &H) -> Result<Ending, Gone> {
-    hands.fact(WorkflowEvent::Held(held.clone()).into()).await?;
+    hands.fact(WorkflowEvent::Held(Box::new(held.clone())).into()).await?;
     Ok(Ending::Held(held))
 }
 

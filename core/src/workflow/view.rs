@@ -63,7 +63,7 @@ impl RunView {
             Fact::WorkflowEvent(event) => self.take_event(event, entry.ts),
             Fact::TurnEnded(it) if self.is_running => {
                 (self.is_running, self.goes_on) = (false, false);
-                self.end = Some(it.clone());
+                self.end = Some((**it).clone());
                 // What had begun and has no end was stopped with the run.
                 for step in &mut self.steps {
                     if step.since.take().is_some() {
@@ -91,7 +91,7 @@ impl RunView {
                         step.started.clone_from(&known.started);
                     }
                 }
-                self.planned = Some(it.clone());
+                self.planned = Some((**it).clone());
             }
             WorkflowEvent::Resumed(_) => {
                 (self.is_running, self.goes_on) = (true, true);
@@ -105,7 +105,7 @@ impl RunView {
                 self.goes_on = false;
                 let step = self.step(&it.id);
                 (step.outcome, step.held, step.since) = (None, None, Some(at));
-                step.started = Some(it.clone());
+                step.started = Some((**it).clone());
             }
             WorkflowEvent::StepEnded(it) => {
                 let step = self.step(&it.id);
@@ -115,7 +115,7 @@ impl RunView {
             WorkflowEvent::Held(it) => {
                 let step = self.step(&it.id);
                 (step.outcome, step.since) = (Some(it.status), None);
-                step.held = Some(it.clone());
+                step.held = Some((**it).clone());
             }
             WorkflowEvent::GateAnswered { .. } => {}
         }

@@ -113,7 +113,14 @@ fn named_in(entries: &[Arc<Entry>]) -> Vec<Agent> {
     for entry in entries {
         let Fact::AgentEvent(event) = &entry.fact else { continue };
         if let AgentEvent::Spawned(it) = event {
-            all.push(Agent { spawned: it.clone(), end: None, turns: 0, place: None, below: Vec::new(), runs: false });
+            all.push(Agent {
+                spawned: (**it).clone(),
+                end: None,
+                turns: 0,
+                place: None,
+                below: Vec::new(),
+                runs: false,
+            });
         }
         let Some(agent) = all.iter_mut().find(|it| it.spawned.name == event.name()) else { continue };
         match event {

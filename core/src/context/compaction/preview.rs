@@ -144,7 +144,7 @@ pub fn recorded(history: &History, seq: u64) -> Option<CompactionPreview> {
         cost_usd: None,
         draft: Draft::NotAsked,
         token: String::new(),
-        compaction: it.clone(),
+        compaction: (**it).clone(),
     })
 }
 

@@ -36,7 +36,8 @@ pub(crate) fn undoable(entries: &[Arc<Entry>]) -> Result<Vec<Undoable>> {
 
 /// Returns the files that an undo of this has left as they were.
 pub(crate) fn left_by_undo(entries: &[Arc<Entry>], of: Undoable) -> Vec<&str> {
-    let restored = entries.iter().filter_map(|e| if let Fact::FilesRestored(it) = &e.fact { Some(it) } else { None });
+    let restored =
+        entries.iter().filter_map(|e| if let Fact::FilesRestored(it) = &e.fact { Some(&**it) } else { None });
     let is_of = |it: &&FilesRestored| match of {
         Undoable::Turn(turn) => it.of_turn == Some(turn),
         Undoable::Revert(seq) => it.of_seq == Some(seq),

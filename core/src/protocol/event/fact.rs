@@ -39,11 +39,12 @@ pub use workflow::{
 };
 
 macro_rules! facts {
-    ($($(#[doc = $doc:literal])* $variant:ident = $name:literal, $conversation:literal);* $(;)?) => {
-        /// The payload of an Entry, one struct per `type`.
+    ($($(#[doc = $doc:literal])* $variant:ident: $stored:ty = $name:literal, $conversation:literal);* $(;)?) => {
+        /// The payload of an Entry, one struct per `type`. A Session keeps all its Entries in memory, so a type that is larger
+        /// than a call of a tool is in a box, and does not make every Entry as large as itself.
         #[derive(Debug, Clone)]
         pub enum Fact {
-            $($(#[doc = $doc])* $variant($variant),)*
+            $($(#[doc = $doc])* $variant($stored),)*
             /// An Entry of a newer build: its `type` is unknown here, or its `data` does not fit. It is kept byte for
             /// byte and skipped; it is never damage.
             Unknown {
@@ -87,7 +88,7 @@ macro_rules! facts {
             /// Reads the `data` of a line. [`Understood`] tells whether it skipped parts that a newer build added.
             pub(super) fn from_data(kind: &str, data: &RawValue) -> (Fact, Understood) {
                 let read = match kind {
-                    $($name => open::from_str(data.get()).ok().map(|(it, part)| (Fact::$variant(it), part)),)*
+                    $($name => open::from_str::<$variant>(data.get()).ok().map(|(it, part)| (Fact::$variant(it.into()), part)),)*
                     _ => None,
                 };
                 read.unwrap_or_else(|| {
@@ -105,7 +106,7 @@ macro_rules! facts {
 
         $(impl From<$variant> for Fact {
             fn from(it: $variant) -> Fact {
-                Fact::$variant(it)
+                Fact::$variant(it.into())
             }
         })*
     };
@@ -113,59 +114,59 @@ macro_rules! facts {
 
 facts! {
     /// The first line of every Log.
-    SessionStarted = "session_started", false;
+    SessionStarted: Box<SessionStarted> = "session_started", false;
     /// A change of settings, which affects future requests, permissions or tools.
-    SettingsChanged = "settings_changed", false;
+    SettingsChanged: Box<SettingsChanged> = "settings_changed", false;
     /// A message of the user.
-    UserMessage = "user_message", true;
+    UserMessage: UserMessage = "user_message", true;
     /// A command that the user ran (`!cmd`). Its result follows as a `tool_result`.
-    UserCommand = "user_command", true;
+    UserCommand: Box<UserCommand> = "user_command", true;
     /// A message of the model.
-    AssistantMessage = "assistant_message", true;
+    AssistantMessage: Box<AssistantMessage> = "assistant_message", true;
     /// The model's reasoning, as far as the Provider returns it.
-    Reasoning = "reasoning", true;
+    Reasoning: Box<Reasoning> = "reasoning", true;
     /// A call that the model made.
-    ToolCall = "tool_call", true;
+    ToolCall: ToolCall = "tool_call", true;
     /// The result of a call. Every call has exactly one.
-    ToolResult = "tool_result", true;
+    ToolResult: Box<ToolResult> = "tool_result", true;
     /// A verdict on a call: who decided, and by which rule.
-    PermissionDecision = "permission_decision", false;
+    PermissionDecision: Box<PermissionDecision> = "permission_decision", false;
     /// The mode, the toolset, the repository or who can answer changed; the model reads it where it stands.
-    ContextChanged = "context_changed", true;
+    ContextChanged: Box<ContextChanged> = "context_changed", true;
     /// A skill was activated: its text joined the conversation.
-    SkillActivation = "skill_activation", true;
+    SkillActivation: Box<SkillActivation> = "skill_activation", true;
     /// The skills that the model may use, as far as the list changed.
-    SkillIndex = "skill_index", true;
+    SkillIndex: Box<SkillIndex> = "skill_index", true;
     /// The whole plan after a change.
-    PlanUpdated = "plan_updated", false;
+    PlanUpdated: Box<PlanUpdated> = "plan_updated", false;
     /// A child Session was started, was told something, or ended.
-    AgentEvent = "subagent_event", false;
+    AgentEvent: AgentEvent = "subagent_event", false;
     /// A run of a workflow began, a step of it began or ended, or it went on.
-    WorkflowEvent = "workflow_event", false;
+    WorkflowEvent: WorkflowEvent = "workflow_event", false;
     /// Tokens and cost of one request.
-    ProviderUsage = "provider_usage", false;
+    ProviderUsage: Box<ProviderUsage> = "provider_usage", false;
     /// A summary replaces older History from here on; nothing is deleted.
-    HistoryCompaction = "history_compaction", true;
+    HistoryCompaction: Box<HistoryCompaction> = "history_compaction", true;
     /// The Session that this fork was made from.
-    SessionFork = "session_fork", false;
+    SessionFork: Box<SessionFork> = "session_fork", false;
     /// The Head moved to an earlier Entry.
-    HeadMoved = "head_moved", false;
+    HeadMoved: Box<HeadMoved> = "head_moved", false;
     /// The user moved a branch to the trash, or took it back. Nothing is erased.
-    BranchRemoved = "branch_removed", false;
+    BranchRemoved: Box<BranchRemoved> = "branch_removed", false;
     /// A summary of a branch that the Head left; the model reads it where the conversation continues.
-    BranchSummary = "branch_summary", true;
+    BranchSummary: Box<BranchSummary> = "branch_summary", true;
     /// A restore set files back.
-    FilesRestored = "files_restored", true;
+    FilesRestored: Box<FilesRestored> = "files_restored", true;
     /// The user reviewed a hunk of a diff.
-    HunkReviewed = "hunk_reviewed", false;
+    HunkReviewed: Box<HunkReviewed> = "hunk_reviewed", false;
     /// The user named or pinned an Entry.
-    Label = "label", false;
+    Label: Box<Label> = "label", false;
     /// A memory for later Sessions was added or removed.
-    MemoryFact = "memory_fact", false;
+    MemoryFact: Box<MemoryFact> = "memory_fact", false;
     /// The end of a Turn. Every Turn has exactly one.
-    TurnEnded = "turn_ended", false;
+    TurnEnded: Box<TurnEnded> = "turn_ended", false;
     /// A placeholder for a damaged line that a repair moved to the quarantine file.
-    LogRepaired = "log_repaired", false;
+    LogRepaired: Box<LogRepaired> = "log_repaired", false;
 }
 
 impl Fact {
@@ -947,4 +948,15 @@ pub struct TurnEnded {
     /// Further details for programs: `output_truncation`, `reason`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub details: Map<String, Value>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Fact;
+
+    /// Broken build: a large type that is in no box. Every Entry is then as large as it: with results of calls, 384 bytes.
+    #[test]
+    fn no_type_makes_every_entry_large() {
+        assert!(size_of::<Fact>() <= 96, "{} bytes", size_of::<Fact>());
+    }
 }

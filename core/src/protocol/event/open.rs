@@ -478,7 +478,7 @@ mod tests {
             panic!("no settings")
         };
         let (mode, toolset) = (Some(Mode::ReadOnly), Some(Toolset::Typed));
-        assert_eq!(it, SettingsChanged { mode, toolset, model: Some("m2".into()), ..SettingsChanged::default() });
+        assert_eq!(*it, SettingsChanged { mode, toolset, model: Some("m2".into()), ..SettingsChanged::default() });
 
         let Fact::PermissionDecision(it) = read(
             "permission_decision",

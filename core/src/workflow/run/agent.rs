@@ -95,7 +95,7 @@ async fn attempt<H: Hands>(
     let mut started = job.started(number);
     started.session_id = Some(session.to_string());
     started.agent = Some(name.to_owned());
-    hands.fact(WorkflowEvent::StepStarted(started).into()).await?;
+    hands.fact(WorkflowEvent::StepStarted(Box::new(started)).into()).await?;
     total.session = Some(session.to_string());
     let mut last = no_round();
     let mut result = Err(Error::new(Code::CommandFailed, "it has no round", "max = 1 or more"));

@@ -43,7 +43,7 @@ pub(super) async fn decide<H: Hands>(job: &Job, why: &str, hands: &H) -> std::re
 /// Records that a unit waits for the user, who is then asked. One of the choices is the answer; `None` where the user gives none.
 async fn ask<H: Hands>(id: &str, waiting: &Held, hands: &H) -> std::result::Result<Option<String>, Gone> {
     // Presenters show what waits before the form is open, and still when it is closed.
-    hands.fact(WorkflowEvent::Held(waiting.clone()).into()).await?;
+    hands.fact(WorkflowEvent::Held(Box::new(waiting.clone())).into()).await?;
     let Some(Ask { question, choices }) = waiting.ask.clone().filter(|_| hands.can_ask()) else { return Ok(None) };
     let asked = Question { question, options: choices.clone(), multiple: false, only_options: true };
     let answer = hands.ask(id, asked).await?.and_then(|all| all.into_iter().flatten().next());

@@ -13,9 +13,7 @@ use crate::call::{self, Call, Caller, Context, Done, Gone};
 use crate::files::workspace::Workspace;
 use crate::permissions::shell::quoted;
 use crate::protocol::error::{Code, Error, ErrorKind};
-use crate::protocol::event::{
-    CheckRan, Fact, Held, LeftBehind, StepEnded, StepOutcome, ToolCall, ToolResult, WorkflowEvent,
-};
+use crate::protocol::event::{CheckRan, Held, LeftBehind, StepEnded, StepOutcome, ToolCall, ToolResult, WorkflowEvent};
 use crate::tools::bash::{self, Heard};
 
 /// The seconds of a command that names none.
@@ -34,7 +32,7 @@ pub(super) async fn carry_out<H: Hands>(job: &Job, hands: &H) -> Result<Ending, 
     let mut tried = 0;
     loop {
         let attempt = job.attempt + tried;
-        hands.fact(WorkflowEvent::StepStarted(job.started(attempt)).into()).await?;
+        hands.fact(WorkflowEvent::StepStarted(Box::new(job.started(attempt))).into()).await?;
         let ending = once(job, attempt, hands).await?;
         let Ending::Ended(ended, _) = &ending else { return Ok(ending) };
         let code = ended.error.as_ref().map_or("", |it| it.code.as_str());
@@ -148,7 +146,7 @@ async fn run<H: Hands>(call_id: &str, line: &str, seconds: u64, ctx: Context, ha
     for fact in facts {
         hands.fact(fact).await?;
     }
-    hands.fact(Fact::ToolResult(result.clone())).await?;
+    hands.fact(result.clone().into()).await?;
     drop(lease);
     Ok(Ran { result, heard, refused })
 }

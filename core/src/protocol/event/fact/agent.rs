@@ -13,7 +13,7 @@ mod wire; // how a step is read: one object whose fields depend on `event`
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum AgentEvent {
     /// The Session starts a child. This is on the disk before the child's Log exists, so nothing is spent without a link.
-    Spawned(Spawned),
+    Spawned(Box<Spawned>),
     /// The child was told something after its task.
     Told {
         /// The child.
@@ -52,9 +52,9 @@ pub enum AgentEvent {
     },
     /// Files of the child's copy are about to be written to the workspace. After a crash, the next open of the Session
     /// writes the rest.
-    Adopting(Adoption),
+    Adopting(Box<Adoption>),
     /// Files of the child's copy are in the workspace.
-    Adopted(Adoption),
+    Adopted(Box<Adoption>),
 }
 
 /// Files that a child changed in its copy, and what became of them in the workspace.

@@ -13,9 +13,9 @@ mod wire; // how an event is read: one object whose fields depend on `event`
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum WorkflowEvent {
     /// The run begins, or goes on with an edited graph. The file may change from here on; the run does not.
-    Planned(Planned),
+    Planned(Box<Planned>),
     /// A step, or one item of it, begins. This is on the disk before it has any effect.
-    StepStarted(StepStarted),
+    StepStarted(Box<StepStarted>),
     /// A step, or one item of it, has ended.
     StepEnded(Box<StepEnded>),
     /// The user has answered a gate.
@@ -28,9 +28,9 @@ pub enum WorkflowEvent {
         choice: String,
     },
     /// A step does not run, or waits for the user.
-    Held(Held),
+    Held(Box<Held>),
     /// The run goes on after it had ended.
-    Resumed(Resumed),
+    Resumed(Box<Resumed>),
 }
 
 /// The graph of a run and its parameters.

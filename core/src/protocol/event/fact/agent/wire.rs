@@ -130,7 +130,7 @@ impl From<Wire> for AgentEvent {
         let Wire { name, role, session_id, call_id, text, .. } = it;
         let adoption = |name, changes| Adoption { name, to_seq: it.to_seq, changes, kept: it.kept, left: it.left };
         match it.event {
-            Step::Spawned => AgentEvent::Spawned(Spawned {
+            Step::Spawned => AgentEvent::Spawned(Box::new(Spawned {
                 name,
                 role,
                 session_id,
@@ -144,7 +144,7 @@ impl From<Wire> for AgentEvent {
                 context: it.context,
                 note: it.note,
                 is_run: it.is_run,
-            }),
+            })),
             Step::Told => AgentEvent::Told { name, by: it.by.unwrap_or(ToldBy::Parent), how: it.how, text },
             Step::Changed => AgentEvent::Changed { name, call_id: call_id.unwrap_or_default(), changes: it.changes },
             Step::Ended => AgentEvent::Ended(Box::new(AgentResult {
@@ -167,8 +167,8 @@ impl From<Wire> for AgentEvent {
             })),
             Step::Reported => AgentEvent::Reported { name, text },
             Step::Resumed => AgentEvent::Resumed { name },
-            Step::Adopting => AgentEvent::Adopting(adoption(name, it.changes)),
-            Step::Adopted => AgentEvent::Adopted(adoption(name, it.changes)),
+            Step::Adopting => AgentEvent::Adopting(Box::new(adoption(name, it.changes))),
+            Step::Adopted => AgentEvent::Adopted(Box::new(adoption(name, it.changes))),
         }
     }
 }

@@ -134,7 +134,7 @@ impl From<Wire> for WorkflowEvent {
     fn from(it: Wire) -> WorkflowEvent {
         let Wire { id, key, session_id, status, .. } = it;
         match it.event {
-            Kind::Planned => WorkflowEvent::Planned(Planned {
+            Kind::Planned => WorkflowEvent::Planned(Box::new(Planned {
                 name: it.name,
                 graph: it.graph,
                 uses: it.uses,
@@ -142,15 +142,15 @@ impl From<Wire> for WorkflowEvent {
                 params: it.params,
                 until: it.until,
                 most_cost: it.most_cost,
-            }),
-            Kind::StepStarted => WorkflowEvent::StepStarted(StepStarted {
+            })),
+            Kind::StepStarted => WorkflowEvent::StepStarted(Box::new(StepStarted {
                 id,
                 key: key.unwrap_or_default(),
                 item: it.item,
                 attempt: it.attempt,
                 session_id,
                 agent: it.agent,
-            }),
+            })),
             Kind::StepEnded => WorkflowEvent::StepEnded(Box::new(StepEnded {
                 id,
                 key: key.unwrap_or_default(),
@@ -168,7 +168,7 @@ impl From<Wire> for WorkflowEvent {
                 error: it.error,
             })),
             Kind::GateAnswered => WorkflowEvent::GateAnswered { id, key: key.unwrap_or_default(), choice: it.choice },
-            Kind::Held => WorkflowEvent::Held(Held {
+            Kind::Held => WorkflowEvent::Held(Box::new(Held {
                 id,
                 status,
                 by: it.by,
@@ -176,10 +176,13 @@ impl From<Wire> for WorkflowEvent {
                 key,
                 ask: it.ask,
                 unchecked: it.unchecked,
-            }),
-            Kind::Resumed => {
-                WorkflowEvent::Resumed(Resumed { rerun: it.rerun, skip: it.skip, done: it.done, answers: it.answers })
-            }
+            })),
+            Kind::Resumed => WorkflowEvent::Resumed(Box::new(Resumed {
+                rerun: it.rerun,
+                skip: it.skip,
+                done: it.done,
+                answers: it.answers,
+            })),
         }
     }
 }
