@@ -153,8 +153,8 @@ fn a_task_of_twelve_rounds_finishes_in_every_window() {
 /// What a call prints is bounded by what is set, and in a small window by the window. Where the server names its window only
 /// when it refuses, the result that it refused is sent again, shorter.
 ///
-/// Broken builds: results have the size that is set whatever the window is, and are shortened once they have filled it; a
-/// result that was refused is sent again whole.
+/// Broken builds: results have the size that is set whatever the window is; a result that was refused is sent again
+/// whole.
 #[test]
 fn one_long_result_does_not_end_the_turn_in_a_small_window() {
     let lines: String = (0..6_000).map(|n| format!("line {n}\n")).collect();
@@ -182,12 +182,10 @@ fn one_long_result_does_not_end_the_turn_in_a_small_window() {
                 assert_eq!(ran.document()["output"], "Long.", "{case}");
                 let log = entries(&shell.logs()[0]);
                 let result = log.iter().find(|it| it["type"] == "tool_result");
-                assert!(
-                    result.expect("a result")["data"]["output"].as_str().is_some_and(|it| it.len() > 800),
-                    "{case}"
-                );
-                let is_shortened = log.iter().any(|it| !it["data"]["shortened_to"].is_null());
-                assert!(!(is_shortened && source == Source::Told), "{case}: a result that the window has no room for");
+                let length = result.expect("a result")["data"]["output"].as_str().map_or(0, str::len);
+                assert!(length > 800, "{case}: {length} bytes");
+                // Where the window is known, the result is as long as the window has room for, and not as long as is set.
+                assert!(source != Source::Told || length < window * 2, "{case}: {length} bytes");
                 cases += 1;
             }
         }
