@@ -115,21 +115,31 @@ fn together() {
     }
 }
 
-/// One agent in a copy of a workspace with 2,000 files.
-#[expect(clippy::print_stdout, reason = "a line for the user")]
+/// One agent in a copy of a workspace, without a repository and with one.
+#[expect(clippy::print_stdout, reason = "a table for the user")]
 fn copies() {
-    let times = (0..RUNS).map(|_| {
+    println!("\n| a copy of | from the call to the beginning of the agent's log, ms |\n| --- | --- |");
+    for (files, is_repository) in [(2_000, false), (2_000, true), (10_000, true)] {
         let shell = Shell::new(&[("a.txt", "alpha\n")]);
-        for n in 1..2_000 {
-            shell.write(&format!("src/{:02}/{n}.rs", n % 40), &"fn nothing() {}\n".repeat(60));
+        for n in 1..files {
+            shell.write(&format!("src/{:02}/{n}.rs", n % 40), &format!("fn number_{n}() {{}}\n").repeat(60));
         }
-        run(&shell, 1, "copy");
-        until(&shell, "session_started").into_iter().next().unwrap_or_default()
-    });
-    println!(
-        "\na copy of 2,000 files: {:.0} ms from the call to the beginning of the agent's log",
-        median(times.collect())
-    );
+        if is_repository {
+            for args in [&["init", "-q"][..], &["add", "."], &["commit", "-q", "-m", "all"], &["gc", "-q"]] {
+                let identity = ["-c", "user.name=a", "-c", "user.email=a@b"];
+                let mut git = std::process::Command::new("git");
+                git.args(identity).args(args).current_dir(shell.workspace());
+                assert!(git.status().expect("git").success());
+            }
+        }
+        let times = (0..RUNS).map(|_| {
+            shell.logs().iter().for_each(|log| std::fs::remove_file(log).expect("it can be removed"));
+            run(&shell, 1, "copy");
+            until(&shell, "session_started").into_iter().next().unwrap_or_default()
+        });
+        let with = if is_repository { "in a repository" } else { "without one" };
+        println!("| {files} files {with} | {:.0} |", median(times.collect()));
+    }
 }
 
 /// Keys while agents run.

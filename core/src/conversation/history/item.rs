@@ -208,9 +208,13 @@ pub(super) fn piece_of(fact: &Fact) -> Option<Piece<'_>> {
             ActivatedBy::Model => return None,
         },
         Fact::SkillIndex(it) => Piece::text(&it.text),
-        Fact::AgentEvent(AgentEvent::Reported { text, .. }) => Piece::Note {
-            text: format!("<agent_report note=\"from pixir, not from the user\">\n{text}\n</agent_report>").into(),
-        },
+        Fact::AgentEvent(AgentEvent::Reported { text, .. }) => {
+            // Only one dialect has a role for it, so in the others these marks alone tell it from the user's words.
+            let text = text.replace("</agent_report", "<\\/agent_report");
+            Piece::Note {
+                text: format!("<agent_report note=\"from pixir, not from the user\">\n{text}\n</agent_report>").into(),
+            }
+        }
         Fact::BranchSummary(it) => Piece::text(branch_text(it)),
         Fact::FilesRestored(it) => Piece::text(restored_text(it)?),
         Fact::AssistantMessage(it) if !it.partial && !it.text.is_empty() => {
