@@ -13,9 +13,12 @@ use tokio::time::Instant;
 /// so that agents whose requests hang never keep it.
 const AT_ONCE: usize = 8;
 
+/// A Provider's name and the number of its key.
+type Keyed = (String, u64);
+
 /// One gate for each Provider and key. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Gates(Arc<Mutex<HashMap<(String, u64), Arc<Gate>>>>);
+pub(crate) struct Gates(Arc<Mutex<HashMap<Keyed, Arc<Gate>>>>);
 
 /// The requests of agents to one Provider with one key.
 #[derive(Debug)]
