@@ -23,6 +23,7 @@ pub(crate) mod command; // a program that a call starts, and what it changed
 pub(crate) mod context; // what a call may use
 pub(crate) mod gate; // mode, rules, the user: allowed or refused
 pub(crate) mod leases; // who changes what right now
+pub(crate) mod outcome; // what came of a call, in a few words
 pub(crate) mod output; // what a tool returned
 pub(crate) mod agent_place; // the place of an agent among those that run
 pub(crate) mod protection; // protected files that a command wrote

@@ -13,7 +13,8 @@ async fn an_edit_shows_its_diff_and_waits_for_the_decision() {
     assert_eq!(pixir.file("a.txt"), "alpha\nbeta\n", "no file changes before the decision");
     let screen = pixir.does("<A-y>").await;
     assert_eq!(pixir.file("a.txt"), "omega\nbeta\n");
-    assert!(screen.contains("✓ edit a.txt  allowed  +1 −1"), "{screen}");
+    let card = screen.lines().find(|line| line.contains("✓ Edit a.txt")).unwrap_or_default();
+    assert!(card.contains("  +1 −1  allowed"), "{screen}");
     assert!(pixir.kinds().contains(&"permission_decision".to_owned()));
 }
 
@@ -92,7 +93,7 @@ async fn a_card_of_bash_that_runs_bash_says_so_once() {
         Pixir::new(vec![calls("bash", json!({"command": "bash run.sh"})), says("Ran.")], &[("run.sh", "echo ran\n")]);
     pixir.does("/mode auto<Enter>").await;
     let screen = pixir.does("run<Enter>").await;
-    assert!(screen.contains("✓ bash run.sh") && !screen.contains("bash bash"), "{screen}");
+    assert!(screen.contains("✓ $ bash run.sh"), "{screen}");
 }
 
 #[tokio::test]
@@ -137,7 +138,7 @@ async fn a_denied_call_can_still_be_read() {
     let mut pixir = Pixir::new(steps, &[("a.txt", "alpha\nbeta\n")]);
     pixir.does("change it<Enter>").await;
     let screen = pixir.does("<A-n>").await;
-    assert!(screen.contains("⊘ edit a.txt") && !screen.contains("omega"), "{screen}");
+    assert!(screen.contains("⊘ Edit a.txt") && !screen.contains("omega"), "{screen}");
     let screen = pixir.does("<C-o><C-Home>").await;
     for shown in ["old_text:", "│ alpha", "│ beta", "new_text: omega"] {
         assert!(screen.contains(shown), "{shown}:\n{screen}");
@@ -177,7 +178,7 @@ async fn a_read_only_call_needs_no_approval() {
     let screen = pixir.does("look<Enter>").await;
     assert!(screen.contains("✓ Looked at 1 file, ran 1 command") && screen.contains("One line."), "{screen}");
     let screen = pixir.does("<Tab>k ").await;
-    assert!(screen.contains("✓ read a.txt") && screen.contains("✓ bash cat a.txt | wc -l"), "{screen}");
+    assert!(screen.contains("✓ Read a.txt") && screen.contains("✓ $ cat a.txt | wc -l"), "{screen}");
 }
 
 #[tokio::test]
@@ -210,10 +211,10 @@ async fn an_answer_with_three_changes_counts_them_and_marks_what_waits() {
     let row = |screen: &str, text: &str| screen.lines().find(|line| line.contains(text)).unwrap_or_default().to_owned();
     let screen = pixir.does("go<Enter>").await;
     assert!(screen.contains("1 of 3"), "{screen}");
-    assert!(row(&screen, "write a.txt").contains("? write"), "{screen}");
-    assert!(row(&screen, "write c.txt").contains("○ write"), "{screen}");
+    assert!(row(&screen, "Write a.txt").contains("? Write"), "{screen}");
+    assert!(row(&screen, "Write c.txt").contains("○ Write"), "{screen}");
     let screen = pixir.does("<A-y>").await;
-    assert!(screen.contains("2 of 3") && row(&screen, "write a.txt").contains("✓ write"), "{screen}");
+    assert!(screen.contains("2 of 3") && row(&screen, "Write a.txt").contains("✓ Write"), "{screen}");
     let screen = pixir.does("<A-n>").await;
     assert!(screen.contains("3 of 3"), "{screen}");
     let screen = pixir.does("<A-y>").await;

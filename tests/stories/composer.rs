@@ -146,7 +146,7 @@ fn an_external_editor_gets_the_draft_and_the_terminal() {
     let mut terminal = Terminal::of(&shell, binary.as_ref(), &args, &[("VISUAL", &visual)], 80, 24);
     terminal.wait_for("Ask pixir");
     terminal.send("go\r");
-    terminal.wait_for("● bash");
+    terminal.wait_for("● $");
     terminal.send("still\x07");
     terminal.wait_for("your words:");
     shell.write("go", "");

@@ -15,17 +15,53 @@ async fn calls_that_only_read_are_one_line_until_it_is_opened_and_errors_stay_vi
     let mut pixir = Pixir::new(vec![step, says("Read.")], &[("a.txt", "alpha\n"), ("b.txt", "beta\n")]);
     let screen = pixir.does("look<Enter>").await;
     assert!(screen.contains("✓ Looked at 2 files, ran 1 search  a.txt · b.txt  ›"), "{screen}");
-    assert!(!screen.contains("✓ read b.txt"), "its calls are folded:\n{screen}");
-    assert!(screen.contains("✗ read missing.txt"), "an error is never folded:\n{screen}");
+    assert!(!screen.contains("✓ Read b.txt"), "its calls are folded:\n{screen}");
+    assert!(screen.contains("✗ Read missing.txt"), "an error is never folded:\n{screen}");
     let screen = pixir.does("<Tab>gj ").await;
-    for shown in ["ran 1 search  ⌄", "✓ read a.txt", "✓ read b.txt", "✓ grep alpha"] {
+    for shown in ["ran 1 search  ⌄", "✓ Read a.txt", "✓ Read b.txt", "✓ Search alpha"] {
         assert!(screen.contains(shown), "{shown}:\n{screen}");
     }
     // A search finds what is folded.
     let screen = pixir.does("  ").await;
-    assert!(!screen.contains("✓ read b.txt"), "{screen}");
+    assert!(!screen.contains("✓ Read b.txt"), "{screen}");
     let screen = pixir.does("/beta<Enter>").await;
-    assert!(screen.contains("✓ read b.txt") && screen.contains("beta"), "{screen}");
+    assert!(screen.contains("✓ Read b.txt") && screen.contains("beta"), "{screen}");
+}
+
+/// Broken builds: a card names the tool and not what it does; outcomes begin wherever the target ends; a search without
+/// a match is a failure; a command that only prints the words of a test run is one.
+#[tokio::test]
+async fn cards_say_what_was_done_to_what_with_what_outcome_in_one_column() {
+    let script = "echo 1 failed, 2 passed in 0.10s; exit 1";
+    let step = also_calls(
+        calls("read", json!({"path": "a.txt"})),
+        "edit",
+        json!({"path": "a.txt", "old_text": "one", "new_text": "1"}),
+    );
+    let step = also_calls(step, "write", json!({"path": "b.txt", "content": "new\n"}));
+    let step = also_calls(step, "grep", json!({"pattern": "nowhere"}));
+    let step = also_calls(step, "bash", json!({ "command": format!("touch t; {script}") }));
+    let step = also_calls(step, "bash", json!({"command": "cat log.txt"}));
+    let files = [("a.txt", "one\ntwo\n"), ("log.txt", "5 passed in 1.00s\n")];
+    for columns in [60, 80, 120] {
+        let mut pixir = Pixir::sized(vec![step.clone(), says("Done.")], &files, columns, 40);
+        pixir.does("/mode auto<Enter>").await;
+        let screen = pixir.does("go<Enter>").await;
+        let row = |start: &str| {
+            let found = screen.lines().find(|line| line.contains(start));
+            found.unwrap_or_else(|| panic!("no {start} at {columns}:\n{screen}"))
+        };
+        let column = |row: &str, of: &str| {
+            let at = row.find(of).unwrap_or_else(|| panic!("no {of} in {row:?} at {columns}:\n{screen}"));
+            row[..at].chars().count()
+        };
+        let read = column(row("✓ Read a.txt"), "2 lines");
+        assert_eq!(column(row("✓ Edit a.txt"), "+1 −1"), read, "{screen}");
+        assert_eq!(column(row("✓ Write b.txt"), "new  +1 −0"), read, "{screen}");
+        assert_eq!(column(row("✓ Search nowhere"), "no match"), read, "{screen}");
+        assert!(row("✗ $ touch t").contains("  1 failed, 2 passed  exit 1"), "{screen}");
+        assert!(!row("✓ $ cat log.txt").contains("passed"), "{screen}");
+    }
 }
 
 /// Broken build: one without the end of a Turn, or with the card of the plan.

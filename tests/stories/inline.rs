@@ -61,7 +61,7 @@ fn inline_scrollback_holds_every_cell_once_in_order() {
     assert!(foreign_sequences(&left.bytes).is_empty(), "{:?}", foreign_sequences(&left.bytes));
     let lines = scrollback(&left.bytes, size.0, size.1);
     let at = |text: &str| lines.iter().position(|line| line.contains(text)).unwrap_or_else(|| panic!("{text}"));
-    assert!(at("❯ list them") < at("point 0") && at("❯ more") < at("✓ write b.txt"), "{lines:#?}");
+    assert!(at("❯ list them") < at("point 0") && at("❯ more") < at("✓ Write b.txt"), "{lines:#?}");
     assert!(at("1 + one") < at("point 60"), "a change is printed when it is known: {lines:#?}");
     // The shell prompt follows directly; the composer is gone.
     assert!(!lines.iter().any(|line| line.contains("Ask pixir") || line.contains('╭')), "{lines:#?}");
@@ -198,7 +198,7 @@ fn inline_quit_from_the_tree_prints_the_rest() {
     terminal.send("/mode auto\r");
     terminal.wait_for("mode: auto");
     terminal.send("go\r");
-    terminal.wait_for("● bash");
+    terminal.wait_for("● $");
     terminal.send("\x14");
     terminal.wait_for("Tree");
     shell.write("go", "");
@@ -409,7 +409,7 @@ fn inline_open_card_stands_once_after_the_terminal_narrows() {
         terminal.wait_that("the card stands once, at the new width", |screen| {
             let border = screen.lines().rfind(|line| line.contains('╯')).unwrap_or_default();
             border.chars().count() == usize::from(columns)
-                && screen.matches("? bash").count() == 1
+                && screen.matches("? $").count() == 1
                 && screen.matches("Alt+Y Allow").count() == 1
                 && screen.matches('╭').count() == 1
         });

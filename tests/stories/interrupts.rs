@@ -106,7 +106,7 @@ fn esc_stops_a_stream_and_a_command() {
     terminal.wait_for("the answer was cut off here");
     terminal.wait_for("send a message to continue");
     terminal.send("run\r");
-    terminal.wait_for("● bash sleep");
+    terminal.wait_for("● $ sleep");
     wait::until("the command runs", || is_running(&mark));
     terminal.send("\x1b");
     terminal.wait_for("send a message to continue");

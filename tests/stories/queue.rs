@@ -54,7 +54,7 @@ async fn a_follow_up_is_sent_after_a_failed_turn() {
     let mut pixir = Pixir::new(vec![broken, refused, says("The second one.")], &[]);
     pixir.does("/mode auto<Enter>").await;
     pixir.screen.keys("one<Enter>").await;
-    pixir.screen.until("● bash").await;
+    pixir.screen.until("● $").await;
     pixir.screen.keys("two<A-Enter>").await;
     pixir.screen.until("▸ next").await;
     std::fs::write(pixir.path("go"), "").expect("it is written");

@@ -35,7 +35,7 @@ fn replay_steps_forwards_and_back() {
     let screen = terminal.wait_for("turn 1 of 2");
     assert!(screen.contains("❯ what is in it?") && !screen.contains("main.rs"), "{screen}");
     terminal.send("\x1b[C");
-    terminal.wait_for("● read main.rs");
+    terminal.wait_for("● Read main.rs");
     terminal.send("\x1b[F");
     let screen = terminal.wait_for("1 + pub fn b() {}");
     assert!(screen.contains("Written.") && screen.contains("turn 2 of 2"), "{screen}");

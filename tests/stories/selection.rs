@@ -88,7 +88,7 @@ async fn the_mouse_selects_the_source_text() {
 async fn clicks_open_cells_and_drag_the_bar_but_decide_nothing() {
     let mut pixir = conversation(80, 40).await;
     let screen = pixir.screen.screen();
-    let at = place(&screen, "bash cat numbers.txt");
+    let at = place(&screen, "$ cat numbers.txt");
     pixir.screen.bytes(&drag(at, at)).await;
     assert!(pixir.screen.screen().contains("number 12"), "{}", pixir.screen.screen());
     pixir.screen.bytes(b"\x1b[<0;80;3M\x1b[<0;80;3m").await;

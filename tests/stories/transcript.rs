@@ -57,7 +57,7 @@ async fn the_transcript_is_walked_by_cells_prompts_and_errors() {
     let screen = pixir.does("]").await;
     assert!(screen.contains("e next error") && screen.contains("d next change"), "which keys may follow:\n{screen}");
     let screen = pixir.does("e").await;
-    assert!(screen.contains("✗ bash cat nothing.txt"), "{screen}");
+    assert!(screen.contains("✗ $ cat nothing.txt"), "{screen}");
     let screen = pixir.does("]e").await;
     assert!(screen.contains("there is no error after this"), "{screen}");
     let screen = pixir.does("o").await;
@@ -80,7 +80,7 @@ async fn cells_fold_one_by_one_or_all_at_once() {
     pixir.does("<C-Home><Tab>j").await;
     let screen = pixir.does(" ").await;
     assert!(screen.contains("❯ tell me of fruit") && screen.contains("… 118 more lines"), "{screen}");
-    assert!(!screen.contains("Paragraph 2 ") && screen.contains("✓ bash cat numbers.txt"), "{screen}");
+    assert!(!screen.contains("Paragraph 2 ") && screen.contains("✓ $ cat numbers.txt"), "{screen}");
     let screen = pixir.does(" ").await;
     assert!(screen.contains("Paragraph 2 "), "{screen}");
     pixir.does("Gk").await;
@@ -90,7 +90,7 @@ async fn cells_fold_one_by_one_or_all_at_once() {
     assert!(!screen.contains("number 1\n"), "one line:\n{screen}");
     pixir.does(" ").await;
     let screen = pixir.does("<C-o><C-o>").await;
-    assert!(screen.contains("✓ bash cat numbers.txt") && !screen.contains("number 1\n"), "each one line:\n{screen}");
+    assert!(screen.contains("✓ $ cat numbers.txt") && !screen.contains("number 1\n"), "each one line:\n{screen}");
 }
 
 pub(super) fn osc52(text: &str) -> String {

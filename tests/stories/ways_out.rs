@@ -79,7 +79,7 @@ impl State {
             State::Idle => ("", "Ask pixir"),
             State::Draft => ("half a thought", "half a thought"),
             State::Streaming => ("go\r", "Thinking aloud"),
-            State::Tool => ("go\r", "● bash touch"),
+            State::Tool => ("go\r", "● $ touch"),
             State::Question => ("go\r", "Alt+Y"),
             State::Layer => ("\x14", "Esc close"),
             State::Editor => ("\x07", "editing"),

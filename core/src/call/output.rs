@@ -2,6 +2,7 @@
 
 use super::Context;
 use super::blocked::Blocked;
+use super::outcome::Outcome;
 use super::present::{Budget, Capture, Overflow};
 use crate::files::guard::Taken;
 use crate::protocol::error::Error;
@@ -32,6 +33,8 @@ pub struct Output {
     pub nothing: String,
     /// Protected files that the tool's programs wrote, and that were taken back.
     pub(crate) taken: Vec<Taken>,
+    /// What came of the call, for the user.
+    pub outcome: Outcome,
     /// If the output is a file's content: the command that read the file, unless the tool itself did.
     pub reader: Option<&'static str>,
 }
@@ -52,6 +55,7 @@ impl Output {
             blocked: None,
             nothing: "no output".into(),
             taken: Vec::new(),
+            outcome: Outcome::Plain,
             reader: None,
         }
     }

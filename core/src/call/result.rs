@@ -59,9 +59,11 @@ fn presented(call: &Call, output: Output, took: Duration) -> Done {
     let stdout = output.stdout.finish();
     let stderr = output.stderr.finish();
     let errors: String = output.errors.iter().map(|(name, error)| error.for_model(name) + "\n").collect();
+    let outcome = output.outcome.words(&stdout.text, &stderr.text, stdout.truncated.is_none());
     let result = ToolResult {
         call_id: call.id.clone(),
         ok,
+        outcome,
         output: present::compose(&stdout.text, &errors, &stderr.text, &output.nothing, output.exit, took),
         exit_code: Some(output.exit),
         duration_ms: millis(took),

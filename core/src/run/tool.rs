@@ -10,6 +10,7 @@ use super::{BUILTINS, Bound, Builtin, Kind, PreparedLine, TIMEOUT, parse};
 use crate::call::arguments::{self, object, text};
 use crate::call::blocked::{Ran, Tail};
 use crate::call::command::tell;
+use crate::call::outcome::Outcome;
 use crate::call::{Context, Output, Prepared, Tool};
 use crate::permissions::Touch;
 use crate::protocol::call_info::{CallInfo, CallKind};
@@ -107,6 +108,9 @@ async fn present(call: PreparedLine, ctx: Context) -> Result<Output> {
     });
     let command = programs.collect::<Vec<_>>().join("; ");
     let (ended, effects) = call.perform(&ctx, &mut take).await?;
+    if !command.is_empty() {
+        output.outcome = Outcome::OfPrograms;
+    }
     output.stdout.push(effects.notes.as_bytes());
     output.stderr.push(&ended.stderr);
     output.exit = ended.exit;

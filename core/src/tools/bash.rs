@@ -11,6 +11,7 @@ use super::job;
 use crate::call::arguments::{self, object};
 use crate::call::blocked::Tail;
 use crate::call::command::{Line, look_after, look_before, tell, timed_out};
+use crate::call::outcome::Outcome;
 use crate::call::protection::jobs::start_job;
 use crate::call::{Context, Output, Prepared, Tool};
 use crate::files::size::Size;
@@ -133,6 +134,7 @@ impl Tool for Bash {
                 run(line, limit, &ctx, &mut output, None).await?;
                 return Ok(output);
             }
+            output.outcome = Outcome::OfPrograms;
             let watched = look_before(&ctx, line.config_keeper(&ctx)).await?;
             run(line, limit, &ctx, &mut output, None).await?;
             let found = look_after(&ctx, watched).await;

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::call::arguments::{self, object, text};
+use crate::call::outcome::Outcome;
 use crate::call::{Context, Output, Prepared, Tool};
 use crate::files::walk::walk_files;
 use crate::protocol::call_info::{CallInfo, CallKind};
@@ -103,7 +104,11 @@ impl Tool for Find {
                 text.push_str(&format!("…[{more} more; narrow the pattern or raise limit]\n"));
             }
             let nothing = "no file matches".into();
-            Ok(Output { exit: i32::from(matches == 0), nothing, ..Output::text(ctx, &text) })
+            let outcome = match matches {
+                0 => Outcome::Counted("no file".into()),
+                _ => Outcome::counted(matches as u64, "file", "files"),
+            };
+            Ok(Output { exit: i32::from(matches == 0), nothing, outcome, ..Output::text(ctx, &text) })
         })
         .touching(touch))
     }

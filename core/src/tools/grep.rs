@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::call::arguments::{self, object, text};
+use crate::call::outcome::{Outcome, quantity};
 use crate::call::{Context, Output, Prepared, Tool};
 use crate::files::walk::walk_files;
 use crate::files::workspace::Inside;
@@ -117,11 +118,20 @@ impl Tool for Grep {
                 let (opened, ..) = ctx.workspace.open_file(&at)?;
                 results.add(at.as_path(), hunt.search(&mut hunt.searcher(), &at.display(), &opened));
             }
+            let files = results.files();
             let (text, matches, searched) = results.told();
+            let outcome = match matches {
+                0 => Outcome::Counted("no match".into()),
+                _ => Outcome::Counted(format!(
+                    "{} in {}",
+                    quantity(matches as u64, "match", "matches"),
+                    quantity(files, "file", "files")
+                )),
+            };
             let nothing =
                 if searched == 1 { "no match in 1 file".into() } else { format!("no match in {searched} files") };
             // As in grep, exit code 1 means that no line matches.
-            Ok(Output { exit: i32::from(matches == 0), nothing, ..Output::of_files(ctx, &text) })
+            Ok(Output { exit: i32::from(matches == 0), nothing, outcome, ..Output::of_files(ctx, &text) })
         })
         .touching(touch))
     }
@@ -180,6 +190,8 @@ struct Kept {
     /// Matching lines of the retained files; `matches` counts those of all files.
     lines: usize,
     matches: usize,
+    /// Files with a match.
+    matching: u64,
     /// Files that were searched.
     searched: usize,
 }
@@ -196,6 +208,7 @@ impl Results {
             return;
         }
         kept.matches += found.matches;
+        kept.matching += u64::from(found.matches > 0);
         kept.lines += found.matches;
         kept.files.insert(path.to_owned(), found);
         // Drop the last file if the files before it reach the limit.
@@ -207,6 +220,11 @@ impl Results {
             kept.lines -= lines;
             kept.files.pop_last();
         }
+    }
+
+    /// The number of files with a match.
+    fn files(&self) -> u64 {
+        self.kept.lock().matching
     }
 
     /// The result's text, the number of matching lines in all files, and the number of files that were searched.

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::call::arguments::{self, object};
+use crate::call::outcome::Outcome;
 use crate::call::{Context, Output, Prepared, Tool};
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::Result;
@@ -47,7 +48,11 @@ impl Tool for Ls {
                     text.push_str(&format!("{name}  {}\n", human_size(size)));
                 }
             }
-            Ok(Output::text(ctx, &text))
+            let outcome = match text.lines().count() {
+                0 => Outcome::Counted("empty".into()),
+                names => Outcome::counted(names as u64, "entry", "entries"),
+            };
+            Ok(Output { outcome, ..Output::text(ctx, &text) })
         })
         .touching(touch))
     }

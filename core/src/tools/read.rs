@@ -105,7 +105,8 @@ impl Tool for Read {
                     ..binary_file(&shown, &page.start, len)
                 });
             }
-            Ok(Output::page(ctx, &page.told(wanted, len)?))
+            let outcome = page.outcome(wanted);
+            Ok(Output { outcome, ..Output::page(ctx, &page.told(wanted, len)?) })
         })
         .touching(touch))
     }

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::call::arguments::{self, object, text};
+use crate::call::outcome::Outcome;
 use crate::call::{Context, Output, Prepared, Tool};
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::Result;
@@ -46,7 +47,11 @@ impl Tool for Recall {
         Ok(Prepared::reading("recall", query.clone(), move |ctx| {
             let text = found(ctx, &query, limit.unwrap_or(LIMIT));
             let nothing = "no message has all these words".into();
-            Ok(Output { exit: i32::from(text.is_empty()), nothing, ..Output::text(ctx, &text) })
+            let outcome = match text.lines().count() {
+                0 => Outcome::Counted("no message".into()),
+                found => Outcome::counted(found as u64, "message", "messages"),
+            };
+            Ok(Output { exit: i32::from(text.is_empty()), nothing, outcome, ..Output::text(ctx, &text) })
         }))
     }
 

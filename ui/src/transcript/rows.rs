@@ -20,7 +20,7 @@ use crate::render::split::Part;
 use crate::render::text::{Row, fit, plain, visible, width, wrap};
 use crate::render::{markdown, sgr, thinking};
 use card::card;
-pub(crate) use card::target;
+pub(crate) use card::{is_answer, target, verb};
 use footer::Lines;
 use plan::Extent;
 
@@ -482,7 +482,7 @@ fn output(cell: &Tool, result: &ToolResult, context: &RenderContext<'_>, fold: F
     if fold == Fold::Full {
         return block(text, &result.colours, context, usize::MAX, Side::First, 0);
     }
-    if fold == Fold::Line || (is_short(cell) && result.ok) {
+    if fold == Fold::Line || (is_short(cell) && (result.ok || is_answer(&cell.call().about(), result))) {
         return Vec::new();
     }
     // Hints about a saved output are for the model. A cut success has no end to show.

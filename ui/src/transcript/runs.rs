@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pixir_core::call_info::CallKind;
 
+use super::rows::is_answer;
 use super::{Cell, Tool, Transcript};
 use crate::render::context::Fold;
 
@@ -187,7 +188,8 @@ fn is_quiet(tool: &Tool) -> bool {
         CallKind::Edit | CallKind::Plan | CallKind::Ask | CallKind::Agent | CallKind::Other => false,
     };
     let succeeded = tool.result().is_some_and(|it| {
-        it.ok && it.error.is_none() && it.changes.is_empty() && it.exit_code.is_none_or(|code| code == 0)
+        let is_success = it.ok && it.exit_code.is_none_or(|code| code == 0) || is_answer(&about, it);
+        is_success && it.error.is_none() && it.changes.is_empty()
     });
     reads && succeeded && !tool.refused && tool.answer.is_none() && !tool.is_by_user()
 }

@@ -128,7 +128,7 @@ fn running_lines(state: &State, columns: usize) -> Vec<Line<'static>> {
         let text = fit(&visible(&rows::target(tool)), columns.saturating_sub(24));
         Some(Line::from(vec![
             Span::styled(" ● ", state.look.theme.fg(state.look.theme.accent)),
-            Span::styled(format!("{} ", tool.call().name), state.look.theme.fg(state.look.theme.tool)),
+            Span::styled(format!("{} ", rows::verb(tool)), state.look.theme.fg(state.look.theme.tool)),
             Span::styled(text, state.look.theme.dim()),
             Span::styled(format!("  {}", human_duration(whole(took))), state.look.theme.fg(state.look.theme.text)),
         ]))

@@ -484,6 +484,9 @@ pub struct ToolResult {
     pub ok: bool,
     /// The text that the model reads.
     pub output: String,
+    /// What came of the call, in a few words for the user: `120 lines`, `550 passed`. Absent if nothing was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
     /// The exit code of the process; 128 + n for a signal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,

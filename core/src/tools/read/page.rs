@@ -1,6 +1,7 @@
 //! A page of a file: whole lines as far as they fit, or a part of one long line.
 
 use super::{MAX_COUNTED, MAX_SOUGHT, SAID};
+use crate::call::outcome::Outcome;
 use crate::protocol::error::{Code, Error, Result};
 use crate::text::human::human_size;
 use crate::text::long_line::{LONGEST, LeftOut, LongLine};
@@ -203,6 +204,19 @@ fn boundary(text: &str, at: usize) -> usize {
 }
 
 impl Page {
+    /// The lines that the page shows: `120 lines`, `lines 1-200 of 900`.
+    pub(super) fn outcome(&self, wanted: Wanted) -> Outcome {
+        let (first, last) = (wanted.first, self.next.saturating_sub(1));
+        if wanted.column.is_some() {
+            return Outcome::Counted(format!("a part of line {first}"));
+        }
+        match self.total {
+            Some(total) if first == 1 && last >= total => Outcome::counted(total, "line", "lines"),
+            Some(total) => Outcome::Counted(format!("lines {first}-{} of {total}", last.min(total))),
+            None => Outcome::Counted(format!("lines {first}-{last}")),
+        }
+    }
+
     /// The page and its notes, for the model.
     pub(super) fn told(self, wanted: Wanted, len: u64) -> Result<String> {
         let Wanted { first, .. } = wanted;

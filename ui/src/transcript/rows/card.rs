@@ -1,16 +1,28 @@
-//! The first line of a tool card: what it is about, how it ended, how long it took.
+//! The first line of a tool card: what the call does, with what outcome, and how long it took.
 
+use std::time::Duration;
+
+use pixir_core::call_info::{CallInfo, CallKind};
+use pixir_core::error::ErrorKind;
+use pixir_core::event::{ChangeKind, ToolResult};
 use pixir_core::text::human::human_duration;
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::INDENT;
-use crate::render::context::RenderContext;
+use crate::render::context::{Medium, RenderContext};
 use crate::render::text::{Row, fit, span_width, visible, width};
 use crate::transcript::{Tool, WaitsFor};
 
-/// `✓ edit stats.sh  +1 −1  3ms`, and whether that shows the target in full.
+/// The columns that a target is given before the duration and the user's decision are.
+const LEAST_TARGET: usize = 16;
+
+/// `✓ Edit stats.sh         +1 −1  3ms`, and whether that shows the target in full. On the screen the outcomes of all
+/// cards begin in the same column, unless a target is too long for that.
 pub(super) fn card(cell: &Tool, context: &RenderContext<'_>) -> (Row, bool) {
     let theme = context.theme;
+    let call = cell.call();
+    let about = call.about();
     let (mark, style) = match cell.result() {
         _ if cell.refused => ("⊘ ", theme.fg(theme.warning)),
         None => match cell.waits {
@@ -18,46 +30,113 @@ pub(super) fn card(cell: &Tool, context: &RenderContext<'_>) -> (Row, bool) {
             Some(WaitsFor::Call) => ("○ ", theme.dim()),
             None => ("● ", theme.fg(theme.accent)),
         },
-        Some(result) if result.ok => ("✓ ", theme.fg(theme.success)),
+        Some(result) if result.ok || is_answer(&about, result) => ("✓ ", theme.fg(theme.success)),
         Some(_) => ("✗ ", theme.fg(theme.error)),
     };
-    let mut tail: Vec<Span<'static>> = Vec::new();
-    if let Some(answer) = cell.answer {
-        tail.push(Span::styled(format!("  {answer}"), theme.dim()));
-    }
-    if let Some(result) = cell.result() {
-        let (added, removed) = result.changes.iter().fold((0, 0), |(a, r), c| (a + c.added, r + c.removed));
-        if added + removed > 0 {
-            tail.push(Span::styled(format!("  +{added}"), theme.fg(theme.added)));
-            tail.push(Span::styled(format!(" −{removed}"), theme.fg(theme.removed)));
-        }
-        if cell.is_command() && result.exit_code.is_some_and(|code| code != 0) {
-            tail.push(Span::styled(format!("  exit {}", result.exit_code.unwrap_or_default()), theme.fg(theme.error)));
-        }
-        if result.preview.is_some() {
-            tail.push(Span::styled("  dry run", theme.fg(theme.warning)));
-        }
-        let took = human_duration(std::time::Duration::from_millis(result.duration_ms));
-        if result.duration_ms > 0 {
-            tail.push(Span::styled(format!("  {took}"), theme.dim()));
-        }
-    }
-    let name = &cell.call().name;
+    let verb = verb(cell);
     let target = visible(&target(cell));
-    let room = context.measure.saturating_sub(INDENT + width(name) + 1 + span_width(&tail));
+    let mut tail = cell.result().filter(|_| !cell.refused).map_or_else(Vec::new, |it| outcome(&about, it, context));
+    // What is left out first where there is little room comes last.
+    let took = cell.result().map_or(0, |it| it.duration_ms);
+    let extras = [
+        cell.answer.map(|answer| format!("  {answer}")),
+        (took > 0).then(|| format!("  {}", human_duration(Duration::from_millis(took)))),
+    ];
+    let before = INDENT + width(&verb) + 1;
+    let least = width(&target).min(LEAST_TARGET);
+    for extra in extras.into_iter().flatten() {
+        if before + least + span_width(&tail) + width(&extra) <= context.measure {
+            tail.push(Span::styled(extra, theme.dim()));
+        }
+    }
+    let room = context.measure.saturating_sub(before + span_width(&tail));
+    let shown = fit(&target, room);
+    let end = before + width(&shown);
+    let gap = match context.medium {
+        Medium::Screen | Medium::BesidePanel | Medium::History if !tail.is_empty() => {
+            let column = INDENT + context.measure * 2 / 5;
+            column.saturating_sub(end + 2).min(room.saturating_sub(width(&shown)))
+        }
+        Medium::Screen | Medium::BesidePanel | Medium::History | Medium::Reader => 0,
+    };
     let mut spans = vec![
         Span::styled(mark, style),
-        Span::styled(name.clone(), theme.fg(if cell.is_by_user() { theme.user } else { theme.tool })),
+        Span::styled(verb, theme.fg(if cell.is_by_user() { theme.user } else { theme.tool })),
         Span::raw(" "),
-        Span::styled(fit(&target, room), theme.fg(theme.text)),
+        Span::styled(shown, theme.fg(theme.text)),
     ];
+    if gap > 0 {
+        spans.push(Span::raw(" ".repeat(gap)));
+    }
     spans.extend(tail);
     (Row { gutter: width(mark), ..Row::text(Line::from(spans)) }, width(&target) <= room)
 }
 
-/// The target of the call, on one line, as it follows the tool's name: `bash run.sh`, not `bash bash run.sh`.
+/// A search that finds nothing has answered, although it exits with 1 as grep does.
+pub(crate) fn is_answer(about: &CallInfo, result: &ToolResult) -> bool {
+    about.kind == CallKind::Search && result.error.is_none() && result.outcome.is_some()
+}
+
+/// What came of the call, from its result alone: changed lines, counts, an exit code.
+fn outcome(about: &CallInfo, result: &ToolResult, context: &RenderContext<'_>) -> Vec<Span<'static>> {
+    let theme = context.theme;
+    let mut parts: Vec<Span<'static>> = Vec::new();
+    let mut add = |text: String, style: Style| parts.push(Span::styled(format!("  {text}"), style));
+    let failed = theme.fg(theme.error);
+    if let Some(words) = &result.outcome {
+        let is_bad = !result.ok && !is_answer(about, result);
+        add(visible(words), if is_bad { failed } else { theme.dim() });
+    }
+    let code = result.exit_code.filter(|code| *code != 0 && about.kind == CallKind::Execute);
+    match (&result.error, code) {
+        (Some(error), _) if error.kind == ErrorKind::Timeout => add("timed out".to_owned(), failed),
+        (_, Some(code)) => add(format!("exit {code}"), failed),
+        (Some(error), None) if error.kind == ErrorKind::NotFound => add("not found".to_owned(), failed),
+        (Some(_), None) => add("failed".to_owned(), failed),
+        (None, None) => {}
+    }
+    let (added, removed) = result.changes.iter().fold((0, 0), |(a, r), it| (a + it.added, r + it.removed));
+    if let ([one], CallKind::Edit) = (result.changes.as_slice(), about.kind)
+        && one.kind == ChangeKind::Created
+        && one.moved_from.is_none()
+    {
+        add("new".to_owned(), theme.fg(theme.added));
+    }
+    if result.changes.len() > 1 {
+        add(format!("{} files", result.changes.len()), theme.dim());
+    }
+    if added + removed > 0 {
+        add(format!("+{added}"), theme.fg(theme.added));
+        parts.push(Span::styled(format!(" −{removed}"), theme.fg(theme.removed)));
+    }
+    if result.preview.is_some() {
+        parts.push(Span::styled("  dry run", theme.fg(theme.warning)));
+    }
+    parts
+}
+
+/// What the call does: `$` for a command line, else a verb. A tool that is not known keeps its name.
+pub(crate) fn verb(cell: &Tool) -> String {
+    let call = cell.call();
+    let about = call.about();
+    match about.kind {
+        _ if cell.is_by_user() => call.name.clone(),
+        CallKind::Execute => "$".to_owned(),
+        CallKind::Other if about.verb == call.name => call.name.clone(),
+        CallKind::Read
+        | CallKind::Search
+        | CallKind::Edit
+        | CallKind::Plan
+        | CallKind::Ask
+        | CallKind::Agent
+        | CallKind::Other => {
+            let first = about.verb.chars().next().map_or(0, char::len_utf8);
+            format!("{}{}", about.verb[..first].to_uppercase(), &about.verb[first..])
+        }
+    }
+}
+
+/// The target of the call, on one line.
 pub(crate) fn target(cell: &Tool) -> String {
-    let target = cell.call().about().target.replace('\n', " ⏎ ");
-    let rest = target.strip_prefix(cell.call().name.as_str()).and_then(|it| it.strip_prefix(' '));
-    rest.map_or_else(|| target.clone(), str::to_owned)
+    cell.call().about().target.replace('\n', " ⏎ ")
 }
