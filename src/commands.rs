@@ -5,8 +5,9 @@ use pixir_core::Result;
 
 use crate::cli::Cli;
 
+mod acp; // the protocol of editors
 mod agents; // the agents of a Session, and roles
-mod auth; // stored keys
+pub(crate) mod auth; // stored keys
 mod config; // settings, and where each comes from
 pub(crate) mod demo; // the embedded task in a temporary workspace
 mod diagnose; // problems of a Session, and their fixes
@@ -163,6 +164,11 @@ pub(crate) enum Command {
     /// Print the machine-readable contract: commands, flags, exit codes, error kinds, events
     #[command(after_help = "Examples:\n  pixir schema | jq '.exit_codes'\n  pixir schema --events")]
     Schema(schema::SchemaArgs),
+    /// Serve an editor over the Agent Client Protocol on stdin and stdout
+    #[command(
+        after_help = "An editor starts it; the guide has the configuration of each.\n\nExamples:\n  pixir acp\n  pixir acp --mode ask --model anthropic/claude-sonnet-5\n  pixir acp --login"
+    )]
+    Acp(acp::AcpArgs),
     /// Check this machine: configuration, credentials, state folder, terminal, sandbox
     #[command(after_help = "Examples:\n  pixir doctor\n  pixir doctor --online --json")]
     Doctor(doctor::DoctorArgs),
@@ -199,6 +205,7 @@ pub(crate) fn run(command: Option<Command>, prompt: Option<String>, cli: &Cli) -
         Some(Command::Themes { command }) => themes::run(cli, command),
         Some(Command::Auth { command }) => auth::run(cli, command),
         Some(Command::Schema(args)) => schema::run(cli, &args),
+        Some(Command::Acp(args)) => acp::run(cli, &args),
         Some(Command::Doctor(args)) => doctor::run(cli, &args),
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use pixir_core::{Code, Error};
 
+mod acp; // the Presenter of editors
 mod args; // the options that all commands share
 mod cli; // options, environment and output: the context of every command
 mod commands; // one file per command

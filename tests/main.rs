@@ -4,6 +4,7 @@
 mod architecture; // the imports between rooms, and rules for all sources
 mod connected; // the real binary with a scripted model server
 mod dependencies; // licences, sources, bans, unused packages
+mod editor; // an editor that talks to `pixir acp`
 mod driver; // a whole pixir: a scripted model, keys, a screen
 mod issuer; // a small HTTP server with scripted answers
 mod notice; // the NOTICE file is current
@@ -49,6 +50,7 @@ mod stories {
     mod agents_waiting; // what agents wait for
     mod agents_whole; // agents from a plan to an undo
     mod agents_headless; // agents of a run without a terminal
+    mod acp; // pixir inside an editor
     mod host; // a program drives a Session by lines
     mod ledger; // what takes up the window
     mod interrupts; // Esc, signals and deadlines, at any moment

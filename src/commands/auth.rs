@@ -62,6 +62,37 @@ pub(super) fn run(cli: &Cli, command: AuthCommand) -> Result<u8> {
     }
 }
 
+/// Asks for the Provider, and stores its key as `auth login` does.
+pub(super) fn ask_and_login(cli: &Cli) -> Result<u8> {
+    let config = cli.own_config()?;
+    let connector = Connector::new(config.clone(), cli.environment.clone());
+    chatter(&format!("pixir needs the key of a provider, one of: {}", names(&connector).join(", ")));
+    chatter("provider:");
+    let mut provider = String::new();
+    std::io::stdin().read_line(&mut provider).map_err(|e| {
+        Error::new(Code::StdinError, format!("read the name of the provider: {e}"), "pixir auth login PROVIDER")
+    })?;
+    let provider = Some(provider.trim().to_owned()).filter(|it| !it.is_empty());
+    let args = LoginArgs { provider, offline: false, device: false, issuer: None, client_id: None };
+    block_on(login(cli, &config, &connector, args))
+}
+
+/// Removes the stored key of a Provider.
+///
+/// # Errors
+/// Those of the store of keys; `INVALID_ARGS` where a key of the environment is still used.
+pub(crate) fn forget(cli: &Cli, provider: &str) -> Result<()> {
+    let connector = Connector::new(cli.own_config()?, cli.environment.clone());
+    Vault::new(&cli.environment).remove(provider)?;
+    match connector.set_variable(provider) {
+        Some(variable) => {
+            let message = format!("the key of {provider} is in the environment variable {variable}");
+            Err(Error::new(Code::InvalidArgs, message, "unset it where the editor is started"))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Providers that take a key, by name.
 fn names(connector: &Connector) -> Vec<String> {
     let mut names = connector.names();

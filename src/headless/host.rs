@@ -217,10 +217,19 @@ impl Request {
             no_other_fields("get", &given, &to_value(&what)?)?;
             return Ok(Wish::Get(what));
         }
-        let input: Input = serde_json::from_value(given.clone()).map_err(|e| misunderstood(&kind, &e))?;
-        no_other_fields(&kind, &given, &to_value(&input)?)?;
-        Ok(Wish::Do(Box::new(input)))
+        read_input(given).map(|input| Wish::Do(Box::new(input)))
     }
+}
+
+/// The Input that a program sends as JSON.
+///
+/// # Errors
+/// `INVALID_ARGS` for anything in it that pixir does not know.
+pub(crate) fn read_input(given: Value) -> Result<Input> {
+    let kind = given["type"].as_str().unwrap_or_default().to_owned();
+    let input: Input = serde_json::from_value(given.clone()).map_err(|e| misunderstood(&kind, &e))?;
+    no_other_fields(&kind, &given, &to_value(&input)?)?;
+    Ok(input)
 }
 
 fn misunderstood(kind: &str, e: &serde_json::Error) -> Error {
@@ -276,7 +285,7 @@ fn unwritable(e: serde_json::Error) -> Error {
 }
 
 /// The lines of a stream.
-struct Lines<R> {
+pub(crate) struct Lines<R> {
     from: BufReader<R>,
     line: Vec<u8>,
     /// The rest of a line that is too long is skipped.
@@ -284,13 +293,13 @@ struct Lines<R> {
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    fn new(from: R) -> Lines<R> {
+    pub(crate) fn new(from: R) -> Lines<R> {
         Lines { from: BufReader::new(from), line: Vec::new(), skips: false }
     }
 
     /// The next line without its end. None at the end of the stream, and where it cannot be read. A caller may drop the
     /// future before it is done: what was read stays here.
-    async fn next(&mut self) -> Option<Result<Vec<u8>>> {
+    pub(crate) async fn next(&mut self) -> Option<Result<Vec<u8>>> {
         loop {
             let bytes = self.from.fill_buf().await.ok()?;
             if bytes.is_empty() {

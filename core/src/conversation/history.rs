@@ -42,7 +42,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    fn apply(&mut self, change: &SettingsChanged) {
+    /// Takes over what changed.
+    pub fn apply(&mut self, change: &SettingsChanged) {
         let SettingsChanged { provider, model, effort, mode, toolset, name, workspace, role, reason: _ } =
             change.clone();
         if let Some(provider) = provider {

@@ -1,0 +1,406 @@
+//! The Presenter of editors: the Agent Client Protocol, version 1, on stdin and stdout. Requests become Inputs, Events become
+//! updates; every fact is the Session's.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use pixir_core::{Code, Error, Result};
+use serde_json::{Value, json};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::timeout;
+
+use crate::cli::{Cli, Signals, block_on};
+use crate::headless::host::Lines;
+use crate::start;
+
+mod content; // a prompt's blocks as a message
+mod options; // mode, model, effort, toolset
+mod projection; // Events as updates
+mod question; // approvals and forms
+mod session; // one open Session
+mod slash; // slash commands
+mod wire; // lines, and the one writer
+mod workspaces; // the Harness of each folder, and keys
+
+use session::{Attached, Command, Opening};
+use wire::{Client, Failure, Message, Reply};
+use workspaces::Workspaces;
+
+/// The version of the protocol that is served, whatever is asked for.
+const VERSION: u32 = 1;
+/// How long pixir closes its Sessions after the client has gone.
+const CLOSING: Duration = Duration::from_millis(800);
+/// The most requests outside of Sessions that are served at the same time.
+const MOST_REQUESTS: usize = 64;
+/// The Sessions of one page of the list.
+const PAGE: usize = 50;
+
+/// What the client can show.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Abilities {
+    notices: bool,
+    compaction: bool,
+    /// Output of commands as that of a terminal, by `_meta`.
+    terminal_output: bool,
+    forms: bool,
+}
+
+impl Abilities {
+    fn of(params: &Value) -> Abilities {
+        let client = &params["clientCapabilities"];
+        Abilities {
+            notices: client["session"]["notices"].is_object(),
+            compaction: client["session"]["compaction"].is_object(),
+            terminal_output: client["_meta"]["terminal_output"] == true,
+            forms: client["elicitation"]["form"].is_object(),
+        }
+    }
+}
+
+/// Serves the client until it closes stdin, and returns the exit code.
+pub(crate) fn run(cli: &Cli) -> Result<u8> {
+    cli.start_diagnostics();
+    let out = take_stdout()?;
+    let (client, writer) = Client::on(out);
+    let agent = Agent(Arc::new(Shared {
+        client,
+        workspaces: Workspaces::new(cli),
+        sessions: Mutex::default(),
+        abilities: Mutex::default(),
+    }));
+    let exit = block_on(async move {
+        let mut signals = Signals::listen()?;
+        let exit = agent.serve(&mut signals).await;
+        let _ = timeout(CLOSING, agent.close()).await;
+        Ok(exit)
+    })?;
+    // A client that reads gets the last lines; one that does not is not waited for.
+    let waits = std::time::Instant::now();
+    while !writer.is_finished() && waits.elapsed() < Duration::from_millis(100) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(exit)
+}
+
+/// Takes stdout for the protocol: from here on nothing else in this process, and no program that it starts, can write there.
+fn take_stdout() -> Result<File> {
+    let fail =
+        |why: String| Error::new(Code::WriteFailed, why, "start pixir acp from an editor, which reads its stdout");
+    if start::stdout_was_closed() {
+        return Err(fail("stdout is closed, and the protocol needs it".to_owned()));
+    }
+    let take = || -> std::io::Result<File> {
+        let out = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
+        let null = OpenOptions::new().write(true).open("/dev/null")?;
+        rustix::stdio::dup2_stdout(&null)?;
+        Ok(File::from(out))
+    };
+    take().map_err(|e| fail(format!("take stdout for the protocol: {e}")))
+}
+
+/// The agent of one client. Clones are the same agent.
+#[derive(Clone)]
+struct Agent(Arc<Shared>);
+
+struct Shared {
+    client: Client,
+    workspaces: Workspaces,
+    /// Open Sessions, and those that are being opened.
+    sessions: Mutex<HashMap<String, mpsc::UnboundedSender<Command>>>,
+    /// None before `initialize`.
+    abilities: Mutex<Option<Abilities>>,
+}
+
+impl Agent {
+    /// Reads the client's lines until there are no more.
+    async fn serve(&self, signals: &mut Signals) -> u8 {
+        let client = &self.0.client;
+        let mut lines = Lines::new(tokio::io::stdin());
+        let places = Arc::new(Semaphore::new(MOST_REQUESTS));
+        loop {
+            let line = tokio::select! {
+                line = lines.next() => line,
+                code = signals.next() => return code,
+                () = client.gone() => return 0,
+            };
+            let message = match line {
+                None => return 0,
+                Some(Err(error)) => {
+                    client.reject(&Value::Null, &Failure::new(-32600, error.message));
+                    continue;
+                }
+                Some(Ok(line)) => Message::parse(&line),
+            };
+            match message {
+                Ok(None) => {}
+                Ok(Some(Message::Answer { id, outcome })) => client.answered(id, outcome),
+                Ok(Some(Message::Notification { method, params })) => self.notified(&method, &params),
+                Ok(Some(Message::Request { id, method, params })) => {
+                    let reply = Reply::to(client, id);
+                    let Some(request) = self.requested(reply, &method, params) else { continue };
+                    let Ok(place) = Arc::clone(&places).acquire_owned().await else { continue };
+                    let agent = self.clone();
+                    tokio::spawn(async move {
+                        agent.answer(request).await;
+                        drop(place);
+                    });
+                }
+                Err((id, failure)) => client.reject(&id, &failure),
+            }
+        }
+    }
+
+    fn notified(&self, method: &str, params: &Value) {
+        match method {
+            "session/cancel" => {
+                if let Some(session) = self.session(params) {
+                    let _ = session.send(Command::Cancel);
+                }
+            }
+            "$/cancel_request" => {
+                for session in self.0.sessions.lock().values() {
+                    let _ = session.send(Command::CancelRequest(params["requestId"].clone()));
+                }
+            }
+            // Whatever else a client tells, it needs no answer.
+            _ => {}
+        }
+    }
+
+    fn session(&self, params: &Value) -> Option<mpsc::UnboundedSender<Command>> {
+        self.0.sessions.lock().get(params["sessionId"].as_str()?).cloned()
+    }
+
+    /// Takes a request in the order of the lines. What needs more than a moment is returned.
+    fn requested(&self, reply: Reply, method: &str, params: Value) -> Option<Request> {
+        if method == "initialize" {
+            *self.0.abilities.lock() = Some(Abilities::of(&params));
+            reply.send(initialized(&params));
+            return None;
+        }
+        let Some(abilities) = *self.0.abilities.lock() else {
+            reply.send(Err(Failure::new(-32600, "send `initialize` first")));
+            return None;
+        };
+        let what = match method {
+            "session/new" => What::Start { params, abilities },
+            "session/load" => return self.reopen(reply, Opening::Load, params, abilities),
+            "session/resume" => return self.reopen(reply, Opening::Resume, params, abilities),
+            "session/list" => What::List(params),
+            "session/delete" => What::Delete(params),
+            "authenticate" => What::Authenticate(params),
+            "logout" => What::Logout,
+            "session/prompt" | "session/close" | "session/set_mode" | "session/set_config_option" | "_pixir/input" => {
+                self.pass_on(reply, method, params);
+                return None;
+            }
+            _ => {
+                reply.send(Err(Failure::new(-32601, format!("there is no method `{}`", method.escape_debug()))));
+                return None;
+            }
+        };
+        Some(Request { reply, what })
+    }
+
+    /// Loads or resumes a Session. What the client asks of it meanwhile waits until it is open.
+    fn reopen(&self, reply: Reply, opening: Opening, params: Value, abilities: Abilities) -> Option<Request> {
+        let Some(id) = params["sessionId"].as_str().map(str::to_owned) else {
+            reply.send(Err(Failure::invalid_params("`sessionId` is missing")));
+            return None;
+        };
+        let mut sessions = self.0.sessions.lock();
+        if let Some(session) = sessions.get(&id) {
+            let command = if opening == Opening::Load { Command::Load { reply } } else { Command::Resume { reply } };
+            let _ = session.send(command);
+            return None;
+        }
+        let (session, commands) = mpsc::unbounded_channel();
+        sessions.insert(id.clone(), session);
+        Some(Request { reply, what: What::Reopen { id, opening, params, abilities, commands } })
+    }
+
+    fn pass_on(&self, reply: Reply, method: &str, mut params: Value) {
+        let Some(session) = self.session(&params) else {
+            let id = params["sessionId"].as_str().unwrap_or_default();
+            return reply.send(Err(not_open(id)));
+        };
+        let command = match method {
+            "session/prompt" => Command::Prompt { reply, params },
+            "session/close" => Command::Close { reply },
+            "session/set_mode" => Command::SetMode { reply, mode: params["modeId"].take() },
+            "session/set_config_option" => Command::SetOption { reply, params },
+            _ => Command::Input { reply, input: params["input"].take() },
+        };
+        if let Err(mpsc::error::SendError(command)) = session.send(command) {
+            command.refuse(&not_open("this session"));
+        }
+    }
+
+    async fn answer(&self, Request { reply, what }: Request) {
+        let workspaces = &self.0.workspaces;
+        let outcome = match what {
+            What::Start { params, abilities } => return self.start(reply, params, abilities).await,
+            What::Reopen { id, opening, params, abilities, commands } => {
+                return self.open(reply, id, opening, params, abilities, commands).await;
+            }
+            What::List(params) => workspaces.list(&params, PAGE).await,
+            What::Delete(params) => self.delete(&params).await,
+            What::Authenticate(params) => workspaces.authenticate(&params).await,
+            What::Logout => workspaces.logout().await,
+        };
+        reply.send(outcome);
+    }
+
+    async fn start(&self, reply: Reply, params: Value, abilities: Abilities) {
+        let opened = self.0.workspaces.start(&params).await;
+        let (harness, handle) = match opened {
+            Ok(opened) => opened,
+            Err(failure) => return reply.send(Err(failure)),
+        };
+        let (session, commands) = mpsc::unbounded_channel();
+        let id = handle.id().to_string();
+        self.0.sessions.lock().insert(id.clone(), session);
+        let _open = OpenSession { agent: self.clone(), id };
+        let client = self.0.client.clone();
+        let Some(attached) = Attached::open(client, harness, handle, abilities, Opening::New, reply).await else {
+            return;
+        };
+        serve(attached, &params, commands).await;
+    }
+
+    async fn open(
+        &self,
+        reply: Reply,
+        id: String,
+        opening: Opening,
+        params: Value,
+        abilities: Abilities,
+        mut commands: mpsc::UnboundedReceiver<Command>,
+    ) {
+        let _open = OpenSession { agent: self.clone(), id: id.clone() };
+        let (harness, handle) = match self.0.workspaces.resume(&id, &params).await {
+            Ok(opened) => opened,
+            Err(failure) => {
+                reply.send(Err(failure));
+                self.0.sessions.lock().remove(&id);
+                while let Ok(command) = commands.try_recv() {
+                    command.refuse(&not_open(&id));
+                }
+                return;
+            }
+        };
+        let client = self.0.client.clone();
+        let Some(attached) = Attached::open(client, harness, handle, abilities, opening, reply).await else { return };
+        serve(attached, &params, commands).await;
+    }
+
+    /// Moves a Session to the trash; one that is open closes first.
+    async fn delete(&self, params: &Value) -> Result<Value, Failure> {
+        let open = self.session(params);
+        if let Some(session) = open {
+            let _ = session.send(Command::End);
+            session.closed().await;
+        }
+        self.0.workspaces.delete(params).await
+    }
+
+    /// Interrupts and closes every Session.
+    async fn close(&self) {
+        let open: Vec<_> = self.0.sessions.lock().values().cloned().collect();
+        for session in &open {
+            let _ = session.send(Command::End);
+        }
+        for session in &open {
+            session.closed().await;
+        }
+    }
+}
+
+/// Serves an open Session, and first tells what pixir does not do with it.
+async fn serve(mut attached: Attached, params: &Value, commands: mpsc::UnboundedReceiver<Command>) {
+    attached.add_folders(params).await;
+    let servers = params["mcpServers"].as_array().map_or(&[][..], Vec::as_slice);
+    if !servers.is_empty() {
+        let names: Vec<&str> = servers.iter().filter_map(|server| server["name"].as_str()).collect();
+        let title = format!("MCP servers are not used yet: {}", names.join(", "));
+        attached.notice(&title, "the session works without them");
+    }
+    attached.serve(commands).await;
+}
+
+/// A Session in the list of the open ones; it leaves the list however its task ends.
+struct OpenSession {
+    agent: Agent,
+    id: String,
+}
+
+impl Drop for OpenSession {
+    fn drop(&mut self) {
+        self.agent.0.sessions.lock().remove(&self.id);
+    }
+}
+
+/// A request that needs more than a moment.
+struct Request {
+    reply: Reply,
+    what: What,
+}
+
+enum What {
+    Start {
+        params: Value,
+        abilities: Abilities,
+    },
+    Reopen {
+        id: String,
+        opening: Opening,
+        params: Value,
+        abilities: Abilities,
+        commands: mpsc::UnboundedReceiver<Command>,
+    },
+    List(Value),
+    Delete(Value),
+    Authenticate(Value),
+    Logout,
+}
+
+fn not_open(id: &str) -> Failure {
+    let message = format!("there is no open session {}; load or resume it first", id.escape_debug());
+    Failure::new(-32002, message)
+}
+
+fn initialized(params: &Value) -> Result<Value, Failure> {
+    if !params["protocolVersion"].is_u64() {
+        return Err(Failure::invalid_params("`protocolVersion` is missing"));
+    }
+    let mut methods = Vec::new();
+    if params["clientCapabilities"]["auth"]["terminal"] == true {
+        methods.push(json!({
+            "type": "terminal", "id": workspaces::LOGIN, "name": "Log in",
+            "description": "Store the key of a provider, in a terminal", "args": ["--login"],
+        }));
+    }
+    methods.push(json!({
+        "id": workspaces::CHECK, "name": "Check again",
+        "description": "Look again for a key or a server, after `pixir auth login PROVIDER` in a terminal",
+    }));
+    let version = env!("CARGO_PKG_VERSION");
+    Ok(json!({
+        "protocolVersion": VERSION,
+        "agentCapabilities": {
+            "loadSession": true,
+            "promptCapabilities": { "image": true, "audio": false, "embeddedContext": true },
+            "mcpCapabilities": { "http": false, "sse": false },
+            "sessionCapabilities": {
+                "list": {}, "resume": {}, "close": {}, "delete": {}, "additionalDirectories": {},
+            },
+            "auth": { "logout": {} },
+            "_meta": { "pixir": { "version": version, "input": 1, "events": 1 } },
+        },
+        "agentInfo": { "name": "pixir", "title": "pixir", "version": version },
+        "authMethods": methods,
+    }))
+}

@@ -1,0 +1,371 @@
+//! JSON-RPC on the wire: what a line of the client means, and the one writer of lines to it.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::thread::{self, JoinHandle};
+
+use parking_lot::Mutex;
+use pixir_core::error::{ErrorBody, ErrorKind};
+use pixir_core::{Code, Error};
+use serde_json::{Value, json};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
+
+use crate::remedies;
+
+/// One line of the client.
+#[derive(Debug, PartialEq)]
+pub(super) enum Message {
+    Request {
+        id: Value,
+        method: String,
+        params: Value,
+    },
+    Notification {
+        method: String,
+        params: Value,
+    },
+    /// The client's answer to a request of pixir.
+    Answer {
+        id: i64,
+        outcome: Result<Value, Value>,
+    },
+}
+
+/// A failure as JSON-RPC has it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Failure {
+    pub(super) code: i32,
+    pub(super) message: String,
+    pub(super) data: Option<Value>,
+}
+
+impl Failure {
+    pub(super) fn new(code: i32, message: impl Into<String>) -> Failure {
+        Failure { code, message: message.into(), data: None }
+    }
+
+    pub(super) fn invalid_params(message: impl Into<String>) -> Failure {
+        Failure::new(-32602, message)
+    }
+
+    pub(super) fn internal() -> Failure {
+        Failure::new(
+            -32603,
+            "pixir failed at this request: this is a bug; pixir.log in the state folder has the details",
+        )
+    }
+
+    fn to_json(&self) -> Value {
+        let mut error = json!({ "code": self.code, "message": self.message });
+        if let Some(data) = &self.data {
+            error["data"] = data.clone();
+        }
+        error
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        let code = match (error.code, error.kind()) {
+            (Code::SessionNotFound, _) => -32002,
+            (_, ErrorKind::NotAuthenticated) => -32000,
+            (_, ErrorKind::InvalidArgs) => -32602,
+            _ => -32603,
+        };
+        let message = format!("{}; {}", error.message, remedies::word(&error.remedy));
+        Failure { code, message, data: Some(json!(error.body())) }
+    }
+}
+
+impl From<&ErrorBody> for Failure {
+    fn from(body: &ErrorBody) -> Failure {
+        Failure::from(Error::from(body.clone()))
+    }
+}
+
+impl Message {
+    /// What a line means; nothing for an empty one.
+    ///
+    /// # Errors
+    /// The failure to answer, with the id as far as it can be read.
+    pub(super) fn parse(line: &[u8]) -> Result<Option<Message>, (Value, Failure)> {
+        if line.trim_ascii().is_empty() {
+            return Ok(None);
+        }
+        let given: Value = serde_json::from_slice(line)
+            .map_err(|e| (Value::Null, Failure::new(-32700, format!("the line is no JSON: {e}"))))?;
+        let invalid = |id: Value, why: &str| Err((id, Failure::new(-32600, why)));
+        let Value::Object(mut fields) = given else {
+            return invalid(Value::Null, "send one JSON object a line; batches are not served");
+        };
+        let id = match fields.remove("id") {
+            id @ (None | Some(Value::Null | Value::String(_) | Value::Number(_))) => id,
+            Some(_) => return invalid(Value::Null, "an id is a string or a number"),
+        };
+        if fields.get("jsonrpc").is_some_and(|it| it != "2.0") {
+            return invalid(id.unwrap_or_default(), "`jsonrpc` must be \"2.0\"");
+        }
+        let params = fields.remove("params").unwrap_or_default();
+        match (fields.remove("method"), id) {
+            (Some(Value::String(method)), Some(id)) => Ok(Some(Message::Request { id, method, params })),
+            (Some(Value::String(method)), None) => Ok(Some(Message::Notification { method, params })),
+            (None, Some(id)) if fields.contains_key("result") || fields.contains_key("error") => {
+                let outcome = fields.remove("error").map_or_else(|| Ok(fields["result"].clone()), Err);
+                // An id that pixir never gave belongs to no open request.
+                Ok(Some(Message::Answer { id: id.as_i64().unwrap_or(-1), outcome }))
+            }
+            (_, id) => invalid(id.unwrap_or_default(), "a request needs a `method`"),
+        }
+    }
+}
+
+/// A line on its way to the client.
+enum Line {
+    /// One of any number; the client's pace bounds how many wait.
+    Update(String),
+    /// One for each request.
+    Other(String),
+}
+
+/// The most updates that wait for a client that does not read.
+const MOST_WAITING: usize = 64;
+
+/// The client's end of the stream. Clones are the same client.
+#[derive(Clone)]
+pub(super) struct Client(Arc<Shared>);
+
+struct Shared {
+    lines: mpsc::UnboundedSender<Line>,
+    room: Semaphore,
+    /// Requests of pixir that the client has not answered.
+    asked: Mutex<HashMap<i64, oneshot::Sender<Result<Value, Value>>>>,
+    next: AtomicI64,
+    /// The client has closed its end.
+    gone: Notify,
+}
+
+impl Client {
+    /// Starts the one writer to this file. The thread ends when the last clone of the client is dropped.
+    pub(super) fn on(out: File) -> (Client, JoinHandle<()>) {
+        let (lines, waiting) = mpsc::unbounded_channel();
+        let client = Client(Arc::new(Shared {
+            lines,
+            room: Semaphore::new(MOST_WAITING),
+            asked: Mutex::default(),
+            next: AtomicI64::new(0),
+            gone: Notify::new(),
+        }));
+        let shared = Arc::downgrade(&client.0);
+        let writer = thread::spawn(move || {
+            let mut waiting = waiting;
+            let mut out = BufWriter::with_capacity(64 << 10, out);
+            while let Some(line) = waiting.blocking_recv() {
+                let written = write(&mut out, line, &mut waiting);
+                let Some(shared) = shared.upgrade() else { continue };
+                match written {
+                    Ok(updates) => shared.room.add_permits(updates),
+                    Err(_) => {
+                        // Nothing waits for a client that has gone.
+                        shared.room.close();
+                        return shared.gone.notify_one();
+                    }
+                }
+            }
+        });
+        (client, writer)
+    }
+
+    /// Returns when the client has closed its end of the stream.
+    pub(super) async fn gone(&self) {
+        self.0.gone.notified().await;
+    }
+
+    /// Waits until the client has taken enough of what was sent before.
+    pub(super) async fn room(&self) {
+        if let Ok(permit) = self.0.room.acquire().await {
+            permit.forget();
+        }
+    }
+
+    /// Gives back room that was not used.
+    pub(super) fn give_back(&self) {
+        self.0.room.add_permits(1);
+    }
+
+    /// Sends an update for which [`Client::room`] was awaited.
+    pub(super) fn update(&self, line: String) {
+        let _ = self.0.lines.send(Line::Update(line));
+    }
+
+    fn other(&self, value: &Value) {
+        let _ = self.0.lines.send(Line::Other(value.to_string()));
+    }
+
+    /// Answers a line that is no request.
+    pub(super) fn reject(&self, id: &Value, failure: &Failure) {
+        self.other(&json!({ "jsonrpc": "2.0", "id": id, "error": failure.to_json() }));
+    }
+
+    /// Makes a request to the client; the line is to be sent, or the question dropped.
+    pub(super) fn ask(&self, method: &str, params: Value) -> (Ask, Asked) {
+        let id = self.0.next.fetch_add(1, Ordering::Relaxed);
+        let (answer, answered) = oneshot::channel();
+        self.0.asked.lock().insert(id, answer);
+        let line = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string();
+        let sent = Arc::new(AtomicBool::new(false));
+        let asked = Asked { id, client: self.clone(), answered: Some(answered), sent: Arc::clone(&sent) };
+        (Ask { line, sent }, asked)
+    }
+
+    /// Takes the client's answer. One to a question that is no longer open is dropped.
+    pub(super) fn answered(&self, id: i64, outcome: Result<Value, Value>) {
+        if let Some(answer) = self.0.asked.lock().remove(&id) {
+            let _ = answer.send(outcome);
+        }
+    }
+}
+
+/// Writes a line and those that wait behind it; returns how many were updates.
+fn write(
+    out: &mut BufWriter<File>,
+    first: Line,
+    waiting: &mut mpsc::UnboundedReceiver<Line>,
+) -> std::io::Result<usize> {
+    let mut updates = 0;
+    let mut next = Some(first);
+    while let Some(line) = next {
+        let text = match line {
+            Line::Update(text) => {
+                updates += 1;
+                text
+            }
+            Line::Other(text) => text,
+        };
+        out.write_all(text.as_bytes())?;
+        out.write_all(b"\n")?;
+        next = waiting.try_recv().ok();
+    }
+    out.flush()?;
+    Ok(updates)
+}
+
+/// A request of pixir that has not left yet.
+pub(super) struct Ask {
+    line: String,
+    sent: Arc<AtomicBool>,
+}
+
+impl Ask {
+    /// Sends it, unless nothing waits for the answer any more. [`Client::room`] was awaited.
+    pub(super) fn send(self, client: &Client) {
+        if Arc::strong_count(&self.sent) > 1 {
+            self.sent.store(true, Ordering::Relaxed);
+            client.update(self.line);
+        } else {
+            client.give_back();
+        }
+    }
+}
+
+/// A question to the client. Dropping it takes the question back.
+pub(super) struct Asked {
+    id: i64,
+    client: Client,
+    answered: Option<oneshot::Receiver<Result<Value, Value>>>,
+    sent: Arc<AtomicBool>,
+}
+
+impl Asked {
+    /// The client's answer; none if it failed or the stream has ended.
+    pub(super) async fn answer(mut self) -> Option<Value> {
+        let outcome = match self.answered.as_mut() {
+            Some(answered) => answered.await.ok(),
+            None => None,
+        };
+        self.answered = None;
+        outcome?.ok()
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        let was_open = self.client.0.asked.lock().remove(&self.id).is_some();
+        if was_open && self.sent.load(Ordering::Relaxed) {
+            let params = json!({ "requestId": self.id });
+            self.client.other(&json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": params }));
+        }
+    }
+}
+
+/// The right to answer one request. It answers exactly once: if it is dropped, the request has failed.
+pub(super) struct Reply {
+    pub(super) id: Value,
+    client: Client,
+    is_answered: bool,
+}
+
+impl Reply {
+    pub(super) fn to(client: &Client, id: Value) -> Reply {
+        Reply { id, client: client.clone(), is_answered: false }
+    }
+
+    pub(super) fn send(mut self, outcome: Result<Value, Failure>) {
+        self.is_answered = true;
+        match outcome {
+            Ok(result) => self.client.other(&json!({ "jsonrpc": "2.0", "id": self.id, "result": result })),
+            Err(failure) => self.client.reject(&self.id, &failure),
+        }
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.client.reject(&self.id, &Failure::internal());
+        }
+    }
+}
+
+/// A notification as its line.
+pub(super) fn notification(method: &str, params: &Value) -> String {
+    json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Broken builds: a batch is served in part; a response without a result counts as one.
+    #[test]
+    fn lines_are_requests_notifications_answers_or_errors() {
+        let read = |line: &str| match Message::parse(line.as_bytes()) {
+            Ok(None) => "nothing".to_owned(),
+            Ok(Some(Message::Request { id, method, .. })) => format!("request {id} {method}"),
+            Ok(Some(Message::Notification { method, .. })) => format!("notification {method}"),
+            Ok(Some(Message::Answer { id, outcome })) => format!("answer {id} {}", outcome.is_ok()),
+            Err((id, failure)) => format!("{id} {}", failure.code),
+        };
+        let table = [
+            ("", "nothing"),
+            (r#"{"id":1,"method":"a"}"#, "request 1 a"),
+            (r#"{"jsonrpc":"2.0","id":"x","method":"a","params":{}}"#, r#"request "x" a"#),
+            (r#"{"id":null,"method":"a"}"#, "request null a"),
+            (r#"{"method":"a"}"#, "notification a"),
+            (r#"{"id":3,"result":null}"#, "answer 3 true"),
+            (r#"{"id":3,"error":{}}"#, "answer 3 false"),
+            (r#"{"id":"3","result":1}"#, "answer -1 true"),
+            (r#"{"id":4}"#, "4 -32600"),
+            (r#"{"id":4,"method":7}"#, "4 -32600"),
+            (r#"{"id":[4],"method":"a"}"#, "null -32600"),
+            (r#"{"jsonrpc":"1.0","id":5,"method":"a"}"#, "5 -32600"),
+            (r#"[{"id":1,"method":"a"}]"#, "null -32600"),
+            ("{", "null -32700"),
+        ];
+        for (line, meaning) in table {
+            assert_eq!(read(line), meaning, "{line}");
+        }
+    }
+}
