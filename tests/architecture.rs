@@ -328,9 +328,13 @@ fn every_reader_of_what_a_workspace_brings_along_goes_through_the_path_layer() {
 }
 
 #[test]
-fn the_headless_presenter_needs_no_screen() {
-    for (path, text) in sources(&root().join("src/headless")) {
-        assert!(!shipped(&text).contains("pixir_ui"), "{} uses the terminal interface", path.display());
+fn the_presenters_of_programs_and_of_editors_need_no_screen() {
+    for room in ["src/headless", "src/acp"] {
+        let room = sources(&root().join(room));
+        assert!(!room.is_empty());
+        for (path, text) in room {
+            assert!(!shipped(&text).contains("pixir_ui"), "{} uses the terminal interface", path.display());
+        }
     }
 }
 

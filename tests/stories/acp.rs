@@ -58,7 +58,8 @@ fn a_change_shows_its_diff_asks_and_is_made_or_not() {
     let edit =
         json!({ "calls": [{ "name": "edit", "args": { "path": "a.txt", "old_text": "two", "new_text": "three" } }] });
     let read = json!({ "calls": [{ "name": "read", "args": { "path": "a.txt" } }] });
-    let steps = [read.clone(), edit.clone(), json!({ "text": "Edited." }), edit, json!({ "text": "Not edited." })];
+    let steps =
+        [read.clone(), edit.clone(), json!({ "text": "Edited." }), read, edit, json!({ "text": "Not edited." })];
     let (mut editor, session) = opened(&shell, &steps, &[]);
     let prompt = editor.prompt(&session, "change it");
     let (at, asked) = editor.asked(0, "session/request_permission");
