@@ -64,7 +64,7 @@ impl Abilities {
 pub(crate) fn run(cli: &Cli) -> Result<u8> {
     cli.start_diagnostics();
     let out = take_stdout()?;
-    let (client, writer) = Client::on(out);
+    let (client, written) = Client::on(out);
     let agent = Agent(Arc::new(Shared {
         client,
         workspaces: Workspaces::new(cli),
@@ -78,10 +78,7 @@ pub(crate) fn run(cli: &Cli) -> Result<u8> {
         Ok(exit)
     })?;
     // A client that reads gets the last lines; one that does not is not waited for.
-    let waits = std::time::Instant::now();
-    while !writer.is_finished() && waits.elapsed() < Duration::from_millis(100) {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    let _ = written.recv_timeout(Duration::from_millis(100));
     Ok(exit)
 }
 
@@ -263,12 +260,12 @@ impl Agent {
         let (session, commands) = mpsc::unbounded_channel();
         let id = handle.id().to_string();
         self.0.sessions.lock().insert(id.clone(), session);
-        let _open = OpenSession { agent: self.clone(), id };
+        let open = OpenSession { agent: self.clone(), id };
         let client = self.0.client.clone();
         let Some(attached) = Attached::open(client, harness, handle, abilities, Opening::New, reply).await else {
             return;
         };
-        serve(attached, &params, commands).await;
+        open.serve(attached, &params, commands).await;
     }
 
     async fn open(
@@ -280,7 +277,7 @@ impl Agent {
         abilities: Abilities,
         mut commands: mpsc::UnboundedReceiver<Command>,
     ) {
-        let _open = OpenSession { agent: self.clone(), id: id.clone() };
+        let open = OpenSession { agent: self.clone(), id: id.clone() };
         let (harness, handle) = match self.0.workspaces.resume(&id, &params).await {
             Ok(opened) => opened,
             Err(failure) => {
@@ -294,7 +291,7 @@ impl Agent {
         };
         let client = self.0.client.clone();
         let Some(attached) = Attached::open(client, harness, handle, abilities, opening, reply).await else { return };
-        serve(attached, &params, commands).await;
+        open.serve(attached, &params, commands).await;
     }
 
     /// Moves a Session to the trash; one that is open closes first.
@@ -319,22 +316,33 @@ impl Agent {
     }
 }
 
-/// Serves an open Session, and first tells what pixir does not do with it.
-async fn serve(mut attached: Attached, params: &Value, commands: mpsc::UnboundedReceiver<Command>) {
-    attached.add_folders(params).await;
-    let servers = params["mcpServers"].as_array().map_or(&[][..], Vec::as_slice);
-    if !servers.is_empty() {
-        let names: Vec<&str> = servers.iter().filter_map(|server| server["name"].as_str()).collect();
-        let title = format!("MCP servers are not used yet: {}", names.join(", "));
-        attached.notice(&title, "the session works without them");
-    }
-    attached.serve(commands).await;
-}
-
 /// A Session in the list of the open ones; it leaves the list however its task ends.
 struct OpenSession {
     agent: Agent,
     id: String,
+}
+
+impl OpenSession {
+    /// Serves it until it is closed, and first tells what pixir does not do with it.
+    async fn serve(self, mut attached: Attached, params: &Value, mut commands: mpsc::UnboundedReceiver<Command>) {
+        attached.add_folders(params).await;
+        let servers = params["mcpServers"].as_array().map_or(&[][..], Vec::as_slice);
+        if !servers.is_empty() {
+            let names: Vec<&str> = servers.iter().filter_map(|server| server["name"].as_str()).collect();
+            let title = format!("MCP servers are not used yet: {}", names.join(", "));
+            attached.notice(&title, "the session works without them");
+        }
+        let closing = attached.serve(&mut commands).await;
+        let not_open = not_open(&self.id);
+        // What comes after the answer finds no open Session, and what came before it is not lost.
+        drop(self);
+        while let Ok(command) = commands.try_recv() {
+            command.refuse(&not_open);
+        }
+        if let Some(reply) = closing {
+            reply.send(Ok(json!({})));
+        }
+    }
 }
 
 impl Drop for OpenSession {

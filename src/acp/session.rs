@@ -240,15 +240,20 @@ impl Attached {
     }
 
     /// Serves the client until the Session closes.
-    pub(super) async fn serve(mut self, mut commands: mpsc::UnboundedReceiver<Command>) {
+    ///
+    /// Returns the request that closed it, which is answered when the Session has left the list of the open ones.
+    pub(super) async fn serve(mut self, commands: &mut mpsc::UnboundedReceiver<Command>) -> Option<Reply> {
         loop {
             let due = self.projection.due();
             tokio::select! {
                 command = commands.recv() => match command {
-                    None | Some(Command::End) => return self.end().await,
+                    None | Some(Command::End) => {
+                        self.end().await;
+                        return None;
+                    }
                     Some(Command::Close { reply }) => {
                         self.end().await;
-                        return reply.send(Ok(json!({})));
+                        return Some(reply);
                     }
                     Some(command) => self.take(command).await,
                 },
@@ -257,7 +262,10 @@ impl Attached {
                 // A slow client lets events wait in the watch, where deltas are merged.
                 event = self.watch.next(), if self.out.is_empty() => match event {
                     Some(event) => self.hear(&event),
-                    None => return self.closed().await,
+                    None => {
+                        self.closed().await;
+                        return None;
+                    }
                 },
                 () = until(due) => {
                     let updates = self.projection.due_now(Instant::now());

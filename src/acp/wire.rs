@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 
 use parking_lot::Mutex;
 use pixir_core::error::{ErrorBody, ErrorKind};
@@ -101,9 +101,8 @@ impl Message {
         let Value::Object(mut fields) = given else {
             return invalid(Value::Null, "send one JSON object a line; batches are not served");
         };
-        let id = match fields.remove("id") {
-            id @ (None | Some(Value::Null | Value::String(_) | Value::Number(_))) => id,
-            Some(_) => return invalid(Value::Null, "an id is a string or a number"),
+        let id @ (None | Some(Value::Null | Value::String(_) | Value::Number(_))) = fields.remove("id") else {
+            return invalid(Value::Null, "an id is a string or a number");
         };
         if fields.get("jsonrpc").is_some_and(|it| it != "2.0") {
             return invalid(id.unwrap_or_default(), "`jsonrpc` must be \"2.0\"");
@@ -148,8 +147,9 @@ struct Shared {
 }
 
 impl Client {
-    /// Starts the one writer to this file. The thread ends when the last clone of the client is dropped.
-    pub(super) fn on(out: File) -> (Client, JoinHandle<()>) {
+    /// Starts the one writer to this file. The thread ends when the last clone of the client is dropped, and the channel that
+    /// is returned ends with it.
+    pub(super) fn on(out: File) -> (Client, std::sync::mpsc::Receiver<()>) {
         let (lines, waiting) = mpsc::unbounded_channel();
         let client = Client(Arc::new(Shared {
             lines,
@@ -159,7 +159,9 @@ impl Client {
             gone: Notify::new(),
         }));
         let shared = Arc::downgrade(&client.0);
-        let writer = thread::spawn(move || {
+        let (until_end, end) = std::sync::mpsc::channel();
+        thread::spawn(move || {
+            let _until_end: std::sync::mpsc::Sender<()> = until_end;
             let mut waiting = waiting;
             let mut out = BufWriter::with_capacity(64 << 10, out);
             while let Some(line) = waiting.blocking_recv() {
@@ -175,7 +177,7 @@ impl Client {
                 }
             }
         });
-        (client, writer)
+        (client, end)
     }
 
     /// Returns when the client has closed its end of the stream.

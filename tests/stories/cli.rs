@@ -138,6 +138,7 @@ fn the_schema_is_the_contract() {
             "themes",
             "auth",
             "schema",
+            "acp",
             "doctor"
         ]
     );
