@@ -84,6 +84,7 @@ pub(super) const PRINTING: &[&str] = &[
     "--help",
     "--version",
     "sessions list --help",
+    "acp --help",
     "demo --headless",
     "demo --headless --json",
     "demo --headless --format jsonl",
