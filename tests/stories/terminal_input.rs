@@ -200,9 +200,12 @@ fn lines_that_a_program_writes_send_one_message_at_most() {
         terminal.send_at_once(&format!("line {n} of six\r"));
         wait::lapse(Duration::from_millis(1));
     }
-    let screen = terminal.wait_for("line 6 of six");
-    terminal.wait_for("Answer 0.");
+    terminal.wait_for("line 6 of six");
+    // On a busy machine all lines are read at once: they are one paste then, which stays in the composer.
+    let is_draft = |screen: &str| screen.lines().any(|it| it.starts_with('│') && it.contains("line 6 of six"));
+    terminal.wait_that("the lines are sent together or stay together", |it| it.contains("Answer 0.") || is_draft(it));
+    let screen = terminal.screen();
     assert!(screen.contains("line 2 of six"), "{screen}");
-    assert_eq!(server.bodies().len(), 1, "{screen}");
+    assert!(server.bodies().len() <= 1, "{screen}");
     terminal.send("\x15\x04");
 }

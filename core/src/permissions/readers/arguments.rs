@@ -140,7 +140,9 @@ fn xargs(args: &[Argument], folder: &Path, fed_by: Option<&[Argument]>, ground: 
     let has_pattern =
         !["grep", "rg"].contains(&program.text.as_str()) || rest[1..].iter().any(|it| !it.text.starts_with('-'));
     let lists = |words: &[Argument]| match words.first().map(|it| it.text.as_str()) {
-        Some("find") => !words.iter().any(|it| ["-printf", "-ls", "-regex", "-exec", "-execdir"].contains(&it.text.as_str())),
+        Some("find") => {
+            !words.iter().any(|it| ["-printf", "-ls", "-regex", "-exec", "-execdir"].contains(&it.text.as_str()))
+        }
         Some("fd" | "fdfind") => true,
         Some("rg") => words.iter().any(|it| ["--files", "-l", "--files-with-matches"].contains(&it.text.as_str())),
         Some("grep") => words
