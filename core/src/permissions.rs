@@ -28,11 +28,15 @@ pub(crate) struct Readable<'a> {
     pub(crate) workspace: &'a Path,
     /// The folder of the Session's saved outputs.
     pub(crate) outputs: Option<&'a Path>,
+    /// Files and folders outside: sources that everybody can have, and folders that the user has added.
+    pub(crate) others: &'a [PathBuf],
+    /// The home folder of the command, where it is known.
+    pub(crate) home: Option<&'a str>,
 }
 
 impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for Readable<'a> {
     fn from(workspace: &'a P) -> Readable<'a> {
-        Readable { workspace: workspace.as_ref(), outputs: None }
+        Readable { workspace: workspace.as_ref(), outputs: None, others: &[], home: None }
     }
 }
 
@@ -196,6 +200,13 @@ pub(crate) fn needs_network(touch: &Touch, readable: Readable<'_>) -> bool {
         Touch::Program(words) => needs(words),
         Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow | Touch::Files { .. } => false,
     }
+}
+
+/// Whether the rules that allow a call also give it the network: each of its programs that is not proven to read is covered by
+/// one whose own words need the network, such as `bash(git push *)`. `bash(cargo *)` says nothing of it.
+pub(crate) fn rules_give_network(touch: &Touch, rules: &[Rule], readable: Readable<'_>) -> bool {
+    let needs = |words: &[&str]| effects::needs_network(words, readable.workspace);
+    rules::each_is_covered_by(rules, touch, readable, &needs)
 }
 
 /// Whether a line is git's own work on the repository, with a command that changes the repository's configuration, and beside

@@ -91,20 +91,27 @@ fn inner(
     prove(&words, folder, fed_by, ground).map_err(Some)
 }
 
-/// A program whose last operands come from another one: from names of files, each of which is one plain word.
+/// A program whose operands come from another one: from names of files, each of which is one plain word.
 fn xargs(args: &[Argument], folder: &Path, fed_by: Option<&[Argument]>, ground: &Ground<'_>) -> Proof {
     let unknown = || "xargs with these words is not known to be read-only".to_owned();
     let mut rest = args;
     let mut ends_with_nul = false;
+    let mut stands_for_a_name: Option<&str> = None;
     while let Some((first, more)) = rest.split_first().filter(|(first, _)| first.text.starts_with('-')) {
         rest = more;
         match first.text.as_str() {
             "-0" | "--null" => ends_with_nul = true,
             "-r" | "--no-run-if-empty" | "-t" => {}
-            "-n" | "-P" | "-L" => {
+            "-I{}" => stands_for_a_name = Some("{}"),
+            "-n" | "-P" | "-L" | "-I" => {
                 let (value, more) = rest.split_first().ok_or_else(unknown)?;
-                if value.text.is_empty() || !value.text.bytes().all(|b| b.is_ascii_digit()) {
-                    return Err(unknown());
+                let is_number = !value.text.is_empty() && value.text.bytes().all(|b| b.is_ascii_digit());
+                match first.text.as_str() {
+                    "-I" if ["{}", "%", "@", "FILE"].contains(&value.text.as_str()) => {
+                        stands_for_a_name = Some(&value.text);
+                    }
+                    "-n" | "-P" | "-L" if is_number => {}
+                    _ => return Err(unknown()),
                 }
                 rest = more;
             }
@@ -114,61 +121,118 @@ fn xargs(args: &[Argument], folder: &Path, fed_by: Option<&[Argument]>, ground: 
             _ => return Err(unknown()),
         }
     }
-    inner(rest, folder, None, ground).map_err(|why| why.unwrap_or_else(unknown))?;
     let program = rest.first().ok_or_else(unknown)?;
-    let takes_files = [
-        "cat",
-        "wc",
-        "ls",
-        "head",
-        "tail",
-        "grep",
-        "stat",
-        "file",
-        "du",
-        "md5sum",
-        "sha1sum",
-        "sha256sum",
-        "echo",
-        "basename",
-        "dirname",
-        "nl",
-        "cksum",
-        "rg",
-    ];
+    // Where the name stands, the folder that is listed is judged. `echo` prints it, whatever stands beside it.
+    let named = |word: &Argument| match stands_for_a_name {
+        Some(mark) if word.text == mark => Ok(Argument { text: ".".into(), ..word.clone() }),
+        Some(mark) if word.text.contains(mark) && program.text != "echo" => Err(unknown()),
+        Some(_) | None => Ok(word.clone()),
+    };
+    let judged = rest.iter().map(named).collect::<Result<Vec<_>, _>>()?;
+    inner(&judged, folder, None, ground).map_err(|why| why.unwrap_or_else(unknown))?;
     // Of a pattern and files, the pattern must stand here.
-    let has_pattern =
-        !["grep", "rg"].contains(&program.text.as_str()) || rest[1..].iter().any(|it| !it.text.starts_with('-'));
-    let lists = |words: &[Argument]| match words.first().map(|it| it.text.as_str()) {
-        Some("find") => !words.iter().any(|it| ["-printf", "-ls", "-regex"].contains(&it.text.as_str())),
-        Some("fd" | "fdfind") => true,
-        Some("rg") => words.iter().any(|it| ["--files", "-l", "--files-with-matches"].contains(&it.text.as_str())),
-        Some("grep") => words
-            .iter()
-            .any(|it| ["-l", "-rl", "-lr", "-ril", "-rli", "--files-with-matches"].contains(&it.text.as_str())),
-        Some(_) | None => false,
-    };
-    let Some(producer) = fed_by.filter(|words| lists(words)) else {
-        return Err("xargs runs with words that are not known before".into());
-    };
-    if !takes_files.contains(&program.text.as_str()) || !has_pattern {
+    let has_pattern = !["grep", "rg"].contains(&program.text.as_str())
+        || rest[1..].iter().any(|it| !it.text.starts_with('-') && Some(it.text.as_str()) != stands_for_a_name);
+    let producer = fed_by.ok_or(NOT_KNOWN_BEFORE)?;
+    if !TAKE_FILES.contains(&program.text.as_str()) || !has_pattern {
         return Err(unknown());
     }
-    if ends_with_nul && producer[0].text != "find" {
+    if ends_with_nul && producer.first().is_none_or(|it| it.text != "find") {
         return Err(unknown());
+    }
+    lists_names(producer, folder, if ends_with_nul { Names::Any } else { Names::Plain }, ground)
+}
+
+/// Whether no name of a file makes a program do anything else, where the name stands for these of its words.
+pub(super) fn takes_names(words: &[&str], is_name: &[bool]) -> bool {
+    let is_plain = |words: &[&str]| words.iter().all(|it| !it.starts_with('-'));
+    match words {
+        _ if is_name.first().is_none_or(|it| *it) => false,
+        ["test" | "[", ..] => true,
+        // The format and the script stand before the names.
+        ["sed", "-n", script, names @ ..] => !is_name[2] && is_plain(&[script]) && is_plain(names),
+        ["printf" | "sed" | "awk" | "jq", script, names @ ..] => !is_name[1] && is_plain(&[script]) && is_plain(names),
+        [program, ..] => TAKE_FILES.contains(program),
+        [] => false,
+    }
+}
+
+/// Programs that take names of files.
+const TAKE_FILES: [&str; 18] = [
+    "cat",
+    "wc",
+    "ls",
+    "head",
+    "tail",
+    "grep",
+    "stat",
+    "file",
+    "du",
+    "md5sum",
+    "sha1sum",
+    "sha256sum",
+    "echo",
+    "basename",
+    "dirname",
+    "nl",
+    "cksum",
+    "rg",
+];
+const NOT_KNOWN_BEFORE: &str = "xargs runs with words that are not known before";
+
+/// Which names a program may list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Names {
+    /// Each is one plain word.
+    Plain,
+    Any,
+}
+
+/// Proves that a program lists nothing but names of files below folders of the workspace, each of them one plain word, and
+/// that no symlink there leads out.
+pub(super) fn lists_plain_names(producer: &[Argument], folder: &Path, ground: &Ground<'_>) -> Proof {
+    lists_names(producer, folder, Names::Plain, ground).map_err(|why| {
+        if why == NOT_KNOWN_BEFORE { "a loop over lines that are not known before is not judged".into() } else { why }
+    })
+}
+
+fn lists_names(producer: &[Argument], folder: &Path, names: Names, ground: &Ground<'_>) -> Proof {
+    let has = |flags: &[&str]| producer.iter().any(|it| flags.contains(&it.text.as_str()));
+    let lists = match producer.first().map(|it| it.text.as_str()) {
+        Some("find") => !has(&["-printf", "-ls", "-regex", "-exec"]) && (names == Names::Any || !has(&["-print0"])),
+        Some("fd" | "fdfind") => true,
+        Some("rg") => has(&["--files", "-l", "--files-with-matches"]),
+        Some("grep") => has(&["-l", "-rl", "-lr", "-ril", "-rli", "-rln", "--files-with-matches"]),
+        Some(_) | None => false,
+    };
+    if !lists {
+        return Err(NOT_KNOWN_BEFORE.into());
     }
     // The operands of the command that lists: folders to walk, and what is none is not there.
     let mut has_folder = false;
     for word in &producer[1..] {
         if word.has_unknown {
-            return Err(unknown());
+            return Err("what is listed is not known before".into());
         }
         if let Ok(Found::Folder(real)) = ground.locate(&word.text, folder) {
             has_folder = true;
-            ground.check_names(&real, !ends_with_nul)?;
+            ground.check_names(&real, names == Names::Plain)?;
         }
     }
-    if has_folder { Ok(()) } else { ground.check_names(folder, !ends_with_nul) }
+    if has_folder { Ok(()) } else { ground.check_names(folder, names == Names::Plain) }
+}
+
+/// Whether a program passes some of the lines that it is fed on, whole and unchanged.
+pub(super) fn passes_lines_on(words: &[Argument]) -> bool {
+    let texts: Vec<&str> = words.iter().map(|it| it.text.as_str()).collect();
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    match texts.as_slice() {
+        ["head" | "tail" | "sort" | "uniq"] | ["sort", "-u" | "-r"] => true,
+        ["head" | "tail", "-n", count] => is_number(count),
+        ["head" | "tail", flag] => flag.strip_prefix('-').is_some_and(|it| is_number(it.trim_start_matches('n'))),
+        ["grep", pattern] | ["grep", "-v" | "-i" | "-E" | "-vE" | "-F", pattern] => !pattern.starts_with('-'),
+        _ => false,
+    }
 }
 
 /// Words that are all names of files of the workspace.
