@@ -244,7 +244,7 @@ fn the_end_of_stdin_ends_what_runs_within_a_second() {
     assert_eq!(log.last().map(|entry| &entry["data"]["status"]), Some(&json!("interrupted")));
 }
 
-/// Broken build: the options are those of the start, whoever changed them.
+/// Broken build: pixir sends the options with which the session began, also after the user or the editor has changed one.
 #[test]
 fn modes_models_and_options_are_shown_and_changed() {
     let shell = Shell::new(&[]);
