@@ -46,7 +46,7 @@ pub(crate) fn word(remedy: &Remedy) -> String {
         Remedy::RunInSession => "pixir --toolset run, which runs it in a session".into(),
         Remedy::SetWorkspace => "name an existing folder: --workspace DIR".into(),
         Remedy::ChooseModel { need } => format!("{}: --model NAME (pixir models list)", need.words()),
-        Remedy::NameModel { .. } => "name one: --model NAME".into(),
+        Remedy::NameModel { provider } => format!("name one: --model {provider}/NAME"),
         Remedy::SetBaseUrl { url: Some(url) } => format!("--base-url {url}"),
         Remedy::SetBaseUrl { url: None } => "--base-url URL".into(),
         Remedy::CheckEndpoint => "check --model, --dialect and --base-url (pixir doctor)".into(),

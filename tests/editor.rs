@@ -1,27 +1,16 @@
 //! An editor that talks to `pixir acp` over its pipes.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::lines::{Lines, scripted};
 use crate::shell::Shell;
-
-/// The longest wait for a line.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// pixir with an editor at its pipes.
 pub(crate) struct Editor {
-    pub(crate) child: Child,
-    pub(crate) stdin: Option<ChildStdin>,
-    lines: Receiver<String>,
-    /// Every line that pixir wrote, in order.
-    pub(crate) seen: Vec<Value>,
-    /// Every line as it was written, both ways: `>` is the editor's.
-    pub(crate) transcript: Vec<String>,
+    lines: Lines,
     next: i64,
 }
 
@@ -35,36 +24,17 @@ pub(crate) fn able() -> Value {
 impl Editor {
     /// With a scripted model.
     pub(crate) fn start(shell: &Shell, script: &Value, args: &[&str]) -> Editor {
-        let path = shell.aside("script.json", &script.to_string());
-        let provider = format!("script:{}", path.display());
-        let all: Vec<&str> = args.iter().copied().chain(["--provider", &provider]).collect();
-        Editor::on(shell, &all)
+        let all = scripted(shell, script, args);
+        Editor::on(shell, &all.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
     /// With the Provider that the arguments name; nothing is sent yet.
     pub(crate) fn on(shell: &Shell, args: &[&str]) -> Editor {
-        let all = std::iter::once("acp").chain(args.iter().copied());
-        let mut child = shell.command(all).stdin(Stdio::piped()).spawn().expect("it starts");
-        let (stdin, stdout) = (child.stdin.take(), child.stdout.take().expect("stdout"));
-        let (send, lines) = channel();
-        std::thread::spawn(move || {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                if send.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        Editor { child, stdin, lines, seen: Vec::new(), transcript: Vec::new(), next: 0 }
-    }
-
-    pub(crate) fn raw(&mut self, line: &[u8]) {
-        self.transcript.push(format!("> {}", String::from_utf8_lossy(line)));
-        let stdin = self.stdin.as_mut().expect("stdin is open");
-        stdin.write_all(line).and_then(|()| stdin.write_all(b"\n")).expect("write");
+        Editor { lines: Lines::start(shell, std::iter::once("acp").chain(args.iter().copied())), next: 0 }
     }
 
     pub(crate) fn send(&mut self, message: &Value) {
-        self.raw(message.to_string().as_bytes());
+        self.raw(message.to_string());
     }
 
     /// Sends a request and returns its id.
@@ -88,34 +58,6 @@ impl Editor {
     pub(crate) fn response(&mut self, id: i64) -> Value {
         let at = self.until(0, |line| line["id"] == id && line.get("method").is_none());
         self.seen[at].clone()
-    }
-
-    /// The position of the first line from here on that fits.
-    pub(crate) fn until(&mut self, from: usize, fits: impl Fn(&Value) -> bool) -> usize {
-        let mut at = from;
-        loop {
-            match self.seen.get(at) {
-                Some(line) if fits(line) => return at,
-                Some(_) => at += 1,
-                None => {
-                    if !self.read(PATIENCE) {
-                        panic!("nothing more came; so far: {:#?}", self.seen)
-                    }
-                }
-            }
-        }
-    }
-
-    /// Reads one line. False if none came.
-    fn read(&mut self, within: Duration) -> bool {
-        match self.lines.recv_timeout(within) {
-            Ok(line) => {
-                self.transcript.push(format!("< {line}"));
-                self.seen.push(serde_json::from_str(&line).unwrap_or_else(|e| panic!("not JSON ({e}): {line}")));
-                true
-            }
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => false,
-        }
     }
 
     /// The next request of pixir from here on, with its position.
@@ -166,19 +108,18 @@ impl Editor {
     pub(crate) fn text(&self, kind: &str) -> String {
         self.updates(kind).iter().map(|it| it["content"]["text"].as_str().unwrap_or_default().to_owned()).collect()
     }
+}
 
-    /// Closes stdin; the exit code, after every line was read.
-    pub(crate) fn end(&mut self) -> i32 {
-        drop(self.stdin.take());
-        let code = self.child.wait().expect("it ends").code().unwrap_or(-1);
-        while self.read(PATIENCE) {}
-        code
+impl Deref for Editor {
+    type Target = Lines;
+
+    fn deref(&self) -> &Lines {
+        &self.lines
     }
 }
 
-impl Drop for Editor {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+impl DerefMut for Editor {
+    fn deref_mut(&mut self) -> &mut Lines {
+        &mut self.lines
     }
 }

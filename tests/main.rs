@@ -15,6 +15,7 @@ mod server; // a scripted model server on loopback
 mod shell; // the real binary, without a terminal
 #[path = "tasks/tasks.rs"]
 mod tasks; // five tasks that a scripted model solves
+mod lines; // pixir with a program at its pipes
 mod hosted; // a program that drives a Session by lines
 mod wait; // waiting for a state
 

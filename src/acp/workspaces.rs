@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use pixir_core::event::SessionId;
 use pixir_core::store::{Place, Summary};
-use pixir_core::{Code, Error, Handle, Harness, Remedy};
+use pixir_core::{Code, Error, Handle, Harness};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
@@ -49,7 +49,7 @@ impl Workspaces {
         let providers = harness.providers();
         if providers.provider == "demo" && self.cli.options.provider.is_none() {
             // An editor's user would take the demo's text for an answer.
-            return Err(not_connected(&providers.why));
+            return Err(providers.unconnected().into());
         }
         Ok(harness)
     }
@@ -128,7 +128,7 @@ impl Workspaces {
         }
         let providers = self.cli.providers().await?;
         if providers.provider == "demo" && self.cli.options.provider.is_none() {
-            return Err(not_connected(&providers.why));
+            return Err(providers.unconnected().into());
         }
         Ok(json!({}))
     }
@@ -142,12 +142,6 @@ impl Workspaces {
         self.harnesses.lock().clear();
         Ok(json!({}))
     }
-}
-
-fn not_connected(why: &str) -> Failure {
-    let message = format!("no model is connected: {why}");
-    let fix = Remedy::any_of([Remedy::Login { provider: None }, Remedy::text("start a model server on this machine")]);
-    Error::new(Code::AuthRequired, message, fix).into()
 }
 
 /// A Session of any workspace.

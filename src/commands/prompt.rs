@@ -49,9 +49,7 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
         let harness = connected(cli, &workspace, attendance).await?;
         if !open.is_resumed() && harness.providers().provider == "demo" && cli.options.provider.is_none() {
             // A script that calls pixir would take the demo's text for an answer.
-            let fix = "pixir auth login anthropic, export ANTHROPIC_API_KEY=…, or --base-url URL (pixir doctor shows what pixir found)";
-            let message = format!("no model is connected: {}", harness.providers().why);
-            return Err(Error::new(Code::AuthRequired, message, fix));
+            return Err(harness.providers().unconnected());
         }
         let first = prompt.map(|prompt| slash::input(&harness, prompt, cli.options.dry_run)).transpose()?;
         let root = open.open(&harness)?;

@@ -46,7 +46,7 @@ fn a_prompt_of_an_editor_is_answered_over_http_and_ends_its_turn() {
     assert_eq!(editor.text("agent_message_chunk"), "Hello from the server.");
     let last = editor.seen.last().expect("lines");
     assert_eq!(last["result"]["stopReason"], "end_turn", "the response comes last: {last}");
-    assert_eq!(editor.end(), 0);
+    assert_eq!(editor.close(), 0);
     let log = entries(&shell.logs()[0]);
     assert_eq!(log.iter().filter(|entry| entry["type"] == "turn_ended").count(), 1);
 }
@@ -89,7 +89,7 @@ fn a_change_shows_its_diff_asks_and_is_made_or_not() {
     editor.choose(&asked, "allow");
     assert_eq!(editor.response(prompt)["result"]["stopReason"], "end_turn");
     assert_eq!(shell.read("a.txt"), "one\ntwo\n", "an option that was not offered is no permission");
-    assert_eq!(editor.end(), 0);
+    assert_eq!(editor.close(), 0);
 }
 
 /// Broken builds: a cancelled prompt ends with `end_turn`; its question stays open; the command lives on.
@@ -129,7 +129,7 @@ fn a_cancel_ends_everything_that_was_asked_for() {
     let back = editor.until(at, |line| line["method"] == "$/cancel_request");
     assert_eq!(editor.seen[back]["params"]["requestId"], asked["id"]);
     editor.choose(&asked, "allow_once");
-    assert_eq!(editor.end(), 0);
+    assert_eq!(editor.close(), 0);
     assert!(shell.read("b.txt").contains("No such file"), "a late answer counts for nothing");
     let ids: Vec<&Value> =
         editor.seen.iter().filter(|line| line.get("result").is_some()).map(|line| &line["id"]).collect();
@@ -146,7 +146,7 @@ fn a_session_is_listed_loaded_resumed_closed_and_deleted_by_another_process() {
     let (mut editor, session) = opened(&shell, &steps, &["--mode", "auto"]);
     assert_eq!(editor.say(&session, "write b.txt"), "end_turn");
     let live = editor.updates("tool_call_update");
-    assert_eq!(editor.end(), 0);
+    assert_eq!(editor.close(), 0);
 
     let mut again = Editor::start(&shell, &script(&[json!({ "text": "More." })]), &[]);
     again.initialize(able());
@@ -180,7 +180,7 @@ fn a_session_is_listed_loaded_resumed_closed_and_deleted_by_another_process() {
     assert_eq!(listed["result"]["sessions"], json!([]));
     let gone = again.ask("session/load", json!({ "sessionId": session, "cwd": shell.workspace(), "mcpServers": [] }));
     assert_eq!(gone["error"]["code"], -32002, "{gone}");
-    assert_eq!(again.end(), 0);
+    assert_eq!(again.close(), 0);
 }
 
 /// Broken builds: a bad line ends the stream; what is pipelined behind `initialize` is refused.
@@ -221,7 +221,7 @@ fn bad_lines_are_answered_and_the_next_one_is_served() {
         .filter_map(|line| line["error"]["code"].as_i64())
         .collect();
     assert_eq!(codes, [-32700, -32600, -32700, -32600], "one for each line that could not be read");
-    assert_eq!(editor.end(), 0);
+    assert_eq!(editor.close(), 0);
 }
 
 /// Broken build: pixir waits for the command, or for the client.
@@ -233,7 +233,7 @@ fn the_end_of_stdin_ends_what_runs_within_a_second() {
     editor.prompt(&session, "wait");
     crate::wait::until("the command runs", || is_running(&seconds));
     let began = Instant::now();
-    assert_eq!(editor.end(), 0);
+    assert_eq!(editor.close(), 0);
     assert!(
         began.elapsed() < Duration::from_secs(3),
         "{:?}: a second, and the load of the other tests",
@@ -265,7 +265,7 @@ fn modes_models_and_options_are_shown_and_changed() {
     assert_eq!(shown.last().map(|it| &it["configOptions"][0]["currentValue"]), Some(&json!("read-only")), "{shown:?}");
     let effort = editor.ask("session/set_config_option", set("effort", "high"));
     assert_eq!(effort["result"]["configOptions"][2]["currentValue"], "high", "{effort}");
-    assert_eq!(editor.end(), 0);
+    assert_eq!(editor.close(), 0);
 }
 
 /// Broken build: an unknown command is sent to the model.
@@ -295,7 +295,7 @@ fn slash_commands_are_inputs_and_show_what_they_would_do() {
         assert_eq!(editor.response(undo)["result"]["stopReason"], "end_turn");
         assert_eq!(shell.read("a.txt"), left);
     }
-    assert_eq!(editor.end(), 0);
+    assert_eq!(editor.close(), 0);
 }
 
 /// Broken build: a form that the client cannot show waits for ever.
@@ -318,7 +318,7 @@ fn questions_of_the_model_are_forms_options_or_declined() {
     editor.answer(&asked, json!({ "action": "accept", "content": { "answer_1": "b" } }));
     assert_eq!(editor.response(prompt)["result"]["stopReason"], "end_turn");
     assert!(said(&shell, 0).contains('b'), "{}", said(&shell, 0));
-    assert_eq!(editor.end(), 0);
+    assert_eq!(editor.close(), 0);
 
     let shell = Shell::new(&[]);
     let mut editor = Editor::start(&shell, &script(&[one, two, json!({ "text": "So be it." })]), &[]);
@@ -330,7 +330,7 @@ fn questions_of_the_model_are_forms_options_or_declined() {
     assert_eq!(editor.response(prompt)["result"]["stopReason"], "end_turn");
     assert!(said(&shell, 0).contains('b'), "{}", said(&shell, 0));
     assert!(editor.text("agent_thought_chunk").contains("a form was declined"), "{:#?}", editor.seen);
-    assert_eq!(editor.end(), 0);
+    assert_eq!(editor.close(), 0);
 }
 
 /// Broken build: without a model, the demo answers.
@@ -346,7 +346,7 @@ fn without_a_model_a_session_is_refused_with_the_command_that_helps() {
     let method = &agent["authMethods"][1]["id"];
     let checked = editor.ask("authenticate", json!({ "methodId": method }));
     assert_eq!(checked["error"]["code"], -32000, "{checked}");
-    assert_eq!(editor.end(), 0);
+    assert_eq!(editor.close(), 0);
 }
 
 /// Broken build: a client that does not read blocks the Turn, or makes pixir keep every delta.

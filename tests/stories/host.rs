@@ -139,7 +139,7 @@ fn what_is_not_understood_is_answered_with_its_id_and_the_next_line_is_heard() {
     ];
     insta::assert_snapshot!(told.join("\n"));
     // A line that is too long is skipped to its end.
-    host.raw(&format!("{{\"id\":6,\"type\":\"prompt\",\"text\":\"{}\"}}", "x".repeat(33 << 20)));
+    host.raw(format!("{{\"id\":6,\"type\":\"prompt\",\"text\":\"{}\"}}", "x".repeat(33 << 20)));
     let refused = host.event("response");
     assert!(refused["error"]["message"].as_str().is_some_and(|it| it.contains("longer than 32 MB")), "{refused}");
     host.raw("");

@@ -56,7 +56,8 @@ fn slow_server(gate: &Gate) {
 
 /// The interface is there while a slow server makes pixir wait, says that it connects, and then what came of it.
 ///
-/// Broken builds: the interface opens when the server has answered; a server that says nothing is not named.
+/// Broken builds: the interface opens when the server has answered; a server that says nothing is not named; the error names
+/// a setting that does not help.
 #[test]
 fn a_slow_local_server_is_waited_for_in_sight_of_the_user() {
     if is_delegated("a_slow_local_server_is_waited_for_in_sight_of_the_user") {
@@ -77,6 +78,11 @@ fn a_slow_local_server_is_waited_for_in_sight_of_the_user() {
     assert_eq!(ran.code, 4, "{}", ran.stderr);
     assert!(ran.stderr.contains("waiting for a model's server"), "{}", ran.stderr);
     assert!(ran.stderr.contains("ollama on port 11434 did not list its models within 2 s"), "{}", ran.stderr);
+    // What it is asked for by name needs no list.
+    assert!(ran.stderr.contains("--model ollama/NAME"), "{}", ran.stderr);
+    let named = shell.run(["--headless", "--provider", "ollama", "hi"]);
+    assert!(named.stderr.contains("did not list its models within 5 s"), "{}", named.stderr);
+    assert!(named.stderr.contains("--model ollama/NAME"), "{}", named.stderr);
     let json = shell.run(["--headless", "--json", "hi"]);
     assert_eq!(json.error()["code"], "AUTH_REQUIRED", "nothing but the error is on stderr");
     // It answers while the user waits.

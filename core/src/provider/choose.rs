@@ -66,6 +66,8 @@ pub struct Providers {
     pub model: String,
     /// Why these were chosen, for the user.
     pub why: String,
+    /// The local server that did not list its models in time.
+    silent: Option<&'static str>,
 }
 
 impl std::fmt::Debug for Providers {
@@ -96,6 +98,7 @@ impl Providers {
             provider: name.to_owned(),
             model: model.to_owned(),
             why: Self::GIVEN.into(),
+            silent: None,
         }
     }
 
@@ -123,6 +126,7 @@ impl Providers {
             provider: "demo".into(),
             model: demo::MODEL.into(),
             why: "no key and no local server was found".into(),
+            silent: None,
         }
     }
 
@@ -300,6 +304,7 @@ impl Providers {
         let mut silent = Vec::new();
         for (name, port, models) in answers.into_iter().flatten() {
             let Ok(models) = models else {
+                self.silent = self.silent.or(Some(name));
                 silent.push(format!("{name} on port {port}"));
                 continue;
             };
@@ -334,6 +339,20 @@ impl Providers {
                 Err(Error::new(Code::ModelNotSupported, message, fix).with("input", wished))
             }
         }
+    }
+
+    /// The error of a program that needs an answer of a model, and not of the demo that stands in for one.
+    pub fn unconnected(&self) -> Error {
+        let message = format!("no model is connected: {}", self.why);
+        // A server that is slow to list its models can be asked for one by its name.
+        let slow = self.silent.map(|name| Remedy::NameModel { provider: name.to_owned() });
+        let others = [
+            Remedy::Login { provider: Some("anthropic".into()) },
+            Remedy::SetVariable { name: "ANTHROPIC_API_KEY".into() },
+            Remedy::SetBaseUrl { url: None },
+            Remedy::CheckSetup,
+        ];
+        Error::new(Code::AuthRequired, message, Remedy::AnyOf { remedies: slow.into_iter().chain(others).collect() })
     }
 
     fn take(&mut self, provider: &str, model: &str, why: &str) -> Result<()> {

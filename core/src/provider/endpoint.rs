@@ -321,7 +321,7 @@ impl Endpoint {
         Error::new(
             Code::Network,
             message,
-            "try again, or give the server more time with `requests.head` in config.toml",
+            "try again, or give the server more time: `requests.head` in config.toml, in seconds",
         )
     }
 
@@ -385,7 +385,11 @@ impl Endpoint {
             }
             response.json().await.map_err(|e| invalid(format!("{} did not return JSON: {e}", self.place)))
         };
-        let answer = timeout(within, asking).await.unwrap_or_else(|_| Err(self.no_head(within)));
+        let answer = timeout(within, asking).await.unwrap_or_else(|_| {
+            // No setting makes this wait longer. With a name there is nothing to ask for.
+            let message = format!("{} did not list its models within {} s", self.place, within.as_secs());
+            Err(Error::new(Code::Network, message, Remedy::NameModel { provider: self.provider.clone() }))
+        });
         answer.map_err(|e| self.redact(e))
     }
 }

@@ -277,7 +277,7 @@ impl<'a> Events<'a> {
             Broken::Idle => Error::new(
                 Code::StreamIdleTimeout,
                 format!("nothing arrived for {} s", self.idle.as_secs()),
-                "send the message again; the part that arrived is kept",
+                "send the message again, for the part that arrived is kept; `requests.idle` in config.toml gives a slow server more seconds",
             ),
             Broken::TooLarge => {
                 let at = self.count + 1;
@@ -332,6 +332,6 @@ fn no_progress(within: Duration) -> Error {
     Error::new(
         Code::StreamIdleTimeout,
         format!("only keep-alives arrived for {} s, and no part of the answer", within.as_secs()),
-        "send the message again; the part that arrived is kept",
+        "send the message again, for the part that arrived is kept; `requests.progress` in config.toml gives a slow server more seconds",
     )
 }

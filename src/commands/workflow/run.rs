@@ -135,9 +135,7 @@ async fn harness_for(cli: &Cli, has_agents: bool) -> Result<Harness> {
     }
     let harness = cli.harness(&cli.workspace()?, Attendance::Unattended).await?;
     if harness.providers().provider == "demo" && cli.options.provider.is_none() {
-        let fix = "pixir auth login anthropic, export ANTHROPIC_API_KEY=…, or --base-url URL (pixir doctor shows what pixir found)";
-        let message = format!("no model is connected: {}", harness.providers().why);
-        return Err(Error::new(Code::AuthRequired, message, fix));
+        return Err(harness.providers().unconnected());
     }
     Ok(harness)
 }

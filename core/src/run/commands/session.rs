@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 
 use super::{Builtin, Fault, Flags, Io, Stdin, help_for, number, reads};
 use crate::call::{Context, FormRequest};
+use crate::door::answer_of;
 use crate::permissions::Touch;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Fact, MemoryFact, PlanItem, Preview, Question, StepStatus};
@@ -361,7 +362,7 @@ fn ask(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
     let forms = io.ctx.forms.clone().ok_or_else(no_user)?;
     let (reply, answer) = oneshot::channel();
     forms.blocking_send(FormRequest { questions: vec![question], reply }).map_err(|_| no_user())?;
-    match answer.blocking_recv().map_err(|_| no_user())? {
+    match io.runtime.block_on(answer_of(answer, forms.closed())).ok_or_else(no_user)? {
         Some(answers) => {
             writeln!(io.out, "{}", answers.first().map_or(String::new(), |all| all.join(", ")))?;
             Ok(0)

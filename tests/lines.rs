@@ -1,0 +1,92 @@
+//! pixir with a program at its pipes, which writes and reads lines of JSON.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::shell::Shell;
+
+/// The longest wait for a line.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running pixir, and every line that it has written.
+pub(crate) struct Lines {
+    pub(crate) child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    /// Every line that pixir wrote, in order.
+    pub(crate) seen: Vec<Value>,
+}
+
+/// The arguments, and a scripted model.
+pub(crate) fn scripted(shell: &Shell, script: &Value, args: &[&str]) -> Vec<String> {
+    let path = shell.aside("script.json", &script.to_string());
+    let model = ["--provider".to_owned(), format!("script:{}", path.display())];
+    args.iter().map(|it| (*it).to_owned()).chain(model).collect()
+}
+
+impl Lines {
+    pub(crate) fn start<'a>(shell: &Shell, args: impl Iterator<Item = &'a str>) -> Lines {
+        let mut child = shell.command(args).stdin(Stdio::piped()).spawn().expect("it starts");
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take().expect("stdout"));
+        let (send, lines) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if send.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Lines { child, stdin, lines, seen: Vec::new() }
+    }
+
+    pub(crate) fn raw(&mut self, line: impl AsRef<[u8]>) {
+        let stdin = self.stdin.as_mut().expect("stdin is open");
+        stdin.write_all(line.as_ref()).and_then(|()| stdin.write_all(b"\n")).expect("write");
+    }
+
+    /// The position of the first line from here on that fits. An answer and the events around it come in any order.
+    pub(crate) fn until(&mut self, from: usize, fits: impl Fn(&Value) -> bool) -> usize {
+        let mut at = from;
+        loop {
+            match self.seen.get(at) {
+                Some(line) if fits(line) => return at,
+                Some(_) => at += 1,
+                None => {
+                    if !self.read() {
+                        panic!("nothing more came; so far: {:#?}", self.seen)
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads one line. False if none came.
+    fn read(&mut self) -> bool {
+        match self.lines.recv_timeout(PATIENCE) {
+            Ok(line) => {
+                self.seen.push(serde_json::from_str(&line).unwrap_or_else(|e| panic!("not JSON ({e}): {line}")));
+                true
+            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => false,
+        }
+    }
+
+    /// Closes stdin; the exit code, after every line was read.
+    pub(crate) fn close(&mut self) -> i32 {
+        drop(self.stdin.take());
+        let code = self.child.wait().expect("it ends").code().unwrap_or(-1);
+        while self.read() {}
+        code
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
