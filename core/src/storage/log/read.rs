@@ -4,6 +4,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use serde_json::error::Category;
+
 use super::chain::{self, Chain};
 use super::disk::DiskFile;
 use super::{read_failed, unreadable};
@@ -171,6 +173,15 @@ impl Position {
 
 fn no_line() -> Damage {
     Damage { line: 1, reason: "no line is readable".into() }
+}
+
+/// What is wrong with a line that is not an Entry, in words that need no knowledge of the types behind it.
+fn misfit(error: &serde_json::Error) -> &'static str {
+    match error.classify() {
+        Category::Syntax => "it is not JSON",
+        Category::Eof => "its end is missing",
+        Category::Data | Category::Io => "it is not an entry: a field is missing, or its value does not fit",
+    }
 }
 
 impl Contents {
@@ -426,7 +437,7 @@ impl Reader {
             (Ok(_), None) => Err("it has no chain value".to_owned()),
             (Ok(text), Some((open, claimed))) => match Entry::decode_next(text, self.session.as_ref()) {
                 Ok(entry) => Ok((entry, open, claimed)),
-                Err(e) => Err(format!("not an entry: {e}")),
+                Err(e) => Err(misfit(&e).to_owned()),
             },
         };
         let (entry, open, claimed) = match parsed {
