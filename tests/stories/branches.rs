@@ -120,7 +120,7 @@ async fn long_chains_of_turns_are_one_row_until_they_are_unfolded() {
     let screen = pixir.does("<C-t>").await;
     assert!(screen.contains("… 10 turns") && screen.contains("… 21 turns"), "{screen}");
     assert!(screen.contains("question 12") && screen.contains("✗ failed"), "{screen}");
-    assert!(screen.contains("question 13") && screen.contains("⏸ interrupted"), "{screen}");
+    assert!(screen.contains("question 13") && screen.contains("■ interrupted"), "{screen}");
     assert!(screen.contains("40/40"), "{screen}");
     let screen = pixir.does("<Home><Down>").await;
     assert!(screen.contains("2/40") && screen.contains("10 turns, folded"), "{screen}");

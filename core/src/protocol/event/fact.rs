@@ -777,7 +777,8 @@ impl Cost {
 }
 
 impl std::fmt::Display for Cost {
-    /// `$1.23`, with `~` before a computed cost and `≥` where some prices are unknown. Empty when the cost is zero.
+    /// `$1.23`, with `~` before a computed cost and `≥` where some prices are unknown; `<$0.01` for less than half a cent.
+    /// Empty when the cost is zero.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.usd <= 0.0 {
             return Ok(());
@@ -787,9 +788,10 @@ impl std::fmt::Display for Cost {
             (false, true) => "~",
             (false, false) => "",
         };
-        // Below ten cents two digits would round most costs to zero.
-        let digits = if self.usd >= 0.1 { 2 } else { 4 };
-        write!(f, "{mark}${:.digits$}", self.usd)
+        match (self.usd < 0.005, self.unpriced > 0) {
+            (true, false) => f.write_str("<$0.01"),
+            (true, true) | (false, _) => write!(f, "{mark}${:.2}", self.usd),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Draws a compaction: the window before and after, the three lists, the summary.
 
-use pixir_core::event::{Draft, List, Segment};
+use pixir_core::event::{Cost, Draft, List, Segment};
 use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::text::{Line, Span};
 
@@ -92,7 +92,8 @@ impl CompactionView {
         let window = self.preview.compaction.window;
         let of = window.map_or_else(String::new, |window| format!(" of {}", short(window)));
         let author = self.preview.author.as_deref().map(plain);
-        let cost = self.preview.cost_usd.filter(|usd| *usd > 0.0).map(|usd| format!(" · ≤ ${usd:.2}"));
+        let cost = self.preview.cost_usd.map(|usd| Cost { usd, ..Cost::default() }.to_string());
+        let cost = cost.filter(|it| !it.is_empty()).map(|it| format!(" · at most {it}"));
         let right = author.map_or_else(String::new, |author| format!("{author}{}", cost.unwrap_or_default()));
         let numbers = format!("{} → {}{of} tokens", short(before), short(after));
         let style = if self.fits() { theme.bold() } else { theme.fg(theme.error) };

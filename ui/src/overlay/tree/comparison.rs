@@ -1,12 +1,12 @@
 //! Two Turns compared: what was said on each branch, and the files as they stand there.
 
 use pixir_core::changes::FileDiff;
-use pixir_core::event::ChangeKind;
+use pixir_core::event::{ChangeKind, Cost};
 use pixir_core::tree::{Comparison, Tree};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::list::{changes, money};
+use super::list::changes;
 use super::preview::diffstat;
 use crate::overlay::{Page, Paint};
 use crate::render::diff;
@@ -89,9 +89,10 @@ fn said(tree: &Tree, side: usize, nodes: &[usize], columns: usize, theme: &Theme
     let all = || nodes.iter().filter_map(|at| tree.nodes.get(*at));
     let (added, removed) = all().fold((0, 0), |(a, r), node| (a + node.added, r + node.removed));
     let tokens: u64 = all().map(pixir_core::tree::Node::tokens).sum();
-    let usd: f64 = all().map(|node| node.cost.usd).sum();
+    let mut cost = Cost::default();
+    all().for_each(|node| cost += node.cost);
     let turns = if nodes.len() == 1 { "1 turn".to_owned() } else { format!("{} turns", nodes.len()) };
-    let mut sums = vec![turns, changes(added, removed), money(usd)];
+    let mut sums = vec![turns, changes(added, removed), cost.to_string()];
     if tokens > 0 {
         sums.push(format!("{} tokens", short(tokens)));
     }

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
+use pixir_core::event::Cost;
 use pixir_core::store::Summary;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::list::{age, money};
+use super::list::age;
 use crate::render::text::{fit, plain, width};
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::theme::Theme;
@@ -23,7 +24,7 @@ struct Session {
     /// Seconds since 1970.
     last: i64,
     turns: u32,
-    usd: f64,
+    cost: Cost,
     is_current: bool,
 }
 
@@ -81,7 +82,7 @@ impl Forest {
                 mark,
                 last: it.last_activity.as_second(),
                 turns: it.turns,
-                usd: it.cost.usd,
+                cost: it.cost,
                 is_current: it.id == own,
             });
         }
@@ -145,7 +146,7 @@ impl Forest {
             canvas.region_state(RegionState { focused: false, selected: at == self.chosen });
             let turns = if it.turns == 1 { "1 turn".to_owned() } else { format!("{} turns", it.turns) };
             let turns = if columns >= 50 { format!("{turns:>11}") } else { String::new() };
-            let cost = if columns >= 60 { format!("{:>8}", money(it.usd)) } else { String::new() };
+            let cost = if columns >= 60 { format!("{:>8}", it.cost.to_string()) } else { String::new() };
             let figures = format!("{turns}{cost}{:>5}", age(now - it.last));
             let dot = if it.is_current { "◉ " } else { "● " };
             let used = width(&it.lines) + width(it.mark) + 2 + width(&figures);

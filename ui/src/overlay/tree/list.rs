@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pixir_core::event::Cost;
 use pixir_core::tree::{Node, Tree};
 use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
@@ -51,21 +52,23 @@ pub(super) struct Sums {
     added: u64,
     removed: u64,
     tokens: u64,
-    usd: f64,
+    cost: Cost,
     /// Seconds since 1970.
     last: i64,
 }
 
 impl Sums {
     pub(super) fn of<'a>(nodes: impl Iterator<Item = &'a Node>) -> Sums {
-        nodes.fold(Sums { last: i64::MIN, ..Sums::default() }, |sums, node| Sums {
-            turns: sums.turns + 1,
-            added: sums.added + node.added,
-            removed: sums.removed + node.removed,
-            tokens: sums.tokens + node.tokens(),
-            usd: sums.usd + node.cost.usd,
-            last: sums.last.max(node.time.as_second()),
-        })
+        let mut sums = Sums { last: i64::MIN, ..Sums::default() };
+        for node in nodes {
+            sums.turns += 1;
+            sums.added += node.added;
+            sums.removed += node.removed;
+            sums.tokens += node.tokens();
+            sums.cost += node.cost;
+            sums.last = sums.last.max(node.time.as_second());
+        }
+        sums
     }
 }
 
@@ -108,17 +111,6 @@ pub(super) fn changes(added: u64, removed: u64) -> String {
 /// How long ago something was, in at most three columns. A time in the future counts as now.
 pub(super) fn age(seconds: i64) -> String {
     figures::age(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
-}
-
-/// `$0.11`, or `<1¢` for less.
-pub(super) fn money(usd: f64) -> String {
-    if usd <= 0.0 {
-        String::new()
-    } else if usd < 0.005 {
-        "<1¢".to_owned()
-    } else {
-        format!("${usd:.2}")
-    }
 }
 
 /// The lines at the left of a row, and its mark. Lanes that have no room are cut at the left.
@@ -223,7 +215,7 @@ fn badges(node: &Node, about: &About<'_>, words: bool, theme: &Theme) -> Vec<Spa
         push("✗", "failed", theme.fg(theme.error));
     }
     if node.was_interrupted() {
-        push("⏸", "interrupted", theme.fg(theme.warning));
+        push("■", "interrupted", theme.fg(theme.warning));
     }
     if node.compacted {
         push("▣", "compacted", theme.fg(theme.thinking));
@@ -238,7 +230,7 @@ fn badges(node: &Node, about: &About<'_>, words: bool, theme: &Theme) -> Vec<Spa
 
 /// Changes, tokens, cost and age, at the right of a row.
 fn figures(about: &About<'_>, columns: usize, theme: &Theme) -> Vec<Span<'static>> {
-    let Sums { added, removed, tokens, usd, last, turns: _ } = about.sums;
+    let Sums { added, removed, tokens, cost, last, turns: _ } = about.sums;
     let mut spans = Vec::new();
     let figures = about.figures;
     if figures.changes > 0 && columns >= SHOWS_AGE {
@@ -263,7 +255,7 @@ fn figures(about: &About<'_>, columns: usize, theme: &Theme) -> Vec<Span<'static
         column(if tokens > 0 { short(tokens) } else { String::new() }, 7);
     }
     if figures.cost && columns >= SHOWS_COST {
-        column(money(usd), 7);
+        column(cost.to_string(), 8);
     }
     if columns >= SHOWS_AGE {
         column(age(about.now - last), 5);

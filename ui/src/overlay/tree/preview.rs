@@ -4,7 +4,7 @@ use pixir_core::text::human::human_duration;
 use pixir_core::tree::{Node, Tree};
 use ratatui::text::{Line, Span};
 
-use super::list::{age, changes, money};
+use super::list::{age, changes};
 use crate::overlay::Paint;
 use crate::render::context::RenderContext;
 use crate::render::figures::short;
@@ -85,7 +85,7 @@ fn facts(node: &Node, now: i64) -> String {
     if node.tokens() > 0 {
         facts.push(format!("{} tokens", short(node.tokens())));
     }
-    facts.extend(Some(money(node.cost.usd)).filter(|it| !it.is_empty()));
+    facts.extend(Some(node.cost.to_string()).filter(|it| !it.is_empty()));
     let ago = age(now - node.time.as_second());
     facts.push(if ago == "now" { "just now".to_owned() } else { format!("{ago} ago") });
     facts.join(" · ")
@@ -96,7 +96,7 @@ fn outcome(node: &Node, forks: &[String], columns: usize, theme: &Theme) -> Vec<
     let mut lines = Vec::new();
     if node.has_failed() || node.was_interrupted() {
         let (mark, word, colour) =
-            if node.was_interrupted() { ("⏸", "interrupted", theme.warning) } else { ("✗", "failed", theme.error) };
+            if node.was_interrupted() { ("■", "interrupted", theme.warning) } else { ("✗", "failed", theme.error) };
         let why = node.error.as_deref().map_or(String::new(), |why| format!(": {}", plain(why)));
         let text = [Span::styled(format!("{mark} {word}{why}"), theme.fg(colour))];
         lines.extend(wrap_lines(&text, columns, &[], &[Span::raw("  ")]));

@@ -25,8 +25,9 @@ pub(super) fn rows(card: &WorkflowCard, context: &RenderContext<'_>) -> Vec<Row>
     let mut cost = Cost::default();
     card.view.steps.iter().filter_map(|it| it.ended.as_ref()).for_each(|it| cost += it.cost);
     let (filled, told) = progress(&card.view, cost);
-    let most = card.view.planned.as_ref().and_then(|it| it.most_cost).filter(|usd| *usd > 0.0);
-    let most = most.map_or(String::new(), |usd| format!(" · at most ${usd:.2}"));
+    let most = card.view.planned.as_ref().and_then(|it| it.most_cost);
+    let most = most.map(|usd| Cost { usd, ..Cost::default() }.to_string()).filter(|it| !it.is_empty());
+    let most = most.map_or(String::new(), |most| format!(" · at most {most}"));
     let room = context.measure.saturating_sub(BAR + 4);
     rows.push(Row::text(Line::from(vec![
         Span::raw("  "),
