@@ -50,26 +50,38 @@ pub enum TakesEffect {
 /// The value where nothing sets the key.
 #[derive(Debug, Clone, Copy)]
 enum Default {
-    None,
+    /// There is none; these words say what holds then.
+    None(&'static str),
     Text(&'static str),
     Switch(bool),
     Count(i64),
     Amount(f64),
     Seconds(fn(&Patience) -> Duration),
-    Empty,
+    /// An empty list; these words say what holds then.
+    Empty(&'static str),
 }
 
 impl SettingSpec {
     /// The value where nothing sets the key; `None` where there is none.
     pub fn default(&self) -> Option<toml::Value> {
         match self.default {
-            Default::None => None,
+            Default::None(_) => None,
             Default::Text(text) => Some(text.into()),
             Default::Switch(is_on) => Some(is_on.into()),
             Default::Count(n) => Some(n.into()),
             Default::Amount(n) => Some(n.into()),
             Default::Seconds(of) => Some(of(&Patience::default()).as_secs_f64().into()),
-            Default::Empty => Some(toml::Value::Array(Vec::new())),
+            Default::Empty(_) => Some(toml::Value::Array(Vec::new())),
+        }
+    }
+
+    /// What holds where nothing sets the key and its default is no value, in words: `no limit`.
+    pub fn without(&self) -> Option<&'static str> {
+        match self.default {
+            Default::None(words) | Default::Empty(words) => Some(words),
+            Default::Text(_) | Default::Switch(_) | Default::Count(_) | Default::Amount(_) | Default::Seconds(_) => {
+                None
+            }
         }
     }
 }
@@ -96,25 +108,25 @@ use TakesEffect::{NextStart, Now};
 /// The whole table, in the order of lists. Sections whose keys the user names are not in it: `providers`, `models`, `keys`.
 #[rustfmt::skip]
 pub const SETTINGS: &[SettingSpec] = &[
-    row("model", "Model", Text, Now, Default::None, "the model that answers, as provider/model"),
-    row("favourites", "Favourite models", List, Now, Default::Empty, "models that the list of models names first"),
-    row("fallback", "Fallback models", List, NextStart, Default::Empty, "models to ask, in this order, when the model before has not answered"),
-    row("effort", "Effort", Choice(&["none", "minimal", "low", "medium", "high", "xhigh", "max"]), Now, Default::None, "how hard the model thinks"),
+    row("model", "Model", Text, Now, Default::None("the first that is connected"), "the model that answers, as provider/model"),
+    row("favourites", "Favourite models", List, Now, Default::Empty("none"), "models that the list of models names first"),
+    row("fallback", "Fallback models", List, NextStart, Default::Empty("none"), "models to ask, in this order, when the model before has not answered"),
+    row("effort", "Effort", Choice(&["none", "minimal", "low", "medium", "high", "xhigh", "max"]), Now, Default::None("the model's own"), "how hard the model thinks"),
     row("mode", "Mode", Choice(&["read-only", "ask", "auto"]), Now, Default::Text("ask"), "what may run without asking"),
     row("toolset", "Toolset", Choice(&["typed", "run", "both"]), Now, Default::Text("typed"), "the tools that the model gets: typed ones, the run language, or both"),
-    row("sandbox", "Sandbox", Choice(&["ns", "ll", "none"]), NextStart, Default::None, "the strongest way to confine programs: namespaces, landlock, none"),
-    row("environment", "Environment", List, NextStart, Default::Empty, "variables that commands get besides the usual ones"),
+    row("sandbox", "Sandbox", Choice(&["ns", "ll", "none"]), NextStart, Default::None("the strongest here"), "the strongest way to confine programs: namespaces, landlock, none"),
+    row("environment", "Environment", List, NextStart, Default::Empty("none"), "variables that commands get besides the usual ones"),
     row("theme", "Theme", Text, Now, Default::Text("auto"), "the colours; auto follows the terminal"),
-    row("limits.max_rounds", "Rounds", Count, NextStart, Default::None, "the most requests with tool calls of a turn"),
-    row("limits.max_tokens", "Tokens", Count, NextStart, Default::None, "the most tokens of a turn, input and output"),
-    row("limits.max_cost", "Cost", Amount("US dollars"), NextStart, Default::None, "the most that a turn may cost"),
-    row("limits.deadline", "Time", Count, NextStart, Default::None, "the most seconds that a turn may take"),
+    row("limits.max_rounds", "Rounds", Count, NextStart, Default::None("no limit"), "the most requests with tool calls of a turn"),
+    row("limits.max_tokens", "Tokens", Count, NextStart, Default::None("no limit"), "the most tokens of a turn, input and output"),
+    row("limits.max_cost", "Cost", Amount("US dollars"), NextStart, Default::None("no limit"), "the most that a turn may cost"),
+    row("limits.deadline", "Time", Count, NextStart, Default::None("no limit"), "the most seconds that a turn may take"),
     row("limits.output_bytes", "Tool result", Count, NextStart, Default::Count(16_000), "the most bytes of a tool's result that the model reads"),
     row("limits.page_bytes", "Page of a file", Count, NextStart, Default::Count(49_152), "the most bytes of a page of a file"),
     row("limits.run_bytes", "Result of run", Count, NextStart, Default::Count(51_200), "the most bytes of the result of the tool run"),
     row("limits.run_lines", "Lines of run", Count, NextStart, Default::Count(200), "the most lines of the result of the tool run"),
     row("requests.patience", "Patience", Amount("seconds"), NextStart, Default::Seconds(|it| it.total), "how long a request is tried again while its server is overloaded or unreachable"),
-    row("requests.attempts", "Attempts", Count, NextStart, Default::None, "the most tries of a request; without it only the time counts"),
+    row("requests.attempts", "Attempts", Count, NextStart, Default::None("no limit"), "the most tries of a request; without it only the time counts"),
     row("requests.first_wait", "First wait", Amount("seconds"), NextStart, Default::Seconds(|it| it.first_wait), "the wait before the second try"),
     row("requests.head", "First byte", Amount("seconds"), NextStart, Default::Seconds(|it| it.head), "how long a server may take to begin its answer"),
     row("requests.idle", "Silence", Amount("seconds"), NextStart, Default::Seconds(|it| it.idle), "how long a server may send nothing"),
@@ -129,7 +141,7 @@ pub const SETTINGS: &[SettingSpec] = &[
     row("agents.tokens", "Tokens of one", Count, NextStart, Default::Count(400_000), "the most tokens of an agent's turn"),
     row("agents.tree_tokens", "Tokens of all", Count, NextStart, Default::Count(4_000_000), "the most tokens of all agents of a turn"),
     row("agents.wake", "Wake", Switch, NextStart, Default::Switch(true), "an agent's end that nothing waited for starts a turn"),
-    row("agents.copy_ignored", "Copied too", List, NextStart, Default::Empty, "paths that git ignores and copies for agents have, such as node_modules"),
+    row("agents.copy_ignored", "Copied too", List, NextStart, Default::Empty("none"), "paths that git ignores and copies for agents have, such as node_modules"),
     row("screen.mouse", "Mouse", Switch, Now, Default::Switch(true), "pixir gets clicks and the wheel, not the terminal"),
     row("screen.inline", "Inline", Switch, NextStart, Default::Switch(false), "the conversation stays in the terminal's own scrollback"),
     row("screen.motion", "Motion", Switch, Now, Default::Switch(true), "progress is animated"),

@@ -52,6 +52,30 @@ pub(crate) fn complete(letters: &str, uses: &Uses) -> Vec<(Slash, &'static Actio
     matches
 }
 
+/// How letters find an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Matching {
+    /// Each typed word stands in its text.
+    Words,
+    /// The letters stand in its text, with others between them. In long texts that finds nearly anything.
+    Letters,
+}
+
+/// The items that these letters find, best first.
+pub(crate) fn found<T>(matching: Matching, letters: &str, items: Vec<T>, text: impl Fn(&T) -> String) -> Vec<T> {
+    match matching {
+        Matching::Letters => fuzzy(letters, items, text),
+        Matching::Words => {
+            let words = letters.to_lowercase();
+            let has_words = |item: &T| {
+                let text = text(item).to_lowercase();
+                words.split_whitespace().all(|word| text.contains(word))
+            };
+            items.into_iter().filter(has_words).collect()
+        }
+    }
+}
+
 /// The items that match these letters, best first. Without letters, all items in their order.
 pub(crate) fn fuzzy<T>(letters: &str, items: Vec<T>, text: impl Fn(&T) -> String) -> Vec<T> {
     if letters.is_empty() {

@@ -5,9 +5,9 @@ use ratatui::text::{Line, Span};
 
 use super::narrow::Narrow;
 use super::{Outcome, Page, Paint, dialog, panel};
-use crate::input::action::{ACTIONS, Action, ActionSpec, Scope, SessionKind};
+use crate::input::action::{ACTIONS, Action, ActionSpec, Scope, SessionKind, Slash};
 use crate::input::keymap::Keymap;
-use crate::input::slash::{commands, fuzzy};
+use crate::input::slash::{Matching, commands, found};
 use crate::render::text::{span_width, width, wrap_lines};
 use crate::terminal::canvas::Canvas;
 use crate::terminal::key::{KeyCode, KeyEvent};
@@ -63,26 +63,34 @@ impl HelpView {
         HelpView { names: true, ..HelpView::new(keymap, first, session) }
     }
 
-    /// What matches the letters, under its headings.
+    /// What the typed words name, under its headings; what has their letters only if nothing has the words.
     fn sections(&self) -> Vec<Section> {
+        let named = self.sections_of(Matching::Words);
+        if named.is_empty() { self.sections_of(Matching::Letters) } else { named }
+    }
+
+    fn sections_of(&self, matching: Matching) -> Vec<Section> {
         let mut scopes = Scope::ALL;
         let rank = |scope: &Scope| self.first.iter().position(|it| it == scope).unwrap_or(usize::MAX);
         scopes.sort_by_key(rank);
-        let of_scopes = scopes.into_iter().map(|scope| self.of_scope(scope));
+        let of_scopes = scopes.into_iter().map(|scope| self.of_scope(scope, matching));
         let mut sections: Vec<Section> = of_scopes.collect();
         // In an overlay and in a replay its own keys come first, elsewhere the commands.
         let own = self.first.contains(&Scope::Overlay) || self.session == SessionKind::Replay;
         let at = if own { self.first.len() } else { 0 };
-        sections.insert(at, self.of_commands());
+        sections.insert(at, self.of_commands(matching));
         sections.retain(|section| !section.rows.is_empty());
         sections
     }
 
-    fn of_commands(&self) -> Section {
+    fn of_commands(&self, matching: Matching) -> Section {
         let session = self.session;
         let all = commands().into_iter().filter(|(_, spec)| !self.names && spec.applies(session)).collect();
-        let matches = fuzzy(&self.narrow.letters, all, |(slash, spec)| format!("/{} {}", slash.name, spec.about));
-        let row = |(slash, spec): (crate::input::action::Slash, &'static ActionSpec)| {
+        let text = |(slash, spec): &(Slash, &ActionSpec)| format!("/{} {}", slash.name, spec.about);
+        let mut matches = found(matching, &self.narrow.letters, all, text);
+        // A name before what only tells of the word.
+        matches.sort_by_key(|(slash, _)| !slash.name.contains(self.narrow.letters.trim_start_matches('/')));
+        let row = |(slash, spec): (Slash, &'static ActionSpec)| {
             let keys = self.keys_of(spec);
             let keys = if keys.is_empty() { String::new() } else { format!(" · {keys}") };
             (format!("/{} {}", slash.name, slash.args).trim_end().to_owned(), format!("{}{keys}", spec.about))
@@ -95,7 +103,7 @@ impl HelpView {
         at.map_or("", |at| self.keys[at].as_str())
     }
 
-    fn of_scope(&self, scope: Scope) -> Section {
+    fn of_scope(&self, scope: Scope, matching: Matching) -> Section {
         let letters = &self.narrow.letters;
         // A replay has neither a composer nor approvals.
         let is_elsewhere = match scope {
@@ -112,9 +120,9 @@ impl HelpView {
             is_listed && (self.names || (spec.slash.is_none() && !self.keys_of(spec).is_empty()))
         };
         let here: Vec<&ActionSpec> = ACTIONS.iter().filter(is_shown).collect();
-        let here = fuzzy(letters, here, |spec| format!("{} {} {}", spec.id, self.keys_of(spec), spec.about));
+        let here = found(matching, letters, here, |spec| format!("{} {} {}", spec.id, self.keys_of(spec), spec.about));
         let prefixes = PREFIXES.iter().filter(|_| scope == Scope::Composer && !self.names).collect();
-        let prefixes = fuzzy(letters, prefixes, |(prefix, about)| format!("{prefix} {about}"));
+        let prefixes = found(matching, letters, prefixes, |(prefix, about)| format!("{prefix} {about}"));
         let mut rows: Vec<(String, String)> =
             prefixes.into_iter().map(|(prefix, about)| ((*prefix).to_owned(), (*about).to_owned())).collect();
         rows.extend(here.into_iter().map(|spec| {

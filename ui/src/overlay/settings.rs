@@ -14,7 +14,7 @@ use super::{Outcome, Paint, Press, Request, dialog, panel};
 use crate::input::action::Action;
 use crate::input::keymap::Keymap;
 use crate::input::keys::{Chord, Key, chord_name};
-use crate::input::slash::fuzzy;
+use crate::input::slash::{Matching, found};
 use crate::render::text::{fit, visible, width, wrap_lines};
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
@@ -112,14 +112,10 @@ impl SettingsView {
             let row = &self.rows[*at];
             format!("{} {} {} {}", row.title, row.key, row.about, row.value)
         };
-        // In hundreds of rows, letters with others between them match nearly anything.
-        let words = self.narrow.letters.to_lowercase();
-        let has_words = |at: &usize| {
-            let text = text(at).to_lowercase();
-            words.split_whitespace().all(|word| text.contains(word))
-        };
-        let literal: Vec<usize> = (0..self.rows.len()).filter(has_words).collect();
-        let mut shown = if literal.is_empty() { fuzzy(&self.narrow.letters, all, text) } else { literal };
+        let mut shown = found(Matching::Words, &self.narrow.letters, all, text);
+        if shown.is_empty() {
+            shown = found(Matching::Letters, &self.narrow.letters, (0..self.rows.len()).collect(), text);
+        }
         // What the letters begin or name comes before what only contains them somewhere.
         let letters = self.narrow.letters.to_lowercase();
         if !letters.is_empty() {
@@ -490,12 +486,15 @@ impl SettingsView {
             let is_set = it.origin != "default";
             let (shown_value, style) = match typed {
                 Some(text) => (text.to_owned(), theme.fg(theme.accent)),
+                None if matches!(it.form, RowForm::Dialog(_)) && it.origin.is_empty() => {
+                    (it.value.clone(), theme.dim())
+                }
                 None if is_set => (it.value.clone(), theme.bold()),
                 None => (it.value.clone(), theme.fg(theme.text)),
             };
             canvas.line(
                 Line::from(vec![
-                    Span::styled(pad(&format!("  {}", it.title), title + 2), theme.fg(theme.text)),
+                    Span::styled(pad(&format!("  {}", self.name_of(it)), title + 2), theme.fg(theme.text)),
                     Span::styled(pad(&shown_value, value), style),
                     Span::styled(pad(&it.origin, origin), if is_set { theme.fg(theme.accent) } else { theme.dim() }),
                     Span::styled(if about > 24 { fit(&it.about, about) } else { String::new() }, theme.dim()),
@@ -506,6 +505,15 @@ impl SettingsView {
                 let x = list.x + u16::try_from(title + 2 + width(text).min(value)).unwrap_or(0);
                 canvas.set_cursor_position((x.min(list.right().saturating_sub(1)), row));
             }
+        }
+    }
+
+    /// The title of a row. Without the headings, a title of a section says which one: `theme (keys)`.
+    fn name_of(&self, row: &SettingRow) -> String {
+        match row.group {
+            "General" | "Screen" => row.title.clone(),
+            _ if self.narrow.letters.is_empty() => row.title.clone(),
+            group => format!("{} ({})", row.title, group.to_lowercase()),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Settings that are changed in place: seen at once, and saved where the user chooses.
 
-use pixir_core::catalogue::{self, Form, TakesEffect};
+use pixir_core::catalogue::{self, Form, SettingSpec, TakesEffect};
 use pixir_core::input::SettingsChange;
 use pixir_core::layers::{Setting, Settings, Source};
 use pixir_core::{Error, Input, edit};
@@ -49,21 +49,46 @@ fn group(key: &str) -> &'static str {
     }
 }
 
-/// A value as the list shows it.
-fn shown(value: Option<&toml::Value>) -> String {
+/// A value as the list shows it: with its unit, or what holds where there is none.
+fn shown(spec: &SettingSpec, value: Option<&toml::Value>) -> String {
+    let without = || spec.without().unwrap_or_default().to_owned();
+    match (value, spec.form) {
+        (None, _) => without(),
+        (Some(toml::Value::Array(all)), _) if all.is_empty() => without(),
+        (Some(toml::Value::Boolean(is_on)), _) => on_or_off(*is_on),
+        (Some(toml::Value::Array(all)), _) => {
+            let texts = all.iter().map(|it| it.as_str().map_or_else(|| it.to_string(), str::to_owned));
+            texts.collect::<Vec<_>>().join(", ")
+        }
+        (Some(toml::Value::Float(n)), Form::Amount("of the window")) => format!("{:.0} %", n * 100.0),
+        (Some(value), Form::Amount("US dollars")) => format!("${}", raw(Some(value))),
+        (Some(value), Form::Amount("seconds")) => format!("{} s", raw(Some(value))),
+        (Some(value), Form::Count) => grouped(&raw(Some(value))),
+        (Some(value), _) => raw(Some(value)),
+    }
+}
+
+/// A value as the field has it, to be changed.
+fn raw(value: Option<&toml::Value>) -> String {
     match value {
-        None => "–".to_owned(),
+        None => String::new(),
         Some(toml::Value::String(text)) => text.clone(),
-        Some(toml::Value::Boolean(is_on)) => if *is_on { "on" } else { "off" }.to_owned(),
-        Some(toml::Value::Array(all)) if all.is_empty() => "–".to_owned(),
-        Some(toml::Value::Array(all)) => all
-            .iter()
-            .map(|it| it.as_str().map_or_else(|| it.to_string(), str::to_owned))
-            .collect::<Vec<_>>()
-            .join(", "),
         Some(toml::Value::Float(n)) if n.fract() == 0.0 => format!("{n:.0}"),
         Some(other) => other.to_string(),
     }
+}
+
+/// `400,000`
+fn grouped(digits: &str) -> String {
+    let first = digits.len() % 3;
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && at % 3 == first {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 fn origin(it: &Setting) -> String {
@@ -73,6 +98,15 @@ fn origin(it: &Setting) -> String {
         Source::Project => "project".to_owned(),
         Source::Environment => it.from.clone(),
         Source::Override | Source::Flag => "flag".to_owned(),
+    }
+}
+
+/// The value of a setting that leaves a choice to pixir, with what was chosen.
+fn in_force(state: &State, key: &str, value: String) -> String {
+    match (key, state.session.sandbox) {
+        ("theme", _) if value == "auto" => format!("{} (auto)", state.look.theme.name),
+        ("sandbox", Some(tier)) if value != tier.name() => format!("{} ({value})", tier.name()),
+        _ => value,
     }
 }
 
@@ -97,20 +131,19 @@ fn rows(state: &State, settings: &Settings) -> Vec<SettingRow> {
         let plain =
             Setting { key: spec.key.to_owned(), value: spec.default(), source: Source::Default, from: String::new() };
         let set = all.iter().find(|it| it.key == spec.key).cloned().unwrap_or(plain);
-        let configured = shown(set.value.as_ref());
+        let configured = shown(spec, set.value.as_ref());
         let (value, origin) = match of_session(spec.key) {
             // A Session without a setting of its own has what was configured.
             Some(value) if value != configured => (value, "session".to_owned()),
             Some(_) | None => (configured, origin(&set)),
         };
+        let value = in_force(state, spec.key, value);
         let form = match (spec.key, spec.form) {
             ("model", _) => RowForm::Dialog("/model"),
             ("theme", _) => RowForm::Dialog("/theme"),
             (_, Form::Choice(names)) => RowForm::Choice(names.iter().map(|it| (*it).to_owned()).collect()),
             (_, Form::Switch) => RowForm::Switch(value == "on"),
-            (_, Form::Count | Form::Amount(_) | Form::Text) => {
-                RowForm::Field(if value == "–" { String::new() } else { value.clone() })
-            }
+            (_, Form::Count | Form::Amount(_) | Form::Text) => RowForm::Field(raw(set.value.as_ref())),
             (_, Form::List) => RowForm::Field(set.value.as_ref().map_or_else(String::new, ToString::to_string)),
         };
         let unit = if let Form::Amount(unit) = spec.form { format!(" ({unit})") } else { String::new() };
@@ -136,9 +169,15 @@ fn rows(state: &State, settings: &Settings) -> Vec<SettingRow> {
         is_later: false,
     };
     let dialogs = [
-        dialog("auth", "Connected models", "/connect", "…", "keys, local servers and sign-ins"),
-        dialog("permissions", "Permissions", "/permissions", "…", "rules that allow or deny, and the last decisions"),
-        dialog("trust", "Trust", "/trust", "…", "what this workspace brings along, and whether it is in force"),
+        dialog("auth", "Connected models", "/connect", "open ›", "keys, local servers and sign-ins"),
+        dialog(
+            "permissions",
+            "Permissions",
+            "/permissions",
+            "open ›",
+            "rules that allow or deny, and the last decisions",
+        ),
+        dialog("trust", "Trust", "/trust", "open ›", "what this workspace brings along, and whether it is in force"),
     ];
     let keys = ACTIONS.iter().map(|spec| {
         let chords = state.keys.map.keys_of(spec.action);
