@@ -2,6 +2,7 @@
 //! them, and goes to where they stand in the transcript.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use pixir_core::Input;
@@ -40,6 +41,8 @@ pub(crate) struct ContextView {
     report: Option<Rc<ContextReport>>,
     /// The text of each part, which the preview shows.
     texts: Vec<String>,
+    /// For the result of a call: the part that is the call.
+    call_of: Vec<Option<usize>>,
     /// The tokens of the largest part.
     largest: u64,
     /// A change waits for the next request.
@@ -62,6 +65,7 @@ impl ContextView {
         ContextView {
             report: None,
             texts: Vec::new(),
+            call_of: Vec::new(),
             largest: 1,
             waits: false,
             order: Order::Place,
@@ -79,6 +83,7 @@ impl ContextView {
         let Notification::Context { report, history } = notification else { return };
         let before = self.part().map(|it| (it.kind, it.seq, it.title.clone()));
         self.texts = report.parts.iter().map(|part| text_of(part, history)).collect();
+        self.call_of = calls_of(&report.parts, history);
         self.largest = report.parts.iter().map(|it| it.tokens).max().unwrap_or(1);
         self.waits = report.parts.iter().any(|it| it.waits);
         self.report = Some(Rc::new(report.clone()));
@@ -93,8 +98,10 @@ impl ContextView {
     fn sort(&mut self) {
         let parts = self.report.as_ref().map_or(&[][..], |it| &it.parts);
         self.rows = (0..parts.len()).collect();
-        if self.order == Order::Size {
-            self.rows.sort_by_key(|at| (Reverse(parts[*at].tokens), *at));
+        match self.order {
+            // A result stands below its call, also where several calls were made at once.
+            Order::Place => self.rows.sort_by_key(|at| (self.call_of[*at].unwrap_or(*at), *at)),
+            Order::Size => self.rows.sort_by_key(|at| (Reverse(parts[*at].tokens), *at)),
         }
     }
 
@@ -230,10 +237,19 @@ impl ContextView {
     }
 
     fn draw_list(&mut self, canvas: &mut Canvas, area: Rect, report: &ContextReport, theme: &Theme) {
+        let bars = if area.width >= 70 { 12 } else { 0 };
+        let area = if area.height > 4 {
+            let figures = format!(" {:>4} {:>6} {:>5}", "age", "tokens", "share");
+            let room = usize::from(area.width).saturating_sub(width(&figures) + 1 + bars);
+            let head = format!("{:<room$}{figures}", "  part");
+            canvas.line(Line::styled(head, theme.dim()), Rect { height: 1, ..area });
+            Rect { y: area.y + 1, height: area.height - 1, ..area }
+        } else {
+            area
+        };
         let height = usize::from(area.height).max(1);
         self.top = self.top.min(self.chosen).max((self.chosen + 1).saturating_sub(height));
         self.places.clear();
-        let bars = if area.width >= 70 { 12 } else { 0 };
         for (y, (row, at)) in (area.y..area.bottom()).zip(self.rows.iter().enumerate().skip(self.top)) {
             let part = &report.parts[*at];
             let line = Rect { y, height: 1, ..area };
@@ -253,14 +269,20 @@ impl ContextView {
                 None => String::new(),
             };
             let right = format!(" {:>4} {:>6} {:>5}", age, short(part.tokens), share(part.tokens, report.tokens));
-            let kind = format!("{:<15}", part.kind.name());
+            let is_below = self.order == Order::Place && self.call_of[*at].is_some();
+            let kind = format!(
+                "{:<15}",
+                if is_below { format!("└ {}", part.kind.name()) } else { part.kind.name().to_owned() }
+            );
             let room = usize::from(area.width).saturating_sub(2 + width(&kind) + width(&right) + bars + 1);
             let images = match part.images {
                 0 => String::new(),
                 1 => " + image".to_owned(),
                 n => format!(" + {n} images"),
             };
-            let title = fit(&format!("{}{images}", plain(&part.title)), room);
+            // Its call has said what it is about.
+            let title = if is_below { String::new() } else { plain(&part.title).into_owned() };
+            let title = fit(format!("{title}{images}").trim_start(), room);
             let pad = " ".repeat(room.saturating_sub(width(&title)));
             let text = if is_out(part) { theme.dim() } else { theme.fg(theme.text) };
             canvas.region("option", line, || label(part, report.tokens));
@@ -306,6 +328,23 @@ impl ContextView {
             lines
         });
     }
+}
+
+/// For each part that is the result of a call: the part that is the call.
+fn calls_of(parts: &[Part], history: &History) -> Vec<Option<usize>> {
+    let mut calls: HashMap<&str, usize> = HashMap::new();
+    let mut of = Vec::with_capacity(parts.len());
+    for (at, part) in parts.iter().enumerate() {
+        of.push(match part.seq.and_then(|seq| history.entry(seq)).map(|entry| &entry.fact) {
+            Some(Fact::ToolCall(call)) => {
+                calls.insert(&call.call_id, at);
+                None
+            }
+            Some(Fact::ToolResult(result)) => calls.get(result.call_id.as_str()).copied(),
+            _ => None,
+        });
+    }
+    of
 }
 
 /// `31k of 200k tokens  ▰▰▰▱▱▱  31 %`
