@@ -100,7 +100,8 @@ async fn a_bang_command_cut_by_a_crash_is_closed_on_resume() {
     };
     let mut pixir = pixir.again_after(cut, vec![says("Hi.")]).await;
     let screen = pixir.does("go on<Enter>").await;
-    assert!(screen.contains("✗ ! echo one") && screen.contains("Hi."), "{screen}");
+    assert!(screen.contains("■ ! echo one") && screen.contains("interrupted"), "it did not fail:\n{screen}");
+    assert!(screen.contains("Hi."), "{screen}");
     let results: Vec<_> = pixir.log().into_iter().filter(|entry| entry["type"] == "tool_result").collect();
     assert_eq!(results.len(), 1, "it has exactly one result");
     assert_eq!(results[0]["data"]["ok"], false);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pixir_core::call_info::{CallInfo, CallKind};
-use pixir_core::error::ErrorKind;
+use pixir_core::error::{Code, ErrorKind};
 use pixir_core::event::{ChangeKind, ToolResult};
 use pixir_core::text::human::human_duration;
 use ratatui::style::Style;
@@ -30,6 +30,7 @@ pub(super) fn card(cell: &Tool, context: &RenderContext<'_>) -> (Row, bool) {
             Some(WaitsFor::Call) => ("○ ", theme.dim()),
             None => ("● ", theme.fg(theme.accent)),
         },
+        Some(result) if is_cut_off(result) => ("■ ", theme.fg(theme.warning)),
         Some(result) if result.ok || is_answer(&about, result) => ("✓ ", theme.fg(theme.success)),
         Some(_) => ("✗ ", theme.fg(theme.error)),
     };
@@ -77,6 +78,11 @@ pub(crate) fn is_answer(about: &CallInfo, result: &ToolResult) -> bool {
     about.kind == CallKind::Search && result.error.is_none() && result.outcome.is_some()
 }
 
+/// The Turn ended before the call did, by the user or with the process.
+fn is_cut_off(result: &ToolResult) -> bool {
+    result.error.as_ref().is_some_and(|error| error.code == Code::OrphanToolCall.name())
+}
+
 /// What came of the call, from its result alone: changed lines, counts, an exit code.
 fn outcome(about: &CallInfo, result: &ToolResult, context: &RenderContext<'_>) -> Vec<Span<'static>> {
     let theme = context.theme;
@@ -92,6 +98,8 @@ fn outcome(about: &CallInfo, result: &ToolResult, context: &RenderContext<'_>) -
         (Some(error), _) if error.kind == ErrorKind::Timeout => add("timed out".to_owned(), failed),
         (_, Some(code)) => add(format!("exit {code}"), failed),
         (Some(error), None) if error.kind == ErrorKind::NotFound => add("not found".to_owned(), failed),
+        (Some(_), None) if is_cut_off(result) => add("interrupted".to_owned(), theme.fg(theme.warning)),
+        (Some(error), None) if error.code == Code::SkippedForSteer.name() => add("skipped".to_owned(), theme.dim()),
         (Some(_), None) => add("failed".to_owned(), failed),
         (None, None) => {}
     }
