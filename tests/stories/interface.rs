@@ -89,3 +89,14 @@ async fn a_session_without_a_prompt_leaves_nothing_behind() {
     let farewell = pixir.screen.close().await.expect("a session was open");
     assert_eq!((farewell.session, farewell.answer), (None, None));
 }
+
+/// Broken build: the second of two quick presses asks for the same mode as the first, because the Session has not answered.
+#[tokio::test]
+async fn the_mode_moves_as_often_as_its_key_is_pressed() {
+    let mut pixir = Pixir::new(vec![says("ok")], &[]);
+    pixir.does("go<Enter>").await;
+    let screen = pixir.does("<S-Tab><S-Tab>").await;
+    assert!(screen.lines().next().is_some_and(|header| header.contains(" · read-only · ")), "{screen}");
+    let screen = pixir.does("<S-Tab><S-Tab><S-Tab><S-Tab>").await;
+    assert!(screen.lines().next().is_some_and(|header| header.contains(" · ask · ")), "{screen}");
+}

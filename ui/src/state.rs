@@ -427,6 +427,7 @@ impl State {
         self.reading.clear();
         self.side.reset();
         self.pending.head_move = None;
+        self.pending.mode = None;
         self.drop_approvals(|_| true);
         self.forms.clear();
         self.activity.busy_since = None;

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use pixir_core::event::Mode;
+
 use crate::overlay::diff::Review;
 use crate::overlay::tree::PendingMove;
 
@@ -21,6 +23,8 @@ pub(crate) struct Pending {
     pub(crate) review: Review,
     /// The Provider and the model that were connected last, until a Session uses them.
     pub(crate) connected: Option<(String, String)>,
+    /// The mode that the user has asked for last, until the Session has it or refuses it.
+    pub(crate) mode: Option<Mode>,
     /// Images that are being read, for the draft or for a message on its way.
     pub(crate) images: usize,
 }

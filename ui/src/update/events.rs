@@ -137,7 +137,12 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
                 state.say("interrupted; send a message to continue");
             }
         }
-        Fact::SettingsChanged(it) => state.say(changed_settings(it)),
+        Fact::SettingsChanged(it) => {
+            if it.mode == state.pending.mode {
+                state.pending.mode = None;
+            }
+            state.say(changed_settings(it));
+        }
         Fact::Label(_) | Fact::BranchRemoved(_) => notify_branches(state),
         Fact::AgentEvent(_) => state.session.agents.note(entry),
         Fact::SessionStarted(_)
@@ -322,6 +327,9 @@ pub(super) fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
                 let is_protected = error.code == Code::InputRequired.name();
                 notify(state, Notification::Refused { why: &why, is_protected });
                 return Vec::new();
+            }
+            if input == "set" {
+                state.pending.mode = None;
             }
             state.transcript.push(Cell::Error(Box::new(error)));
             state.viewport.follow();

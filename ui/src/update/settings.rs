@@ -32,12 +32,14 @@ fn set_or_say(state: &mut State, change: pixir_core::Result<SettingsChange>) -> 
     }
 }
 
-pub(super) fn cycle_mode(state: &State) -> Vec<Effect> {
-    let next = match state.history.settings.mode {
+pub(super) fn cycle_mode(state: &mut State) -> Vec<Effect> {
+    // A second press may come before the Session has the mode of the first one.
+    let next = match state.pending.mode.unwrap_or(state.history.settings.mode) {
         Mode::ReadOnly => Mode::Ask,
         Mode::Ask => Mode::Auto,
         Mode::Auto => Mode::ReadOnly,
     };
+    state.pending.mode = Some(next);
     set(SettingsChange { mode: Some(next), ..SettingsChange::default() })
 }
 
