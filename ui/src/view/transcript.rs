@@ -84,12 +84,18 @@ pub(super) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
 /// Draws the welcome, and returns the room below it, where notices are.
 fn draw_welcome(state: &State, canvas: &mut Canvas, area: Rect) -> Rect {
     let for_notices = if state.transcript.is_empty() { 0 } else { NOTICES.min(area.height / 3) };
-    let columns = usize::from(area.width.saturating_sub(4));
-    let lines = welcome::lines(state, columns, usize::from(area.height.saturating_sub(1 + for_notices)));
-    let rows = area.y + 1..area.bottom();
+    // On a large screen it stands in the middle, with a width that does not depend on what it says at the moment.
+    let columns =
+        area.width.saturating_sub(4).min(if area.width >= welcome::CENTRED.0 { welcome::MEASURE } else { u16::MAX });
+    let x = if area.width >= welcome::CENTRED.0 { area.x + (area.width - columns) / 2 } else { area.x + 2 };
+    let is_high = area.height >= welcome::CENTRED.1 && !state.look.screen_reader;
+    let above = if is_high { area.height / 5 } else { 1 };
+    let lines =
+        welcome::lines(state, usize::from(columns), usize::from(area.height.saturating_sub(above + for_notices)));
+    let rows = area.y + above..area.bottom();
     let end = rows.end.min(rows.start + u16::try_from(lines.len()).unwrap_or(u16::MAX) + 1);
     for (row, line) in rows.zip(lines) {
-        canvas.line(line, Rect { x: area.x + 2, y: row, width: area.width.saturating_sub(4), height: 1 });
+        canvas.line(line, Rect { x, y: row, width: columns, height: 1 });
     }
     Rect { y: end, height: area.bottom() - end, ..area }
 }

@@ -11,6 +11,10 @@ use crate::state::{Connection, State};
 
 /// From this many rows on there is room for more than the ways to a model.
 const ROOMY: usize = 11;
+/// From this size on, columns and rows, it stands in the middle.
+pub(super) const CENTRED: (u16, u16) = (110, 30);
+/// Its columns there.
+pub(super) const MEASURE: u16 = 84;
 /// What a user can begin with.
 const SUGGESTIONS: [(&str, &str); 3] = [
     ("Explain how this project is built and tested", ""),
@@ -107,8 +111,8 @@ fn connection(state: &State, columns: usize, rows: usize) -> Vec<Line<'static>> 
             let is_small = rows < ROOMY;
             lines.extend(ways(state, columns, is_small));
             if !is_small {
-                let text = "Nothing needs a restart. ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY in the \
-                            environment does it too.";
+                let text = "Press a digit; nothing needs a restart. ANTHROPIC_API_KEY, OPENAI_API_KEY or \
+                            OPENROUTER_API_KEY in the environment does it too.";
                 lines.extend(wrap_lines(
                     &[Span::styled(text, theme.dim())],
                     columns,
@@ -131,11 +135,10 @@ fn connection(state: &State, columns: usize, rows: usize) -> Vec<Line<'static>> 
 /// The ways to a model, with their digits: one a line, or two where rows are few.
 fn ways(state: &State, columns: usize, is_small: bool) -> Vec<Line<'static>> {
     let theme = &state.look.theme;
+    // A digit is a part of the message once there is one.
+    let digits = if state.composer.is_empty() { theme.fg(theme.accent) } else { theme.dim() };
     let one = |number: usize, way: Way| {
-        vec![
-            Span::styled(format!("  {}  ", number + 1), theme.fg(theme.accent)),
-            Span::styled(way.title(), theme.fg(theme.text)),
-        ]
+        vec![Span::styled(format!("  {}  ", number + 1), digits), Span::styled(way.title(), theme.fg(theme.text))]
     };
     if is_small {
         let half = columns / 2;
@@ -146,7 +149,7 @@ fn ways(state: &State, columns: usize, is_small: bool) -> Vec<Line<'static>> {
                 let mut spans = Vec::new();
                 for (at, way) in pair.iter().enumerate() {
                     let title = fit(way.title(), half.saturating_sub(4));
-                    spans.push(Span::styled(format!(" {} ", row * 2 + at + 1), theme.fg(theme.accent)));
+                    spans.push(Span::styled(format!(" {} ", row * 2 + at + 1), digits));
                     let gap = " ".repeat(half.saturating_sub(3 + width(&title)));
                     spans.push(Span::styled(format!("{title}{gap}"), theme.fg(theme.text)));
                 }
@@ -169,7 +172,13 @@ fn ways(state: &State, columns: usize, is_small: bool) -> Vec<Line<'static>> {
 fn folder(state: &State, columns: usize) -> Line<'static> {
     let theme = &state.look.theme;
     let branch = state.session.branch.as_ref().map_or(String::new(), |branch| format!(" · {branch}"));
-    let text = format!("{}{branch}", state.session.workspace.display());
+    let path = &state.session.workspace;
+    let path = match state.session.home.as_ref().and_then(|home| path.strip_prefix(home).ok()) {
+        Some(below) if below.as_os_str().is_empty() => "~".to_owned(),
+        Some(below) => format!("~/{}", below.display()),
+        None => path.display().to_string(),
+    };
+    let text = format!("{path}{branch}");
     Line::from(vec![
         Span::styled("  in ", theme.dim()),
         Span::styled(fit(&visible(&text), columns.saturating_sub(5)), theme.fg(theme.text)),
