@@ -91,7 +91,7 @@ async fn eight_agents_are_one_line_and_four_have_a_line_each() {
     // The last one may still wait for a place.
     pixir.screen.until("h  worker  Task H").await;
     let screen = pixir.screen.screen();
-    assert!(screen.contains("a ") && screen.contains("Task H") && screen.contains("Enter enter"), "{screen}");
+    assert!(screen.contains("a ") && screen.contains("Task H") && screen.contains("Enter open"), "{screen}");
     pixir.screen.keys("/task c<Enter>").await;
     let screen = pixir.screen.screen();
     assert!(screen.contains("── c ") && !screen.contains("Task H "), "{screen}");

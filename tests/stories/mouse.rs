@@ -245,3 +245,110 @@ async fn a_click_on_a_rule_selects_it_and_revokes_nothing() {
     let screen = pixir.screen.screen();
     assert!(screen.contains("bash(mkdir") && screen.contains("╭ Permissions"), "{screen}");
 }
+
+/// Broken builds: a click on a line leaves the cursor in its hunk, so that the key for a hunk takes the other one; a second
+/// click there keeps or reverts it.
+#[tokio::test]
+async fn a_click_on_a_line_of_a_diff_puts_the_cursor_into_its_hunk() {
+    let lines: String = (1..=60).map(|n| format!("line {n}\n")).collect();
+    let edits = [("line 3\n", "line three\n"), ("line 31\n", "line thirty-one\n")];
+    let edits = edits.map(|(old, new)| json!({ "old_text": old, "new_text": new }));
+    let steps = vec![calls("edit", json!({ "path": "a.txt", "edits": edits })), says("Done.")];
+    let mut pixir = Pixir::sized(steps, &[("a.txt", &lines)], 120, 40);
+    pixir.does("/mode auto<Enter>").await;
+    pixir.does("go<Enter>").await;
+    let screen = pixir.does("/diff<Enter>").await;
+    assert!(screen.contains("hunk 1/2"), "{screen}");
+    click(&mut pixir, "line thirty-one").await;
+    click(&mut pixir, "line thirty-one").await;
+    assert!(pixir.screen.screen().contains("hunk 2/2"), "{}", pixir.screen.screen());
+    assert!(pixir.file("a.txt").contains("line thirty-one\n"), "a click reverts nothing");
+    pixir.does("r").await;
+    pixir.screen.until("hunk 1/1").await;
+    assert!(pixir.file("a.txt").contains("line 31\n") && pixir.file("a.txt").contains("line three\n"));
+}
+
+/// Broken builds: a click on an answer of the card of a rule, or of trust, gives the answer; it chooses nothing.
+#[tokio::test]
+async fn a_click_on_a_rule_to_save_or_on_an_answer_about_trust_chooses_it_and_a_key_gives_it() {
+    let files = [(".pixir/skills/tidy/SKILL.md", "---\nname: tidy\ndescription: Tidies up\n---\nPut back.\n")];
+    let mut pixir = Pixir::sized(vec![bash("touch a"), says("Done.")], &files, 100, 30);
+    pixir.does("").await;
+    for _ in 0..2 {
+        click(&mut pixir, "Never  ").await;
+        assert!(selected(&pixir).contains("Never"), "{}", selected(&pixir));
+    }
+    assert!(pixir.screen.screen().contains("What this workspace brings along"), "{}", pixir.screen.screen());
+    pixir.does("<Esc>").await;
+    pixir.does("go<Enter>").await;
+    pixir.does("<A-a>").await;
+    for _ in 0..2 {
+        click(&mut pixir, "in this project").await;
+        assert!(selected(&pixir).contains("in this project"), "{}", selected(&pixir));
+    }
+    assert!(!pixir.path("a").exists(), "clicks allow nothing");
+    pixir.does("<Enter>").await;
+    pixir.screen.until("Done.").await;
+    assert!(pixir.path("a").exists());
+}
+
+/// Broken build: the wheel does nothing in one of the overlays, or turns the conversation behind it.
+#[tokio::test]
+async fn the_wheel_turns_every_overlay_that_is_longer_than_the_screen() {
+    let skills: Vec<(String, String)> = (10..40)
+        .map(|n| {
+            let text = format!("---\nname: skill-{n}\ndescription: The skill {n}\n---\nText.\n");
+            (format!(".pixir/skills/skill-{n}/SKILL.md"), text)
+        })
+        .collect();
+    let mut files: Vec<(&str, &str)> = skills.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let lines: String = (1..=90).map(|n| format!("line {n}\n")).collect();
+    files.push(("a.txt", &lines));
+    let changed: String = (1..=90).map(|n| format!("changed {n}\n")).collect();
+    let mut steps = vec![calls("write", json!({ "path": "a.txt", "content": changed })), says("Written.")];
+    steps.extend((0..30).map(|n| says(&format!("answer {n}: {}", "a long word ".repeat(160)))));
+    let mut pixir = Pixir::sized(steps, &files, 100, 20);
+    pixir.does("<Down><Enter>").await;
+    pixir.does("/mode auto<Enter>").await;
+    pixir.does("go<Enter>").await;
+    for n in 0..30 {
+        pixir.does(&format!("question {n}<Enter>")).await;
+    }
+    // The keys, and the column of the wheel: in the diff and before an undo it reads the lines beside the list.
+    let overlays = [
+        ("<C-t>", 20),
+        ("/diff<Enter>", 60),
+        ("/undo 1<Enter>", 60),
+        ("/compact<Enter>", 20),
+        ("/context<Enter>", 20),
+        ("/settings<Enter>", 20),
+        ("/theme<Enter>", 20),
+        ("/skill<Enter>", 20),
+        ("/status<Enter>", 20),
+        ("/outline<Enter>", 20),
+        ("<C-p>", 20),
+        ("?", 20),
+    ];
+    let conversation = |screen: &str| screen.lines().take(16).map(str::to_owned).collect::<Vec<_>>();
+    let behind = conversation(&pixir.screen.screen());
+    for (open, column) in overlays {
+        let before = pixir.does(open).await;
+        let chosen = selected(&pixir);
+        for _ in 0..3 {
+            pixir.screen.bytes(format!("\x1b[<{UP};{column};9M").as_bytes()).await;
+        }
+        let up = (pixir.does("").await, selected(&pixir));
+        for _ in 0..6 {
+            pixir.screen.bytes(format!("\x1b[<{DOWN};{column};9M").as_bytes()).await;
+        }
+        let down = (pixir.does("").await, selected(&pixir));
+        assert!(up != down, "{open}: nothing moved\n{before}\n{chosen}\n{}", down.0);
+        pixir.does("<Esc>").await;
+        while pixir.screen.screen().contains("Esc close") || pixir.screen.screen().contains("Esc cancel") {
+            pixir.does("<Esc>").await;
+        }
+        pixir.does("<C-u>").await;
+        let screen = pixir.screen.screen();
+        assert_eq!(conversation(&screen), behind, "{open}: the conversation stays where it was");
+    }
+}

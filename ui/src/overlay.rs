@@ -54,7 +54,7 @@ pub(crate) mod workflow; // the run of a workflow
 
 pub(crate) use notification::Notification;
 pub(crate) use page::{LineCache, Page};
-pub(crate) use panel::{dialog, panel};
+pub(crate) use panel::{dialog, docked, panel};
 pub(crate) use request::Request;
 
 use agents::AgentsView;
@@ -295,6 +295,7 @@ impl Overlay {
             Overlay::Context(it) => it.wheel(at, by),
             Overlay::Diff(it) => return it.wheel(at, by),
             Overlay::Jobs(it) => return it.wheel(at, by),
+            Overlay::Restore(it) => it.wheel(at, by),
             Overlay::Sessions(it) => return it.wheel(at, by),
             Overlay::Skills(it) => return it.wheel(at, by),
             Overlay::Themes(it) => return it.wheel(by),
@@ -422,15 +423,15 @@ impl Overlay {
             Overlay::Themes(it) => it.press(at),
             Overlay::Tree(tree) => tree.press(at),
             Overlay::Restore(it) => it.press(at),
-            Overlay::Always(_)
-            | Overlay::Approval(_)
+            Overlay::Always(it) => Press::Did(Box::new(it.press(at))),
+            Overlay::Trust(it) => Press::Did(Box::new(it.press(at))),
+            Overlay::Approval(_)
             | Overlay::Arguments(_)
             | Overlay::Danger(_)
             | Overlay::Form(_)
             | Overlay::Help(_)
             | Overlay::Log(_)
-            | Overlay::Report(_)
-            | Overlay::Trust(_) => Press::Nowhere,
+            | Overlay::Report(_) => Press::Nowhere,
         }
     }
 
@@ -518,6 +519,11 @@ impl Overlay {
     /// The model waits for the answers that the user gives here.
     pub(crate) fn is_form(&self) -> bool {
         matches!(self, Overlay::Form(_))
+    }
+
+    /// It belongs to the card of an approval, and stands where the card does: above the composer.
+    pub(crate) fn is_of_card(&self) -> bool {
+        matches!(self, Overlay::Always(_))
     }
 
     /// A form that appeared while the user was writing. The composer keeps the keys until the user turns to the form.

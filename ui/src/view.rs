@@ -35,6 +35,8 @@ mod welcome; // the first screen of an empty Session
 /// The smallest screen, in columns and rows, that has room for the interface.
 const SMALLEST: (u16, u16) = (40, 10);
 
+/// With fewer rows above the composer, a dialog of an approval covers the composer too.
+const LEAST_DOCKED: u16 = 7;
 /// Screens of at least this height have a blank row below the header.
 const AIRY: u16 = 20;
 
@@ -132,7 +134,13 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, size: (u16, u16)) {
         }
         canvas.region("dialog", middle, || overlay.title().to_owned());
         canvas.region_state(RegionState { focused: !overlay.is_aside(), selected: false });
-        overlay.draw(canvas, middle, paint);
+        let above_composer = foot.composer.y.saturating_sub(middle.y);
+        let place = if overlay.is_of_card() && above_composer >= LEAST_DOCKED {
+            Rect { height: above_composer, ..middle }
+        } else {
+            middle
+        };
+        overlay.draw(canvas, place, paint);
     }
     // A screen reader reads the line that the caret is on.
     if state.look.screen_reader

@@ -10,11 +10,13 @@ use pixir_core::event::{Approval, Confirmation, DecidedBy, Fact, Rule, Scope, Ve
 use pixir_core::history::History;
 use pixir_core::input::RuleReach;
 use pixir_core::rules;
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
-use super::{Outcome, Paint, Request, dialog, panel};
+use super::rows::RowMap;
+use super::{Outcome, Paint, Request, docked, panel};
 use crate::input::action::Action;
+use crate::render::preview;
 use crate::render::text::{fit, visible, width};
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::terminal::key::{KeyCode, KeyEvent};
@@ -77,6 +79,7 @@ pub(crate) struct AlwaysView {
     /// Of the Session that asks; `None` until it is read.
     before: Option<Before>,
     typed: String,
+    places: RowMap,
 }
 
 /// A call that needed a decision.
@@ -165,6 +168,7 @@ impl AlwaysView {
             lasts: 0,
             before: approval.agent.is_none().then(|| Before::of(history)),
             typed: String::new(),
+            places: RowMap::default(),
         })
     }
 
@@ -237,6 +241,12 @@ impl AlwaysView {
 
     pub(crate) fn scroll(&mut self, by: isize) {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.choices.len().saturating_sub(1));
+    }
+
+    /// A click chooses a rule and saves none: a rule wants a key.
+    pub(crate) fn press(&mut self, at: Position) -> Outcome {
+        self.places.press(at, &mut self.chosen);
+        Outcome::Stay
     }
 
     /// The user has to type a word first.
@@ -317,7 +327,10 @@ impl AlwaysView {
             From::Root => title.to_owned(),
             From::Agent(name) => format!("{title} · {} asks", visible(name)),
         };
-        let inner = panel(canvas, dialog(area, 100, self.height()), &title, &hint, theme);
+        let about = preview::target_in_one_line(&self.approval.preview).unwrap_or_default();
+        let room = usize::from(area.width).saturating_sub(width(&title) + 9);
+        let title = if about.is_empty() { title } else { format!("{title} · {}", fit(&about, room)) };
+        let inner = panel(canvas, docked(area, self.height()), &title, &hint, theme);
         let columns = usize::from(inner.width);
         let mut lines = Vec::new();
         for (at, (rule, reach)) in self.choices.iter().enumerate() {
@@ -370,9 +383,11 @@ impl AlwaysView {
                 ]));
             }
         }
+        self.places.clear();
         for (at, (y, line)) in (inner.y..inner.bottom()).zip(lines).enumerate() {
             let row = Rect { y, height: 1, ..inner };
             if at < self.choices.len() {
+                self.places.put(row, at);
                 canvas.region("option", row, || line.to_string());
                 canvas.region_state(RegionState { focused: false, selected: at == self.chosen });
             }

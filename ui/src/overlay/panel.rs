@@ -59,6 +59,12 @@ const HIGH: u16 = 26;
 /// The columns of a dialog that is a short list.
 pub(crate) const SMALL: u16 = 68;
 
+/// The place of a dialog that belongs to the card of an approval: at the end of the area, where the card is.
+pub(crate) fn docked(area: Rect, height: u16) -> Rect {
+    let height = height.min(area.height);
+    Rect { y: area.bottom() - height, height, ..area }
+}
+
 /// The place of a dialog of at most this size: in the middle, in the upper third. Its size must not depend on how much a
 /// list shows at the moment, so that the dialog stands still while the user types.
 pub(crate) fn dialog(area: Rect, width: u16, height: u16) -> Rect {

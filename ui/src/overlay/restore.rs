@@ -286,6 +286,11 @@ impl RestoreView {
     }
 
     /// A click shows a file. A second one is not Enter: that would write all of them.
+    /// Over the list the wheel goes from file to file, elsewhere it reads the chosen one.
+    pub(crate) fn wheel(&mut self, at: Position, by: isize) {
+        if self.places.at(at).is_some() { self.scroll(by) } else { self.page.scroll(by) }
+    }
+
     pub(crate) fn press(&mut self, at: Position) -> Press {
         let Some(row) = self.places.at(at) else { return Press::Nowhere };
         self.chosen = row;

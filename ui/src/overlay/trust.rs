@@ -2,9 +2,10 @@
 
 use pixir_core::Input;
 use pixir_core::trust::{Contribution, Contributions, Standing, TrustAnswer};
-use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::text::{Line, Span};
 
+use super::rows::RowMap;
 use super::{Outcome, Page, Paint, Request, dialog, panel};
 use crate::input::action::Action;
 use crate::render::text::{fit, visible, width, wrap_lines};
@@ -24,6 +25,7 @@ pub(crate) struct TrustView {
     choices: Vec<Choice>,
     chosen: usize,
     page: Page,
+    places: RowMap,
 }
 
 /// An answer that the card offers.
@@ -57,7 +59,7 @@ impl TrustView {
         if is_in_force {
             choices.push(choice(Some(TrustAnswer::Revoke), "Stop trusting", "unused from now on"));
         }
-        TrustView { all, choices, chosen: 0, page: Page::default() }
+        TrustView { all, choices, chosen: 0, page: Page::default(), places: RowMap::default() }
     }
 
     /// The card in a sentence, for a user who is writing.
@@ -77,6 +79,12 @@ impl TrustView {
     /// Leaving the card is an answer too: the user has seen it.
     pub(crate) fn leave(self) -> Option<Request> {
         self.all.needs_answer().then(|| self.request(TrustAnswer::NotNow))
+    }
+
+    /// A click chooses an answer and gives none: trust wants a key.
+    pub(crate) fn press(&mut self, at: Position) -> Outcome {
+        self.places.press(at, &mut self.chosen);
+        Outcome::Stay
     }
 
     pub(crate) fn scroll(&mut self, by: isize) {
@@ -118,6 +126,7 @@ impl TrustView {
             Layout::vertical([Constraint::Fill(1), Constraint::Length(1), Constraint::Length(rows)]).areas(inner);
         let all = &self.all;
         self.page.draw(canvas, above, paint, |columns| lines(all, columns, theme));
+        self.places.clear();
         for (y, (at, choice)) in (below.y..below.bottom()).zip(self.choices.iter().enumerate()) {
             let is_chosen = at == self.chosen;
             let columns = usize::from(below.width);
@@ -125,6 +134,7 @@ impl TrustView {
             canvas.region("option", row, || choice.name.to_owned());
             canvas.region_state(RegionState { focused: false, selected: is_chosen });
             canvas.line(choice.line(is_chosen, columns, theme), row);
+            self.places.put(row, at);
         }
     }
 }

@@ -93,13 +93,13 @@ impl AgentsView {
             Some(Field::Steer | Field::Continue) => "Enter send · Esc back".to_owned(),
             None if self.agent().is_none() => paint.hints(&[(Action::CloseOverlay, "close")]),
             None if self.agent().is_some_and(|it| it.waiting_files > 0) => paint.hints(&[
-                (Action::Choose, "enter"),
+                (Action::Choose, "open"),
                 (Action::AdoptFiles, "decide about its files"),
                 (Action::ContinueAgent, "continue"),
                 (Action::CloseOverlay, "close"),
             ]),
             None => paint.hints(&[
-                (Action::Choose, "enter"),
+                (Action::Choose, "open"),
                 (Action::SteerAgent, "steer"),
                 (Action::StopAgent, "stop"),
                 (Action::ContinueAgent, "continue"),

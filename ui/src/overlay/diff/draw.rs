@@ -138,8 +138,10 @@ impl DiffView {
             (Action::ListFiles, "files"),
             (Action::CloseOverlay, "close"),
         ]);
+        // Without the list beside the lines, the way to it is one of the first.
         if !self.areas.is_wide {
-            hints.rotate_right(2);
+            let comment = hints.iter().position(|(action, _)| *action == Action::CommentLine).unwrap_or(0);
+            hints[comment + 1..].rotate_right(2);
         }
         paint.hints(&hints)
     }
