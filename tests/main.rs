@@ -147,6 +147,7 @@ mod stories {
     mod trust; // what a workspace brings along, in force only with the user's trust
     mod selection; // selecting and copying
     mod sizes; // screens of every size
+    mod screens; // every overlay at three sizes, and without colours
     mod themes; // listed, checked, reloaded, chosen
     mod transcript; // scrolling, folding, walking by entry
 

@@ -84,6 +84,9 @@ async fn the_run_is_shown_step_by_step_at_every_size() {
             assert!(screen.contains(text), "{text} at {columns}x{rows}:\n{screen}");
         }
         assert_eq!(screen.contains("layer 2"), columns >= 100, "{columns}:\n{screen}");
+        if columns <= 120 {
+            insta::assert_snapshot!(format!("workflow-{columns}x{rows}"), screen);
+        }
         assert!(screen.contains("Ship it?") && screen.contains("› yes"), "the gate is chosen first:\n{screen}");
         let screen = pixir.does("<Up><Up>").await;
         assert!(screen.contains("built in 3 s"), "what the step put out, at {columns}x{rows}:\n{screen}");
