@@ -118,6 +118,7 @@ mod stories {
     mod races; // paths that are exchanged while pixir uses them
     mod ordinary_work; // an hour of work in ask mode, and its questions
     mod readers; // commands that run unasked
+    mod listed_names; // names of files that one program lists for another
     mod repositories; // hostile repositories: nothing of them runs
     mod approval_text; // what the user approves is visible and is what runs
     mod approvals; // the card, the keys that decide, the scope of a decision

@@ -28,11 +28,13 @@ pub(crate) struct Readable<'a> {
     pub(crate) workspace: &'a Path,
     /// The folder of the Session's saved outputs.
     pub(crate) outputs: Option<&'a Path>,
+    /// Whether a sandbox keeps programs to that.
+    pub(crate) is_confined: bool,
 }
 
 impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for Readable<'a> {
     fn from(workspace: &'a P) -> Readable<'a> {
-        Readable { workspace: workspace.as_ref(), outputs: None }
+        Readable { workspace: workspace.as_ref(), outputs: None, is_confined: true }
     }
 }
 
@@ -110,15 +112,15 @@ pub(crate) enum Ruling {
 ///
 /// A deny rule applies in every mode. A call that is not proven to only read needs an approval in `ask` and is refused
 /// in `read-only`.
-/// Where nothing `confines` programs, none runs without an approval.
+/// Where nothing confines programs, none runs without an approval.
 pub(crate) fn judge<'a>(
     mode: Mode,
     touch: &Touch,
     rules: &[Rule],
     readable: impl Into<Readable<'a>>,
-    confines: bool,
 ) -> Ruling {
     let readable = readable.into();
+    let confines = readable.is_confined;
     let mut may_be_denied =
         rules.contains(&Rule::Deny(Scope::Unknown)).then_some("a deny rule that cannot be read here");
     for rule in rules {
@@ -227,8 +229,8 @@ pub struct Explained {
 }
 
 /// Judges a command line as [`judge`] does, and shows how.
-pub(crate) fn explain(mode: Mode, command: &str, rules: &[Rule], readable: Readable<'_>, confines: bool) -> Explained {
-    let (verdict, reason, rule) = match judge(mode, &Touch::Command(command.to_owned()), rules, readable, confines) {
+pub(crate) fn explain(mode: Mode, command: &str, rules: &[Rule], readable: Readable<'_>) -> Explained {
+    let (verdict, reason, rule) = match judge(mode, &Touch::Command(command.to_owned()), rules, readable) {
         Ruling::Free | Ruling::Look => ("runs", ONLY_READS.to_owned(), None),
         Ruling::Allow { reason, rule, .. } => ("runs", reason, rule),
         Ruling::Ask { reason, .. } => ("asks", reason, None),
@@ -267,7 +269,7 @@ mod tests {
         let root = Path::new("/");
         let file = Touch::Files { path: None, protected: None };
         let hook = Touch::Files { path: None, protected: Some(".git/hooks/x".into()) };
-        let said = |mode, touch: &Touch, rules: &[Rule]| match judge(mode, touch, rules, root, true) {
+        let said = |mode, touch: &Touch, rules: &[Rule]| match judge(mode, touch, rules, root) {
             Ruling::Free | Ruling::Look | Ruling::Allow { .. } => "allow",
             Ruling::Ask { .. } => "ask",
             Ruling::Deny { .. } => "deny",

@@ -99,7 +99,11 @@ impl Context {
 
     /// Where a command of the call may read without an approval.
     pub(crate) fn readable(&self) -> Readable<'_> {
-        Readable { workspace: self.workspace.root(), outputs: self.outputs.as_deref() }
+        Readable {
+            workspace: self.workspace.root(),
+            outputs: self.outputs.as_deref(),
+            is_confined: self.sandbox.confines(),
+        }
     }
 
     /// The child Sessions of the Session that the call belongs to.

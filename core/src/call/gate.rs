@@ -129,7 +129,7 @@ pub async fn gate(
         if policy == Policy::Work && rules.contains(&Rule::Allow(Scope::Network)) && !rules.contains(&NO_NETWORK) {
             policy = Policy::Network;
         }
-        match judge(mode, touch, &rules, ctx.readable(), ctx.sandbox.confines()) {
+        match judge(mode, touch, &rules, ctx.readable()) {
             Ruling::Free => {}
             Ruling::Look => {
                 only_looks = true;
@@ -218,7 +218,7 @@ fn real_path(root: &Path, path: &str) -> Option<String> {
 
 /// Judges a command line as the gate would with these rules, and runs nothing.
 pub fn explain(mode: Mode, command: &str, rules: &[Rule], ctx: &Context) -> Explained {
-    permissions::explain(mode, command, rules, ctx.readable(), ctx.sandbox.confines())
+    permissions::explain(mode, command, rules, ctx.readable())
 }
 
 /// The rule that keeps the network from every program of the sandbox.

@@ -10,6 +10,7 @@ use super::shell::{LineEnd, Operator, Part, PartKind, Script, Token, TokenKind};
 use words::{Argument, Loops};
 
 mod arguments; // the words of one program
+mod listed; // names that one program lists for another
 mod place; // where a word that names a file leads
 mod scripts; // sed, awk, jq, printf
 mod tables; // known programs and flags
@@ -240,7 +241,11 @@ impl<'a> Walk<'a> {
             fed_by = None;
             is_ended = true;
             match operator {
-                Some(TokenKind::Operator(Operator::Pipe)) => (fed_by, is_ended) = (Some(words), false),
+                Some(TokenKind::Operator(Operator::Pipe)) => {
+                    // Messages of errors in the pipe are no names.
+                    let merges = |token: &Token<'_>| matches!(token.kind, TokenKind::Redirection(_)) && token.span.source.contains('&');
+                    (fed_by, is_ended) = (Some(words).filter(|_| !command.iter().any(merges)), false);
+                }
                 Some(TokenKind::Operator(Operator::And)) => is_ended = false,
                 Some(TokenKind::Operator(Operator::Or)) => {
                     is_ended = false;

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use super::place::{Found, Ground};
+use super::place::{Found, Ground, Names};
 use super::tables::{CHOOSES_A_VERSION, GIT, Known, Operands, PROGRAMS, TELL_THEIR_VERSION, TESTS, VERSION_FLAGS};
 use super::words::Argument;
+use super::listed::{self, Split};
 use super::{check_repository, scripts};
 
 type Proof = Result<(), String>;
@@ -91,20 +92,24 @@ fn inner(
     prove(&words, folder, fed_by, ground).map_err(Some)
 }
 
-/// A program whose last operands come from another one: from names of files, each of which is one plain word.
+/// A program whose last operands come from another one: from names of files.
 fn xargs(args: &[Argument], folder: &Path, fed_by: Option<&[Argument]>, ground: &Ground<'_>) -> Proof {
     let unknown = || "xargs with these words is not known to be read-only".to_owned();
     let mut rest = args;
-    let mut ends_with_nul = false;
+    let mut split = Split::Blanks;
     while let Some((first, more)) = rest.split_first().filter(|(first, _)| first.text.starts_with('-')) {
         rest = more;
         match first.text.as_str() {
-            "-0" | "--null" => ends_with_nul = true,
+            "-0" | "--null" => split = Split::Nul,
+            "-d\\n" => split = Split::Lines,
             "-r" | "--no-run-if-empty" | "-t" => {}
-            "-n" | "-P" | "-L" => {
+            "-n" | "-P" | "-L" | "-d" => {
                 let (value, more) = rest.split_first().ok_or_else(unknown)?;
-                if value.text.is_empty() || !value.text.bytes().all(|b| b.is_ascii_digit()) {
-                    return Err(unknown());
+                let is_number = !value.text.is_empty() && value.text.bytes().all(|b| b.is_ascii_digit());
+                match (first.text.as_str(), value.text.as_str()) {
+                    ("-d", "\\n") => split = Split::Lines,
+                    ("-n" | "-P" | "-L", _) if is_number => {}
+                    _ => return Err(unknown()),
                 }
                 rest = more;
             }
@@ -139,38 +144,10 @@ fn xargs(args: &[Argument], folder: &Path, fed_by: Option<&[Argument]>, ground: 
     // Of a pattern and files, the pattern must stand here.
     let has_pattern =
         !["grep", "rg"].contains(&program.text.as_str()) || rest[1..].iter().any(|it| !it.text.starts_with('-'));
-    let lists = |words: &[Argument]| match words.first().map(|it| it.text.as_str()) {
-        Some("find") => {
-            !words.iter().any(|it| ["-printf", "-ls", "-regex", "-exec", "-execdir"].contains(&it.text.as_str()))
-        }
-        Some("fd" | "fdfind") => true,
-        Some("rg") => words.iter().any(|it| ["--files", "-l", "--files-with-matches"].contains(&it.text.as_str())),
-        Some("grep") => words
-            .iter()
-            .any(|it| ["-l", "-rl", "-lr", "-ril", "-rli", "--files-with-matches"].contains(&it.text.as_str())),
-        Some(_) | None => false,
-    };
-    let Some(producer) = fed_by.filter(|words| lists(words)) else {
-        return Err("xargs runs with words that are not known before".into());
-    };
     if !takes_files.contains(&program.text.as_str()) || !has_pattern {
         return Err(unknown());
     }
-    if ends_with_nul && producer[0].text != "find" {
-        return Err(unknown());
-    }
-    // The operands of the command that lists: folders to walk, and what is none is not there.
-    let mut has_folder = false;
-    for word in &producer[1..] {
-        if word.has_unknown {
-            return Err(unknown());
-        }
-        if let Ok(Found::Folder(real)) = ground.locate(&word.text, folder) {
-            has_folder = true;
-            ground.check_names(&real, !ends_with_nul)?;
-        }
-    }
-    if has_folder { Ok(()) } else { ground.check_names(folder, !ends_with_nul) }
+    listed::check(fed_by.ok_or(listed::NOT_KNOWN_BEFORE)?, split, folder, ground)
 }
 
 /// Words that are all names of files of the workspace.
@@ -224,7 +201,7 @@ fn find(args: &[Argument], folder: &Path, ground: &Ground<'_>) -> Proof {
         prove(&words, folder, None, ground)?;
         // The program follows a symlink that find does not follow.
         match ground.locate(&start.text, folder)? {
-            Found::Folder(real) => ground.check_names(&real, false)?,
+            Found::Folder(real) => ground.check_names(&real, Names::Any)?,
             Found::File | Found::Missing => {}
         }
     }
@@ -300,7 +277,7 @@ fn table(known: &Known, args: &[Argument], folder: &Path, ground: &Ground<'_>) -
     let has = |names: &[&str]| flags.iter().any(|(flag, _)| names.contains(&flag.as_str()));
     let follows = known.program == "grep" && has(&["-R", "--dereference-recursive"]);
     if follows && operands.len() < 2 {
-        ground.check_names(folder, false)?;
+        ground.check_names(folder, Names::Any)?;
     }
     let files = |operands: &[&Argument]| -> Proof {
         for word in operands {
@@ -312,7 +289,7 @@ fn table(known: &Known, args: &[Argument], folder: &Path, ground: &Ground<'_>) -
             if let Found::Folder(real) = found
                 && (known.program == "diff" || follows)
             {
-                ground.check_names(&real, false)?;
+                ground.check_names(&real, Names::Any)?;
             }
         }
         Ok(())

@@ -24,11 +24,43 @@ pub(super) struct Ground<'a> {
     pub(super) workspace: &'a Path,
     /// Absolute and without symlinks.
     outputs: Option<&'a Path>,
+    /// The kernel keeps the command to what is judged here.
+    pub(super) is_confined: bool,
     calls: Cell<usize>,
     /// The workspace, opened for its lists of names.
     dir: OnceCell<Option<Dir>>,
     /// Names that were found for a pattern, with the pattern.
     found: RefCell<Vec<(String, String)>>,
+}
+
+/// Which names of files a reader of a list gets as they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Names {
+    /// Each is one plain word.
+    Words,
+    /// Each is one line.
+    Lines,
+    Any,
+}
+
+impl Names {
+    /// Whether this name is one of them.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(super) fn check(self, name: &str) -> Result<(), String> {
+        let is_plain = |c: char| c.is_alphanumeric() || "_@%+=:,./-~#()[]{}!&$;^".contains(c);
+        let (is_good, what) = match self {
+            Names::Any => return Ok(()),
+            Names::Words => (name.chars().all(is_plain), "one plain word"),
+            Names::Lines => (!name.contains(char::is_control), "one line"),
+        };
+        if is_good && !name.starts_with('-') {
+            Ok(())
+        } else {
+            Err(format!("the name `{}` is not {what}", name.escape_debug()))
+        }
+    }
 }
 
 /// What stands at a path.
@@ -41,9 +73,9 @@ pub(super) enum Found {
 
 impl<'a> Ground<'a> {
     pub(super) fn new(readable: Readable<'a>) -> Ground<'a> {
-        let Readable { workspace, outputs } = readable;
+        let Readable { workspace, outputs, is_confined } = readable;
         let (calls, dir, found) = (Cell::new(MOST_CALLS), OnceCell::new(), RefCell::default());
-        Ground { workspace, outputs, calls, dir, found }
+        Ground { workspace, outputs, is_confined, calls, dir, found }
     }
 
     /// What the command has for this path. A name that was found may lie outside by now, and is not told.
@@ -166,21 +198,19 @@ impl<'a> Ground<'a> {
         }
     }
 
-    /// Checks that every name below a folder is one plain word and every symlink there leads to the workspace.
+    /// Checks that every name below a folder is one of these and every symlink there leads to the workspace.
     ///
     /// # Errors
     /// It is not so, or the folder is too large to look.
-    pub(super) fn check_names(&self, folder: &Path, words: bool) -> Result<(), String> {
+    pub(super) fn check_names(&self, folder: &Path, names: Names) -> Result<(), String> {
         let mut folders = vec![folder.to_owned()];
         while let Some(folder) = folders.pop() {
             for (name, kind) in self.names(&folder)? {
                 let shown = || format!("`{}`", name.to_string_lossy().escape_debug());
-                let is_word = |name: &str| {
-                    !name.starts_with('-')
-                        && name.chars().all(|c| c.is_alphanumeric() || "_@%+=:,./-~#()[]{}!&$;^".contains(c))
-                };
-                if words && !name.to_str().is_some_and(is_word) {
-                    return Err(format!("the name {} is not one plain word", shown()));
+                match name.to_str() {
+                    Some(name) => names.check(name)?,
+                    None if names == Names::Any => {}
+                    None => return Err(format!("the name {} is not text", shown())),
                 }
                 if kind.is_dir() {
                     folders.push(folder.join(&name));
