@@ -41,7 +41,7 @@ pub(crate) use agents::Agents;
 pub(crate) use context::InTurn;
 pub use context::{Answers, Context, FormRequest};
 pub(crate) use gate::check_word;
-pub use gate::{Authority, Gone, Permissions, Unattended, explain, gate};
+pub use gate::{Authority, Gone, Grant, Permissions, Unattended, explain, gate};
 pub(crate) use leases::Leases;
 pub use output::Output;
 pub use present::ResultLimits;
@@ -162,11 +162,12 @@ pub async fn carry_out_prepared(
     if ctx.dry_run && !prepared.reads_only() {
         return Ok(Done::previewed(call, prepared.preview));
     }
-    let policy = match gate(call, &prepared.preview, &prepared.touches, &ctx, authority).await? {
-        Ok(policy) => policy,
+    let Grant { policy, reads } = match gate(call, &prepared.preview, &prepared.touches, &ctx, authority).await? {
+        Ok(grant) => grant,
         Err(refusal) => return Ok(Done::failed(call, &refusal)),
     };
     let preview = prepared.preview.clone();
+    let ctx = Context { reads, ..ctx };
     // The lease is taken after the approval, so that no agent waits while the user decides. A command that only reads needs
     // none.
     let changes = call.caller == Caller::Model && policy != Policy::Look;

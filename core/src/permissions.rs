@@ -28,13 +28,17 @@ pub(crate) struct Readable<'a> {
     pub(crate) workspace: &'a Path,
     /// The folder of the Session's saved outputs.
     pub(crate) outputs: Option<&'a Path>,
+    /// Files and folders outside: sources that everybody can have, and folders that the user has added.
+    pub(crate) others: &'a [PathBuf],
+    /// The home folder of the command, where it is known.
+    pub(crate) home: Option<&'a str>,
     /// Whether a sandbox keeps programs to that.
     pub(crate) is_confined: bool,
 }
 
 impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for Readable<'a> {
     fn from(workspace: &'a P) -> Readable<'a> {
-        Readable { workspace: workspace.as_ref(), outputs: None, is_confined: true }
+        Readable { workspace: workspace.as_ref(), outputs: None, others: &[], home: None, is_confined: true }
     }
 }
 
@@ -200,6 +204,13 @@ pub(crate) fn needs_network(touch: &Touch, readable: Readable<'_>) -> bool {
     }
 }
 
+/// Whether the rules that allow a call also give it the network: each of its programs that is not proven to read is covered by
+/// one whose own words need the network, such as `bash(git push *)`. `bash(cargo *)` says nothing of it.
+pub(crate) fn rules_give_network(touch: &Touch, rules: &[Rule], readable: Readable<'_>) -> bool {
+    let needs = |words: &[&str]| effects::needs_network(words, readable.workspace);
+    rules::each_is_covered_by(rules, touch, readable, &needs)
+}
+
 /// Whether a line is git's own work on the repository, with a command that changes the repository's configuration, and beside
 /// it only what is proven to read. Such a line starts nothing but git.
 pub(crate) fn configures_git(line: &str, readable: Readable<'_>) -> bool {
@@ -292,5 +303,31 @@ mod tests {
         let of_later = [Rule::Allow(Scope::FileChanges), Rule::Deny(Scope::Unknown)];
         assert_eq!(Mode::ALL.map(|mode| said(mode, &file, &of_later)), ["deny", "ask", "ask"]);
         assert_eq!(Mode::ALL.map(|mode| said(mode, &file, &[Rule::Allow(Scope::Unknown)])), ["deny", "ask", "allow"]);
+    }
+    /// Broken build: a rule for a program whose commands use the network only sometimes gives it to all of them.
+    #[test]
+    fn a_rule_gives_the_network_where_its_own_words_need_it() {
+        let gives = |line: &str, rules: &[&str]| {
+            let rules: Vec<Rule> = rules.iter().map(|it| Rule::Allow(Scope::Pattern((*it).to_owned()))).collect();
+            rules_give_network(&Touch::Command(line.into()), &rules, Path::new("/").into())
+        };
+        for (line, rule) in [
+            ("git push", "git push *"),
+            ("git push origin main && ls", "git push *"),
+            ("cargo add serde", "cargo add *"),
+            ("cargo add serde", "cargo add serde"),
+            ("curl -s http://x/ | head -3", "curl *"),
+        ] {
+            assert!(gives(line, &[rule]), "{line}: {rule}");
+        }
+        for (line, rules) in [
+            ("git push", &["git *"][..]),
+            ("cargo add serde", &["cargo *"]),
+            ("git push && cargo add serde", &["git push *", "cargo *"]),
+            ("git push && make", &["git push *", "make *"]),
+            ("cargo test", &["cargo test *"]),
+        ] {
+            assert!(!gives(line, rules), "{line}: {rules:?}");
+        }
     }
 }

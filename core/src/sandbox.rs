@@ -138,6 +138,16 @@ impl Sandbox {
         self.views.get_or_init(|| Views::new(&self.places)).shows(path)
     }
 
+    /// Whether programs may see this folder outside the workspace, which the user has added.
+    pub(crate) fn may_add(&self, folder: &Path) -> bool {
+        self.views.get_or_init(|| Views::new(&self.places)).may_add(folder)
+    }
+
+    /// Sources that everybody can have, which a command that only reads may read. The paths exist.
+    pub(crate) fn sources(&self) -> &[PathBuf] {
+        self.views.get_or_init(|| Views::new(&self.places)).sources()
+    }
+
     /// The files and folders that are known to hold secrets.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &Path> {
         self.views.get_or_init(|| Views::new(&self.places)).secrets()

@@ -63,7 +63,10 @@ async fn attend(cli: &Cli, harness: &Harness, args: RunArgs, stdin: Option<Vec<u
     let effect = if cli.options.dry_run && changes { Effect::Preview } else { Effect::Perform };
     let exit = if raw && effect == Effect::Perform {
         match call::gate(&call, &line.preview, &line.touches, &ctx, &authority).await {
-            Ok(allowed) => ctx.policy = allowed?,
+            Ok(allowed) => {
+                let call::Grant { policy, reads } = allowed?;
+                (ctx.policy, ctx.reads) = (policy, reads);
+            }
             Err(call::Gone) => unreachable!("only a Session drops a call"),
         }
         print_raw(cli, line, &ctx).await?

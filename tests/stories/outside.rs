@@ -156,6 +156,44 @@ fn a_folder_of_the_command_line_is_read_unasked() {
     assert!(ran.stderr.contains("there is no such folder"), "{}", ran.stderr);
 }
 
+/// Broken builds: programs do not see the folder; they can write there; a folder that holds the home's secrets is shown.
+#[test]
+fn programs_see_an_added_folder_and_change_nothing_there() {
+    let shell = beside();
+    let home = shell.workspace().join("..").canonicalize().expect("there");
+    fs::write(home.join("notes"), format!("{HIDDEN}\n")).expect("write");
+    let command = |line: &str| call("bash", &json!({ "command": line }));
+    let open = "python3 -c \"print(open('../lib/sub/other.h').read())\"";
+    let verdicts = |log: &[Value]| -> Vec<String> {
+        let decisions = log.iter().filter(|it| it["type"] == "permission_decision");
+        decisions.map(|it| it["data"]["verdict"].as_str().expect("text").to_owned()).collect()
+    };
+    for tier in ["ns", "ll"] {
+        let looks = [command("cat ../lib/mod.h"), command("grep -rn other ../lib | head -3"), command("cat ../notes")];
+        let added = ["--mode", "read-only", "--sandbox", tier, "--add-dir", "../lib"];
+        let log = session(&shell, &looks, &added);
+        assert_eq!(verdicts(&log), ["allow", "allow", "deny"], "{tier}");
+        let told = outputs(&log);
+        assert!(told[0].contains("int needle") && told[1].contains("int other"), "{tier}: {told:?}");
+        assert_eq!(verdicts(&session(&shell, &looks, &added[..4])), ["deny"; 3], "{tier}");
+        // The home folder is no folder of programs, whoever adds it.
+        let above = ["--mode", "read-only", "--sandbox", tier, "--add-dir", ".."];
+        assert_eq!(verdicts(&session(&shell, &looks, &above)), ["deny"; 3], "{tier}");
+
+        let works = [command(open), command("echo x > ../lib/made"), command("cat ../notes")];
+        let told = outputs(&session(&shell, &works, &["--write", "--sandbox", tier, "--add-dir", "../lib"]));
+        assert!(told[0].contains("int other") && !home.join("lib/made").exists(), "{tier}: {told:?}");
+        assert!(told[1].contains("the sandbox") && !told[2].contains(HIDDEN), "{tier}: {told:?}");
+        let told = outputs(&session(&shell, &works[..1], &["--write", "--sandbox", tier]));
+        assert!(!told[0].contains("int other"), "{tier}: {told:?}");
+    }
+    // A deny of a part leaves the whole folder out: the kernel has no holes for it.
+    let deny = format!("read({}/sub)", home.join("lib").display());
+    assert_eq!(shell.run(["permissions", "add", &deny, "--deny"]).code, 0);
+    let told = outputs(&session(&shell, &[command(open)], &["--write", "--add-dir", "../lib"]));
+    assert!(!told[0].contains("int other"), "{told:?}");
+}
+
 /// Broken build: one that judges the path as it is written, or one that searches what lies below a folder unseen.
 #[test]
 fn secrets_are_read_in_no_mode_by_no_name() {

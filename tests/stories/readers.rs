@@ -186,21 +186,28 @@ fn what_only_looks_runs_unasked() {
     assert_eq!(files(shell.workspace().parent().expect("a parent")), before, "nothing changed");
 }
 
-/// Broken builds: `find` takes any program behind `-exec`; a substitution counts as arithmetic; `cd ..` may leave the workspace;
-/// the dashes of a flag do not matter, so that `node v` runs a file.
-#[test]
-fn nothing_adversarial_has_an_effect_unasked() {
+/// The project of the tables, with symlinks that lead outside and special files.
+fn hostile_project() -> Shell {
     let shell = project();
-    let (root, outside) = (shell.workspace(), shell.workspace().parent().expect("a parent").join("outside"));
+    let (root, outside) = (shell.workspace(), outside(&shell));
     symlink(&outside, root.join("lnk")).expect("a symlink");
     for name in ["x\u{a0}", "x\u{2003}", "x\r", "x\u{2028}", "x\u{b}", "x\u{3000}"] {
         symlink(outside.join("secret"), root.join(name)).expect("a symlink");
     }
     Command::new("mkfifo").arg(root.join("fifo")).status().expect("mkfifo");
-    let is_root = is_root_user();
-    if is_root {
+    if is_root_user() {
         Command::new("mknod").arg(root.join("zero")).args(["c", "1", "5"]).status().expect("mknod");
     }
+    shell
+}
+
+fn outside(shell: &Shell) -> PathBuf {
+    shell.workspace().parent().expect("a parent").join("outside")
+}
+
+/// The adversarial lines, for this project.
+fn adversarial(shell: &Shell) -> Vec<String> {
+    let outside = outside(shell);
     let own: Vec<String> = ["\u{a0}", "\u{2003}", "\r", "\u{2028}", "\u{b}", "\u{3000}"]
         .iter()
         .map(|blank| format!("cat x{blank}"))
@@ -211,10 +218,20 @@ fn nothing_adversarial_has_an_effect_unasked() {
             .replace("/O/outside", &outside.display().to_string())
             .replace("/O", &outside.display().to_string())
     });
-    let lines: Vec<String> = lines.chain(own).filter(|line| is_root || !line.contains("zero")).collect();
+    let is_root = is_root_user();
+    lines.chain(own).filter(|line| is_root || !line.contains("zero")).collect()
+}
+
+/// Broken builds: `find` takes any program behind `-exec`; a substitution counts as arithmetic; `cd ..` may leave the workspace;
+/// the dashes of a flag do not matter, so that `node v` runs a file.
+#[test]
+fn nothing_adversarial_has_an_effect_unasked() {
+    let shell = hostile_project();
+    let root = shell.workspace();
+    let lines = adversarial(&shell);
     assert!(lines.len() >= 250);
     let before = files(root.parent().expect("a parent"));
-    for tier in ["ns", "ll"] {
+    for tier in ["ns", "ll", "none"] {
         for mode in [&["--mode", "read-only"][..], &["--mode", "ask", "--no-input"]] {
             let args: Vec<&str> = mode.iter().copied().chain(["--sandbox", tier]).collect();
             let ran = judged(&shell, &commands(lines.iter().map(String::as_str)), &args);
@@ -239,6 +256,60 @@ fn nothing_adversarial_has_an_effect_unasked() {
             assert_eq!((changed, after.len()), (Vec::new(), before.len()), "{tier} {mode:?}");
         }
     }
+}
+
+/// Broken builds: the sandbox shows the folder of the workspace's folder; commands in `auto` run outside the sandbox; in tier
+/// `none`, `auto` asks nothing.
+#[test]
+fn nothing_adversarial_has_an_effect_outside_the_workspace_in_auto() {
+    // Without the sandbox, one line of each kind that leads outside.
+    let every = if std::env::var_os("PIXIR_LONG").is_some() { 1 } else { 6 };
+    for tier in ["ns", "ll", "none"] {
+        let (mut tried, mut ran, mut changed, mut read) = (0, 0, Vec::new(), Vec::new());
+        let shell = hostile_project();
+        let all = adversarial(&shell);
+        let chosen: Vec<usize> = (0..all.len()).step_by(every).collect();
+        // What one line destroys, another one needs.
+        for chunk in chosen.chunks(40) {
+            let shell = hostile_project();
+            let lines = adversarial(&shell);
+            let beside = |shell: &Shell| -> BTreeMap<PathBuf, (u32, u64, Vec<u8>)> {
+                let (parent, root) = (shell.workspace().parent().expect("a parent").to_owned(), shell.workspace());
+                files(&parent).into_iter().filter(|(path, _)| !path.starts_with(&root)).collect()
+            };
+            let before = beside(&shell);
+            let calls: Vec<Value> =
+                chunk.iter().map(|&at| json!({ "command": lines[at], "timeout": 2 })).collect();
+            for (&at, (verdict, output)) in
+                chunk.iter().zip(judged(&shell, &calls, &["--mode", "auto", "--sandbox", tier]))
+            {
+                (tried, ran) = (tried + 1, ran + usize::from(verdict == "allow"));
+                if output.contains(OUTSIDE) && !lines[at].contains(OUTSIDE) {
+                    read.push(lines[at].clone());
+                }
+            }
+            let after = beside(&shell);
+            changed.extend(after.iter().filter(|(path, it)| before.get(*path) != Some(it)).map(|(path, _)| path.clone()));
+            changed.extend(before.keys().filter(|path| !after.contains_key(*path)).cloned());
+            changed.extend(traces(&shell.home()));
+        }
+        for folder in ["/tmp", "/var/tmp", "/dev/shm", "/"] {
+            let names = fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path());
+            changed.extend(names.filter(|path| path.to_string_lossy().contains("PWNED")));
+        }
+        shown(format_args!(
+            "auto {tier}: {tried} tried, {ran} ran, {} effects outside, {} read outside",
+            changed.len(),
+            read.len()
+        ));
+        assert_eq!((changed, read), (Vec::new(), Vec::new()), "{tier}");
+        assert_eq!(ran == 0, tier == "none", "{tier}: {ran} ran");
+    }
+}
+
+/// Files below that the lines of the table would make.
+fn traces(folder: &Path) -> Vec<PathBuf> {
+    files(folder).into_keys().filter(|path| path.file_name().is_some_and(|it| it.to_string_lossy().contains("PWNED"))).collect()
 }
 
 /// A figure of a table, for whoever runs it with `--nocapture`.

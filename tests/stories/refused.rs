@@ -162,3 +162,24 @@ async fn a_command_of_the_network_is_asked_about_once() {
     let screen = pixir.does("go<Enter>").await;
     assert!(screen.contains("uses the network (curl)") && !screen.contains("with the network"), "{screen}");
 }
+
+/// Broken builds: `auto` starts it without the network, so that it fails first; the answer for one command is one for all.
+#[tokio::test]
+async fn what_auto_allows_is_asked_about_the_network_before_it_runs() {
+    let port = server("127.0.0.2");
+    let get = |made: &str| {
+        calls("bash", json!({ "command": format!("touch {made}; curl -s http://127.0.0.2:{port}/") }))
+    };
+    let steps = vec![get("a"), says("Got it."), get("b"), says("Not this time.")];
+    let mut pixir = Pixir::new(steps, &[]);
+    pixir.does("/mode auto<Enter>").await;
+    let screen = pixir.does("go<Enter>").await;
+    assert!(screen.contains("uses the network (curl), with the network"), "{screen}");
+    assert!(!pixir.path("a").exists(), "nothing has run");
+    let screen = pixir.does("<A-y>").await;
+    assert!(screen.contains("served") && screen.contains("Got it."), "{screen}");
+    let screen = pixir.does("again<Enter>").await;
+    assert!(screen.contains("uses the network (curl), with the network"), "{screen}");
+    let screen = pixir.does("<A-n>").await;
+    assert!(screen.contains("Not this time.") && !pixir.path("b").exists(), "{screen}");
+}

@@ -105,8 +105,9 @@ impl Line {
         let is_elsewhere = ctx.sandbox.tier() == Tier::Landlock && matches!(policy, Policy::Work | Policy::Network);
         let temporary = scratch.clone().filter(|_| is_elsewhere);
         let jobs = ctx.jobs.as_ref().filter(|_| shares).map(|jobs| jobs.sharing()).unwrap_or_default();
-        let (workspace, outputs) = (root.to_owned(), ctx.outputs.clone());
-        let own = Own { workspace, outputs, scratch, protected, git, beside, jobs, is_joined: is_job && shares };
+        let (workspace, outputs, added) = (root.to_owned(), ctx.outputs.clone(), ctx.reads.clone());
+        let is_joined = is_job && shares;
+        let own = Own { workspace, outputs, scratch, protected, git, beside, added, jobs, is_joined };
         let mut command = ctx.sandbox.command(policy, &program, &args, &folder, &own);
         let environment = ctx.environment.iter().filter(|(name, _)| !runs_unasked || !name.starts_with("GIT_"));
         command

@@ -76,6 +76,8 @@ pub struct Context {
     pub(crate) sandbox: Sandbox,
     /// What these programs may do; the gate sets it. Programs that are proven to only read may do less.
     pub policy: Policy,
+    /// Folders outside the workspace that these programs see besides; the gate sets them.
+    pub reads: Vec<PathBuf>,
     /// The Session's folder for temporary files, which its programs see as `/tmp`; `None` gives each program its own.
     pub(crate) scratch: Option<PathBuf>,
     /// The folder of the Session's saved outputs, which its programs may read.
@@ -99,9 +101,12 @@ impl Context {
 
     /// Where a command of the call may read without an approval.
     pub(crate) fn readable(&self) -> Readable<'_> {
+        let home = self.environment.iter().find(|(name, _)| name == "HOME").map(|(_, value)| value.as_str());
         Readable {
             workspace: self.workspace.root(),
             outputs: self.outputs.as_deref(),
+            others: self.sandbox.sources(),
+            home,
             is_confined: self.sandbox.confines(),
         }
     }

@@ -1,13 +1,13 @@
 //! The gate: the one place that allows or refuses a prepared call.
 
 use std::future::Future;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::blocked::Blocked;
 use super::{Call, Caller, Context, aliases};
-use crate::permissions::rules::{danger_of, grave};
-use crate::permissions::{self, Bounds, Explained, ONLY_READS, Ruling, Touch, judge};
+use crate::permissions::rules::{danger_of, denies_reading, grave, read_folders};
+use crate::permissions::{self, Bounds, Explained, ONLY_READS, Readable, Ruling, Touch, judge};
 use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{
@@ -107,7 +107,7 @@ pub async fn gate(
     touches: &[Touch],
     ctx: &Context,
     authority: &impl Authority,
-) -> Result<Result<Policy, Error>, Gone> {
+) -> Result<Result<Grant, Error>, Gone> {
     // What the user types runs as in the user's own shell.
     let mut policy = if call.caller == Caller::User { Policy::Outside } else { Policy::Work };
     let mut decisions = Vec::new();
@@ -116,6 +116,9 @@ pub async fn gate(
     let mut only_looks = false;
     let mut changes = false;
     let mut with_network = false;
+    // Allowed already, but not with the network.
+    let mut lacks_network: Option<String> = None;
+    let mut reads = Vec::new();
     for touch in touches {
         let Permissions { mode, rules, bounds } = authority.permissions().await?;
         // The user may do what the role of the agent may not.
@@ -129,7 +132,16 @@ pub async fn gate(
         if policy == Policy::Work && rules.contains(&Rule::Allow(Scope::Network)) && !rules.contains(&NO_NETWORK) {
             policy = Policy::Network;
         }
-        match judge(mode, touch, &rules, ctx.readable()) {
+        let added = added_folders(touch, &rules, ctx);
+        let others = others(&added, &rules, ctx);
+        let readable = Readable { others: &others, ..ctx.readable() };
+        reads.extend(added);
+        // Without it, the call would fail, and the user would be asked then.
+        let needs_network = || {
+            let may_have = policy == Policy::Work && readable.is_confined && !rules.contains(&NO_NETWORK);
+            may_have && permissions::needs_network(touch, readable)
+        };
+        match judge(mode, touch, &rules, readable) {
             Ruling::Free => {}
             Ruling::Look => {
                 only_looks = true;
@@ -137,6 +149,13 @@ pub async fn gate(
             }
             Ruling::Allow { by, rule, reason } => {
                 changes |= !touch.only_reads();
+                if call.caller == Caller::Model && needs_network() {
+                    if by == DecidedBy::Rule && permissions::rules_give_network(touch, &rules, readable) {
+                        with_network = true;
+                    } else {
+                        lacks_network = Some(reason.clone());
+                    }
+                }
                 decisions.push(decision(call, Verdict::Allow, by, reason, rule));
             }
             Ruling::Deny { by, rule, error } => {
@@ -155,9 +174,7 @@ pub async fn gate(
             }
             Ruling::Ask { reason, rule } => {
                 changes |= !touch.only_reads();
-                let needs = policy == Policy::Work && ctx.sandbox.confines() && !rules.contains(&NO_NETWORK);
-                // Without it, the call would fail, and the user would be asked a second time.
-                if needs && permissions::needs_network(touch, ctx.readable()) {
+                if needs_network() {
                     with_network = true;
                     needs_approval.push((format!("{reason}, with the network"), rule));
                 } else {
@@ -174,15 +191,52 @@ pub async fn gate(
         let (made, refused) = ask(call, preview, needs_approval, authority).await?;
         decisions.extend(made);
         refusal = refused;
-        if with_network {
-            policy = Policy::Network;
+    } else if refusal.is_none()
+        && let Some(reason) = lacks_network
+    {
+        let rule = Rule::Allow(Scope::Network);
+        let (made, refused) =
+            ask(call, preview, vec![(format!("{reason}, with the network"), Some(rule))], authority).await?;
+        // Where no user can be asked, it runs without.
+        if made.iter().all(|it| it.by != DecidedBy::NoAsker) {
+            with_network = refused.is_none();
+            decisions.extend(made);
+            refusal = refused;
         }
+    }
+    if with_network {
+        policy = Policy::Network;
     }
     // Decisions are durable before the call runs. Recording one also makes the call's own Entry durable.
     for decision in decisions {
         authority.record(decision).await?;
     }
-    Ok(refusal.map_or(Ok(policy), Err))
+    Ok(refusal.map_or(Ok(Grant { policy, reads }), Err))
+}
+
+/// What programs of an allowed call may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// What they may change.
+    pub policy: Policy,
+    /// Folders outside the workspace that they see besides. The paths have no symlink in them.
+    pub reads: Vec<PathBuf>,
+}
+
+/// The folders outside the workspace that the user has added, as far as programs may see them.
+fn added_folders(touch: &Touch, rules: &[Rule], ctx: &Context) -> Vec<PathBuf> {
+    match touch {
+        Touch::Command(_) | Touch::Program(_) => {
+            read_folders(rules).into_iter().filter(|it| ctx.sandbox.may_add(it)).map(Path::to_owned).collect()
+        }
+        Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow | Touch::Files { .. } => Vec::new(),
+    }
+}
+
+/// What lies outside the workspace and a command may read unasked.
+fn others(added: &[PathBuf], rules: &[Rule], ctx: &Context) -> Vec<PathBuf> {
+    let sources = ctx.readable().others.iter().filter(|it| !denies_reading(rules, it));
+    sources.chain(added).cloned().collect()
 }
 
 /// Why the role of the agent, or one above it, or a call that started one of them, does not leave this to it.
@@ -218,7 +272,9 @@ fn real_path(root: &Path, path: &str) -> Option<String> {
 
 /// Judges a command line as the gate would with these rules, and runs nothing.
 pub fn explain(mode: Mode, command: &str, rules: &[Rule], ctx: &Context) -> Explained {
-    permissions::explain(mode, command, rules, ctx.readable())
+    let added = added_folders(&Touch::Command(command.to_owned()), rules, ctx);
+    let others = others(&added, rules, ctx);
+    permissions::explain(mode, command, rules, Readable { others: &others, ..ctx.readable() })
 }
 
 /// The rule that keeps the network from every program of the sandbox.

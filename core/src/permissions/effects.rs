@@ -103,6 +103,9 @@ pub(super) fn needs_network(words: &[&str], workspace: &Path) -> bool {
     let program = program.rsplit('/').next().unwrap_or(program);
     let operands: Vec<&str> = args.iter().copied().filter(|it| !it.starts_with('-')).collect();
     let sub = operands.first().copied().unwrap_or_default();
+    if ["--offline", "--no-index", "--version", "--help"].iter().any(|it| args.contains(it)) {
+        return false;
+    }
     let asks_this_machine = || args.iter().any(|it| THIS_MACHINE.iter().any(|name| it.contains(name)));
     match program {
         "curl" | "wget" | "nc" | "ncat" | "telnet" | "ping" | "ssh" | "scp" | "sftp" => !asks_this_machine(),

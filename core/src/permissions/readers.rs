@@ -7,10 +7,11 @@ use super::Readable;
 use super::effects;
 use super::repository;
 use super::shell::{LineEnd, Operator, Part, PartKind, Script, Token, TokenKind};
-use words::{Argument, Loops};
+use words::{Argument, Loop, LoopValue};
 
 mod arguments; // the words of one program
 mod listed; // names that one program lists for another
+mod loops; // `for` and `while read`
 mod place; // where a word that names a file leads
 mod scripts; // sed, awk, jq, printf
 mod tables; // known programs and flags
@@ -182,7 +183,7 @@ struct Walk<'a> {
     /// Programs that need no proof.
     is_allowed: Option<&'a IsAllowed<'a>>,
     parse: Parse,
-    loops: Loops,
+    loops: Vec<Loop>,
     /// The folders in one of which the next program runs.
     now: Vec<PathBuf>,
     /// Where it runs instead if a `cd` before it has failed.
@@ -213,6 +214,13 @@ impl<'a> Walk<'a> {
                 is_ended = true;
                 continue;
             }
+            if let Some(("while", rest)) = keyword(command)
+                && let Some(names) = fed_by.take()
+            {
+                from = self.read_each(tokens, from, rest, &names)?;
+                is_ended = true;
+                continue;
+            }
             if let Some(behind) = self.subshell(tokens, from)? {
                 // Redirections, and what joins it with the next command.
                 let rest = &tokens[behind..];
@@ -237,14 +245,18 @@ impl<'a> Walk<'a> {
                     Some(_) | None => return Err("a command is missing beside an operator".into()),
                 }
             }
-            let words = self.command(command, fed_by.as_deref(), operator.as_ref())?;
-            fed_by = None;
+            let feeds = fed_by.take();
+            let words = self.command(command, feeds.as_deref(), operator.as_ref())?;
             is_ended = true;
             match operator {
                 Some(TokenKind::Operator(Operator::Pipe)) => {
+                    let passes_on = feeds.as_deref().is_some_and(|feeds| listed::passes_on(feeds, &words));
                     // Messages of errors in the pipe are no names.
-                    let merges = |token: &Token<'_>| matches!(token.kind, TokenKind::Redirection(_)) && token.span.source.contains('&');
-                    (fed_by, is_ended) = (Some(words).filter(|_| !command.iter().any(merges)), false);
+                    let merges = |token: &Token<'_>| {
+                        matches!(token.kind, TokenKind::Redirection(_)) && token.span.source.contains('&')
+                    };
+                    let feeds = if passes_on { feeds } else { Some(words) };
+                    (fed_by, is_ended) = (feeds.filter(|_| !command.iter().any(merges)), false);
                 }
                 Some(TokenKind::Operator(Operator::And)) => is_ended = false,
                 Some(TokenKind::Operator(Operator::Or)) => {
@@ -311,90 +323,6 @@ impl<'a> Walk<'a> {
             }
         }
         if self.now.len() > MAX_FOLDERS { Err("it changes its folder too often to be judged".into()) } else { Ok(()) }
-    }
-
-    /// `for NAME in WORDS; do …; done`, judged with each of the words. Returns where the line goes on.
-    fn repeat(&mut self, tokens: &[Token<'a>], from: usize, rest: &[Token<'a>]) -> Result<usize, String> {
-        let not_judged = || "a loop of this kind is not judged".to_owned();
-        let [name, is_in, values @ ..] = rest else { return Err(not_judged()) };
-        let name = name.span.source;
-        let is_name = name.starts_with(|c: char| c.is_ascii_lowercase())
-            && name.len() <= 16
-            && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
-            && name != "histchars";
-        if !is_name || is_in.span.source != "in" {
-            return Err(not_judged());
-        }
-        let values = self.words(values)?;
-        let is_plain = |value: &Argument| {
-            !value.has_unknown
-                && !value.text.is_empty()
-                && !value.text.starts_with('-')
-                && !value.text.contains([' ', '\t', '\n', '*', '?', '[', '\\'])
-        };
-        if values.is_empty() || values.len() > MAX_PROGRAMS || !values.iter().all(is_plain) {
-            return Err("a loop over these words is not judged".into());
-        }
-        // The body: up to the `done` of this loop.
-        let mut depth = 0;
-        let mut at_command = true;
-        let begin = from
-            + tokens[from..].iter().position(|it| matches!(it.kind, TokenKind::Operator(_))).ok_or_else(not_judged)?;
-        let mut end = None;
-        for (i, token) in tokens.iter().enumerate().skip(begin) {
-            match (&token.kind, token.span.source) {
-                (TokenKind::Operator(_), _) => at_command = true,
-                (_, "for" | "while" | "until" | "select" | "case") if at_command => {
-                    (depth, at_command) = (depth + 1, false)
-                }
-                (_, "done") if at_command && depth == 0 => {
-                    end = Some(i);
-                    break;
-                }
-                (_, "done") if at_command => depth -= 1,
-                (_, word) => at_command = at_command && ["do", "then", "else", "if", "elif", "!"].contains(&word),
-            }
-        }
-        let end = end.ok_or_else(not_judged)?;
-        let mut body = &tokens[begin..end];
-        while let Some((Token { kind: TokenKind::Operator(Operator::Semicolon | Operator::Newline), .. }, rest)) =
-            body.split_first()
-        {
-            body = rest;
-        }
-        let Some(("do", _)) = keyword(body) else { return Err(not_judged()) };
-        for (i, value) in values.iter().enumerate() {
-            let programs = self.parse.programs.len();
-            self.count += 1;
-            if self.count > MAX_PROGRAMS {
-                return Err(TOO_MANY.into());
-            }
-            self.loops.push((name.to_owned(), value.text.clone()));
-            let outcome = self.list(&body[1..]);
-            self.loops.pop();
-            outcome?;
-            // One run of the loop is shown, unless another one is judged otherwise.
-            if i > 0 && self.parse.programs[programs..].iter().all(|it| it.verdict.is_ok()) {
-                self.parse.programs.truncate(programs);
-            }
-        }
-        // What stands behind `done` on its own command: redirections.
-        let rest = &tokens[end + 1..];
-        let len = rest.iter().position(|it| matches!(it.kind, TokenKind::Operator(_))).unwrap_or(rest.len());
-        for token in &rest[..len] {
-            self.redirection(token)?;
-        }
-        match rest.get(len).map(|it| &it.kind) {
-            None => Ok(tokens.len()),
-            Some(TokenKind::Operator(Operator::Semicolon | Operator::Newline)) => Ok(end + 1 + len + 1),
-            // A pipe or `&&` behind it: the command there is judged like any other.
-            Some(TokenKind::Operator(Operator::Pipe | Operator::And | Operator::Or))
-                if end + 2 + len < tokens.len() =>
-            {
-                Ok(end + 1 + len + 1)
-            }
-            Some(_) => Err(not_judged()),
-        }
     }
 
     /// One command, behind its keywords. Returns its words.
@@ -470,7 +398,14 @@ impl<'a> Walk<'a> {
                 return Ok(Vec::new());
             }
         };
+        let is_name: Vec<bool> = plain.iter().map(|token| self.is_name_of_file(token)).collect();
+        let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+        // A glob before the name would move it.
+        let takes_it = || words.len() == plain.len() && listed::takes_names(&texts, &is_name);
         let verdict = match words.first() {
+            Some(_) if is_name.contains(&true) && !takes_it() => {
+                Err(format!("{} with a name that is not known before is not judged", texts[0]))
+            }
             Some(program) if program.text == "cd" && !program.is_quoted => self.change_folder(&words[1..], operator),
             Some(_) => {
                 let folders: Vec<&Path> = self.now.iter().map(PathBuf::as_path).collect();
@@ -509,6 +444,10 @@ impl<'a> Walk<'a> {
     /// `cd FOLDER`: the programs behind it run there, or where they would have run if it fails.
     fn change_folder(&mut self, args: &[Argument], operator: Option<&TokenKind<'a>>) -> Result<(), String> {
         let [to] = args else { return Err("cd without one folder is not judged".into()) };
+        // The names are those of the folder in which they were listed, in every round.
+        if self.loops.iter().any(|it| matches!(it.value, LoopValue::Below(_))) {
+            return Err("a loop that changes its folder is not judged".into());
+        }
         let has_parent = Path::new(&to.text).components().any(|it| it == Component::ParentDir);
         if to.has_unknown
             || to.text.is_empty()

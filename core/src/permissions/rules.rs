@@ -219,6 +219,42 @@ pub(super) fn allowing<'a>(rules: &[Rule], touch: &Touch, readable: impl Into<Re
     }
 }
 
+/// Whether each program of a call that is not proven to read is covered by an allow rule for whose own words, as far as they
+/// are no patterns, this holds.
+pub(super) fn each_is_covered_by(
+    rules: &[Rule],
+    touch: &Touch,
+    readable: Readable<'_>,
+    holds: &dyn Fn(&[&str]) -> bool,
+) -> bool {
+    let patterns = rules.iter().filter_map(|rule| match rule {
+        Rule::Allow(Scope::Pattern(text) | Scope::Command(text)) => Pattern::parse(text).ok(),
+        Rule::Allow(_) | Rule::Deny(_) => None,
+    });
+    let is_wanted = |it: &Pattern| holds(&it.words.iter().map_while(Glob::literal).collect::<Vec<_>>());
+    let patterns: Vec<Pattern> = patterns.filter(is_wanted).collect();
+    let is_covered = |words: &[&str]| patterns.iter().any(|pattern| pattern.matches(words));
+    match touch {
+        Touch::Program(words) => is_covered(&words.iter().map(String::as_str).collect::<Vec<_>>()),
+        Touch::Command(line) => prove_or_allowed(line, readable, &is_covered).is_ok(),
+        Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow | Touch::Files { .. } => false,
+    }
+}
+
+/// Folders outside the workspace that the user lets pixir read, but for those in which a deny leaves something out.
+pub(crate) fn read_folders(rules: &[Rule]) -> Vec<&Path> {
+    let allowed = rules.iter().filter_map(|rule| match rule {
+        Rule::Allow(Scope::Reads(folder)) => Some(Path::new(folder)),
+        Rule::Allow(_) | Rule::Deny(_) => None,
+    });
+    allowed.filter(|folder| !denies_reading(rules, folder)).collect()
+}
+
+/// Whether a deny leaves out this folder outside the workspace, or something in it.
+pub(crate) fn denies_reading(rules: &[Rule], folder: &Path) -> bool {
+    rules.iter().any(|rule| matches!(rule, Rule::Deny(Scope::Reads(it)) if Path::new(it).starts_with(folder) || folder.starts_with(it)))
+}
+
 /// Whether a call runs nothing but commands of these patterns, alone or joined by operators. What is only proven to read is
 /// not enough, and neither is what a wrapper hides.
 pub(super) fn consists_of(patterns: &[String], touch: &Touch, readable: Readable<'_>) -> bool {

@@ -164,6 +164,31 @@ const VARIABLES: [(&str, bool); 21] = [
     ("SCCACHE_DIR", true),
 ];
 
+/// Files and folders of the system with what everybody can have: headers, libraries, documents, the name of the system.
+const SOURCES: [&str; 9] = [
+    "/usr/include",
+    "/usr/lib",
+    "/usr/share",
+    "/usr/src",
+    "/usr/local/include",
+    "/usr/local/lib",
+    "/usr/local/share",
+    "/etc/os-release",
+    "/etc/debian_version",
+];
+/// The same of a home folder: what package managers have unpacked.
+const SOURCES_OF_HOME: [&str; 4] = [".cargo/registry/src", ".cargo/git/checkouts", ".rustup/toolchains", "go/pkg/mod"];
+/// The same below folders that variables name.
+const SOURCES_OF_VARIABLES: [(&str, &str); 7] = [
+    ("CARGO_HOME", "registry/src"),
+    ("CARGO_HOME", "git/checkouts"),
+    ("RUSTUP_HOME", "toolchains"),
+    ("GOROOT", "src"),
+    ("GOPATH", "pkg/mod"),
+    ("GOMODCACHE", ""),
+    ("VIRTUAL_ENV", "lib"),
+];
+
 /// Secrets of a home folder: never shown, wherever the workspace lies.
 const SECRETS: &[&str] = &[
     ".ssh",
@@ -328,6 +353,8 @@ pub(crate) struct Own {
     pub(crate) git: Vec<PathBuf>,
     /// The repository around the workspace, to read: git compares all of it.
     pub(crate) beside: Vec<PathBuf>,
+    /// Folders outside the workspace that the user has added, to read.
+    pub(crate) added: Vec<PathBuf>,
     /// Jobs of the Session whose loopback network is shared.
     pub(crate) jobs: Vec<Leader>,
     /// The program is such a job.
@@ -374,6 +401,8 @@ pub(crate) struct Views {
     secrets: BTreeSet<PathBuf>,
     /// The home folder, without symlinks.
     home: Option<PathBuf>,
+    /// What everybody can have, to read.
+    sources: Vec<PathBuf>,
 }
 
 impl Views {
@@ -390,6 +419,8 @@ impl Views {
         for (name, is_cache) in VARIABLES {
             let named = variable(name).filter(|path| !holds_more_than_programs(path, views.home.as_deref()));
             let Some(found) = named.and_then(|path| real(&path, &mut views.links)) else { continue };
+            let of_packages = SOURCES_OF_VARIABLES.iter().filter(|(of, _)| *of == name);
+            views.sources.extend(of_packages.filter_map(|(_, below)| there(&found.join(below))));
             if is_cache { &mut views.caches } else { &mut views.named }.insert(found);
         }
         if let Some(home) = &home {
@@ -413,6 +444,9 @@ impl Views {
             let with_password = SECRETS_WITH_PASSWORD.iter().filter_map(|name| there(&home.join(name)));
             views.secrets.extend(with_password.filter(|path| sets_password(path)));
         }
+        views.sources.extend(SOURCES.iter().map(PathBuf::from).filter(|path| path.exists()));
+        let of_home = home.iter().flat_map(|home| SOURCES_OF_HOME.iter().filter_map(|name| there(&home.join(name))));
+        views.sources.extend(of_home);
         let path = variable("PATH").unwrap_or_default();
         for folder in std::env::split_paths(&path).filter(|it| it.is_absolute()) {
             for path in of_programs(&folder, views.home.as_deref()) {
@@ -450,6 +484,19 @@ impl Views {
         is_shown && !self.is_secret(path)
     }
 
+    /// Whether a folder that the user has added may be shown to programs: not the home folder or one above it, and nothing
+    /// that holds secrets, now or through a symlink that was made since.
+    pub(crate) fn may_add(&self, folder: &Path) -> bool {
+        folder.canonicalize().is_ok_and(|real| real == folder)
+            && !self.is_secret(folder)
+            && !holds_more_than_programs(folder, self.home.as_deref())
+    }
+
+    /// Sources that everybody can have, which what only reads may read: those of packages, of toolchains and of the system.
+    pub(crate) fn sources(&self) -> &[PathBuf] {
+        &self.sources
+    }
+
     /// What is known to hold secrets and exists.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &Path> {
         self.secrets.iter().map(PathBuf::as_path)
@@ -466,6 +513,9 @@ impl Views {
         // The workspace has its own environments and programs, which work changes like everything in it.
         add(&mut self.named.iter().filter(|it| !it.starts_with(&own.workspace)), Access::Show);
         add(&mut self.caches.iter(), if works { Access::Change } else { Access::Show });
+        // What is shown already may be one that work changes.
+        let is_new = |it: &&PathBuf| !self.shows(it) && self.may_add(it);
+        add(&mut own.added.iter().filter(is_new), Access::Show);
         add(&mut own.beside.iter(), Access::Show);
         add(&mut own.git.iter(), if works { Access::Change } else { Access::Show });
         add(&mut self.secrets.iter(), Access::Hide);

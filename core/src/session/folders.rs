@@ -19,7 +19,9 @@ impl Session {
             RuleReach::Project => "in this workspace",
             RuleReach::User => "everywhere",
         };
-        let text = format!("the tools read below {shown} without asking, {reach}; programs do not");
+        let text = format!(
+            "the tools read below {shown} without asking, {reach}; so do programs, and commands that only look"
+        );
         self.notice(Severity::Info, NoticeCode::FolderAdded.name(), text);
         Ok(self.list_rules())
     }

@@ -247,6 +247,7 @@ impl Services {
             environment: Arc::clone(&self.environment),
             sandbox: self.sandbox.clone(),
             policy: Policy::Work,
+            reads: Vec::new(),
             scratch: self.scratch.clone(),
             outputs: self.outputs.clone(),
             limits: self.options.results,

@@ -92,22 +92,25 @@ fn inner(
     prove(&words, folder, fed_by, ground).map_err(Some)
 }
 
-/// A program whose last operands come from another one: from names of files.
+/// A program whose operands come from another one: from names of files.
 fn xargs(args: &[Argument], folder: &Path, fed_by: Option<&[Argument]>, ground: &Ground<'_>) -> Proof {
     let unknown = || "xargs with these words is not known to be read-only".to_owned();
     let mut rest = args;
     let mut split = Split::Blanks;
+    let mut mark: Option<&str> = None;
     while let Some((first, more)) = rest.split_first().filter(|(first, _)| first.text.starts_with('-')) {
         rest = more;
         match first.text.as_str() {
             "-0" | "--null" => split = Split::Nul,
             "-d\\n" => split = Split::Lines,
+            "-I{}" => mark = Some("{}"),
             "-r" | "--no-run-if-empty" | "-t" => {}
-            "-n" | "-P" | "-L" | "-d" => {
+            "-n" | "-P" | "-L" | "-d" | "-I" => {
                 let (value, more) = rest.split_first().ok_or_else(unknown)?;
                 let is_number = !value.text.is_empty() && value.text.bytes().all(|b| b.is_ascii_digit());
                 match (first.text.as_str(), value.text.as_str()) {
                     ("-d", "\\n") => split = Split::Lines,
+                    ("-I", it) if ["{}", "%", "@", "FILE"].contains(&it) => mark = Some(it),
                     ("-n" | "-P" | "-L", _) if is_number => {}
                     _ => return Err(unknown()),
                 }
@@ -119,34 +122,22 @@ fn xargs(args: &[Argument], folder: &Path, fed_by: Option<&[Argument]>, ground: 
             _ => return Err(unknown()),
         }
     }
-    inner(rest, folder, None, ground).map_err(|why| why.unwrap_or_else(unknown))?;
-    let program = rest.first().ok_or_else(unknown)?;
-    let takes_files = [
-        "cat",
-        "wc",
-        "ls",
-        "head",
-        "tail",
-        "grep",
-        "stat",
-        "file",
-        "du",
-        "md5sum",
-        "sha1sum",
-        "sha256sum",
-        "echo",
-        "basename",
-        "dirname",
-        "nl",
-        "cksum",
-        "rg",
-    ];
-    // Of a pattern and files, the pattern must stand here.
-    let has_pattern =
-        !["grep", "rg"].contains(&program.text.as_str()) || rest[1..].iter().any(|it| !it.text.starts_with('-'));
-    if !takes_files.contains(&program.text.as_str()) || !has_pattern {
+    // Where a name stands, the folder that is listed is judged.
+    let name = Argument { text: ".".into(), is_quoted: true, has_unknown: false };
+    let (judged, is_name): (Vec<Argument>, Vec<bool>) = match mark {
+        Some(mark) => rest
+            .iter()
+            .map(|word| if word.text == mark { (name.clone(), true) } else { (word.clone(), false) })
+            .unzip(),
+        None => rest.iter().map(|word| (word.clone(), false)).chain([(name, true)]).unzip(),
+    };
+    let texts: Vec<&str> = judged.iter().map(|it| it.text.as_str()).collect();
+    // Another file beside the name was not judged. `echo` prints it, whatever stands beside it.
+    let is_beside = mark.is_some_and(|mark| texts.iter().any(|it| it.contains(mark))) && texts[0] != "echo";
+    if is_beside || !listed::takes_names(&texts, &is_name) {
         return Err(unknown());
     }
+    inner(&judged, folder, None, ground).map_err(|why| why.unwrap_or_else(unknown))?;
     listed::check(fed_by.ok_or(listed::NOT_KNOWN_BEFORE)?, split, folder, ground)
 }
 

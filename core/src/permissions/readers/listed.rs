@@ -190,6 +190,57 @@ impl<'a> List<'a> {
     }
 }
 
+/// Whether a program passes some of the lines that it is fed on, whole and unchanged, where another one lists them.
+pub(super) fn passes_on(producer: &[Argument], words: &[Argument]) -> bool {
+    let lists_lines = List::of(producer).is_some_and(|it| !it.ends_with_nul);
+    let texts: Vec<&str> = words.iter().map(|it| it.text.as_str()).collect();
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let passes = match texts.as_slice() {
+        ["head" | "tail" | "sort" | "uniq"] | ["sort", "-u" | "-r"] => true,
+        ["head" | "tail", "-n", count] => is_number(count),
+        ["head" | "tail", flag] => flag.strip_prefix('-').is_some_and(|it| is_number(it.trim_start_matches('n'))),
+        ["grep", pattern] | ["grep", "-v" | "-i" | "-E" | "-vE" | "-F", pattern] => !pattern.starts_with('-'),
+        _ => false,
+    };
+    lists_lines && passes
+}
+
+/// Whether no name of a file makes a program do anything else, where names stand for these of its words.
+pub(super) fn takes_names(words: &[&str], is_name: &[bool]) -> bool {
+    let is_plain = |words: &[&str]| words.iter().all(|it| !it.starts_with('-'));
+    match words {
+        _ if is_name.first().is_none_or(|it| *it) => false,
+        ["test" | "[", ..] => true,
+        // The format and the script stand before the names.
+        ["sed", "-n", script, names @ ..] => !is_name[2] && is_plain(&[script]) && is_plain(names),
+        ["printf" | "sed" | "awk" | "jq", script, names @ ..] => !is_name[1] && is_plain(&[script]) && is_plain(names),
+        [program, ..] => TAKE_NAMES.contains(program),
+        [] => false,
+    }
+}
+
+/// Programs that take names of files, of which none does anything else for a name that is no flag.
+const TAKE_NAMES: [&str; 18] = [
+    "cat",
+    "wc",
+    "ls",
+    "head",
+    "tail",
+    "grep",
+    "stat",
+    "file",
+    "du",
+    "md5sum",
+    "sha1sum",
+    "sha256sum",
+    "echo",
+    "basename",
+    "dirname",
+    "nl",
+    "cksum",
+    "rg",
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -24,6 +24,10 @@ pub(super) struct Ground<'a> {
     pub(super) workspace: &'a Path,
     /// Absolute and without symlinks.
     outputs: Option<&'a Path>,
+    /// The same: what lies outside and may be read too.
+    others: &'a [PathBuf],
+    /// The home folder, as the shell puts it in place of `~` and `$HOME`.
+    pub(super) home: Option<&'a str>,
     /// The kernel keeps the command to what is judged here.
     pub(super) is_confined: bool,
     calls: Cell<usize>,
@@ -73,9 +77,14 @@ pub(super) enum Found {
 
 impl<'a> Ground<'a> {
     pub(super) fn new(readable: Readable<'a>) -> Ground<'a> {
-        let Readable { workspace, outputs, is_confined } = readable;
+        let Readable { workspace, outputs, others, home, is_confined } = readable;
+        // The value of a variable outside of quotes is split at blanks, and names are looked for in it.
+        let is_plain = |home: &&str| {
+            home.starts_with('/') && home.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c))
+        };
+        let home = home.filter(is_plain);
         let (calls, dir, found) = (Cell::new(MOST_CALLS), OnceCell::new(), RefCell::default());
-        Ground { workspace, outputs, is_confined, calls, dir, found }
+        Ground { workspace, outputs, others, home, is_confined, calls, dir, found }
     }
 
     /// What the command has for this path. A name that was found may lie outside by now, and is not told.
@@ -91,6 +100,9 @@ impl<'a> Ground<'a> {
         // Only pixir writes to the folder of saved outputs.
         if let Some(outputs) = self.outputs.filter(|outputs| folder.starts_with(outputs)) {
             return self.names_below(&open(outputs).ok_or_else(unread)?, folder.strip_prefix(outputs).ok());
+        }
+        if let Some(other) = self.others.iter().find(|other| folder.starts_with(other)) {
+            return self.names_below(&open(other).ok_or_else(unread)?, folder.strip_prefix(other).ok());
         }
         let dir = self.dir.get_or_init(|| open(self.workspace));
         self.names_below(dir.as_ref().ok_or_else(unread)?, folder.strip_prefix(self.workspace).ok())
@@ -178,11 +190,15 @@ impl<'a> Ground<'a> {
     }
 
     fn contains(&self, at: &Path) -> bool {
-        at.starts_with(self.workspace) || self.outputs.is_some_and(|outputs| at.starts_with(outputs))
+        at.starts_with(self.workspace)
+            || self.outputs.is_some_and(|outputs| at.starts_with(outputs))
+            || self.others.iter().any(|other| at.starts_with(other))
     }
 
     fn is_above(&self, at: &Path) -> bool {
-        self.workspace.starts_with(at) || self.outputs.is_some_and(|outputs| outputs.starts_with(at))
+        self.workspace.starts_with(at)
+            || self.outputs.is_some_and(|outputs| outputs.starts_with(at))
+            || self.others.iter().any(|other| other.starts_with(at))
     }
 
     /// Follows a path to a folder in which programs run: one of the workspace.

@@ -16,13 +16,26 @@ pub(super) struct Argument {
     pub(super) has_unknown: bool,
 }
 
-/// The variables that loops have set: each holds one plain word.
-pub(super) type Loops = Vec<(String, String)>;
+/// A variable that a loop has set: it holds one plain word.
+#[derive(Debug, Clone)]
+pub(super) struct Loop {
+    pub(super) name: String,
+    pub(super) value: LoopValue,
+}
+
+/// What is known of the value of a loop's variable.
+#[derive(Debug, Clone)]
+pub(super) enum LoopValue {
+    /// It is this word.
+    Word(String),
+    /// It is the name of a file below a folder that is judged in its place, and which this path names.
+    Below(String),
+}
 
 /// The arguments that a word becomes. There is one, unless it has a glob.
 pub(super) fn arguments(
     word: &Word<'_>,
-    loops: &Loops,
+    loops: &[Loop],
     folders: &[&Path],
     ground: &Ground<'_>,
 ) -> Result<Vec<Argument>, String> {
@@ -32,7 +45,7 @@ pub(super) fn arguments(
     if ["[", "]", "!", "{}"].contains(&word.span.source) {
         return Ok(vec![Argument { text: word.span.source.to_owned(), ..argument }]);
     }
-    for part in &word.parts {
+    for (i, part) in word.parts.iter().enumerate() {
         let source = part.span.source;
         let from = argument.text.len();
         match &part.kind {
@@ -48,18 +61,24 @@ pub(super) fn arguments(
                 }
                 argument.text += quoted;
             }
-            PartKind::Parameter => parameter(source, &mut argument, loops)?,
+            PartKind::Parameter => parameter(source, &mut argument, loops, Stands::Beside, ground)?,
             PartKind::Substitution if is_arithmetic(source) => {
                 argument.text += source;
                 argument.has_unknown = true;
             }
-            PartKind::Double(inner) => double(inner, &mut argument, loops)?,
+            PartKind::Double(inner) => {
+                let stands = if word.parts.len() == 1 && inner.len() == 1 { Stands::Alone } else { Stands::Beside };
+                double(inner, &mut argument, loops, stands, ground)?;
+            }
             PartKind::Glob if ["*", "?"].contains(&source) => {
                 pieces.push(if source == "*" { Piece::Any } else { Piece::One });
                 argument.text += source;
                 continue;
             }
             PartKind::Unclosed { .. } if source != "\\" => return Err("a quote is not closed".into()),
+            PartKind::Tilde if i == 0 && word.parts.get(1).is_none_or(|next| next.span.source.starts_with('/')) => {
+                argument.text += ground.home.ok_or_else(|| holds(source))?;
+            }
             PartKind::Continuation
             | PartKind::DollarQuote
             | PartKind::Glob
@@ -92,10 +111,40 @@ pub(super) fn arguments(
     Ok(all.into_iter().map(|text| Argument { text, is_quoted: true, has_unknown: false }).collect())
 }
 
-fn parameter(source: &str, argument: &mut Argument, loops: &Loops) -> Result<(), String> {
+/// Whether a variable is all of a word, and in quotes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stands {
+    Alone,
+    Beside,
+}
+
+fn parameter(
+    source: &str,
+    argument: &mut Argument,
+    loops: &[Loop],
+    stands: Stands,
+    ground: &Ground<'_>,
+) -> Result<(), String> {
     let name = source.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).unwrap_or(&source[1..]);
-    if let Some((_, value)) = loops.iter().rev().find(|(set, _)| set == name) {
-        argument.text += value;
+    match loops.iter().rev().find(|set| set.name == name).map(|set| &set.value) {
+        Some(LoopValue::Word(value)) => {
+            argument.text += value;
+            return Ok(());
+        }
+        Some(LoopValue::Below(folder)) if stands == Stands::Alone => {
+            argument.text += folder;
+            return Ok(());
+        }
+        // Another file beside it was not judged.
+        Some(LoopValue::Below(_)) => {
+            argument.text += source;
+            argument.has_unknown = true;
+            return Ok(());
+        }
+        None => {}
+    }
+    if let Some(home) = ground.home.filter(|_| name == "HOME") {
+        argument.text += home;
         return Ok(());
     }
     if !VARIABLES.contains(&name) {
@@ -113,13 +162,19 @@ fn is_arithmetic(source: &str) -> bool {
 }
 
 /// What is between double quotes.
-fn double(inner: &[Part<'_>], argument: &mut Argument, loops: &Loops) -> Result<(), String> {
+fn double(
+    inner: &[Part<'_>],
+    argument: &mut Argument,
+    loops: &[Loop],
+    stands: Stands,
+    ground: &Ground<'_>,
+) -> Result<(), String> {
     for part in inner {
         let source = part.span.source;
         match &part.kind {
             PartKind::Literal => argument.text += source,
             PartKind::Escaped => argument.text += &source[1..],
-            PartKind::Parameter => parameter(source, argument, loops)?,
+            PartKind::Parameter => parameter(source, argument, loops, stands, ground)?,
             // It is reported behind the quote.
             PartKind::Unclosed { .. } => {}
             PartKind::Substitution if is_arithmetic(source) => {
