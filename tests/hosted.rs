@@ -1,6 +1,7 @@
 //! A program that drives a Session by lines.
 
 use std::ops::{Deref, DerefMut};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -22,8 +23,15 @@ impl Hosted {
 
     /// With the Provider that the arguments name.
     pub(crate) fn on(shell: &Shell, args: &[&str]) -> Hosted {
-        let all = args.iter().copied().chain(["--headless", "--input", "jsonl"]);
-        Hosted { lines: Lines::start(shell, all), after: 0 }
+        Hosted::of(shell.command(args.iter().copied().chain(Hosted::FLAGS)))
+    }
+
+    /// What makes pixir take its Inputs as lines.
+    pub(crate) const FLAGS: [&str; 3] = ["--headless", "--input", "jsonl"];
+
+    /// What this command starts.
+    pub(crate) fn of(command: Command) -> Hosted {
+        Hosted { lines: Lines::of(command), after: 0 }
     }
 
     /// Sends an Input and returns its answer.

@@ -1,7 +1,7 @@
 //! pixir with a program at its pipes, which writes and reads lines of JSON.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -30,7 +30,12 @@ pub(crate) fn scripted(shell: &Shell, script: &Value, args: &[&str]) -> Vec<Stri
 
 impl Lines {
     pub(crate) fn start<'a>(shell: &Shell, args: impl Iterator<Item = &'a str>) -> Lines {
-        let mut child = shell.command(args).stdin(Stdio::piped()).spawn().expect("it starts");
+        Lines::of(shell.command(args))
+    }
+
+    /// What this command starts.
+    pub(crate) fn of(mut command: Command) -> Lines {
+        let mut child = command.stdin(Stdio::piped()).spawn().expect("it starts");
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take().expect("stdout"));
         let (send, lines) = channel();
         std::thread::spawn(move || {

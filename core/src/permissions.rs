@@ -117,12 +117,7 @@ pub(crate) enum Ruling {
 /// A deny rule applies in every mode. A call that is not proven to only read needs an approval in `ask` and is refused
 /// in `read-only`.
 /// Where nothing confines programs, none runs without an approval.
-pub(crate) fn judge<'a>(
-    mode: Mode,
-    touch: &Touch,
-    rules: &[Rule],
-    readable: impl Into<Readable<'a>>,
-) -> Ruling {
+pub(crate) fn judge<'a>(mode: Mode, touch: &Touch, rules: &[Rule], readable: impl Into<Readable<'a>>) -> Ruling {
     let readable = readable.into();
     let confines = readable.is_confined;
     let mut may_be_denied =

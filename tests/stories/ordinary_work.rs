@@ -1,9 +1,11 @@
 //! An hour of ordinary work in `ask` mode: which steps are a question.
 
+use pixir_core::event::Rule;
+use pixir_core::rules::{parse, pattern_of};
 use serde_json::{Value, json};
 
 use super::builds::project;
-use super::readers::called;
+use crate::hosted::Hosted;
 use crate::shell::figures;
 
 /// What the user is asked about a step.
@@ -52,7 +54,7 @@ impl<'a> Step<'a> {
     }
 }
 
-/// Takes the steps with the real binary as a user would: a rule where the table has one, else one answer.
+/// Takes the steps in one Session whose questions are answered as a user would: with a rule where the table has one, else once.
 fn work(project_name: &str, table: &str) {
     let project = project(project_name);
     let shell = project.shell();
@@ -60,50 +62,74 @@ fn work(project_name: &str, table: &str) {
     let commit = "git add -A && git commit -qm start --no-verify";
     let made = std::process::Command::new("bash").args(["-c", commit]).current_dir(&root).status();
     assert!(made.expect("bash starts").success());
-    let (mut steps, mut asked, mut surprising) = (0, Vec::new(), Vec::new());
-    for line in table.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-        let step = Step::of(line);
-        steps += 1;
-        let home = std::env::var("HOME").unwrap_or_default();
-        let environment = [("HOME", home), ("XDG_CONFIG_HOME", shell.home().display().to_string())];
-        let call = |mode: &[&str]| {
-            let mut ran = called(&shell, &[(step.tool, step.args.clone())], mode, &environment);
-            ran.pop().expect("one call")
-        };
-        let (verdict, mut output) = call(&["--mode", "ask", "--no-input"]);
-        let asks = verdict == "deny";
+    let lines: Vec<&str> = table.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+    let steps: Vec<Step<'_>> = lines.iter().map(|line| Step::of(line)).collect();
+    let mut rounds: Vec<Value> =
+        steps.iter().map(|step| json!({ "calls": [{ "name": step.tool, "args": step.args }] })).collect();
+    rounds.push(json!({ "text": "Done." }));
+    let script = shell.aside("script.json", &json!({ "steps": rounds }).to_string());
+    let provider = format!("script:{}", script.display());
+    let flags = ["--mode", "ask", "--max-rounds", "100", "--provider", &provider];
+    let mut command = shell.command(flags.into_iter().chain(Hosted::FLAGS));
+    command.env("HOME", std::env::var_os("HOME").unwrap_or_default()).env("XDG_CONFIG_HOME", shell.home());
+    let mut host = Hosted::of(command);
+    host.ask("go", json!({ "type": "prompt", "text": "go" }));
+
+    let (mut asked, mut surprising, mut at) = (Vec::new(), Vec::new(), 0);
+    for (line, step) in lines.iter().zip(&steps) {
+        at = host.until(at, |it| it["type"] == "tool_call") + 1;
+        let id = host.seen[at - 1]["data"]["call_id"].clone();
+        let is_of_it = |it: &Value, kind: &str| it["type"] == kind && it["data"]["call_id"] == id;
+        // The steps come one after the other, so the first of both that follows is the call's.
+        at = host.until(at, |it| is_of_it(it, "approval_requested") || is_of_it(it, "tool_result"));
+        let asks = host.seen[at]["type"] == "approval_requested";
         if asks {
-            asked.push(line);
-            // The user allows it.
-            output = call(&["--write"]).1;
+            asked.push(*line);
+            let approval = host.seen[at]["data"].clone();
+            let rule = match step.question {
+                Question::Always(rule) => {
+                    if let Some(command) = step.args["command"].as_str() {
+                        let offered = pattern_of(command, &root).map(|it| format!("bash({it})"));
+                        if offered.as_deref() != Some(rule) {
+                            surprising.push(format!("offered {offered:?}: {line}"));
+                        }
+                    }
+                    Some(Rule::Allow(parse(rule).expect(rule)))
+                }
+                Question::Nothing | Question::Once => None,
+            };
+            let (decision, confirm) = match rule {
+                Some(rule) => (json!({ "answer": "allow_always", "rule": rule }), &approval["confirm_rule"]),
+                None => (json!({ "answer": "allow" }), &approval["confirm"]),
+            };
+            let word = &confirm["word"];
+            let input = json!({ "type": "decide", "call_id": id, "decision": decision, "word": word });
+            let taken = host.ask(&format!("d{}", asked.len()), input);
+            assert_eq!(taken["ok"], true, "{line}: {taken}");
+            at = host.until(at, |it| is_of_it(it, "tool_result"));
         }
         match step.question {
             Question::Nothing if asks => surprising.push(format!("asked: {line}")),
             Question::Once | Question::Always(_) if !asks => surprising.push(format!("not asked: {line}")),
-            Question::Always(rule) => {
-                if let Some(command) = step.args["command"].as_str() {
-                    let offered = pixir_core::rules::pattern_of(command, &root).map(|it| format!("bash({it})"));
-                    if offered.as_deref() != Some(rule) {
-                        surprising.push(format!("offered {offered:?}: {line}"));
-                    }
-                }
-                assert_eq!(shell.run(["permissions", "add", rule]).code, 0, "{line}");
-            }
-            Question::Nothing | Question::Once => {}
+            Question::Nothing | Question::Once | Question::Always(_) => {}
         }
+        let output = host.seen[at]["data"]["output"].as_str().unwrap_or_default().to_owned();
         let is_fine = output.contains("[exit:0 |");
         if is_fine == step.fails {
             surprising.push(format!("ended otherwise: {line}\n    {output}"));
         }
     }
+    let (_, code) = host.end();
+    assert_eq!(code, 0);
     figures(&format!(
-        "ordinary work, {project_name}: {steps} steps, {} questions, {} surprises\n  {}",
+        "ordinary work, {project_name}: {} steps, {} questions, {} surprises\n  {}",
+        steps.len(),
         asked.len(),
         surprising.len(),
         asked.join("\n  ")
     ));
     assert!(surprising.is_empty(), "{}", surprising.join("\n"));
-    assert!(steps >= 60 && asked.len() * 4 < steps, "{} questions in {steps} steps", asked.len());
+    assert!(steps.len() >= 60 && asked.len() * 4 < steps.len(), "{} questions", asked.len());
 }
 
 /// Broken builds: a rule covers only a line without a pipe or `2>&1`; `cd` into a folder of the workspace ends what a rule

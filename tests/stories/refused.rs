@@ -167,9 +167,8 @@ async fn a_command_of_the_network_is_asked_about_once() {
 #[tokio::test]
 async fn what_auto_allows_is_asked_about_the_network_before_it_runs() {
     let port = server("127.0.0.2");
-    let get = |made: &str| {
-        calls("bash", json!({ "command": format!("touch {made}; curl -s http://127.0.0.2:{port}/") }))
-    };
+    let get =
+        |made: &str| calls("bash", json!({ "command": format!("touch {made}; curl -s http://127.0.0.2:{port}/") }));
     let steps = vec![get("a"), says("Got it."), get("b"), says("Not this time.")];
     let mut pixir = Pixir::new(steps, &[]);
     pixir.does("/mode auto<Enter>").await;

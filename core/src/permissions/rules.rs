@@ -2,154 +2,27 @@
 
 use globset::GlobBuilder;
 
-use super::readers::{prove_or_allowed, unproven};
+use super::readers::prove_or_allowed;
 use super::shell::{LineEnd, Part, PartKind, Script, Token, TokenKind, Word, quoted};
 use super::{Readable, Touch};
 use crate::protocol::event::{Rule, Scope};
 use std::path::Path;
 
+mod dangers; // what commands could destroy
 mod grave; // what cannot be taken back
+mod offered; // the pattern that "always" offers
+mod pattern; // words with `*` and `?`
 mod written; // a rule as the user writes it
 
+pub(crate) use dangers::deleted;
+pub use dangers::{danger, danger_of};
 pub use grave::grave;
+pub use offered::pattern_of;
+use pattern::{Glob, Pattern};
 pub use written::{parse, shown};
 
 /// How often a text inside a text is parsed: `bash -c 'sh -c "…"'`.
 const MAX_DEPTH: u8 = 3;
-
-/// The pattern of a line's program and subcommand, with any arguments; `None` where more than one program of the line needs
-/// a rule. What is proven to only read needs none: `cargo test 2>&1 | tail -20` becomes `cargo test *`.
-pub fn pattern_of(line: &str, workspace: &Path) -> Option<String> {
-    let programs = unproven(line.trim(), workspace.into())?;
-    let mut patterns = programs.iter().map(|words| pattern_of_program(words)).collect::<Option<Vec<String>>>()?;
-    patterns.dedup();
-    if patterns.len() == 1 { patterns.pop() } else { None }
-}
-
-fn pattern_of_program(words: &[String]) -> Option<String> {
-    let (first, args) = words.split_first()?;
-    let program = base(first);
-    let is_plain = |word: &String| word.chars().all(|c| c.is_ascii_alphanumeric() || "-_:.".contains(c));
-    let sub = args.first().filter(|word| !word.starts_with('-') && is_plain(word));
-    match (program, args) {
-        _ if first.starts_with('-') || first.contains(['=', '*', '?']) => None,
-        ("python" | "python3", [flag, module, ..]) if flag == "-m" && is_plain(module) => {
-            Some(format!("{} *", quoted([first.as_str(), flag, module])))
-        }
-        _ if STARTS_OTHERS.contains(&program) => None,
-        (_, [sub, rest @ ..]) if RUNS_OTHERS.contains(&(program, sub.as_str())) => {
-            // `uv run *` would cover any program.
-            Some(format!("{} {}", quoted([first.as_str(), sub.as_str()]), pattern_of_program(rest)?))
-        }
-        // `git -C x status` would become `git *`, which covers `git push`.
-        _ if HAS_SUBCOMMANDS.contains(&program) && sub.is_none() => None,
-        _ => Some(format!("{} *", quoted(std::iter::once(first.as_str()).chain(sub.map(String::as_str))))),
-    }
-}
-
-/// Programs whose arguments are other commands or code: a pattern of them is a rule for everything.
-const STARTS_OTHERS: [&str; 28] = [
-    "bash", "sh", "zsh", "fish", "dash", "ksh", "eval", "exec", "source", "env", "sudo", "su", "doas", "xargs", "nice",
-    "nohup", "timeout", "time", "ssh", "find", "python", "python3", "node", "perl", "ruby", "php", "npx", "bunx",
-];
-/// Programs and their subcommands that start the program that is named behind them.
-const RUNS_OTHERS: [(&str, &str); 12] = [
-    ("uv", "run"),
-    ("poetry", "run"),
-    ("pipenv", "run"),
-    ("pdm", "run"),
-    ("hatch", "run"),
-    ("rye", "run"),
-    ("bundle", "exec"),
-    ("npm", "exec"),
-    ("pnpm", "exec"),
-    ("yarn", "exec"),
-    ("mise", "exec"),
-    ("direnv", "exec"),
-];
-/// Programs whose first word says what they do.
-const HAS_SUBCOMMANDS: [&str; 12] =
-    ["git", "cargo", "npm", "pnpm", "yarn", "docker", "podman", "kubectl", "terraform", "go", "gh", "systemctl"];
-
-/// What the commands that a rule covers could destroy, as a clause.
-pub fn danger_of(scope: &Scope) -> Option<String> {
-    match scope {
-        Scope::Command(line) => danger(line),
-        Scope::Pattern(text) => {
-            let pattern = Pattern::parse(text).ok()?;
-            let words: Vec<&str> = pattern.words.iter().map_while(Glob::literal).collect();
-            let reaches = |danger: &str| {
-                let danger: Vec<&str> = danger.split(' ').collect();
-                base(words[0]) == danger[0].trim_end_matches('*')
-                    && words[1..].iter().zip(&danger[1..]).all(|(word, it)| word == it || it.contains('*'))
-            };
-            DANGERS.iter().find(|(it, _)| reaches(it)).map(|(_, what)| (*what).to_owned())
-        }
-        Scope::FileChanges | Scope::Files(_) | Scope::Reads(_) | Scope::Network | Scope::Unknown => None,
-    }
-}
-
-/// What a command could destroy, as a clause; `None` where no part of it is known to.
-pub fn danger(line: &str) -> Option<String> {
-    DANGERS.iter().find_map(|(pattern, what)| {
-        let pattern = Pattern::parse(pattern).ok()?;
-        let (first, rest) = pattern.words.split_first()?;
-        let loose = |words: &[Option<String>]| {
-            let program = words.first().and_then(Option::as_deref).is_some_and(|word| first.matches(base(word)));
-            let mut rest_words = words.iter().skip(1).flatten();
-            program && rest.iter().all(|want| rest_words.any(|word| want.matches(word)))
-        };
-        may_run(line, &loose, 0).eq(&Covers::Yes).then(|| (*what).to_owned())
-    })
-}
-
-/// What the commands of a line delete; `None` where that is not known before it runs.
-pub(crate) fn deleted(line: &str) -> Option<Vec<String>> {
-    let found = std::cell::RefCell::new(Some(Vec::new()));
-    let note = |words: &[Option<String>]| {
-        let program = words.first().and_then(Option::as_deref).map(base);
-        let mut found = found.borrow_mut();
-        match (program, found.as_mut()) {
-            // What follows is relative to another folder.
-            (Some("cd" | "pushd" | "popd"), _) => *found = None,
-            (Some("rm" | "rmdir"), Some(all)) => {
-                let operands = words[1..].iter().filter(|it| it.as_deref().is_none_or(|it| !it.starts_with('-')));
-                let known: Option<Vec<String>> = operands.cloned().collect();
-                match known {
-                    Some(known) => all.extend(known),
-                    None => *found = None,
-                }
-            }
-            _ => {}
-        }
-        false
-    };
-    may_run(line, &note, 0);
-    found.into_inner().filter(|it| !it.is_empty())
-}
-
-/// Commands that people regret, and why. The words may have others between them.
-const DANGERS: [(&str, &str); 19] = [
-    ("rm -*r*", "it deletes folders"),
-    ("rm -*R*", "it deletes folders"),
-    ("rm -*f*", "it deletes files without asking"),
-    ("git push", "it changes the remote repository"),
-    ("git reset --hard", "it throws away uncommitted changes"),
-    ("git clean -*", "it deletes files that git does not know"),
-    ("git checkout -f", "it throws away uncommitted changes"),
-    ("git branch -D", "it deletes a branch"),
-    ("dd *", "it can overwrite a disk"),
-    ("mkfs*", "it erases a disk"),
-    ("shred *", "it destroys files"),
-    ("truncate *", "it empties files"),
-    ("kubectl delete", "it deletes from a cluster"),
-    ("terraform destroy", "it deletes what terraform made"),
-    ("terraform apply", "it changes what terraform made"),
-    ("docker system prune", "it deletes images and containers"),
-    ("find -delete", "it deletes files"),
-    ("npm publish", "it publishes a package"),
-    ("cargo publish", "it publishes a package"),
-];
 
 /// Whether a rule covers any command of a line, and then whether it covers all of them.
 pub fn overlap(scope: &Scope, line: &str) -> Option<bool> {
@@ -425,106 +298,6 @@ pub(crate) fn is_path_glob(glob: &str) -> bool {
 
 pub(super) fn is_below(glob: &str, path: &str) -> bool {
     path_glob(glob).is_some_and(|glob| glob.is_match(path))
-}
-
-/// The words of one command, with `*` and `?` for any text in a word. A last word `*` stands for any further words.
-struct Pattern {
-    words: Vec<Glob>,
-}
-
-/// One word of a pattern.
-struct Glob(Vec<Piece>);
-
-enum Piece {
-    Text(String),
-    /// `*`
-    Any,
-    /// `?`
-    One,
-}
-
-impl Pattern {
-    /// # Errors
-    /// Why it is none, and what to write instead.
-    fn parse(text: &str) -> std::result::Result<Pattern, (String, &'static str)> {
-        let text = text.trim();
-        let script = Script::parse(text, LineEnd::Newline);
-        let mut words = Vec::new();
-        for token in &script.tokens {
-            let Some(word) = word(token) else {
-                let why = format!("`{}` joins or redirects commands", token.span.source.trim().escape_debug());
-                return Err((why, "make one rule for each command: bash(cargo build *) and bash(cargo test *)"));
-            };
-            let piece = |part: &Part<'_>| match (&part.kind, part.span.source) {
-                (PartKind::Glob, "*") => Some(Piece::Any),
-                (PartKind::Glob, "?") => Some(Piece::One),
-                _ => part.text().map(|text| Piece::Text(text.into_owned())),
-            };
-            let pieces: Option<Vec<Piece>> = word.parts.iter().map(piece).collect();
-            let Some(pieces) = pieces.filter(|_| word.brace.is_none()) else {
-                let why = format!("`{}` holds an expansion", word.span.source.escape_debug());
-                return Err((why, "use plain words, with * for any text: bash(cargo test *)"));
-            };
-            words.push(Glob(pieces));
-        }
-        let pattern = Pattern { words };
-        match pattern.words.first().map(Glob::literal) {
-            None => Err(("the rule names no command".into(), "write one like bash(cargo test *)")),
-            // A rule for any program would be the mode `auto` by another name.
-            Some(None) => {
-                Err(("the program of a rule cannot be a pattern".into(), "name the program: bash(cargo test *)"))
-            }
-            Some(Some(program)) if program.contains('=') => {
-                Err((format!("`{program}` sets a variable"), "name the program first: bash(cargo test *)"))
-            }
-            Some(Some(_)) => Ok(pattern),
-        }
-    }
-
-    fn matches(&self, words: &[&str]) -> bool {
-        words.split_first().is_some_and(|(program, rest)| self.words[0].matches(program) && self.matches_rest(rest))
-    }
-
-    /// Whether the words after the program match.
-    fn matches_rest(&self, words: &[&str]) -> bool {
-        let wanted = &self.words[1..];
-        let (wanted, is_open) = match wanted.split_last() {
-            Some((last, before)) if matches!(last.0.as_slice(), [Piece::Any]) => (before, true),
-            _ => (wanted, false),
-        };
-        let fits = if is_open { words.len() >= wanted.len() } else { words.len() == wanted.len() };
-        fits && wanted.iter().zip(words).all(|(glob, word)| *word == UNKNOWN || glob.matches(word))
-    }
-}
-
-impl Glob {
-    /// The text, where it has no `*` or `?`.
-    fn literal(&self) -> Option<&str> {
-        match self.0.as_slice() {
-            [Piece::Text(text)] => Some(text),
-            _ => None,
-        }
-    }
-
-    fn matches(&self, word: &str) -> bool {
-        fn fits(pieces: &[Piece], word: &str) -> bool {
-            match pieces.split_first() {
-                None => word.is_empty(),
-                Some((Piece::Text(text), rest)) => {
-                    word.strip_prefix(text.as_str()).is_some_and(|word| fits(rest, word))
-                }
-                Some((Piece::One, rest)) => {
-                    let mut chars = word.chars();
-                    chars.next().is_some() && fits(rest, chars.as_str())
-                }
-                Some((Piece::Any, rest)) => {
-                    let ends = word.char_indices().map(|(at, _)| at).chain([word.len()]);
-                    ends.into_iter().any(|at| fits(rest, &word[at..]))
-                }
-            }
-        }
-        fits(&self.0, word)
-    }
 }
 
 #[cfg(test)]

@@ -516,6 +516,8 @@ impl Views {
         // What is shown already may be one that work changes.
         let is_new = |it: &&PathBuf| !self.shows(it) && self.may_add(it);
         add(&mut own.added.iter().filter(is_new), Access::Show);
+        let of_added = own.added.iter().flat_map(|it| SECRETS_OF_ALL.iter().filter_map(|name| there(&it.join(name))));
+        add(&mut of_added.collect::<Vec<_>>().iter(), Access::Hide);
         add(&mut own.beside.iter(), Access::Show);
         add(&mut own.git.iter(), if works { Access::Change } else { Access::Show });
         add(&mut self.secrets.iter(), Access::Hide);

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use super::listed::{self, Split};
 use super::place::{Found, Ground, Names};
 use super::tables::{CHOOSES_A_VERSION, GIT, Known, Operands, PROGRAMS, TELL_THEIR_VERSION, TESTS, VERSION_FLAGS};
 use super::words::Argument;
-use super::listed::{self, Split};
-use super::{check_repository, scripts};
+use super::{check_repository, scripts, walk};
 
 type Proof = Result<(), String>;
 
@@ -43,13 +43,13 @@ pub(super) fn prove(words: &[Argument], folder: &Path, fed_by: Option<&[Argument
             [..] => Err(unknown()),
         },
         "env" if !args.is_empty() => {
-            let is_setting = |it: &&Argument| super::is_setting(&it.text) && !it.has_unknown;
+            let is_setting = |it: &&Argument| walk::is_setting(&it.text) && !it.has_unknown;
             let rest = &args[args.iter().take_while(is_setting).count()..];
             inner(rest, folder, fed_by, ground).map_err(|why| why.unwrap_or_else(unknown))
         }
         "nice" => inner(args, folder, fed_by, ground).map_err(|why| why.unwrap_or_else(unknown)),
         "timeout" => match args {
-            [limit, rest @ ..] if super::is_duration(&limit.text) => {
+            [limit, rest @ ..] if walk::is_duration(&limit.text) => {
                 inner(rest, folder, fed_by, ground).map_err(|why| why.unwrap_or_else(unknown))
             }
             [..] => Err(unknown()),
@@ -125,10 +125,9 @@ fn xargs(args: &[Argument], folder: &Path, fed_by: Option<&[Argument]>, ground: 
     // Where a name stands, the folder that is listed is judged.
     let name = Argument { text: ".".into(), is_quoted: true, has_unknown: false };
     let (judged, is_name): (Vec<Argument>, Vec<bool>) = match mark {
-        Some(mark) => rest
-            .iter()
-            .map(|word| if word.text == mark { (name.clone(), true) } else { (word.clone(), false) })
-            .unzip(),
+        Some(mark) => {
+            rest.iter().map(|word| if word.text == mark { (name.clone(), true) } else { (word.clone(), false) }).unzip()
+        }
         None => rest.iter().map(|word| (word.clone(), false)).chain([(name, true)]).unzip(),
     };
     let texts: Vec<&str> = judged.iter().map(|it| it.text.as_str()).collect();

@@ -1,8 +1,9 @@
 //! Loops: `for NAME in WORDS` and `… | while read NAME`.
 
 use super::listed::{self, Split};
+use super::walk::{Walk, keyword};
 use super::words::{Argument, Loop, LoopValue};
-use super::{MAX_PROGRAMS, TOO_MANY, Walk, keyword};
+use super::{MAX_PROGRAMS, TOO_MANY};
 use crate::permissions::shell::{Operator, Token, TokenKind};
 
 impl<'a> Walk<'a> {

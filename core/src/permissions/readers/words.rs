@@ -198,11 +198,13 @@ fn check_literal(source: &str, before: &str) -> Result<(), String> {
     let mut before = before.chars().next_back();
     // `HEAD@{1}`, `@{upstream}`: without a comma or two dots, braces stand for themselves.
     let mut is_open = false;
-    for c in source.chars() {
+    let mut rest = source.chars();
+    while let Some(c) = rest.next() {
         let is_plain = match c {
             // `HEAD~1`: only at the start of a word, or after a colon or an equals sign, does the shell expand it.
             '~' | '^' => before.is_some_and(|before| before.is_ascii_alphanumeric() || "~^".contains(before)),
-            '{' if before == Some('@') && !is_open => {
+            // Nothing between braces stands for itself too: `xargs -I{}`.
+            '{' if (before == Some('@') || rest.as_str().starts_with('}')) && !is_open => {
                 is_open = true;
                 true
             }
