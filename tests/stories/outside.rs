@@ -161,11 +161,12 @@ fn a_folder_of_the_command_line_is_read_unasked() {
 fn programs_see_an_added_folder_and_change_nothing_there() {
     let shell = beside();
     let home = shell.workspace().join("..").canonicalize().expect("there");
-    for secret in ["notes", "lib/.aws/credentials"] {
+    for secret in ["notes", "keys/.aws/credentials"] {
         fs::create_dir_all(home.join(secret).parent().expect("a parent")).expect("mkdir");
         fs::write(home.join(secret), format!("{HIDDEN}\n")).expect("write");
     }
-    let secret = "cat ../lib/.aws/credentials; cat ../lib/mod.h";
+    fs::write(home.join("keys/mod.h"), "int key;\n").expect("write");
+    let secret = "cat ../keys/.aws/credentials; cat ../keys/mod.h";
     let command = |line: &str| call("bash", &json!({ "command": line }));
     let open = "python3 -c \"print(open('../lib/sub/other.h').read())\"";
     let verdicts = |log: &[Value]| -> Vec<String> {
@@ -179,18 +180,20 @@ fn programs_see_an_added_folder_and_change_nothing_there() {
         assert_eq!(verdicts(&log), ["allow", "allow", "deny"], "{tier}");
         let told = outputs(&log);
         assert!(told[0].contains("int needle") && told[1].contains("int other"), "{tier}: {told:?}");
-        let told = outputs(&session(&shell, &[command(secret)], &added)).remove(0);
-        assert!(told.contains("int needle") && !told.contains(HIDDEN), "{tier}: {told}");
+        let keys = ["--mode", "read-only", "--sandbox", tier, "--add-dir", "../keys"];
+        let told = outputs(&session(&shell, &[command(secret)], &keys)).remove(0);
+        assert!(told.contains("int key") && !told.contains(HIDDEN), "{tier}: {told}");
         assert_eq!(verdicts(&session(&shell, &looks, &added[..4])), ["deny"; 3], "{tier}");
         // The home folder is no folder of programs, whoever adds it.
         let above = ["--mode", "read-only", "--sandbox", tier, "--add-dir", ".."];
         assert_eq!(verdicts(&session(&shell, &looks, &above)), ["deny"; 3], "{tier}");
 
         let works = [command(open), command("echo x > ../lib/made"), command("cat ../notes"), command(secret)];
-        let told = outputs(&session(&shell, &works, &["--write", "--sandbox", tier, "--add-dir", "../lib"]));
+        let both = ["--write", "--sandbox", tier, "--add-dir", "../lib", "--add-dir", "../keys"];
+        let told = outputs(&session(&shell, &works, &both));
         assert!(told[0].contains("int other") && !home.join("lib/made").exists(), "{tier}: {told:?}");
         assert!(told[1].contains("the sandbox") && !told[2].contains(HIDDEN), "{tier}: {told:?}");
-        assert!(told[3].contains("int needle") && !told[3].contains(HIDDEN), "{tier}: {told:?}");
+        assert!(told[3].contains("int key") && !told[3].contains(HIDDEN), "{tier}: {told:?}");
         let told = outputs(&session(&shell, &works[..1], &["--write", "--sandbox", tier]));
         assert!(!told[0].contains("int other"), "{tier}: {told:?}");
     }
