@@ -58,7 +58,8 @@ if [ "${1:-}" = --docs ]; then
     draw copies 100x30 dark "$frames/copies"
     cp "$frames/copies/adopt.svg" "$here/agents-adopt.svg"
     cp "$frames"/every/{always,palette,context,connect,settings,compaction}.svg "$here"
-    cp "$frames/every/tree-branches.svg" "$here/tree.svg"
+    draw tree 126x26 dark "$frames/tree"
+    cp "$frames/tree/tree.svg" "$here"
     cp "$frames/every/diff-comment.svg" "$here/diff.svg"
     exit
 fi

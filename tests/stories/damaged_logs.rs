@@ -97,6 +97,27 @@ fn a_damaged_session_opens_read_only_and_is_repaired() {
     assert_eq!(shell.read("a.txt"), "alpha\n", "what the log still knows can still be undone");
 }
 
+/// Broken build: the words of the reader of JSON, which name types that only the authors know.
+#[test]
+fn what_is_wrong_with_a_damaged_line_is_told_without_names_of_types() {
+    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    let id = session(&shell);
+    let log = shell.logs()[0].clone();
+    let intact = fs::read_to_string(&log).expect("read");
+    let told = [
+        ("\"id\":\"", "\"id\":\"#", "it is not an entry: a field is missing, or its value does not fit"),
+        ("\"type\":", "\"type\"", "it is not JSON"),
+        ("\"ts\":\"", "\"ts\":\"x", "it is not an entry: a field is missing, or its value does not fit"),
+    ];
+    for (from, to, reason) in told {
+        fs::write(&log, &intact).expect("write");
+        damage(&log, 2, from, to);
+        let verified = shell.run(["sessions", "verify", &id]);
+        let all = format!("{}{}", verified.stdout, verified.stderr);
+        assert!(all.contains(reason) && !all.contains("UUID") && !all.contains("expected"), "{to}:\n{all}");
+    }
+}
+
 #[test]
 fn an_unreadable_session_is_still_listed() {
     for broken in ["", "\u{1}\u{2}garbage\n", "{\"v\":1"] {
