@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,16 +17,19 @@ use crate::cli::{Cli, Signals, block_on};
 use crate::headless::host::Lines;
 use crate::start;
 
+mod command; // what a client asks of a Session
 mod content; // a prompt's blocks as a message
 mod options; // mode, model, effort, toolset
 mod projection; // Events as updates
+mod prompts; // prompts that have no response yet
 mod question; // approvals and forms
 mod session; // one open Session
 mod slash; // slash commands
 mod wire; // lines, and the one writer
 mod workspaces; // the Harness of each folder, and keys
 
-use session::{Attached, Command, Opening};
+use command::{Command, Opening};
+use session::Attached;
 use wire::{Client, Failure, Message, Reply};
 use workspaces::Workspaces;
 
@@ -46,16 +50,21 @@ struct Abilities {
     /// Output of commands as that of a terminal, by `_meta`.
     terminal_output: bool,
     forms: bool,
+    /// Its buffers can be read and written, and the user wants changes repeated there.
+    mirrors_writes: bool,
 }
 
 impl Abilities {
-    fn of(params: &Value) -> Abilities {
+    fn of(params: &Value, mirror_writes: bool) -> Abilities {
         let client = &params["clientCapabilities"];
         Abilities {
             notices: client["session"]["notices"].is_object(),
             compaction: client["session"]["compaction"].is_object(),
             terminal_output: client["_meta"]["terminal_output"] == true,
             forms: client["elicitation"]["form"].is_object(),
+            mirrors_writes: mirror_writes
+                && client["fs"]["readTextFile"] == true
+                && client["fs"]["writeTextFile"] == true,
         }
     }
 }
@@ -78,8 +87,13 @@ pub(crate) fn run(cli: &Cli) -> Result<u8> {
         Ok(exit)
     })?;
     // A client that reads gets the last lines; one that does not is not waited for.
-    let _ = written.recv_timeout(Duration::from_millis(100));
-    Ok(exit)
+    match written.recv_timeout(Duration::from_millis(100)) {
+        Ok(e) if e.kind() != ErrorKind::BrokenPipe => {
+            let fix = "start pixir acp from an editor, which reads its stdout";
+            Err(Error::new(Code::WriteFailed, format!("write to the client: {e}"), fix))
+        }
+        Ok(_) | Err(_) => Ok(exit),
+    }
 }
 
 /// Takes stdout for the protocol: from here on nothing else in this process, and no program that it starts, can write there.
@@ -174,7 +188,7 @@ impl Agent {
     /// Takes a request in the order of the lines. What needs more than a moment is returned.
     fn requested(&self, reply: Reply, method: &str, params: Value) -> Option<Request> {
         if method == "initialize" {
-            *self.0.abilities.lock() = Some(Abilities::of(&params));
+            *self.0.abilities.lock() = Some(Abilities::of(&params, self.0.workspaces.mirrors_writes()));
             reply.send(initialized(&params));
             return None;
         }
@@ -281,12 +295,12 @@ impl Agent {
         let (harness, handle) = match self.0.workspaces.resume(&id, &params).await {
             Ok(opened) => opened,
             Err(failure) => {
-                reply.send(Err(failure));
-                self.0.sessions.lock().remove(&id);
+                // The client may try again as soon as it has the answer.
+                drop(open);
                 while let Ok(command) = commands.try_recv() {
                     command.refuse(&not_open(&id));
                 }
-                return;
+                return reply.send(Err(failure));
             }
         };
         let client = self.0.client.clone();

@@ -19,6 +19,8 @@ pub(crate) struct Lines {
     lines: Receiver<String>,
     /// Every line that pixir wrote, in order.
     pub(crate) seen: Vec<Value>,
+    /// Every line of both sides as it was: `> ` begins those that pixir read, `< ` those that it wrote.
+    pub(crate) transcript: Vec<String>,
 }
 
 /// The arguments, and a scripted model.
@@ -45,10 +47,11 @@ impl Lines {
                 }
             }
         });
-        Lines { child, stdin, lines, seen: Vec::new() }
+        Lines { child, stdin, lines, seen: Vec::new(), transcript: Vec::new() }
     }
 
     pub(crate) fn raw(&mut self, line: impl AsRef<[u8]>) {
+        self.transcript.push(format!("> {}", String::from_utf8_lossy(line.as_ref())));
         let stdin = self.stdin.as_mut().expect("stdin is open");
         stdin.write_all(line.as_ref()).and_then(|()| stdin.write_all(b"\n")).expect("write");
     }
@@ -73,6 +76,7 @@ impl Lines {
     fn read(&mut self) -> bool {
         match self.lines.recv_timeout(PATIENCE) {
             Ok(line) => {
+                self.transcript.push(format!("< {line}"));
                 self.seen.push(serde_json::from_str(&line).unwrap_or_else(|e| panic!("not JSON ({e}): {line}")));
                 true
             }

@@ -52,6 +52,9 @@ mod stories {
     mod agents_whole; // agents from a plan to an undo
     mod agents_headless; // agents of a run without a terminal
     mod acp; // pixir inside an editor
+    mod acp_requests; // what an editor asks of pixir
+    mod acp_transcripts; // what an editor and pixir say, line by line
+    mod acp_updates; // what an editor is shown
     mod host; // a program drives a Session by lines
     mod ledger; // what takes up the window
     mod interrupts; // Esc, signals and deadlines, at any moment

@@ -97,6 +97,8 @@ pub struct Config {
     pub agents: AgentsConfig,
     /// Settings of the terminal interface.
     pub screen: ScreenConfig,
+    /// Settings of the service for editors.
+    pub acp: AcpConfig,
     /// Keys of the interface, by action; `none` unbinds an action.
     pub keys: BTreeMap<String, OneOrMany>,
 }
@@ -127,6 +129,14 @@ pub struct ScreenConfig {
     pub reader: bool,
     /// The composer uses vim keys.
     pub vim: bool,
+}
+
+/// Settings of the service for editors.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct AcpConfig {
+    /// Changes of files are repeated in the editor's buffers.
+    pub mirror_writes: bool,
 }
 
 /// A server in `[providers]`.
@@ -328,7 +338,7 @@ impl LimitsConfig {
     }
 }
 
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 18] = [
     "model",
     "favourites",
     "fallback",
@@ -345,9 +355,11 @@ const KEYS: [&str; 17] = [
     "compaction",
     "agents",
     "screen",
+    "acp",
     "keys",
 ];
 const SCREEN_KEYS: [&str; 6] = ["mouse", "inline", "motion", "notifications", "reader", "vim"];
+const ACP_KEYS: [&str; 1] = ["mirror_writes"];
 const PROVIDER_KEYS: [&str; 9] =
     ["preset", "dialect", "base_url", "api_key_env", "headers", "insecure", "issuer", "client_id", "scope"];
 const MODEL_KEYS: [&str; 5] = ["window", "max_output", "vision", "efforts", "price"];
@@ -412,6 +424,9 @@ impl Config {
         }
         if let Some(screen) = table.get("screen").and_then(toml::Value::as_table) {
             check_keys(screen, &SCREEN_KEYS, "screen.")?;
+        }
+        if let Some(acp) = table.get("acp").and_then(toml::Value::as_table) {
+            check_keys(acp, &ACP_KEYS, "acp.")?;
         }
         for (name, model) in table.get("models").and_then(toml::Value::as_table).into_iter().flatten() {
             if let Some(price) = model.get("price").and_then(toml::Value::as_table) {

@@ -384,12 +384,12 @@ impl Session {
             }
             Input::AnswerTrust { answer, seen } => self.answer_trust(answer, &seen),
             Input::Prompt(message) | Input::FollowUp(message) if self.work.is_some() => {
-                Ok(self.wait_in_line(Waiting::Say(message)))
+                self.wait_in_line(Waiting::Say(message))
             }
             Input::UseTemplate { name: template, args, attachments } => {
                 self.use_template(name, &template, &args, attachments).await
             }
-            Input::Steer(message) if self.work.is_some() => Ok(self.steer(message)),
+            Input::Steer(message) if self.work.is_some() => self.steer(message),
             Input::Prompt(message) | Input::FollowUp(message) | Input::Steer(message) => {
                 self.begin_turn(name, message, Delivery::Prompt).await
             }
@@ -448,7 +448,7 @@ impl Session {
                 self.activate_skill(name, &skill, args, attachments).await
             }
             Input::RunUserCommand { command, send_to_model } if self.work.is_some() => {
-                Ok(self.wait_in_line(Waiting::Run { command, send_to_model }))
+                self.wait_in_line(Waiting::Run { command, send_to_model })
             }
             Input::RunUserCommand { command, send_to_model } => self.run_command(name, command, send_to_model).await,
         };

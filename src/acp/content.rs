@@ -5,14 +5,11 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use pixir_core::Harness;
 use pixir_core::event::{EditorDocument, EditorDocumentKind, LineRange};
-use pixir_core::input::Message;
+use pixir_core::input::{MAX_CONTEXT, MAX_DOCUMENT, Message};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::wire::Failure;
-
-/// The most text of one embedded resource, and of all of them, bytes.
-const MOST: usize = 64 << 10;
 
 /// A block of a prompt.
 #[derive(Debug, Deserialize)]
@@ -51,7 +48,7 @@ struct Resource {
 pub(super) fn message(harness: &Harness, blocks: &Value, shown: &Value) -> Result<Message, Failure> {
     let blocks = blocks.as_array().ok_or_else(|| Failure::invalid_params("`prompt` must be a list of blocks"))?;
     let mut message = Message::default();
-    let mut room = MOST;
+    let mut room = MAX_CONTEXT;
     for (at, block) in blocks.iter().enumerate() {
         let invalid = |why: String| Failure::invalid_params(format!("`prompt[{at}]`: {why}"));
         match Block::deserialize(block).map_err(|e| invalid(e.to_string()))? {
@@ -69,7 +66,7 @@ pub(super) fn message(harness: &Harness, blocks: &Value, shown: &Value) -> Resul
             }
             Block::Resource { resource: Resource { uri, text: Some(text) } } => {
                 let path = mention(harness.workspace(), &uri);
-                let text = cut(&text, room);
+                let text = cut(&text, room.min(MAX_DOCUMENT));
                 room -= text.len().min(room);
                 message.context.push(EditorDocument { kind: EditorDocumentKind::OpenFile, path, lines: None, text });
             }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -11,6 +12,7 @@ use pixir_core::event::{
     AgentEvent, Attachment, ChangeKind, Cost, FileChange, LiveEvent, PlanItem, ProviderUsage, SettingsChanged,
     Severity, StepStatus, ToolCall, ToolResult, UserMessage, Verdict,
 };
+use pixir_core::history::History;
 use pixir_core::text::clean::{clean, visible};
 use pixir_core::text::human::next_attempt;
 use pixir_core::{Entry, Fact, Harness, Live};
@@ -126,9 +128,12 @@ impl Projection {
         }
     }
 
-    /// Goes on behind these Entries, which the client is not told of.
-    pub(super) fn pass(&mut self, cost: Cost, has_title: bool) {
-        (self.cost, self.has_title) = (cost, has_title);
+    /// Goes on behind these Entries.
+    pub(super) fn pass(&mut self, past: &History) {
+        let is_prompt = |it: &Arc<Entry>| matches!(it.fact, Fact::UserMessage(_));
+        self.has_title = past.settings.name.is_some() || past.path().any(is_prompt);
+        // Other branches have cost something too.
+        self.cost = past.cost;
     }
 
     /// The path as an absolute one.

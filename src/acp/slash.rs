@@ -3,15 +3,18 @@
 use std::path::Path;
 
 use pixir_core::error::nearest;
-use pixir_core::input::{CompactOptions, RestoreOptions};
-use pixir_core::{Harness, Input};
-use serde_json::{Value, json};
+use pixir_core::event::{ContextReport, JobState, JobStatus};
+use pixir_core::history::Settings;
+use pixir_core::input::{CompactOptions, Message, RestoreOptions, RuleReach, SettingsChange, WorkflowOrder};
+use pixir_core::text::clean::clean;
+use pixir_core::{Event, Harness, Input, Live};
+use serde_json::{Map, Value, json};
 
 use super::wire::Failure;
 use crate::headless::slash;
 
 /// Verbs that are Inputs: the name, what it does, and what to type after it.
-const VERBS: [(&str, &str, &str); 9] = [
+const VERBS: [(&str, &str, &str); 14] = [
     ("compact", "Replace the older part of the conversation by a summary", "what the summary should focus on"),
     ("undo", "Take back the file changes of a turn", "number of the turn"),
     ("redo", "Take back the last undo", ""),
@@ -21,7 +24,15 @@ const VERBS: [(&str, &str, &str); 9] = [
     ("mode", "Change what may run without asking", "read-only, ask or auto"),
     ("effort", "Change how much the model reasons", "none to max"),
     ("toolset", "Change the tools of the model", "typed, run or both"),
+    ("model", "Change the model", "provider/model"),
+    ("add-dir", "Let the tools read a folder outside the workspace", "the folder"),
+    ("workflows", "Run a workflow of this workspace", "NAME [parameter=value]…"),
+    ("context", "Show what fills the window of the model", ""),
+    ("jobs", "Show the background jobs", ""),
 ];
+
+/// The parts of the window that are named one by one; the rest is one line.
+const MOST_PARTS: usize = 20;
 
 /// What a prompt means.
 pub(super) enum Meaning {
@@ -31,6 +42,8 @@ pub(super) enum Meaning {
     Do(Input),
     /// An Input whose preview the user sees first: the dry run.
     Preview(Input),
+    /// An Input whose events are shown as text.
+    Show(Input),
     /// Nothing; the text is for the user.
     Say(String),
 }
@@ -61,30 +74,103 @@ pub(super) fn commands(harness: &Harness) -> Value {
     json!({ "sessionUpdate": "available_commands_update", "availableCommands": all })
 }
 
-/// What the text of a prompt means.
-pub(super) fn read(harness: &Harness, text: &str) -> Meaning {
-    let Some(line) = text.strip_prefix('/') else { return Meaning::Message };
+/// What a prompt means.
+pub(super) fn read(harness: &Harness, settings: &Settings, message: &Message) -> Meaning {
+    let Some(line) = message.text.strip_prefix('/') else { return Meaning::Message };
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ':'));
     if !is_name || Path::new("/").join(name).exists() {
         return Meaning::Message;
     }
-    let args = rest.trim().to_owned();
-    let is_template = harness.templates().iter().any(|it| it.name == name);
-    let is_skill = harness.skills().iter().any(|it| it.name == name);
-    let is_verb = VERBS.iter().any(|(verb, ..)| *verb == name);
-    match (name, is_verb) {
-        ("init", _) => Meaning::Do(Input::Init),
-        ("compact" | "undo" | "redo", _) => of_headless(harness, text).map_or_else(Meaning::Say, Meaning::Preview),
-        (_, true) => of_headless(harness, text).map_or_else(Meaning::Say, Meaning::Do),
-        (_, false) if is_template => {
-            Meaning::Do(Input::UseTemplate { name: name.to_owned(), args, attachments: Vec::new() })
+    let (args, attachments) = (rest.trim().to_owned(), message.attachments.clone());
+    let set = |change: SettingsChange| Meaning::Do(Input::Set(change));
+    match name {
+        "init" => Meaning::Do(Input::Init),
+        "context" => Meaning::Show(Input::ShowContext),
+        "jobs" => Meaning::Show(Input::ListJobs),
+        "add-dir" | "model" | "workflows" if args.is_empty() => Meaning::Say(format!("/{name} needs {}", hint(name))),
+        "add-dir" => Meaning::Do(Input::AddFolder { path: args, holds: RuleReach::Session }),
+        "model" => {
+            let providers = harness.providers();
+            let (provider, model) = providers.split(&args, &settings.provider);
+            let (provider, model) = (Some(provider.to_owned()), Some(model.to_owned()));
+            set(SettingsChange { provider, model, ..SettingsChange::default() })
         }
-        (_, false) if is_skill => {
-            Meaning::Do(Input::ActivateSkill { name: name.to_owned(), args, attachments: Vec::new() })
+        "workflows" => workflow(&args).map_or_else(Meaning::Say, |order| Meaning::Do(Input::RunWorkflow(order))),
+        "effort" if args == "default" => {
+            set(SettingsChange { effort: Some(String::new()), ..SettingsChange::default() })
         }
-        (_, false) => Meaning::Say(unknown(harness, name)),
+        "compact" | "undo" | "redo" => of_headless(harness, &message.text).map_or_else(Meaning::Say, Meaning::Preview),
+        _ if VERBS.iter().any(|(verb, ..)| *verb == name) => {
+            of_headless(harness, &message.text).map_or_else(Meaning::Say, Meaning::Do)
+        }
+        _ if harness.templates().iter().any(|it| it.name == name) => {
+            Meaning::Do(Input::UseTemplate { name: name.to_owned(), args, attachments })
+        }
+        _ if harness.skills().iter().any(|it| it.name == name) => {
+            Meaning::Do(Input::ActivateSkill { name: name.to_owned(), args, attachments })
+        }
+        _ => Meaning::Say(unknown(harness, name)),
     }
+}
+
+fn hint(name: &str) -> &'static str {
+    VERBS.iter().find(|(verb, ..)| *verb == name).map_or("", |(_, _, hint)| hint)
+}
+
+/// The run that `NAME parameter=value …` orders.
+fn workflow(args: &str) -> Result<WorkflowOrder, String> {
+    let mut words = args.split_whitespace();
+    let name = words.next().map(str::to_owned);
+    let mut params = Map::new();
+    for word in words {
+        let Some((param, value)) = word.split_once('=') else {
+            return Err(format!("`{}` has no `=`: /workflows NAME parameter=value", word.escape_debug()));
+        };
+        params.insert(param.to_owned(), Value::from(value));
+    }
+    Ok(WorkflowOrder { name, params, ..WorkflowOrder::default() })
+}
+
+/// What the events of an Input show the user.
+pub(super) fn shown(events: &[Event]) -> String {
+    let text = events.iter().find_map(|event| match event.live() {
+        Some(Live::ContextListed(it)) => Some(window(it)),
+        Some(Live::JobsChanged { jobs }) => Some(list_of_jobs(jobs)),
+        _ => None,
+    });
+    text.unwrap_or_else(|| list_of_jobs(&[]))
+}
+
+fn window(it: &ContextReport) -> String {
+    let of = it.window.map_or_else(String::new, |window| format!(" of {window}"));
+    let mut text = format!("{}{of} tokens are in use.\n\n", it.tokens);
+    let mut parts: Vec<_> = it.parts.iter().collect();
+    parts.sort_by_key(|part| std::cmp::Reverse(part.tokens));
+    for part in parts.iter().take(MOST_PARTS) {
+        text.push_str(&format!("- {} {}: {}\n", part.kind.name(), clean(&part.title), part.tokens));
+    }
+    let rest = &parts[parts.len().min(MOST_PARTS)..];
+    if !rest.is_empty() {
+        let tokens: u64 = rest.iter().map(|part| part.tokens).sum();
+        text.push_str(&format!("- {} smaller parts: {tokens}\n", rest.len()));
+    }
+    text
+}
+
+fn list_of_jobs(jobs: &[JobState]) -> String {
+    if jobs.is_empty() {
+        return "There are no background jobs.".to_owned();
+    }
+    let line = |job: &JobState| {
+        let status = match job.status {
+            JobStatus::Running => "runs".to_owned(),
+            JobStatus::Ended { exit_code } => format!("ended with {exit_code}"),
+            JobStatus::Stopped => "was stopped".to_owned(),
+        };
+        format!("- {} {status}: {}", job.id, clean(&job.command))
+    };
+    jobs.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn of_headless(harness: &Harness, text: &str) -> Result<Input, String> {

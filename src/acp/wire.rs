@@ -147,9 +147,9 @@ struct Shared {
 }
 
 impl Client {
-    /// Starts the one writer to this file. The thread ends when the last clone of the client is dropped, and the channel that
-    /// is returned ends with it.
-    pub(super) fn on(out: File) -> (Client, std::sync::mpsc::Receiver<()>) {
+    /// Starts the one writer to this file. The thread ends when the last clone of the client is dropped or a write fails; the
+    /// channel that is returned has that error, and ends with the thread.
+    pub(super) fn on(out: File) -> (Client, std::sync::mpsc::Receiver<std::io::Error>) {
         let (lines, waiting) = mpsc::unbounded_channel();
         let client = Client(Arc::new(Shared {
             lines,
@@ -159,20 +159,25 @@ impl Client {
             gone: Notify::new(),
         }));
         let shared = Arc::downgrade(&client.0);
-        let (until_end, end) = std::sync::mpsc::channel();
+        let (failed, end) = std::sync::mpsc::channel();
         thread::spawn(move || {
-            let _until_end: std::sync::mpsc::Sender<()> = until_end;
             let mut waiting = waiting;
             let mut out = BufWriter::with_capacity(64 << 10, out);
             while let Some(line) = waiting.blocking_recv() {
                 let written = write(&mut out, line, &mut waiting);
-                let Some(shared) = shared.upgrade() else { continue };
+                let shared = shared.upgrade();
                 match written {
-                    Ok(updates) => shared.room.add_permits(updates),
-                    Err(_) => {
-                        // Nothing waits for a client that has gone.
-                        shared.room.close();
-                        return shared.gone.notify_one();
+                    Ok(updates) => shared.iter().for_each(|shared| shared.room.add_permits(updates)),
+                    Err(e) => {
+                        // The buffer would be written once more when it is dropped.
+                        let _ = out.into_parts();
+                        let _ = failed.send(e);
+                        if let Some(shared) = shared {
+                            // Nothing waits for a client that has gone.
+                            shared.room.close();
+                            shared.gone.notify_one();
+                        }
+                        return;
                     }
                 }
             }

@@ -31,6 +31,11 @@ impl Workspaces {
         Workspaces { cli: cli.clone(), harnesses: Mutex::default() }
     }
 
+    /// Whether the user wants changes repeated in the buffers of the editor.
+    pub(super) fn mirrors_writes(&self) -> bool {
+        self.cli.own_config().is_ok_and(|config| config.acp.mirror_writes)
+    }
+
     /// The Harness of the folder that a request names.
     async fn harness(&self, params: &Value) -> Result<Harness, Failure> {
         let cwd = folder(params, "cwd")?;

@@ -10,20 +10,20 @@ use crate::editor::{Editor, able};
 use crate::server::{Act, Dialect, Gate, HEAD, Reply, Server, text};
 use crate::shell::{Shell, entries, is_running, mark};
 
-fn writes(path: &str, content: &str) -> Value {
+pub(super) fn writes(path: &str, content: &str) -> Value {
     json!({ "calls": [{ "name": "write", "args": { "path": path, "content": content } }] })
 }
 
-fn runs(command: &str) -> Value {
+pub(super) fn runs(command: &str) -> Value {
     json!({ "calls": [{ "name": "bash", "args": { "command": command } }] })
 }
 
-fn script(steps: &[Value]) -> Value {
+pub(super) fn script(steps: &[Value]) -> Value {
     json!({ "steps": steps })
 }
 
 /// An editor with one Session in the workspace.
-fn opened(shell: &Shell, steps: &[Value], args: &[&str]) -> (Editor, String) {
+pub(super) fn opened(shell: &Shell, steps: &[Value], args: &[&str]) -> (Editor, String) {
     let mut editor = Editor::start(shell, &script(steps), args);
     editor.initialize(able());
     let session = editor.session(&shell.workspace());

@@ -148,6 +148,7 @@ pub const SETTINGS: &[SettingSpec] = &[
     row("screen.notifications", "Notifications", Switch, Now, Default::Switch(true), "the terminal notifies you when a turn ends or asks and its window is not focused"),
     row("screen.reader", "Screen reader", Switch, NextStart, Default::Switch(false), "output for screen readers: no frames, each line once"),
     row("screen.vim", "Vim keys", Switch, Now, Default::Switch(false), "vim keys in the composer"),
+    row("acp.mirror_writes", "Repeat changes", Switch, NextStart, Default::Switch(false), "changes of files are repeated in the buffers of an editor that pixir serves"),
 ];
 
 #[cfg(test)]

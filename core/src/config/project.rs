@@ -10,7 +10,7 @@ use crate::protocol::event::Mode;
 pub const PROJECT_KEYS: [&str; 7] = ["model", "effort", "mode", "toolset", "theme", "limits", "agents"];
 
 /// Keys that a project may not set, and why not. Some are known to no other file either, but people try them.
-const REFUSED: [(&str, &str); 27] = [
+const REFUSED: [(&str, &str); 28] = [
     ("providers", "it decides which servers get your messages and keys"),
     ("base_url", "it decides which server gets your messages and keys"),
     ("headers", "it would be sent with your keys"),
@@ -27,6 +27,7 @@ const REFUSED: [(&str, &str); 27] = [
     ("env", "it decides which variables programs get"),
     ("compaction", "it decides when your conversation is sent to a model to be summarized"),
     ("screen", "it is about your screen"),
+    ("acp", "it is about your editor"),
     ("keys", "it is about your keyboard"),
     ("permissions", "only you allow what runs without asking"),
     ("rules", "only you allow what runs without asking"),

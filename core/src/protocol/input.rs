@@ -426,7 +426,7 @@ pub struct Message {
     /// Images; the Harness stores them before the Session records the message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-    /// What the user's editor shows; at most 32 documents and 64 KiB of text in all.
+    /// What the user's editor shows; at most 32 documents, 64 KiB of text each and 256 KiB in all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<EditorDocument>,
     /// The template that made the text. Only the Session sets it.
@@ -442,8 +442,10 @@ impl<T: Into<String>> From<T> for Message {
 
 /// The most editor documents of one message.
 const MAX_DOCUMENTS: usize = 32;
-/// The most text of all editor documents of one message, bytes.
-const MAX_TEXT: usize = 64 << 10;
+/// The most text of an editor document, bytes.
+pub const MAX_DOCUMENT: usize = 64 << 10;
+/// The most text of all editor documents of a message, bytes.
+pub const MAX_CONTEXT: usize = 256 << 10;
 /// The longest path of an editor document, bytes.
 const MAX_PATH: usize = 4_096;
 
@@ -460,12 +462,20 @@ impl Message {
             return invalid(message, "send those that matter for the prompt");
         }
         let text: usize = self.context.iter().map(|it| it.text.len()).sum();
-        if text > MAX_TEXT {
-            let message = format!("the context has {} KB of text; at most {} KB are taken", text >> 10, MAX_TEXT >> 10);
-            return invalid(message, "send the lines that matter; the model reads files by itself");
+        let lines_that_matter = "send the lines that matter; the model reads files by itself";
+        if text > MAX_CONTEXT {
+            let most = MAX_CONTEXT >> 10;
+            let message = format!("the context has {} KB of text; at most {most} KB are taken", text >> 10);
+            return invalid(message, lines_that_matter);
         }
         for (at, document) in self.context.iter().enumerate() {
-            let EditorDocument { path, lines, .. } = document;
+            let EditorDocument { path, lines, text, .. } = document;
+            if text.len() > MAX_DOCUMENT {
+                let most = MAX_DOCUMENT >> 10;
+                let message =
+                    format!("`context[{at}]` has {} KB of text; at most {most} KB are taken", text.len() >> 10);
+                return invalid(message, lines_that_matter);
+            }
             if path.is_empty() || path.len() > MAX_PATH || path.chars().any(char::is_control) {
                 let message = format!("`context[{at}].path` is empty, too long or holds a control character");
                 return invalid(message, "a path relative to the workspace, or an absolute one");

@@ -2,9 +2,15 @@
 
 use super::Session;
 use super::work::Work;
+use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Delivery, Live};
 use crate::protocol::input::{Accepted, Message, Queued};
 use crate::protocol::now::Queue;
+
+/// The most messages that wait.
+const MOST: usize = 64;
+/// The most text of all messages that wait, bytes.
+const MOST_TEXT: usize = 8 << 20;
 
 /// What begins when the running Turn has ended.
 pub(super) enum Waiting {
@@ -24,20 +30,39 @@ impl Waiting {
 }
 
 impl Session {
-    pub(super) fn wait_in_line(&mut self, next: Waiting) -> Accepted {
+    /// # Errors
+    /// `TOO_MANY_ITEMS` when the queue is full.
+    pub(super) fn wait_in_line(&mut self, next: Waiting) -> Result<Accepted> {
+        self.has_place_for(&next.text())?;
         self.follow_up.push_back(next);
         self.publish_queue();
         let queued = Queued { delivery: Delivery::FollowUp, position: self.follow_up.len() };
-        Accepted { queued: Some(queued), ..Accepted::default() }
+        Ok(Accepted { queued: Some(queued), ..Accepted::default() })
     }
 
-    pub(super) fn steer(&mut self, message: Message) -> Accepted {
+    /// # Errors
+    /// `TOO_MANY_ITEMS` when the queue is full.
+    pub(super) fn steer(&mut self, message: Message) -> Result<Accepted> {
+        self.has_place_for(&message.text)?;
         self.steer.push_back(message);
         self.mark_steered();
         self.publish_queue();
         let queued = Queued { delivery: Delivery::Steer, position: self.steer.len() };
         let turn = self.work.as_ref().and_then(Work::turn).map(|turn| turn.number);
-        Accepted { turn, queued: Some(queued), ..Accepted::default() }
+        Ok(Accepted { turn, queued: Some(queued), ..Accepted::default() })
+    }
+
+    fn has_place_for(&self, text: &str) -> Result<()> {
+        let Queue { steer, follow_up } = self.queue();
+        let waiting = || steer.iter().chain(&follow_up);
+        let full = if waiting().count() >= MOST {
+            format!("{MOST} messages wait already")
+        } else if waiting().map(String::len).sum::<usize>() + text.len() > MOST_TEXT {
+            format!("the messages that wait have more than {} MiB of text", MOST_TEXT >> 20)
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(Code::TooManyItems, full, "send it when the turn has ended, or take the others back"))
     }
 
     /// A steer that came too late to join the work that has ended starts the next Turn.

@@ -34,7 +34,7 @@ impl Session {
     ) -> Result<Accepted> {
         let message = Message { attachments, ..self.services.library.expand(template, args)? };
         if self.work.is_some() {
-            return Ok(self.wait_in_line(Waiting::Say(message)));
+            return self.wait_in_line(Waiting::Say(message));
         }
         self.begin_turn(input, message, Delivery::Prompt).await
     }

@@ -1,0 +1,248 @@
+//! What the client asks of the Session: each request becomes an Input, and what came of it becomes the answer.
+
+use pixir_core::event::SettingsChanged;
+use pixir_core::input::{Message, SettingsChange};
+use pixir_core::{Accepted, Error, Event, Input};
+use serde_json::{Value, json};
+
+use super::questions::Asking;
+use super::{Attached, unless};
+use crate::acp::command::Command;
+use crate::acp::prompts::Delivery;
+use crate::acp::slash::{self, Meaning};
+use crate::acp::wire::{Failure, Reply};
+use crate::acp::{content, options};
+use crate::headless;
+use crate::headless::host;
+
+/// Something that was under way has ended.
+pub(super) enum Done {
+    /// The Session has answered the Input of a prompt.
+    Submitted {
+        key: u64,
+        outcome: Result<Accepted, Error>,
+    },
+    /// The Session has answered an Input that has its own response.
+    Answered {
+        reply: Reply,
+        outcome: Result<Value, Failure>,
+    },
+    /// The user's answer to a question has become this Input.
+    Decided {
+        asking: Asking,
+        input: Input,
+    },
+    /// A slash command has ended, with a text for the user.
+    Said {
+        key: u64,
+        text: String,
+    },
+    /// What a preview asks the user.
+    Planned {
+        key: u64,
+        input: Input,
+        outcome: Result<Vec<Event>, Error>,
+    },
+    /// The user agreed to a preview, or not.
+    Agreed {
+        key: u64,
+        input: Option<Input>,
+    },
+    /// The queue is empty and the Turn was told to stop.
+    Cancelled,
+    Nothing,
+}
+
+/// What a change of settings is answered with.
+enum Answer {
+    Nothing,
+    Options,
+}
+
+impl Attached {
+    pub(super) async fn take(&mut self, command: Command) {
+        match command {
+            Command::Prompt { reply, params } => match self.read_prompt(&params) {
+                Ok((message, delivery)) => self.begin(reply, message, delivery).await,
+                Err(failure) => self.answer(reply, Err(failure)),
+            },
+            Command::Cancel => self.cancel(),
+            Command::CancelRequest(id) => {
+                if self.prompts.any(|reply| reply.id == id) {
+                    self.cancel();
+                }
+            }
+            Command::SetMode { reply, mode } => match options::change(&self.harness, &self.settings, "mode", &mode) {
+                Ok(change) => self.set(reply, change, Answer::Nothing).await,
+                Err(failure) => self.answer(reply, Err(failure)),
+            },
+            Command::SetOption { reply, params } => {
+                let id = params["configId"].as_str().unwrap_or_default();
+                match options::change(&self.harness, &self.settings, id, &params["value"]) {
+                    Ok(change) => self.set(reply, change, Answer::Options).await,
+                    Err(failure) => self.answer(reply, Err(failure)),
+                }
+            }
+            Command::Input { reply, input } => {
+                self.shows_events = true;
+                match host::read_input(input) {
+                    Ok(input) => {
+                        let answer = self.handle.submit(input).await;
+                        self.work.push(Box::pin(async move {
+                            let outcome = answer.await.map(|accepted| json!({ "accepted": accepted }));
+                            Done::Answered { reply, outcome: outcome.map_err(Failure::from) }
+                        }));
+                    }
+                    Err(error) => self.answer(reply, Err(error.into())),
+                }
+            }
+            Command::Load { reply } => {
+                self.replay_all().await;
+                let state = self.state();
+                self.answer(reply, Ok(state));
+                self.show_commands();
+            }
+            Command::Resume { reply } => {
+                let state = self.state();
+                self.answer(reply, Ok(state));
+            }
+            Command::Close { .. } | Command::End => unreachable!("the loop takes these itself"),
+        }
+    }
+
+    fn read_prompt(&self, params: &Value) -> Result<(Message, Delivery), Failure> {
+        let meta = &params["_meta"]["pixir"];
+        let delivery = match &meta["delivery"] {
+            Value::Null => Delivery::FollowUp,
+            Value::String(it) if it == "follow_up" => Delivery::FollowUp,
+            Value::String(it) if it == "steer" => Delivery::Steer,
+            other => {
+                let message = format!("`_meta.pixir.delivery` is {other}; use \"follow_up\" or \"steer\"");
+                return Err(Failure::invalid_params(message));
+            }
+        };
+        let message = content::message(&self.harness, &params["prompt"], &meta["presenter_context"])?;
+        if message.text.trim().is_empty() && message.attachments.is_empty() && message.context.is_empty() {
+            return Err(Failure::invalid_params("the prompt is empty"));
+        }
+        Ok((message, delivery))
+    }
+
+    async fn begin(&mut self, reply: Reply, message: Message, delivery: Delivery) {
+        let key = match self.prompts.add(reply, message.text.clone(), delivery) {
+            Ok(key) => key,
+            Err((reply, error)) => return self.answer(reply, Err(error.into())),
+        };
+        match slash::read(&self.harness, &self.settings, &message) {
+            Meaning::Message => {
+                let input = match delivery {
+                    Delivery::FollowUp => Input::Prompt(message),
+                    Delivery::Steer => Input::Steer(message),
+                };
+                self.submit(key, input).await;
+            }
+            Meaning::Do(input) => self.submit(key, input).await,
+            Meaning::Preview(input) => {
+                let Some(stopped) = self.prompts.until_cancelled(key) else { return };
+                let handle = self.handle.clone();
+                self.work.push(Box::pin(unless(stopped, async move {
+                    let outcome = headless::request(&handle, input.clone()).await.map(|(_, events)| events);
+                    Done::Planned { key, input, outcome }
+                })));
+            }
+            Meaning::Show(input) => {
+                let handle = self.handle.clone();
+                self.work.push(Box::pin(async move {
+                    let outcome = headless::request(&handle, input).await;
+                    let text = outcome.map_or_else(|e| Failure::from(e).message, |(_, events)| slash::shown(&events));
+                    Done::Said { key, text }
+                }));
+            }
+            Meaning::Say(text) => self.work.push(Box::pin(async move { Done::Said { key, text } })),
+        }
+    }
+
+    /// Sends an Input before anything that the client asks for later.
+    async fn submit(&mut self, key: u64, input: Input) {
+        let answer = self.handle.submit(input).await;
+        self.work.push(Box::pin(async move { Done::Submitted { key, outcome: answer.await } }));
+    }
+
+    async fn set(&mut self, reply: Reply, change: SettingsChange, answer: Answer) {
+        let (harness, mut settings) = (self.harness.clone(), self.settings.clone());
+        let answered = self.handle.submit(Input::Set(change.clone())).await;
+        self.work.push(Box::pin(async move {
+            let outcome = answered.await.map(|_| match answer {
+                Answer::Nothing => json!({}),
+                Answer::Options => {
+                    settings.apply(&SettingsChanged::from(change));
+                    json!({ "configOptions": options::all(&harness, &settings) })
+                }
+            });
+            Done::Answered { reply, outcome: outcome.map_err(Failure::from) }
+        }));
+    }
+
+    fn cancel(&mut self) {
+        if self.prompts.is_empty() && self.running.is_none() {
+            return;
+        }
+        // The question of an agent is taken back when the agent stops.
+        self.questions.retain(|asking, _| asking.is_of_agent());
+        self.prompts.cancel();
+        let handle = self.handle.clone();
+        self.work.push(Box::pin(async move {
+            handle.send(Input::Dequeue).await;
+            handle.send(Input::Interrupt).await;
+            handle.settle().await;
+            Done::Cancelled
+        }));
+    }
+
+    pub(super) async fn finish(&mut self, done: Done) {
+        let over = match done {
+            Done::Submitted { key, outcome } => {
+                self.catch_up();
+                match outcome {
+                    Ok(accepted) => self.prompts.accepted(key, &accepted),
+                    Err(error) => self.prompts.end(key, Err(error.into())),
+                }
+            }
+            Done::Answered { reply, outcome } => {
+                // What the Input led to comes before its answer.
+                self.catch_up();
+                return self.answer(reply, outcome);
+            }
+            Done::Decided { asking, input } => {
+                self.questions.remove(&asking);
+                return self.handle.send(input).await;
+            }
+            Done::Said { key, text } => {
+                self.catch_up();
+                self.say(&text);
+                self.prompts.end(key, Ok("end_turn"))
+            }
+            Done::Planned { key, outcome: Err(error), .. } => {
+                self.catch_up();
+                self.say(&Failure::from(error).message);
+                self.prompts.end(key, Ok("end_turn"))
+            }
+            Done::Planned { key, input, outcome: Ok(events) } => {
+                self.catch_up();
+                return self.agree(key, input, &events);
+            }
+            Done::Agreed { key, input: None } => {
+                self.say("Nothing was changed.");
+                self.prompts.end(key, Ok("end_turn"))
+            }
+            Done::Agreed { key, input: Some(input) } => return self.submit(key, input).await,
+            Done::Cancelled => {
+                self.catch_up();
+                let over = self.prompts.cancelled(self.running.is_some());
+                return self.respond(over);
+            }
+            Done::Nothing => return,
+        };
+        self.respond(over);
+    }
+}
