@@ -1,14 +1,17 @@
 //! The options that all commands share. Help, `pixir schema` and completions are made from them.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, Subcommand as _, ValueEnum};
+use clap::{Args as ClapArgs, CommandFactory as _, FromArgMatches as _, Parser, Subcommand as _, ValueEnum};
 
 use crate::commands::Command;
 
+mod heeded; // which command takes which options and formats
+mod peers; // flags of other programs, and ours
 mod reject; // errors of the parser
 
+pub(crate) use heeded::{check, formats, spelled_out, whole};
 pub(crate) use reject::reject;
 
 /// A terminal coding assistant
@@ -24,11 +27,16 @@ pub(crate) use reject::reject;
   pixir                                 open the terminal interface in this folder
   pixir \"why does the build fail?\"      open it and send this prompt
   pixir demo                            see it work, without a key or a network
-  pixir --headless --json \"summarise\"   run one turn and print one JSON document
+  pixir -p --json \"summarise\"           run one turn and print one JSON document
+  git diff | pixir -p \"review this\"     the same, with a document from stdin
   pixir resume --last                   continue the latest session")]
 pub(crate) struct Args {
-    /// First prompt; without one, the terminal interface opens with an empty composer
+    /// First prompt; without one, the terminal interface opens with an empty composer. - is the text on stdin
     pub(crate) prompt: Option<String>,
+
+    /// Continue the latest session of this workspace; the same as `pixir resume --last`
+    #[arg(long = "continue", short = 'c')]
+    pub(crate) goes_on: bool,
 
     #[command(flatten)]
     pub(crate) run: RunOptions,
@@ -54,11 +62,34 @@ pub(crate) fn parse() -> Result<Args, clap::Error> {
     // So is the table of all commands, for a start that names none. What does not fit is told with all of them.
     let names_command = |word: &OsStr| word.to_str().is_some_and(|word| word == HELP || Command::has_subcommand(word));
     if !std::env::args_os().skip(1).any(|word| names_command(&word))
-        && let Ok(WithoutCommand { prompt, run, output }) = WithoutCommand::try_parse()
+        && let Ok(WithoutCommand { prompt, goes_on, run, output }) = WithoutCommand::try_parse()
+        // Only lists have rows; what is wrong with it is told with all commands.
+        && output.format != Some(Format::Tsv)
     {
-        return Ok(Args { prompt, run, output, command: None });
+        return Ok(Args { prompt, goes_on, run, output, command: None });
     }
-    Args::try_parse()
+    let given = for_help(std::env::args_os().collect());
+    let mut matches = heeded::with_own_options(Args::command(), Some(&given)).try_get_matches_from(given)?;
+    check(&matches)?;
+    Args::from_arg_matches_mut(&mut matches)
+}
+
+/// The parser's own `help` takes names alone; [`reject`] reads the format from the words that were given.
+fn for_help(given: Vec<OsString>) -> Vec<OsString> {
+    if given.get(1).is_none_or(|word| word != HELP) {
+        return given;
+    }
+    let mut names = Vec::new();
+    let mut words = given.into_iter();
+    while let Some(word) = words.next() {
+        match word.to_str() {
+            Some("--json") => {}
+            Some("--format") => drop(words.next()),
+            Some(it) if it.starts_with("--format=") => {}
+            Some(_) | None => names.push(word),
+        }
+    }
+    names
 }
 
 /// The command that the parser itself adds.
@@ -69,6 +100,9 @@ const HELP: &str = "help";
 #[command(name = "pixir")]
 struct WithoutCommand {
     prompt: Option<String>,
+
+    #[arg(long = "continue", short = 'c')]
+    goes_on: bool,
 
     #[command(flatten)]
     run: RunOptions,
@@ -81,35 +115,35 @@ struct WithoutCommand {
 #[derive(Debug, Clone, Default, ClapArgs)]
 #[command(next_help_heading = "Run options")]
 pub(crate) struct RunOptions {
-    /// Run one turn without the terminal interface, then exit; the prompt may come from stdin
-    #[arg(long, global = true)]
+    /// Run one turn without the terminal interface, then exit. Text on stdin is the prompt, or joined to it
+    #[arg(long, short = 'p', visible_alias = "print", global = true)]
     pub(crate) headless: bool,
     /// What a headless run reads from stdin: one prompt as text, or Inputs of a program, one JSON object per line
     #[arg(long, global = true, value_enum, default_value = "text")]
     pub(crate) input: InputFormat,
     /// Model to use, as NAME or PROVIDER/NAME
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, short = 'm', global = true, value_name = "NAME")]
     pub(crate) model: Option<String>,
     /// Provider to use, or script:FILE for a scripted model
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) provider: Option<String>,
     /// Wire format of the server at --base-url: responses, chat or anthropic
-    #[arg(long, global = true, value_name = "D")]
+    #[arg(long, global = true, value_name = "D", value_parser = ["responses", "chat", "anthropic"])]
     pub(crate) dialect: Option<String>,
     /// Server to use, such as http://127.0.0.1:8080/v1; PIXIR_API_KEY holds its key
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) base_url: Option<String>,
     /// Reasoning effort: none, minimal, low, medium, high, xhigh or max
-    #[arg(long, global = true, value_name = "LEVEL")]
+    #[arg(long, global = true, value_name = "LEVEL", value_parser = ["none", "minimal", "low", "medium", "high", "xhigh", "max"])]
     pub(crate) effort: Option<String>,
     /// Confine programs by at most: ns (namespaces), ll (Landlock) or none (then each asks)
-    #[arg(long, global = true, value_name = "TIER")]
+    #[arg(long, global = true, value_name = "TIER", value_parser = ["ns", "ll", "none"])]
     pub(crate) sandbox: Option<String>,
     /// Record the model's answers in a new FILE; --provider script:FILE replays them
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// Permission mode: read-only, ask or auto
-    #[arg(long, global = true, value_name = "MODE")]
+    #[arg(long, global = true, value_name = "MODE", value_parser = ["read-only", "ask", "auto"])]
     pub(crate) mode: Option<String>,
     /// Allow changes without asking; the same as --mode auto
     #[arg(long, global = true, conflicts_with = "mode")]
@@ -127,10 +161,10 @@ pub(crate) struct RunOptions {
     #[arg(long, global = true)]
     pub(crate) trust_workspace: bool,
     /// Tools to offer the model: typed, run or both
-    #[arg(long, global = true, value_name = "TOOLSET")]
+    #[arg(long, global = true, value_name = "TOOLSET", value_parser = ["typed", "run", "both"])]
     pub(crate) toolset: Option<String>,
     /// Folder to work in, instead of the current one
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, short = 'C', global = true, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
     /// Role of the session, such as plan, which changes nothing; `pixir agents list` shows them
     #[arg(long, global = true, value_name = "ROLE")]
@@ -138,6 +172,24 @@ pub(crate) struct RunOptions {
     /// Skill to activate before the prompt
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) skill: Option<String>,
+    /// Image or text file to send with the prompt; repeatable
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) attach: Vec<PathBuf>,
+    /// Instructions for the model, behind those of the context files
+    #[arg(long, global = true, value_name = "TEXT")]
+    pub(crate) append_system_prompt: Option<String>,
+    /// JSON Schema that the answer of a headless run must fit; after a second answer that does not, it exits with 14
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) output_schema: Option<PathBuf>,
+    /// Write the answer of a headless run to FILE as well, as a whole or not at all
+    #[arg(long = "answer-file", short = 'o', global = true, value_name = "FILE")]
+    pub(crate) answer_file: Option<PathBuf>,
+    /// Id of the new session, such as 20261121T203012-0a1b2c
+    #[arg(long, global = true, value_name = "ID")]
+    pub(crate) session_id: Option<String>,
+    /// Delete the new session when the headless run ends
+    #[arg(long, global = true)]
+    pub(crate) ephemeral: bool,
     /// Maximum number of tool rounds in a turn
     #[arg(long, global = true, value_name = "N")]
     pub(crate) max_rounds: Option<u32>,
@@ -204,9 +256,9 @@ pub(crate) enum Format {
     Plain,
     /// One JSON document
     Json,
-    /// One event per line, then one result
+    /// One JSON object per line: the events of a run and then its result, the rows of a list, or the document
     Jsonl,
-    /// Tab-separated lines, for lists
+    /// Tab-separated lines below a header, for lists
     Tsv,
 }
 
@@ -245,7 +297,7 @@ mod tests {
     /// Broken build: a command that `names_command` does not find becomes a prompt.
     #[test]
     fn every_command_is_found_by_its_name() {
-        let mut all = Args::command();
+        let mut all = whole();
         all.build();
         for command in all.get_subcommands() {
             for name in std::iter::once(command.get_name()).chain(command.get_all_aliases()) {
@@ -266,7 +318,8 @@ mod tests {
         assert_eq!(options(WithoutCommand::command()), version(options(Args::command())));
         let words = ["pixir", "--headless", "--json", "--allow", "bash(ls)", "--max-cost", "$1", "--", "why -x"];
         let short = WithoutCommand::try_parse_from(words).expect("it fits");
-        let long = Args::try_parse_from(words).expect("it fits");
+        let mut matches = whole().try_get_matches_from(words).expect("it fits");
+        let long = Args::from_arg_matches_mut(&mut matches).expect("it fits");
         assert_eq!(
             format!("{:?} {:?} {:?}", short.prompt, short.run, short.output),
             format!("{:?} {:?} {:?}", long.prompt, long.run, long.output)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pixir_core::call::ResultLimits;
-use pixir_core::event::{Mode, Rule, Toolset};
+use pixir_core::event::{Mode, Rule, SessionId, Toolset};
 use pixir_core::input::SettingsChange;
 use pixir_core::layers::Settings;
 use pixir_core::provider::{ProviderSelection, Providers, demo};
@@ -55,8 +55,12 @@ impl Cli {
         Err(Error::new(Code::SessionStartFailed, message, "set the clock"))
     }
 
-    /// Fails where the state folder is something else, or cannot have its name.
-    fn check_home(&self) -> Result<()> {
+    /// Fails where there is no folder for the state, or it is something else, or cannot have its name.
+    pub(crate) fn check_home(&self) -> Result<()> {
+        if self.environment.home.as_os_str().is_empty() {
+            let message = "there is no folder for sessions and keys: HOME, XDG_STATE_HOME and PIXIR_HOME are not set";
+            return Err(Error::new(Code::ConfigInvalid, message, "export PIXIR_HOME=/path/to/a/folder/of/your/own"));
+        }
         let home = &self.environment.home;
         let why = match std::fs::metadata(home) {
             Ok(it) if it.is_dir() => return Ok(()),
@@ -92,8 +96,9 @@ impl Cli {
     }
 
     /// The Sessions of all workspaces.
-    pub(crate) fn store(&self) -> Store {
-        Store::new(&self.environment.home)
+    pub(crate) fn store(&self) -> Result<Store> {
+        self.check_home()?;
+        Ok(Store::new(&self.environment.home))
     }
 
     /// The tools that are listed or described.
@@ -103,7 +108,11 @@ impl Cli {
 
     /// The permission mode of a command that runs a tool itself.
     pub(crate) fn command_mode(&self) -> Mode {
-        if self.options.write { Mode::Auto } else { Mode::ReadOnly }
+        match (self.options.write, self.options.mode.as_deref()) {
+            (true, _) | (false, Some("auto")) => Mode::Auto,
+            (false, Some("ask")) => Mode::Ask,
+            (false, Some(_) | None) => Mode::ReadOnly,
+        }
     }
 
     /// Starts the log of the program itself; see [`diagnostics`].
@@ -139,6 +148,12 @@ impl Cli {
         Providers::find(&self.selection(), &self.config()?, &self.environment).await
     }
 
+    /// The Provider and model that would answer, without a wait for servers.
+    pub(crate) async fn selected(&self) -> Result<Providers> {
+        self.check_home()?;
+        Providers::find_early(&self.selection(), &self.config()?, &self.environment).await
+    }
+
     /// The Providers that have a key or a configuration, without looking for servers.
     pub(crate) fn configured_providers(&self) -> Result<Providers> {
         self.check_home()?;
@@ -156,10 +171,7 @@ impl Cli {
     pub(crate) async fn harness(&self, workspace: &Path, attendance: Attendance) -> Result<Harness> {
         let mut providers = match attendance {
             Attendance::Attended => self.providers().await?,
-            Attendance::Unattended => {
-                self.check_home()?;
-                Providers::find_early(&self.selection(), &self.config()?, &self.environment).await?
-            }
+            Attendance::Unattended => self.selected().await?,
         };
         self.record(&mut providers)?;
         self.assemble(workspace, attendance, &self.settings()?, providers)
@@ -215,6 +227,8 @@ impl Cli {
             toolset: self.toolset(config)?.unwrap_or_default(),
             effort: self.effort()?.or_else(|| config.effort.clone()),
             role: options.agent.clone(),
+            id: options.session_id.as_deref().map(own_id).transpose()?,
+            instructions: options.append_system_prompt.clone(),
             allowed: self.allowed()?,
             resumed: self.resumed(settings, attendance, &providers)?,
         };
@@ -349,4 +363,12 @@ impl Cli {
             role: options.agent.clone(),
         })
     }
+}
+
+/// The id that the user gives to a new Session.
+fn own_id(text: &str) -> Result<SessionId> {
+    SessionId::parse(text).map_err(|e| {
+        let fix = "the time and six hexadecimal digits, such as 20261121T203012-0a1b2c";
+        Error::new(Code::Usage, e.message, fix).with("input", text)
+    })
 }

@@ -1,13 +1,17 @@
 //! Every command: its help, and where it runs.
 
 use clap::Subcommand;
-use pixir_core::Result;
+use pixir_core::{Code, Error, Result};
 
+use crate::args::Args;
 use crate::cli::Cli;
+use crate::terminal::Open;
 
 mod acp; // the protocol of editors
+mod agent; // a guide for programs that drive pixir
 mod agents; // the agents of a Session, and roles
 pub(crate) mod auth; // stored keys
+mod completions; // for shells
 mod config; // settings, and where each comes from
 pub(crate) mod demo; // the embedded task in a temporary workspace
 mod diagnose; // problems of a Session, and their fixes
@@ -19,6 +23,7 @@ mod found; // words for what was found in files
 mod gc; // deletion of unreferenced data
 mod init; // a first AGENTS.md
 mod inspect; // the exact request
+mod man; // manual pages
 mod models; // the available models
 mod permissions; // rules of the user
 mod prompt; // `pixir [PROMPT]`, without a command
@@ -26,9 +31,10 @@ mod replay; // a Session replayed from its Log
 mod restore; // undo and redo
 mod resume; // continue a Session
 mod run; // a line of the run language
-mod schema; // the machine-readable contract
+pub(crate) mod schema; // the machine-readable contract
 pub(crate) mod sessions; // Sessions that are not open
 mod skills; // instructions for certain kinds of work
+mod status; // what is here, at a glance
 mod themes; // colours and their contrast
 mod tools; // the tools of models, without a model
 mod tree; // turns and branches
@@ -44,20 +50,35 @@ pub(crate) enum Command {
     /// Continue an earlier session
     #[command(after_help = "Examples:\n  pixir resume --last\n  pixir resume 20261121T203012-0a1b2c \"now the tests\"")]
     Resume(resume::ResumeArgs),
+    /// Show what is here: the model that would answer, the mode, trust, the latest session
+    #[command(after_help = "Examples:\n  pixir status\n  pixir status --json | jq -r .latest.session_id")]
+    Status,
     /// List, show, rename, delete, move, export, import, verify and repair sessions
-    #[command(subcommand_required = true, arg_required_else_help = true)]
+    #[command(
+        subcommand_required = true,
+        arg_required_else_help = true,
+        after_help = "Examples:\n  pixir sessions list\n  pixir sessions show last\n  pixir sessions export last > session.md"
+    )]
     Sessions {
         #[command(subcommand)]
         command: sessions::SessionsCommand,
     },
     /// Show the agents of a session, and stop them; list, show and check roles
-    #[command(subcommand_required = true, arg_required_else_help = true)]
+    #[command(
+        subcommand_required = true,
+        arg_required_else_help = true,
+        after_help = "Examples:\n  pixir agents list\n  pixir agents tree last"
+    )]
     Agents {
         #[command(subcommand)]
         command: agents::AgentsCommand,
     },
     /// Run graphs of steps: agents, commands and questions, checked before they run and resumed after any end
-    #[command(subcommand_required = true, arg_required_else_help = true)]
+    #[command(
+        subcommand_required = true,
+        arg_required_else_help = true,
+        after_help = "Examples:\n  pixir workflow list\n  pixir workflow run fix-and-verify --dry-run"
+    )]
     Workflow {
         #[command(subcommand)]
         command: workflow::WorkflowCommand,
@@ -110,19 +131,31 @@ pub(crate) enum Command {
     )]
     Run(run::RunArgs),
     /// List, show and run the tools that models use
-    #[command(subcommand_required = true, arg_required_else_help = true)]
+    #[command(
+        subcommand_required = true,
+        arg_required_else_help = true,
+        after_help = "Examples:\n  pixir tools list\n  pixir tools run read '{\"path\": \"README.md\"}'"
+    )]
     Tools {
         #[command(subcommand)]
         command: tools::ToolsCommand,
     },
     /// Show how commands are judged; list, add and revoke the rules by which calls run without asking, or not at all
-    #[command(subcommand_required = true, arg_required_else_help = true)]
+    #[command(
+        subcommand_required = true,
+        arg_required_else_help = true,
+        after_help = "Examples:\n  pixir permissions list\n  pixir permissions why 'make test'"
+    )]
     Permissions {
         #[command(subcommand)]
         command: permissions::PermissionsCommand,
     },
     /// List, show and check skills: instructions for certain kinds of work
-    #[command(subcommand_required = true, arg_required_else_help = true)]
+    #[command(
+        subcommand_required = true,
+        arg_required_else_help = true,
+        after_help = "Examples:\n  pixir skills list\n  pixir skills validate"
+    )]
     Skills {
         #[command(subcommand)]
         command: skills::SkillsCommand,
@@ -133,13 +166,21 @@ pub(crate) enum Command {
     )]
     Trust(trust::TrustArgs),
     /// Show settings and where each comes from; get one, set one in your own file
-    #[command(subcommand_required = true, arg_required_else_help = true)]
+    #[command(
+        subcommand_required = true,
+        arg_required_else_help = true,
+        after_help = "Examples:\n  pixir config show\n  pixir config set effort high"
+    )]
     Config {
         #[command(subcommand)]
         command: config::ConfigCommand,
     },
     /// List the available models with their windows, prices and efforts
-    #[command(subcommand_required = true, arg_required_else_help = true)]
+    #[command(
+        subcommand_required = true,
+        arg_required_else_help = true,
+        after_help = "Examples:\n  pixir models list\n  pixir models list --online"
+    )]
     Models {
         #[command(subcommand)]
         command: models::ModelsCommand,
@@ -150,13 +191,21 @@ pub(crate) enum Command {
     )]
     Tui(tui::TuiArgs),
     /// List, preview and check the themes of the terminal interface
-    #[command(subcommand_required = true, arg_required_else_help = true)]
+    #[command(
+        subcommand_required = true,
+        arg_required_else_help = true,
+        after_help = "Examples:\n  pixir themes list\n  pixir themes preview dark"
+    )]
     Themes {
         #[command(subcommand)]
         command: themes::ThemesCommand,
     },
     /// Store, show and remove provider keys
-    #[command(subcommand_required = true, arg_required_else_help = true)]
+    #[command(
+        subcommand_required = true,
+        arg_required_else_help = true,
+        after_help = "Examples:\n  pixir auth status\n  pixir auth login anthropic"
+    )]
     Auth {
         #[command(subcommand)]
         command: auth::AuthCommand,
@@ -169,16 +218,36 @@ pub(crate) enum Command {
         after_help = "An editor starts it; the guide has the configuration of each.\n\nExamples:\n  pixir acp\n  pixir acp --mode ask --model anthropic/claude-sonnet-5\n  pixir acp --login"
     )]
     Acp(acp::AcpArgs),
+    /// Print a guide for a program or an agent that drives pixir
+    #[command(after_help = "Examples:\n  pixir agent\n  pixir agent --json | jq -r .guide")]
+    Agent,
+    /// Print the completions of a shell
+    #[command(
+        after_help = "Examples:\n  pixir completions bash > ~/.local/share/bash-completion/completions/pixir\n  pixir completions zsh > ~/.zfunc/_pixir\n  pixir completions fish > ~/.config/fish/completions/pixir.fish\n  pixir completions nushell > ~/.config/nushell/pixir.nu"
+    )]
+    Completions(completions::CompletionsArgs),
+    /// Print the manual page of a command, or write the pages of all commands
+    #[command(
+        after_help = "Examples:\n  pixir man | man -l -\n  pixir man sessions list | man -l -\n  pixir man --to ~/.local/share/man/man1"
+    )]
+    Man(man::ManArgs),
     /// Check this machine: configuration, credentials, state folder, terminal, sandbox
     #[command(after_help = "Examples:\n  pixir doctor\n  pixir doctor --online --json")]
     Doctor(doctor::DoctorArgs),
 }
 
 /// Runs a command and returns its exit code.
-pub(crate) fn run(command: Option<Command>, prompt: Option<String>, cli: &Cli) -> Result<u8> {
+pub(crate) fn run(args: Args, cli: &Cli) -> Result<u8> {
     pixir_core::adopt_orphans();
-    match command {
-        None => prompt::run(cli, prompt),
+    match args.command {
+        None if args.goes_on => prompt::present(cli, &Open::Latest, args.prompt),
+        None => prompt::run(cli, args.prompt),
+        // It would be lost: `pixir -c tree` continues nothing.
+        Some(_) if args.goes_on => {
+            let fix = "pixir resume --last \"your prompt\"";
+            Err(Error::new(Code::Usage, "--continue goes with a prompt, and not with a command", fix)
+                .with("input", "--continue"))
+        }
         Some(Command::Demo) => demo::run(cli),
         Some(Command::Resume(args)) => resume::run(cli, args),
         Some(Command::Sessions { command }) => sessions::run(cli, command),
@@ -206,6 +275,10 @@ pub(crate) fn run(command: Option<Command>, prompt: Option<String>, cli: &Cli) -
         Some(Command::Auth { command }) => auth::run(cli, command),
         Some(Command::Schema(args)) => schema::run(cli, &args),
         Some(Command::Acp(args)) => acp::run(cli, &args),
+        Some(Command::Status) => status::run(cli),
+        Some(Command::Agent) => agent::run(cli),
+        Some(Command::Completions(args)) => completions::run(cli, &args),
+        Some(Command::Man(args)) => man::run(cli, &args),
         Some(Command::Doctor(args)) => doctor::run(cli, &args),
     }
 }

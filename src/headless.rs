@@ -1,5 +1,6 @@
 //! The plain Presenter: a Turn, a command or a host's Inputs, as text, as one JSON document, or as lines of events.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,6 +9,7 @@ use pixir_core::{Accepted, Blobs, Code, Error, Event, Handle, Input, Result, Wat
 use crate::cli::Signals;
 use crate::output::Output;
 
+mod form; // the form of the answer
 mod agents; // what became of the agents of a run
 pub(crate) mod host; // a program drives the Session by lines
 pub(crate) mod narration; // events as lines of text
@@ -15,6 +17,7 @@ mod report; // the result of a run
 pub(crate) mod workflow; // a run of a workflow
 pub(crate) mod slash; // slash commands without a screen
 
+pub(crate) use form::Form;
 use report::Report;
 
 /// One headless run: its input and output.
@@ -28,6 +31,12 @@ pub(crate) struct Job<'a> {
     pub(crate) narrate: Narrate,
     /// How long the run may take, with the agents that its Turn leaves behind.
     pub(crate) deadline: Option<Duration>,
+    /// The form that the answer must have.
+    pub(crate) form: Option<Form>,
+    /// Where the answer goes besides stdout.
+    pub(crate) answer_file: Option<PathBuf>,
+    /// Whether the Session stays when the run ends.
+    pub(crate) is_kept: bool,
 }
 
 /// Where the narration of the Turn goes in plain text.
@@ -49,7 +58,12 @@ pub(crate) async fn run(handle: &Handle, input: Input, job: Job<'_>, mut signals
     if report.refused.is_none() {
         let answer = handle.submit(input).await;
         match report.wait_for(handle, &mut watch, &mut signals, answer).await {
-            Some(Ok(_)) if report.expects_turn => report.follow(handle, &mut watch, &mut signals).await,
+            Some(Ok(_)) if report.expects_turn => {
+                report.follow(handle, &mut watch, &mut signals).await;
+                if let Some(form) = &job.form {
+                    report.fit(form, handle, &mut watch, &mut signals).await;
+                }
+            }
             Some(Err(error)) => report.refused = Some(error),
             Some(Ok(_)) | None => {}
         }

@@ -29,12 +29,12 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(e) => return ExitCode::from(args::reject(&e)),
     };
-    let output = Arc::new(Output::new(&args.output.answering(args.run.input)));
+    let output = Arc::new(Output::new(&args.output.clone().answering(args.run.input)));
     let run = || {
-        let cli = Cli::new(args.run, Arc::clone(&output));
+        let cli = Cli::new(args.run.clone(), Arc::clone(&output));
         cli.note_panics();
         cli.check_clock()?;
-        commands::run(args.command, args.prompt, &cli)
+        commands::run(args, &cli)
     };
     let outcome = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
         Err(Error::new(

@@ -12,6 +12,10 @@ use serde_json::{Value, json};
 use crate::args::{ErrorFormat, Format, OutputOptions};
 use crate::{remedies, start};
 
+mod list; // rows in every format
+
+pub(crate) use list::{List, ListOptions};
+
 /// Where results go. After the first write that fails, nothing more is written. A reader may close the pipe early, which
 /// is no error; see [`Output::failure`] for every other one.
 #[derive(Debug)]
@@ -44,16 +48,22 @@ impl Output {
         self.json(&versioned(value));
     }
 
-    /// Prints JSON that has a schema of its own.
-    pub(crate) fn json(&self, value: &Value) {
-        self.raw_line(&clean_json(&serde_json::to_string_pretty(value).expect("a value is JSON")));
+    fn json(&self, value: &Value) {
+        let text = match self.format {
+            Format::Jsonl => value.to_string(),
+            Format::Plain | Format::Json | Format::Tsv => serde_json::to_string_pretty(value).expect("a value is JSON"),
+        };
+        self.raw_line(&clean_json(&text));
     }
 
     /// Prints a document that has its `schemaVersion` already, piece by piece.
     pub(crate) fn stream(&self, document: &impl Serialize) {
         self.write(|out| {
             let mut out = CleanJson(BufWriter::new(out));
-            serde_json::to_writer_pretty(&mut out, document)?;
+            match self.format {
+                Format::Jsonl => serde_json::to_writer(&mut out, document)?,
+                Format::Plain | Format::Json | Format::Tsv => serde_json::to_writer_pretty(&mut out, document)?,
+            }
             out.write_all(b"\n")?;
             out.flush()
         });
@@ -158,11 +168,18 @@ pub(crate) fn envelope(error: &Error) -> Value {
     json!({
         "schemaVersion": SCHEMA_VERSION,
         "ok": false,
-        "error": { "kind": error.kind(), "message": error.message, "details": error.details },
+        "error": error_json(error),
         "code": error.code.name(),
         "remediation": remedies::word(&error.remedy),
         "exit_code": exit_code(error.code),
     })
+}
+
+/// An error in a document: `details` has what can be done next, each as one step.
+pub(crate) fn error_json(error: &Error) -> Value {
+    let mut details = error.details.clone();
+    details.insert("next_actions".into(), json!(remedies::actions(&error.remedy)));
+    json!({ "kind": error.kind(), "message": error.message, "details": details })
 }
 
 /// The exit code of a process that fails with this code.
@@ -199,17 +216,15 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         | Code::ResultInvalid
         | Code::ScriptMismatch
         | Code::SessionStartFailed
-        | Code::SessionLocked
-        | Code::SessionReadOnly
         | Code::StdinError => 1,
         Code::InvalidArgs
         | Code::UnsupportedSyntax
         | Code::Usage
         | Code::UnknownCommand
         | Code::UnknownFlag
-        | Code::NothingToDo
         | Code::UnknownTool
         | Code::NotUnique => 2,
+        Code::NothingToDo => 3,
         Code::AuthRequired
         | Code::TokenRequestFailed
         | Code::NoAccountId
@@ -228,6 +243,7 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         Code::OutsideWorkspace | Code::PermissionDenied => 6,
         Code::UsageLimitReached | Code::RateLimited => 7,
         Code::LeaseHeld
+        | Code::SessionLocked
         | Code::Timeout
         | Code::StreamIdleTimeout
         | Code::ProviderUnavailable
@@ -243,6 +259,7 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         | Code::TemplateMissing
         | Code::TooManyItems
         | Code::WorkspaceUntrusted => 10,
+        Code::SessionReadOnly => 11,
         Code::MutationBlocked | Code::ConfirmationNeeded | Code::WorkflowHeld => 12,
         Code::InputRequired | Code::NoPrompt => 13,
         Code::IterationCap
@@ -252,6 +269,7 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         | Code::OutputTruncated
         | Code::AnswerTooLarge
         | Code::EmptyAnswer
+        | Code::OutputInvalid
         | Code::ResultMissing => 14,
     }
 }
@@ -297,7 +315,7 @@ mod tests {
         assert_eq!(plain(&error), "error: item 42 not found\n  code: NOT_FOUND\n  fix:  list items to find a valid id");
         assert_eq!(
             envelope(&error),
-            json!({"schemaVersion": 1, "ok": false, "error": {"kind": "not_found", "message": "item 42 not found", "details": {"input": "42"}},
+            json!({"schemaVersion": 1, "ok": false, "error": {"kind": "not_found", "message": "item 42 not found", "details": {"input": "42", "next_actions": ["list items to find a valid id"]}},
                    "code": "NOT_FOUND", "remediation": "list items to find a valid id", "exit_code": 5})
         );
         assert_eq!(flat(&error)["error"], "item 42 not found");

@@ -68,6 +68,14 @@ pub(crate) fn word(remedy: &Remedy) -> String {
     }
 }
 
+/// The steps of a remedy, one by one: each alternative, each step.
+pub(crate) fn actions(remedy: &Remedy) -> Vec<String> {
+    match remedy {
+        Remedy::AnyOf { remedies } | Remedy::Steps { steps: remedies } => remedies.iter().flat_map(actions).collect(),
+        one => Some(word(one)).filter(|it| !it.is_empty()).into_iter().collect(),
+    }
+}
+
 /// The same, for an error that a Session recorded or refused with.
 pub(crate) fn of(body: &ErrorBody) -> String {
     word(&body.remedy())

@@ -112,7 +112,7 @@ impl SettingsStore for SettingsFiles {
                 edit::Change::of(&path, key, value)?.write()?;
                 Ok(path)
             }
-            SavePlace::Project => ProjectFile::set(&self.0.workspace()?, &self.0.store(), key, value),
+            SavePlace::Project => ProjectFile::set(&self.0.workspace()?, &self.0.store()?, key, value),
         }
     }
 
@@ -123,7 +123,7 @@ impl SettingsStore for SettingsFiles {
                 edit::Change::without(&path, key)?.write()?;
                 Ok(path)
             }
-            SavePlace::Project => ProjectFile::unset(&self.0.workspace()?, &self.0.store(), key),
+            SavePlace::Project => ProjectFile::unset(&self.0.workspace()?, &self.0.store()?, key),
         }
     }
 }
@@ -289,6 +289,11 @@ pub(crate) fn depth(cli: &Cli) -> Depth {
     } else {
         Depth::Named
     }
+}
+
+/// Whether stdout is a terminal that shows colours.
+pub(crate) fn is_coloured(cli: &Cli) -> bool {
+    std::io::stdout().is_terminal() && depth(cli) != Depth::Mono
 }
 
 /// Whether the variable is set; `0` and the empty string count as unset.

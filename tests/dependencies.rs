@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// Licences under which a package may be taken. An expression passes when one of its alternatives consists of these
 /// alone.
-const ALLOWED: [&str; 12] = [
+const ALLOWED: [&str; 13] = [
     "0BSD",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
@@ -19,6 +19,7 @@ const ALLOWED: [&str; 12] = [
     "CDLA-Permissive-2.0",
     "ISC",
     "MIT",
+    "MIT-0",
     "MPL-2.0",
     "Unicode-3.0",
     "Zlib",

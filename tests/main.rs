@@ -22,6 +22,8 @@ mod wait; // waiting for a state
 mod stories {
     // From the shell.
     mod cli; // the command line: prompts, documents, help, exit codes
+    mod conformance; // every command under every condition
+    mod exit_codes; // each exit code, by a run
     mod demo; // `pixir demo`: the first command that a user runs
     mod environment; // TERM, colour variables, no terminal at all
     mod outside; // reading outside the workspace

@@ -23,7 +23,8 @@ use crate::process;
 use crate::process::Stopping;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{
-    Attachment, Entry, Mode, Planned, Resumed, Rule, SessionId, SessionStarted, SettingsChanged, Toolset, WorkflowEvent,
+    Attachment, ContextDocument, Entry, Mode, Planned, Resumed, Rule, SessionId, SessionStarted, SettingsChanged,
+    Toolset, WorkflowEvent,
 };
 use crate::protocol::input::SettingsChange;
 use crate::protocol::remedy::{ModelNeed, Remedy};
@@ -63,6 +64,10 @@ pub struct SessionDefaults {
     pub effort: Option<String>,
     /// The role of a new Session.
     pub role: Option<String>,
+    /// The id of a new Session; without one, it is made from the time.
+    pub id: Option<SessionId>,
+    /// Instructions of the user for a new Session, behind those of context files.
+    pub instructions: Option<String>,
     /// Rules of this run alone.
     pub allowed: Vec<Rule>,
     /// Changes for a resumed Session; its other settings stay as they were recorded.
@@ -178,10 +183,20 @@ impl Harness {
         if let Some(name) = &self.beginning.role {
             Role::for_session(&self.roles(), name)?;
         }
-        let id = SessionId::now();
+        let id = match &self.beginning.id {
+            Some(id) if self.services.place(id).log().exists() => {
+                let fix = Remedy::any_of([Remedy::Resume { id: id.to_string() }, "use another id".into()]);
+                return Err(Error::new(Code::InvalidArgs, format!("there is a session {id} already"), fix)
+                    .with("input", id.to_string()));
+            }
+            Some(id) => id.clone(),
+            None => SessionId::now(),
+        };
         let mut log = Log::create_on(Arc::clone(&self.services.disk), &self.services.place(&id).log(), id.clone())?;
         let providers = self.services.providers.now();
-        let (context, surroundings) = self.services.documents(self.beginning.mode, self.beginning.toolset);
+        let (mut context, surroundings) = self.services.documents(self.beginning.mode, self.beginning.toolset);
+        let own = self.beginning.instructions.clone();
+        context.extend(own.map(|text| ContextDocument { source: "instructions of the user".into(), text }));
         let started = SessionStarted {
             workspace: self.workspace().display().to_string(),
             model: providers.model.clone(),

@@ -89,7 +89,7 @@ impl Workspaces {
     /// A page of Sessions, the latest first.
     pub(super) async fn list(&self, params: &Value, page: usize) -> Result<Value, Failure> {
         let cwd = if params["cwd"].is_null() { None } else { Some(folder(params, "cwd")?) };
-        let store = self.cli.store();
+        let store = self.cli.store()?;
         let all = blocking(move || match cwd {
             Some(cwd) => store.list(&store.folder_of(&cwd)),
             None => store.list_all(),
@@ -118,7 +118,7 @@ impl Workspaces {
     pub(super) async fn delete(&self, params: &Value) -> Result<Value, Failure> {
         let id = SessionId::parse(params["sessionId"].as_str().unwrap_or_default())?;
         let cli = self.cli.clone();
-        blocking(move || cli.store().delete(&find(&cli, &id)?).map_err(Failure::from)).await??;
+        blocking(move || cli.store()?.delete(&find(&cli, &id)?).map_err(Failure::from)).await??;
         Ok(json!({}))
     }
 
@@ -151,7 +151,7 @@ impl Workspaces {
 
 /// A Session of any workspace.
 fn find(cli: &Cli, id: &SessionId) -> Result<Place, Failure> {
-    let all = cli.store().places();
+    let all = cli.store()?.places();
     let none = || {
         Failure::from(Error::new(Code::SessionNotFound, format!("there is no session {id}"), "session/list lists them"))
     };

@@ -1,79 +1,216 @@
 //! Errors of the argument parser, reported like every other error.
 
-use clap::CommandFactory as _;
-use clap::error::{ContextKind, ErrorKind};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, ValueEnum as _};
 use pixir_core::error::nearest;
 use pixir_core::{Code, Error};
+use serde_json::json;
 
-use super::{Args, OutputOptions};
+use super::{ErrorFormat, Format, OutputOptions, peers, whole};
+use crate::commands::schema;
 use crate::output::{Output, exit_code, report_unprinted};
 
 /// Prints help and version as results and everything else as an error; returns the exit code.
 pub(crate) fn reject(e: &clap::Error) -> u8 {
+    let words: Vec<String> = std::env::args_os().skip(1).map(|it| it.to_string_lossy().into_owned()).collect();
     match e.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            let output = Output::new(&OutputOptions::default());
+            let output = Output::new(&options_of(&words));
+            if output.is_json() {
+                output.document(if e.kind() == ErrorKind::DisplayVersion {
+                    json!({ "ok": true, "version": env!("CARGO_PKG_VERSION") })
+                } else {
+                    schema::described(&named(&whole(), &words).1)
+                });
+                return report_unprinted(&output, 0);
+            }
             // The parser prints to stdout itself, in colour where that is a terminal.
             output.write(|_| e.print());
             return report_unprinted(&output, 0);
         }
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let _ = e.print();
-            return exit_code(Code::Usage);
-        }
         _ => {}
     }
-    let error = usage_error(e);
-    // Parsing failed, so the requested format is read from the words themselves.
-    let words: Vec<String> = std::env::args().skip(1).take_while(|word| word != "--").collect();
-    let requests = |format: &str| {
-        words.contains(&format!("--format={format}"))
-            || words.windows(2).any(|pair| pair[0] == "--format" && pair[1] == format)
-    };
-    let json = words.iter().any(|word| word == "--json") || requests("json") || requests("jsonl");
-    let output = Output::new(&OutputOptions { json, ..OutputOptions::default() });
-    if requests("jsonl") {
+    if e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand && !options_of(&words).json {
+        let _ = e.print();
+        return exit_code(Code::Usage);
+    }
+    let error = usage_error(e, &words);
+    let output = Output::new(&options_of(&words));
+    if output.format == Format::Jsonl {
         output.failed_result(&error);
     }
     output.error(&error);
     exit_code(error.code)
 }
 
-fn usage_error(e: &clap::Error) -> Error {
-    let context = |kind| e.get(kind).map(ToString::to_string);
-    let code = match e.kind() {
-        ErrorKind::UnknownArgument => Code::UnknownFlag,
-        ErrorKind::InvalidSubcommand => Code::UnknownCommand,
-        _ => Code::Usage,
+/// Parsing failed, so the requested formats are read from the words themselves.
+fn options_of(words: &[String]) -> OutputOptions {
+    let words: Vec<&str> = words.iter().map(String::as_str).take_while(|word| *word != "--").collect();
+    let value = |flag: &str| {
+        let joined = words.iter().find_map(|word| word.strip_prefix(flag)?.strip_prefix('='));
+        joined.or_else(|| words.windows(2).find(|pair| pair[0] == flag).map(|pair| pair[1]))
     };
-    let rendered = e.to_string();
-    // clap lists missing arguments on lines of their own, below the message.
-    let lines: Vec<&str> = rendered.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
-    let message = lines.join(" ").trim_start_matches("error: ").to_owned();
-    let input = context(ContextKind::InvalidArg).or_else(|| context(ContextKind::InvalidSubcommand));
-    let suggestion = match (code, &input) {
-        (Code::UnknownFlag, Some(flag)) => nearest_flag(flag),
-        _ => context(ContextKind::SuggestedSubcommand).or_else(|| context(ContextKind::SuggestedValue)),
-    };
-    let fix = suggestion.map_or_else(
-        || {
-            let usage = rendered.lines().find_map(|line| line.strip_prefix("Usage: ")).unwrap_or("pixir");
-            let is_command = |word: &&str| word.starts_with(|c: char| c.is_ascii_lowercase());
-            let command: Vec<&str> = usage.split_whitespace().take_while(is_command).collect();
-            format!("{} --help", command.join(" "))
-        },
-        |suggestion| format!("did you mean {suggestion}?"),
-    );
-    let error = Error::new(code, message, fix);
-    match input {
-        Some(input) => error.with("input", input),
-        None => error,
+    let is_json = words.contains(&"--json");
+    let format = value("--format").and_then(|it| Format::from_str(it, false).ok()).filter(|_| !is_json);
+    let error_format = value("--error-format").and_then(|it| ErrorFormat::from_str(it, false).ok());
+    OutputOptions {
+        json: is_json,
+        // A list of lines cannot hold an error.
+        format: format.filter(|it| *it != Format::Tsv),
+        error_format: error_format.unwrap_or_default(),
     }
 }
 
-fn nearest_flag(wrong: &str) -> Option<String> {
-    let command = Args::command();
-    let flags: Vec<String> =
-        command.get_arguments().filter_map(|arg| arg.get_long().map(|long| format!("--{long}"))).collect();
-    nearest(wrong, flags.iter().map(String::as_str)).map(str::to_owned)
+fn usage_error(e: &clap::Error, words: &[String]) -> Error {
+    let root = whole();
+    let (command, path) = named(&root, words);
+    let context = |kind| e.get(kind).map(shown);
+    let invalid = context(ContextKind::InvalidArg);
+    let given = context(ContextKind::InvalidValue).filter(|it| !it.is_empty());
+    let help = format!("{path} --help");
+    let custom = context(ContextKind::Custom);
+    match e.kind() {
+        ErrorKind::UnknownArgument => {
+            let wrong = invalid.unwrap_or_default();
+            let message = custom.unwrap_or_else(|| format!("there is no flag {} of `{path}`", wrong.escape_debug()));
+            if !wrong.starts_with('-') {
+                return superfluous(&root, command, &path, &wrong, words);
+            }
+            let is_a_prompt =
+                wrong.starts_with('-') && words.iter().any(|word| word.starts_with(&wrong) && word.contains(' '));
+            let fix = match peers::flag(&wrong) {
+                _ if is_a_prompt => {
+                    "put -- before a prompt that begins with a dash: pixir -p -- \"-5 is wrong\"".to_owned()
+                }
+                Some(ours) => format!("use {ours}"),
+                None => nearest_flag(command, &wrong).map_or(help, |near| format!("did you mean {near}?")),
+            };
+            Error::new(Code::UnknownFlag, message, fix).with("input", wrong)
+        }
+        ErrorKind::InvalidSubcommand => {
+            let wrong = context(ContextKind::InvalidSubcommand).unwrap_or_default();
+            // The parser takes the first word for a prompt, and the next one for a command.
+            if path == "pixir" {
+                return superfluous(&root, command, &path, &wrong, words);
+            }
+            unknown_command(command, &path, &wrong)
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+            let names: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+            Error::new(Code::Usage, format!("`{path}` needs a command"), format!("one of {}", names.join(", ")))
+        }
+        _ => {
+            let rendered = e.to_string();
+            // clap lists missing arguments on lines of their own, below the message.
+            let lines: Vec<&str> = rendered.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+            let message = custom.unwrap_or_else(|| lines.join(" ").trim_start_matches("error: ").to_owned());
+            let fix = match (context(ContextKind::SuggestedValue), context(ContextKind::ValidValue)) {
+                (Some(near), Some(all)) => format!("did you mean {near}? It takes one of {all}"),
+                (Some(near), None) => format!("did you mean {near}?"),
+                (None, Some(all)) => match given.as_deref().and_then(|it| nearest(it, all.split(", "))) {
+                    Some(near) => format!("did you mean {near}? It takes one of {all}"),
+                    None => format!("use one of {all}"),
+                },
+                (None, None) => help,
+            };
+            let fix = if message.contains("cannot print") {
+                fix.replace("did you mean ", "use ").replace('?', "")
+            } else {
+                fix
+            };
+            let error = Error::new(Code::Usage, message, fix);
+            let error = match &invalid {
+                Some(flag) => error.with("flag", flag.clone()),
+                None => error,
+            };
+            match given.or(invalid) {
+                Some(input) => error.with("input", input),
+                None => error,
+            }
+        }
+    }
+}
+
+/// A word too many: a mistyped command with arguments, or a prompt without quotes.
+fn superfluous(root: &Command, command: &Command, path: &str, wrong: &str, words: &[String]) -> Error {
+    let has_command = path != "pixir";
+    let first = words.iter().find(|word| !word.starts_with('-')).cloned().unwrap_or_default();
+    if has_command {
+        let message = format!("`{path}` does not take the argument `{}`", wrong.escape_debug());
+        let is_resume = command.get_name() == "resume";
+        let fix = if is_resume {
+            "quote the prompt: pixir resume ID \"the whole prompt\"".into()
+        } else {
+            format!("{path} --help")
+        };
+        return Error::new(Code::Usage, message, fix).with("input", wrong);
+    }
+    if let Some(ours) = peers::command(&first) {
+        let message = format!("there is no command `{}`", first.escape_debug());
+        return Error::new(Code::UnknownCommand, message, format!("use {ours}")).with("input", first);
+    }
+    // `sesions list`: the second word is a command of the one that the first nearly is.
+    let near = nearest(&first, root.get_subcommands().map(Command::get_name));
+    let below = near.and_then(|name| root.find_subcommand(name));
+    let takes = |it: &Command| {
+        it.find_subcommand(wrong).is_some()
+            || (it.get_subcommands().next().is_none() && it.get_positionals().next().is_some())
+    };
+    if let Some(below) = below.filter(|it| first.len() > 3 && takes(it)) {
+        return unknown_command(root, path, &first).with("meant", below.get_name());
+    }
+    let all: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.starts_with('-')).collect();
+    let prompt: String = all.join(" ").chars().take(200).collect();
+    let fix = format!("quote the prompt: pixir -p \"{}\"", prompt.escape_debug());
+    Error::new(Code::Usage, format!("a prompt is one argument, and `{}` is another", wrong.escape_debug()), fix)
+        .with("input", wrong)
+}
+
+fn unknown_command(command: &Command, path: &str, wrong: &str) -> Error {
+    let names = command.get_subcommands().map(Command::get_name);
+    let fix = match (peers::command(wrong).filter(|_| path == "pixir"), nearest(wrong, names)) {
+        (Some(ours), _) => format!("use {ours}"),
+        (None, Some(near)) => format!("did you mean {path} {near}?"),
+        (None, None) => {
+            let names: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+            format!("one of {}", names.join(", "))
+        }
+    };
+    Error::new(Code::UnknownCommand, format!("there is no command `{}` of `{path}`", wrong.escape_debug()), fix)
+        .with("input", wrong)
+}
+
+/// The command that the words name, as far as they do.
+fn named<'a>(root: &'a Command, words: &[String]) -> (&'a Command, String) {
+    let (mut command, mut path) = (root, "pixir".to_owned());
+    for word in words.iter().filter(|word| !word.starts_with('-')) {
+        if let Some(below) = command.find_subcommand(word) {
+            command = below;
+            path.push(' ');
+            path.push_str(word);
+        }
+    }
+    (command, path)
+}
+
+/// The flag of this command that resembles a wrong one most, with those of all commands.
+fn nearest_flag(command: &Command, wrong: &str) -> Option<String> {
+    let common = whole();
+    let is_shown = |arg: &&clap::Arg| !arg.is_hide_set();
+    let hidden: Vec<&str> =
+        command.get_arguments().filter(|it| it.is_hide_set()).filter_map(clap::Arg::get_long).collect();
+    let mut flags: Vec<String> =
+        command.get_arguments().filter(is_shown).filter_map(clap::Arg::get_long).map(str::to_owned).collect();
+    let globals = common.get_arguments().filter(|it| it.is_global_set()).filter_map(clap::Arg::get_long);
+    flags.extend(globals.filter(|it| !hidden.contains(it)).map(str::to_owned));
+    flags.push("help".to_owned());
+    let dashed: Vec<String> = flags.into_iter().map(|it| format!("--{it}")).collect();
+    nearest(wrong, dashed.iter().map(String::as_str)).map(str::to_owned)
+}
+
+fn shown(value: &ContextValue) -> String {
+    match value {
+        ContextValue::Strings(all) => all.join(", "),
+        other => other.to_string(),
+    }
 }

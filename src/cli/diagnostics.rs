@@ -47,6 +47,10 @@ pub(super) fn path(environment: &Environment) -> PathBuf {
 
 /// Makes sure that the file can be appended to.
 fn open(path: &Path) -> io::Result<File> {
+    // Without a state folder there is no file: a relative path would be one of the workspace.
+    if !path.is_absolute() {
+        return Err(io::ErrorKind::NotFound.into());
+    }
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }

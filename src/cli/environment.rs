@@ -16,8 +16,9 @@ pub(super) fn read() -> Environment {
             Some(base.or_else(|| Some(Path::new(environment.variable("HOME")?).join(below_home)))?.join("pixir"))
         })
     };
-    let home =
-        folder("PIXIR_HOME", "XDG_STATE_HOME", ".local/state").unwrap_or_else(|| std::env::temp_dir().join("pixir"));
+    // Without any of them it is empty, and what needs it fails: a folder that all users share is no place for keys.
+    let home = folder("PIXIR_HOME", "XDG_STATE_HOME", ".local/state").unwrap_or_default();
+    let home = if home.as_os_str().is_empty() { home } else { std::path::absolute(&home).unwrap_or(home) };
     let user_folder = folder("PIXIR_CONFIG_HOME", "XDG_CONFIG_HOME", ".config");
     environment.home = home;
     environment.user_folder = user_folder;

@@ -56,7 +56,7 @@ impl Cli {
     /// The project's file. The workspace is not touched where the user trusts nothing of it.
     pub(crate) fn project_file(&self) -> Result<ProjectFile> {
         let absent = |_| Ok(ProjectFile::Absent);
-        let read = |folder: PathBuf| ProjectFile::read(&folder, &self.store(), self.options.trust_workspace);
+        let read = |folder: PathBuf| ProjectFile::read(&folder, &self.store()?, self.options.trust_workspace);
         self.workspace().map_or_else(absent, read)
     }
 

@@ -4,6 +4,7 @@ use clap::Subcommand;
 use pixir_core::Result;
 
 use crate::cli::Cli;
+use crate::output::ListOptions;
 
 mod adopt; // files of their copies
 mod roles; // what agents are for, and what they may do at most
@@ -14,7 +15,7 @@ pub(crate) mod tree; // agents as the logs tell them
 pub(crate) enum AgentsCommand {
     /// List the roles: pixir's own, yours and the workspace's, and whether each is in force
     #[command(after_help = "Examples:\n  pixir agents list\n  pixir agents list --json | jq '.roles[].name'")]
-    List,
+    List(ListOptions),
     /// Show a role: what it leaves, where it is, what is odd about it, and what its agents are told
     #[command(after_help = "Examples:\n  pixir agents show reviewer\n  pixir agents show reviewer --json")]
     Show(roles::ShowArgs),
@@ -38,7 +39,7 @@ pub(crate) enum AgentsCommand {
 
 pub(super) fn run(cli: &Cli, command: &AgentsCommand) -> Result<u8> {
     match command {
-        AgentsCommand::List => roles::list(cli),
+        AgentsCommand::List(options) => roles::list(cli, options),
         AgentsCommand::Show(args) => roles::show(cli, args),
         AgentsCommand::Validate(args) => roles::validate(cli, args),
         AgentsCommand::Tree(args) => tree::run(cli, args),

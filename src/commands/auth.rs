@@ -11,7 +11,7 @@ use pixir_core::{Code, Config, Error, Result};
 use serde_json::json;
 
 use crate::cli::{Cli, block_on};
-use crate::output::{Output, chatter, exit_code};
+use crate::output::{List, ListOptions, Output, chatter, exit_code};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuthCommand {
@@ -25,6 +25,8 @@ pub(crate) enum AuthCommand {
     Status {
         /// Provider to show. Default: every provider
         provider: Option<String>,
+        #[command(flatten)]
+        options: ListOptions,
     },
     /// Remove a stored key
     #[command(after_help = "Examples:\n  pixir auth logout openai\n  pixir auth logout openai --dry-run")]
@@ -53,11 +55,12 @@ pub(crate) struct LoginArgs {
 }
 
 pub(super) fn run(cli: &Cli, command: AuthCommand) -> Result<u8> {
+    cli.check_home()?;
     let config = cli.own_config()?;
     let connector = Connector::new(config.clone(), cli.environment.clone());
     match command {
         AuthCommand::Login(args) => block_on(login(cli, &config, &connector, args)),
-        AuthCommand::Status { provider } => status(cli, &connector, provider),
+        AuthCommand::Status { provider, options } => status(cli, &connector, provider, &options),
         AuthCommand::Logout { provider } => logout(cli, &connector, provider),
     }
 }
@@ -204,7 +207,7 @@ async fn sign_in(provider: &str, args: &LoginArgs, config: &Config, output: &Out
     invitation.wait().await
 }
 
-fn status(cli: &Cli, connector: &Connector, provider: Option<String>) -> Result<u8> {
+fn status(cli: &Cli, connector: &Connector, provider: Option<String>, options: &ListOptions) -> Result<u8> {
     let output = &cli.output;
     let vault = Vault::new(&cli.environment);
     let only = match provider {
@@ -245,13 +248,12 @@ fn status(cli: &Cli, connector: &Connector, provider: Option<String>) -> Result<
     let usable = rows.iter().any(|it| it["usable"] == true);
     let open = vault.is_open_to_others();
     let code = if usable { 0 } else { exit_code(Code::AuthRequired) };
-    output.either(
-        json!({
-            "ok": usable, "exit_code": code, "credentials": rows,
-            "file": vault.path(), "file_is_open_to_others": open,
-        }),
-        &lines.join("\n"),
-    );
+    let beside = json!({
+        "ok": usable, "exit_code": code, "file": vault.path(), "file_is_open_to_others": open,
+    });
+    let columns = &["provider", "usable", "kind", "source"];
+    let list = List { name: "credentials", key: "provider", columns, rows, beside };
+    list.print(output, options, |at| lines[at].clone())?;
     if open {
         let path = vault.path().display();
         output.aside(&format!("warning: other users can read {path}; chmod 600 {path}"));

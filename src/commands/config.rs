@@ -7,13 +7,15 @@ use pixir_core::layers::{Setting, Source};
 use pixir_core::{Code, Error, ProjectFile, Result, catalogue, edit, error};
 use serde_json::{Value, json};
 
+use crate::args::Format;
 use crate::cli::Cli;
+use crate::output::{List, ListOptions};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Show every setting, its value and where it comes from
     #[command(after_help = "Examples:\n  pixir config show\n  pixir config show --json --mode auto")]
-    Show,
+    Show(ListOptions),
     /// Show one setting
     #[command(after_help = "Examples:\n  pixir config get model\n  pixir config get limits.max_rounds --json")]
     Get(GetArgs),
@@ -46,7 +48,7 @@ pub(crate) struct SetArgs {
 
 pub(super) fn run(cli: &Cli, command: ConfigCommand) -> Result<u8> {
     match command {
-        ConfigCommand::Show => show(cli),
+        ConfigCommand::Show(options) => show(cli, &options),
         ConfigCommand::Get(args) => get(cli, &args),
         ConfigCommand::Set(args) => set(cli, &args),
         ConfigCommand::Path => path(cli),
@@ -109,22 +111,25 @@ fn document(it: &Setting) -> Value {
     json!({ "key": it.key, "value": value, "source": it.source.name(), "from": from, "about": about })
 }
 
-fn show(cli: &Cli) -> Result<u8> {
+fn show(cli: &Cli, options: &ListOptions) -> Result<u8> {
     let all = cli.all_settings()?.all();
     let files = files(cli)?;
     let wide = all.iter().map(|it| it.key.len()).max().unwrap_or(0);
     let values_wide = all.iter().map(|it| shown(it).chars().count()).max().unwrap_or(0).min(32);
     let line = |it: &Setting| format!("{:<wide$}  {:<values_wide$}  {}", it.key, shown(it), origin(it));
-    let mut lines: Vec<String> = all.iter().map(line).collect();
-    lines.push(String::new());
-    lines.extend(files.iter().map(|(name, path, state)| format!("{name:<7}  {}  ({state})", path.display())));
-    let values: Vec<Value> = all.iter().map(document).collect();
-    let files: Vec<Value> = files
+    let described = files
         .iter()
-        .map(|(source, path, state)| json!({ "source": source, "path": path.display().to_string(), "state": state }))
-        .collect();
-    let document = json!({ "schema": "pixir.config.show/1", "ok": true, "settings": values, "files": files });
-    cli.output.either(document, &lines.join("\n"));
+        .map(|(source, path, state)| json!({ "source": source, "path": path.display().to_string(), "state": state }));
+    let beside = json!({ "files": described.collect::<Vec<_>>() });
+    let rows = all.iter().map(document).collect();
+    let columns = &["key", "value", "source", "from"];
+    List { name: "settings", key: "key", columns, rows, beside }.print(&cli.output, options, |at| line(&all[at]))?;
+    if cli.output.format == Format::Plain && options.select.is_empty() {
+        cli.output.line("");
+        files.iter().for_each(|(name, path, state)| {
+            cli.output.line(&format!("{name:<7}  {}  ({state})", path.display()));
+        });
+    }
     Ok(0)
 }
 

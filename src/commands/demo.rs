@@ -81,6 +81,9 @@ pub(super) fn run(cli: &Cli) -> Result<u8> {
             blobs: harness.blobs().clone(),
             narrate: Narrate::OnStdout,
             deadline: None,
+            form: None,
+            answer_file: None,
+            is_kept: false,
         };
         let exit = headless::run(&handle, prompt, job, Signals::listen()?).await;
         if !cli.output.is_json() {

@@ -172,6 +172,10 @@ async fn reachable(providers: &Providers) -> Finding {
 }
 
 fn state_folder(home: &Path) -> Vec<Finding> {
+    if home.as_os_str().is_empty() {
+        let fix = "export PIXIR_HOME=/path/to/a/folder/of/your/own";
+        return vec![fail("state", "HOME, XDG_STATE_HOME and PIXIR_HOME are not set", fix)];
+    }
     let probe = || -> std::io::Result<(Duration, bool)> {
         fs::create_dir_all(home)?;
         let path = home.join(format!(".doctor-{}", std::process::id()));

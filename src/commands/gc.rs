@@ -21,7 +21,7 @@ pub(crate) struct GcArgs {
 }
 
 pub(super) fn run(cli: &Cli, args: &GcArgs) -> Result<u8> {
-    let store = cli.store();
+    let store = cli.store()?;
     let dry_run = cli.options.dry_run;
     let garbage = store.garbage(Duration::from_secs(u64::from(args.trash_days) * 86_400))?;
     let text = format!(

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::args::Format;
 use crate::cli::{Cli, block_on};
+use crate::output::{List, ListOptions};
 use crate::remedies;
 
 /// How long a server may take to list its models.
@@ -22,6 +23,8 @@ pub(crate) enum ModelsCommand {
         /// Ask the servers for their models
         #[arg(long)]
         online: bool,
+        #[command(flatten)]
+        options: ListOptions,
     },
 }
 
@@ -39,11 +42,11 @@ struct Row {
 }
 
 pub(super) fn run(cli: &Cli, command: ModelsCommand) -> Result<u8> {
-    let ModelsCommand::List { online } = command;
-    block_on(list(cli, if online { Lookup::Online } else { Lookup::Offline })).map(|()| 0)
+    let ModelsCommand::List { online, options } = command;
+    block_on(list(cli, if online { Lookup::Online } else { Lookup::Offline }, &options)).map(|()| 0)
 }
 
-async fn list(cli: &Cli, lookup: Lookup) -> Result<()> {
+async fn list(cli: &Cli, lookup: Lookup, options: &ListOptions) -> Result<()> {
     let providers = cli.providers().await?;
     let only = cli.options.provider.as_deref();
     let (mut rows, mut servers) = (Vec::new(), Vec::new());
@@ -73,8 +76,7 @@ async fn list(cli: &Cli, lookup: Lookup) -> Result<()> {
             "why_not": answer.as_ref().and_then(|it| it.as_ref().err()).map(|e| format!("{}; {}", e.message, remedies::word(&e.remedy))),
         }));
     }
-    report(cli, &rows, &servers, lookup, &providers);
-    Ok(())
+    report(cli, &rows, &servers, lookup, &providers, options)
 }
 
 /// The models that are known without asking the server: the vendor's own at its own address, and the configured ones.
@@ -88,58 +90,56 @@ fn offline(providers: &Providers, provider: &str, host: &str) -> Vec<Listed> {
     names.into_iter().map(|name| Listed { name, window: None }).collect()
 }
 
-fn report(cli: &Cli, rows: &[Row], servers: &[Value], lookup: Lookup, providers: &Providers) {
-    let output = &cli.output;
-    match output.format {
-        Format::Json | Format::Jsonl => output.document(json!({
-            "chosen": format!("{}/{}", providers.provider, providers.model),
-            "online": lookup == Lookup::Online,
-            "providers": servers,
-            "models": rows.iter().map(row_json).collect::<Vec<_>>(),
-        })),
-        Format::Tsv => {
-            for Row { name, facts } in rows {
-                let number = |n: Option<u64>| n.map_or(String::new(), |n| n.to_string());
-                let dollars = |n: Option<f64>| n.map_or(String::new(), |n| n.to_string());
-                let price = facts.price;
-                output.line(&format!(
-                    "{name}\t{}\t{}\t{}\t{}",
-                    number(facts.window),
-                    number(facts.max_output),
-                    dollars(price.map(|p| p.input)),
-                    dollars(price.map(|p| p.output))
-                ));
-            }
-        }
-        Format::Plain => print(cli, rows, servers, lookup, providers),
-    }
-}
-
-fn print(cli: &Cli, rows: &[Row], servers: &[Value], lookup: Lookup, providers: &Providers) {
+fn report(
+    cli: &Cli,
+    rows: &[Row],
+    servers: &[Value],
+    lookup: Lookup,
+    providers: &Providers,
+    options: &ListOptions,
+) -> Result<()> {
     let output = &cli.output;
     let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).clamp(5, 60);
-    if !rows.is_empty() {
+    if output.format == Format::Plain && !rows.is_empty() && options.select.is_empty() {
         output.line(&format!(
             "{:<width$}  {:>7}  {:>6}  {:<6}  {:>14}  efforts",
             "model", "window", "answer", "images", "$/M in · out"
         ));
     }
-    for Row { name, facts } in rows {
-        let tokens = |n: Option<u64>| n.map_or("?".to_owned(), short);
-        let price = facts.price.map_or("?".to_owned(), |p| format!("{} · {}", p.input, p.output));
-        let efforts = match &facts.efforts {
-            None => "?".to_owned(),
-            Some(all) if all.is_empty() => "–".to_owned(),
-            Some(all) => all.iter().map(|it| it.name()).collect::<Vec<_>>().join(" "),
-        };
-        let images = match (facts.sees_images, *facts == ModelInfo { window: facts.window, ..ModelInfo::default() }) {
-            (true, true) => "?",
-            (true, false) => "yes",
-            (false, _) => "no",
-        };
-        let (window, answer) = (tokens(facts.window), tokens(facts.max_output));
-        output.line(&format!("{name:<width$}  {window:>7}  {answer:>6}  {images:<6}  {price:>14}  {efforts}"));
+    let beside = json!({
+        "chosen": format!("{}/{}", providers.provider, providers.model),
+        "online": lookup == Lookup::Online,
+        "providers": servers,
+    });
+    let columns = &["model", "window", "max_output", "price.input", "price.output"];
+    let list = List { name: "models", key: "model", columns, rows: rows.iter().map(row_json).collect(), beside };
+    list.print(output, options, |at| line(&rows[at], width))?;
+    if output.format == Format::Plain {
+        note(cli, servers, lookup, providers);
     }
+    Ok(())
+}
+
+fn line(Row { name, facts }: &Row, width: usize) -> String {
+    let tokens = |n: Option<u64>| n.map_or("?".to_owned(), short);
+    let price = facts.price.map_or("?".to_owned(), |p| format!("{} · {}", p.input, p.output));
+    let efforts = match &facts.efforts {
+        None => "?".to_owned(),
+        Some(all) if all.is_empty() => "–".to_owned(),
+        Some(all) => all.iter().map(|it| it.name()).collect::<Vec<_>>().join(" "),
+    };
+    let images = match (facts.sees_images, *facts == ModelInfo { window: facts.window, ..ModelInfo::default() }) {
+        (true, true) => "?",
+        (true, false) => "yes",
+        (false, _) => "no",
+    };
+    let (window, answer) = (tokens(facts.window), tokens(facts.max_output));
+    format!("{name:<width$}  {window:>7}  {answer:>6}  {images:<6}  {price:>14}  {efforts}")
+}
+
+/// Which servers did not answer, and what is selected.
+fn note(cli: &Cli, servers: &[Value], lookup: Lookup, providers: &Providers) {
+    let output = &cli.output;
     for server in servers.iter().filter(|it| it["reachable"] == false) {
         let text = |key: &str| server[key].as_str().unwrap_or_default().to_owned();
         output.line(&format!("{}  did not answer: {}", text("name"), text("why_not")));

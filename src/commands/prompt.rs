@@ -1,6 +1,6 @@
 //! `pixir [PROMPT]`: the terminal interface where there is a terminal, else one headless Turn.
 
-use std::io::{IsTerminal as _, Read as _};
+use std::io::IsTerminal as _;
 use std::path::Path;
 use std::pin::pin;
 use std::time::Duration;
@@ -13,12 +13,13 @@ use tokio::time::timeout;
 
 use crate::args::{Args, Format, InputFormat};
 use crate::cli::{Attendance, Cli, Signals, block_on};
-use crate::headless::{self, Job, Narrate, host, slash};
+use crate::headless::{self, Form, Job, Narrate, host, slash};
 use crate::start;
 use crate::terminal::{self, Open};
 
-/// The longest prompt that stdin may hold, in bytes.
-const MAX_STDIN: u64 = 10 << 20;
+mod attachments; // files that go with the prompt
+mod stdin; // text that is piped to pixir
+
 /// A wait for a server that takes longer is announced.
 const SLOW: Duration = Duration::from_millis(500);
 
@@ -37,9 +38,14 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
     }
     let headless = cli.options.headless || cli.output.is_json();
     if !headless && terminal::is_possible(cli) {
-        return terminal::run(cli, open, prompt);
+        return terminal::run(cli, open, for_the_screen(cli, prompt)?);
     }
     let prompt = first_prompt(cli, prompt, headless, hosted)?;
+    let form = cli.options.output_schema.as_deref().map(Form::read).transpose()?;
+    if cli.options.session_id.is_some() && open.is_resumed() {
+        let fix = "leave it out, or start a new session";
+        return Err(Error::new(Code::Usage, "--session-id is for a new session", fix).with("input", "--session-id"));
+    }
     let workspace = cli.workspace()?;
     cli.note_changed_project();
     block_on(async {
@@ -52,6 +58,11 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
             return Err(harness.providers().unconnected());
         }
         let first = prompt.map(|prompt| slash::input(&harness, prompt, cli.options.dry_run)).transpose()?;
+        let first = first.map(|input| attachments::add(&harness, input, &cli.options.attach)).transpose()?;
+        let first = match (first, &form) {
+            (Some(Input::Prompt(message)), Some(form)) => Some(Input::Prompt(form.ask(message))),
+            (first, _) => first,
+        };
         let root = open.open(&harness)?;
         let handle = match open.agent() {
             Some(path) => agent(cli, &root, path).await?,
@@ -64,6 +75,9 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
             blobs: harness.blobs().clone(),
             narrate: Narrate::OnStderr,
             deadline: cli.options.deadline.or(cli.config()?.limits.deadline).map(Duration::from_secs),
+            form,
+            answer_file: cli.options.answer_file.clone(),
+            is_kept: !cli.options.ephemeral || open.is_resumed(),
         };
         let exit = match first {
             Some(input) if !hosted => headless::run(&handle, input, job, signals).await,
@@ -71,6 +85,9 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
         };
         // The Session above an agent has recorded its end.
         root.close().await;
+        if cli.options.ephemeral && !open.is_resumed() {
+            harness.store().erase(&harness.place(root.id()))?;
+        }
         Ok(exit)
     })
 }
@@ -98,16 +115,38 @@ async fn connected(cli: &Cli, workspace: &Path, attendance: Attendance) -> Resul
     connecting.await
 }
 
+/// The prompt of the terminal interface. It shows attached files as the user would name them there.
+fn for_the_screen(cli: &Cli, prompt: Option<String>) -> Result<Option<String>> {
+    let it = &cli.options;
+    let only_headless = [
+        ("--output-schema", it.output_schema.is_some()),
+        ("-o", it.answer_file.is_some()),
+        ("--ephemeral", it.ephemeral),
+    ];
+    if let Some((flag, _)) = only_headless.into_iter().find(|(_, is_given)| *is_given) {
+        let fix = format!("pixir -p {flag} …");
+        return Err(Error::new(Code::Usage, format!("{flag} is for headless runs"), fix).with("input", flag));
+    }
+    let files: Vec<String> = it.attach.iter().map(|path| format!("@{}", path.display())).collect();
+    Ok(if files.is_empty() { prompt } else { Some(format!("{} {} ", prompt.unwrap_or_default(), files.join(" "))) })
+}
+
 /// What the run begins with. Only a host need not begin with anything: its prompts follow on stdin.
 fn first_prompt(cli: &Cli, prompt: Option<String>, headless: bool, hosted: bool) -> Result<Option<String>> {
     let prompt = match prompt {
+        Some(prompt) if hosted => prompt,
+        Some(prompt) if prompt == "-" => stdin::all()?.ok_or_else(no_prompt)?,
+        Some(prompt) if headless => match stdin::beside(cli)? {
+            Some(document) => format!("{prompt}\n\n<document source=\"stdin\">\n{}\n</document>", document.trim_end()),
+            None => prompt,
+        },
         Some(prompt) => prompt,
         None if hosted => return Ok(None),
         None if !headless && start::stdout_was_closed() => {
             let fix = "leave out `>&-`, or use --headless with a file as stdout";
             return Err(Error::new(Code::WriteFailed, "stdout is closed, and the terminal interface draws there", fix));
         }
-        None if headless => read_prompt()?,
+        None if headless => stdin::all()?.ok_or_else(no_prompt)?,
         None if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() => {
             let term = cli.environment.variable("TERM").unwrap_or_default();
             return Err(Error {
@@ -126,25 +165,6 @@ fn no_prompt() -> Error {
         "there is no prompt, and no terminal to type one in",
         "pixir --headless \"your prompt\", or pipe the prompt to it",
     )
-}
-
-fn read_prompt() -> Result<String> {
-    let stdin = std::io::stdin();
-    if stdin.is_terminal() {
-        return Err(no_prompt());
-    }
-    let mut bytes = Vec::new();
-    stdin.lock().take(MAX_STDIN + 1).read_to_end(&mut bytes).map_err(|e| {
-        Error::new(Code::StdinError, format!("read the prompt from stdin: {e}"), "pass the prompt as an argument")
-    })?;
-    if bytes.len() as u64 > MAX_STDIN {
-        let fix = "save it to a file and name the file in the prompt";
-        return Err(Error::new(Code::StdinError, "the prompt on stdin is larger than 10 MB", fix));
-    }
-    String::from_utf8(bytes).map_err(|_| {
-        let fix = "convert it to UTF-8, or save it to a file and name the file in the prompt";
-        Error::new(Code::StdinError, "the prompt on stdin is not UTF-8 text", fix)
-    })
 }
 
 /// A prompt of one word that is nearly a command is a mistyped command.

@@ -54,7 +54,7 @@ impl ReplayArgs {
 pub(super) fn run(cli: &Cli, args: &ReplayArgs) -> Result<u8> {
     cli.start_diagnostics();
     let (_, place) = cli.locate(&args.id)?;
-    let has_screen = terminal::is_possible(cli) && cli.output.format == Format::Plain;
+    let has_screen = !cli.options.headless && terminal::is_possible(cli) && cli.output.format == Format::Plain;
     if !args.asks_for_the_screen() && (args.from.is_some() || !has_screen) {
         return print(cli, &place, args.from.unwrap_or(0));
     }

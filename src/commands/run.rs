@@ -10,6 +10,7 @@ use pixir_core::{Code, Error, Harness, Result, call};
 use serde_json::Value;
 
 use super::tools::{Effect, report};
+use crate::args::Format;
 use crate::cli::{Cli, Signals, block_on};
 use crate::output::chatter;
 
@@ -35,6 +36,10 @@ pub(crate) struct RunArgs {
 }
 
 pub(super) fn run(cli: &Cli, args: RunArgs) -> Result<u8> {
+    if args.raw && cli.output.format != Format::Plain {
+        let message = "--raw prints the bytes of the output, and no document";
+        return Err(Error::new(Code::Usage, message, "leave out --raw, or --json and --format").with("input", "--raw"));
+    }
     let stdin = if args.stdin { Some(read_stdin()?) } else { None };
     let harness = cli.offline_harness()?;
     block_on(async {

@@ -8,15 +8,15 @@ use pixir_core::trust::Standing;
 use pixir_core::{Code, Error, Harness, Result, Skill, Validated};
 use serde_json::{Value, json};
 
-use crate::args::Format;
 use crate::cli::Cli;
 use crate::commands::found::{one_line, standing, weight};
+use crate::output::{List, ListOptions};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SkillsCommand {
     /// List the skills of the user and of the workspace, and whether each is in force
     #[command(after_help = "Examples:\n  pixir skills list\n  pixir skills list --json | jq '.skills[].name'")]
-    List,
+    List(ListOptions),
     /// Show a skill: its fields, where it is, what is odd about it, and its text
     #[command(after_help = "Examples:\n  pixir skills show review\n  pixir skills show review --json")]
     Show(ShowArgs),
@@ -42,31 +42,26 @@ pub(crate) struct ValidateArgs {
 
 pub(super) fn run(cli: &Cli, command: SkillsCommand) -> Result<u8> {
     match command {
-        SkillsCommand::List => list(cli),
+        SkillsCommand::List(options) => list(cli, &options),
         SkillsCommand::Show(args) => show(cli, &args.name),
         SkillsCommand::Validate(args) => validate(cli, &args.targets),
     }
 }
 
-fn list(cli: &Cli) -> Result<u8> {
+fn list(cli: &Cli, options: &ListOptions) -> Result<u8> {
     let all = cli.offline_harness()?.skills();
-    let document = json!({ "ok": true, "skills": all.iter().map(about).collect::<Vec<_>>() });
     let width = all.iter().map(|it| it.name.chars().count()).max().unwrap_or(0).min(32);
-    let line = |it: &Skill| {
+    let columns = &["name", "origin", "standing.is", "path"];
+    let list = List { name: "skills", key: "name", columns, rows: all.iter().map(about).collect(), beside: json!({}) };
+    list.print(&cli.output, options, |at| {
+        let it = &all[at];
         let about =
             it.warning().map_or_else(|| it.description.clone(), |warning| format!("{} · {warning}", it.description));
         format!("{:<width$}  {:<9}  {:<11}  {about}", it.name, it.origin.name(), standing(&it.standing))
-    };
-    let tsv =
-        |it: &Skill| format!("{}\t{}\t{}\t{}", it.name, it.origin.name(), standing(&it.standing), one_line(&it.path));
-    let text = match cli.output.format {
-        Format::Tsv => ["name\torigin\tstanding\tpath".to_owned()].into_iter().chain(all.iter().map(tsv)).collect(),
-        Format::Plain | Format::Json | Format::Jsonl if all.is_empty() => {
-            vec!["no skills; one is a folder with a SKILL.md, such as .pixir/skills/review/SKILL.md".to_owned()]
-        }
-        Format::Plain | Format::Json | Format::Jsonl => all.iter().map(line).collect::<Vec<_>>(),
-    };
-    cli.output.either(document, &text.join("\n"));
+    })?;
+    if all.is_empty() {
+        cli.output.aside("no skills; one is a folder with a SKILL.md, such as .pixir/skills/review/SKILL.md");
+    }
     Ok(0)
 }
 

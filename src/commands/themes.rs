@@ -9,14 +9,14 @@ use pixir_ui::theme::{Background, Depth, Theme, preview};
 use serde_json::{Value, json};
 
 use crate::cli::Cli;
-use crate::output::Output;
+use crate::output::{List, ListOptions, Output};
 use crate::terminal;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ThemesCommand {
     /// List every theme and the selected one
     #[command(after_help = "Examples:\n  pixir themes list\n  pixir themes list --json")]
-    List,
+    List(ListOptions),
     /// Show what a theme looks like
     #[command(after_help = "Examples:\n  pixir themes preview\n  pixir themes preview colour-blind")]
     Preview {
@@ -36,15 +36,16 @@ pub(super) fn run(cli: &Cli, command: ThemesCommand) -> Result<u8> {
     let folder = cli.themes_folder();
     let folder = folder.as_deref();
     match command {
-        ThemesCommand::List => {
+        ThemesCommand::List(options) => {
             let chosen = terminal::theme(cli)?;
             let names = Theme::names(folder);
-            let line = |name: &String| if *name == chosen { format!("{name}  (chosen)") } else { name.clone() };
-            if output.is_json() {
-                output.json(&json!({ "schema": "pixir.themes/1", "chosen": chosen, "themes": names }));
-            } else {
-                output.line(&names.iter().map(line).collect::<Vec<_>>().join("\n"));
-            }
+            let rows = names.iter().map(|name| json!({ "name": name, "chosen": *name == chosen })).collect();
+            let beside = json!({ "chosen": chosen });
+            let list = List { name: "themes", key: "name", columns: &["name", "chosen"], rows, beside };
+            list.print(output, &options, |at| {
+                let name = &names[at];
+                if *name == chosen { format!("{name}  (chosen)") } else { name.clone() }
+            })?;
             Ok(0)
         }
         ThemesCommand::Preview { name } => {
@@ -52,7 +53,8 @@ pub(super) fn run(cli: &Cli, command: ThemesCommand) -> Result<u8> {
             for name in names {
                 let theme = Theme::load(&name, folder, terminal::depth(cli), terminal::background(cli))?;
                 output.line(&name);
-                output.raw_line(&preview(&theme));
+                let shown = preview(&theme);
+                if terminal::is_coloured(cli) { output.raw_line(&shown) } else { output.line(&shown) }
             }
             Ok(0)
         }
@@ -107,7 +109,7 @@ fn report(all: &[(String, Depth, Vec<Finding>)], output: &Output) -> u8 {
         themes.push(json!({ "theme": name, "colours": depth_name(depth), "ok": bad.is_empty(), "pairs": pairs }));
     }
     if output.is_json() {
-        output.json(&json!({ "schema": "pixir.themes.check/1", "ok": poor == 0, "themes": themes }));
+        output.document(json!({ "ok": poor == 0, "themes": themes }));
     } else {
         output.line(&lines.join("\n"));
     }

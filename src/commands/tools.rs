@@ -7,14 +7,14 @@ use pixir_core::tool_spec::ToolSpec;
 use pixir_core::{Code, Error, Harness, Result, call};
 use serde_json::{Value, json};
 
-use crate::args::Format;
 use crate::cli::{Cli, Signals, block_on};
+use crate::output::{List, ListOptions};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ToolsCommand {
     /// List the tools and what they do
     #[command(after_help = "Examples:\n  pixir tools list\n  pixir tools list --json")]
-    List,
+    List(ListOptions),
     /// Show one tool: arguments, streams, whether it changes anything
     #[command(after_help = "Examples:\n  pixir tools show edit")]
     Show {
@@ -44,29 +44,22 @@ pub(super) enum Effect {
 pub(super) fn run(cli: &Cli, command: ToolsCommand) -> Result<u8> {
     let harness = cli.offline_harness()?;
     match command {
-        ToolsCommand::List => list(cli, &harness)?,
+        ToolsCommand::List(options) => list(cli, &harness, &options)?,
         ToolsCommand::Show { name } => show(cli, &harness, &name)?,
         ToolsCommand::Run { name, args } => return block_on(run_one(cli, &harness, &name, &args)),
     }
     Ok(0)
 }
 
-fn list(cli: &Cli, harness: &Harness) -> Result<()> {
-    let output = &cli.output;
+fn list(cli: &Cli, harness: &Harness, options: &ListOptions) -> Result<()> {
     let specs = harness.registry().specs(cli.listed_toolset()?);
-    match output.format {
-        Format::Json | Format::Jsonl => {
-            output.document(json!({ "tools": specs.iter().map(spec_json).collect::<Vec<_>>() }));
-        }
-        Format::Tsv => {
-            specs.iter().for_each(|it| output.line(&format!("{}\t{}\t{}", it.name, access(it), it.description)));
-        }
-        Format::Plain => specs.iter().for_each(|it| {
-            let first = it.description.lines().next().unwrap_or_default();
-            output.line(&format!("{:<12} {:<8} {first}", it.name, access(it)));
-        }),
-    }
-    Ok(())
+    let rows = specs.iter().map(spec_json).collect();
+    let columns = &["name", "access", "description"];
+    let list = List { name: "tools", key: "name", columns, rows, beside: json!({}) };
+    list.print(&cli.output, options, |at| {
+        let it = &specs[at];
+        format!("{:<12} {:<8} {}", it.name, access(it), it.description.lines().next().unwrap_or_default())
+    })
 }
 
 fn show(cli: &Cli, harness: &Harness, name: &str) -> Result<()> {
@@ -74,7 +67,7 @@ fn show(cli: &Cli, harness: &Harness, name: &str) -> Result<()> {
     let registry = harness.registry();
     let Registered { spec, tool } = registry.find(name, Toolset::Both)?;
     if output.is_json() {
-        output.json(&spec_json(spec));
+        output.document(spec_json(spec));
         return Ok(());
     }
     output.line(&format!(

@@ -6,6 +6,7 @@ use pixir_core::{Result, TrustDecision};
 use serde_json::json;
 
 use crate::cli::Cli;
+use crate::output::{List, ListOptions};
 
 #[derive(Debug, Args)]
 pub(crate) struct TrustArgs {
@@ -18,15 +19,26 @@ pub(crate) struct TrustArgs {
     /// List the workspaces that the user decided about
     #[arg(long)]
     list: bool,
+    #[command(flatten)]
+    options: ListOptions,
 }
 
 pub(super) fn run(cli: &Cli, args: &TrustArgs) -> Result<u8> {
-    let trust = cli.store().trust();
+    let trust = cli.store()?.trust();
     if args.list {
         let all = trust.decisions();
-        let lines: Vec<String> = all.iter().map(|it| format!("{:<11}  {}", state(it), it.workspace)).collect();
-        let text = if lines.is_empty() { "no workspace is trusted".to_owned() } else { lines.join("\n") };
-        cli.output.either(json!({ "ok": true, "workspaces": all }), &text);
+        let row = |it: &TrustDecision| {
+            let mut row = json!(it);
+            row["state"] = state(it).into();
+            row
+        };
+        let rows = all.iter().map(row).collect();
+        let columns = &["workspace", "state", "made"];
+        let list = List { name: "workspaces", key: "workspace", columns, rows, beside: json!({}) };
+        list.print(&cli.output, &args.options, |at| format!("{:<11}  {}", state(&all[at]), all[at].workspace))?;
+        if all.is_empty() {
+            cli.output.aside("no workspace is trusted");
+        }
         return Ok(0);
     }
     let harness = cli.offline_harness()?;

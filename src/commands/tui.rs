@@ -95,7 +95,7 @@ fn save_frame(driver: &Driver, name: &str, args: &TuiArgs, output: &Output) -> R
             ScreenFormat::Json => {
                 let mut document = driver.semantics();
                 document["frame"] = name.into();
-                output.json(&document);
+                output.document(document);
             }
         }
         return Ok(());

@@ -4,6 +4,7 @@ use clap::Subcommand;
 use pixir_core::Result;
 
 use crate::cli::Cli;
+use crate::output::ListOptions;
 
 mod list; // workflows and their faults
 mod plan; // what a run or a resume would do
@@ -14,7 +15,7 @@ mod runs; // runs as their Logs tell them
 pub(crate) enum WorkflowCommand {
     /// List the workflows: pixir's own, yours, those of skills and the workspace's, and whether each can be run
     #[command(after_help = "Examples:\n  pixir workflow list\n  pixir workflow list --json | jq '.workflows[].name'")]
-    List,
+    List(ListOptions),
     /// Show a workflow: its parameters, steps and limits
     #[command(after_help = "Examples:\n  pixir workflow show review-diff\n  pixir workflow show review-diff --json")]
     Show(list::ShowArgs),
@@ -30,7 +31,7 @@ pub(crate) enum WorkflowCommand {
     Run(run::RunArgs),
     /// List the runs of this workspace, the latest first
     #[command(after_help = "Examples:\n  pixir workflow runs\n  pixir workflow runs --json | jq '.runs[0]'")]
-    Runs,
+    Runs(ListOptions),
     /// Stop a run of another process; what is completed stays completed
     #[command(
         after_help = "Examples:\n  pixir workflow stop last\n  pixir workflow stop 20261121T203012-0a1b2c --dry-run"
@@ -45,11 +46,11 @@ pub(crate) enum WorkflowCommand {
 
 pub(super) fn run(cli: &Cli, command: &WorkflowCommand) -> Result<u8> {
     match command {
-        WorkflowCommand::List => list::list(cli),
+        WorkflowCommand::List(options) => list::list(cli, options),
         WorkflowCommand::Show(args) => list::show(cli, args),
         WorkflowCommand::Validate(args) => list::validate(cli, args),
         WorkflowCommand::Run(args) => run::run(cli, args),
-        WorkflowCommand::Runs => runs::runs(cli),
+        WorkflowCommand::Runs(options) => runs::runs(cli, options),
         WorkflowCommand::Stop(args) => runs::stop(cli, args),
         WorkflowCommand::Resume(args) => run::resume(cli, args),
     }

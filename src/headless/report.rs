@@ -1,7 +1,9 @@
 //! The result of a headless run, collected from the Events of its Session.
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::mem;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,10 +18,10 @@ use serde_json::{Value, json};
 
 use super::agents::Agents;
 use super::narration::{self, Narrator};
-use super::{Job, Narrate};
+use super::{Form, Job, Narrate};
 use crate::args::Format;
 use crate::cli::Signals;
-use crate::output::{Output, chatter, exit_code, versioned};
+use crate::output::{Output, chatter, error_json, exit_code, versioned};
 use crate::remedies;
 
 /// The most characters of one file's diff in a result.
@@ -91,6 +93,10 @@ pub(super) struct Report<'a> {
     pub(super) refused: Option<Error>,
     /// The exit code of the signal that asked pixir to stop.
     pub(super) stopped: Option<u8>,
+    /// The answer as a value of the form that it must have.
+    value: Option<Value>,
+    answer_file: Option<PathBuf>,
+    is_kept: bool,
 }
 
 impl<'a> Report<'a> {
@@ -120,6 +126,10 @@ impl<'a> Report<'a> {
             is_command: false,
             refused: None,
             stopped: None,
+            value: None,
+            answer_file: job.answer_file.clone(),
+            // The demo deletes its workspace and its Session when it ends.
+            is_kept: job.is_kept && job.narrate == Narrate::OnStderr,
         }
     }
 
@@ -148,6 +158,55 @@ impl<'a> Report<'a> {
             Some(_) if self.stopped.is_some() || self.output.is_closed() => true,
             Some(_) => is_at_rest(handle).await,
         }
+    }
+
+    /// Makes sure that the answer has its form: the model is told once what is wrong with it.
+    pub(super) async fn fit(&mut self, form: &Form, handle: &Handle, watch: &mut Watch, signals: &mut Signals) {
+        for is_last in [false, true] {
+            let is_answered = matches!(&self.end, Some(TurnEnded { status: TurnStatus::Completed, .. }));
+            if !is_answered || self.refused.is_some() || self.stopped.is_some() {
+                return;
+            }
+            let faults = match form.value(&self.answer) {
+                Ok(value) => {
+                    self.value = Some(value);
+                    return;
+                }
+                Err(faults) if is_last => {
+                    self.refused = Some(Form::error(&faults));
+                    return;
+                }
+                Err(faults) => faults,
+            };
+            (self.end, self.answering) = (None, false);
+            let answer = handle.submit(Input::Prompt(form.again(&faults).into())).await;
+            match self.wait_for(handle, watch, signals, answer).await {
+                Some(Ok(_)) => self.follow(handle, watch, signals).await,
+                Some(Err(error)) => self.refused = Some(error),
+                None => return,
+            }
+        }
+    }
+
+    /// Writes the answer to the file that the user named: all of it, in one step.
+    fn save_answer(&self, path: &Path, answer: &str) -> Result<()> {
+        let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let write = || -> std::io::Result<()> {
+            let mut file = tempfile::NamedTempFile::new_in(folder)?;
+            file.write_all(answer.trim_end().as_bytes())?;
+            file.write_all(b"\n")?;
+            // A temporary file is private, and the answer is a file like any other.
+            let mode = std::fs::metadata(path).map_or(0o644, |it| it.permissions().mode());
+            file.as_file().set_permissions(std::fs::Permissions::from_mode(mode))?;
+            file.as_file().sync_all()?;
+            file.persist(path).map_err(|e| e.error)?;
+            Ok(())
+        };
+        write().map_err(|e| {
+            let shown = path.display().to_string();
+            let fix = "name a file in a folder that can be written";
+            Error::new(Code::WriteFailed, format!("write the answer to {shown}: {e}"), fix).with("input", shown)
+        })
     }
 
     fn too_late(&mut self) {
@@ -384,6 +443,12 @@ impl<'a> Report<'a> {
 
     /// Prints the result and returns the exit code.
     pub(super) fn conclude(mut self, began: Instant) -> u8 {
+        let is_answered = matches!(&self.end, Some(TurnEnded { status: TurnStatus::Completed, .. }));
+        if let Some(path) = self.answer_file.take().filter(|_| is_answered && self.refused.is_none())
+            && let Err(e) = self.save_answer(&path, &self.answer)
+        {
+            self.refused = Some(e);
+        }
         let error = self.error();
         let files = changes::between(self.changed.iter(), &self.blobs);
         let exit = self.exit(error.as_ref());
@@ -392,8 +457,7 @@ impl<'a> Report<'a> {
             None if error.is_none() => TurnStatus::Completed.name(),
             None => "failed",
         };
-        // The demo deletes its workspace and its Session when it ends.
-        let resume = (self.narrate == Narrate::OnStderr).then(|| format!("pixir resume {}", self.session));
+        let resume = self.is_kept.then(|| format!("pixir resume {}", self.session));
         let output = mem::take(if self.answer.is_empty() { &mut self.streamed } else { &mut self.answer });
         let mut result = json!({
             "ok": exit == 0,
@@ -412,9 +476,12 @@ impl<'a> Report<'a> {
             "duration_ms": u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
         });
         result["output"] = Value::String(output);
+        if let Some(value) = self.value.take() {
+            result["structured_output"] = value;
+        }
         let mut next = Vec::new();
         if let Some(error) = &error {
-            result["error"] = json!({ "kind": error.kind(), "message": error.message, "details": error.details });
+            result["error"] = error_json(error);
             result["code"] = json!(error.code.name());
             let fix = remedies::word(&error.remedy);
             result["remediation"] = json!(fix);
@@ -437,7 +504,11 @@ impl<'a> Report<'a> {
                 if self.narrate == Narrate::OnStdout {
                     files.iter().for_each(|file| self.output.line(file.text.trim_end()));
                 } else {
-                    self.output.line(result["output"].as_str().unwrap_or_default().trim_end());
+                    let answer = result["output"].as_str().unwrap_or_default().trim_end();
+                    // A run without an answer has an empty stdout.
+                    if !answer.is_empty() {
+                        self.output.line(answer);
+                    }
                 }
                 let cost = Some(self.cost.to_string())
                     .filter(|it| !it.is_empty())

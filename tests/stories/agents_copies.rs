@@ -112,7 +112,7 @@ fn lines_that_two_agents_changed_wait_for_the_user_who_decides_from_the_shell() 
     assert!(shell.read("list.txt").starts_with(theirs));
     assert_eq!(copies(&shell), 0, "nothing waits any more");
     let none = shell.run(["agents", "adopt", "last", "--json"]);
-    assert_eq!((none.code, none.error()["code"].as_str()), (2, Some("NOTHING_TO_DO")), "{none:?}");
+    assert_eq!((none.code, none.error()["code"].as_str()), (3, Some("NOTHING_TO_DO")), "{none:?}");
     // The decision belongs to the same turn, so its undo takes both along.
     let id = root[0]["session_id"].as_str().expect("an id");
     let undone = run(&shell, json!([]), &["resume", id, "/undo"]);

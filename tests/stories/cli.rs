@@ -69,7 +69,7 @@ fn a_mistyped_flag_or_command_gets_a_suggestion() {
         row(&["tools", "show", "grpe"])
     );
     assert_eq!(row(&["resume", "nonsense"]).0, 5);
-    assert!(row(&["--mode", "yolo", "--headless", "x"]).1.contains("read-only, ask or auto"));
+    assert!(row(&["--mode", "yolo", "--headless", "x"]).1.contains("use one of read-only, ask, auto"));
     let json = shell.run(["--modle", "x", "--json"]);
     assert_eq!(json.error()["code"], "UNKNOWN_FLAG");
     assert_eq!(json.stdout, "");
@@ -114,6 +114,7 @@ fn the_schema_is_the_contract() {
         [
             "demo",
             "resume",
+            "status",
             "sessions",
             "agents",
             "workflow",
@@ -139,6 +140,9 @@ fn the_schema_is_the_contract() {
             "auth",
             "schema",
             "acp",
+            "agent",
+            "completions",
+            "man",
             "doctor"
         ]
     );

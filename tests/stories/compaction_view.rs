@@ -182,8 +182,7 @@ fn the_context_lists_what_the_next_request_has_and_i_drop_the_largest_part() {
     terminal.wait_for("/ commands");
     terminal.send("/context\r");
     terminal.wait_for("system prompt");
-    let mut args = server.flags(Dialect::Chat);
-    args.extend(["inspect", "last", "--ledger", "--json"].map(str::to_owned));
+    let args = ["inspect", "last", "--ledger", "--json"];
     let ledger = shell.run(args).document();
     let tokens = ledger["tokens"].as_u64().expect("a number");
     let screen = terminal.screen();

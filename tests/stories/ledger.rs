@@ -6,11 +6,9 @@ use super::turns::run;
 use crate::server::{Dialect, Server, call, text};
 use crate::shell::Shell;
 
-fn ledger(shell: &Shell, server: &Server, seq: Option<u64>) -> Value {
-    let mut args = server.flags(Dialect::Responses);
-    args.extend(["inspect", "last", "--ledger", "--json"].map(str::to_owned));
-    args.extend(seq.map(|seq| format!("--seq={seq}")));
-    shell.run(args).document()
+fn ledger(shell: &Shell, seq: Option<u64>) -> Value {
+    let seq = seq.map(|seq| format!("--seq={seq}"));
+    shell.run(["inspect", "last", "--ledger", "--json"].into_iter().chain(seq.as_deref())).document()
 }
 
 fn sum(ledger: &Value, key: &str) -> u64 {
@@ -29,10 +27,9 @@ fn the_segments_add_up_to_the_request_and_to_what_the_provider_counted() {
     ]);
     run(&shell, &server, Dialect::Responses, &["--headless", "--json", "what does it say"]);
     run(&shell, &server, Dialect::Responses, &["--headless", "--json", "--write", "resume", "last", "and now"]);
-    let mut args = server.flags(Dialect::Responses);
-    args.extend(["inspect", "last", "--json"].map(str::to_owned));
+    let args = ["inspect", "last", "--json"];
     let inspected = shell.run(args).document();
-    let ledger = ledger(&shell, &server, None);
+    let ledger = ledger(&shell, None);
     assert_eq!(ledger["bytes"], inspected["bytes"]);
     assert_eq!(sum(&ledger, "bytes"), ledger["bytes"].as_u64().expect("a number"));
     assert_eq!(sum(&ledger, "tokens"), ledger["tokens"].as_u64().expect("a number"));
@@ -71,7 +68,7 @@ fn the_segments_add_up_to_the_request_and_to_what_the_provider_counted() {
         segments.iter().filter(|it| it["in_prefix"] == true).map(|it| it["tokens"].as_u64().expect("n")).sum();
     assert!(cached <= reported && cached > 0, "{cached} of {reported}");
     // Before the first answer nothing is counted yet.
-    let first = self::ledger(&shell, &server, Some(1));
+    let first = self::ledger(&shell, Some(1));
     assert_eq!(first["tokens_from"], "estimate");
     assert_eq!(sum(&first, "tokens"), first["tokens"].as_u64().expect("a number"));
     // The JSON around the texts is no text that a model reads.

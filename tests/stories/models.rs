@@ -49,7 +49,7 @@ fn effort_is_sent_in_the_form_the_model_takes() {
     let wrong = shell.run(["--effort", "hihg", "--headless", "--json", "x"]);
     assert_eq!(
         (wrong.code, wrong.error()["remediation"].as_str()),
-        (2, Some("one of: none, minimal, low, medium, high, xhigh, max"))
+        (2, Some("did you mean high? It takes one of none, minimal, low, medium, high, xhigh, max"))
     );
 }
 

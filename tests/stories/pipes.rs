@@ -172,6 +172,13 @@ pub(super) const PRINTING: &[&str] = &[
     "auth status --json",
     "schema",
     "schema --events",
+    "schema commands.resume",
+    "status",
+    "status --json",
+    "agent",
+    "completions bash",
+    "completions nushell",
+    "man",
     "doctor",
     "doctor --json",
 ];
@@ -201,6 +208,8 @@ fn every_command_reports_an_output_that_cannot_be_written() {
     let undone = session(&shell);
     assert_eq!(shell.run(["undo", &undone]).code, 0);
     let id = session(&shell);
+    // An empty list has no row.
+    assert_eq!(shell.run(["permissions", "add", "bash(make)"]).code, 0);
     let long = long_session(&shell);
     let script = shell.aside("greeting.json", r#"{ "steps": [ { "text": "Hello." }, { "text": "Hello." } ] }"#);
     let keys = shell.aside("keys.txt", "idle\nframe start\n");

@@ -79,7 +79,8 @@ fn sessions_list_is_bounded_and_continues_at_its_cursor() {
     assert_eq!((&rest["sessions"][0]["id"], &rest["nextCursor"]), (&json!(ids[2]), &Value::Null));
     assert_eq!(shell.run(["sessions", "list", "--json", "--select", "idd"]).error()["code"], "INVALID_ARGS");
     let tsv = shell.run(["sessions", "list", "--format", "tsv", "--select", "id,turns"]);
-    assert_eq!(tsv.stdout.lines().next(), Some(format!("{}\t1", ids[0]).as_str()));
+    let tsv: Vec<&str> = tsv.stdout.lines().collect();
+    assert_eq!((tsv.len(), tsv[0], tsv[1]), (4, "id\tturns", format!("{}\t1", ids[0]).as_str()));
 }
 
 #[test]

@@ -184,7 +184,7 @@ fn skills_are_listed_shown_and_checked_on_the_command_line() {
     assert_eq!(seen, [["Odd One", "workspace", "new"], ["mine", "user", "in_force"], ["review", "workspace", "new"]]);
     let plain = shell.run(["skills", "list"]).stdout;
     assert!(plain.contains("not trusted") && plain.contains("in force"), "{plain}");
-    assert_eq!(shell.run(["skills", "list", "--format", "tsv"]).stdout.lines().count(), 4);
+    assert_eq!(shell.run(["skills", "list", "--format", "tsv"]).stdout.lines().count(), 4, "a header and three rows");
     let shown = shell.run(["skills", "show", "review"]).stdout;
     assert!(shown.contains("review  (workspace, not trusted)") && shown.contains("Look."), "{shown}");
     let wrong = shell.run(["skills", "show", "reviw", "--json"]);

@@ -111,8 +111,7 @@ fn a_change_of_mode_is_appended_once_and_inspect_sends_the_same_bytes() {
     assert_eq!(log.iter().filter(|it| it["type"] == "context_changed").count(), 1);
     // The request of the second Turn, from the Log alone.
     let seq = log.iter().find(|it| it["type"] == "context_changed").expect("there")["seq"].to_string();
-    let mut args = server.flags(Dialect::Responses);
-    args.extend(["inspect", "last", "--seq", &seq, "--json"].map(str::to_owned));
+    let args = ["inspect", "last", "--seq", &seq, "--json"];
     let inspected = shell.run(args).document();
     assert_eq!(inspected["request"]["input"], bodies[1]["input"]);
 }

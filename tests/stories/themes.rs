@@ -9,7 +9,8 @@ use crate::wait;
 fn themes_are_listed_previewed_and_checked() {
     let shell = Shell::new(&[]);
     let list = shell.run(["themes", "list", "--json"]).document();
-    let names: Vec<&str> = list["themes"].as_array().expect("themes").iter().filter_map(|it| it.as_str()).collect();
+    let names: Vec<&str> =
+        list["themes"].as_array().expect("themes").iter().filter_map(|it| it["name"].as_str()).collect();
     for name in ["dark", "light", "high-contrast-dark", "high-contrast-light", "colour-blind", "system", "mono", "auto"]
     {
         assert!(names.contains(&name), "{name} in {names:?}");

@@ -51,7 +51,7 @@ fn two_steps_that_change_the_same_lines_conflict_and_the_second_ones_files_wait(
     let adopt = format!("pixir agents adopt {session} {failed} --dry-run");
     assert!(next.iter().any(|it| *it == json!(adopt)), "{next:?}");
     let kept = shell.read("a.txt");
-    let taken = shell.run(["agents", "adopt", session, failed, "--take", "a.txt", "--write", "--json"]);
+    let taken = shell.run(["agents", "adopt", session, failed, "--take", "a.txt", "--json"]);
     assert_eq!(taken.code, 0, "{taken:?}");
     assert_ne!(shell.read("a.txt"), kept, "the other version is taken");
 }
@@ -72,7 +72,7 @@ fn what_a_step_did_before_its_check_failed_can_be_taken_over() {
     let session = result["session_id"].as_str().expect("an id");
     let adopt = format!("pixir agents adopt {session} edit --dry-run");
     assert_eq!(result["next_actions"][0], json!(adopt), "{result}");
-    assert_eq!(shell.run(["agents", "adopt", session, "edit", "--write"]).code, 0);
+    assert_eq!(shell.run(["agents", "adopt", session, "edit"]).code, 0);
     assert_eq!(shell.read("a.txt"), "new\n");
 }
 

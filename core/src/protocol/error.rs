@@ -175,6 +175,7 @@ codes! {
     EmptyAnswer = "EMPTY_ANSWER", InvalidResponse;
     ResultInvalid = "RESULT_INVALID", InvalidResponse;
     ResultMissing = "RESULT_MISSING", InvalidResponse;
+    OutputInvalid = "OUTPUT_INVALID", InvalidResponse;
     ScriptMismatch = "SCRIPT_MISMATCH", InvalidResponse;
     CorruptAuth = "CORRUPT_AUTH", CorruptAuth;
     AuthReadFailed = "AUTH_READ_FAILED", AuthReadFailed;

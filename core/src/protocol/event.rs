@@ -574,7 +574,7 @@ impl Entry {
             let mut line = Vec::with_capacity(1024);
             let Entry { id, session_id, seq, ts, turn, fact, beyond } = self;
             // The values that are formatted here need no escaping; serde writes the others.
-            write!(line, "{{\"v\":{VERSION},\"id\":\"{id}\",\"session_id\":\"{session_id}\",\"seq\":{seq},\"ts\":\"{ts}\",\"turn\":")
+            write!(line, "{{\"v\":{VERSION},\"id\":\"{id}\",\"session_id\":\"{session_id}\",\"seq\":{seq},\"ts\":\"{ts:.3}\",\"turn\":")
                 .map_err(serde_json::Error::io)?;
             serde_json::to_writer(&mut line, turn)?;
             line.extend_from_slice(b",\"type\":");
@@ -718,7 +718,7 @@ pub fn encode_live(event: &LiveEvent) -> Result<String> {
         id: Uuid,
         session_id: &'a SessionId,
         seq: Option<u64>,
-        ts: Timestamp,
+        ts: String,
         turn: Option<u32>,
         #[serde(skip_serializing_if = "<[String]>::is_empty")]
         agent_path: &'a [String],
@@ -726,8 +726,16 @@ pub fn encode_live(event: &LiveEvent) -> Result<String> {
         live: &'a Live,
     }
     let LiveEvent { session_id, turn, agent_path, live } = event;
-    let line =
-        LiveLine { v: VERSION, id: Uuid::now_v7(), session_id, seq: None, ts: now(), turn: *turn, agent_path, live };
+    let line = LiveLine {
+        v: VERSION,
+        id: Uuid::now_v7(),
+        session_id,
+        seq: None,
+        ts: format!("{:.3}", now()),
+        turn: *turn,
+        agent_path,
+        live,
+    };
     serde_json::to_string(&line)
         .map_err(|e| Error::new(Code::LogEncodeFailed, format!("encode a live event: {e}"), "report this as a bug"))
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::{Rule, Scope, SessionId};
 use crate::protocol::remedy::Remedy;
 use crate::protocol::rule::{Reach, SavedRule};
@@ -147,8 +147,12 @@ impl Rules {
         if removed > 0 {
             return Ok(());
         }
-        Err(Error::new(Code::NotFound, format!("there is no rule `{}`", id.escape_debug()), Remedy::ShowRules)
-            .with("input", id))
+        let saved = self.load().saved;
+        let fix = match nearest(id, saved.iter().map(|it| it.id.as_str())) {
+            Some(near) => Remedy::any_of([format!("did you mean {near}?").into(), Remedy::ShowRules]),
+            None => Remedy::ShowRules,
+        };
+        Err(Error::new(Code::NotFound, format!("there is no rule `{}`", id.escape_debug()), fix).with("input", id))
     }
 
     /// Removes the rules of a Session: another Log takes its id.

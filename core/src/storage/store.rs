@@ -311,7 +311,8 @@ impl Store {
 
     fn not_found(&self, text: &str, near: &Path) -> Error {
         let known = self.list(near);
-        let names = known.iter().flat_map(|it| [Some(it.id.as_str()), it.name.as_deref()]).flatten();
+        let elsewhere = self.list_all();
+        let names = known.iter().chain(&elsewhere).flat_map(|it| [Some(it.id.as_str()), it.name.as_deref()]).flatten();
         let shown: String = text.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(40).collect();
         let all = Remedy::ListSessions { which: Sessions::All };
         let fix = match nearest(&shown, names) {
@@ -321,9 +322,9 @@ impl Store {
         let code = Code::SessionNotFound;
         match SessionId::parse(text) {
             Ok(_) => Error::new(code, format!("there is no session {shown}"), fix).with("input", shown),
-            // Text that does not look like an id may be hostile, so the error does not repeat it.
-            Err(e) if known.iter().all(|it| it.name.is_none()) => Error::new(code, e.message, fix),
-            Err(_) => Error::new(code, "there is no session with that id or name", fix),
+            // Text that does not look like an id may be hostile, so the message does not repeat it.
+            Err(e) if known.iter().all(|it| it.name.is_none()) => Error::new(code, e.message, fix).with("input", shown),
+            Err(_) => Error::new(code, "there is no session with that id or name", fix).with("input", shown),
         }
     }
 

@@ -9,9 +9,9 @@ use pixir_core::trust::Standing;
 use pixir_core::{Code, Error, Harness, Result, Role};
 use serde_json::{Value, json};
 
-use crate::args::Format;
 use crate::cli::Cli;
 use crate::commands::found::{one_line, standing, weight};
+use crate::output::{List, ListOptions};
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
@@ -26,27 +26,18 @@ pub(crate) struct ValidateArgs {
     targets: Vec<String>,
 }
 
-pub(super) fn list(cli: &Cli) -> Result<u8> {
+pub(super) fn list(cli: &Cli, options: &ListOptions) -> Result<u8> {
     let all = cli.offline_harness()?.roles();
-    let document = json!({ "ok": true, "roles": all.iter().map(about).collect::<Vec<_>>() });
     let width = all.iter().map(|it| it.name.chars().count()).max().unwrap_or(0);
-    let line = |it: &Role| {
+    let columns = &["name", "kind", "origin", "standing.is", "path"];
+    let list = List { name: "roles", key: "name", columns, rows: all.iter().map(about).collect(), beside: json!({}) };
+    list.print(&cli.output, options, |at| {
+        let it = &all[at];
         let (origin, standing) = (it.origin.name(), standing(&it.standing));
         let files = it.isolation.map_or("", Isolation::name);
         let name = &it.name;
         format!("{name:<width$}  {:<7}  {origin:<9}  {standing:<11}  {files:<7}  {}", it.kind.name(), it.description)
-    };
-    let tsv = |it: &Role| {
-        let path = it.path.as_deref().map_or_else(String::new, one_line);
-        format!("{}\t{}\t{}\t{}\t{path}", it.name, it.kind.name(), it.origin.name(), standing(&it.standing))
-    };
-    let text: Vec<String> = match cli.output.format {
-        Format::Tsv => {
-            ["name\tkind\torigin\tstanding\tpath".to_owned()].into_iter().chain(all.iter().map(tsv)).collect()
-        }
-        Format::Plain | Format::Json | Format::Jsonl => all.iter().map(line).collect(),
-    };
-    cli.output.either(document, &text.join("\n"));
+    })?;
     Ok(0)
 }
 

@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::args::Format;
 use crate::cli::Cli;
-use crate::output::{Output, chatter, clean, count};
+use crate::output::{List, ListOptions, Output, chatter, clean, count};
 
 /// The deepest that agents are followed, should a Log name itself.
 const DEEPEST: usize = 16;
@@ -20,6 +21,8 @@ pub(crate) struct TreeArgs {
     /// Session id, a unique prefix of one, a name, SESSION/AGENT, or last
     #[arg(default_value = "last")]
     id: String,
+    #[command(flatten)]
+    options: ListOptions,
 }
 
 /// An agent as the Log of its parent tells it.
@@ -152,10 +155,11 @@ pub(super) fn run(cli: &Cli, args: &TreeArgs) -> Result<u8> {
     let (_, place) = cli.locate(&args.id)?;
     let agents = agents_of(&place)?;
     let output = &cli.output;
-    if output.is_json() {
-        let agents: Vec<Value> = agents.iter().map(Agent::json).collect();
-        output.document(json!({ "ok": true, "session_id": place.id, "agents": agents }));
-        return Ok(0);
+    if output.format != Format::Plain || !args.options.select.is_empty() {
+        let rows = agents.iter().map(Agent::json).collect();
+        let columns = &["name", "role", "status", "session_id", "turns"];
+        let list = List { name: "agents", key: "name", columns, rows, beside: json!({ "session_id": place.id }) };
+        return list.print(output, &args.options, |_| String::new()).map(|()| 0);
     }
     if agents.is_empty() {
         output.line("this session has started no agents");

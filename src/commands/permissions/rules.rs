@@ -11,12 +11,15 @@ use pixir_core::{Code, Error, Result, rules};
 use serde_json::json;
 
 use crate::cli::Cli;
+use crate::output::{List, ListOptions};
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     /// Rules of all workspaces, and those that have expired
     #[arg(long)]
     all: bool,
+    #[command(flatten)]
+    options: ListOptions,
 }
 
 #[derive(Debug, Args)]
@@ -49,7 +52,7 @@ pub(crate) struct RevokeArgs {
 }
 
 pub(super) fn list(cli: &Cli, args: &ListArgs) -> Result<u8> {
-    let loaded = cli.store().rules().load();
+    let loaded = cli.store()?.rules().load();
     let here = here(cli)?;
     let now = Timestamp::now();
     let is_of_here = |it: &SavedRule| match &it.holds {
@@ -61,16 +64,20 @@ pub(super) fn list(cli: &Cli, args: &ListArgs) -> Result<u8> {
     if let Some(warning) = loaded.warning() {
         cli.output.aside(&format!("warning: {warning}"));
     }
-    let mut lines: Vec<String> = listed.iter().map(|it| line(it, now)).collect();
-    let unreadable = loaded.unreadable.iter();
-    lines.extend(unreadable.clone().map(|it| format!("line-{}  cannot be read by this pixir", it.line)));
-    if lines.is_empty() {
-        lines.push("no rules: pixir permissions add 'bash(cargo test *)' makes one".into());
+    let lost = |line: usize| format!("line-{line}  cannot be read by this pixir");
+    loaded.unreadable.iter().for_each(|it| cli.output.aside(&lost(it.line)));
+    let unreadable: Vec<_> = loaded
+        .unreadable
+        .iter()
+        .map(|it| json!({ "id": format!("line-{}", it.line), "may_deny": !it.is_allow }))
+        .collect();
+    if listed.is_empty() && unreadable.is_empty() {
+        cli.output.aside("no rules: pixir permissions add 'bash(cargo test *)' makes one");
     }
-    let unreadable: Vec<_> =
-        unreadable.map(|it| json!({ "id": format!("line-{}", it.line), "may_deny": !it.is_allow })).collect();
-    let documents: Vec<_> = listed.iter().map(|it| document(it)).collect();
-    cli.output.either(json!({ "ok": true, "rules": documents, "unreadable": unreadable }), &lines.join("\n"));
+    let rows = listed.iter().map(|it| document(it)).collect();
+    let columns = &["id", "effect", "rule", "expires"];
+    let list = List { name: "rules", key: "id", columns, rows, beside: json!({ "unreadable": unreadable }) };
+    list.print(&cli.output, &args.options, |at| line(listed[at], now))?;
     Ok(0)
 }
 
@@ -91,7 +98,7 @@ pub(super) fn add(cli: &Cli, args: &AddArgs) -> Result<u8> {
         let again = format!("pixir permissions add '{}' --yes", args.rule.replace('\'', "'\\''"));
         return Err(Error::new(Code::ConfirmationNeeded, message, again).with("input", args.rule.as_str()));
     }
-    let saved = cli.store().rules().add(rule, holds, expires)?;
+    let saved = cli.store()?.rules().add(rule, holds, expires)?;
     cli.output.either(json!({ "ok": true, "rule": document(&saved) }), &line(&saved, Timestamp::now()));
     Ok(0)
 }
@@ -140,7 +147,7 @@ pub(super) fn revoke(cli: &Cli, args: &RevokeArgs) -> Result<u8> {
         cli.output.either(plan, &format!("would revoke {}", args.id));
         return Ok(0);
     }
-    cli.store().rules().revoke(&args.id)?;
+    cli.store()?.rules().revoke(&args.id)?;
     cli.output.either(json!({ "ok": true, "revoked": args.id }), &format!("revoked {}", args.id));
     Ok(0)
 }

@@ -28,7 +28,7 @@ pub(super) fn run(cli: &Cli, args: &WhyArgs) -> Result<u8> {
                 "reason": it.verdict.as_ref().err(),
             })
         };
-        cli.output.json(&json!({
+        cli.output.document(json!({
             "schema": "pixir.permissions.why/1",
             "command": args.line,
             "mode": mode.name(),

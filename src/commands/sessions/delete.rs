@@ -23,7 +23,8 @@ pub(crate) struct DeleteArgs {
 pub(super) fn run(cli: &Cli, harness: &Harness, args: &DeleteArgs) -> Result<()> {
     // A prefix or a name could match another session tomorrow, so deleting takes the full id.
     let id = SessionId::parse(&args.id)
-        .map_err(|e| Error { message: format!("deleting needs the full session id; {}", e.message), ..e })?;
+        .map_err(|e| Error { message: format!("deleting needs the full session id; {}", e.message), ..e })
+        .map_err(|e| e.with("input", args.id.as_str()))?;
     if args.undo { undelete(cli, harness, &id) } else { delete(cli, harness, &id, args) }
 }
 

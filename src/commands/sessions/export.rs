@@ -14,6 +14,7 @@ use serde_json::json;
 use tempfile::NamedTempFile;
 
 use super::summary_of;
+use crate::args::Format;
 use crate::cli::Cli;
 use crate::output::Output;
 
@@ -56,6 +57,12 @@ pub(super) fn run(cli: &Cli, harness: &Harness, args: &ExportArgs) -> Result<()>
     // With --output, --json is about the report of the export, not about the export.
     let default = if output.is_json() && args.output.is_none() { ExportFormat::Json } else { ExportFormat::Md };
     let format = args.to.unwrap_or(default);
+    let is_document = format == ExportFormat::Json && output.format != Format::Jsonl;
+    if output.is_json() && args.output.is_none() && !is_document {
+        let message = "this export is neither one JSON document nor lines of JSON";
+        let fix = "leave out --json and --format, or name a file with --output FILE";
+        return Err(Error::new(Code::Usage, message, fix).with("input", "--to"));
+    }
     let export = |write: &mut Write<'_>| -> Result<()> {
         if format == ExportFormat::Json {
             // Reading the Log reports damage; writing the archive does not.

@@ -20,7 +20,7 @@ pub(super) fn run(cli: &Cli, harness: &Harness, args: &ImportArgs) -> Result<()>
     let file = &args.file;
     let text = std::fs::read_to_string(file).map_err(|e| {
         Error::new(
-            Code::ReadFailed,
+            if e.kind() == std::io::ErrorKind::NotFound { Code::NotFound } else { Code::ReadFailed },
             format!("read {}: {e}", file.display()),
             "name a file that `pixir sessions export --to json` wrote",
         )

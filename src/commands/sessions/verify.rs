@@ -17,7 +17,8 @@ pub(crate) struct VerifyArgs {
     all: bool,
 }
 
-/// Exits with 1 if any line is damaged, or if any of all Logs cannot be read; the others are checked all the same.
+/// Exits with 1 if any line is damaged. Of several Logs all are checked, also when one cannot be read; if only some of them are
+/// whole, it exits with 9.
 pub(super) fn run(cli: &Cli, harness: &Harness, args: &VerifyArgs) -> Result<u8> {
     let output = &cli.output;
     let places = match &args.id {
@@ -65,9 +66,14 @@ pub(super) fn run(cli: &Cli, harness: &Harness, args: &VerifyArgs) -> Result<u8>
     let is_whole = damaged == 0 && unread == 0 && folders.is_empty();
     if output.is_json() {
         let folders: Vec<Value> = folders.iter().map(unreadable).collect();
-        output.document(json!({ "ok": is_whole, "sessions": rows, "unreadable_folders": folders }));
+        output.document(json!({ "ok": is_whole, "sessions": &rows, "unreadable_folders": folders }));
     }
-    Ok(u8::from(!is_whole))
+    let is_part_whole = rows.iter().any(|row| row["ok"] == true);
+    Ok(match (is_whole, args.all && is_part_whole) {
+        (true, _) => 0,
+        (false, true) => 9,
+        (false, false) => 1,
+    })
 }
 
 fn unreadable(e: &Error) -> Value {

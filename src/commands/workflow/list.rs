@@ -8,10 +8,9 @@ use pixir_core::{WorkflowFault, WorkflowFile};
 use serde_json::{Map, Value, json};
 
 use super::plan;
-use crate::args::Format;
 use crate::cli::Cli;
-use crate::commands::found::{one_line, standing};
-use crate::output::count;
+use crate::commands::found::standing;
+use crate::output::{List, ListOptions, count};
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
@@ -63,37 +62,28 @@ pub(super) fn named(harness: &Harness, name: &str, purpose: Purpose) -> Result<N
     Ok(Named { name: stem, text, path: Some(path.to_owned()) })
 }
 
-pub(super) fn list(cli: &Cli) -> Result<u8> {
+pub(super) fn list(cli: &Cli, options: &ListOptions) -> Result<u8> {
     let harness = cli.offline_harness()?;
     let all = harness.workflows();
     let faults =
         |it: &WorkflowFile| if it.text.is_empty() { 0 } else { harness.faults_of_workflow(&it.text, &it.name).len() };
-    let document: Vec<Value> = all
-        .iter()
-        .map(|it| {
-            json!({
-                "name": it.name, "description": it.description, "origin": it.origin, "path": it.path,
-                "standing": it.standing, "digest": it.digest, "faults": faults(it),
-            })
+    let row = |it: &WorkflowFile| {
+        json!({
+            "name": it.name, "description": it.description, "origin": it.origin, "path": it.path,
+            "standing": it.standing, "digest": it.digest, "faults": faults(it),
         })
-        .collect();
+    };
     let width = all.iter().map(|it| it.name.chars().count()).max().unwrap_or(0);
-    let line = |it: &WorkflowFile| {
+    let columns = &["name", "origin", "standing.is", "path"];
+    let list = List { name: "workflows", key: "name", columns, rows: all.iter().map(row).collect(), beside: json!({}) };
+    list.print(&cli.output, options, |at| {
+        let it = &all[at];
         let state = match faults(it) {
             0 => standing(&it.standing).to_owned(),
             n => count(n, "fault"),
         };
         format!("{:<width$}  {:<9}  {state:<11}  {}", it.name, it.origin, it.description)
-    };
-    let tsv = |it: &WorkflowFile| {
-        let path = it.path.as_deref().map_or_else(String::new, one_line);
-        format!("{}\t{}\t{}\t{path}", it.name, it.origin, standing(&it.standing))
-    };
-    let text: Vec<String> = match cli.output.format {
-        Format::Tsv => ["name\torigin\tstanding\tpath".to_owned()].into_iter().chain(all.iter().map(tsv)).collect(),
-        Format::Plain | Format::Json | Format::Jsonl => all.iter().map(line).collect(),
-    };
-    cli.output.either(json!({ "ok": true, "workflows": document }), &text.join("\n"));
+    })?;
     Ok(0)
 }
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::run::run_id;
 use crate::cli::Cli;
 use crate::commands::elsewhere::{ask_to_stop, process_of};
+use crate::output::{List, ListOptions};
 
 #[derive(Debug, Args)]
 pub(crate) struct StopArgs {
@@ -16,7 +17,7 @@ pub(crate) struct StopArgs {
     run: String,
 }
 
-pub(super) fn runs(cli: &Cli) -> Result<u8> {
+pub(super) fn runs(cli: &Cli, options: &ListOptions) -> Result<u8> {
     let harness = cli.offline_harness()?;
     let all: Vec<(Summary, String)> = harness
         .sessions_and_agents()
@@ -39,12 +40,15 @@ pub(super) fn runs(cli: &Cli) -> Result<u8> {
             })
         })
         .collect();
-    let lines: Vec<String> = all
-        .iter()
-        .map(|(it, status)| format!("{}  {:<14}  {}  {}", it.id, status, it.last_minute(), name(it)))
-        .collect();
-    let text = if lines.is_empty() { "no workflow was run in this workspace".to_owned() } else { lines.join("\n") };
-    cli.output.either(json!({ "ok": true, "runs": document }), &text);
+    let columns = &["session_id", "workflow", "status", "last_activity"];
+    let list = List { name: "runs", key: "session_id", columns, rows: document, beside: json!({}) };
+    list.print(&cli.output, options, |at| {
+        let (it, status) = &all[at];
+        format!("{}  {:<14}  {}  {}", it.id, status, it.last_minute(), name(it))
+    })?;
+    if all.is_empty() {
+        cli.output.aside("no workflow was run in this workspace");
+    }
     Ok(0)
 }
 

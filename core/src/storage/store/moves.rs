@@ -62,6 +62,17 @@ impl Store {
         Ok(trashed)
     }
 
+    /// Deletes a Session for good, with the Sessions that it has started. Contents of files that only it names stay until
+    /// `gc` removes them.
+    ///
+    /// # Errors
+    /// As [`Store::delete`].
+    pub fn erase(&self, place: &Place) -> Result<()> {
+        let trashed = self.delete(place)?;
+        let folder = self.trash_folder().join(format!("{}-{}", place.id, trashed.deleted.as_millisecond()));
+        fs::remove_dir_all(folder).map_err(|e| failed("delete the session", &e))
+    }
+
     /// Restores a Session from the trash.
     ///
     /// # Errors
