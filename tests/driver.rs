@@ -59,6 +59,17 @@ impl Pixir {
         Pixir { screen, folder }
     }
 
+    /// The same, with a workflow of the user.
+    pub(crate) fn with_workflow(script: Script, name: &str, text: &str, columns: u16, rows: u16) -> Pixir {
+        let folder = tempfile::tempdir().expect("a folder");
+        let workflows = folder.path().join("user/workflows");
+        fs::create_dir_all(folder.path().join("app")).expect("mkdir");
+        fs::create_dir_all(&workflows).expect("mkdir");
+        fs::write(workflows.join(format!("{name}.toml")), text).expect("write");
+        let screen = Driver::new(launch(&folder, script), columns, rows).expect("the theme is there");
+        Pixir { screen, folder }
+    }
+
     /// Reopens the latest Session in the same home and workspace, with a new script.
     pub(crate) async fn again(self, steps: Vec<Step>) -> Pixir {
         self.again_after(|_| (), steps).await
@@ -222,7 +233,8 @@ impl SettingsStore for Files {
 fn launch(folder: &TempDir, script: Script) -> Launch {
     let workspace = folder.path().join("app");
     let environment = std::env::vars().filter(|(name, _)| name == "PATH").collect();
-    let around = Environment { home: folder.path().join("home"), environment, ..Environment::default() };
+    let user_folder = Some(folder.path().join("user")).filter(|it| it.exists());
+    let around = Environment { home: folder.path().join("home"), user_folder, environment, ..Environment::default() };
     let providers = Providers::only("script", "test-model", Arc::new(Scripted::new(script)));
     let options = Options { can_ask: true, ..Options::default() };
     pixir_core::launch_through(env!("CARGO_BIN_EXE_pixir").as_ref());

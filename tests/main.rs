@@ -41,6 +41,7 @@ mod stories {
     mod workflows; // graphs of steps, run from the command line
     mod workflows_ends; // steps beside each other, and runs that do not go as planned
     mod workflows_many; // hostile values, refusals, stops, the workflows that pixir has
+    mod workflows_files; // what steps change, in copies and in the workspace
     mod workflows_bounds; // limits, checks that may not run, other workflows
     mod workflows_screen; // a run on the screen
     mod workflows_resume; // runs that were cut off, stopped or edited

@@ -366,18 +366,31 @@ impl Turn {
         if self.services.above.is_none() {
             return Ok(None);
         }
-        let holders = gate.holders();
-        let waits = match gate.pause() {
-            Some(wait) => Some(WaitsOn::Rate { wait_ms: millis(wait) }),
-            None if holders.is_empty() => None,
-            None => Some(WaitsOn::Requests { provider: provider.to_owned(), holders }),
+        let mut changes = gate.changes();
+        let mut told = None;
+        let entering = Arc::clone(gate).enter(&self.services.holder.name, jitter);
+        tokio::pin!(entering);
+        let mut is_first = true;
+        let pass = loop {
+            tokio::select! {
+                biased;
+                pass = &mut entering => break pass,
+                () = std::future::ready(()), if is_first => is_first = false,
+                Ok(()) = changes.changed() => {}
+            }
+            // Those who have got their answers are named no more, and those who were sent meanwhile are.
+            let holders = gate.holders();
+            let waits = match gate.pause() {
+                Some(wait) => Some(WaitsOn::Rate { wait_ms: millis(wait) }),
+                None if holders.is_empty() => None,
+                None => Some(WaitsOn::Requests { provider: provider.to_owned(), holders }),
+            };
+            if waits != told {
+                self.waits(waits.clone()).await?;
+                told = waits;
+            }
         };
-        let is_waiting = waits.is_some();
-        if is_waiting {
-            self.waits(waits).await?;
-        }
-        let pass = Arc::clone(gate).enter(&self.services.holder.name, jitter).await;
-        if is_waiting {
+        if told.is_some() {
             self.waits(None).await?;
         }
         Ok(Some(pass))

@@ -12,12 +12,13 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 pixir=${PIXIR:-$here/../../target/debug/pixir}
 
-# A home of its own with a skill and a template, and the sample project as a repository. For `every` it brings along a
+# A home of its own with a skill, a template and a workflow, and the sample project as a repository. For `every` it brings along a
 # skill that asks for trust.
 project() {
     root=$(mktemp -d)
     trap 'rm -rf "$root"' EXIT
-    mkdir -p "$root/.config/pixir/skills/release-notes" "$root/.config/pixir/prompts" "$root/src"
+    mkdir -p "$root/.config/pixir/skills/release-notes" "$root/.config/pixir/prompts" "$root/.config/pixir/workflows" "$root/src"
+    cp "$here/workflow.toml" "$root/.config/pixir/workflows/release.toml"
     printf -- '---\nname: release-notes\ndescription: Writes the notes of a release from its commits.\n---\nWrite them.\n' \
         >"$root/.config/pixir/skills/release-notes/SKILL.md"
     printf -- '---\ndescription: Review a file\narguments: file focus\n---\nReview $1 for $2.\n' \
@@ -57,6 +58,12 @@ if [ "${1:-}" = --docs ]; then
     done
     draw copies 100x30 dark "$frames/copies"
     cp "$frames/copies/adopt.svg" "$here/agents-adopt.svg"
+    draw tree-of-agents 100x30 dark "$frames/tree-of-agents"
+    cp "$frames/tree-of-agents/asks.svg" "$here/agents-grandchild.svg"
+    draw workflow 120x34 dark "$frames/workflow"
+    for name in plan steps card; do
+        cp "$frames/workflow/$name.svg" "$here/workflow-$name.svg"
+    done
     cp "$frames"/every/{always,palette,context,connect,settings,compaction}.svg "$here"
     draw tree 126x26 dark "$frames/tree"
     cp "$frames/tree/tree.svg" "$here"
@@ -75,6 +82,7 @@ all() {
     draw agents "$1" "$2" "$3/agents"
     draw tree-of-agents "$1" "$2" "$3/tree-of-agents"
     draw copies "$1" "$2" "$3/copies"
+    draw workflow "$1" "$2" "$3/workflow"
 }
 
 folder=$(realpath -m "${1:?a folder for the frames, or --docs}")

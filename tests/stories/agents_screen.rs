@@ -400,7 +400,7 @@ async fn what_agents_cost_is_shown_in_their_lines_in_the_list_and_in_the_sum() {
 }
 
 /// The frames of a script of `docs/pictures`, drawn at this size.
-fn drawn(name: &str, size: &str) -> impl Fn(&str) -> String + use<> {
+pub(super) fn drawn(name: &str, size: &str) -> impl Fn(&str) -> String + use<> {
     let pictures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/pictures");
     let shell = Shell::new(&[]);
     let copied = std::process::Command::new("cp")
@@ -410,6 +410,9 @@ fn drawn(name: &str, size: &str) -> impl Fn(&str) -> String + use<> {
     assert!(copied.expect("cp").success());
     let changes: String = (0..60).map(|n| format!("- 8.{n}: an entry\n")).collect();
     shell.write("CHANGES.md", &changes);
+    let workflows = shell.home().parent().expect("a parent").join(".config/pixir/workflows");
+    std::fs::create_dir_all(&workflows).expect("mkdir");
+    std::fs::copy(pictures.join("workflow.toml"), workflows.join("release.toml")).expect("copy");
     let frames = shell.workspace().with_file_name("frames");
     let file = |end: &str| pictures.join(format!("{name}.{end}")).display().to_string();
     let ran = shell.run([

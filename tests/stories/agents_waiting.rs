@@ -182,6 +182,42 @@ fn the_users_own_request_is_answered_while_the_requests_of_eight_agents_hang() {
     host.end();
 }
 
+/// Broken build: an agent that waits for the answers of others names those that have them already.
+#[test]
+fn an_agent_that_waits_for_the_server_names_those_that_are_answered_now() {
+    let shell = Shell::new(&[]);
+    let start = |name: &str| spawn(&format!("Hang {name}"), json!({ "name": name, "wait": false }));
+    let names: Vec<String> = (1..=8).map(|n| format!("slow-{n}")).collect();
+    let calls: Vec<Value> = names.iter().map(|name| start(name)).collect();
+    let mut steps = vec![json!({ "calls": calls })];
+    let all = || names.iter().map(String::as_str).chain(["first", "second"]);
+    steps.extend(all().map(|name| json!({ "of": format!("Hang {name}"), "hang": true })));
+    steps.push(json!({ "text": "Under way." }));
+    for name in ["first", "second"] {
+        steps.extend([json!({ "calls": [start(name)] }), json!({ "text": "And one more." })]);
+    }
+    let mut host = Hosted::start(&shell, &json!({ "steps": steps }), &["--config", "agents.running=10"]);
+    host.ask("1", json!({ "type": "prompt", "text": "go" }));
+    let mut at = host.until(0, |line| line["type"] == "turn_ended");
+    for name in &names {
+        host.until(0, is_now(name, "running"));
+    }
+    for name in ["first", "second"] {
+        host.ask(name, json!({ "type": "prompt", "text": "one more" }));
+        at = host.until(at + 1, |line| line["type"] == "turn_ended");
+        host.until(0, waits(name, "rate"));
+    }
+    let stopped = host.seen.len();
+    host.ask("3", json!({ "type": "stop_agents", "path": ["slow-3"] }));
+    let waits_now = |line: &Value| {
+        let doing = line["data"]["doing"].as_str().unwrap_or_default();
+        line["data"]["path"] == json!(["second"]) && doing.contains("first") && !doing.contains("slow-3")
+    };
+    host.until(stopped, waits_now);
+    host.ask("4", json!({ "type": "stop_agents", "path": [] }));
+    host.end();
+}
+
 /// Broken build: a child keeps the mode that its parent had when it began.
 #[test]
 fn a_child_that_runs_may_what_the_root_may_now() {

@@ -96,7 +96,13 @@ fn a_plan_with_three_readers_becomes_two_writers_a_conflict_and_one_undo() {
 fn the_same_without_a_terminal_ends_with_9_when_one_writer_fails() {
     let shell = Shell::new(&[("list.txt", LINES)]);
     let writer = |name: &str| spawn(&format!("Write as {name}"), json!({ "name": name, "isolation": "copy" }));
+    let reader =
+        |n: u32| spawn(&format!("Read part {n}"), json!({ "role": "explorer", "name": format!("reader-{n}") }));
     let script = json!([
+        { "calls": [reader(1), reader(2), reader(3)] },
+        { "of": "Read part 1", "text": "Part 1 is a list." },
+        { "of": "Read part 2", "text": "Part 2 too." },
+        { "of": "Read part 3", "text": "Part 3 as well." },
         { "calls": [writer("english"), writer("german")] },
         { "of": "Write as english", "calls": [put("list.txt", &LINES.replacen("one", "ONE", 1))] },
         { "of": "Write as english", "text": "I wrote ONE." },
@@ -108,9 +114,16 @@ fn the_same_without_a_terminal_ends_with_9_when_one_writer_fails() {
     assert_eq!(ran.code, 9, "{ran:?}");
     let result = ran.document();
     let statuses: Vec<&Value> = result["agents"].as_array().expect("a list").iter().map(|it| &it["status"]).collect();
-    assert_eq!(statuses, ["completed", "failed"], "{result}");
+    assert_eq!(statuses, ["completed", "completed", "completed", "completed", "failed"], "{result}");
     assert_eq!(shell.read("list.txt"), LINES.replacen("one", "ONE", 1));
     assert!(!shell.workspace().join("german.txt").exists(), "what a failed agent wrote waits for the user");
     let waiting = shell.run(["agents", "adopt", "last", "--dry-run", "--json"]).document();
     assert_eq!(waiting["agents"][0]["agent"], "german", "{waiting}");
+    // The Log alone tells what each came to.
+    let id = result["session_id"].as_str().expect("an id");
+    let replay = shell.run(["replay", id, "--headless"]);
+    assert_eq!(replay.code, 0, "{replay:?}");
+    for word in ["reader-2", "english", "german", "One of them failed."] {
+        assert!(replay.stdout.contains(word), "{word}: {}", replay.stdout);
+    }
 }

@@ -487,3 +487,35 @@ writes = ["docs/*.md", "src/**"]
     }
     assert!(!read.iter().any(|it| it.contains("docs/*.md") || it.contains("steps.after")), "{read:#?}");
 }
+
+/// Broken builds: a kind that does not exist hides the other faults of its step; `run` names one fault and no way to the others; an
+/// answer that a gate does not offer is taken for none; a plan says nothing of the tasks of items that are known.
+#[test]
+fn a_newcomer_is_told_every_mistake_of_a_file_and_of_an_answer() {
+    let shell = Shell::new(&[]);
+    let flow =
+        "[[steps]]\nid = \"join\"\nkind = \"agents\"\nneed = [\"look\"]\ntask = \"Join: {{steps.look.output}}\"\n";
+    let path = file(&shell, flow).display().to_string();
+    let told = shell.run(["workflow", "validate", &path]).stdout;
+    for part in ["there is no `agents`", "there is no `need` here. Use: needs", "steps.look.output"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let refused = shell.run(["workflow", "run", &path]);
+    assert_eq!(refused.code, 10, "{refused:?}");
+    assert!(
+        refused.stderr.contains("pixir workflow validate") && refused.stderr.contains("every fault"),
+        "{refused:?}"
+    );
+
+    let flow = "[params.files]\ntype = \"list\"\ndefault = [\"a.md\", \"b.md\"]\n[[steps]]\nid = \"look\"\nargv = [\"test\", \"-n\", \"{{item}}\"]\neach = \"{{params.files}}\"\n[[steps]]\nid = \"ship\"\nask = \"Ship it?\"\nneeds = [\"look\"]\n";
+    let path = file(&shell, flow).display().to_string();
+    let plan = shell.run(["workflow", "run", &path, "--dry-run"]).stdout;
+    assert!(plan.contains("test -n a.md (and 1 more)"), "{plan}");
+    assert_eq!(run(&shell, flow, &json!([]), &["--write"]).code, 13);
+    let wrong = resume(&shell, &json!([]), &["--answer", "ship=yess"]);
+    assert_eq!(wrong.code, 2, "{wrong:?}");
+    assert!(wrong.stdout.contains("one of: yes, no") || wrong.stderr.contains("one of: yes, no"), "{wrong:?}");
+    let nothing = resume(&shell, &json!([]), &["--answer", "look=yes"]);
+    assert!(format!("{}{}", nothing.stdout, nothing.stderr).contains("asks nothing"), "{nothing:?}");
+    assert_eq!(resume(&shell, &json!([]), &["--answer", "ship=yes"]).code, 0);
+}

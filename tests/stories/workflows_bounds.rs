@@ -5,7 +5,8 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::workflows::{ends, events, file, log, resume, run, script, step};
-use crate::shell::Shell;
+use crate::hosted::Hosted;
+use crate::shell::{Shell, entries};
 
 /// A workflow of the user.
 fn of_user(shell: &Shell, name: &str, text: &str) {
@@ -186,4 +187,53 @@ fn a_workflow_of_a_skill_has_the_name_of_both() {
     shell.write("go", "");
     let ran = go(&["workflow", "run", &path, "--write", "--json"]);
     assert_eq!(ran.code, 0, "a step can use it: {ran:?}");
+}
+
+/// Broken builds: the approval binds only the graph, so that another workflow or role than the one on the card runs; a workflow that
+/// nobody touched is refused too.
+#[test]
+fn a_workflow_or_role_that_changes_while_its_use_is_approved_does_not_run() {
+    let graph = json!({ "version": 1, "name": "outer", "steps": [
+        { "id": "in", "use": "inner" },
+        { "id": "look", "role": "careful", "task": "Look", "needs": ["in"] },
+    ] });
+    let role = |word: &str| format!("---\nname: careful\ndescription: {word}\nmode: read-only\n---\nLook.\n");
+    for changed in ["workflow", "role", "nothing"] {
+        let shell = Shell::new(&[]);
+        of_user(&shell, "inner", "[[steps]]\nid = \"a\"\nargv = [\"touch\", \"harmless\"]\n");
+        let roles = shell.home().parent().expect("a parent").join(".config/pixir/agents");
+        fs::create_dir_all(&roles).expect("mkdir");
+        fs::write(roles.join("careful.md"), role("Careful.")).expect("write");
+        let answers = json!({ "steps": [
+            { "calls": [{ "name": "run_workflow", "args": { "graph": graph, "wait": true } }] },
+            { "of": "Look", "text": "Seen." },
+            { "text": "Understood." },
+        ] });
+        let mut host = Hosted::start(&shell, &answers, &[]);
+        host.ask("go", json!({ "type": "prompt", "text": "run it" }));
+        let asked = host.event("approval_requested");
+        assert!(asked.to_string().contains("touch harmless"), "the card shows the command: {asked}");
+        match changed {
+            "workflow" => of_user(&shell, "inner", "[[steps]]\nid = \"a\"\nargv = [\"touch\", \"harmful\"]\n"),
+            "role" => fs::write(roles.join("careful.md"), role("Careless.")).expect("write"),
+            _ => {}
+        }
+        let allow = |call: &Value| json!({ "type": "decide", "call_id": call, "decision": { "answer": "allow" } });
+        host.ask("yes", allow(&asked["data"]["call_id"]));
+        if changed == "nothing" {
+            let asked = host.event("approval_requested");
+            let input = allow(&asked["data"]["call_id"]);
+            let path = &asked["data"]["agent"]["path"];
+            let answered = host.ask("step", json!({ "type": "to_agent", "path": path, "input": input }));
+            assert_eq!(answered["ok"], true, "{answered}");
+        }
+        let (result, _) = host.end();
+        let there = |path: &str| shell.workspace().join(path).exists();
+        assert_eq!((there("harmless"), there("harmful")), (changed == "nothing", false), "{changed}: {result}");
+        let root = shell.logs().iter().map(|path| entries(path)).find(|log| log[0]["data"]["parent"].is_null());
+        let root = root.expect("the session");
+        let told = root.iter().find(|it| it["type"] == "tool_result").expect("a result")["data"].to_string();
+        assert_eq!(told.contains("has changed since"), changed != "nothing", "{changed}: {told}");
+        assert_eq!(told.contains("PREVIEW_STALE"), changed != "nothing", "{changed}: {told}");
+    }
 }

@@ -9,7 +9,8 @@ use crate::random::seed_of_this_run;
 use crate::shell::{Shell, entries, ran};
 use crate::wait;
 
-/// QW3. Broken builds: the words are joined by blanks and read by the shell; an output stands in a task without its fence.
+/// QW3. Broken builds: the words are joined by blanks and read by the shell; an output stands in a task without its fence; the
+/// output of a step is split or read again in the words of the next one.
 #[test]
 fn two_hundred_hostile_values_stay_one_word_each_and_inside_their_fence() {
     let mut seed = seed_of_this_run();
@@ -62,10 +63,15 @@ argv = ["printf", "%s|%s", "{{item}}", "end"]
 each = "{{params.list}}"
 max = 200
 [[steps]]
+id = "again"
+argv = ["printf", "%s|%s|end", "{{steps.say.output}}", "{{item}}"]
+each = "@say"
+max = 200
+[[steps]]
 id = "read"
 role = "explorer"
-task = "Sum up: {{steps.say.output}}"
-needs = ["say"]
+task = "Sum up: {{steps.again.output}}"
+needs = ["again"]
 "#;
     let params = shell.aside("params.json", &json!({ "list": words }).to_string()).display().to_string();
     let answers = json!([{ "of": "Sum up", "text": "Much noise." }]);
@@ -76,6 +82,9 @@ needs = ["say"]
         let output = &step(&result, &format!("say.{}", n + 1))["output"];
         let as_text = output.as_str().map_or_else(|| output.to_string(), str::to_owned);
         assert_eq!(as_text, format!("{word}|end"), "{word:?}");
+        let again = &step(&result, &format!("again.{}", n + 1))["output"];
+        let as_text = again.as_str().map_or_else(|| again.to_string(), str::to_owned);
+        assert_eq!(as_text, format!("{word}|end|{word}|end"), "{word:?}");
     }
     assert!(!shell.workspace().join("hacked").exists());
     let child = shell.logs().iter().map(|path| entries(path)).find(|log| log[0]["data"]["parent"].is_object());

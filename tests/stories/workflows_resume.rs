@@ -11,12 +11,13 @@ use crate::random::seed_of_this_run;
 use crate::shell::{Shell, entries, figures, ran};
 use crate::wait;
 
-/// A graph of 40 steps: agents that look, commands that may run twice, one that follows items, one that joins all.
+/// A graph of 40 steps: agents that look, an agent that writes and whose file is checked, commands that may run twice, one that
+/// joins all.
 fn forty() -> (String, Value) {
     let mut flow = String::from("output = \"{{steps.all.output}}\"\n[limits]\nconcurrency = 4\n");
     let mut answers = Vec::new();
     let mut last = Vec::new();
-    for n in 0..13 {
+    for n in 0..12 {
         let needs = if n == 0 { String::new() } else { format!("needs = [\"c{}\"]\n", n - 1) };
         flow.push_str(&format!(
             "[[steps]]\nid = \"a{n}\"\nrole = \"explorer\"\ntask = \"Look number {n}.\"\n{needs}\
@@ -26,7 +27,22 @@ fn forty() -> (String, Value) {
         answers.push(json!({ "of": format!("Look number {n}."), "text": format!("seen {n}") }));
         last.push(format!("{{{{steps.c{n}.output}}}}"));
     }
-    let all = (0..13).map(|n| format!("\"c{n}\"")).collect::<Vec<_>>().join(", ");
+    for n in 0..2 {
+        let after = if n == 0 { "c2" } else { "w0" };
+        flow.push_str(&format!(
+            "[[steps]]\nid = \"w{n}\"\ntask = \"Write number {n}.\"\nwrites = [\"w{n}.txt\"]\nneeds = [\"{after}\"]\ncheck = [[\"grep\", \"-qx\", \"w{n}\", \"w{n}.txt\"]]\n"
+        ));
+        let of = format!("Write number {n}.");
+        let put = json!({ "name": "write", "args": { "path": format!("w{n}.txt"), "content": format!("w{n}\n") } });
+        // An agent that was cut off between its call and its end is asked to go on, or begins anew.
+        answers.push(json!({ "of": of, "calls": [put] }));
+        answers.push(json!({ "of": of, "text": format!("wrote {n}") }));
+    }
+    flow.push_str(
+        "[[steps]]\nid = \"r\"\nargv = [\"cat\", \"w0.txt\", \"w1.txt\"]\nidempotent = true\nneeds = [\"w1\"]\n",
+    );
+    last.push("{{steps.r.output}}".to_owned());
+    let all = (0..12).map(|n| format!("\"c{n}\"")).chain(["\"r\"".to_owned()]).collect::<Vec<_>>().join(", ");
     flow.push_str(&format!(
         "[[steps]]\nid = \"all\"\nargv = [\"printf\", \"%s\", \"{}\"]\nidempotent = true\nneeds = [{all}]\n",
         last.join(" ")
@@ -299,4 +315,42 @@ fn an_edited_graph_runs_what_changed_and_what_hangs_on_it() {
             events(&log[from..]).iter().filter_map(|it| "abcdef".find(it.strip_prefix("step_started ")?)).collect();
         assert_eq!(started, wanted, "{edited}");
     }
+}
+
+/// Broken builds: a run that a model began is lost with the process; the command that was under way is run again; the Session that
+/// began it cannot go on.
+#[test]
+fn the_run_of_a_model_whose_pixir_was_killed_goes_on_by_itself_and_its_session_too() {
+    let shell = Shell::new(&[]);
+    let graph = json!({ "version": 1, "name": "pay", "steps": [
+        { "id": "look", "role": "explorer", "task": "Look first" },
+        { "id": "pay", "needs": ["look"], "argv": ["sh", "-c", "echo paid >> bill; touch here; sleep 600"] },
+        { "id": "thank", "needs": ["pay"], "argv": ["touch", "thanked"] },
+    ] });
+    let answers = json!([
+        { "calls": [{ "name": "run_workflow", "args": { "graph": graph, "wait": true } }] },
+        { "of": "Look first", "text": "It is cheap." },
+    ]);
+    let model = script(&shell, &answers);
+    let args = ["pay", "--headless", "--json", "--write"].into_iter();
+    let mut child = shell.command(args.chain(model.iter().map(String::as_str))).spawn().expect("it starts");
+    wait::until("the command has done its work", || shell.workspace().join("here").exists());
+    child.kill().expect("it is killed");
+    child.wait().expect("it is gone");
+    let ran = resume(&shell, &json!([]), &["--write"]);
+    assert_eq!(
+        (ran.code, ends(&ran.document())),
+        (13, ["look completed", "pay waiting", "thank held"].map(str::to_owned).to_vec(),),
+        "{ran:?}"
+    );
+    let ran = resume(&shell, &json!([]), &["--write", "--done", "pay"]);
+    assert_eq!((ran.code, shell.read("bill").as_str()), (0, "paid\n"), "{ran:?}");
+    assert!(shell.workspace().join("thanked").exists());
+    // The Session that began it reads that its call was cut off, and goes on.
+    let root = shell.logs().into_iter().find(|path| entries(path)[0]["data"]["parent"].is_null()).expect("a log");
+    let id = root.file_stem().and_then(|it| it.to_str()).expect("an id").to_owned();
+    let model = script(&shell, &json!([{ "text": "I see that it was cut off." }]));
+    let args = ["resume", &id, "and now?", "--headless", "--json"].into_iter();
+    let ran = shell.run(args.chain(model.iter().map(String::as_str)));
+    assert_eq!(ran.document()["output"], "I see that it was cut off.", "{ran:?}");
 }

@@ -7,7 +7,13 @@ use pixir_core::event::{
 use pixir_core::provider::script::{Script, Step};
 use serde_json::json;
 
+use super::agents_screen::drawn;
 use crate::driver::{Pixir, calls, log_of, says};
+
+/// An answer to the agent with this task.
+fn of(task: &str, text: &str) -> Step {
+    Step { of: Some(task.to_owned()), ..says(text) }
+}
 
 /// A Session in which a run ended: one step is completed, one failed its check, a gate waits, and one is held.
 fn ended_run(columns: u16, rows: u16) -> Pixir {
@@ -126,7 +132,6 @@ async fn a_graph_of_the_model_is_approved_once_and_its_end_is_reported() {
         { "id": "one", "role": "explorer", "task": "Look at one" },
         { "id": "two", "role": "explorer", "task": "Look at two", "needs": ["one"] },
     ], "output": "{{steps.two.output}}" });
-    let of = |task: &str, text: &str| Step { of: Some(task.to_owned()), ..says(text) };
     let steps = vec![
         calls("run_workflow", json!({ "graph": graph, "wait": true })),
         of("Look at one", "One is fine."),
@@ -148,4 +153,170 @@ async fn a_graph_of_the_model_is_approved_once_and_its_end_is_reported() {
         assert!(output.contains(text), "{text}: {output}");
     }
     assert!(output.len() <= 4_100, "{}", output.len());
+}
+
+/// A workflow whose gate decides whether its last step runs.
+const SHIP: &str = r#"version = 1
+name = "ship"
+description = "Look, ask, and note."
+[params.version]
+type = "string"
+default = "1.0"
+[[steps]]
+id = "look"
+role = "explorer"
+task = "Look at {{params.version}}"
+[[steps]]
+id = "ask"
+ask = "Ship {{params.version}}?"
+choices = ["yes", "no"]
+needs = ["look"]
+[[steps]]
+id = "note"
+role = "explorer"
+task = "Note it"
+needs = ["ask"]
+when = "steps.ask.output == 'no'"
+"#;
+
+/// Broken builds: a run begins before its plan was read; a wrong parameter or name is silent; `g` answers nothing while the run
+/// goes on.
+#[tokio::test]
+async fn a_workflow_is_looked_at_begun_and_its_gate_answered_with_a_key() {
+    let steps = vec![of("Look at 2.0", "It is fine."), of("Note it", "Not shipped.")];
+    let script = Script { steps, ..Script::default() };
+    let mut pixir = Pixir::with_workflow(script, "ship", SHIP, 100, 30);
+    let screen = pixir.does("/workflows ship 2.0<Enter>").await;
+    assert!(screen.contains("`2.0` has no `=`"), "{screen}");
+    let screen = pixir.does("/workflows shipp<Enter>").await;
+    assert!(screen.contains("there is no workflow `shipp`"), "{screen}");
+    let screen = pixir.does("/workflows ship version=2.0<Enter>").await;
+    for text in ["Workflow ship", "Look, ask, and note.", "layer 3", "ask  gate  after look", "at most: 2 agents"] {
+        assert!(screen.contains(text), "{text}:\n{screen}");
+    }
+    assert!(screen.contains("version = \"2.0\"") && screen.contains("run"), "{screen}");
+    assert!(!pixir.screen.session().is_some_and(|_| pixir.kinds().contains(&"workflow_event".to_owned())));
+    let screen = pixir.does("<Enter>").await;
+    assert!(screen.contains("Ship 2.0?"), "the gate asks:\n{screen}");
+    let screen = pixir.does("<Esc>").await;
+    assert!(screen.contains("1 of 3") && screen.contains("ask waiting"), "closed, it waits:\n{screen}");
+    let screen = pixir.does("/workflows<Enter>").await;
+    assert!(screen.contains("› yes"), "{screen}");
+    let screen = pixir.does("<Tab>g").await;
+    assert!(screen.contains("3 of 3"), "{screen}");
+    let log = pixir.log();
+    let answered = log.iter().find(|it| it["data"]["event"] == "gate_answered").expect("an answer");
+    assert_eq!(answered["data"]["choice"], "no", "{answered}");
+    let note = log.iter().find(|it| it["data"]["event"] == "step_ended" && it["data"]["id"] == "note");
+    assert_eq!(note.expect("an end")["data"]["output"], "Not shipped.");
+}
+
+/// Broken builds: a step that was under way when pixir died still runs on the screen; what is done is done again.
+#[tokio::test]
+async fn a_run_whose_pixir_was_killed_is_shown_as_it_stands_and_goes_on_with_a_key() {
+    let hangs = Step { hang: true, ..of("Note it", "") };
+    let text = SHIP.replace("when = \"steps.ask.output == 'no'\"", "").replace(
+        "ask = \"Ship {{params.version}}?\"\nchoices = [\"yes\", \"no\"]",
+        "role = \"explorer\"\ntask = \"Ask around\"",
+    );
+    let steps = vec![of("Look at 1.0", "Seen."), of("Ask around", "Asked."), hangs];
+    let mut pixir = Pixir::with_workflow(Script { steps, ..Script::default() }, "ship", &text, 100, 30);
+    pixir.does("/workflows ship<Enter>").await;
+    pixir.screen.keys("<Enter>").await;
+    pixir.screen.until("note runs").await;
+    let cut = |log: &std::path::Path| {
+        let whole = std::fs::read_to_string(log).expect("a log");
+        let end = whole.find("\"turn_ended\"").expect("closing ended the turn");
+        let kept = whole[..end].rfind('\n').expect("a line before it") + 1;
+        std::fs::write(log, &whole[..kept]).expect("write");
+    };
+    let mut pixir = pixir.again_after(cut, vec![of("Note it", "Noted.")]).await;
+    let screen = pixir.does("/workflows<Enter>").await;
+    assert!(screen.contains("2 of 3") && screen.contains("1 interrupted"), "{screen}");
+    assert!(!screen.contains("runs"), "nothing runs any more:\n{screen}");
+    let screen = pixir.does("c").await;
+    assert!(screen.contains("3 of 3"), "{screen}");
+    let log = pixir.log();
+    let begun =
+        |id: &str| log.iter().filter(|it| it["data"]["event"] == "step_started" && it["data"]["id"] == id).count();
+    assert_eq!((begun("look"), begun("ask"), begun("note")), (1, 1, 2), "what was done is not done again");
+}
+
+/// Broken builds: `/workflows` knows only runs of the Session itself; the answer goes to another Session than the one that asks.
+#[tokio::test]
+async fn the_run_of_a_model_is_shown_and_answered_from_the_session_that_began_it() {
+    let graph = json!({ "version": 1, "name": "ship", "steps": [
+        { "id": "look", "role": "explorer", "task": "Look around" },
+        { "id": "ask", "ask": "Ship it?", "choices": ["yes", "no"], "needs": ["look"] },
+    ] });
+    let steps = vec![
+        calls("run_workflow", json!({ "graph": graph, "wait": true })),
+        of("Look around", "Fine."),
+        says("It was answered."),
+    ];
+    let mut pixir = Pixir::scripted(Script { steps, ..Script::default() }, &[], 100, 40);
+    pixir.does("go<Enter>").await;
+    pixir.screen.keys("<A-y>").await;
+    pixir.screen.until("Ship it?").await;
+    pixir.screen.keys("<Esc>").await;
+    pixir.screen.keys("/workflows<Enter>").await;
+    pixir.screen.until("Workflow ship").await;
+    // The gate that was left open has ended the run.
+    pixir.screen.until("go on").await;
+    pixir.screen.keys("g").await;
+    pixir.screen.until("2 of 2").await;
+    pixir.screen.keys("<Esc><Esc>").await;
+    pixir.screen.until("It was answered.").await;
+}
+
+/// Broken build: the last counts of a run with many kinds of ends are cut off in a narrow window.
+#[tokio::test]
+async fn all_counts_of_a_run_are_on_its_card_in_a_narrow_window() {
+    let mut pixir = ended_run(40, 24);
+    let screen = pixir.does("<Esc>").await;
+    for count in ["1 of 4", "1 waits", "1 failed", "1 held"] {
+        assert!(screen.contains(count), "{count}:\n{screen}");
+    }
+    let screen = pixir.does("/workflows<Enter>").await;
+    for count in ["1 of 4", "1 waits", "1 failed", "1 held"] {
+        assert!(screen.contains(count), "{count}:\n{screen}");
+    }
+}
+
+/// Broken builds: at some size the plan, the gate, the list of steps or the card leaves out what decides; a picture of the guide
+/// cannot be drawn.
+#[test]
+fn the_pictures_of_workflows_are_drawn_at_every_size() {
+    for size in ["60x20", "80x24", "120x40", "200x60"] {
+        let frame = drawn("workflow", size);
+        assert!(frame("plan").contains("Workflow release"), "{}", frame("plan"));
+        assert!(frame("gate").contains("Publish 8.2?"), "{}", frame("gate"));
+        let steps = frame("steps");
+        assert!(steps.contains("4 of 7") && steps.contains("1 waits") && steps.contains("› yes"), "{steps}");
+        let ended = frame("ended");
+        assert!(ended.contains("6 of 7") && ended.contains("1 failed"), "{ended}");
+        let card = frame("card");
+        assert!(card.contains("◇ workflow release · 7 steps") && card.contains("✗ missing failed"), "{card}");
+    }
+}
+
+/// Broken builds: of the faults of a workflow the screen shows the beginning of the first one; Enter begins it all the same.
+#[tokio::test]
+async fn all_faults_of_a_workflow_are_read_on_the_screen() {
+    let text = SHIP.replace("needs = [\"ask\"]", "needs = [\"asks\"]").replace("\"yes\", \"no\"", "\"yes\"");
+    let mut pixir = Pixir::with_workflow(Script::default(), "ship", &text, 60, 20);
+    let screen = pixir.does("/workflows ship<Enter>").await;
+    for part in [
+        "It cannot be run: 3 faults",
+        "line 14",
+        "two to four different short texts",
+        "line 20",
+        "no step `asks`",
+        "line 21",
+    ] {
+        assert!(screen.contains(part), "{part}:\n{screen}");
+    }
+    let screen = pixir.does("<Enter>").await;
+    assert!(!screen.contains("It cannot be run"), "{screen}");
+    assert!(!screen.contains("◇ workflow"), "{screen}");
 }

@@ -58,6 +58,10 @@ impl Node {
                 () = stop.cancelled() => {}
                 _ = decided.changed() => {}
             }
+            if *child.adoptions.waits_for_step.lock() {
+                // Its Turn has ended before: from here on it is not open.
+                child.change(|state| state.status = result.status);
+            }
         }
         *child.adoptions.asks.lock() = false;
         result.adoption = child.adoptions.done.lock().take().map(Box::new);

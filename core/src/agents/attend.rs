@@ -112,7 +112,8 @@ impl Attendant {
                     }
                     Some(Event::Live(live)) => it.relay(live),
                 },
-                () = stop.cancelled(), if is_running => {
+                // After the end of its Turn an order says nothing of the Turn that the user begins next.
+                () = stop.cancelled(), if is_running && it.ending.is_none() => {
                     it.interrupt().await;
                     it.order.stop = Default::default();
                 }
@@ -133,8 +134,10 @@ impl Attendant {
                 }
             }
         }
-        // The Session closed while a Turn ran: its process is going away.
-        if it.ending.is_none() && it.child.is_open() {
+        // The Session closed while a Turn ran: its process is going away. One that only waits for the user's word on its files
+        // has ended its Turn.
+        let waits_with_files = *it.child.adoptions.asks.lock();
+        if it.ending.is_none() && it.child.is_open() && !waits_with_files {
             it.end().await;
         }
         if it.ending.is_some() {

@@ -109,7 +109,7 @@ impl SessionSnapshot {
     pub(crate) fn before(&self, call_id: &str, workspace: &Workspace, blobs: &Blobs, cancel: &CancellationToken) {
         let _alone = self.shared.writes.write();
         let mut state = self.shared.state();
-        state.settle(&self.shared, workspace, blobs);
+        state.settle(None, &self.shared, workspace, blobs);
         state.seen.refresh(workspace, blobs);
         // A call that was cancelled in the meantime runs no command.
         if !cancel.is_cancelled() {
@@ -123,8 +123,8 @@ impl SessionSnapshot {
     pub(crate) fn after(&self, call_id: &str, workspace: &Workspace, blobs: &Blobs) -> CommandChanges {
         let _alone = self.shared.writes.write();
         let mut state = self.shared.state();
-        state.settle(&self.shared, workspace, blobs);
         let key = self.key(call_id);
+        state.settle(Some(&key), &self.shared, workspace, blobs);
         let ended = state.running.extract_if(.., |it| it.key == key).last();
         self.shared.commands.store(state.running.len(), Ordering::Relaxed);
         // The commands that still run must not find these changes again.
@@ -157,7 +157,7 @@ impl SessionSnapshot {
         let is_as_seen = |path: &&str| state.seen.is_as_seen(workspace.root(), Path::new(path));
         // A command may have changed a file already; that change is attributed to the command.
         if !state.running.is_empty() && !paths.iter().all(is_as_seen) {
-            state.settle(shared, workspace, blobs);
+            state.settle(None, shared, workspace, blobs);
             state.seen.refresh(workspace, blobs);
         }
         drop(state);
@@ -236,22 +236,28 @@ impl WorkspaceSnapshot {
 }
 
 impl State {
-    /// Compares the workspace with the snapshot, and attributes the differences to the command that ran.
-    fn settle(&mut self, shared: &WorkspaceSnapshot, workspace: &Workspace, blobs: &Blobs) {
+    /// Compares the workspace with the snapshot, and attributes the differences to the command that ran. Of several commands of
+    /// one Session that is the one that ends now: a step of a workflow, say, that ran beside others.
+    fn settle(&mut self, ends: Option<&CallKey>, shared: &WorkspaceSnapshot, workspace: &Workspace, blobs: &Blobs) {
         let ended = std::mem::take(&mut lock(&shared.ledger).ended);
         self.running.retain(|it| !ended.contains(&it.key));
-        match self.running.as_mut_slice() {
+        if self.running.is_empty() {
             // The user changed the files between two commands.
-            [] => {}
-            [only] => {
-                let found = self.seen.compare(workspace, blobs);
-                let changes = found.changes.iter().map(|change| (only.key.clone(), change.clone()));
+            return;
+        }
+        let found = self.seen.compare(workspace, blobs);
+        let first = &self.running[0].key.session;
+        let is_one_session = self.running.iter().all(|it| it.key.session == *first);
+        let ending = self.running.iter().position(|it| Some(&it.key) == ends).unwrap_or(0);
+        match self.running.as_mut_slice() {
+            running if is_one_session => {
+                let it = &mut running[ending];
+                let changes = found.changes.iter().map(|change| (it.key.clone(), change.clone()));
                 lock(&shared.ledger).unrecorded.extend(changes);
-                only.found.changes.extend(found.changes);
-                found.notes.iter().for_each(|note| only.found.note(note));
+                it.found.changes.extend(found.changes);
+                found.notes.iter().for_each(|note| it.found.note(note));
             }
             several => {
-                let found = self.seen.compare(workspace, blobs);
                 let paths: Vec<&str> = found.changes.iter().map(|change| change.path.as_str()).collect();
                 if !paths.is_empty() {
                     let note = format!(

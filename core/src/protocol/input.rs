@@ -279,6 +279,9 @@ pub struct WorkflowOrder {
     /// The last step that is wanted: only it and what it waits for run.
     #[serde(default)]
     pub until: Option<String>,
+    /// The `hash` of the plan that the user approved. A run that would be another one is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved: Option<String>,
 }
 
 /// A change of settings that a Presenter requests; only the changed settings are present. It is recorded as

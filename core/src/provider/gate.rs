@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 
 /// The most requests of agents to one Provider with one key at the same time. The user's own request is sent beside them,
@@ -28,6 +28,8 @@ pub(crate) struct Gate {
     inside: Mutex<Vec<String>>,
     /// No request is sent before this moment.
     opens: Mutex<Option<Instant>>,
+    /// What those that wait are told of it has changed.
+    changed: watch::Sender<()>,
 }
 
 /// The place of an agent in a gate, until the answer is there.
@@ -45,6 +47,8 @@ impl Drop for Pass {
         if let Some(at) = inside.iter().position(|it| *it == self.agent) {
             inside.remove(at);
         }
+        drop(inside);
+        self.gate.changed.send_replace(());
     }
 }
 
@@ -54,7 +58,12 @@ impl Gates {
         let mut all = self.0.lock();
         let new = || {
             let places = Arc::new(Semaphore::new(AT_ONCE));
-            Arc::new(Gate { places, inside: Mutex::default(), opens: Mutex::default() })
+            Arc::new(Gate {
+                places,
+                inside: Mutex::default(),
+                opens: Mutex::default(),
+                changed: watch::Sender::default(),
+            })
         };
         Arc::clone(all.entry((provider.to_owned(), key)).or_insert_with(new))
     }
@@ -70,7 +79,13 @@ impl Gate {
             tokio::time::sleep_until(at + SPREAD.mul_f64(jitter.clamp(0.0, 1.0))).await;
         }
         self.inside.lock().push(agent.to_owned());
+        self.changed.send_replace(());
         Pass { gate: self, agent: agent.to_owned(), place }
+    }
+
+    /// Sees every change of the holders and of the pause from now on.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
     }
 
     /// The agents that have to get an answer before another request is sent; none where there is a place.
@@ -89,6 +104,8 @@ impl Gate {
         let mut opens = self.opens.lock();
         let at = Instant::now() + wait;
         *opens = Some(opens.map_or(at, |before| before.max(at)));
+        drop(opens);
+        self.changed.send_replace(());
     }
 }
 

@@ -16,7 +16,7 @@ use crate::workflow::{Checked, Known, WorkflowPlan, invalid};
 impl Session {
     /// Begins a run.
     pub(super) async fn run_workflow(&mut self, input: &'static str, order: WorkflowOrder) -> Result<Accepted> {
-        let WorkflowOrder { name, graph, params, until } = order;
+        let WorkflowOrder { name, graph, params, until, approved } = order;
         let library = std::sync::Arc::clone(&self.services.library);
         let (checked, roles) = off_loop(move || {
             let workflows = library.workflows();
@@ -33,6 +33,7 @@ impl Session {
             Ok((checked, known.roles))
         })
         .await?;
+        checked.is_approved(approved.as_deref())?;
         let params = checked.params(&params)?;
         let planned = self.plan_of(&checked, &params, until.clone(), &roles)?;
         self.carry_out(input, WorkflowEvent::Planned(Box::new(planned)), checked, params, until, None).await

@@ -58,7 +58,7 @@ pub(crate) struct Checked {
     pub(crate) source: Value,
     /// The workflows that it uses, as data.
     pub(crate) uses: Map<String, Value>,
-    /// 32 hex digits of the BLAKE3 hash of both.
+    /// 32 hex digits of the BLAKE3 hash of both, and of the roles of its agents.
     pub(crate) hash: String,
 }
 
@@ -145,7 +145,9 @@ impl Checked {
         check.items_come_from_outside(&steps);
         let faults = check.faults;
         let (true, Some(_)) = (faults.is_empty(), &order) else { return Err(sorted(faults)) };
-        let hash = blake3::hash(json!([source, uses]).to_string().as_bytes()).to_hex()[..32].to_owned();
+        let roles: BTreeMap<&str, Option<&str>> =
+            agents.iter().flatten().map(|it| (it.role.as_str(), it.role_digest.as_deref())).collect();
+        let hash = blake3::hash(json!([source, uses, roles]).to_string().as_bytes()).to_hex()[..32].to_owned();
         let layers = layers(&needs, order.as_deref().unwrap_or_default());
         let index: BTreeMap<&str, usize> = steps.iter().enumerate().map(|(at, it)| (it.id.as_str(), at)).collect();
         let follows = |step: &Step| match &step.each {
@@ -207,6 +209,21 @@ impl Checked {
         if faults.is_empty() { Ok(all) } else { Err(super::invalid(&self.graph.name, &faults)) }
     }
 
+    /// Whether it is still the workflow that the user approved: a workflow or a role that it uses can have changed since.
+    ///
+    /// # Errors
+    /// `PREVIEW_STALE`.
+    pub(crate) fn is_approved(&self, approved: Option<&str>) -> Result<()> {
+        if approved.is_none_or(|hash| hash == self.hash) {
+            return Ok(());
+        }
+        let message = format!(
+            "the workflow {} is not the one that was approved: a workflow or a role that it uses has changed since",
+            self.graph.name
+        );
+        Err(Error::new(Code::PreviewStale, message, "run it again, and approve it as it is now"))
+    }
+
     /// Of these values those of parameters that the workflow has.
     pub(crate) fn known_params(&self, given: &Map<String, Value>) -> Map<String, Value> {
         let is_known = |name: &String| self.graph.params.iter().any(|it| it.name == *name);
@@ -217,11 +234,29 @@ impl Checked {
     /// Whether all steps that the user has decided about are there.
     ///
     /// # Errors
-    /// As [`Checked::index_of`].
+    /// As [`Checked::index_of`]; `INVALID_ARGS` for an answer that a gate does not offer.
     pub(crate) fn has_steps(&self, decisions: &Resumed) -> Result<()> {
         let Resumed { rerun, skip, done, answers } = decisions;
         let all = rerun.iter().chain(skip).chain(done).chain(answers.keys());
-        all.map(|id| self.index_of(id.split('.').next().unwrap_or(id))).try_for_each(|it| it.map(drop))
+        all.map(|id| self.index_of(id.split('.').next().unwrap_or(id))).try_for_each(|it| it.map(drop))?;
+        answers.iter().try_for_each(|(id, answer)| self.takes_answer(id, answer))
+    }
+
+    /// Whether this is an answer that the gate offers.
+    fn takes_answer(&self, id: &str, answer: &Value) -> Result<()> {
+        let Work::Gate { choices, .. } = &self.steps[self.index_of(id)?].step.work else {
+            let message = format!("the step `{id}` asks nothing");
+            return Err(Error::new(
+                Code::InvalidArgs,
+                message,
+                "decide about it: run it again, skip it, or take it as done",
+            ));
+        };
+        if answer.as_str().is_some_and(|answer| choices.iter().any(|it| it == answer)) {
+            return Ok(());
+        }
+        let message = format!("{} is no answer to `{id}`", super::read::shown(answer));
+        Err(Error::new(Code::InvalidArgs, message, format!("one of: {}", choices.join(", "))))
     }
 
     /// The step with this id.

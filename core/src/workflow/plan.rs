@@ -19,7 +19,7 @@ pub struct WorkflowPlan {
     pub name: String,
     /// What it is for.
     pub description: String,
-    /// 32 hex digits of the BLAKE3 hash of the graph.
+    /// 32 hex digits of the BLAKE3 hash of the graph, and of the workflows and roles that it uses.
     pub hash: String,
     /// Steps that can run at the same time, layer by layer.
     pub layers: Vec<Vec<PlannedStep>>,
@@ -161,7 +161,7 @@ impl WorkflowPlan {
                 window = window.max(own.unwrap_or(WINDOW));
                 dearest = dearest.zip(price).map(|(a, b)| a.max(b));
             }
-            let does = if step.layer == 0 && step.step.each.is_none() { does(step, &base).ok() } else { None };
+            let does = if step.layer == 0 { does(step, &base, instances[at]) } else { None };
             let agent = match &step.step.work {
                 Work::Agent(agent) => Some(agent),
                 Work::Command { .. } | Work::Gate { .. } | Work::Workflow { .. } | Work::Join { .. } => None,
@@ -248,16 +248,24 @@ impl WorkflowPlan {
     }
 }
 
-fn does(step: &CheckedStep, base: &Value) -> Result<String> {
+/// What a step of the first layer does, for its first item where it has items; `None` where that is not known yet.
+fn does(step: &CheckedStep, base: &Value, instances: Option<usize>) -> Option<String> {
+    let list = match &step.step.each {
+        Some(Each::List(path)) => Scope { base, item: None, last: None, follows: None }.find(path),
+        Some(Each::Follows(_)) | None => None,
+    };
+    let item = list.as_ref().and_then(|list| list.as_array()?.first());
     let last = json!({ "output": "", "status": "", "exit_code": 0, "checks": "", "round": 0 });
-    let scope = Scope { base, item: None, last: Some(&last), follows: None };
-    match &step.step.work {
-        Work::Agent(agent) => agent.task.prompt(&scope),
+    let scope = Scope { base, item, last: Some(&last), follows: None };
+    let text = match &step.step.work {
+        Work::Agent(agent) => agent.task.text(&scope),
         Work::Command { argv, .. } => {
-            let words: Vec<String> = argv.iter().map(|word| word.text(&scope)).collect::<Result<_>>()?;
-            Ok(crate::permissions::shell::quoted(words.iter().map(String::as_str)))
+            let words: Result<Vec<String>> = argv.iter().map(|word| word.text(&scope)).collect();
+            words.map(|words| crate::permissions::shell::quoted(words.iter().map(String::as_str)))
         }
         Work::Gate { ask, .. } => ask.text(&scope),
         Work::Workflow { .. } | Work::Join { .. } => Ok(String::new()),
-    }
+    };
+    let more = instances.filter(|n| *n > 1).map_or(String::new(), |n| format!(" (and {} more)", n - 1));
+    text.ok().map(|text| format!("{text}{more}"))
 }

@@ -76,7 +76,8 @@ impl Tool for RunWorkflow {
     }
 }
 
-/// Prepares a call that runs a workflow. What is approved is the graph as it is now, and that runs.
+/// Prepares a call that runs a workflow. What is approved is the graph as it is now, with the workflows and roles that it uses,
+/// and that runs, or nothing.
 pub(crate) fn running(
     name: Option<String>,
     graph: Option<Value>,
@@ -115,7 +116,13 @@ pub(crate) fn running(
         ..Preview::default()
     };
     let run_name = checked.graph.name.clone();
-    let order = WorkflowOrder { name: Some(name.clone()), graph: Some(checked.source), params, until: None };
+    let order = WorkflowOrder {
+        name: Some(name.clone()),
+        graph: Some(checked.source),
+        params,
+        until: None,
+        approved: Some(checked.hash),
+    };
     // Whether it may run is for the user to say; each of its steps is judged all the same.
     Ok(Prepared::new(preview, Touch::Workflow, move |ctx| async move {
         let stop = CancellationToken::new();

@@ -57,7 +57,8 @@ pub(super) fn run(cli: &Cli, args: &RunArgs) -> Result<u8> {
     let offline = cli.offline_harness()?;
     let it = named(&offline, &args.name, Purpose::Run)?;
     // All faults are named before anything is connected.
-    let plan = offline.plan_workflow(&it.text, &it.name, &given, args.until.as_deref())?;
+    let plan = offline.plan_workflow(&it.text, &it.name, &given, args.until.as_deref());
+    let plan = plan.map_err(|error| all_faults(error, &args.name))?;
     block_on(async {
         let signals = Signals::listen()?;
         if cli.options.dry_run {
@@ -72,10 +73,26 @@ pub(super) fn run(cli: &Cli, args: &RunArgs) -> Result<u8> {
         let harness = harness_for(cli, plan.most_agents > 0).await?;
         let handle = harness.start()?;
         let graph = harness.workflow_as_data(&it.text)?;
-        let order =
-            WorkflowOrder { name: Some(it.name.clone()), graph: Some(graph), params: given, until: args.until.clone() };
+        let order = WorkflowOrder {
+            name: Some(it.name.clone()),
+            graph: Some(graph),
+            params: given,
+            until: args.until.clone(),
+            approved: None,
+        };
         Ok(carry_out(&handle, Input::RunWorkflow(order), &cli.output, signals).await)
     })
+}
+
+/// The error names one fault of the file; the command that names all of them is its way out.
+fn all_faults(error: Error, name: &str) -> Error {
+    let is_in_file = |fault: &Value| fault["line"].as_u64().is_some_and(|line| line > 0);
+    let faults = error.details.get("faults").and_then(Value::as_array);
+    if faults.is_none_or(|faults| faults.len() < 2 || !faults.iter().all(is_in_file)) {
+        return error;
+    }
+    let remedy = format!("pixir workflow validate {} names every fault", pixir_core::run::quote(name));
+    Error { remedy: remedy.into(), ..error }
 }
 
 pub(super) fn resume(cli: &Cli, args: &ResumeArgs) -> Result<u8> {

@@ -31,6 +31,7 @@ use crate::state::{Connection, Effect, Now};
 use crate::transcript::Cell;
 use crate::transcript::reading::find::Matches;
 use crate::transcript::replay::Replay;
+use crate::update::workflow::RefusedPlan;
 use crate::update::{self, arguments, events, offers, workflow};
 
 /// The list of the workspace's files is read again when it is older than this.
@@ -105,7 +106,7 @@ pub(super) enum BackgroundEvent {
     Copied(String),
     Skills(Vec<Skill>),
     /// What a run would be, or why there can be none.
-    WorkflowPlanned(Box<Result<(WorkflowOrder, WorkflowPlan), String>>),
+    WorkflowPlanned(Box<Result<(WorkflowOrder, WorkflowPlan), RefusedPlan>>),
     /// The text of the skill with this file, or why it cannot be read.
     SkillText(PathBuf, std::result::Result<String, String>),
     /// The templates and skills that slash commands can name.

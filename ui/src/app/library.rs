@@ -7,6 +7,7 @@ use super::App;
 use super::background::{BackgroundEvent, one_line};
 use crate::input::offer::Offer;
 use crate::overlay::Overlay;
+use crate::update::workflow::RefusedPlan;
 
 impl App {
     pub(super) fn load_skills(&mut self) {
@@ -23,9 +24,12 @@ impl App {
                 let it = harness.usable_workflow(order.name.as_deref().unwrap_or_default())?;
                 let plan = harness.plan_workflow(&it.text, &it.name, &order.params, order.until.as_deref())?;
                 let graph = Some(harness.workflow_as_data(&it.text)?);
-                Ok((WorkflowOrder { graph, ..order.clone() }, plan))
+                let approved = Some(plan.hash.clone());
+                Ok((WorkflowOrder { graph, approved, ..order.clone() }, plan))
             };
-            BackgroundEvent::WorkflowPlanned(Box::new(planned().map_err(|e: Error| one_line(&e, &remedies))))
+            let refused =
+                |e: Error| RefusedPlan { why: one_line(&e, &remedies), faults: faults(&e), order: order.clone() };
+            BackgroundEvent::WorkflowPlanned(Box::new(planned().map_err(refused)))
         });
     }
 
@@ -51,4 +55,16 @@ impl App {
             self.read_skill(skill);
         }
     }
+}
+
+/// Every fault of a workflow as a line.
+fn faults(error: &Error) -> Vec<String> {
+    let all = error.details.get("faults").and_then(|it| it.as_array()).map_or(&[][..], Vec::as_slice);
+    let line = |fault: &serde_json::Value| {
+        let text = |key: &str| fault[key].as_str().unwrap_or_default();
+        let line =
+            fault["line"].as_u64().filter(|line| *line > 0).map_or(String::new(), |line| format!("line {line}: "));
+        format!("{line}{}: {}. Use: {}", text("at"), text("message"), text("fix"))
+    };
+    all.iter().map(line).collect()
 }

@@ -417,10 +417,11 @@ impl FormView {
         let mark = paint.keys.and_hints(&[(Action::MarkOption, "mark")]);
         let close = paint.hints(&[(Action::CloseOverlay, "no answer")]);
         let read = paint.hints(&[(Action::OverlayPageUp, "page up"), (Action::OverlayPageDown, "page down")]);
+        let own = if self.question().only_options { "" } else { " · type your own" };
         let keys = match (self.has_keys, self.question().multiple, fits) {
             (false, ..) => "Tab answer · keep typing to continue your draft".to_owned(),
-            (true, true, true) => format!("{answer}{mark} · {close} · type your own"),
-            (true, false, true) => format!("{answer} · {close} · type your own"),
+            (true, true, true) => format!("{answer}{mark} · {close}{own}"),
+            (true, false, true) => format!("{answer} · {close}{own}"),
             (true, true, false) => format!("{answer}{mark} · {close} · {read}"),
             (true, false, false) => format!("{answer} · {close} · {read}"),
         };

@@ -41,8 +41,9 @@ pub(crate) struct WorkflowView {
 #[derive(Debug)]
 struct Offer {
     order: WorkflowOrder,
-    /// What it would be, as lines.
+    /// What it would be, or what keeps it from running, as lines.
     lines: Vec<String>,
+    can_run: bool,
 }
 
 impl WorkflowView {
@@ -73,17 +74,25 @@ impl WorkflowView {
 
     /// What a run would be, before it begins.
     pub(crate) fn planned(order: WorkflowOrder, plan: &WorkflowPlan) -> WorkflowView {
-        let mut lines = vec![plan.description.clone()];
+        let mut lines = Vec::from_iter(Some(plan.description.clone()).filter(|it| !it.is_empty()));
+        // What decides stands first: the rest may need scrolling.
+        lines.extend(plan.bounds().lines().map(str::to_owned));
+        let values = plan.params.iter().filter(|(_, value)| !value.is_null());
+        lines.extend(values.map(|(name, value)| format!("{name} = {value}")));
         for (n, layer) in plan.layers.iter().enumerate() {
             lines.push(String::new());
             lines.push(format!("layer {}", n + 1));
             lines.extend(layer.iter().flat_map(PlannedStep::lines));
         }
-        lines.push(String::new());
-        lines.extend(plan.bounds().lines().map(str::to_owned));
-        let values = plan.params.iter().filter(|(_, value)| !value.is_null());
-        lines.extend(values.map(|(name, value)| format!("{name} = {value}")));
-        WorkflowView::of(RunView::default(), Some(Offer { order, lines }))
+        WorkflowView::of(RunView::default(), Some(Offer { order, lines, can_run: true }))
+    }
+
+    /// Every fault of a workflow that cannot be run.
+    pub(crate) fn refused(order: WorkflowOrder, faults: Vec<String>) -> WorkflowView {
+        let n = faults.len();
+        let title = format!("It cannot be run: {n} {}", if n == 1 { "fault" } else { "faults" });
+        let lines = [title, String::new()].into_iter().chain(faults).collect();
+        WorkflowView::of(RunView::default(), Some(Offer { order, lines, can_run: false }))
     }
 
     /// A workflow was run in this Session.
@@ -181,6 +190,9 @@ impl WorkflowView {
         match action {
             Action::CloseOverlay => return Outcome::Close,
             Action::Choose => {
+                if self.offer.as_ref().is_some_and(|offer| !offer.can_run) {
+                    return Outcome::Close;
+                }
                 if let Some(offer) = self.offer.take() {
                     return Outcome::close_and_send(Input::RunWorkflow(offer.order));
                 }

@@ -40,8 +40,8 @@ impl Columns {
             has_lines |= agent.added + agent.removed > 0;
             name = name.max(width(agent.name()));
             // A name such as `explorer-1` says the role already.
-            if !agent.name().starts_with(agent.role.as_str()) {
-                role = role.max(width(&agent.role));
+            if !agent.name().starts_with(role_of(agent)) {
+                role = role.max(width(role_of(agent)));
             }
         }
         let role = if width_ >= 64 { role.min(12) } else { 0 };
@@ -54,6 +54,11 @@ impl Columns {
             has_lines: has_lines && width_ >= 72,
         }
     }
+}
+
+/// What an agent is. A run of a workflow asks no model itself, so its role says nothing.
+fn role_of(agent: &AgentState) -> &str {
+    if agent.is_run { "workflow" } else { &agent.role }
 }
 
 /// The mark before an agent's name, and its colour.
@@ -85,7 +90,7 @@ pub(crate) fn line(
     spans.push(Span::styled(pad(&name, columns.name), if is_over { theme.dim() } else { theme.fg(theme.text).bold() }));
     if columns.role > 0 {
         spans.push(Span::styled(
-            format!("  {}", pad(&fit(&visible(&agent.role), columns.role), columns.role)),
+            format!("  {}", pad(&fit(&visible(role_of(agent)), columns.role), columns.role)),
             theme.dim(),
         ));
     }

@@ -52,16 +52,33 @@ pub(crate) fn show_run_inside(state: &mut State) -> Vec<Effect> {
     if view.has_run() { state.open(Overlay::Workflow(Box::new(view))) } else { Vec::new() }
 }
 
-/// What a run would be is known: the user sees it before it begins.
-pub(crate) fn on_planned(state: &mut State, planned: Result<(WorkflowOrder, WorkflowPlan), String>) -> Vec<Effect> {
+/// A workflow that cannot be run as it is.
+#[derive(Debug)]
+pub(crate) struct RefusedPlan {
+    /// Why, in one line.
+    pub(crate) why: String,
+    /// Every fault of its file, as a line.
+    pub(crate) faults: Vec<String>,
+    pub(crate) order: WorkflowOrder,
+}
+
+/// What a run would be is known: the user sees it before it begins, or reads all faults of the file.
+pub(crate) fn on_planned(
+    state: &mut State,
+    planned: Result<(WorkflowOrder, WorkflowPlan), RefusedPlan>,
+) -> Vec<Effect> {
     match planned {
         Ok((order, plan)) => {
             let view = WorkflowView::planned(order, &plan);
             state.open(Overlay::Workflow(Box::new(view)))
         }
-        Err(why) => {
+        Err(RefusedPlan { why, faults, .. }) if faults.is_empty() => {
             state.say(why);
             Vec::new()
+        }
+        Err(RefusedPlan { faults, order, .. }) => {
+            let view = WorkflowView::refused(order, faults);
+            state.open(Overlay::Workflow(Box::new(view)))
         }
     }
 }

@@ -37,7 +37,8 @@ impl Reader {
         };
         let guessed = KINDS.iter().find(|(_, own)| own.first().is_some_and(|key| table.all.contains_key(*key)));
         let named = self.one_of(&table, "kind", &KINDS.map(|(name, _)| (name, name)));
-        let kind = named.or_else(|| guessed.filter(|_| !table.all.contains_key("kind")).map(|(name, _)| *name));
+        // A kind that does not exist is a fault already; the rest of the step is read as its keys tell, so that all faults are named.
+        let kind = named.or_else(|| guessed.map(|(name, _)| *name));
         let Some(kind) = kind else {
             if !table.all.contains_key("kind") {
                 self.fault(line, table.at.clone(), "the step has no `kind`", "agent, command, gate or workflow");

@@ -16,7 +16,7 @@ use crate::overlay::{Paint, dialog, panel};
 use crate::render::text::{fit, visible, width, wrap_lines};
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::theme::Theme;
-use crate::transcript::rows::workflow::{BAR, mark, progress, word};
+use crate::transcript::rows::workflow::{mark, progress, word};
 
 /// The size of the dialog.
 const SIZE: (u16, u16) = (150, 40);
@@ -50,8 +50,8 @@ impl WorkflowView {
             canvas.line(Line::styled(fit(text, columns), theme.dim()), inner);
             return;
         }
-        self.draw_bar(canvas, Rect { height: 1.min(inner.height), ..inner }, theme);
-        let body = Rect { y: inner.y + 1, height: inner.height.saturating_sub(1), ..inner };
+        let bar = self.draw_bar(canvas, inner, theme);
+        let body = Rect { y: inner.y + bar, height: inner.height.saturating_sub(bar), ..inner };
         let is_wide = inner.width >= WIDE;
         let list = if is_wide {
             Rect { width: inner.width / 2, ..body }
@@ -98,6 +98,9 @@ impl WorkflowView {
 
     fn hints(&self, paint: Paint<'_>) -> String {
         let (waits, runs) = (!self.choices().is_empty(), self.run.is_running);
+        if self.offer.as_ref().is_some_and(|offer| !offer.can_run) {
+            return paint.hints(&[(Action::CloseOverlay, "close")]);
+        }
         if self.offer.is_some() {
             return paint.hints(&[(Action::Choose, "run"), (Action::CloseOverlay, "close")]);
         }
@@ -122,15 +125,16 @@ impl WorkflowView {
         paint.hints(&all)
     }
 
-    /// `████░░  5 of 8 · 1 waits · 2 failed   $0.12`
-    fn draw_bar(&self, canvas: &mut Canvas, area: Rect, theme: &Theme) {
+    /// Draws the bar with its counts, and returns how many rows they take.
+    fn draw_bar(&self, canvas: &mut Canvas, area: Rect, theme: &Theme) -> u16 {
         let mut cost = Cost::default();
         self.run.steps.iter().for_each(|it| cost += self.cost(it));
-        let (filled, told) = progress(&self.run, cost);
-        let bar = Span::styled("█".repeat(filled), theme.fg(theme.success));
-        let rest = Span::styled("░".repeat(BAR - filled), theme.dim());
-        let text = fit(&format!("  {told}"), usize::from(area.width).saturating_sub(BAR));
-        canvas.line(Line::from(vec![bar, rest, Span::styled(text, theme.fg(theme.text))]), area);
+        let lines = progress(&self.run, cost, None, usize::from(area.width), theme);
+        let rows = u16::try_from(lines.len()).unwrap_or(u16::MAX).min(area.height);
+        for (y, line) in (area.y..area.y + rows).zip(lines) {
+            canvas.line(line, Rect { y, height: 1, ..area });
+        }
+        rows
     }
 
     fn draw_steps(&self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>, is_wide: bool, places: &mut RowMap) {

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use super::marked;
 use crate::render::context::{Medium, RenderContext};
-use crate::render::text::{Row, fit, visible};
+use crate::render::text::{Row, fit, visible, width};
 use crate::theme::Theme;
 use crate::transcript::cell::WorkflowCard;
 
 /// The cells of the bar.
-pub(crate) const BAR: usize = 16;
+const BAR: usize = 16;
 /// The most steps that the card names on the screen; the list of steps has the others.
 const MAX_NAMED: usize = 6;
 
@@ -24,17 +24,14 @@ pub(super) fn rows(card: &WorkflowCard, context: &RenderContext<'_>) -> Vec<Row>
     let mut rows = vec![marked("◇ ", &title(card), theme.fg(theme.tool), context)];
     let mut cost = Cost::default();
     card.view.steps.iter().filter_map(|it| it.ended.as_ref()).for_each(|it| cost += it.cost);
-    let (filled, told) = progress(&card.view, cost);
     let most = card.view.planned.as_ref().and_then(|it| it.most_cost);
     let most = most.map(|usd| Cost { usd, ..Cost::default() }.to_string()).filter(|it| !it.is_empty());
-    let most = most.map_or(String::new(), |most| format!(" · at most {most}"));
-    let room = context.measure.saturating_sub(BAR + 4);
-    rows.push(Row::text(Line::from(vec![
-        Span::raw("  "),
-        Span::styled("█".repeat(filled), theme.fg(theme.success)),
-        Span::styled("░".repeat(BAR - filled), theme.dim()),
-        Span::styled(fit(&visible(&format!("  {told}{most}")), room), theme.fg(theme.text)),
-    ])));
+    let most = most.map(|most| format!("at most {most}"));
+    for line in progress(&card.view, cost, most, context.measure.saturating_sub(2), theme) {
+        let mut row = Row::text(line);
+        row.indent(2);
+        rows.push(row);
+    }
     let is_printed = matches!(context.medium, Medium::History | Medium::Reader);
     for (mark, text, style) in lines(&card.view, is_printed, theme) {
         let mut row = marked(mark, &text, style, &context.inset(2));
@@ -52,8 +49,14 @@ fn title(card: &WorkflowCard) -> String {
     format!("workflow {}{goes_on} · {steps}", one_line(name))
 }
 
-/// How many cells of the bar are filled, and the counts beside it: `5 of 8 · 1 waits · 2 failed · $0.12`.
-pub(crate) fn progress(view: &RunView, cost: Cost) -> (usize, String) {
+/// The bar with its counts: `████░░░░  5 of 8 · 1 waits · 2 failed · $0.12`. Counts that do not fit beside it go on below.
+pub(crate) fn progress(
+    view: &RunView,
+    cost: Cost,
+    most: Option<String>,
+    columns: usize,
+    theme: &Theme,
+) -> Vec<Line<'static>> {
     let all = view.count(|_| true);
     let count = |wanted: fn(StepOutcome) -> bool| view.count(|it| it.outcome.is_some_and(wanted));
     let done = count(StepOutcome::is_done);
@@ -70,7 +73,26 @@ pub(crate) fn progress(view: &RunView, cost: Cost) -> (usize, String) {
     }
     let cost = cost.to_string();
     told.extend((!cost.is_empty()).then_some(cost));
-    ((done * BAR).checked_div(all).unwrap_or(0), told.join(" · "))
+    told.extend(most);
+    let filled = (done * BAR).checked_div(all).unwrap_or(0);
+    let room = columns.saturating_sub(BAR + 2);
+    let mut counts: Vec<String> = Vec::new();
+    for count in told {
+        match counts.last_mut() {
+            Some(line) if width(line) + width(&count) + 3 <= room => line.push_str(&format!(" · {count}")),
+            Some(_) | None => counts.push(count),
+        }
+    }
+    let bar = [
+        Span::styled("█".repeat(filled), theme.fg(theme.success)),
+        Span::styled("░".repeat(BAR - filled), theme.dim()),
+    ];
+    let line = |(n, counts): (usize, String)| {
+        let beside = if n == 0 { bar.to_vec() } else { vec![Span::raw(" ".repeat(BAR))] };
+        let counts = Span::styled(fit(&format!("  {counts}"), room + 2), theme.fg(theme.text));
+        Line::from_iter(beside.into_iter().chain([counts]))
+    };
+    counts.into_iter().enumerate().map(line).collect()
 }
 
 /// The steps that the card names. What is printed once names all; on the screen those that are done are a part of the bar.
