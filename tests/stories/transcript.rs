@@ -320,3 +320,24 @@ async fn a_turn_shows_its_plan_once_where_it_was_last_updated() {
         assert_eq!(screen.matches("▤ Plan · 3 of 3").count(), 2, "one for each turn:\n{screen}");
     }
 }
+
+/// Broken builds: a search that finds nothing, or a call that the user interrupted, is a stop of `[e`.
+#[tokio::test]
+async fn only_what_went_wrong_is_an_error_to_jump_to() {
+    let nothing = calls("grep", json!({ "pattern": "nosuchword" }));
+    let asked = calls("bash", json!({ "command": "touch later" }));
+    let wrong = calls("read", json!({ "path": "nosuch.txt" }));
+    let steps = vec![nothing, says("None."), wrong, says("It is not there."), asked, says("Done.")];
+    let mut pixir = Pixir::new(steps, &[("a.txt", "x\n")]);
+    pixir.does("search<Enter>").await;
+    pixir.does("read<Enter>").await;
+    pixir.does("touch<Enter>").await;
+    let screen = pixir.does("<Esc>").await;
+    assert!(screen.contains("■ $ touch later") && screen.contains("interrupted"), "{screen}");
+    let chosen =
+        |screen: &str| screen.lines().find(|line| line.starts_with('▎')).map(str::to_owned).unwrap_or_default();
+    let screen = pixir.does("<Tab>[e").await;
+    assert!(chosen(&screen).contains("nosuch.txt"), "the latest error is the file that is not there:\n{screen}");
+    let again = pixir.does("[e").await;
+    assert_eq!(chosen(&again), chosen(&screen), "and there is none before it:\n{again}");
+}

@@ -170,8 +170,10 @@ impl Transcript {
             Fact::ToolResult(it) => {
                 if let Some(at) = self.open_calls.remove(&it.call_id) {
                     self.live.remove(&at);
+                    let mut has_failed = false;
                     if let Some(Cell::Tool(tool)) = self.cells.get_mut(at) {
                         tool.result = Some(Arc::clone(entry));
+                        has_failed = rows::has_failed(&tool.call().about(), it);
                     }
                     for change in &it.changes {
                         self.changed_lines.0 += change.added;
@@ -180,7 +182,7 @@ impl Transcript {
                     if !it.changes.is_empty() {
                         self.mark(at, Mark::Change);
                     }
-                    if !it.ok {
+                    if has_failed {
                         self.mark(at, Mark::Error);
                     }
                     self.changed(at);

@@ -20,7 +20,7 @@ use crate::render::split::Part;
 use crate::render::text::{Row, fit, plain, visible, width, wrap};
 use crate::render::{markdown, sgr, thinking};
 use card::card;
-pub(crate) use card::{is_answer, target, verb};
+pub(crate) use card::{has_failed, is_answer, target, verb};
 use footer::Lines;
 use plan::Extent;
 

@@ -78,6 +78,11 @@ pub(crate) fn is_answer(about: &CallInfo, result: &ToolResult) -> bool {
     about.kind == CallKind::Search && result.error.is_none() && result.outcome.is_some()
 }
 
+/// The call went wrong: it did not only find nothing, and nobody cut it off.
+pub(crate) fn has_failed(about: &CallInfo, result: &ToolResult) -> bool {
+    !result.ok && !is_answer(about, result) && !is_cut_off(result)
+}
+
 /// The Turn ended before the call did, by the user or with the process.
 fn is_cut_off(result: &ToolResult) -> bool {
     result.error.as_ref().is_some_and(|error| error.code == Code::OrphanToolCall.name())
@@ -90,8 +95,7 @@ fn outcome(about: &CallInfo, result: &ToolResult, context: &RenderContext<'_>) -
     let mut add = |text: String, style: Style| parts.push(Span::styled(format!("  {text}"), style));
     let failed = theme.fg(theme.error);
     if let Some(words) = &result.outcome {
-        let is_bad = !result.ok && !is_answer(about, result);
-        add(visible(words), if is_bad { failed } else { theme.dim() });
+        add(visible(words), if has_failed(about, result) { failed } else { theme.dim() });
     }
     let code = result.exit_code.filter(|code| *code != 0 && about.kind == CallKind::Execute);
     match (&result.error, code) {
