@@ -34,7 +34,7 @@ fn fact(n: usize) -> Fact {
         odd if odd % 2 == 1 => ToolCall {
             call_id: format!("call_{n}"),
             name: "read".into(),
-            args: serde_json::json!({ "path": format!("src/part{n}.rs"), "offset": 1 }),
+            args: serde_json::json!({ "path": format!("src/part{n}.rs"), "offset": 1 }).into(),
             info: None,
         }
         .into(),

@@ -118,7 +118,7 @@ async fn carry_out(handle: &Handle, input: Input) -> Option<Instant> {
     while let Some(event) = watch.next().await {
         match event {
             Event::Recorded(entry) => match &entry.fact {
-                Fact::WorkflowEvent(WorkflowEvent::StepStarted(_)) => {
+                Fact::WorkflowEvent(event) if let WorkflowEvent::StepStarted(_) = &**event => {
                     first.get_or_insert_with(Instant::now);
                 }
                 Fact::TurnEnded(_) => break,

@@ -418,7 +418,7 @@ impl Turn {
                     self.record(ToolCall {
                         call_id: call.id.clone(),
                         name: call.tool.clone(),
-                        args: call.args.clone(),
+                        args: (&call.args).into(),
                         info: Some(Box::new(info.clone())),
                     })
                     .await?;

@@ -182,14 +182,17 @@ impl Projection {
             Fact::SkillActivation(it) => {
                 self.notice(moment, Severity::Info, &format!("the skill {} is active", it.name), None)
             }
-            Fact::AgentEvent(AgentEvent::Spawned(it)) => {
+            Fact::AgentEvent(event) if let AgentEvent::Spawned(it) = &**event => {
                 if let Some(call) = &it.call_id {
                     self.children.insert(it.name.clone(), call.clone());
                     return Vec::new();
                 }
                 self.notice(moment, Severity::Info, &format!("the agent {} begins: {}", it.name, it.task), None)
             }
-            Fact::AgentEvent(AgentEvent::Ended(it)) if !self.children.contains_key(&it.name) => {
+            Fact::AgentEvent(event)
+                if let AgentEvent::Ended(it) = &**event
+                    && !self.children.contains_key(&it.name) =>
+            {
                 let text = format!("the agent {} ended: {}", it.name, it.status.name());
                 self.notice(moment, Severity::Info, &text, Some(it.text.clone()).filter(|it| !it.is_empty()))
             }

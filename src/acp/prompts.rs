@@ -202,8 +202,8 @@ pub(super) fn response(outcome: Outcome) -> Result<Value, Failure> {
 
 /// The reason for which a Turn ended, as the protocol names it.
 pub(super) fn outcome(end: &TurnEnded) -> Outcome {
-    let error = || end.error.as_ref().map_or_else(Failure::internal, Failure::from);
-    match (end.status, end.error.as_ref()) {
+    let error = || end.error.as_deref().map_or_else(Failure::internal, Failure::from);
+    match (end.status, end.error.as_deref()) {
         (TurnStatus::Completed, _) => Ok("end_turn"),
         (TurnStatus::Interrupted, _) => Ok("cancelled"),
         (TurnStatus::Incomplete | TurnStatus::PartialFailed | TurnStatus::Failed, Some(it))

@@ -109,7 +109,9 @@ fn print(cli: &Cli, place: &Place, from: u64) -> Result<u8> {
             (Format::Json, _) => events.push(serde_json::from_str(&entry.encode()?).unwrap_or_default()),
             (Format::Plain | Format::Tsv, text) => {
                 // What an agent did stands before its end.
-                if let Fact::AgentEvent(AgentEvent::Ended(it)) = &entry.fact {
+                if let Fact::AgentEvent(event) = &entry.fact
+                    && let AgentEvent::Ended(it) = &**event
+                {
                     agents.tell_turn(&it.session_id, output);
                 }
                 text.iter().for_each(|text| output.line(text));

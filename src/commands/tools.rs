@@ -130,7 +130,7 @@ async fn carry_out(
 pub(super) fn report(cli: &Cli, done: std::result::Result<Done, Gone>) -> Result<i32> {
     let Ok(Done { result, ran, .. }) = done else { unreachable!("only a Session drops a call") };
     // A result with an exit code already says which command of the line failed, and why.
-    let error = result.error.clone().filter(|_| result.exit_code.is_none()).map(Error::from);
+    let error = result.error.as_deref().cloned().filter(|_| result.exit_code.is_none()).map(Error::from);
     if let Some(error) = error.clone().filter(|_| !ran) {
         return Err(error);
     }

@@ -217,7 +217,7 @@ impl<'a> Report<'a> {
         self.is_late = true;
         if let Some(end) = &mut self.end {
             end.status = TurnStatus::Incomplete;
-            end.error = Some(error.body());
+            end.error = Some(error.body().into());
         }
     }
 
@@ -360,7 +360,7 @@ impl<'a> Report<'a> {
             Fact::ToolCall(_) => self.tool_calls += 1,
             Fact::AgentEvent(event) => {
                 self.agents.take(event);
-                match event {
+                match &**event {
                     AgentEvent::Ended(it) => {
                         self.usage += it.usage;
                         self.cost += it.cost;
@@ -535,7 +535,7 @@ impl<'a> Report<'a> {
         }
         let failed = match &self.end {
             Some(TurnEnded { status: TurnStatus::Completed, .. }) => None,
-            Some(TurnEnded { error: Some(body), .. }) => Some(body.clone().into()),
+            Some(TurnEnded { error: Some(body), .. }) => Some(Error::from((**body).clone())),
             None if !self.expects_turn && self.stopped.is_none() => None,
             Some(_) | None => {
                 Some(Error::new(Code::CommandFailed, "the turn did not end", format!("pixir resume {}", self.session)))

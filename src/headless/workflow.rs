@@ -167,7 +167,7 @@ impl Run<'_> {
                 self.usage += it.usage;
                 self.cost += it.cost;
             }
-            Fact::AgentEvent(AgentEvent::Ended(it)) => {
+            Fact::AgentEvent(event) if let AgentEvent::Ended(it) = &**event => {
                 self.usage += it.usage;
                 self.cost += it.cost;
                 let keeps = it.isolation == Isolation::Copy && !it.evidence.changed.is_empty();
@@ -396,7 +396,7 @@ impl Run<'_> {
                 "the run was interrupted",
                 resume(),
             )),
-            Some(TurnEnded { error: Some(body), .. }) => Some(body.clone().into()),
+            Some(TurnEnded { error: Some(body), .. }) => Some(Error::from((**body).clone())),
             Some(_) | None => Some(Error::new(Code::CommandFailed, "the run did not end", resume())),
         }
     }

@@ -3,7 +3,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pixir_core::event::{Mode, SessionId, Toolset, TurnStatus};
+use pixir_core::event::{Mode, SessionId, Toolset, TurnStatus, UnknownFact};
 use pixir_core::log::Log;
 use pixir_core::provider::Providers;
 use pixir_core::provider::script::{Script, Scripted, ScriptedCall, Step};
@@ -100,7 +100,7 @@ fn forged(shell: &Shell) -> (SessionId, PathBuf) {
     let mut log = Log::create(&path, id.clone()).expect("a log");
     for (turn, kind, data) in facts(shell) {
         let data = RawValue::from_string(data).expect("JSON");
-        log.append(turn, Fact::Unknown { kind: kind.to_owned(), data }).expect("append");
+        log.append(turn, UnknownFact { kind: kind.to_owned(), data }.into()).expect("append");
     }
     log.establish().expect("it is there");
     (id, path)

@@ -330,7 +330,7 @@ fn an_undo_does_not_write_a_protected_file_unasked() {
     let blob = store.blobs().put(b"#!/bin/sh\ntouch PWNED\n").expect("put").expect("kept");
     let mut log = log_of(&store.folder_of(&workspace), &workspace);
     say(&mut log, 1, "go", "ok");
-    let call = ToolCall { call_id: "c1".into(), name: "bash".into(), args: json!({}), info: None };
+    let call = ToolCall { call_id: "c1".into(), name: "bash".into(), args: json!({}).into(), info: None };
     log.append(Some(1), call.into()).expect("append");
     let change: FileChange = serde_json::from_value(json!({
         "path": ".git/hooks/pre-commit", "kind": "deleted", "before_blob": blob, "before_mode": 0o755, "added": 0, "removed": 2,

@@ -62,6 +62,8 @@ const GIVE_BACK_LAST: &str = "\x1b[?2026l\x1b[?25h\x1b[23;0t";
 /// How long the terminal may take to accept the last bytes of one kind: the pending frame, the undone modes, the text
 /// after the end. Together they stay below the second in which a signal ends pixir.
 const LAST_WRITE: Duration = Duration::from_millis(250);
+/// How often rows are printed for one frame of inline mode.
+const PRINTS: usize = 10;
 /// The most columns and cells that are drawn. A cell takes about 100 bytes.
 const MOST_COLUMNS: u16 = 4_000;
 const MOST_CELLS: u32 = 500_000;
@@ -309,11 +311,18 @@ impl Screen {
         if scene.take_repaint() {
             self.painter.forget();
         }
-        let is_whole = scene.print(&mut self.settled, &mut self.canvas, (columns, rows), extent);
         self.bytes.clear();
-        if inline.make_room(&mut self.settled, self.canvas.area().height, &mut self.bytes) {
-            self.painter.begin_at(inline.above());
-            self.painter.forget();
+        let mut is_whole = false;
+        // A part of the rows at a time, because a canvas takes much more memory than the bytes that it becomes.
+        for _ in 0..PRINTS {
+            is_whole = scene.print(&mut self.settled, &mut self.canvas, (columns, rows), extent);
+            if inline.make_room(&self.settled, self.canvas.area().height, &mut self.bytes) {
+                self.painter.begin_at(inline.above());
+                self.painter.forget();
+            }
+            if is_whole || self.settled.area().height == 0 {
+                break;
+            }
         }
         inline.is_painted(&self.canvas);
         // Plain, because one synchronized update has to cover both the printed rows and the open part.

@@ -201,7 +201,7 @@ impl Transcript {
                         Verdict::Allow => tool.allowed = Some(entry.ts.as_millisecond()),
                         Verdict::Deny => {
                             tool.refused = true;
-                            tool.refusal = Some(refusal(it));
+                            tool.refusal = Some(refusal(it).into());
                         }
                     }
                     self.changed(at);
@@ -220,7 +220,10 @@ impl Transcript {
                 self.open_calls.clear();
                 self.live.clear();
                 (self.retry, self.plan_cell) = (None, None);
-                self.lines_of.insert(self.cells.len(), std::mem::take(&mut self.changed_lines));
+                let lines = std::mem::take(&mut self.changed_lines);
+                if lines != (0, 0) {
+                    self.lines_of.insert(self.cells.len(), lines);
+                }
                 self.push(Cell::Recorded(Arc::clone(entry)));
                 match it.status {
                     TurnStatus::Completed | TurnStatus::Interrupted => {}
@@ -312,7 +315,7 @@ impl Transcript {
 
     fn call(&mut self, id: &str, entry: &Arc<Entry>) {
         self.open_calls.insert(id.to_owned(), self.cells.len());
-        self.push(Cell::Tool(Tool::new(entry)));
+        self.push(Cell::Tool(Box::new(Tool::new(entry))));
     }
 
     /// Adds a message in as many cells as it has parts.
@@ -359,7 +362,10 @@ impl Transcript {
         for (at, part) in drafted.iter().zip(known) {
             if let Some(cell) = self.cells.get_mut(*at) {
                 let is_tail = matches!(cell, Cell::Tail);
-                *cell = Cell::Part(Arc::clone(entry), Box::new(part.clone()));
+                *cell = match parts.as_slice() {
+                    [_] => Cell::Recorded(Arc::clone(entry)),
+                    _ => Cell::Part(Arc::clone(entry), Box::new(part.clone())),
+                };
                 // While it grew, its code had no colours.
                 if is_tail {
                     self.changed(*at);
@@ -592,7 +598,7 @@ impl Transcript {
         places.sort_unstable();
         places
             .into_iter()
-            .filter_map(|at| if let Some(Cell::Tool(it)) = self.cells.get(at) { Some(it) } else { None })
+            .filter_map(|at| if let Some(Cell::Tool(it)) = self.cells.get(at) { Some(&**it) } else { None })
             .collect()
     }
 }

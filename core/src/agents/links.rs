@@ -42,7 +42,7 @@ fn links(history: &History) -> Vec<Link> {
     let mut at: BTreeMap<&str, usize> = BTreeMap::new();
     for entry in history.entries() {
         let event = match &entry.fact {
-            Fact::AgentEvent(event) => event,
+            Fact::AgentEvent(event) => &**event,
             Fact::ToolResult(it) => {
                 for link in &mut all {
                     if link.ended.is_some() && !link.is_told {
@@ -195,7 +195,10 @@ fn changes_unknown(services: &Services, spawned: &Spawned, history: &History) ->
         .entries()
         .iter()
         .filter_map(|entry| match &entry.fact {
-            Fact::AgentEvent(AgentEvent::Changed { name, call_id, .. }) if *name == spawned.name => {
+            Fact::AgentEvent(event)
+                if let AgentEvent::Changed { name, call_id, .. } = &**event
+                    && *name == spawned.name =>
+            {
                 Some(call_id.as_str())
             }
             _ => None,
@@ -210,8 +213,8 @@ fn changes_unknown(services: &Services, spawned: &Spawned, history: &History) ->
     let all = own_entries(&contents.entries).iter().filter_map(|entry| {
         let call_id = match &entry.fact {
             Fact::ToolResult(it) => it.call_id.clone(),
-            Fact::AgentEvent(AgentEvent::Changed { call_id, .. }) => call_id.clone(),
-            Fact::AgentEvent(AgentEvent::Adopted(it)) => it.as_call(),
+            Fact::AgentEvent(event) if let AgentEvent::Changed { call_id, .. } = &**event => call_id.clone(),
+            Fact::AgentEvent(event) if let AgentEvent::Adopted(it) = &**event => it.as_call(),
             _ => return None,
         };
         let changes = entry.fact.changes().to_vec();

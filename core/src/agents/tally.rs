@@ -53,7 +53,7 @@ impl Tally {
             Fact::AssistantMessage(it) if !it.text.trim().is_empty() => self.texts.push(it.text.clone()),
             Fact::ToolCall(it) => {
                 self.evidence.calls += 1;
-                self.calls.insert(it.call_id.clone(), it.clone());
+                self.calls.insert(it.call_id.clone(), (**it).clone());
             }
             Fact::ToolResult(it) => self.take_result(it),
             Fact::ProviderUsage(it) => {
@@ -109,7 +109,7 @@ impl Tally {
         let evidence = &mut self.evidence;
         let Some(call) = self.calls.remove(&result.call_id) else { return };
         if call.name == report::NAME && result.ok {
-            self.data = Some(call.args);
+            self.data = Some(call.args.value());
             return;
         }
         let about = call.about();
@@ -147,7 +147,7 @@ impl Tally {
             Some(end) if end.details.get("reason").is_some_and(|it| it == "crash") => {
                 (AgentStatus::Detached, Some(detached().body()))
             }
-            Some(end) => (status_of(end.status), end.error.clone()),
+            Some(end) => (status_of(end.status), end.error.as_deref().cloned()),
             None => (AgentStatus::Detached, Some(detached().body())),
         };
         if status == AgentStatus::Completed && last.trim().is_empty() && self.data.is_none() {

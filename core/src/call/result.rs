@@ -75,7 +75,7 @@ fn presented(call: &Call, output: Output, took: Duration) -> Done {
         attachments: output.attachments,
         changes: output.changes,
         preview: None,
-        error: output.errors.last().filter(|_| !ok).map(|(_, error)| error.body()),
+        error: output.errors.last().filter(|_| !ok).map(|(_, error)| error.body().into()),
     };
     // The output is a binary file. The result is an error, although the command itself succeeded.
     let result = match stdout.binary {
@@ -100,7 +100,7 @@ fn failure_of(call: &Call, name: &str, error: &Error, took: Duration) -> ToolRes
         ok: false,
         output: format!("{}\n{}", error.for_model(name), footer(in_run_exit(error), took)),
         duration_ms: millis(took),
-        error: Some(error.body()),
+        error: Some(error.body().into()),
         ..ToolResult::default()
     }
 }

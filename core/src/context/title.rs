@@ -65,7 +65,7 @@ pub(crate) fn of(fact: &Fact) -> String {
             n => format!("{n} files restored"),
         },
         Fact::AgentEvent(it) => format!("agent {}", it.name()),
-        Fact::WorkflowEvent(it) => match it {
+        Fact::WorkflowEvent(it) => match &**it {
             WorkflowEvent::Planned(it) => format!("workflow {}", it.name),
             WorkflowEvent::Resumed(_) => "the workflow goes on".to_owned(),
             WorkflowEvent::StepStarted(_)

@@ -77,12 +77,12 @@ impl Settings {
 #[derive(Debug, Clone, Default)]
 pub struct History {
     entries: Vec<Arc<Entry>>,
-    /// For each Entry, the index of the conversation Entry before it.
-    parents: Vec<Option<usize>>,
+    /// For each Entry, the index of the conversation Entry before it. A Session in memory has fewer than four billion.
+    parents: Vec<Option<u32>>,
     /// Indices of Entries from the root to the Head.
-    path: Vec<usize>,
+    path: Vec<u32>,
     /// Indices of compactions, on every branch.
-    compactions: Vec<usize>,
+    compactions: Vec<u32>,
     items: Vec<Item>,
     item_bytes: usize,
     /// The surroundings that the items tell of last; `None` if no item does.
@@ -157,7 +157,7 @@ impl History {
 
     /// Folds the next Entry.
     pub fn append(&mut self, entry: Arc<Entry>) {
-        let index = self.entries.len();
+        let index = u32::try_from(self.entries.len()).expect("its Entries are in memory");
         let conversation = entry.fact.is_conversation();
         self.parents.push(if conversation { self.path.last().copied() } else { None });
         self.entries.push(Arc::clone(&entry));
@@ -226,7 +226,7 @@ impl History {
                     None => self.path.clear(),
                     // Only an Entry of the conversation can be the Head; a move to any other changes nothing.
                     Some(index) => {
-                        if let Some(index) = index.filter(|at| self.entries[*at].fact.is_conversation()) {
+                        if let Some(index) = index.filter(|at| self.at(*at).fact.is_conversation()) {
                             self.path = self.path_to(index);
                         }
                     }
@@ -265,12 +265,12 @@ impl History {
                 self.copied_to = it.copied_to_seq;
                 self.family = Some(it.fork_root_session_id.clone());
             }
-            Fact::Unknown { kind, .. } => {
+            Fact::Unknown(it) => {
                 if conversation {
                     self.path.push(index);
                     self.fold_item(&entry);
                 }
-                self.take_unknown(kind);
+                self.take_unknown(&it.kind);
             }
             Fact::MemoryFact(_) | Fact::HunkReviewed(_) | Fact::LogRepaired(_) => {}
         }
@@ -381,7 +381,7 @@ impl History {
 
     /// The last Entry of the path in front of the answer whose calls have no result yet; without such an answer, the head.
     pub(crate) fn last_settled(&self) -> Option<u64> {
-        let path: Vec<&Arc<Entry>> = self.path.iter().map(|at| &self.entries[*at]).collect();
+        let path: Vec<&Arc<Entry>> = self.path().collect();
         let is_open = |entry: &&Arc<Entry>| match &entry.fact {
             Fact::ToolCall(it) => self.open_calls.contains(&it.call_id),
             _ => false,
@@ -445,17 +445,17 @@ impl History {
 
     /// The conversation Entries from the root to the Head.
     pub fn path(&self) -> impl DoubleEndedIterator<Item = &Arc<Entry>> + ExactSizeIterator {
-        self.path.iter().map(|index| &self.entries[*index])
+        self.path.iter().map(|index| self.at(*index))
     }
 
     /// The number of the last conversation Entry, if there is one.
     pub fn head(&self) -> Option<u64> {
-        self.path.last().map(|index| self.entries[*index].seq)
+        self.path.last().map(|index| self.at(*index).seq)
     }
 
     /// The Entry with this number.
     pub fn entry(&self, seq: u64) -> Option<&Arc<Entry>> {
-        self.index_of(seq).map(|index| &self.entries[index])
+        self.index_of(seq).map(|index| self.at(index))
     }
 
     /// The name and the pin of an Entry.
@@ -468,7 +468,7 @@ impl History {
         let mut seqs: Vec<u64> = self.marks.values().filter(|it| it.pinned.is_some()).map(|it| it.seq).collect();
         seqs.sort_unstable();
         let indices = seqs.into_iter().filter_map(|seq| self.index_of(seq));
-        indices.filter(|index| self.path.binary_search(index).is_ok()).map(|index| &self.entries[index])
+        indices.filter(|index| self.path.binary_search(index).is_ok()).map(|index| self.at(index))
     }
 
     /// The Fact is a command that the user did not show to the model, or its result.
@@ -487,14 +487,14 @@ impl History {
 
     /// The number of the conversation Entry before this one.
     pub fn parent(&self, seq: u64) -> Option<u64> {
-        self.index_of(seq).and_then(|index| self.parents[index]).map(|index| self.entries[index].seq)
+        self.index_of(seq).and_then(|index| self.parent_of(index)).map(|index| self.at(index).seq)
     }
 
     /// The Entries of the branch in order: the path to the Head, and the other Entries of its Turns.
     pub fn told(&self) -> impl Iterator<Item = &Arc<Entry>> {
         let mut path = self.path.iter().copied().peekable();
         let mut is_on_path = false;
-        self.entries.iter().enumerate().filter_map(move |(index, entry)| {
+        (0..).zip(&self.entries).filter_map(move |(index, entry)| {
             if entry.fact.is_conversation() {
                 is_on_path = path.next_if_eq(&index).is_some();
                 return is_on_path.then_some(entry);
@@ -508,23 +508,32 @@ impl History {
     /// The conversation Entries from the root to this one.
     pub fn path_of(&self, seq: u64) -> Vec<Arc<Entry>> {
         self.index_of(seq).map_or_else(Vec::new, |index| {
-            self.path_to(index).into_iter().map(|i| Arc::clone(&self.entries[i])).collect()
+            self.path_to(index).into_iter().map(|index| Arc::clone(self.at(index))).collect()
         })
     }
 
-    fn path_to(&self, index: usize) -> Vec<usize> {
+    fn path_to(&self, index: u32) -> Vec<u32> {
         let mut path = Vec::new();
         let mut at = Some(index);
         while let Some(index) = at {
             path.push(index);
-            at = self.parents[index];
+            at = self.parent_of(index);
         }
         path.reverse();
         path
     }
 
-    fn index_of(&self, seq: u64) -> Option<usize> {
-        self.entries.binary_search_by_key(&seq, |entry| entry.seq).ok()
+    fn index_of(&self, seq: u64) -> Option<u32> {
+        let index = self.entries.binary_search_by_key(&seq, |entry| entry.seq).ok()?;
+        u32::try_from(index).ok()
+    }
+
+    fn at(&self, index: u32) -> &Arc<Entry> {
+        &self.entries[index as usize]
+    }
+
+    fn parent_of(&self, index: u32) -> Option<u32> {
+        self.parents[index as usize]
     }
 
     /// Returns the Facts that complete a Log after a crash or a full disk: results of open calls, and the end of the
@@ -562,7 +571,7 @@ impl History {
             call_id: call_id.to_owned(),
             ok: false,
             output: NOT_RUN.to_owned(),
-            error: Some(error.body()),
+            error: Some(error.body().into()),
             ..ToolResult::default()
         }
     }
@@ -608,7 +617,7 @@ mod tests {
     }
 
     fn calls(id: &str) -> Fact {
-        ToolCall { call_id: id.into(), name: "read".into(), args: serde_json::json!({}), info: None }.into()
+        ToolCall { call_id: id.into(), name: "read".into(), args: serde_json::json!({}).into(), info: None }.into()
     }
 
     fn told(history: &History) -> Vec<String> {

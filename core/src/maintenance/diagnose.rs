@@ -144,7 +144,7 @@ fn look_at_turn(history: &History, id: &str, it: &mut Findings) {
         Some(end) if end.status == TurnStatus::Completed => it.ok("last turn", "completed".into()),
         Some(end) => {
             let why = end.error.as_ref().map_or(String::new(), |e| format!(": {}", e.message));
-            let fix = end.error.as_ref().map(ErrorBody::remedy).filter(|fix| !fix.is_empty());
+            let fix = end.error.as_deref().map(ErrorBody::remedy).filter(|fix| !fix.is_empty());
             let fix = fix.unwrap_or_else(|| Remedy::Resume { id: id.to_owned() });
             it.warn("last turn", format!("{}{why}", end.status.name()), Some(fix));
         }

@@ -12,7 +12,7 @@ use super::refusal::{closed, told_in_stream};
 use super::{Answer, AnswerPart, CallRequest, Chunk, Ended, Request, args_object, count, invalid};
 use crate::conversation::history::Piece;
 use crate::protocol::error::Result;
-use crate::protocol::event::{Attachment, Usage};
+use crate::protocol::event::{Arguments, Attachment, Usage};
 
 /// The longest answer where the model's limit is unknown, tokens.
 const MAX_TOKENS: u64 = 32_000;
@@ -64,7 +64,7 @@ enum Block<'a> {
     ToolUse {
         id: Cow<'a, str>,
         name: Cow<'a, str>,
-        input: Cow<'a, Value>,
+        input: Cow<'a, Arguments>,
     },
     ToolResult {
         tool_use_id: Cow<'a, str>,

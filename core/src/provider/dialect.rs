@@ -12,7 +12,7 @@ use super::preset::Quirks;
 use super::{Answer, Chunk, Request, anthropic, chat, responses};
 use crate::conversation::history::{Item, Piece};
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{Attachment, Usage};
+use crate::protocol::event::{Arguments, Attachment, Usage};
 
 /// The wire format of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -147,12 +147,12 @@ pub(super) fn pieces(request: &Request) -> Vec<Piece<'_>> {
     kept
 }
 
-/// A JSON value, sent as a string.
-pub(super) struct AsText<'a>(pub(super) Cow<'a, Value>);
+/// The arguments of a call, sent as a string.
+pub(super) struct AsText<'a>(pub(super) Cow<'a, Arguments>);
 
 impl Serialize for AsText<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
+        serializer.serialize_str(self.0.text())
     }
 }
 

@@ -23,7 +23,7 @@ impl Session {
             AgentNews::Record { event, reply } => {
                 // A child's work belongs to the Turn that started it, or to the last one.
                 let turn = Some(self.history.turns).filter(|turn| *turn > 0);
-                let _ = reply.send(self.record(turn, Fact::AgentEvent(*event)).await);
+                let _ = reply.send(self.record(turn, Fact::AgentEvent(event)).await);
             }
             AgentNews::History { reply } => drop(reply.send(Box::new(self.history.clone()))),
             AgentNews::Live { path, live } => self.pass_on(path, *live),
@@ -73,11 +73,11 @@ impl Session {
         let Some(last) = due.pop() else { return };
         let number = self.history.turns + 1;
         for event in due {
-            if let Err(error) = self.record(Some(number), Fact::AgentEvent(event)).await {
+            if let Err(error) = self.record(Some(number), event.into()).await {
                 return self.refuse(REPORT, &error);
             }
         }
-        if let Err(error) = self.begin(REPORT, Fact::AgentEvent(last), Turn::run, Status::Thinking).await {
+        if let Err(error) = self.begin(REPORT, last.into(), Turn::run, Status::Thinking).await {
             self.refuse(REPORT, &error);
         }
     }
@@ -97,7 +97,7 @@ impl Session {
     /// Between two requests the model reads what its children reported.
     pub(super) async fn deliver_reports(&mut self, turn: Option<u32>) -> Result<()> {
         for event in std::mem::take(&mut self.to_tell).into_iter().chain(self.reports()) {
-            self.record(turn, Fact::AgentEvent(event)).await?;
+            self.record(turn, event.into()).await?;
         }
         if let Some(agents) = &self.services.agents {
             agents.begin_request();

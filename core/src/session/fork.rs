@@ -145,7 +145,7 @@ impl<'a> Branch<'a> {
                 Fact::PermissionDecision(it) if matches!(it.rule, Some(Rule::Deny(_))) => {
                     log.append_copy(None, entry, entry.fact.clone(), &[])?;
                 }
-                Fact::Unknown { kind, .. } if matches!(kind.as_str(), "settings_changed" | "permission_decision") => {
+                Fact::Unknown(it) if matches!(it.kind.as_str(), "settings_changed" | "permission_decision") => {
                     log.append_copy(None, entry, entry.fact.clone(), &[])?;
                 }
                 _ => {}

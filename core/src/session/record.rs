@@ -50,8 +50,8 @@ impl Session {
         if let (Some(above), changes @ [_, ..]) = (above, entry.fact.changes()) {
             let call_id = match &entry.fact {
                 Fact::ToolResult(it) => it.call_id.clone(),
-                Fact::AgentEvent(AgentEvent::Changed { call_id, .. }) => call_id.clone(),
-                Fact::AgentEvent(AgentEvent::Adopted(it)) => it.as_call(),
+                Fact::AgentEvent(event) if let AgentEvent::Changed { call_id, .. } = &**event => call_id.clone(),
+                Fact::AgentEvent(event) if let AgentEvent::Adopted(it) = &**event => it.as_call(),
                 _ => String::new(),
             };
             above.clone().changed(call_id, changes.to_vec()).await;
@@ -107,8 +107,6 @@ fn is_sync_point(fact: &Fact) -> bool {
         | Fact::HeadMoved(_)
         | Fact::BranchSummary(_)
         | Fact::FilesRestored(_)
-        | Fact::AgentEvent(AgentEvent::Spawned(_) | AgentEvent::Ended(_))
-        | Fact::AgentEvent(AgentEvent::Adopting(_) | AgentEvent::Adopted(_))
         | Fact::WorkflowEvent(_)
         | Fact::TurnEnded(_) => true,
         Fact::SettingsChanged(_)
@@ -119,14 +117,17 @@ fn is_sync_point(fact: &Fact) -> bool {
         | Fact::SkillIndex(_)
         | Fact::PlanUpdated(_)
         | Fact::ProviderUsage(_)
-        // The child's own Log has it on the disk.
-        | Fact::AgentEvent(AgentEvent::Changed { .. })
-        | Fact::AgentEvent(AgentEvent::Told { .. } | AgentEvent::Reported { .. } | AgentEvent::Resumed { .. })
         | Fact::BranchRemoved(_)
         | Fact::Label(_)
         | Fact::MemoryFact(_)
         | Fact::HunkReviewed(_)
         | Fact::LogRepaired(_)
         | Fact::Unknown { .. } => false,
+        Fact::AgentEvent(it) => match &**it {
+            AgentEvent::Spawned(_) | AgentEvent::Ended(_) | AgentEvent::Adopting(_) | AgentEvent::Adopted(_) => true,
+            // The child's own Log has it on the disk.
+            AgentEvent::Changed { .. } => false,
+            AgentEvent::Told { .. } | AgentEvent::Reported { .. } | AgentEvent::Resumed { .. } => false,
+        },
     }
 }

@@ -404,7 +404,7 @@ impl Session {
         facts.extend(self.results_cut_off().await);
         let end = TurnEnded {
             status: outcome.status,
-            error: outcome.error.map(|e| e.body()),
+            error: outcome.error.map(|e| e.body().into()),
             usage: turn.usage,
             usage_estimated: turn.usage_estimated,
             cost: turn.cost,
@@ -414,7 +414,7 @@ impl Session {
         };
         // An end without what others have written into it: texts and details can be too large for a line.
         let bare = TurnEnded {
-            error: end.error.as_ref().map(|error| without_details(error.kind.code())),
+            error: end.error.as_ref().map(|error| without_details(error.kind.code()).into()),
             details: Map::new(),
             ..end.clone()
         };

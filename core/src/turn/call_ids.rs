@@ -57,7 +57,7 @@ mod tests {
             let [AnswerPart::Call(call)] = parts.as_slice() else { panic!("{parts:?}") };
             tried = tried.max(next.load(Ordering::Relaxed) - before);
             let (id, name) = (call.id.clone().into(), call.name.clone().into());
-            request.items.push(Item::made(Piece::Call { id, name, args: Cow::Owned(args.clone()) }));
+            request.items.push(Item::made(Piece::Call { id, name, args: Cow::Owned((&args).into()) }));
         }
         let ids: HashSet<&str> = request.items.iter().filter_map(Item::call_id).collect();
         assert_eq!((ids.len(), tried), (1_000, 2), "every call has its own id, found after two tries at most");

@@ -57,10 +57,10 @@ impl Journal {
     pub(crate) fn take(&mut self, fact: &Fact) {
         match fact {
             Fact::WorkflowEvent(event) => self.take_event(event),
-            Fact::AgentEvent(AgentEvent::Ended(result)) => {
+            Fact::AgentEvent(event) if let AgentEvent::Ended(result) = &**event => {
                 self.agents.insert(result.session_id.clone(), (**result).clone());
             }
-            Fact::AgentEvent(AgentEvent::Adopted(it)) => {
+            Fact::AgentEvent(event) if let AgentEvent::Adopted(it) = &**event => {
                 self.adopted.insert(it.name.clone(), (**it).clone());
                 for change in &it.changes {
                     self.files.insert(change.path.clone(), (it.name.clone(), change.into()));

@@ -128,7 +128,9 @@ async fn adopt(handle: &Handle, args: &AdoptArgs, dry_run: bool) -> Result<Vec<(
         };
         let done = events.into_iter().rev().find_map(|event| match event {
             Event::Recorded(entry) => match &entry.fact {
-                Fact::AgentEvent(AgentEvent::Adopted(it)) => Some(Done::Adopted((**it).clone())),
+                Fact::AgentEvent(event) if let AgentEvent::Adopted(it) = &**event => {
+                    Some(Done::Adopted((**it).clone()))
+                }
                 _ => None,
             },
             Event::Live(event) => match event.live {

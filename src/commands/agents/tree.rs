@@ -115,7 +115,7 @@ fn named_in(entries: &[Arc<Entry>]) -> Vec<Agent> {
     let mut all: Vec<Agent> = Vec::new();
     for entry in entries {
         let Fact::AgentEvent(event) = &entry.fact else { continue };
-        if let AgentEvent::Spawned(it) = event {
+        if let AgentEvent::Spawned(it) = &**event {
             all.push(Agent {
                 spawned: (**it).clone(),
                 end: None,
@@ -126,7 +126,7 @@ fn named_in(entries: &[Arc<Entry>]) -> Vec<Agent> {
             });
         }
         let Some(agent) = all.iter_mut().find(|it| it.spawned.name == event.name()) else { continue };
-        match event {
+        match &**event {
             AgentEvent::Resumed { .. } => agent.end = None,
             AgentEvent::Ended(it) => {
                 agent.end = Some((**it).clone());

@@ -64,7 +64,9 @@ impl Agents {
 impl Agent {
     fn tell(&mut self, output: &Output, is_last: impl Fn(&Fact) -> bool) {
         while let Some(entry) = self.untold.pop_front() {
-            if let Fact::AgentEvent(AgentEvent::Ended(it)) = &entry.fact {
+            if let Fact::AgentEvent(event) = &entry.fact
+                && let AgentEvent::Ended(it) = &**event
+            {
                 self.below.tell_turn(&it.session_id, output);
             }
             let text = self.narrator.entry(&entry.fact).or_else(|| Narrator::ending(&entry.fact));

@@ -47,7 +47,7 @@ impl Before {
         let mut commands: Vec<String> = Vec::new();
         for entry in history.entries().iter().rev() {
             let Fact::ToolCall(call) = &entry.fact else { continue };
-            if let Some(command) = call.args.get("command").and_then(|it| it.as_str())
+            if let Some(command) = call.args.value()["command"].as_str()
                 && commands.iter().all(|it| it != command)
             {
                 commands.push(command.to_owned());
@@ -120,7 +120,7 @@ impl Decided {
                 Fact::ToolCall(call) => {
                     if let Some((_, was_refused)) = wanted.iter().find(|(id, _)| *id == call.call_id) {
                         found.push(Decided {
-                            command: call.args.get("command").and_then(|it| it.as_str()).map(str::to_owned),
+                            command: call.args.value()["command"].as_str().map(str::to_owned),
                             changes_files: call.about().kind == CallKind::Edit,
                             was_refused: *was_refused,
                         });

@@ -193,7 +193,7 @@ impl Digest {
             Fact::UserCommand(it) if it.send_to_model => (0, it.command.len()),
             Fact::AssistantMessage(it) => (1, it.text.len()),
             Fact::Reasoning(it) => (2, it.text.len()),
-            Fact::ToolCall(it) => (3, it.args.to_string().len()),
+            Fact::ToolCall(it) => (3, it.args.text().len()),
             Fact::ToolResult(it) if self.unsent.contains(&it.call_id) => (4, 0),
             Fact::ToolResult(it) => (4, it.output.len()),
             Fact::HistoryCompaction(it) => (1, it.summary.len()),

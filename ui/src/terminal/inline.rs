@@ -161,7 +161,7 @@ impl Inline {
     }
 
     /// Prints rows into the history, and makes room for `height` rows below. True when these have to be painted again.
-    pub(super) fn make_room(&mut self, settled: &mut Canvas, height: u16, out: &mut String) -> bool {
+    pub(super) fn make_room(&mut self, settled: &Canvas, height: u16, out: &mut String) -> bool {
         let (above, printed) = (self.above.unwrap_or(0), settled.area().height);
         if printed == 0 && height == self.height && !self.is_lost {
             return false;

@@ -108,8 +108,14 @@ impl Painter {
         if let Some(shift) = canvas.shift.take() {
             self.shift(canvas, &shift, out);
         }
-        for y in 0..area.height {
-            self.row(canvas, y, area, out);
+        // The last column is the scrollbar's, in colours of its own. Written after all rows, it changes the pen once.
+        let last: Vec<u16> = (0..area.height).filter(|y| self.row(canvas, *y, area, out)).collect();
+        for y in last {
+            let at = usize::from(y + 1) * usize::from(area.width) - 1;
+            self.go(Position { x: area.width - 1, y }, out);
+            self.cell(&canvas.grid.buffer.content[at], canvas.grid.links[at], 1, canvas, out);
+            // Terminals differ about the cursor position after the last column.
+            self.at = None;
         }
         self.set_link(0, canvas, out);
         let changed = out.len() > hidden;
@@ -180,8 +186,8 @@ impl Painter {
         }
     }
 
-    /// Writes the changed cells of a row.
-    fn row(&mut self, canvas: &Canvas, y: u16, area: Rect, out: &mut String) {
+    /// Writes the changed cells of a row. True when its last cell is left to write.
+    fn row(&mut self, canvas: &Canvas, y: u16, area: Rect, out: &mut String) -> bool {
         let columns = usize::from(area.width);
         let start = usize::from(y) * columns;
         let next = &canvas.grid.buffer.content[start..start + columns];
@@ -194,7 +200,7 @@ impl Painter {
             && next[same..] == canvas.shown.buffer.content[start + same..start + columns]
             && links[same..] == canvas.shown.links[start + same..start + columns]
         {
-            return;
+            return false;
         }
         let mut x = same;
         // The number of following cells whose content is uncertain, because a wide character covers or covered them.
@@ -223,6 +229,9 @@ impl Painter {
                     x += blanks;
                     continue;
                 }
+                if x + 1 == columns && wide == 1 {
+                    return true;
+                }
                 self.place(last_written, x, y, next, links, canvas, out);
                 // Overwriting one half of a wide character erases the other half.
                 for (over, old) in canvas.shown.buffer.content[start + x..start + columns].iter().take(wide).enumerate()
@@ -244,13 +253,11 @@ impl Painter {
             }
             x += wide;
         }
+        false
     }
 
     /// Cells that can be erased instead of written: blanks in one background.
     fn blanks(&self, cells: &[Cell], links: &[u16]) -> usize {
-        let is_blank = |cell: &Cell| {
-            cell.symbol() == " " && !cell.modifier.intersects(Modifier::REVERSED.union(Modifier::UNDERLINED))
-        };
         if !(self.erasing == Erasing::PenColour || cells[0].bg == Color::Reset) {
             return 0;
         }
@@ -277,8 +284,7 @@ impl Painter {
         if let Some(from) = from.filter(|from| self.at.is_some() && x > *from && x - from <= BRIDGE) {
             let same = |at: usize| {
                 let it = &next[at];
-                it.symbol().len() == 1
-                    && self.pen == Pen { fg: it.fg, bg: it.bg, modifier: it.modifier, link: links[at] }
+                it.symbol().len() == 1 && self.pen == self.pen_of(it, links[at])
             };
             if (from..x).all(same) {
                 for at in from..x {
@@ -304,7 +310,11 @@ impl Painter {
     }
 
     fn cell(&mut self, cell: &Cell, link: u16, wide: usize, canvas: &Canvas, out: &mut String) {
-        self.set_pen(Pen { fg: cell.fg, bg: cell.bg, modifier: cell.modifier, link }, canvas, out);
+        self.cell_with(self.pen_of(cell, link), cell, wide, canvas, out);
+    }
+
+    fn cell_with(&mut self, pen: Pen, cell: &Cell, wide: usize, canvas: &Canvas, out: &mut String) {
+        self.set_pen(pen, canvas, out);
         let symbol = cell.symbol();
         // A wide character that does not fit, a control character, or the second half of a wide character.
         if width(symbol) > wide || symbol.chars().any(char::is_control) || symbol.is_empty() {
@@ -327,6 +337,12 @@ impl Painter {
         }
     }
 
+    /// The pen that a cell is written with. Nothing of a blank has the colour of the text.
+    fn pen_of(&self, cell: &Cell, link: u16) -> Pen {
+        let fg = if is_blank(cell) { self.pen.fg } else { cell.fg };
+        Pen { fg, bg: cell.bg, modifier: cell.modifier, link }
+    }
+
     fn set_link(&mut self, link: u16, canvas: &Canvas, out: &mut String) {
         if self.pen.link != link {
             match canvas.url(link) {
@@ -347,21 +363,33 @@ impl Painter {
     }
 }
 
+/// Nothing but the background of the cell is seen.
+fn is_blank(cell: &Cell) -> bool {
+    let lines = Modifier::REVERSED.union(Modifier::UNDERLINED).union(Modifier::CROSSED_OUT);
+    cell.symbol() == " " && !cell.modifier.intersects(lines)
+}
+
 /// The frame as ANSI text, row by row.
 pub(crate) fn to_ansi(canvas: &Canvas) -> String {
     let columns = usize::from(canvas.area().width);
-    rows_of(canvas, "\n", |_, _| columns)
+    let pen = |_: &Painter, cell: &Cell, link| Pen { fg: cell.fg, bg: cell.bg, modifier: cell.modifier, link };
+    rows_of(canvas, "\n", pen, |_, _| columns)
 }
 
 /// The frame as ANSI text for the history, without blanks at the ends of rows.
 pub(crate) fn to_printed(canvas: &Canvas) -> String {
     let is_empty = |(cell, link): (&Cell, &u16)| cell.symbol() == " " && cell.bg == Color::Reset && *link == 0;
-    rows_of(canvas, "\r\n", |cells, links| {
+    rows_of(canvas, "\r\n", Painter::pen_of, |cells, links| {
         cells.iter().zip(links).rposition(|it| !is_empty(it)).map_or(0, |last| last + 1)
     })
 }
 
-fn rows_of(canvas: &Canvas, end: &str, length: impl Fn(&[Cell], &[u16]) -> usize) -> String {
+fn rows_of(
+    canvas: &Canvas,
+    end: &str,
+    pen: impl Fn(&Painter, &Cell, u16) -> Pen,
+    length: impl Fn(&[Cell], &[u16]) -> usize,
+) -> String {
     let mut out = String::new();
     let columns = usize::from(canvas.area().width).max(1);
     let mut painter = Painter::default();
@@ -369,7 +397,7 @@ fn rows_of(canvas: &Canvas, end: &str, length: impl Fn(&[Cell], &[u16]) -> usize
         let (mut x, length) = (0, length(cells, links));
         while x < length {
             let wide = width(cells[x].symbol()).max(1);
-            painter.cell(&cells[x], links[x], wide, canvas, &mut out);
+            painter.cell_with(pen(&painter, &cells[x], links[x]), &cells[x], wide, canvas, &mut out);
             x += wide;
         }
         painter.set_pen(Pen::default(), canvas, &mut out);

@@ -65,7 +65,7 @@ impl Agents {
     /// Takes in an entry of the past.
     fn recall(&mut self, entry: &Entry) {
         let Fact::AgentEvent(event) = &entry.fact else { return };
-        if let AgentEvent::Spawned(it) = event {
+        if let AgentEvent::Spawned(it) = &**event {
             let line: String = it.task.lines().next().unwrap_or_default().chars().take(200).collect();
             self.all.push(AgentState {
                 path: vec![it.name.clone()],
@@ -89,7 +89,7 @@ impl Agents {
                 is_run: it.is_run,
             });
         }
-        if let AgentEvent::Ended(it) = event
+        if let AgentEvent::Ended(it) = &**event
             && let Some(agent) = self.all.iter_mut().find(|agent| agent.session_id == it.session_id)
         {
             agent.status = it.status;
@@ -99,7 +99,7 @@ impl Agents {
             agent.usage += it.usage;
             agent.cost += it.cost;
         }
-        if let AgentEvent::Changed { name, changes, .. } = event
+        if let AgentEvent::Changed { name, changes, .. } = &**event
             && let Some(agent) = self.all.iter_mut().find(|agent| agent.name() == name)
         {
             for change in changes {
@@ -117,7 +117,9 @@ impl Agents {
     }
 
     fn add_recorded(&mut self, entry: &Entry) {
-        if let Fact::AgentEvent(AgentEvent::Ended(it)) = &entry.fact {
+        if let Fact::AgentEvent(event) = &entry.fact
+            && let AgentEvent::Ended(it) = &**event
+        {
             let (usage, cost) = self.recorded.entry(it.session_id.clone()).or_default();
             *usage += it.usage;
             *cost += it.cost;

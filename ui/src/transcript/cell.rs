@@ -26,7 +26,7 @@ pub(crate) enum Cell {
     Thoughts(Vec<Arc<Entry>>),
     /// Reasoning that is streaming in, or that no entry repeats.
     Thinking(Box<Thinking>),
-    Tool(Tool),
+    Tool(Box<Tool>),
     /// A run of a workflow, from where it began or went on.
     Workflow(Box<WorkflowCard>),
     Error(Box<ErrorBody>),
@@ -116,7 +116,7 @@ pub(crate) struct Tool {
     pub(super) allowed: Option<i64>,
     pub(crate) refused: bool,
     /// Who refused it, and with what words.
-    pub(super) refusal: Option<String>,
+    pub(super) refusal: Option<Box<str>>,
     /// The user's decision, if there was an approval.
     pub(crate) answer: Option<&'static str>,
     /// What it waits for before it can run.

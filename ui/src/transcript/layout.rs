@@ -141,13 +141,14 @@ impl Transcript {
     /// The rows of a cell, laid out.
     fn lay_out(&self, at: usize, context: &RenderContext<'_>) -> Vec<Row> {
         let nothing = Printed::default();
+        let run = self.run_at(at, context.details);
         let data = rows::CellData {
             draft: &self.draft.text,
             live: self.live.get(&at).unwrap_or(&nothing),
             diffs: self.diffs.get(&at).map(Vec::as_slice),
             fold: self.fold_of(at),
             is_replaced: self.is_replaced(at),
-            run: self.run_at(at, context.details),
+            run: run.as_ref(),
             agent: self.agent_of(at),
             plan_above: self.progress.get(&at).copied(),
             lines: self.lines_of.get(&at).copied().unwrap_or_default(),

@@ -61,7 +61,7 @@ pub(crate) struct CellData<'a> {
     /// The answer broke off, and the model was asked again.
     pub(crate) is_replaced: bool,
     /// The run of calls that begins with this cell.
-    pub(crate) run: Option<ShownRun<'a>>,
+    pub(crate) run: Option<&'a ShownRun>,
     /// The agent that the call started.
     pub(crate) agent: Option<&'a AgentState>,
     /// A plan with the same steps came before this one.
@@ -288,7 +288,7 @@ fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> 
                 &[Span::raw("  ")],
             );
             if it.status != TurnStatus::Interrupted {
-                rows.extend(fix(it.error.as_ref(), context));
+                rows.extend(fix(it.error.as_deref(), context));
             }
             rows.extend(footer::footer(it, data.lines, context));
             rows
@@ -440,7 +440,7 @@ fn most(fold: Fold, preview: usize) -> usize {
 
 /// The arguments that neither the card's line nor a diff shows.
 fn arguments(cell: &Tool, is_whole: bool, context: &RenderContext<'_>) -> Vec<Row> {
-    let Some(args) = cell.call().args.as_object() else { return Vec::new() };
+    let Value::Object(args) = cell.call().args.value() else { return Vec::new() };
     let about = cell.call().about();
     // A call that did not succeed has no diff.
     let came_to_nothing = cell.refused || cell.result().is_some_and(|result| result.error.is_some());

@@ -13,44 +13,35 @@ use crate::render::context::Fold;
 pub(super) struct Runs(BTreeMap<usize, Run>);
 
 /// Calls in a row that have only read, all of them without an error.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Run {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Run {
     /// The cell after the last call.
     end: usize,
     calls: usize,
+}
+
+/// What the calls of a run have looked at.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Looked {
     files: BTreeSet<Box<str>>,
     folders: BTreeSet<Box<str>>,
     searches: usize,
     commands: usize,
 }
 
-impl Run {
-    fn of(tool: &Tool, at: usize) -> Run {
+impl Looked {
+    fn add(&mut self, tool: &Tool) {
         let about = tool.call().about();
-        let paths = || about.paths.iter().map(|path| path.as_str().into()).collect();
-        let mut run = Run { end: at + 1, calls: 1, ..Run::default() };
+        let paths = about.paths.iter().map(|path| path.as_str().into());
         match (about.kind, about.verb.as_str()) {
-            (CallKind::Execute, _) => run.commands = 1,
-            (CallKind::Search, "list") => run.folders = paths(),
-            (CallKind::Search, _) => run.searches = 1,
+            (CallKind::Execute, _) => self.commands += 1,
+            (CallKind::Search, "list") => self.folders.extend(paths),
+            (CallKind::Search, _) => self.searches += 1,
             (
                 CallKind::Read | CallKind::Edit | CallKind::Plan | CallKind::Ask | CallKind::Agent | CallKind::Other,
                 _,
-            ) => {
-                run.files = paths();
-            }
+            ) => self.files.extend(paths),
         }
-        run
-    }
-
-    /// Takes in the run that follows.
-    fn take(&mut self, next: Run) {
-        self.end = next.end;
-        self.calls += next.calls;
-        self.files.extend(next.files);
-        self.folders.extend(next.folders);
-        self.searches += next.searches;
-        self.commands += next.commands;
     }
 
     /// `Looked at 4 files, ran 1 search`
@@ -80,10 +71,10 @@ impl Run {
     }
 }
 
-/// A run, and whether its calls are shown one by one.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ShownRun<'a> {
-    pub(crate) run: &'a Run,
+/// What a run has looked at, and whether its calls are shown one by one.
+#[derive(Debug)]
+pub(crate) struct ShownRun {
+    pub(crate) looked: Looked,
     pub(crate) is_open: bool,
 }
 
@@ -94,16 +85,16 @@ impl Transcript {
         if !is_quiet(tool) {
             return;
         }
-        let mut run = Run::of(tool, at);
+        let mut run = Run { end: at + 1, calls: 1 };
         // Calls that run at the same time end in any order.
         if let Some(next) = self.runs.0.remove(&self.after_gone(at + 1)) {
-            run.take(next);
+            run = Run { end: next.end, calls: 1 + next.calls };
         }
         let before = self.before_gone(at);
         let joined = before.and_then(|before| self.runs.0.range_mut(..=before).next_back());
         let begin = match joined {
             Some((begin, it)) if Some(it.end - 1) == before => {
-                it.take(run);
+                *it = Run { end: run.end, calls: it.calls + run.calls };
                 *begin
             }
             _ => {
@@ -126,9 +117,9 @@ impl Transcript {
     }
 
     /// The run that this cell belongs to, with its first cell. One call alone is no run.
-    pub(super) fn run_of(&self, at: usize) -> Option<(usize, &Run)> {
+    fn run_of(&self, at: usize) -> Option<(usize, Run)> {
         let (begin, run) = self.runs.0.range(..=at).next_back()?;
-        (at < run.end && run.calls > 1).then_some((*begin, run))
+        (at < run.end && run.calls > 1).then_some((*begin, *run))
     }
 
     fn is_open(&self, begin: usize, details: Fold) -> bool {
@@ -136,9 +127,15 @@ impl Transcript {
     }
 
     /// The run that begins with this cell.
-    pub(super) fn run_at(&self, at: usize, details: Fold) -> Option<ShownRun<'_>> {
-        let (begin, run) = self.run_of(at)?;
-        (begin == at).then(|| ShownRun { run, is_open: self.is_open(begin, details) })
+    pub(super) fn run_at(&self, at: usize, details: Fold) -> Option<ShownRun> {
+        let (_, run) = self.run_of(at).filter(|(begin, _)| *begin == at)?;
+        let mut looked = Looked::default();
+        for cell in &self.cells[at..run.end] {
+            if let Cell::Tool(tool) = cell {
+                looked.add(tool);
+            }
+        }
+        Some(ShownRun { looked, is_open: self.is_open(at, details) })
     }
 
     /// The call is one of a closed run, whose first cell stands for it.

@@ -173,7 +173,7 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
     }
     // The step goes on, so what it asked is answered.
     if let Fact::WorkflowEvent(event) = &entry.fact
-        && !matches!(event, WorkflowEvent::Held(_))
+        && !matches!(**event, WorkflowEvent::Held(_))
         && let Some(call_id) = event.step().map(Form::call_of_step)
     {
         state.overlays.retain(|overlay| !overlay.is_over(Notification::CallEnded(&call_id)));

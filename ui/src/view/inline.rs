@@ -12,8 +12,8 @@ use crate::terminal::Extent;
 use crate::terminal::canvas::Canvas;
 use crate::transcript::Answers;
 
-/// About how many rows one frame prints.
-const MAX_PRINTED: usize = 4_000;
+/// About how many rows are printed at a time.
+const MAX_PRINTED: usize = 400;
 /// The welcome is printed whole, however low the screen is.
 const WELCOME: usize = 40;
 
@@ -49,6 +49,8 @@ pub(super) fn draw(
             break;
         }
         printed.extend(rows.iter().cloned());
+        // Printed rows are not drawn again, so they need not stay in memory.
+        state.transcript.changed(until);
         until += 1;
     }
     let end = if extent == Extent::Settled && printed.len() < MAX_PRINTED { until } else { end };

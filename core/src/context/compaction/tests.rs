@@ -49,7 +49,7 @@ impl Talk {
     fn call(&mut self, output: usize) {
         let call_id = format!("c{}", self.seq);
         let args = serde_json::json!({ "path": format!("src/file{}.rs", self.seq % 97) });
-        self.add(ToolCall { call_id: call_id.clone(), name: "read".into(), args, info: None });
+        self.add(ToolCall { call_id: call_id.clone(), name: "read".into(), args: args.into(), info: None });
         self.add(ToolResult { call_id, output: "x".repeat(output), ok: true, ..ToolResult::default() });
     }
 

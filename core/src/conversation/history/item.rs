@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::protocol::event::{
-    ActivatedBy, AgentEvent, Attachment, BranchSummary, ContextDocument, Entry, Fact, FilesRestored, HistoryCompaction,
-    RestoreReason, UserMessage,
+    ActivatedBy, AgentEvent, Arguments, Attachment, BranchSummary, ContextDocument, Entry, Fact, FilesRestored,
+    HistoryCompaction, RestoreReason, UserMessage,
 };
 
 /// The size of any image in estimates, in bytes of text: about a thousand tokens.
@@ -66,7 +66,7 @@ pub enum Piece<'a> {
         /// The tool's name.
         name: Cow<'a, str>,
         /// The arguments, a JSON object.
-        args: Cow<'a, Value>,
+        args: Cow<'a, Arguments>,
     },
     /// The result of a call.
     Result {
@@ -159,7 +159,7 @@ impl<'a> Piece<'a> {
             Piece::User { text, images } => text.len() + images.len() * IMAGE,
             Piece::Note { text } | Piece::Assistant { text, .. } => text.len(),
             Piece::Reasoning { item, .. } => json_len(item),
-            Piece::Call { id, name, args } => id.len() + name.len() + json_len(args),
+            Piece::Call { id, name, args } => id.len() + name.len() + args.text().len(),
             Piece::Result { id, output, images, .. } => id.len() + output.len() + images.len() * IMAGE,
         }
     }
@@ -188,8 +188,8 @@ impl io::Write for Length {
 }
 
 /// Arguments in the form that Providers accept, an object. A Log may contain other values.
-fn object(args: &Value) -> Cow<'_, Value> {
-    if args.is_object() { Cow::Borrowed(args) } else { Cow::Owned(json!({ "_raw": args.to_string() })) }
+fn object(args: &Arguments) -> Cow<'_, Arguments> {
+    if args.is_object() { Cow::Borrowed(args) } else { Cow::Owned(json!({ "_raw": args.text() }).into()) }
 }
 
 /// Returns what the model reads of an Entry, if anything.
@@ -208,7 +208,7 @@ pub(super) fn piece_of(fact: &Fact) -> Option<Piece<'_>> {
             ActivatedBy::Model => return None,
         },
         Fact::SkillIndex(it) => Piece::text(&it.text),
-        Fact::AgentEvent(AgentEvent::Reported { text, .. }) => {
+        Fact::AgentEvent(event) if let AgentEvent::Reported { text, .. } = &**event => {
             // Only one dialect has a role for it, so in the others these marks alone tell it from the user's words.
             let text = text.replace("</agent_report", "<\\/agent_report");
             Piece::Note {
@@ -271,8 +271,8 @@ pub(super) fn result_of(fact: &Fact) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
     }
     match fact {
         Fact::ToolResult(it) => Some((Cow::Borrowed(&it.call_id), Cow::Borrowed(&it.output))),
-        Fact::Unknown { kind, data } if kind == "tool_result" => {
-            let Answer { call_id, output } = serde_json::from_str(data.get()).ok()?;
+        Fact::Unknown(it) if it.kind == "tool_result" => {
+            let Answer { call_id, output } = serde_json::from_str(it.data.get()).ok()?;
             let output = output.and_then(|it| serde_json::from_str::<String>(it.get()).ok());
             Some((call_id, output.map_or(Cow::Borrowed(UNREADABLE), Cow::Owned)))
         }

@@ -23,7 +23,7 @@ impl History {
         self.open_command = None;
         let mut reasoning_from = self.reasoning_from;
         if let Some(at) = self.last_compaction_at() {
-            let entry = Arc::clone(&self.entries[at]);
+            let entry = Arc::clone(self.at(at));
             reasoning_from = reasoning_from.max(entry.seq);
             if let Fact::HistoryCompaction(it) = &entry.fact {
                 let piece = Piece::text(summary_text(it));
@@ -40,13 +40,13 @@ impl History {
     }
 
     /// The index of the last compaction on the path.
-    fn last_compaction_at(&self) -> Option<usize> {
+    fn last_compaction_at(&self) -> Option<u32> {
         self.compactions.iter().rev().copied().find(|at| self.path.binary_search(at).is_ok())
     }
 
     /// The last compaction on the path.
     pub(crate) fn last_compaction(&self) -> Option<&HistoryCompaction> {
-        match &self.entries[self.last_compaction_at()?].fact {
+        match &self.at(self.last_compaction_at()?).fact {
             Fact::HistoryCompaction(it) => Some(it),
             _ => None,
         }
@@ -57,15 +57,15 @@ impl History {
     pub(crate) fn recent_path(&self) -> impl DoubleEndedIterator<Item = &Arc<Entry>> {
         let compaction = self.last_compaction();
         let from = compaction.map_or(0, |it| it.kept_from_seq);
-        let start = self.path.partition_point(|index| self.entries[*index].seq < from);
+        let start = self.path.partition_point(|index| self.at(*index).seq < from);
         let set = |seqs: Option<&Vec<u64>>| seqs.into_iter().flatten().copied().collect::<BTreeSet<u64>>();
         let (kept, removed) = (set(compaction.map(|it| &it.kept)), set(compaction.map(|it| &it.removed)));
         // Anybody can have written this Log: only what is on the path, and replaced, can be kept.
         let kept = kept.into_iter().filter(move |seq| *seq < from).filter_map(|seq| {
             let index = self.index_of(seq)?;
-            self.path.binary_search(&index).is_ok().then_some(&self.entries[index])
+            self.path.binary_search(&index).is_ok().then(|| self.at(index))
         });
-        let after = self.path[start..].iter().map(|index| &self.entries[*index]);
+        let after = self.path[start..].iter().map(|index| self.at(*index));
         kept.chain(after.filter(move |entry| !removed.contains(&entry.seq)))
     }
 
@@ -183,7 +183,7 @@ fn note_for(piece: &Piece<'_>) -> Option<Piece<'static>> {
         Piece::Call { id, name, .. } => Piece::Call {
             id: owned(id),
             name: owned(name),
-            args: Cow::Owned(json!({ "dropped": "the user dropped these arguments from your context" })),
+            args: Cow::Owned(json!({ "dropped": "the user dropped these arguments from your context" }).into()),
         },
         Piece::Result { id, is_error, .. } => Piece::Result {
             id: owned(id),

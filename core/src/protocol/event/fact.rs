@@ -13,6 +13,7 @@ use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, ErrorBody, Result};
 
 mod agent; // child Sessions
+mod arguments; // the arguments of a call
 mod branch; // moves of the head, and branches in the trash
 mod context; // documents, surroundings, what the editor shows
 mod label; // the user's marks on Entries
@@ -25,6 +26,7 @@ mod workflow; // runs of workflows
 pub use agent::{
     Adoption, AgentContext, AgentEvent, AgentResult, AgentStatus, Evidence, Isolation, Ran, Spawned, Telling, ToldBy,
 };
+pub use arguments::Arguments;
 pub use branch::{BranchRemoved, HeadMoved};
 pub use context::{
     ContextChanged, ContextDocument, EditorDocument, EditorDocumentKind, GitState, LineRange, Surroundings, UserMessage,
@@ -40,19 +42,14 @@ pub use workflow::{
 
 macro_rules! facts {
     ($($(#[doc = $doc:literal])* $variant:ident: $stored:ty = $name:literal, $conversation:literal);* $(;)?) => {
-        /// The payload of an Entry, one struct per `type`. A Session keeps all its Entries in memory, so a type that is larger
-        /// than a call of a tool is in a box, and does not make every Entry as large as itself.
+        /// The payload of an Entry, one struct per `type`. A Session keeps all its Entries in memory, so each type is in a box,
+        /// and no type makes every Entry as large as itself.
         #[derive(Debug, Clone)]
         pub enum Fact {
             $($(#[doc = $doc])* $variant($stored),)*
             /// An Entry of a newer build: its `type` is unknown here, or its `data` does not fit. It is kept byte for
             /// byte and skipped; it is never damage.
-            Unknown {
-                /// The `type` on the wire.
-                kind: String,
-                /// Its `data`, as it was written.
-                data: Box<RawValue>,
-            },
+            Unknown(Box<UnknownFact>),
         }
 
         impl Fact {
@@ -63,7 +60,7 @@ macro_rules! facts {
             pub fn kind(&self) -> &str {
                 match self {
                     $(Fact::$variant(_) => $name,)*
-                    Fact::Unknown { kind, .. } => kind,
+                    Fact::Unknown(it) => &it.kind,
                 }
             }
 
@@ -78,8 +75,8 @@ macro_rules! facts {
             pub(crate) fn write_data(&self, line: &mut Vec<u8>) -> serde_json::Result<()> {
                 match self {
                     $(Fact::$variant(it) => serde_json::to_writer(line, it),)*
-                    Fact::Unknown { data, .. } => {
-                        line.extend_from_slice(data.get().as_bytes());
+                    Fact::Unknown(it) => {
+                        line.extend_from_slice(it.data.get().as_bytes());
                         Ok(())
                     }
                 }
@@ -92,7 +89,7 @@ macro_rules! facts {
                     _ => None,
                 };
                 read.unwrap_or_else(|| {
-                    (Fact::Unknown { kind: kind.to_owned(), data: data.to_owned() }, Understood::Whole)
+                    (UnknownFact { kind: kind.to_owned(), data: data.to_owned() }.into(), Understood::Whole)
                 })
             }
 
@@ -112,13 +109,28 @@ macro_rules! facts {
     };
 }
 
+/// The payload of an Entry that this build does not understand.
+#[derive(Debug, Clone)]
+pub struct UnknownFact {
+    /// The `type` on the wire.
+    pub kind: String,
+    /// Its `data`, as it was written.
+    pub data: Box<RawValue>,
+}
+
+impl From<UnknownFact> for Fact {
+    fn from(it: UnknownFact) -> Fact {
+        Fact::Unknown(it.into())
+    }
+}
+
 facts! {
     /// The first line of every Log.
     SessionStarted: Box<SessionStarted> = "session_started", false;
     /// A change of settings, which affects future requests, permissions or tools.
     SettingsChanged: Box<SettingsChanged> = "settings_changed", false;
     /// A message of the user.
-    UserMessage: UserMessage = "user_message", true;
+    UserMessage: Box<UserMessage> = "user_message", true;
     /// A command that the user ran (`!cmd`). Its result follows as a `tool_result`.
     UserCommand: Box<UserCommand> = "user_command", true;
     /// A message of the model.
@@ -126,7 +138,7 @@ facts! {
     /// The model's reasoning, as far as the Provider returns it.
     Reasoning: Box<Reasoning> = "reasoning", true;
     /// A call that the model made.
-    ToolCall: ToolCall = "tool_call", true;
+    ToolCall: Box<ToolCall> = "tool_call", true;
     /// The result of a call. Every call has exactly one.
     ToolResult: Box<ToolResult> = "tool_result", true;
     /// A verdict on a call: who decided, and by which rule.
@@ -140,9 +152,9 @@ facts! {
     /// The whole plan after a change.
     PlanUpdated: Box<PlanUpdated> = "plan_updated", false;
     /// A child Session was started, was told something, or ended.
-    AgentEvent: AgentEvent = "subagent_event", false;
+    AgentEvent: Box<AgentEvent> = "subagent_event", false;
     /// A run of a workflow began, a step of it began or ended, or it went on.
-    WorkflowEvent: WorkflowEvent = "workflow_event", false;
+    WorkflowEvent: Box<WorkflowEvent> = "workflow_event", false;
     /// Tokens and cost of one request.
     ProviderUsage: Box<ProviderUsage> = "provider_usage", false;
     /// A summary replaces older History from here on; nothing is deleted.
@@ -176,7 +188,7 @@ impl Fact {
             // After a rewind the conversation already shows the files as they are, so the model need not read about it.
             Fact::FilesRestored(it) => it.reason != RestoreReason::Rewind,
             // The model reads nothing else of its children outside of calls.
-            Fact::AgentEvent(it) => matches!(it, AgentEvent::Reported { .. }),
+            Fact::AgentEvent(it) => matches!(**it, AgentEvent::Reported { .. }),
             // Where a run begins is a place of its own in the tree.
             Fact::WorkflowEvent(it) => it.begins(),
             _ => self.kind_is_conversation(),
@@ -187,15 +199,15 @@ impl Fact {
     pub fn changes(&self) -> &[FileChange] {
         match self {
             Fact::ToolResult(it) => &it.changes,
-            Fact::AgentEvent(AgentEvent::Changed { changes, .. }) => changes,
-            Fact::AgentEvent(AgentEvent::Adopted(it)) => &it.changes,
+            Fact::AgentEvent(event) if let AgentEvent::Changed { changes, .. } = &**event => changes,
+            Fact::AgentEvent(event) if let AgentEvent::Adopted(it) = &**event => &it.changes,
             _ => &[],
         }
     }
 
     /// Whether the type is known and the `data` does not fit this build.
     pub(crate) fn is_misfit(&self) -> bool {
-        matches!(self, Fact::Unknown { kind, .. } if Fact::KINDS.contains(&kind.as_str()))
+        matches!(self, Fact::Unknown(it) if Fact::KINDS.contains(&it.kind.as_str()))
     }
 }
 
@@ -412,7 +424,7 @@ impl UserCommand {
         ToolCall {
             call_id: self.call_id.clone(),
             name: self.mark().to_owned(),
-            args: serde_json::json!({ "command": self.command }),
+            args: serde_json::json!({ "command": self.command }).into(),
             info: Some(Box::new(CallInfo::new(CallKind::Execute, "run", &*self.command))),
         }
     }
@@ -459,7 +471,7 @@ pub struct ToolCall {
     /// The tool's name as the model wrote it.
     pub name: String,
     /// The arguments, a JSON object. Arguments that are not an object are stored under `_raw`.
-    pub args: Value,
+    pub args: Arguments,
     /// What the call is about; absent in Entries of old builds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub info: Option<Box<CallInfo>>,
@@ -470,7 +482,7 @@ impl ToolCall {
     pub fn about(&self) -> Cow<'_, CallInfo> {
         match &self.info {
             Some(info) => Cow::Borrowed(info),
-            None => Cow::Owned(CallInfo::unknown(&self.name, &self.args)),
+            None => Cow::Owned(CallInfo::unknown(&self.name, &self.args.value())),
         }
     }
 }
@@ -518,7 +530,7 @@ pub struct ToolResult {
     pub preview: Option<Box<Preview>>,
     /// Why the call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<ErrorBody>,
+    pub error: Option<Box<ErrorBody>>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
@@ -936,7 +948,7 @@ pub struct TurnEnded {
     pub status: TurnStatus,
     /// Why the Turn did not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<ErrorBody>,
+    pub error: Option<Box<ErrorBody>>,
     /// Tokens of all requests of the Turn.
     #[serde(default)]
     pub usage: Usage,
@@ -958,10 +970,11 @@ pub struct TurnEnded {
 #[cfg(test)]
 mod tests {
     use super::Fact;
+    use crate::protocol::event::Entry;
 
-    /// Broken build: a large type that is in no box. Every Entry is then as large as it: with results of calls, 384 bytes.
+    /// Broken build: a type that is in no box. Every Entry is then as large as it: with results of calls, 240 bytes.
     #[test]
     fn no_type_makes_every_entry_large() {
-        assert!(size_of::<Fact>() <= 96, "{} bytes", size_of::<Fact>());
+        assert_eq!((size_of::<Fact>(), size_of::<Entry>()), (16, 88));
     }
 }

@@ -108,12 +108,12 @@ impl Summary {
                 // Models read titles too, and a `!!` command is hidden from them.
                 self.begin_with(if it.send_to_model { &it.command } else { "a command" });
             }
-            Fact::WorkflowEvent(WorkflowEvent::Planned(it)) => {
+            Fact::WorkflowEvent(event) if let WorkflowEvent::Planned(it) = &**event => {
                 self.turns += u32::from(self.workflow.is_none());
                 self.workflow = Some(it.name.clone());
                 self.begin_with(&format!("workflow {}", it.name));
             }
-            Fact::WorkflowEvent(WorkflowEvent::Resumed(_)) => self.turns += 1,
+            Fact::WorkflowEvent(event) if let WorkflowEvent::Resumed(_) = &**event => self.turns += 1,
             Fact::ToolCall(_) => self.tool_calls += 1,
             Fact::ProviderUsage(it) => {
                 self.usage += it.usage;

@@ -64,7 +64,7 @@ async fn once<H: Hands>(job: &Job, attempt: u32, hands: &H) -> Result<Ending, Go
     let stderr = String::from_utf8_lossy(&heard.stderr).trim().to_owned();
     let exit_code = result.exit_code;
     let (status, error) = match (&result.error, exit_code) {
-        (Some(error), _) => (StepOutcome::Failed, Some(error.clone())),
+        (Some(error), _) => (StepOutcome::Failed, Some((**error).clone())),
         (None, Some(0)) => (StepOutcome::Completed, None),
         (None, Some(124)) if result.duration_ms >= seconds * 1_000 => {
             let error = Error::new(Code::Timeout, format!("it took longer than {seconds} s"), "a larger `seconds`");
@@ -136,7 +136,7 @@ async fn run<H: Hands>(call_id: &str, line: &str, seconds: u64, ctx: Context, ha
     let told = ToolCall {
         call_id: call.id.clone(),
         name: call.tool.clone(),
-        args: call.args.clone(),
+        args: (&call.args).into(),
         info: info.ok().map(Box::new),
     };
     hands.fact(told.into()).await?;

@@ -167,7 +167,7 @@ impl<'a> Document<'a> {
                 Block::Note(format!("forked from {} at {}", it.parent_session_id, it.forked_to_seq))
             }
             Fact::WorkflowEvent(it) => Block::Note(narration::workflow(it)),
-            Fact::AgentEvent(it) => match it {
+            Fact::AgentEvent(it) => match &**it {
                 AgentEvent::Spawned(it) => {
                     let own = agents.iter().find(|own| own.summary.id == it.session_id);
                     let document = own.map(|own| Box::new(Document::new(own, self.blobs)));

@@ -221,7 +221,8 @@ fn each_text(fact: &Fact, mut see: impl FnMut(&str, Kind)) {
         Fact::AssistantMessage(it) => see(&it.text, Kind::Markdown),
         Fact::Reasoning(it) => see(&it.text, Kind::Plain),
         Fact::ToolCall(it) => {
-            let values = it.args.as_object().into_iter().flat_map(|args| args.values());
+            let args = it.args.value();
+            let values = args.as_object().into_iter().flat_map(|args| args.values());
             values.filter_map(|value| value.as_str()).for_each(|text| see(text, Kind::Plain));
         }
         Fact::ToolResult(it) => see(&it.output, Kind::Plain),
@@ -235,7 +236,7 @@ fn each_text(fact: &Fact, mut see: impl FnMut(&str, Kind)) {
             paths.for_each(|path| see(path, Kind::Plain));
         }
         Fact::LogRepaired(it) => see(&it.reason, Kind::Plain),
-        Fact::AgentEvent(AgentEvent::Reported { text, .. }) => see(text, Kind::Plain),
+        Fact::AgentEvent(event) if let AgentEvent::Reported { text, .. } = &**event => see(text, Kind::Plain),
         // These entries have no cell of their own.
         Fact::WorkflowEvent(_)
         | Fact::AgentEvent(_)

@@ -220,7 +220,8 @@ fn call(cell: &Tool, data: &CellData<'_>, fold: Fold, context: &RenderContext<'_
     if let Some(role) = role {
         spans.push(Span::styled(format!(" ({})", visible(&role)), theme.dim()));
     }
-    let task = cell.call().args["task"].as_str().unwrap_or_default();
+    let args = cell.call().args.value();
+    let task = args["task"].as_str().unwrap_or_default();
     let room = context.measure.saturating_sub(span_width(&spans) + 2 + span_width(&tail));
     let first = task.lines().next().unwrap_or_default();
     spans.push(Span::styled(format!("  {}", fit(&visible(first), room)), theme.fg(theme.text)));
