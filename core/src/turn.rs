@@ -2,36 +2,30 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use futures_util::future::join_all;
 use serde_json::Map;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
-use crate::call::present::Overflow;
-use crate::call::{
-    self, AgentPlace, Authority, Call, Caller, Context, Done, FormRequest, Gone, InTurn, Permissions, ResultLimits,
-};
-use crate::context::compaction::Room;
-use crate::conversation::history::json_len;
-use crate::protocol::call_info::{CallInfo, CallKind};
+use crate::call::{self, Call, Caller, Gone};
+use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{
-    Approval, AssistantMessage, Fact, Form, Live, PermissionDecision, Preview, Reasoning, Rule, Scope, SessionId,
-    Severity, Status, ToolCall, Toolset, TurnStatus, WaitsOn,
+    AssistantMessage, Fact, Live, Reasoning, SessionId, ToolCall, Toolset, TurnStatus, WaitsOn,
 };
-use crate::protocol::input::{Decision, RuleReach};
 use crate::protocol::remedy::{Limit, ModelNeed, Remedy};
 use crate::provider::budget::Budget;
 use crate::provider::gate::{Gate, Pass};
 use crate::provider::retry::Retries;
 use crate::provider::{Answer, AnswerPart, CallRequest, Ended, Failure};
 use crate::storage::outputs;
-use crate::tools::{bash, report};
+use crate::tools::report;
 
+mod authority; // what a call asks of its Turn
 mod budget; // what its requests may spend, and the question for more
 mod call_ids; // one id for each call
+mod calls; // the calls of an answer, carried out
 mod ending; // outcomes of a Turn
 mod relay; // parts of an answer, at most once per frame
 mod reports; // reports of a Turn to its Session
@@ -47,8 +41,6 @@ pub(crate) use services::Services;
 pub use services::{AgentOptions, CompactionOptions, Limits, Options};
 pub(crate) use summary::summarize;
 
-/// The most read-only calls of one answer that run at the same time.
-const AT_ONCE: usize = 16;
 /// How often in a row a server may pause one answer.
 const MAX_BREAKS: u32 = 8;
 /// How often one request is compacted until it fits; each compaction leaves half as much as the one before.
@@ -442,159 +434,6 @@ impl Turn {
         self.waits(None).await
     }
 
-    // ─── Its tools ───
-
-    /// Describes a call for the user. A tool may read the file system to do so, hence the blocking thread.
-    async fn describe(&self, call: &Call, toolset: Toolset) -> CallInfo {
-        let (registry, call) = (self.services.registry.clone(), call.clone());
-        let ctx = self.services.context(&call.id, toolset, true);
-        let unknown = CallInfo::unknown(&call.tool, &call.args);
-        tokio::task::spawn_blocking(move || call::describe(&registry, &call, &ctx)).await.unwrap_or(unknown)
-    }
-
-    /// Runs the calls of an answer. Returns whether all of them failed.
-    async fn perform(
-        &self,
-        step: &Step,
-        calls: &[(Call, CallInfo)],
-        reported: &mut Option<Reported>,
-    ) -> Result<bool, Gone> {
-        self.live(Live::Status { status: Status::Working }).await?;
-        let limits = self.limits_of_results(step, calls);
-        let mut rest = calls;
-        let mut failed = true;
-        while !rest.is_empty() {
-            if *self.steered.borrow() {
-                let skipped: Vec<Call> = rest.iter().map(|(call, _)| call.clone()).collect();
-                let error = Error::new(
-                    Code::SkippedForSteer,
-                    "not run: the user sent a message before the call started",
-                    "read the message, then decide again",
-                );
-                return self.skip(&skipped, &error).await.map(|()| false);
-            }
-            let mut readers = 0;
-            let together = rest.iter().take_while(|(_, info)| {
-                // How many agents run is bounded for the whole tree.
-                readers += usize::from(info.kind != CallKind::Agent);
-                runs_beside(info) && readers <= AT_ONCE
-            });
-            let together = together.count();
-            let (now, later) = rest.split_at(together.max(1));
-            // Results are recorded in the order of the calls, whichever ended first.
-            let all = join_all(now.iter().map(|(call, info)| self.call_in_turn(call, info, step, limits))).await;
-            for (done, (call, _)) in all.into_iter().zip(now) {
-                let Done { result, facts, lease, .. } = done?;
-                if let Some(reported) = reported.as_mut().filter(|_| call.tool == report::NAME) {
-                    reported.take(result.error.is_none());
-                }
-                failed &= result.error.is_some();
-                for fact in facts {
-                    self.record(fact).await?;
-                }
-                self.record(result).await?;
-                drop(lease);
-            }
-            rest = later;
-        }
-        Ok(failed)
-    }
-
-    async fn skip(&self, calls: &[Call], why: &Error) -> Result<(), Gone> {
-        for call in calls {
-            self.record(Done::failed(call, why).result).await?;
-        }
-        Ok(())
-    }
-
-    /// Runs the command that the user typed.
-    pub(crate) async fn run_command(self, call_id: String, command: String) {
-        let args = serde_json::json!({ "command": command, "timeout": bash::MAX_TIMEOUT });
-        let call = Call { id: call_id, tool: bash::NAME.into(), args, caller: Caller::User };
-        let ctx = self.services.context(&call.id, Toolset::Both, false);
-        let Ok(Done { result, .. }) = self.call(&call, ctx, InTurn::default()).await else { return };
-        if self.record(result).await.is_ok() {
-            let _ = self.reports.send(Report::Done(Outcome::completed())).await;
-        }
-    }
-
-    /// Runs one of several calls. Those that start agents do so in their order.
-    async fn call_in_turn(
-        &self,
-        call: &Call,
-        info: &CallInfo,
-        step: &Step,
-        limits: ResultLimits,
-    ) -> Result<Done, Gone> {
-        let in_turn = if info.kind == CallKind::Agent {
-            // The mutex is fair, and the calls of an answer are polled in their order.
-            InTurn::new(Arc::clone(&self.starting).lock_owned().await)
-        } else {
-            InTurn::default()
-        };
-        let ctx = Context { limits, ..self.services.context(&call.id, step.toolset, step.facts.sees_images) };
-        self.call(call, ctx, in_turn).await
-    }
-
-    /// How much of each result the model reads: what is set, and in a small window less, so that the results of one answer
-    /// stay beside a compaction.
-    fn limits_of_results(&self, step: &Step, calls: &[(Call, CallInfo)]) -> ResultLimits {
-        let set = self.services.options.results;
-        let Some(window) = step.facts.working_window() else { return set };
-        let args: usize = calls.iter().map(|(call, _)| json_len(&call.args)).sum();
-        let fixed = step.scale.count(step.request.fixed_tokens() + args as u64 / 4);
-        let room = Room { window, fixed, scale: step.scale, shrink: 0 };
-        set.at_most(room.results() / calls.len().max(1))
-    }
-
-    /// Runs one call, from its arguments to its result, and reports its progress, approvals and forms.
-    async fn call(&self, call: &Call, ctx: Context, in_turn: InTurn) -> Result<Done, Gone> {
-        self.attend(call, ctx, in_turn, |ctx| call::carry_out(&self.services.registry, call, ctx, self)).await
-    }
-
-    /// Reports the progress and the forms of a call while it is carried out.
-    async fn attend<F>(
-        &self,
-        call: &Call,
-        ctx: Context,
-        in_turn: InTurn,
-        carry_out: impl FnOnce(Context) -> F,
-    ) -> Result<Done, Gone>
-    where
-        F: Future<Output = Result<Done, Gone>>,
-    {
-        let (forms, mut opened) = mpsc::channel(1);
-        let (progress, mut printed) = mpsc::channel(64);
-        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
-        let done = carry_out(Context {
-            in_turn,
-            steered: Some(self.steered.clone()),
-            overflow: Some(Overflow { folder: self.outputs.clone(), name: format!("cmd-{number}") }),
-            forms: Some(forms).filter(|_| self.services.options.can_ask),
-            progress: Some(progress),
-            ..ctx
-        });
-        tokio::pin!(done);
-        let mut aside = None;
-        loop {
-            tokio::select! {
-                done = &mut done => {
-                    drop(aside);
-                    return done;
-                }
-                Some(printed) = printed.recv() => {
-                    self.live(Live::ToolOutputDelta { call_id: call.id.clone(), printed }).await?;
-                }
-                Some(FormRequest { questions, reply }) = opened.recv() => {
-                    let form = Form { call_id: call.id.clone(), questions, agent: None };
-                    // The call is over when it has its answers; the place is taken again before the next request.
-                    aside = self.services.agent_place.as_ref().map(AgentPlace::step_aside);
-                    self.reports.send(Report::OpenForm { form, reply }).await?;
-                }
-            }
-        }
-    }
-
     // ─── The Session ───
 
     async fn next_step(&self) -> Result<Step, Gone> {
@@ -658,61 +497,6 @@ impl Turn {
     async fn ask_session<T>(&self, report: impl FnOnce(oneshot::Sender<T>) -> Report) -> Result<T, Gone> {
         self.reports.ask(report).await
     }
-}
-
-impl Authority for Turn {
-    async fn prepared(&self, call: &Call, info: &CallInfo, preview: &Preview) -> Result<(), Gone> {
-        let (info, preview) = (Box::new(info.clone()), Box::new(preview.clone()));
-        self.live(Live::CallPrepared { call_id: call.id.clone(), info, preview }).await
-    }
-
-    async fn permissions(&self) -> Result<Permissions, Gone> {
-        let Permissions { mode, rules: denied, bounds } = self.ask_session(Report::Permissions).await?;
-        // The file is read each time, so that a rule that was revoked elsewhere no longer counts.
-        let services = self.services.clone();
-        let saved = call::off_loop(move || Ok(services.rules_in_force())).await;
-        // Without an answer anything may be denied.
-        let saved = saved.unwrap_or_else(|_| vec![Rule::Deny(Scope::Unknown)]);
-        Ok(Permissions { mode, rules: saved.into_iter().chain(denied).collect(), bounds })
-    }
-
-    async fn keep(&self, rule: &Rule, holds: RuleReach, seconds: Option<u64>) -> Result<(), Gone> {
-        let (services, id, rule) = (self.services.clone(), self.id.clone(), rule.clone());
-        match call::off_loop(move || services.save_rule(rule, holds, seconds, &id)).await {
-            Ok(()) => Ok(()),
-            Err(error) => {
-                let message =
-                    format!("the decision counts for this call, but the rule was not saved: {}", error.message);
-                let (severity, code) = (Severity::Warning, error.code.name().to_owned());
-                self.live(Live::Notice { severity, code, message, remedy: Some(error.remedy) }).await
-            }
-        }
-    }
-
-    async fn approve(&self, approval: Approval) -> Result<Option<Decision>, Gone> {
-        if !self.services.options.can_ask {
-            return Ok(None);
-        }
-        // Another agent may run while the user decides.
-        let aside = self.services.agent_place.as_ref().map(AgentPlace::step_aside);
-        let decision = self.ask_session(|reply| Report::RequestApproval { approval, reply }).await?;
-        drop(aside);
-        self.take_place_again().await?;
-        Ok(decision)
-    }
-
-    async fn waits_for_lease(&self, holder: Option<&str>) -> Result<(), Gone> {
-        self.waits(holder.map(|holder| WaitsOn::Lease { holder: holder.to_owned() })).await
-    }
-
-    async fn record(&self, decision: PermissionDecision) -> Result<(), Gone> {
-        Turn::record(self, decision).await
-    }
-}
-
-/// Whether a call may run at the same time as those before it in an answer.
-fn runs_beside(info: &CallInfo) -> bool {
-    info.reads_only || info.kind == CallKind::Agent
 }
 
 /// Returns what helps where a request does not fit into the window.

@@ -6,72 +6,22 @@ use std::sync::Arc;
 use super::scale::Scale;
 use crate::protocol::event::{
     Cost, DecidedBy, Delivery, Entry, Fact, Label, Mode, PlanItem, RestoreReason, Rule, Scope, SessionStarted,
-    SettingsChanged, Surroundings, ToolResult, Toolset, TurnEnded, TurnStatus, Usage, UserCommand,
+    Surroundings, Usage, UserCommand,
 };
 
 mod branching; // moves of the head, branches in the trash
 mod item; // items of a request
+mod repairs; // what completes a Log after a crash
+mod settings; // the settings after the last change
 mod sent; // what the requests so far have told the model
 mod window; // the part of the path that the next request is made of
 
 pub use branching::Jump;
 pub use item::{Item, Piece};
-use item::{NOT_RUN, command_text, not_run, result_of};
+use item::{command_text, not_run, result_of};
 pub(crate) use item::{documents_text, fence_around, json_len};
+pub use settings::Settings;
 use window::DROPPED_COMMAND;
-
-/// The settings of a Session after the last change.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Settings {
-    /// The Provider's name.
-    pub provider: String,
-    /// The model's name at its Provider.
-    pub model: String,
-    /// How much the model is asked to reason.
-    pub effort: Option<String>,
-    /// Which calls run without the user's approval.
-    pub mode: Mode,
-    /// Which tools the model is offered.
-    pub toolset: Toolset,
-    /// The Session's name.
-    pub name: Option<String>,
-    /// The root of the workspace.
-    pub workspace: String,
-    /// The role that the user gave to the Session.
-    pub role: Option<String>,
-}
-
-impl Settings {
-    /// Takes over what changed.
-    pub fn apply(&mut self, change: &SettingsChanged) {
-        let SettingsChanged { provider, model, effort, mode, toolset, name, workspace, role, reason: _ } =
-            change.clone();
-        if let Some(provider) = provider {
-            self.provider = provider;
-        }
-        if let Some(model) = model {
-            self.model = model;
-        }
-        if let Some(effort) = effort {
-            self.effort = Some(effort).filter(|name| !name.is_empty());
-        }
-        if let Some(mode) = mode {
-            self.mode = mode;
-        }
-        if let Some(toolset) = toolset {
-            self.toolset = toolset;
-        }
-        if let Some(name) = name {
-            self.name = Some(name).filter(|n| !n.is_empty());
-        }
-        if let Some(workspace) = workspace {
-            self.workspace = workspace;
-        }
-        if let Some(role) = role {
-            self.role = Some(role).filter(|name| !name.is_empty());
-        }
-    }
-}
 
 /// The state that a Log describes: folded once, then kept current Entry by Entry.
 #[derive(Debug, Clone, Default)]
@@ -535,46 +485,6 @@ impl History {
     fn parent_of(&self, index: u32) -> Option<u32> {
         self.parents[index as usize]
     }
-
-    /// Returns the Facts that complete a Log after a crash or a full disk: results of open calls, and the end of the
-    /// Turn.
-    pub(crate) fn repairs(&self) -> Vec<Fact> {
-        let mut facts: Vec<Fact> = self.orphans().map(|id| History::orphan_result(id).into()).collect();
-        if self.turn_open {
-            let details = serde_json::Map::from_iter([("reason".to_owned(), "crash".into())]);
-            facts.push(
-                TurnEnded {
-                    status: TurnStatus::Interrupted,
-                    error: None,
-                    usage: Usage::default(),
-                    usage_estimated: false,
-                    cost: Cost::default(),
-                    duration_ms: 0,
-                    tool_calls: 0,
-                    details,
-                }
-                .into(),
-            );
-        }
-        facts
-    }
-
-    /// The result of a call that was interrupted before its result was recorded.
-    pub(crate) fn orphan_result(call_id: &str) -> ToolResult {
-        let error = crate::protocol::error::Error::new(
-            crate::protocol::error::Code::OrphanToolCall,
-            "the call was cut off before its result was recorded",
-            "check what it did before running it again",
-        )
-        .with("reason", "orphan_tool_call");
-        ToolResult {
-            call_id: call_id.to_owned(),
-            ok: false,
-            output: NOT_RUN.to_owned(),
-            error: Some(error.body().into()),
-            ..ToolResult::default()
-        }
-    }
 }
 
 /// The command of the user in this Entry.
@@ -593,100 +503,4 @@ pub fn is_request(fact: &Fact) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::protocol::event::{HeadMoved, HistoryCompaction, SessionId, ToolCall, UserMessage, now};
-
-    fn log(facts: Vec<Fact>) -> History {
-        let id = SessionId::now();
-        History::fold(facts.into_iter().enumerate().map(|(seq, fact)| {
-            Arc::new(Entry {
-                id: uuid::Uuid::now_v7(),
-                session_id: id.clone(),
-                seq: seq as u64,
-                ts: now(),
-                turn: Some(1),
-                fact,
-                beyond: None,
-            })
-        }))
-    }
-
-    fn says(text: &str) -> Fact {
-        UserMessage { text: text.into(), ..UserMessage::default() }.into()
-    }
-
-    fn calls(id: &str) -> Fact {
-        ToolCall { call_id: id.into(), name: "read".into(), args: serde_json::json!({}).into(), info: None }.into()
-    }
-
-    fn told(history: &History) -> Vec<String> {
-        history
-            .items()
-            .iter()
-            .map(|item| match item.piece() {
-                Piece::User { text, .. } | Piece::Note { text } | Piece::Assistant { text, .. } => text.into_owned(),
-                Piece::Call { id, .. } => format!("call {id}"),
-                Piece::Result { id, .. } => format!("result {id}"),
-                Piece::Reasoning { .. } => "thought".into(),
-            })
-            .collect()
-    }
-
-    #[test]
-    fn a_call_that_was_cut_off_never_reaches_a_model_without_a_result() {
-        let history = log(vec![says("a"), calls("1"), calls("2"), says("b"), calls("3")]);
-        assert_eq!(told(&history), ["a", "call 1", "call 2", "result 1", "result 2", "b", "call 3", "result 3"]);
-        assert_eq!(history.orphans().collect::<Vec<_>>(), ["3"]);
-    }
-
-    #[test]
-    fn what_the_person_ran_is_told_with_what_came_of_it_or_not_at_all() {
-        let ran = |id: &str, send_to_model| {
-            Fact::from(UserCommand { call_id: id.into(), command: format!("cmd {id}"), send_to_model })
-        };
-        let result = |id: &str| {
-            Fact::from(ToolResult { call_id: id.into(), output: format!("out {id}"), ..ToolResult::default() })
-        };
-        let history = log(vec![ran("1", true), result("1"), ran("2", false), result("2"), says("so?"), ran("3", true)]);
-        assert_eq!(told(&history), ["<command by=\"the user\">\ncmd 1\n</command>\n<output>\nout 1\n</output>", "so?"]);
-        assert_eq!(history.orphans().collect::<Vec<_>>(), ["3"], "a command that was cut off gets a result as well");
-    }
-
-    /// Broken build: a compaction folds the path from the root again.
-    #[test]
-    fn a_compaction_folds_what_it_keeps_however_long_the_session_is() {
-        let turn = |n: u64| {
-            let compaction = HistoryCompaction {
-                strategy: "deterministic".into(),
-                trigger: crate::protocol::event::Trigger::Threshold,
-                // The last two Turns stay.
-                kept_from_seq: (n * 4).saturating_sub(4),
-                summary: "before".into(),
-                ..HistoryCompaction::default()
-            };
-            let call = format!("call {n}");
-            let result = ToolResult { call_id: call.clone(), ..ToolResult::default() };
-            [says("a"), calls(&call), result.into(), compaction.into()]
-        };
-        let of = |turns: u64| log((0..turns).flat_map(turn).collect());
-        let (short, long) = (of(100), of(10_000));
-        assert_eq!(told(&long).len(), told(&short).len());
-        assert_eq!(long.recent_path().count(), short.recent_path().count());
-        assert!(
-            long.folded <= 101 * short.folded,
-            "{} Entries were folded, {} for 100 Turns",
-            long.folded,
-            short.folded
-        );
-        assert!(long.folded < 12 * 40_000, "{} for 40,000 Entries", long.folded);
-    }
-
-    #[test]
-    fn after_the_head_moved_the_conversation_goes_on_from_there_and_the_log_keeps_all() {
-        let back = HeadMoved { to_seq: Some(0), reason: "rewind".into() };
-        let history = log(vec![says("a"), says("b"), says("c"), back.into(), says("d")]);
-        assert_eq!(told(&history), ["a", "d"]);
-        assert_eq!((history.parent(4), history.head(), history.entries().len()), (Some(0), Some(4), 5));
-    }
-}
+mod tests;

@@ -1,31 +1,29 @@
 //! The workspace root: every file that a tool touches is opened beneath it.
 
-use std::collections::BTreeSet;
 use std::fmt;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _, PermissionsExt as _};
+use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
 use parking_lot::Mutex;
 
-use super::protected;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::Remedy;
-use crate::storage::running::{Left, Running, Subject, path_text};
+use crate::storage::running::Running;
 
 mod inside; // a resolved path
 mod outside; // paths outside the workspace, to read only
 mod outputs; // the Session's saved outputs
+mod protection; // files that can run code later, and pixir's own
+mod writing; // changes of files
 
 use inside::Base;
 pub(crate) use inside::Inside;
+pub(crate) use writing::remove_left;
 
 /// Files larger than this are not read whole, bytes.
 const MAX_WHOLE: u64 = 64 << 20;
-
-/// The start of the name of a file that is being written.
-const TEMPORARY: &str = ".pixir-";
 
 /// `O_NONBLOCK`: opening a FIFO or a device must not wait for its other end.
 const O_NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
@@ -53,21 +51,6 @@ impl fmt::Debug for Workspace {
     }
 }
 
-/// Removes the temporary files that a killed pixir has left in a workspace: files that it has noted before it made them,
-/// and whose names only pixir gives.
-pub(crate) fn remove_left(left: &[Left]) {
-    for it in left.iter().filter(|it| it.subject == Subject::File) {
-        let path = it.as_path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let random = name.strip_prefix(TEMPORARY).and_then(|it| it.strip_suffix(".tmp"));
-        let is_own = random.is_some_and(|it| it.len() == 32 && it.bytes().all(|b| b.is_ascii_hexdigit()));
-        let is_there = std::fs::symlink_metadata(&path).is_ok_and(|it| it.is_file());
-        if !is_own || !is_there || std::fs::remove_file(&path).is_ok() {
-            it.settled();
-        }
-    }
-}
-
 /// The contents of a file, with its permission bits.
 #[derive(Debug, Clone)]
 pub struct Contents {
@@ -75,15 +58,6 @@ pub struct Contents {
     pub bytes: Vec<u8>,
     /// Permission bits, to be preserved when the file is replaced.
     pub mode: u32,
-}
-
-/// The result of replacing or creating a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Replaced {
-    /// The file's permission bits.
-    pub mode: u32,
-    /// How many parent folders were created with the file.
-    pub new_folders: u32,
 }
 
 impl Workspace {
@@ -209,73 +183,6 @@ impl Workspace {
         self.root.join(&at.path)
     }
 
-    /// Whether writing the path always needs an approval: by its name or its real folder, it can run code or widen
-    /// pixir's permissions.
-    pub fn is_protected(&self, at: &Inside) -> bool {
-        let is_protected =
-            |path: &Path| protected::is_protected(path) || self.own.iter().any(|own| path.starts_with(own));
-        is_protected(&at.path) || self.behind_links(at).is_none_or(|real| is_protected(&real))
-    }
-
-    /// The path with the symlinks of its folders resolved.
-    fn behind_links(&self, at: &Inside) -> Option<PathBuf> {
-        let parent = at.path.parent().unwrap_or(Path::new(""));
-        // Folders that do not exist yet cannot be symlinks, so the nearest existing ancestor decides.
-        let real = parent.ancestors().find_map(|folder| {
-            let there =
-                if folder.as_os_str().is_empty() { PathBuf::new() } else { self.dir.canonicalize(folder).ok()? };
-            Some(there.join(parent.strip_prefix(folder).ok()?))
-        })?;
-        Some(real.join(at.path.file_name().map(Path::new).unwrap_or(Path::new(""))))
-    }
-
-    /// Refuses to read pixir's own files: keys, rules, settings and Logs.
-    fn check_not_own(&self, at: &Inside) -> Result<()> {
-        if at.base != Base::Root || self.own.is_empty() {
-            return Ok(());
-        }
-        // A symlink to a file of pixir leads there too.
-        let real = self.dir.canonicalize(at.as_path()).ok().or_else(|| self.behind_links(at));
-        let is_own = real.is_none_or(|real| self.own.iter().any(|own| real.starts_with(own)));
-        if !is_own {
-            return Ok(());
-        }
-        Err(Error::new(
-            Code::OutsideWorkspace,
-            format!("{} belongs to pixir itself", at.display()),
-            "use another file: no tool reads pixir's keys, rules, settings and logs",
-        )
-        .with("input", at.display()))
-    }
-
-    /// The protected files and folders directly in the workspace that exist, as absolute paths without symlinks. Programs
-    /// in the sandbox only read them.
-    pub(crate) fn protected(&self) -> Vec<PathBuf> {
-        protected::existing(&self.root)
-    }
-
-    /// How many protected files pixir itself has written or removed.
-    pub(super) fn own_writes(&self) -> usize {
-        self.own_writes.lock().len()
-    }
-
-    /// Those since the count was this.
-    pub(super) fn own_writes_since(&self, count: usize) -> BTreeSet<PathBuf> {
-        self.own_writes.lock().iter().skip(count).cloned().collect()
-    }
-
-    /// Notes a write before it is made, so that no guard takes it for a command's.
-    fn note_own_write(&self, at: &Inside) {
-        if at.base == Base::Root && self.is_protected(at) {
-            self.own_writes.lock().push(at.path.clone());
-        }
-    }
-
-    /// Whether a command that wrote this path has to be taken back, and no [`super::guard::Guard`] looks there.
-    pub(crate) fn is_protected_below(&self, at: &Inside) -> bool {
-        self.is_protected(at) && !protected::is_at_the_top(&at.path)
-    }
-
     /// The root, opened once more.
     pub(super) fn handle(&self) -> io::Result<Dir> {
         self.dir.try_clone()
@@ -361,109 +268,9 @@ impl Workspace {
         }
     }
 
-    /// Replaces or creates a file atomically: it holds the old bytes or the new ones, never a mix.
-    ///
-    /// # Errors
-    /// `WRITE_FAILED` when the target is a symlink, is not a regular file or the disk refuses; `OUTSIDE_WORKSPACE`.
-    pub fn replace(&self, at: &Inside, bytes: &[u8], mode: Option<u32>) -> Result<Replaced> {
-        self.check_writable(at)?;
-        self.note_own_write(at);
-        let new_folders = self.missing_folders(at);
-        let failed = |e: &io::Error| self.io("write", at, e);
-        let parent = at.path.parent().unwrap_or(Path::new(""));
-        if !parent.as_os_str().is_empty() {
-            self.dir.create_dir_all(parent).map_err(|e| failed(&e))?;
-        }
-        let folder = if parent.as_os_str().is_empty() { self.dir.try_clone() } else { self.dir.open_dir(parent) }
-            .map_err(|e| failed(&e))?;
-        let name = at.path.file_name().ok_or_else(|| not_regular(at, true))?;
-        let temporary = format!("{TEMPORARY}{:032x}.tmp", uuid::Uuid::now_v7().as_u128());
-        let _note = self.notes.note(Subject::File, path_text(&self.root.join(parent).join(&temporary)));
-        let write = || -> io::Result<Replaced> {
-            let mut options = OpenOptions::new();
-            options.write(true).create_new(true).mode(mode.unwrap_or(0o666));
-            let mut file = folder.open_with(&temporary, &options)?;
-            file.write_all(bytes)?;
-            // Owner and special bits are preserved as far as the process may set them.
-            let old = folder.symlink_metadata(name).ok();
-            if let Some(old) = &old {
-                let (uid, gid) = (rustix::fs::Uid::from_raw(old.uid()), rustix::fs::Gid::from_raw(old.gid()));
-                let _ = rustix::fs::fchown(&file, Some(uid), Some(gid));
-            }
-            if let Some(mode) = mode {
-                let special = old.map_or(0, |old| old.mode() & 0o7000);
-                file.set_permissions(cap_std::fs::Permissions::from_mode(mode | special))?;
-            }
-            file.sync_all()?;
-            let mode = file.metadata()?.mode() & 0o777;
-            folder.rename(&temporary, &folder, name)?;
-            Ok(Replaced { mode, new_folders })
-        };
-        write().map_err(|e| {
-            let _ = folder.remove_file(&temporary);
-            failed(&e)
-        })
-    }
-
-    /// Counts the parent folders of this path that do not exist yet.
-    fn missing_folders(&self, at: &Inside) -> u32 {
-        let above = at.path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
-        let missing = above.take_while(|folder| self.dir.symlink_metadata(folder).is_err()).count();
-        u32::try_from(missing).unwrap_or(u32::MAX)
-    }
-
     /// Whether a parent folder of the path is a symlink.
     pub fn is_behind_symlink(&self, at: &Inside) -> bool {
         at.path.ancestors().skip(1).any(|folder| self.dir.symlink_metadata(folder).is_ok_and(|m| m.is_symlink()))
-    }
-
-    /// Removes a regular file, and up to `folders` parent folders that are then empty.
-    ///
-    /// # Errors
-    /// As [`Workspace::replace`].
-    pub fn remove(&self, at: &Inside, folders: u32) -> Result<()> {
-        self.check_writable(at)?;
-        self.note_own_write(at);
-        self.dir.remove_file(at.as_path()).map_err(|e| self.io("write", at, &e))?;
-        let above = at.path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
-        for folder in above.take(folders as usize) {
-            // A folder that is not empty cannot be removed.
-            if self.dir.remove_dir(folder).is_err() {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Fails where [`Workspace::replace`] would, so that the user is not asked to approve a write that cannot succeed.
-    ///
-    /// # Errors
-    /// As [`Workspace::replace`].
-    pub fn check_writable(&self, at: &Inside) -> Result<()> {
-        match at.base {
-            Base::Root => {}
-            Base::Outputs => {
-                let message = "saved outputs are read-only";
-                return Err(
-                    Error::new(Code::WriteFailed, message, "a path inside the workspace").with("input", at.display())
-                );
-            }
-            Base::Outside => return Err(self.outside(&at.display())),
-        }
-        match self.dir.symlink_metadata(at.as_path()) {
-            Ok(metadata) if metadata.is_symlink() => {
-                Err(Error::new(Code::WriteFailed, format!("{} is a symlink", at.display()), "the path of its target")
-                    .with("input", at.display()))
-            }
-            Ok(metadata) if !metadata.is_file() => {
-                let mut error = not_regular(at, metadata.is_dir());
-                error.code = Code::WriteFailed;
-                Err(error)
-            }
-            Ok(_) => Ok(()),
-            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(()),
-            Err(e) => Err(self.io("write", at, &e)),
-        }
     }
 
     /// Whether one of the path's parent folders is a file.
