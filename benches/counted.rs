@@ -8,10 +8,13 @@ pub(crate) fn arguments() -> Option<Vec<String>> {
     (!args.is_empty()).then_some(args)
 }
 
-/// Instructions of one step: those of a run with many steps without those of one with none, each in a process of its own.
-pub(crate) fn of_step(args: &[&str], steps: usize) -> String {
+/// Instructions of one step: those of a run with many steps without those of one with none, each in a process of its own. Two
+/// columns of a table: the count, and how many times that of the first row it is.
+pub(crate) fn of_step(args: &[&str], steps: usize, first: &mut Option<u64>) -> String {
     let counted = || Some(instructions(args, steps)?.saturating_sub(instructions(args, 0)?) / steps as u64);
-    counted().map_or("valgrind is not installed".to_owned(), |count| count.to_string())
+    let Some(count) = counted() else { return "valgrind is not installed |".to_owned() };
+    let first = *first.get_or_insert(count);
+    format!("{count} | {:.2}", count as f64 / first.max(1) as f64)
 }
 
 fn instructions(args: &[&str], steps: usize) -> Option<u64> {

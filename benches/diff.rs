@@ -36,11 +36,12 @@ fn report() {
         row(&format!("1 file, {lines} changed lines"), 1, lines);
     }
     row(&format!("{FILES} files"), FILES, 50);
-    println!("\n| frame | changed lines | instructions |");
-    println!("| --- | --- | --- |");
+    println!("\n| frame | changed lines | instructions | × the first |");
+    println!("| --- | --- | --- | --- |");
     for key in ["j", "<PgDn>"] {
+        let mut first = None;
         for lines in SIZES {
-            println!("| {key} | {lines} | {} |", counted::of_step(&[&lines.to_string(), key], KEYS));
+            println!("| {key} | {lines} | {} |", counted::of_step(&[&lines.to_string(), key], KEYS, &mut first));
         }
     }
 }

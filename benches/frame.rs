@@ -52,12 +52,13 @@ fn run(entries: usize, what: &str, frames: usize) -> (f64, usize) {
 
 #[expect(clippy::print_stdout, reason = "a bench prints its table")]
 fn report() {
-    println!("| frame | entries | ms | bytes | instructions | budget |");
-    println!("| --- | --- | --- | --- | --- | --- |");
+    println!("| frame | entries | ms | bytes | instructions | × the first | budget |");
+    println!("| --- | --- | --- | --- | --- | --- | --- |");
     for what in ["scroll", "page", "type"] {
+        let mut first = None;
         for entries in SIZES {
             let (ms, bytes) = run(entries, what, FRAMES);
-            let count = counted::of_step(&[&entries.to_string(), what], FRAMES);
+            let count = counted::of_step(&[&entries.to_string(), what], FRAMES, &mut first);
             println!("| {what} | {entries} | {ms:.2} | {bytes} | {count} | ≤ 1 ms |");
         }
     }

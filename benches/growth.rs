@@ -4,11 +4,11 @@
 //! requests and one call. Instructions are counted by valgrind, where it is installed; they are nearly the same on every run.
 
 mod conversation;
+mod counted;
 #[path = "../tests/driver.rs"]
 #[expect(dead_code, reason = "the stories use more of it")]
 mod driver;
 
-use std::process::Command;
 use std::time::Instant;
 
 use driver::{Pixir, calls, says};
@@ -18,13 +18,12 @@ const SIZES: [usize; 3] = [1_000, 10_000, 100_000];
 const TURNS: usize = 40;
 
 fn main() {
-    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
-    match args.as_slice() {
+    match counted::arguments().as_deref() {
         // One of the runs that are counted.
-        [entries, turns] => {
+        Some([entries, turns]) => {
             let _ = run(entries.parse().expect("a size"), turns.parse().expect("a number"));
         }
-        _ => report(),
+        Some(_) | None => report(),
     }
 }
 
@@ -65,30 +64,17 @@ fn run(entries: usize, turns: usize) -> Cost {
 
 #[expect(clippy::print_stdout, reason = "a table for the user")]
 fn report() {
-    println!("| entries | ms a Turn | instructions a Turn | memory, MB | growth over {TURNS} Turns, KB |");
-    println!("| --- | --- | --- | --- | --- |");
+    println!(
+        "| entries | ms a Turn | instructions a Turn | × the first | memory, MB | growth over {TURNS} Turns, KB |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- |");
+    let mut first = None;
     for entries in SIZES {
         let Cost { ms, before, after } = run(entries, TURNS);
-        let counted = instructions(entries, TURNS).zip(instructions(entries, 0));
-        let count = counted.map_or("valgrind is not installed".to_owned(), |(all, start)| {
-            (all.saturating_sub(start) / TURNS as u64).to_string()
-        });
+        let count = counted::of_step(&[&entries.to_string()], TURNS, &mut first);
         let grown = after.saturating_sub(before);
         println!("| {entries} | {ms:.1} | {count} | {:.0} | {grown} |", before as f64 / 1024.0);
     }
-}
-
-/// Instructions of one run in a process of its own.
-fn instructions(entries: usize, turns: usize) -> Option<u64> {
-    let own = std::env::current_exe().ok()?;
-    let counted = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(own)
-        .args([&entries.to_string(), &turns.to_string()])
-        .output()
-        .ok()?;
-    let said = String::from_utf8_lossy(&counted.stderr).into_owned();
-    said.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok())
 }
 
 /// Resident memory of this process, KB.

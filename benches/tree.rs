@@ -43,11 +43,12 @@ fn main() {
     for turns in SIZES {
         runtime.block_on(measure(turns));
     }
-    println!("\n| frame | turns | instructions |");
-    println!("| --- | --- | --- |");
+    println!("\n| frame | turns | instructions | × the first |");
+    println!("| --- | --- | --- | --- |");
     for key in ["<Up>", "<PgUp>"] {
+        let mut first = None;
         for turns in SIZES {
-            println!("| {key} | {turns} | {} |", counted::of_step(&[&turns.to_string(), key], PRESSES));
+            println!("| {key} | {turns} | {} |", counted::of_step(&[&turns.to_string(), key], PRESSES, &mut first));
         }
     }
 }
