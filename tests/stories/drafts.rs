@@ -134,6 +134,7 @@ fn a_queued_message_of_a_killed_turn_is_a_draft_again() {
     terminal.end().assert_sane();
 }
 
+/// Broken build: a read-only view saves its draft over that of the writer.
 #[test]
 fn a_read_only_view_leaves_the_draft_and_lock_alone() {
     let shell = Shell::new(&[]);
@@ -151,7 +152,8 @@ fn a_read_only_view_leaves_the_draft_and_lock_alone() {
     viewer.send("not to be lost\r");
     viewer.wait_for("the message stays where it is");
     viewer.wait_for("❯ not to be lost");
-    viewer.send("\x03\x03\x03");
+    // A pixir that is ended by a signal saves the draft that is on its screen.
+    viewer.signal(Signal::TERM);
     viewer.end().assert_sane();
     wait_until_saved(&shell, "half a thought");
     let mut second = start(&shell, &server, Dialect::Chat, 80, 24);
