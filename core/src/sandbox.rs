@@ -84,8 +84,7 @@ struct Plan {
     tier: Tier,
     /// The process that the program must not outlive.
     owner: i32,
-    /// The program may use the network.
-    network: bool,
+    network: Network,
     /// Jobs of the same Session: the program shares the loopback network of the first one that lives.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     jobs: Vec<Leader>,
@@ -98,6 +97,18 @@ struct Plan {
     view: View,
     /// Where the program starts.
     folder: PathBuf,
+}
+
+/// Which network a program has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Network {
+    /// None: it opens no socket. To make a network for each program that only looks would take a quarter of its start.
+    Nothing,
+    /// A loopback of its own, or that of a job of its Session. Where there are no namespaces, none.
+    Own,
+    /// The machine's.
+    Machine,
 }
 
 /// Starts programs under the tier of this machine. Clones share what was found out about it.
@@ -186,7 +197,11 @@ impl Sandbox {
         let plan = Plan {
             tier,
             owner: i32::try_from(std::process::id()).unwrap_or_default(),
-            network: matches!(policy, Policy::Network | Policy::Outside),
+            network: match policy {
+                Policy::Look => Network::Nothing,
+                Policy::Work => Network::Own,
+                Policy::Network | Policy::Outside => Network::Machine,
+            },
             jobs: own.jobs.clone(),
             is_joined: own.is_joined,
             outside: policy == Policy::Outside || tier == Tier::None,

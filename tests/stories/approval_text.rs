@@ -105,7 +105,8 @@ async fn every_part_of_a_command_is_visible_and_the_approved_bytes_run() {
             .map(|n| {
                 let hostile = text.new_tree(&mut runner).expect("a text").current();
                 // bash itself tells which bytes it was given.
-                format!("printf %s \"$BASH_EXECUTION_STRING\" > ran; : '{hostile}' {n}")
+                let (before, after) = [("", ""), (" ", "\u{a0}"), ("\t", " "), ("  ", "\u{2003}")][n % 4];
+                format!("{before}printf %s \"$BASH_EXECUTION_STRING\" > ran; : '{hostile}' {n}{after}")
             })
             .collect();
         let steps = commands.iter().map(|line| calls("bash", json!({ "command": line }))).chain([says("done")]);

@@ -435,7 +435,8 @@ pub(super) fn as_user(user: Option<&str>, program: &str) -> Command {
 }
 
 /// Broken builds: `syscalls::refuse` refuses nothing; `landlock::confine` or `capabilities::give_up` does nothing; `build`
-/// leaves the old root; `leave` keeps the network.
+/// leaves the old root; `leave` keeps the network. Try them as another user than root, or on a machine that may break: there
+/// they write to `/etc`, and change the name of the machine.
 fn nobody_escapes(tier: &str) {
     let is_root = fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0);
     let users = if is_root { vec![None, Some(NOBODY)] } else { vec![None] };

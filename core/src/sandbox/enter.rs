@@ -27,7 +27,7 @@ use rustix::process::{
 };
 
 use super::executable::{WHICH_BUILD, tell_build};
-use super::{LAUNCHER, NOT_SET_UP, Plan, STARTS_NOTHING};
+use super::{LAUNCHER, NOT_SET_UP, Network, Plan, STARTS_NOTHING};
 use crate::protocol::sandbox::Tier;
 
 mod capabilities; // what root may do

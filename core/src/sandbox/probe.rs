@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{LAUNCHER, Plan, View, executable};
+use super::{LAUNCHER, Network, Plan, View, executable};
 use crate::process::between_starts;
 use crate::protocol::sandbox::Tier;
 use crate::storage::regular;
@@ -60,7 +60,8 @@ pub(super) fn works(tier: Tier) -> bool {
     let view = View { show: vec!["/usr".into()], ..View::default() };
     let owner = i32::try_from(std::process::id()).unwrap_or_default();
     let folder = "/".into();
-    let plan = Plan { tier, owner, network: false, jobs: Vec::new(), is_joined: false, outside: false, view, folder };
+    let plan =
+        Plan { tier, owner, network: Network::Own, jobs: Vec::new(), is_joined: false, outside: false, view, folder };
     let Ok(plan) = serde_json::to_string(&plan) else { return false };
     let Some(executable) = executable::chosen() else { return false };
     let mut command = Command::new(executable);

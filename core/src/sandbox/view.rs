@@ -463,6 +463,8 @@ impl Views {
             // They may not exist yet; no program may create them either.
             views.secrets.insert(path.canonicalize().unwrap_or_else(|_| path.clone()));
         }
+        views.links.sort();
+        views.links.dedup();
         views
     }
 

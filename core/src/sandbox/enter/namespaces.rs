@@ -16,7 +16,7 @@ use rustix::mount::{
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 use rustix::process::{getgid, getuid, pivot_root};
 
-use super::{Doing as _, Plan, Result, neighbours};
+use super::{Doing as _, Network, Plan, Result, neighbours};
 
 /// Where the machine's file system stands while the new one is built.
 const OLD: &str = "/.old";
@@ -28,12 +28,13 @@ const KERNEL_SETTINGS: [&str; 4] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/i
 /// Enters new namespaces. Processes that are started from now on are in the new process namespace. While a job of the Session
 /// lives, its network is shared, and with it the user namespace that owns the network.
 pub(super) fn leave(plan: &Plan) -> Result<()> {
-    let shares = !plan.network && neighbours::join(&plan.jobs)?;
+    let has_own = plan.network == Network::Own;
+    let shares = has_own && neighbours::join(&plan.jobs)?;
     let (user, group) = (getuid().as_raw(), getgid().as_raw());
     let mut new =
         CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWUTS;
     new.set(CloneFlags::CLONE_NEWUSER, !shares);
-    new.set(CloneFlags::CLONE_NEWNET, !shares && !plan.network);
+    new.set(CloneFlags::CLONE_NEWNET, !shares && has_own);
     unshare(new).doing("enter namespaces")?;
     if shares {
         // The launcher of the job has set both up.
@@ -47,7 +48,7 @@ pub(super) fn leave(plan: &Plan) -> Result<()> {
     write("setgroups", "deny".into()).doing("keep the groups")?;
     write("uid_map", format!("{user} {user} 1")).doing("keep the user")?;
     write("gid_map", format!("{group} {group} 1")).doing("keep the group")?;
-    if !plan.network {
+    if has_own {
         start_loopback().doing("start the loopback network")?;
     }
     Ok(())

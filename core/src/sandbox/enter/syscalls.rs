@@ -7,7 +7,7 @@ use seccompiler::{
     apply_filter,
 };
 
-use super::{Doing as _, Plan, Result};
+use super::{Doing as _, Network, Plan, Result};
 use crate::protocol::sandbox::Tier;
 
 /// Kernel keyrings, which hold the user's keys; and doors into the kernel that only the system itself uses. io_uring would
@@ -46,10 +46,14 @@ pub(super) fn refuse(plan: &Plan) -> Result<()> {
     let sockets = match (plan.tier, plan.network) {
         // The network namespace has only its own loopback. Other families are in no namespace, such as the host of a virtual
         // machine, or are doors into the kernel that no build needs.
-        (Tier::Namespaces, _) => Some(not_any_of(&[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK])),
+        (Tier::Namespaces, Network::Own | Network::Machine) => {
+            Some(not_any_of(&[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK]))
+        }
         // Sockets of services, such as the user's containers, are files that Landlock does not guard.
-        (_, true) => Some(not_any_of(&[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK])),
-        (_, false) => None,
+        (Tier::Landlock | Tier::None, Network::Machine) => {
+            Some(not_any_of(&[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK]))
+        }
+        (Tier::Namespaces, Network::Nothing) | (Tier::Landlock | Tier::None, Network::Nothing | Network::Own) => None,
     };
     let sockets = sockets.transpose().doing("filter sockets")?;
     rules.insert(libc::SYS_socket, sockets.into_iter().collect());
