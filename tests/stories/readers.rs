@@ -412,7 +412,7 @@ fn why_shows_how_a_line_is_judged_program_by_program() {
     for (line, reason) in [
         ("echo x > out.txt", "writes out.txt"),
         ("make test", "runs make, which may run anything"),
-        ("curl -s http://x/", "uses the network (curl)"),
+        ("curl -s http://x/", "uses the network (curl), with the network"),
         ("git commit -m x", "changes the repository (git commit)"),
         ("cargo build", "runs cargo build, which may run anything"),
         ("sudo ls", "runs with the rights of another user (sudo)"),
@@ -421,6 +421,11 @@ fn why_shows_how_a_line_is_judged_program_by_program() {
     ] {
         assert_eq!(why(line, &["--json"]).document()["reason"], reason, "{line}");
     }
+    let fetches = why("cargo add serde", &["--mode", "auto", "--json"]).document();
+    let reason = "installs or changes packages (cargo add), with the network";
+    assert_eq!((&fetches["verdict"], &fetches["reason"]), (&json!("asks"), &json!(reason)));
+    let allowed = why("git push", &["--allow", "bash(git push *)", "--json"]).document();
+    assert_eq!(allowed["verdict"], "runs", "{allowed}");
     let plain = why("cat in", &["--mode", "read-only"]);
     assert_eq!(
         (plain.code, plain.stdout.as_str()),

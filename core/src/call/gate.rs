@@ -272,9 +272,19 @@ fn real_path(root: &Path, path: &str) -> Option<String> {
 
 /// Judges a command line as the gate would with these rules, and runs nothing.
 pub fn explain(mode: Mode, command: &str, rules: &[Rule], ctx: &Context) -> Explained {
-    let added = added_folders(&Touch::Command(command.to_owned()), rules, ctx);
+    let touch = Touch::Command(command.to_owned());
+    let added = added_folders(&touch, rules, ctx);
     let others = others(&added, rules, ctx);
-    permissions::explain(mode, command, rules, Readable { others: &others, ..ctx.readable() })
+    let readable = Readable { others: &others, ..ctx.readable() };
+    let explained = permissions::explain(mode, command, rules, readable);
+    let has_network = rules.contains(&Rule::Allow(Scope::Network))
+        || (explained.rule.is_some() && permissions::rules_give_network(&touch, rules, readable));
+    let may_have = readable.is_confined && explained.verdict != "refused" && !rules.contains(&NO_NETWORK);
+    if has_network || !may_have || !permissions::needs_network(&touch, readable) {
+        return explained;
+    }
+    let reason = format!("{}, with the network", explained.reason);
+    Explained { verdict: "asks", rule: None, reason, ..explained }
 }
 
 /// The rule that keeps the network from every program of the sandbox.
