@@ -151,7 +151,7 @@ pub(crate) struct RunOptions {
     /// Rule for this run: what it names runs without asking, such as 'bash(cargo test *)'; repeatable
     #[arg(long, global = true, value_name = "RULE")]
     pub(crate) allow: Vec<String>,
-    /// Let pixir's tools read this folder outside the workspace, for this run; repeatable
+    /// Let tools and programs read this folder outside the workspace, for this run; repeatable
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(crate) add_dir: Vec<PathBuf>,
     /// Setting for this run, such as limits.max_rounds=20; repeatable, stronger than environment and files

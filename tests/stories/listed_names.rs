@@ -28,7 +28,7 @@ const BECOME_OTHERS: &[&str] = &[
     // A name of two words, the second of which is a symlink.
     "grep -l inner 'sub/p lnk' in | xargs cat",
     // The value of a test is no folder that is walked.
-    "find -maxdepth 1 -name src -o -maxdepth 1 -name lnk | xargs cat",
+    "find -maxdepth 1 -name src -o -maxdepth 1 -name 'ln?' | xargs cat",
     // What is not split at NUL, read as if it were.
     "find sub -maxdepth 0 | xargs -0 cat",
     // Texts that are no names of files.

@@ -70,7 +70,7 @@ pub enum Input {
         /// The rule's id.
         id: String,
     },
-    /// Let the tools of this Session read a folder outside the workspace without asking, and publish the rules in force.
+    /// Let the tools and programs of this Session read a folder outside the workspace, and publish the rules in force.
     AddFolder {
         /// The folder: absolute, or relative to the workspace.
         path: String,
