@@ -103,7 +103,8 @@ pub(super) fn needs_network(words: &[&str], workspace: &Path) -> bool {
     let program = program.rsplit('/').next().unwrap_or(program);
     let operands: Vec<&str> = args.iter().copied().filter(|it| !it.starts_with('-')).collect();
     let sub = operands.first().copied().unwrap_or_default();
-    if ["--offline", "--no-index", "--version", "--help"].iter().any(|it| args.contains(it)) {
+    let has_option = |name: &str| args.iter().any(|it| it.strip_prefix("--") == Some(name));
+    if ["offline", "no-index", "version", "help"].into_iter().any(has_option) {
         return false;
     }
     let asks_this_machine = || args.iter().any(|it| THIS_MACHINE.iter().any(|name| it.contains(name)));
