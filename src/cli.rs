@@ -210,6 +210,7 @@ impl Cli {
             trust_workspace: options.trust_workspace,
             sandbox: self.sandbox(config)?,
             keeps_toolset: self.toolset(config)?.is_some(),
+            keeps_unused: false,
             compaction: CompactionOptions {
                 author: config.compaction.summary,
                 threshold: config.compaction.threshold.unwrap_or(CompactionOptions::default().threshold),

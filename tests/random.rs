@@ -27,6 +27,31 @@ fn seed(given: Option<&str>) -> u64 {
     }
 }
 
+/// Numbers that a seed repeats.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, most: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 16) % most
+    }
+
+    pub(crate) fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    pub(crate) fn of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.index(all.len())]
+    }
+
+    /// The place of one of so many.
+    pub(crate) fn index(&mut self, len: usize) -> usize {
+        usize::try_from(self.below(u64::try_from(len).expect("few"))).expect("few")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::collection::vec;

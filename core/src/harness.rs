@@ -175,6 +175,13 @@ impl Harness {
         self
     }
 
+    /// The same harness, whose Sessions stay when they close although nothing was said in them: a client may hold their ids.
+    #[must_use]
+    pub fn keeping_unused(mut self) -> Harness {
+        self.services.options.keeps_unused = true;
+        self
+    }
+
     /// Starts a new Session.
     ///
     /// # Errors

@@ -605,6 +605,7 @@ impl Session {
     fn discard_if_empty(&self) -> bool {
         if let LogAccess::Writes(log) = &self.log
             && let Some(path) = log.path()
+            && !self.services.options.keeps_unused
             // Only if it began here; a Log that was found may be all that is left of a conversation.
             && self.opened_with == 1
             && !self.lost_entry

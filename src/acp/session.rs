@@ -136,13 +136,32 @@ impl Attached {
     /// Sends the conversation of a Session that is open already, with the part of an answer that has arrived.
     async fn replay_all(&mut self) {
         let Some(watch) = self.handle.watch().await else { return };
-        // Events that wait in the old watch are in the past of this one too.
         self.replay(&watch.past);
         self.projection.pass(&watch.past);
         for live in watch.now.as_live() {
             let (session_id, agent_path) = (self.handle.id().clone(), Vec::new());
             let updates = self.projection.live(&LiveEvent { session_id, turn: watch.now.turn, agent_path, live });
             self.show(updates);
+        }
+        // The replay has shown what waits in the old watch; prompts and questions do not know of it yet.
+        let last = watch.past.entries().last().map_or(0, |entry| entry.seq);
+        while let Some(event) = self.watch.try_next() {
+            match &event {
+                Event::Recorded(entry) if entry.seq <= last => self.follow_entry(entry, Moment::Before),
+                Event::Recorded(_) => break,
+                Event::Live(_) => {}
+            }
+        }
+        self.questions.retain(|asking, _| asking.is_open(&watch.now));
+        for approval in &watch.now.approvals {
+            if !self.questions.contains_key(&Asking::new(&approval.call_id, approval.agent.as_ref())) {
+                self.approval(approval);
+            }
+        }
+        for form in &watch.now.forms {
+            if !self.questions.contains_key(&Asking::new(&form.call_id, form.agent.as_ref())) {
+                self.form(form);
+            }
         }
         (self.running, self.settings) = (watch.now.turn, watch.past.settings.clone());
         self.watch = Watch { past: Default::default(), ..watch };
@@ -236,12 +255,12 @@ impl Attached {
             }
         }
         match event {
-            Event::Recorded(entry) => self.follow_entry(entry),
+            Event::Recorded(entry) => self.follow_entry(entry, Moment::Now),
             Event::Live(event) => self.follow_live(event),
         }
     }
 
-    fn follow_entry(&mut self, entry: &Entry) {
+    fn follow_entry(&mut self, entry: &Entry, moment: Moment) {
         match &entry.fact {
             Fact::SettingsChanged(it) => self.settings.apply(it),
             Fact::PermissionDecision(it) => drop(self.questions.remove(&Asking::new(&it.call_id, None))),
@@ -255,8 +274,10 @@ impl Attached {
         if starts_turn(&entry.fact) || matches!(entry.fact, Fact::AssistantMessage(_) | Fact::AgentEvent(_)) {
             self.running = entry.turn.or(self.running);
         }
-        let updates = self.projection.entry(entry, Moment::Now);
-        self.show(updates);
+        if moment == Moment::Now {
+            let updates = self.projection.entry(entry, moment);
+            self.show(updates);
+        }
         if let Fact::SkillIndex(_) = &entry.fact {
             self.show_commands();
         }

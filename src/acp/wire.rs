@@ -345,6 +345,52 @@ pub(super) fn notification(method: &str, params: &Value) -> String {
 mod tests {
     use super::*;
 
+    /// Broken builds: a line with an odd id ends the process; a damaged request counts as a notification, so that it has no
+    /// response.
+    #[test]
+    fn damaged_lines_are_read_as_what_they_are_or_refused() {
+        let times = if std::env::var("PIXIR_LONG").is_ok_and(|it| it == "1") { 1_000_000 } else { 20_000 };
+        let mut whole: Vec<Vec<u8>> = Vec::new();
+        for file in std::fs::read_dir("tests/golden/acp").expect("the transcripts") {
+            let text = std::fs::read_to_string(file.expect("a file").path()).expect("a transcript");
+            whole.extend(text.lines().filter_map(|line| line.strip_prefix("> ")).map(|line| line.as_bytes().to_vec()));
+        }
+        let mut state = 65_u64;
+        let mut below = |most: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            usize::try_from(state >> 16).expect("64 bits") % most
+        };
+        for _ in 0..times {
+            let mut line = whole[below(whole.len())].clone();
+            for _ in 0..=below(4) {
+                let at = below(line.len());
+                match below(4) {
+                    0 => line[at] = [b'{', b'}', b'"', b'[', b',', b'0', b'\\', 0xff, b' ', b'n'][below(10)],
+                    1 if line.len() > 1 => drop(line.remove(at)),
+                    2 => line.insert(at, line[below(line.len())]),
+                    _ => line.truncate(at.max(1)),
+                }
+            }
+            let text = String::from_utf8_lossy(&line);
+            let holds = match (Message::parse(&line), serde_json::from_slice::<Value>(&line)) {
+                (Err((id, failure)), Err(_)) => failure.code == -32700 && id.is_null(),
+                (Err((_, failure)), Ok(_)) => failure.code == -32600,
+                (Ok(None), _) => line.trim_ascii().is_empty(),
+                (Ok(Some(Message::Request { id, method, .. })), Ok(it)) => {
+                    it.get("id") == Some(&id) && it["method"] == *method
+                }
+                (Ok(Some(Message::Notification { method, .. })), Ok(it)) => {
+                    it.get("id").is_none() && it["method"] == *method
+                }
+                (Ok(Some(Message::Answer { .. })), Ok(it)) => it.get("id").is_some() && it.get("method").is_none(),
+                (Ok(Some(_)), Err(_)) => false,
+            };
+            assert!(holds, "{text}");
+        }
+    }
+
     /// Broken builds: a batch is served in part; a response without a result counts as one.
     #[test]
     fn lines_are_requests_notifications_answers_or_errors() {

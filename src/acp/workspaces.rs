@@ -50,7 +50,7 @@ impl Workspaces {
     async fn open(&self, cwd: &Path) -> Result<Harness, Failure> {
         let options = RunOptions { workspace: Some(cwd.to_owned()), ..self.cli.options.clone() };
         let cli = Cli { options, ..self.cli.clone() };
-        let harness = cli.harness(cwd, Attendance::Attended).await?;
+        let harness = cli.harness(cwd, Attendance::Attended).await?.keeping_unused();
         let providers = harness.providers();
         if providers.provider == "demo" && self.cli.options.provider.is_none() {
             // An editor's user would take the demo's text for an answer.

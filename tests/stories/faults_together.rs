@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::log_faults::FULL;
 use crate::pty::Terminal;
-use crate::random;
+use crate::random::{self, Random};
 use crate::server::{Act, Dialect, HEAD, Part, Reply, Server, answer, call, event, raw, text};
 use crate::shell::{Shell, entries, figures, is_running, mark};
 use crate::wait;
@@ -24,27 +24,6 @@ const SETTINGS: &str = "[requests]\nattempts = 3\npatience = 1\nfirst_wait = 0.0
 
 /// A run without a terminal that prints nothing for so long is ended as planned.
 const SILENCE: Duration = Duration::from_millis(400);
-
-/// Numbers that a seed repeats.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, most: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 16) % most
-    }
-
-    fn chance(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-
-    fn of<T: Copy>(&mut self, all: &[T]) -> T {
-        let count = u64::try_from(all.len()).expect("few");
-        all[usize::try_from(self.below(count)).expect("few")]
-    }
-}
 
 /// The permission under which the calls of a round come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

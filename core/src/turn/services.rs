@@ -62,6 +62,8 @@ pub struct Options {
     pub sandbox: Option<Tier>,
     /// The user has chosen the toolset, so pixir does not change it for a small window.
     pub keeps_toolset: bool,
+    /// A Session in which nothing was said stays when it closes: a client may hold its id.
+    pub keeps_unused: bool,
     /// How conversations are compacted.
     pub compaction: CompactionOptions,
     /// How much of its results the model reads.

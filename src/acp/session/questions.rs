@@ -2,6 +2,7 @@
 
 use pixir_core::agent::Asker;
 use pixir_core::event::{Approval, Form, RestorePreview};
+use pixir_core::now::Now;
 use pixir_core::{Event, Input, Live};
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -20,6 +21,11 @@ pub(super) struct Asking {
 impl Asking {
     pub(super) fn new(call_id: &str, agent: Option<&Asker>) -> Asking {
         Asking { agent: agent.map_or_else(Vec::new, |it| it.path.clone()), call_id: call_id.to_owned() }
+    }
+
+    pub(super) fn is_open(&self, now: &Now) -> bool {
+        let approvals = now.approvals.iter().map(|it| Asking::new(&it.call_id, it.agent.as_ref()));
+        approvals.chain(now.forms.iter().map(|it| Asking::new(&it.call_id, it.agent.as_ref()))).any(|it| it == *self)
     }
 
     pub(super) fn is_of_agent(&self) -> bool {
