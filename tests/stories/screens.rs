@@ -84,7 +84,7 @@ async fn told() -> Pixir {
 /// What a screen says, without what depends on the clock, on the folder of the test, or on the size of the tools' texts.
 fn steady(name: &str, screen: &str) -> String {
     let screen = timeless(screen);
-    let is_measured = ["context", "compaction", "usage", "models"].contains(&name);
+    let is_measured = ["context", "compaction", "usage", "models", "settings", "settings-filter"].contains(&name);
     let last = screen.lines().count().saturating_sub(1);
     let lines = screen.lines().enumerate().map(|(at, line)| {
         if line.contains("/app/.pixir/") {
