@@ -9,7 +9,7 @@ use pixir_core::{Accepted, Blobs, Code, Error, Event, Handle, Input, Result, Wat
 use crate::cli::Signals;
 use crate::output::Output;
 
-mod form; // the form of the answer
+mod answer_schema; // what the answer must fit
 mod agents; // what became of the agents of a run
 pub(crate) mod host; // a program drives the Session by lines
 pub(crate) mod narration; // events as lines of text
@@ -17,7 +17,7 @@ mod report; // the result of a run
 pub(crate) mod workflow; // a run of a workflow
 pub(crate) mod slash; // slash commands without a screen
 
-pub(crate) use form::Form;
+pub(crate) use answer_schema::AnswerSchema;
 use report::Report;
 
 /// One headless run: its input and output.
@@ -31,8 +31,8 @@ pub(crate) struct Job<'a> {
     pub(crate) narrate: Narrate,
     /// How long the run may take, with the agents that its Turn leaves behind.
     pub(crate) deadline: Option<Duration>,
-    /// The form that the answer must have.
-    pub(crate) form: Option<Form>,
+    /// What the answer must fit.
+    pub(crate) schema: Option<AnswerSchema>,
     /// Where the answer goes besides stdout.
     pub(crate) answer_file: Option<PathBuf>,
     /// Whether the Session stays when the run ends.
@@ -60,8 +60,8 @@ pub(crate) async fn run(handle: &Handle, input: Input, job: Job<'_>, mut signals
         match report.wait_for(handle, &mut watch, &mut signals, answer).await {
             Some(Ok(_)) if report.expects_turn => {
                 report.follow(handle, &mut watch, &mut signals).await;
-                if let Some(form) = &job.form {
-                    report.fit(form, handle, &mut watch, &mut signals).await;
+                if let Some(schema) = &job.schema {
+                    report.fit(schema, handle, &mut watch, &mut signals).await;
                 }
             }
             Some(Err(error)) => report.refused = Some(error),

@@ -129,8 +129,15 @@ impl Output {
 
     /// Prints an error on stderr: as JSON if results are JSON, else as three lines.
     pub(crate) fn error(&self, error: &Error) {
+        self.error_with_exit(error, exit_code(error.code));
+    }
+
+    /// The same for a process that ends with another exit code, such as that of a signal.
+    pub(crate) fn error_with_exit(&self, error: &Error, exit: u8) {
+        let mut whole = envelope(error);
+        whole["exit_code"] = exit.into();
         let text = match (self.is_json(), self.error_format) {
-            (true, ErrorFormat::Envelope) => serde_json::to_string_pretty(&envelope(error)).expect("a value is JSON"),
+            (true, ErrorFormat::Envelope) => serde_json::to_string_pretty(&whole).expect("a value is JSON"),
             (true, ErrorFormat::Flat) => serde_json::to_string_pretty(&flat(error)).expect("a value is JSON"),
             (false, _) => plain(error),
         };

@@ -22,9 +22,12 @@ mod wait; // waiting for a state
 mod stories {
     // From the shell.
     mod cli; // the command line: prompts, documents, help, exit codes
+    mod at_once; // runs that start together, readers that are slow
     mod conformance; // every command under every condition
     mod exit_codes; // each exit code, by a run
     mod demo; // `pixir demo`: the first command that a user runs
+    mod scripting; // pixir in scripts
+    mod shells; // completions and manual pages
     mod environment; // TERM, colour variables, no terminal at all
     mod outside; // reading outside the workspace
     mod patches; // several files by one patch, all or nothing

@@ -81,7 +81,7 @@ pub(super) fn run(cli: &Cli) -> Result<u8> {
             blobs: harness.blobs().clone(),
             narrate: Narrate::OnStdout,
             deadline: None,
-            form: None,
+            schema: None,
             answer_file: None,
             is_kept: false,
         };

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::args::{Args, Format, InputFormat};
 use crate::cli::{Attendance, Cli, Signals, block_on};
-use crate::headless::{self, Form, Job, Narrate, host, slash};
+use crate::headless::{self, AnswerSchema, Job, Narrate, host, slash};
 use crate::start;
 use crate::terminal::{self, Open};
 
@@ -41,7 +41,7 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
         return terminal::run(cli, open, for_the_screen(cli, prompt)?);
     }
     let prompt = first_prompt(cli, prompt, headless, hosted)?;
-    let form = cli.options.output_schema.as_deref().map(Form::read).transpose()?;
+    let schema = cli.options.output_schema.as_deref().map(AnswerSchema::read).transpose()?;
     if cli.options.session_id.is_some() && open.is_resumed() {
         let fix = "leave it out, or start a new session";
         return Err(Error::new(Code::Usage, "--session-id is for a new session", fix).with("input", "--session-id"));
@@ -59,8 +59,8 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
         }
         let first = prompt.map(|prompt| slash::input(&harness, prompt, cli.options.dry_run)).transpose()?;
         let first = first.map(|input| attachments::add(&harness, input, &cli.options.attach)).transpose()?;
-        let first = match (first, &form) {
-            (Some(Input::Prompt(message)), Some(form)) => Some(Input::Prompt(form.ask(message))),
+        let first = match (first, &schema) {
+            (Some(Input::Prompt(message)), Some(schema)) => Some(Input::Prompt(schema.ask(message))),
             (first, _) => first,
         };
         let root = open.open(&harness)?;
@@ -75,7 +75,7 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
             blobs: harness.blobs().clone(),
             narrate: Narrate::OnStderr,
             deadline: cli.options.deadline.or(cli.config()?.limits.deadline).map(Duration::from_secs),
-            form,
+            schema,
             answer_file: cli.options.answer_file.clone(),
             is_kept: !cli.options.ephemeral || open.is_resumed(),
         };

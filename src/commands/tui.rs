@@ -8,7 +8,7 @@ use pixir_ui::script::{self, Driver, Line};
 
 use super::demo::{Audience, Sample};
 use crate::cli::{Cli, block_on};
-use crate::output::{Output, count};
+use crate::output::count;
 use crate::terminal::{self, Open};
 
 #[derive(Debug, Args)]
@@ -72,7 +72,7 @@ pub(super) fn run(cli: &Cli, args: &TuiArgs) -> Result<u8> {
                 Line::Expect(text) => driver.try_until(&text).await?,
                 Line::Idle => driver.try_until_idle().await?,
                 Line::Resize(columns, rows) => driver.resize(columns, rows),
-                Line::Frame(name) => save_frame(&driver, &name, args, &cli.output)?,
+                Line::Frame(name) => save_frame(&driver, &name, args, cli)?,
             }
             if driver.is_done() && left > 0 {
                 driver.close().await?;
@@ -87,7 +87,8 @@ pub(super) fn run(cli: &Cli, args: &TuiArgs) -> Result<u8> {
     })
 }
 
-fn save_frame(driver: &Driver, name: &str, args: &TuiArgs, output: &Output) -> Result<()> {
+fn save_frame(driver: &Driver, name: &str, args: &TuiArgs, cli: &Cli) -> Result<()> {
+    let output = &cli.output;
     let Some(folder) = &args.frames else {
         match args.screen {
             ScreenFormat::Text => output.line(&format!("── {name} ──\n{}", driver.screen())),
@@ -100,6 +101,10 @@ fn save_frame(driver: &Driver, name: &str, args: &TuiArgs, output: &Output) -> R
         }
         return Ok(());
     };
+    if cli.options.dry_run {
+        output.line(&format!("would write the frame {name} to {}", folder.display()));
+        return Ok(());
+    }
     std::fs::create_dir_all(folder).map_err(|e| not_written(folder, &e))?;
     let mut files = vec![("txt", driver.screen() + "\n"), ("ansi", driver.coloured()), ("svg", driver.picture())];
     if args.screen == ScreenFormat::Json {

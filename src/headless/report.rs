@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::agents::Agents;
 use super::narration::{self, Narrator};
-use super::{Form, Job, Narrate};
+use super::{AnswerSchema, Job, Narrate};
 use crate::args::Format;
 use crate::cli::Signals;
 use crate::output::{Output, chatter, error_json, exit_code, versioned};
@@ -93,7 +93,7 @@ pub(super) struct Report<'a> {
     pub(super) refused: Option<Error>,
     /// The exit code of the signal that asked pixir to stop.
     pub(super) stopped: Option<u8>,
-    /// The answer as a value of the form that it must have.
+    /// The answer as the value that fits its schema.
     value: Option<Value>,
     answer_file: Option<PathBuf>,
     is_kept: bool,
@@ -160,26 +160,32 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Makes sure that the answer has its form: the model is told once what is wrong with it.
-    pub(super) async fn fit(&mut self, form: &Form, handle: &Handle, watch: &mut Watch, signals: &mut Signals) {
+    /// Makes sure that the answer fits its schema: the model is told once what is wrong with it.
+    pub(super) async fn fit(
+        &mut self,
+        schema: &AnswerSchema,
+        handle: &Handle,
+        watch: &mut Watch,
+        signals: &mut Signals,
+    ) {
         for is_last in [false, true] {
             let is_answered = matches!(&self.end, Some(TurnEnded { status: TurnStatus::Completed, .. }));
             if !is_answered || self.refused.is_some() || self.stopped.is_some() {
                 return;
             }
-            let faults = match form.value(&self.answer) {
+            let faults = match schema.value(&self.answer) {
                 Ok(value) => {
                     self.value = Some(value);
                     return;
                 }
                 Err(faults) if is_last => {
-                    self.refused = Some(Form::error(&faults));
+                    self.refused = Some(AnswerSchema::error(&faults));
                     return;
                 }
                 Err(faults) => faults,
             };
             (self.end, self.answering) = (None, false);
-            let answer = handle.submit(Input::Prompt(form.again(&faults).into())).await;
+            let answer = handle.submit(Input::Prompt(schema.again(&faults).into())).await;
             match self.wait_for(handle, watch, signals, answer).await {
                 Some(Ok(_)) => self.follow(handle, watch, signals).await,
                 Some(Err(error)) => self.refused = Some(error),
@@ -522,8 +528,10 @@ impl<'a> Report<'a> {
                 ));
             }
         }
-        if let Some(error) = &error {
-            self.output.error(error);
+        // A reader that has enough, such as `head`, ends the run and is no fault to tell of.
+        let has_reader = !self.output.is_closed() || self.output.failure().is_some();
+        if let Some(error) = error.as_ref().filter(|_| has_reader) {
+            self.output.error_with_exit(error, exit);
         }
         exit
     }
@@ -541,6 +549,9 @@ impl<'a> Report<'a> {
                 Some(Error::new(Code::CommandFailed, "the turn did not end", format!("pixir resume {}", self.session)))
             }
         };
+        // The process ends with the signal, so there is nobody to send a message to.
+        let stopped = self.stopped.map(|_| format!("pixir resume {}", self.session).into());
+        let failed = failed.map(|error| Error { remedy: stopped.unwrap_or(error.remedy), ..error });
         let of_agents = || self.agents.missing().or_else(|| self.agents.waiting(&self.session));
         failed.or_else(|| self.refusal()).or_else(|| of_agents().filter(|_| !self.is_command))
     }

@@ -918,6 +918,7 @@ fn every_command_keeps_the_contract_under_every_condition() {
         leaves.iter().map(|it| it.path.as_str()).filter(|path| !ROWS.iter().any(|row| row.0 == *path)).collect();
     assert!(missing.is_empty() && leaves.len() == ROWS.len(), "commands without a row: {missing:?}");
     let (next, kept) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let documents = Mutex::new(BTreeMap::new());
     let failed = Mutex::new(Vec::new());
     let workers = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
     std::thread::scope(|scope| {
@@ -928,6 +929,12 @@ fn every_command_keeps_the_contract_under_every_condition() {
                     let at = next.fetch_add(1, Ordering::SeqCst);
                     let Some(it) = leaves.get(at) else { return };
                     let row = ROWS.iter().find(|row| row.0 == it.path).expect("it has a row");
+                    if let Some(fields) = document(&fixture, it, row) {
+                        documents
+                            .lock()
+                            .expect("no panic")
+                            .insert(format!("pixir {}", it.path).trim().to_owned(), fields);
+                    }
                     for (name, check) in CONDITIONS {
                         match check(&fixture, it, row) {
                             None => {}
@@ -944,6 +951,8 @@ fn every_command_keeps_the_contract_under_every_condition() {
     });
     let failed = failed.into_inner().expect("no panic");
     assert!(failed.is_empty(), "{} failed:\n{}", failed.len(), failed.join("\n"));
+    let documents = json!({ "about": "the fields of the document of each command, and of the rows in it", "documents": documents.into_inner().expect("no panic") });
+    is_in_the_reference("documents.json", &format!("{documents:#}\n"));
     figures(&format!(
         "conformance: {} commands under {} conditions, {} kept, in {:.1} s",
         leaves.len(),
@@ -951,6 +960,59 @@ fn every_command_keeps_the_contract_under_every_condition() {
         kept.load(Ordering::SeqCst),
         began.elapsed().as_secs_f64()
     ));
+}
+
+/// The fields of the document that a command prints, and of the rows in it.
+fn document(fixture: &Fixture, it: &Definition, row: &Row) -> Option<Value> {
+    if !it.prints("json") || has_no_result(row) || it.path == "schema" {
+        return None;
+    }
+    let done = ran(run_to_its_end(&mut fixture.shell.command(with(fixture.words(row), &["--json"]))));
+    fixture.changed();
+    let document: Value = serde_json::from_str(&done.stdout).ok()?;
+    let fields = document.as_object()?.iter().map(|(name, value)| {
+        let rows = value.as_array().into_iter().flatten().filter_map(Value::as_object);
+        let inner: BTreeSet<&String> = rows.flat_map(|row| row.keys()).collect();
+        // What is wrong with a machine is told in fields of its own.
+        let shown = if inner.is_empty() || it.path == "doctor" { json!(kind_of(value)) } else { json!(inner) };
+        (name.clone(), shown)
+    });
+    Some(fields.collect::<serde_json::Map<_, _>>().into())
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// Compares with a file of the reference, or writes it anew with `PIXIR_REFERENCE=write`. A name that changes is a difference
+/// that somebody has to look at.
+fn is_in_the_reference(file: &str, said: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference").join(file);
+    if std::env::var_os("PIXIR_REFERENCE").is_some() {
+        fs::write(&path, said).expect("write");
+    }
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    assert!(kept == said, "docs/reference/{file} is out of date; PIXIR_REFERENCE=write writes it anew");
+}
+
+/// Broken build: a flag or a command is renamed, and nobody sees it.
+#[test]
+fn the_help_of_every_command_is_in_the_reference() {
+    let shell = Shell::new(&[]);
+    let mut all = String::new();
+    for it in definitions(&shell.run(["schema"]).document()) {
+        let words = it.path.split_whitespace().chain(["--help"]);
+        let help = shell.run(words).stdout;
+        all.push_str(&format!("=== pixir {}\n\n{}\n\n", it.path, help.trim_end()));
+    }
+    is_in_the_reference("help.txt", &all);
 }
 
 /// Broken build: a group without arguments, or with a command that is none, ends with success or without a suggestion.

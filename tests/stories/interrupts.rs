@@ -146,6 +146,12 @@ fn a_signal_in_mid_stream_gives_exactly_one_result() {
                 (last["type"].as_str(), last["status"].as_str(), last["exit_code"].as_i64()),
                 (Some("result"), Some("interrupted"), Some(i64::from(exit)))
             );
+            let error = ran.error();
+            assert_eq!(
+                (&error["exit_code"], &error["remediation"]),
+                (&json!(exit), &last["resume_command"]),
+                "{error}"
+            );
         }
     }
 }

@@ -29,6 +29,14 @@ pub(super) async fn write(cli: &Cli, id: &str, options: ReplayOptions, size: &st
         Error::new(Code::WriteFailed, format!("write {}: {e}", path.display()), fix)
     };
     let is_stdout = path == Path::new("-");
+    if cli.options.dry_run && !is_stdout {
+        if path.exists() {
+            return Err(failed(std::io::ErrorKind::AlreadyExists.into()));
+        }
+        let document = json!({ "ok": true, "dry_run": true, "session_id": id, "file": path });
+        cli.output.either(document, &format!("would write {}", path.display()));
+        return Ok(());
+    }
     let mut launch = terminal::replay_launch(cli, id, options)?;
     // The cast is played on another terminal, so this one does not limit its colours.
     launch.look.depth = Depth::True;

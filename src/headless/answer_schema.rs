@@ -1,4 +1,4 @@
-//! The form that the answer of a run must have: `--output-schema`.
+//! The JSON Schema that the answer of a run must fit: `--output-schema`.
 
 use std::path::Path;
 
@@ -11,18 +11,18 @@ use serde_json::Value;
 const MOST: usize = 20;
 
 /// A JSON Schema, and how the model hears of it.
-pub(crate) struct Form {
+pub(crate) struct AnswerSchema {
     schema: Value,
     compiled: Schemas,
     root: SchemaIndex,
 }
 
-impl Form {
+impl AnswerSchema {
     /// Reads the schema of a file.
     ///
     /// # Errors
     /// `NOT_FOUND`, `READ_FAILED`; `CONFIG_INVALID` for a schema that pixir cannot check.
-    pub(crate) fn read(path: &Path) -> Result<Form> {
+    pub(crate) fn read(path: &Path) -> Result<AnswerSchema> {
         let shown = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|e| {
             let code = if e.kind() == std::io::ErrorKind::NotFound { Code::NotFound } else { Code::ReadFailed };
@@ -33,7 +33,7 @@ impl Form {
             Error::new(Code::ConfigInvalid, format!("{shown} is no JSON: {e}"), "a JSON Schema (draft 2020-12)")
                 .with("input", shown.as_str())
         })?;
-        Form::of(schema, &shown).map_err(|e| {
+        AnswerSchema::of(schema, &shown).map_err(|e| {
             let why = match &*e {
                 CompileError::ValidationError { src, .. } => faults(src).join("; "),
                 other => format!("{other:#}"),
@@ -45,11 +45,11 @@ impl Form {
     }
 
     /// `at` is the file of the schema, which references of it start from.
-    fn of(schema: Value, at: &str) -> std::result::Result<Form, Box<CompileError>> {
+    fn of(schema: Value, at: &str) -> std::result::Result<AnswerSchema, Box<CompileError>> {
         let (mut compiler, mut compiled) = (Compiler::new(), Schemas::new());
         compiler.add_resource(at, schema.clone()).map_err(Box::new)?;
         let root = compiler.compile(at, &mut compiled).map_err(Box::new)?;
-        Ok(Form { schema, compiled, root })
+        Ok(AnswerSchema { schema, compiled, root })
     }
 
     /// The prompt, with what its answer must be.
@@ -130,37 +130,38 @@ mod tests {
 
     use super::*;
 
-    fn form(schema: Value) -> Form {
-        Form::of(schema, "schema.json").unwrap_or_else(|e| panic!("{e:#}"))
+    fn fitting(schema: Value) -> AnswerSchema {
+        AnswerSchema::of(schema, "schema.json").unwrap_or_else(|e| panic!("{e:#}"))
     }
 
     /// Broken build: a block of code, which many models put around JSON, counts as a fault.
     #[test]
     fn an_answer_in_a_block_of_code_is_its_json() {
-        let form = form(json!({"type": "object", "required": ["n"]}));
+        let schema = fitting(json!({"type": "object", "required": ["n"]}));
         for answer in ["{\"n\": 1}", " {\"n\": 1}\n", "```json\n{\"n\": 1}\n```", "```\n{\"n\": 1}```"] {
-            assert_eq!(form.value(answer), Ok(json!({"n": 1})), "{answer}");
+            assert_eq!(schema.value(answer), Ok(json!({"n": 1})), "{answer}");
         }
-        assert_eq!(form.value("Here: {\"n\": 1}").map_err(|it| it.len()), Err(1));
+        assert_eq!(schema.value("Here: {\"n\": 1}").map_err(|it| it.len()), Err(1));
     }
 
     /// Broken build: the model is told that the answer is wrong, and not where.
     #[test]
     fn each_fault_is_told_with_its_place() {
-        let form = form(json!({
+        let schema = fitting(json!({
             "type": "object",
             "properties": {"files": {"type": "array", "items": {"$ref": "#/$defs/file"}}, "kind": {"enum": ["a", "b"]}},
             "required": ["files"],
             "additionalProperties": false,
             "$defs": {"file": {"type": "object", "properties": {"lines": {"type": "integer", "minimum": 1}}}},
         }));
-        let told =
-            form.value(r#"{"files": [{"lines": 3}, {"lines": 0}], "kind": "c", "more": 1}"#).expect_err("three faults");
+        let told = schema
+            .value(r#"{"files": [{"lines": 3}, {"lines": 0}], "kind": "c", "more": 1}"#)
+            .expect_err("three faults");
         assert_eq!(told.len(), 3, "{told:?}");
         for part in ["/files/1/lines: must be >=1, but got 0", "/kind: value must be one of", "'more' not allowed"] {
             assert!(told.iter().any(|it| it.contains(part)), "{part} in {told:?}");
         }
-        assert_eq!(form.value("[]"), Err(vec!["the value: want object, but got array".to_owned()]));
+        assert_eq!(schema.value("[]"), Err(vec!["the value: want object, but got array".to_owned()]));
     }
 
     /// Broken build: a schema that cannot be used is noticed after the model was paid.
@@ -174,7 +175,7 @@ mod tests {
             json!(3),
         ];
         for schema in wrong {
-            assert!(Form::of(schema.clone(), "schema.json").is_err(), "{schema}");
+            assert!(AnswerSchema::of(schema.clone(), "schema.json").is_err(), "{schema}");
         }
     }
 
@@ -217,10 +218,10 @@ mod tests {
         /// Broken build: what `collect` passes over makes an answer that does not fit one that does.
         #[test]
         fn an_answer_fits_or_is_told_at_least_one_fault(value in values(), other in values()) {
-            let form = form(describing(&value));
-            prop_assert_eq!(form.value(&value.to_string()), Ok(value.clone()));
+            let schema = fitting(describing(&value));
+            prop_assert_eq!(schema.value(&value.to_string()), Ok(value.clone()));
             let same = describing(&value) == describing(&other);
-            match form.value(&other.to_string()) {
+            match schema.value(&other.to_string()) {
                 Ok(_) => prop_assert!(same),
                 Err(faults) => prop_assert!(!same && !faults.is_empty() && faults.len() <= MOST),
             }
