@@ -38,6 +38,8 @@ fn in_mode_ask_the_files_of_a_step_wait_for_the_user_and_then_the_next_step_begi
     assert_eq!(shell.read("a.txt"), "old\n");
     let is_look = |it: &Value| it["data"]["event"] == "step_started" && it["data"]["id"] == "look";
     assert!(!host.seen.iter().any(is_look), "what needs the files waits too");
+    // The Session of the agent closes while the user thinks.
+    crate::wait::lapse(std::time::Duration::from_millis(300));
     let options = json!({ "seen": shown["data"]["token"] });
     let answer = host.ask("adopt", json!({ "type": "adopt", "path": ["edit"], "options": options }));
     assert_eq!(answer["ok"], true, "{answer}");

@@ -296,7 +296,7 @@ fn the_pictures_of_workflows_are_drawn_at_every_size() {
         let ended = frame("ended");
         assert!(ended.contains("6 of 7") && ended.contains("1 failed"), "{ended}");
         let card = frame("card");
-        assert!(card.contains("◇ workflow release · 7 steps") && card.contains("✗ missing failed"), "{card}");
+        assert!(card.contains("◇ workflow release goes on · 7 steps") && card.contains("✗ missing failed"), "{card}");
     }
 }
 
