@@ -458,19 +458,6 @@ fn of_prompts() {
             editor.response(after);
             editor.response(id);
         }),
-        scene("steer", &[runs("while [ ! -e go ]; do sleep 0.02; done"), says("Quick.")], |editor, session, shell| {
-            let id = editor.prompt(session, "wait");
-            editor.until(0, |line| line["params"]["update"]["status"] == "in_progress");
-            let meta = json!({ "pixir": { "delivery": "steer" } });
-            let blocks = json!([{ "type": "text", "text": "be quick" }]);
-            let steer =
-                editor.request("session/prompt", json!({ "sessionId": session, "prompt": blocks, "_meta": meta }));
-            editor.ask("session/set_mode", json!({ "sessionId": session, "modeId": "auto" }));
-            shell.write("go", "");
-            editor.response(steer);
-            editor.response(id);
-        })
-        .args(&["--mode", "auto"]),
         scene("stop-at-the-most-tokens", &[json!({ "text": "Half an", "cut_short": "max_output_tokens" })], say_hello),
         scene("stop-as-refused", &[json!({ "text": "No.", "cut_short": "refusal" })], say_hello),
         scene(
