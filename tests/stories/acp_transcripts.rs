@@ -550,20 +550,6 @@ fn of_calls() {
             ],
             say_hello,
         ),
-        Scene {
-            config: "[acp]\nmirror_writes = true\n",
-            ..scene("change-repeated-in-a-buffer", &[edits(), says("Done.")], |editor, session, _| {
-                let id = editor.prompt(session, "edit");
-                let (_, read) = editor.asked(0, "fs/read_text_file");
-                editor.answer(&read, json!({ "content": "one\ntwo\nthree\n" }));
-                let (_, asked) = editor.asked(0, "session/request_permission");
-                editor.choose(&asked, "allow_once");
-                let (_, write) = editor.asked(0, "fs/write_text_file");
-                editor.answer(&write, json!({}));
-                editor.response(id);
-            })
-            .able(buffers)
-        },
     ]);
 }
 

@@ -284,7 +284,8 @@ fn editor_context_that_is_too_long_or_malformed_is_refused() {
     let server = Server::start(vec![text("One.")]);
     let mut talk = Talk::new(&shell, &server, Dialect::Responses);
     let bad = [
-        vec![selection(&"x".repeat(64 << 10)), selection("y")],
+        vec![selection(&"x".repeat((64 << 10) + 1))],
+        vec![selection(&"x".repeat(64 << 10)); 5],
         vec![selection("x"); 33],
         vec![EditorDocument { path: "a\nb".into(), ..EditorDocument::default() }],
         vec![EditorDocument { lines: Some(LineRange { from: 4, to: 3 }), ..selection("x") }],
