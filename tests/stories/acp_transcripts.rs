@@ -482,8 +482,6 @@ fn of_calls() {
     let mut usage = json!({ "steps": [{ "text": "Cheap.", "usage": { "input": 1000, "output": 500 } }] });
     usage["window"] = json!(100_000);
     usage["price"] = json!({ "input": 1.0, "output": 2.0 });
-    let mut buffers = able();
-    buffers["fs"] = json!({ "readTextFile": true, "writeTextFile": true });
     let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-two\n+2\n*** Add File: b.txt\n+b\n*** End Patch\n";
     let plan = json!([{ "step": "look", "status": "completed" }, { "step": "act", "status": "in_progress" }]);
     hold(&[
