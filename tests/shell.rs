@@ -278,3 +278,13 @@ pub(crate) fn output(shell: &Shell, name: &str, args: Value) -> String {
     let document = tool(shell, name, &args, &["--write"]).document();
     document["result"]["output"].as_str().expect("text").to_owned()
 }
+
+/// The same command, started with a closed stream.
+pub fn closing(stream: &str, command: &Command) -> Command {
+    let mut it = Command::new("bash");
+    it.args(["-c", &format!("exec \"$0\" \"$@\" {stream}")]).arg(command.get_program()).args(command.get_args());
+    it.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    it.current_dir(command.get_current_dir().expect("a folder"));
+    it.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    it
+}

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::sessions::session;
 use super::undo::tree_of;
-use crate::shell::{Ran, Shell, figures, ran, run_to_its_end, skip};
+use crate::shell::{Ran, Shell, closing, figures, ran, run_to_its_end, skip};
 
 /// A command that works: its path, its arguments, and its exit code. A word in capitals stands for something of the
 /// [`Fixture`]; the name that the command looks up follows `@`.
@@ -893,16 +893,6 @@ fn no_network(fixture: &Fixture, _: &Definition, row: &Row) -> Option<Result<(),
 
 fn can(program: &str, args: &[&str]) -> bool {
     Command::new(program).args(args).output().is_ok_and(|it| it.status.success())
-}
-
-/// The same command, started with a closed stream.
-pub(super) fn closing(stream: &str, command: &Command) -> Command {
-    let mut it = Command::new("bash");
-    it.args(["-c", &format!("exec \"$0\" \"$@\" {stream}")]).arg(command.get_program()).args(command.get_args());
-    it.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    it.current_dir(command.get_current_dir().expect("a folder"));
-    it.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    it
 }
 
 /// Broken builds: a command without examples; one that accepts a flag and ignores it; a hidden flag; a value or a name that is

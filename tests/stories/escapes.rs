@@ -294,8 +294,14 @@ impl Prison {
                 let _ = fs::remove_file(path);
             }
         }
+        // It names a library for every program of the machine.
+        let preload = "/etc/ld.so.preload";
+        if fs::read_to_string(preload).is_ok_and(|it| it.contains(&self.marker) || it.contains("x-")) {
+            effects.push(format!("created: {preload}"));
+            let _ = fs::remove_file(preload);
+        }
         for folder in
-            ["/tmp", "/var/tmp", "/dev/shm", "/run", "/run/lock", "/etc", "/usr/bin", "/opt", "/var", "/root", "/"]
+            ["/tmp", "/var/tmp", "/dev/shm", "/run", "/run/lock", "/etc", "/usr/bin", "/opt", "/var", "/root", "/", "/boot", "/srv"]
         {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
                 let name = entry.file_name().to_string_lossy().into_owned();

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::pty::Terminal;
 use crate::server::{Dialect, Server, text};
-use crate::shell::{Shell, figures, ran};
+use crate::shell::{Shell, closing, figures, ran};
 
 #[test]
 fn a_closed_stdout_ends_the_program_quietly() {
@@ -247,11 +247,11 @@ fn every_command_reports_an_output_that_cannot_be_written() {
         if closed.stderr.contains("WRITE_FAILED") || closed.stderr.contains("panic") {
             failed.push(format!("{line} | true: exit {}, {}", closed.code, closed.stderr));
         }
-        let absent = ran(without_stdout(&shell.command(words(line, 3))).output().expect("it runs"));
+        let absent = ran(closing(">&-", &shell.command(words(line, 3))).output().expect("it runs"));
         if absent.code == 0 || !absent.stderr.contains("WRITE_FAILED") {
             failed.push(format!("{line} >&-: exit {}, {}", absent.code, absent.stderr));
         }
-        let mute = ran(without_stderr(&shell.command(words(line, 4))).output().expect("it runs"));
+        let mute = ran(closing("2>&-", &shell.command(words(line, 4))).output().expect("it runs"));
         if mute.code != whole.code || mute.stdout.is_empty() {
             failed.push(format!("{line} 2>&-: exit {} instead of {}, {}", mute.code, whole.code, mute.stdout));
         }
@@ -267,25 +267,6 @@ fn every_command_reports_an_output_that_cannot_be_written() {
         PRINTING.len(),
         4 * PRINTING.len()
     ));
-}
-
-/// The same command, started with a closed stdout.
-fn without_stdout(command: &Command) -> Command {
-    closing(">&-", command)
-}
-
-/// The same command, started with a closed stderr.
-fn without_stderr(command: &Command) -> Command {
-    closing("2>&-", command)
-}
-
-fn closing(stream: &str, command: &Command) -> Command {
-    let mut it = Command::new("bash");
-    it.args(["-c", &format!("exec \"$0\" \"$@\" {stream}")]).arg(command.get_program()).args(command.get_args());
-    it.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    it.current_dir(command.get_current_dir().expect("a folder"));
-    it.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    it
 }
 
 /// A stdout that the user sends to `/dev/null` is open, also where it is opened as Rust's runtime would open it.

@@ -34,7 +34,7 @@ pub(super) fn check(producer: &[Argument], split: Split, folder: &Path, ground: 
     let names = match split {
         Split::Blanks => Names::Words,
         Split::Lines => Names::Lines,
-        Split::Nul => Names::Any,
+        Split::Nul => Names::NoFlags,
     };
     for root in list.roots {
         if root.is_empty() || root == "-" || root.starts_with('~') {

@@ -44,6 +44,8 @@ pub(super) enum Names {
     Words,
     /// Each is one line.
     Lines,
+    /// None is taken for a flag.
+    NoFlags,
     Any,
 }
 
@@ -56,6 +58,7 @@ impl Names {
         let is_plain = |c: char| c.is_alphanumeric() || "_@%+=:,./-~#()[]{}!&$;^".contains(c);
         let (is_good, what) = match self {
             Names::Any => return Ok(()),
+            Names::NoFlags => (true, "a name"),
             Names::Words => (name.chars().all(is_plain), "one plain word"),
             Names::Lines => (!name.contains(char::is_control), "one line"),
         };
@@ -226,6 +229,7 @@ impl<'a> Ground<'a> {
                 match name.to_str() {
                     Some(name) => names.check(name)?,
                     None if names == Names::Any => {}
+                    None if names == Names::NoFlags && !name.as_encoded_bytes().starts_with(b"-") => {}
                     None => return Err(format!("the name {} is not text", shown())),
                 }
                 if kind.is_dir() {
