@@ -280,7 +280,7 @@ pub(crate) fn output(shell: &Shell, name: &str, args: Value) -> String {
 }
 
 /// The same command, started with a closed stream.
-pub fn closing(stream: &str, command: &Command) -> Command {
+pub(crate) fn closing(stream: &str, command: &Command) -> Command {
     let mut it = Command::new("bash");
     it.args(["-c", &format!("exec \"$0\" \"$@\" {stream}")]).arg(command.get_program()).args(command.get_args());
     it.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));

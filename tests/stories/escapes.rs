@@ -300,9 +300,21 @@ impl Prison {
             effects.push(format!("created: {preload}"));
             let _ = fs::remove_file(preload);
         }
-        for folder in
-            ["/tmp", "/var/tmp", "/dev/shm", "/run", "/run/lock", "/etc", "/usr/bin", "/opt", "/var", "/root", "/", "/boot", "/srv"]
-        {
+        for folder in [
+            "/tmp",
+            "/var/tmp",
+            "/dev/shm",
+            "/run",
+            "/run/lock",
+            "/etc",
+            "/usr/bin",
+            "/opt",
+            "/var",
+            "/root",
+            "/",
+            "/boot",
+            "/srv",
+        ] {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
                 let name = entry.file_name().to_string_lossy().into_owned();
                 if name.starts_with("pixir-escape-x-") || name.starts_with("x-") {
