@@ -74,7 +74,7 @@ pub(crate) fn parse() -> Result<Args, clap::Error> {
     Args::from_arg_matches_mut(&mut matches)
 }
 
-/// The parser's own `help` takes names alone; [`reject`] reads the format from the words that were given.
+/// The parser's own `help` takes names alone; [`reject()`] reads the format from the words that were given.
 fn for_help(given: Vec<OsString>) -> Vec<OsString> {
     if given.get(1).is_none_or(|word| word != HELP) {
         return given;
