@@ -23,6 +23,7 @@ mod options; // mode, model, effort, toolset
 mod projection; // Events as updates
 mod prompts; // prompts that have no response yet
 mod question; // approvals and forms
+mod servers; // MCP servers of the client
 mod session; // one open Session
 mod slash; // slash commands
 mod wire; // lines, and the one writer
@@ -340,11 +341,9 @@ impl OpenSession {
     /// Serves it until it is closed, and first tells what pixir does not do with it.
     async fn serve(self, mut attached: Attached, params: &Value, mut commands: mpsc::UnboundedReceiver<Command>) {
         attached.add_folders(params).await;
-        let servers = params["mcpServers"].as_array().map_or(&[][..], Vec::as_slice);
-        if !servers.is_empty() {
-            let names: Vec<&str> = servers.iter().filter_map(|server| server["name"].as_str()).collect();
-            let title = format!("MCP servers are not used yet: {}", names.join(", "));
-            attached.notice(&title, "the session works without them");
+        let (_, left_out) = servers::of(params);
+        if !left_out.is_empty() {
+            attached.notice("MCP servers that cannot be used", &left_out.join("\n"));
         }
         let closing = attached.serve(&mut commands).await;
         let not_open = not_open(&self.id);
@@ -415,7 +414,7 @@ fn initialized(params: &Value) -> Result<Value, Failure> {
         "agentCapabilities": {
             "loadSession": true,
             "promptCapabilities": { "image": true, "audio": false, "embeddedContext": true },
-            "mcpCapabilities": { "http": false, "sse": false },
+            "mcpCapabilities": { "http": true, "sse": false },
             "sessionCapabilities": {
                 "list": {}, "resume": {}, "close": {}, "delete": {}, "additionalDirectories": {},
             },

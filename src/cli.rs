@@ -11,8 +11,8 @@ use pixir_core::layers::Settings;
 use pixir_core::provider::{ProviderSelection, Providers, demo};
 use pixir_core::store::{Place, Store};
 use pixir_core::{
-    AgentOptions, Code, CompactionOptions, Config, Effort, Entry, Environment, Error, Harness, Limits, Options, Result,
-    SessionDefaults, Tier, log, rules,
+    AgentOptions, Code, CompactionOptions, Config, Effort, Entry, Environment, Error, Harness, Limits, McpServers,
+    Options, Result, SessionDefaults, Tier, log, rules,
 };
 
 use crate::args::RunOptions;
@@ -181,8 +181,8 @@ impl Cli {
     pub(crate) fn offline_harness(&self) -> Result<Harness> {
         let providers = Providers::only("demo", demo::MODEL, Arc::new(demo::Unconnected));
         // A configuration that cannot be read must not keep the user from looking at sessions.
-        let Config { sandbox, environment, .. } = self.own_config().unwrap_or_default();
-        let settings = Settings::only(Config { sandbox, environment, ..Config::default() });
+        let Config { sandbox, environment, mcp, mcp_limits, .. } = self.own_config().unwrap_or_default();
+        let settings = Settings::only(Config { sandbox, environment, mcp, mcp_limits, ..Config::default() });
         self.assemble(&self.workspace()?, Attendance::Unattended, &settings, providers)
     }
 
@@ -238,7 +238,10 @@ impl Cli {
             copy_ignored: config.agents.copy_ignored.clone(),
             ..environment.clone()
         };
-        Harness::new(workspace, &around, Arc::new(providers), session_options, defaults)
+        let servers =
+            McpServers { own: config.mcp.clone(), limits: config.mcp_limits.clone(), ..McpServers::default() };
+        let harness = Harness::new(workspace, &around, Arc::new(providers), session_options, defaults)?;
+        Ok(harness.with_servers(servers, &around))
     }
 
     /// A Session of this workspace.

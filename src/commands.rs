@@ -24,6 +24,7 @@ mod gc; // deletion of unreferenced data
 mod init; // a first AGENTS.md
 mod inspect; // the exact request
 mod man; // manual pages
+mod mcp; // servers of the Model Context Protocol
 mod models; // the available models
 mod permissions; // rules of the user
 mod prompt; // `pixir [PROMPT]`, without a command
@@ -160,7 +161,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: skills::SkillsCommand,
     },
-    /// Trust what this workspace brings along: its configuration, skills, prompt templates, roles and workflows are in force as they are now
+    /// Trust what this workspace brings along: its configuration, skills, prompt templates, roles, workflows and MCP servers are in force as they are now
     #[command(
         after_help = "Examples:\n  pixir trust --dry-run\n  pixir trust\n  pixir trust --revoke\n  pixir trust --list --json"
     )]
@@ -174,6 +175,12 @@ pub(crate) enum Command {
     Config {
         #[command(subcommand)]
         command: config::ConfigCommand,
+    },
+    /// Add, list, test, approve and remove MCP servers: other people's tools
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Mcp {
+        #[command(subcommand)]
+        command: mcp::McpCommand,
     },
     /// List the available models with their windows, prices and efforts
     #[command(
@@ -269,6 +276,7 @@ pub(crate) fn run(args: Args, cli: &Cli) -> Result<u8> {
         Some(Command::Skills { command }) => skills::run(cli, command),
         Some(Command::Trust(args)) => trust::run(cli, &args),
         Some(Command::Config { command }) => config::run(cli, command),
+        Some(Command::Mcp { command }) => mcp::run(cli, command),
         Some(Command::Models { command }) => models::run(cli, command),
         Some(Command::Tui(args)) => tui::run(cli, &args),
         Some(Command::Themes { command }) => themes::run(cli, command),

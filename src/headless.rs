@@ -95,6 +95,7 @@ fn begins_turn(input: &Input) -> bool {
         | Input::StopAgents { .. }
         | Input::Adopt { .. }
         | Input::ListRules
+        | Input::Mcp { .. }
         | Input::RevokeRule { .. }
         | Input::AddFolder { .. }
         | Input::ShowTrust

@@ -200,6 +200,10 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         | Code::PreviewStale
         | Code::CommandFailed
         | Code::SandboxFailed
+        | Code::McpStartFailed
+        | Code::McpServerExited
+        | Code::McpLimit
+        | Code::McpProtocol
         | Code::OrphanToolCall
         | Code::NeverStarted
         | Code::CopyFailed
@@ -233,6 +237,7 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         | Code::NotUnique => 2,
         Code::NothingToDo => 3,
         Code::AuthRequired
+        | Code::McpAuthRequired
         | Code::TokenRequestFailed
         | Code::NoAccountId
         | Code::CorruptAuth
@@ -247,11 +252,12 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         | Code::WorkflowNotFound
         | Code::ResourceMissing
         | Code::NoMatch => 5,
-        Code::OutsideWorkspace | Code::PermissionDenied => 6,
+        Code::OutsideWorkspace | Code::PermissionDenied | Code::McpDefinitionChanged => 6,
         Code::UsageLimitReached | Code::RateLimited => 7,
         Code::LeaseHeld
         | Code::SessionLocked
         | Code::Timeout
+        | Code::McpTimeout
         | Code::StreamIdleTimeout
         | Code::ProviderUnavailable
         | Code::Network
@@ -265,7 +271,8 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         | Code::WorkflowInvalid
         | Code::TemplateMissing
         | Code::TooManyItems
-        | Code::WorkspaceUntrusted => 10,
+        | Code::WorkspaceUntrusted
+        | Code::McpUntrusted => 10,
         Code::SessionReadOnly => 11,
         Code::MutationBlocked | Code::ConfirmationNeeded | Code::WorkflowHeld => 12,
         Code::InputRequired | Code::NoPrompt => 13,

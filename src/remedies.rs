@@ -2,7 +2,7 @@
 
 use pixir_core::error::ErrorBody;
 use pixir_core::event::Mode;
-use pixir_core::remedy::{Limit, Remedy, Sessions, either, in_order, retry};
+use pixir_core::remedy::{Limit, McpNeed, Remedy, Sessions, either, in_order, retry};
 
 /// A remedy as commands and flags of `pixir`.
 pub(crate) fn word(remedy: &Remedy) -> String {
@@ -60,6 +60,17 @@ pub(crate) fn word(remedy: &Remedy) -> String {
         }
         Remedy::ReplaceKey { provider } => {
             format!("the server rejected the stored key: pixir auth login {provider} with another")
+        }
+        Remedy::McpServer { server, need } => match need {
+            McpNeed::Add => "pixir mcp add NAME -- COMMAND".into(),
+            McpNeed::Test | McpNeed::Restart => format!("pixir mcp test {server}"),
+            McpNeed::Accept => {
+                format!("pixir mcp accept {server}, which shows what changed; with --dry-run nothing more")
+            }
+            McpNeed::Trust => format!("pixir mcp trust {server} --dry-run, then without --dry-run"),
+        },
+        Remedy::StoreSecret(it) => {
+            format!("export {0}=…, or pixir mcp secret {1} {0}", it.variable, it.server)
         }
         Remedy::CheckSetup => "pixir doctor".into(),
         Remedy::CheckStateFolder => "check the state folder (pixir doctor shows where it is)".into(),

@@ -13,6 +13,7 @@ const CORE: &[&[&str]] = &[
     &["turn"],
     &["run"],
     &["workflow"],
+    &["mcp"],
     &["tools"],
     &["call"],
     &["door"],
@@ -253,6 +254,7 @@ fn files_of_the_workspace_are_opened_through_its_path_layer() {
         ("context/roles/found.rs", "the user's roles; `of_workspace` reads those of the workspace"),
         ("context/skills/found.rs", "the user's skills; `load_from` reads those of the workspace"),
         ("context/templates.rs", "the user's templates; `of_workspace` reads those of the workspace"),
+        ("mcp/catalog.rs", "accepted definitions, in the state folder"),
         ("maintenance/archive.rs", "Logs and saved outputs"),
         ("permissions/readers/arguments.rs", "whether a name leads elsewhere; it reads no file"),
         (
@@ -307,6 +309,7 @@ fn every_reader_of_what_a_workspace_brings_along_goes_through_the_path_layer() {
         ("context/documents.rs", "impl Reader<'_>", "self.workspace.open_file"),
         ("context/project.rs", "pub(crate) fn text", "workspace.open_file"),
         ("context/contributions.rs", "fn content", "workspace.read_plain"),
+        ("context/servers.rs", "fn read(", "workspace.read_plain"),
     ];
     for (file, reader, door) in readers {
         let text = fs::read_to_string(core.join(file)).expect("there");

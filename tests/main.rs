@@ -70,6 +70,9 @@ mod stories {
     mod reasoning; // sent back, shown, left out
     mod request_prefix; // each request repeats the one before it
     mod tasks; // tasks as a model meets them
+    mod mcp; // servers of the Model Context Protocol
+    mod mcp_real; // real servers, from npm and PyPI
+    mod mcp_faults; // such servers that fail, change or mean harm
     mod surroundings; // where the model is, and how it hears of a change
     mod turns; // a Turn over HTTP, in every dialect
 

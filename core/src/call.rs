@@ -3,6 +3,7 @@
 //! The Turn, `pixir run`, `pixir tools run` and a user's own command all use these steps. [`gate()`] is the only place
 //! that allows or refuses a call, and [`carry_out`] is the only function that runs the steps in order.
 
+use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,7 @@ pub(crate) mod context; // what a call may use
 pub(crate) mod gate; // mode, rules, the user: allowed or refused
 pub(crate) mod leases; // who changes what right now
 pub(crate) mod outcome; // what came of a call, in a few words
+mod others; // programs of others
 pub(crate) mod output; // what a tool returned
 pub(crate) mod agent_place; // the place of an agent among those that run
 pub(crate) mod protection; // protected files that a command wrote
@@ -43,6 +45,7 @@ pub use context::{Answers, Context, FormRequest};
 pub(crate) use gate::check_word;
 pub use gate::{Authority, Gone, Grant, Permissions, Unattended, explain, gate};
 pub(crate) use leases::Leases;
+pub use others::Others;
 pub use output::Output;
 pub use present::ResultLimits;
 pub(crate) use read_set::ReadSet;
@@ -81,7 +84,11 @@ pub fn describe(registry: &Registry, call: &Call, ctx: &Context) -> CallInfo {
     let call = &*aliases::call(call);
     match registry.find(&call.tool, ctx.toolset) {
         Ok(Registered { spec, tool }) => {
-            let info = tool.describe(&aliases::arguments(spec, &call.args), ctx);
+            let info = if tool.is_of_others() {
+                tool.describe(&call.args, ctx)
+            } else {
+                tool.describe(&aliases::arguments(spec, &call.args), ctx)
+            };
             CallInfo { reads_only: info.reads_only || spec.reads_only, ..info }
         }
         Err(_) => CallInfo::unknown(&call.tool, &call.args),
@@ -104,8 +111,13 @@ pub async fn prepare(registry: &Registry, call: &Call, ctx: &Context) -> Result<
             let fix = "send one complete JSON object without text around it";
             return Err(Error::new(Code::InvalidArgs, "the arguments are not a JSON object", fix));
         }
-        let args = aliases::arguments(spec, &call.args);
-        arguments::check(spec, &args)?;
+        let args = if tool.is_of_others() {
+            Cow::Borrowed(&call.args)
+        } else {
+            let args = aliases::arguments(spec, &call.args);
+            arguments::check(spec, &args)?;
+            args
+        };
         let info = describe(&registry, &call, &ctx);
         let prepared = tool.prepare(args.into_owned(), &ctx).map_err(|error| match error.code {
             Code::InvalidArgs if error.remedy.is_empty() => Error { remedy: arguments::usage(spec).into(), ..error },

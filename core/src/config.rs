@@ -19,12 +19,14 @@ pub mod catalogue; // every setting once: values, default, what it does
 pub mod credentials; // keys and tokens: found, stored, renewed, never printed
 pub mod edit; // one setting of a file set, with its comments kept
 pub mod layers; // files, environment and flags, merged
+pub(crate) mod mcp; // servers of the Model Context Protocol
 mod patience; // how long a request may take, and how long it is tried again
 mod price; // what a model's tokens cost
 pub(crate) mod project; // what a project may set
 
 use agents::AGENT_KEYS;
 pub use agents::AgentsConfig;
+pub use mcp::{Expose, McpLimits, McpServer, OnChange};
 pub use patience::Patience;
 pub(crate) use price::Price;
 
@@ -95,6 +97,10 @@ pub struct Config {
     pub compaction: CompactionConfig,
     /// How many agents may work, and what each may use.
     pub agents: AgentsConfig,
+    /// Servers of the Model Context Protocol, by name.
+    pub mcp: BTreeMap<String, McpServer>,
+    /// Bounds of what they take of a request.
+    pub mcp_limits: McpLimits,
     /// Settings of the terminal interface.
     pub screen: ScreenConfig,
     /// Settings of the service for editors.
@@ -338,7 +344,7 @@ impl LimitsConfig {
     }
 }
 
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 20] = [
     "model",
     "favourites",
     "fallback",
@@ -354,6 +360,8 @@ const KEYS: [&str; 18] = [
     "requests",
     "compaction",
     "agents",
+    "mcp",
+    "mcp_limits",
     "screen",
     "acp",
     "keys",
@@ -419,6 +427,10 @@ impl Config {
         if let Some(agents) = table.get("agents").and_then(toml::Value::as_table) {
             check_keys(agents, &AGENT_KEYS, "agents.")?;
         }
+        mcp::check_keys(&table)?;
+        if let Some(limits) = table.get("mcp_limits").and_then(toml::Value::as_table) {
+            check_keys(limits, &mcp::MCP_LIMIT_KEYS, "mcp_limits.")?;
+        }
         if let Some(limits) = table.get("limits").and_then(toml::Value::as_table) {
             check_keys(limits, &LIMIT_KEYS, "limits.")?;
         }
@@ -441,6 +453,7 @@ impl Config {
         config.effort.as_deref().map(|it| effort("effort", it)).transpose()?;
         config.providers.iter().try_for_each(|(name, it)| it.check(name))?;
         config.models.iter().try_for_each(|(name, it)| it.check(name))?;
+        config.mcp.iter().try_for_each(|(name, it)| it.check(name))?;
         config.mode.as_deref().map(Mode::parse).transpose()?;
         config.toolset.as_deref().map(Toolset::parse).transpose()?;
         config.sandbox.as_deref().map(Tier::parse).transpose()?;

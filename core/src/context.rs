@@ -14,6 +14,7 @@ mod project; // languages and commands, judged by files
 pub mod prompt; // instructions, context, tools and History as one request
 pub mod review; // changes that the user reviews
 pub(crate) mod roles; // what an agent is for, and what it may do at most
+pub(crate) mod servers; // MCP servers that the workspace brings along
 pub(crate) mod sketch; // a first AGENTS.md, made from file names
 pub(crate) mod skills; // find, read and activate SKILL.md
 pub(crate) mod templates; // messages that the user sends by a name

@@ -1,5 +1,6 @@
 //! The factory of one workspace's Sessions: start, resume, open, list.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,9 +9,11 @@ use crate::call::agents::Usual;
 use crate::call::leases::Holder;
 use crate::call::protection::jobs::JobGuards;
 use crate::call::{Context, Leases, Registry, Standing, Tool, Unattended};
-use crate::config::Environment;
+use crate::config::credentials::Vault;
+use crate::config::{Environment, McpLimits, McpServer};
 use crate::context::library::Library;
 use crate::context::roles::{self, Role};
+use crate::context::servers::plain;
 use crate::context::sketch::{self, Sketch};
 use crate::context::skills::{Skill, Validated, found};
 use crate::context::templates::Template;
@@ -19,6 +22,7 @@ use crate::door::Handle;
 use crate::files::images;
 use crate::files::snapshot::SessionSnapshot;
 use crate::files::workspace::{Workspace, remove_left};
+use crate::mcp::{self, Servers};
 use crate::process;
 use crate::process::Stopping;
 use crate::protocol::error::{Code, Error, Result};
@@ -27,7 +31,8 @@ use crate::protocol::event::{
     Toolset, WorkflowEvent,
 };
 use crate::protocol::input::SettingsChange;
-use crate::protocol::remedy::{ModelNeed, Remedy};
+use crate::protocol::remedy::{McpNeed, ModelNeed, Remedy};
+use crate::protocol::servers::ServerState;
 use crate::protocol::trust::Contributions;
 use crate::provider::choose::Providers;
 use crate::provider::connect::NewProvider;
@@ -83,6 +88,17 @@ impl std::fmt::Debug for Harness {
     }
 }
 
+/// The MCP servers that a Harness is given.
+#[derive(Debug, Clone, Default)]
+pub struct McpServers {
+    /// The servers in the user's own configuration.
+    pub own: BTreeMap<String, McpServer>,
+    /// Bounds of what they take of a request.
+    pub limits: McpLimits,
+    /// The servers that a client brings along.
+    pub of_client: BTreeMap<String, McpServer>,
+}
+
 /// Whether the work that a Session is resumed for asks a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asks {
@@ -136,6 +152,7 @@ impl Harness {
             project: None,
             providers: SharedProviders::new(providers),
             registry: builtin_tools([]),
+            servers: None,
             blobs: store.blobs(),
             environment,
             sandbox,
@@ -179,6 +196,34 @@ impl Harness {
     #[must_use]
     pub fn keeping_unused(mut self) -> Harness {
         self.services.options.keeps_unused = true;
+        self
+    }
+
+    /// The same harness, whose Sessions may use MCP servers: those of the user's configuration, those that the client brings
+    /// along, and those of the workspace that the user trusts.
+    #[must_use]
+    pub fn with_servers(mut self, servers: McpServers, around: &Environment) -> Harness {
+        let McpServers { own, limits, of_client } = servers;
+        let setup = mcp::Setup {
+            servers: own,
+            limits,
+            secrets: mcp::secrets::Source { environment: around.clone(), vault: Vault::new(around) },
+            environment: Arc::clone(&self.services.environment),
+            sandbox: self.services.sandbox.clone(),
+            workspace: self.workspace().to_owned(),
+            library: Arc::clone(&self.services.library),
+            stopping: self.services.stopping.clone(),
+        };
+        self.services.servers = Some(Servers::new(setup, &around.home, of_client));
+        self
+    }
+
+    /// The same harness with the MCP servers that a client brings along, as [`usable_servers`] found them.
+    #[must_use]
+    pub fn with_client_servers(mut self, servers: BTreeMap<String, McpServer>) -> Harness {
+        if let Some(own) = self.services.servers.as_ref().filter(|_| !servers.is_empty()) {
+            self.services.servers = Some(own.with_client(servers));
+        }
         self
     }
 
@@ -579,6 +624,55 @@ impl Harness {
         self.services.usual((&providers.provider, &providers.model), &self.roles())
     }
 
+    /// The MCP servers that something names, as they are now; none is started.
+    pub fn mcp_servers(&self) -> Vec<ServerState> {
+        self.services.servers.as_ref().map_or(Vec::new(), Servers::states)
+    }
+
+    /// Starts an MCP server, if it does not run, and tells how it is. The first contact with a server of the user accepts its
+    /// tools.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`, `MCP_UNTRUSTED`; an error of the start is in the state.
+    pub async fn look_at_server(&self, name: &str) -> Result<ServerState> {
+        self.servers()?.look(name).await
+    }
+
+    /// Accepts the tools of an MCP server as they are now; `seen` names those that the user saw.
+    ///
+    /// # Errors
+    /// As [`Harness::look_at_server`]; `PREVIEW_STALE` when they have changed since, `WRITE_FAILED`.
+    pub async fn accept_server(&self, name: &str, seen: Option<&str>) -> Result<ServerState> {
+        self.servers()?.accept_by_name(name, seen).await
+    }
+
+    /// Forgets the accepted tools of an MCP server.
+    ///
+    /// # Errors
+    /// `WRITE_FAILED`.
+    pub fn forget_server(&self, name: &str) -> Result<()> {
+        self.servers()?.forget(name)
+    }
+
+    /// Stops every MCP server.
+    pub async fn stop_servers(&self) {
+        if let Some(servers) = &self.services.servers {
+            servers.stop_all().await;
+        }
+    }
+
+    /// The tools that find, call and read what MCP servers have, for calls outside a Session.
+    pub fn servers_registry(&self) -> Registry {
+        self.services.registry.with_all(mcp::tool::general(self.services.servers.as_ref()))
+    }
+
+    fn servers(&self) -> Result<&Servers> {
+        self.services
+            .servers
+            .as_ref()
+            .ok_or_else(|| Error::new(Code::NotFound, "there are no MCP servers here", Remedy::mcp("", McpNeed::Add)))
+    }
+
     /// What the workspace brings along that is in force only with the user's trust.
     pub fn contributions(&self) -> Contributions {
         self.services.library.contributions()
@@ -649,6 +743,19 @@ impl Harness {
     pub fn store(&self) -> &Store {
         &self.store
     }
+}
+
+/// The MCP servers of a client that can be used, in the letters of names of servers, and the faults of the others.
+pub fn usable_servers(servers: BTreeMap<String, McpServer>) -> (BTreeMap<String, McpServer>, Vec<Error>) {
+    let (mut usable, mut faults) = (BTreeMap::new(), Vec::new());
+    for (name, server) in servers {
+        let name = plain(&name);
+        match server.check(&name) {
+            Ok(()) => drop(usable.insert(name, server)),
+            Err(e) => faults.push(e),
+        }
+    }
+    (usable, faults)
 }
 
 /// The built-in tools and `others`; of two with one name the later one counts.

@@ -18,6 +18,7 @@ mod turn; // ask the model, run its tools, repeat
 
 pub mod run; // the run language: one line is a whole workflow
 mod workflow; // graphs of steps: checked, carried out, resumed
+mod mcp; // other people's tools, over the Model Context Protocol
 mod tools; // the built-in tools, one per file
 pub mod call; // the way of a tool call
 mod door; // the door to a running Session: Inputs in, Events out
@@ -43,15 +44,15 @@ pub use protocol::event::{Entry, Event, Fact, Live};
 pub use protocol::input::{Accepted, Decision, Input};
 pub use protocol::remedy::Remedy;
 pub use protocol::sandbox::Tier;
-pub use protocol::{agent, call_info, error, event, input, now, remedy, rule, tool_spec, trust};
+pub use protocol::{agent, call_info, error, event, input, now, remedy, rule, servers, tool_spec, trust};
 
 // Sessions that run.
 pub use config::{
-    AgentsConfig, CompactionConfig, Config, Environment, LimitsConfig, Patience, RequestsConfig, SummaryAuthor,
-    catalogue, credentials, edit, layers, project::PROJECT_KEYS,
+    AgentsConfig, CompactionConfig, Config, Environment, Expose, LimitsConfig, McpLimits, McpServer, OnChange,
+    Patience, RequestsConfig, SummaryAuthor, catalogue, credentials, edit, layers, project::PROJECT_KEYS,
 };
 pub use door::{Handle, Watch};
-pub use harness::{Harness, SessionDefaults, builtin_tools};
+pub use harness::{Harness, McpServers, SessionDefaults, builtin_tools, usable_servers};
 pub use provider::{budget::Budget, rest_between_parts};
 pub use session::{AgentOptions, CompactionOptions, Limits, Options};
 pub use workflow::{Fault as WorkflowFault, PlannedStep, Rehearsed, RunView, StepView, WorkflowFile, WorkflowPlan};

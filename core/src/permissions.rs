@@ -56,6 +56,19 @@ pub enum Touch {
     },
     /// It changes only pixir's own record of the Session.
     Note,
+    /// It calls a tool of another program, which acts outside the sandbox.
+    Mcp {
+        /// The server.
+        server: String,
+        /// The server's name of the tool.
+        tool: String,
+        /// The hash of its definition.
+        pin: String,
+        /// What the user said about the tool.
+        word: UsersWord,
+        /// The server says that a call may destroy something.
+        is_destructive: bool,
+    },
     /// It runs a workflow. Each step is judged by itself; the user sees the graph first.
     Workflow,
     /// It changes files.
@@ -71,10 +84,25 @@ pub enum Touch {
     Program(Vec<String>),
 }
 
+/// What the user said about a tool of another program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UsersWord {
+    /// It only reads.
+    Reads,
+    /// It may run without asking.
+    Allowed,
+    /// Nothing.
+    Nothing,
+}
+
 impl Touch {
     /// Whether it changes nothing.
     pub fn only_reads(&self) -> bool {
-        matches!(self, Touch::Read | Touch::Outside { .. })
+        match self {
+            Touch::Read | Touch::Outside { .. } | Touch::Mcp { word: UsersWord::Reads, .. } => true,
+            Touch::Note | Touch::Workflow | Touch::Mcp { .. } => false,
+            Touch::Files { .. } | Touch::Command(_) | Touch::Program(_) => false,
+        }
     }
 }
 
@@ -136,6 +164,23 @@ pub(crate) fn judge<'a>(mode: Mode, touch: &Touch, rules: &[Rule], readable: imp
         Touch::Read | Touch::Note => {
             return Ruling::Free;
         }
+        Touch::Mcp { word: UsersWord::Reads, .. } => return Ruling::Free,
+        Touch::Mcp { server, tool, pin, word, is_destructive } => {
+            let reason = format!("{server}.{tool} is a tool of another program, which acts outside the sandbox");
+            let rule = Rule::Allow(Scope::Mcp(format!("{server}.{tool}#{pin}")));
+            if mode != Mode::ReadOnly && may_be_denied.is_none() {
+                // A rule is the user's own word, of this call or of an earlier one.
+                if let Some(it) = rules::allowing(rules, touch, readable) {
+                    return Ruling::Allow { by: DecidedBy::Rule, rule: Some(it), reason };
+                }
+                if *word == UsersWord::Allowed {
+                    let reason = format!("{reason}; your configuration allows it");
+                    return Ruling::Allow { by: DecidedBy::Rule, rule: None, reason };
+                }
+                return Ruling::Ask { reason, rule: (!is_destructive).then_some(rule) };
+            }
+            (reason, None)
+        }
         // In the other modes each step is allowed or refused when it comes.
         Touch::Workflow if mode == Mode::Ask => {
             return Ruling::Ask { reason: "it runs a workflow".to_owned(), rule: None };
@@ -196,6 +241,7 @@ pub(crate) fn needs_network(touch: &Touch, readable: Readable<'_>) -> bool {
         Touch::Command(line) => parse(line, readable).programs.iter().any(|it| it.verdict.is_err() && needs(&it.words)),
         Touch::Program(words) => needs(words),
         Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow | Touch::Files { .. } => false,
+        Touch::Mcp { .. } => false,
     }
 }
 

@@ -11,4 +11,5 @@ pub mod remedy; // what to do about an error, as data
 pub mod rule; // rules that the user made
 pub(crate) mod sandbox; // the means by which programs are confined
 pub mod tool_spec; // how a tool is offered to a model
+pub mod servers; // how MCP servers are
 pub mod trust; // what a workspace brings along, and the user's answer about it

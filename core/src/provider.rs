@@ -31,7 +31,7 @@ pub(crate) mod endpoint; // base URL, key and headers of a server
 pub(crate) mod budget; // limits on tokens and money
 mod bounds; // the most of an answer that is accepted
 mod halves; // characters that a server cut in two
-mod http; // the HTTP client; which addresses and headers are allowed
+pub(crate) mod http; // the HTTP client; which addresses and headers are allowed
 mod listing; // the list of models that a server returns
 mod refusal; // a server's failures as errors
 mod wait; // the wait that a server asks for

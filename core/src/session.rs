@@ -7,10 +7,11 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use crate::call::agents::{AgentNews, Order};
-use crate::call::{self, Answers};
+use crate::call::{self, Answers, Registry};
 use crate::context::roles::Role;
 use crate::conversation::history::{History, Settings};
 use crate::door::{Command, Handle, Outbox, Reply, Watch};
+use crate::mcp::Servers;
 use crate::protocol::agent::Asker;
 use crate::protocol::effort::Effort;
 use crate::protocol::error::{Code, Error, NoticeCode, Result};
@@ -34,6 +35,7 @@ mod queue; // messages that wait for the running Turn
 mod record; // what is recorded and published
 mod role; // the role that the user gives to the Session
 mod running; // the running Turn: its reports, its end
+mod servers; // tools of MCP servers
 mod skills; // skills, templates, and the index that the model reads
 mod surroundings; // what the model knows about mode, toolset and repository
 mod travel; // undo, redo, forks and moves of the head
@@ -65,6 +67,8 @@ pub(crate) struct Session {
     log: LogAccess,
     history: History,
     services: Services,
+    /// The tools of the Session without those of MCP servers.
+    own_tools: Registry,
     watchers: Vec<Arc<Outbox>>,
     work: Option<Work>,
     steer: VecDeque<Message>,
@@ -121,6 +125,8 @@ pub(crate) struct Session {
     may_wake: bool,
     /// What the last Turn drew from; a Turn that reports of agents begin draws on it too.
     budget: Option<Budget>,
+    /// What the user does about MCP servers.
+    server_work: JoinSet<servers::Work>,
     /// Inputs that children carry out.
     errands: JoinSet<agents::Errand>,
 }
@@ -177,10 +183,14 @@ impl Session {
                 Some(Remedy::ShowRules),
             ));
         }
-        let session = Session {
+        if let Some(servers) = &services.servers {
+            servers.join();
+        }
+        let mut session = Session {
             id: id.clone(),
             log,
             history,
+            own_tools: services.registry.clone(),
             services,
             watchers: Vec::new(),
             work: None,
@@ -214,13 +224,16 @@ impl Session {
             wake_at: None,
             may_wake: true,
             budget: None,
+            server_work: JoinSet::new(),
             errands: JoinSet::new(),
         };
+        session.take_offer();
         tokio::spawn(session.run(inbox, job_news));
         Handle { id, commands }
     }
 
     async fn run(mut self, mut inbox: mpsc::Receiver<Command>, mut job_news: mpsc::UnboundedReceiver<()>) {
+        let mut servers_news = self.services.servers.as_ref().map(Servers::news);
         let done = loop {
             tokio::select! {
                 command = inbox.recv() => match command {
@@ -243,6 +256,8 @@ impl Session {
                 Some(()) = job_news.recv() => self.publish_jobs(),
                 Some(news) = self.agent_news.recv() => self.on_agent_news(news).await,
                 () = at(self.wake_at), if self.wake_at.is_some() => self.wake().await,
+                () = servers::news(&mut servers_news) => self.look_at_servers(),
+                Some(Ok(done)) = self.server_work.join_next() => self.on_server_work(done),
                 Some(done) = self.errands.join_next() => self.on_errand(done).await,
                 Some(stopped) = self.stopping_jobs.join_next() => self.on_stopped_job(stopped),
                 Some(Ok(looked)) = self.looking.join_next() => self.on_looked(looked),
@@ -265,6 +280,9 @@ impl Session {
         if let Some(jobs) = &self.services.jobs {
             jobs.stop_all().await;
             self.close_job_guards().await;
+        }
+        if let Some(servers) = &self.services.servers {
+            servers.leave().await;
         }
         if !self.discard_if_empty() && self.indexed.summary.entries > self.opened_with {
             self.index().await;
@@ -376,6 +394,7 @@ impl Session {
             Input::Adopt { path, options, later } => return self.adopt(path, options, later, reply),
             Input::StopAsking => Ok(self.stop_asking()),
             Input::ListRules => Ok(self.list_rules()),
+            Input::Mcp { server, act } => return self.act_on_server(server, act, reply),
             Input::RevokeRule { id } => self.services.store.rules().revoke(&id).map(|()| self.list_rules()),
             Input::AddFolder { path, holds } => self.add_folder(&path, holds),
             Input::ShowTrust => {

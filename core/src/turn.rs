@@ -175,6 +175,11 @@ impl Turn {
         let (provider, model) = &self.model;
         self.services.providers.now().prepared().await;
         self.services.providers.now().learn_window(provider, model).await;
+        if let Some(servers) = &self.services.servers
+            && let Err(error) = servers.required_ready().await
+        {
+            return Ok(Outcome::failed(error));
+        }
         self.offer_skills().await?;
         loop {
             if limits.max_rounds.is_some_and(|most| rounds >= most) {

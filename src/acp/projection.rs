@@ -203,6 +203,7 @@ impl Projection {
             Fact::SessionStarted(_)
             | Fact::PermissionDecision(_)
             | Fact::ContextChanged(_)
+            | Fact::ToolsOffered(_)
             | Fact::SkillIndex(_)
             | Fact::AgentEvent(_)
             | Fact::WorkflowEvent(_)
@@ -269,6 +270,7 @@ impl Projection {
             | Live::ToolCallDelta { .. }
             | Live::Status { .. }
             | Live::CallPrepared { .. }
+            | Live::McpChanged { .. }
             | Live::RulesListed { .. }
             | Live::ApprovalRequested(_)
             | Live::FormOpened(_)

@@ -11,6 +11,7 @@ use pixir_core::{Code, Error, Handle, Harness};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
+use super::servers;
 use super::wire::Failure;
 use crate::args::RunOptions;
 use crate::cli::{Attendance, Cli};
@@ -44,7 +45,7 @@ impl Workspaces {
         }
         let cell = Arc::clone(self.harnesses.lock().entry(cwd.clone()).or_default());
         let harness = cell.get_or_try_init(|| self.open(&cwd)).await?;
-        Ok(harness.clone())
+        Ok(harness.clone().with_client_servers(servers::of(params).0))
     }
 
     async fn open(&self, cwd: &Path) -> Result<Harness, Failure> {

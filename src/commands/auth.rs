@@ -164,17 +164,22 @@ async fn count_models(connector: &Connector, provider: &str, credential: &Creden
 }
 
 fn read_key(provider: &str) -> Result<Secret> {
+    read_secret(&format!("key for {provider}"), &format!("pixir auth login {provider}"))
+}
+
+/// Asks for a secret without echo, or reads it from stdin.
+pub(super) fn read_secret(what: &str, command: &str) -> Result<Secret> {
     let failed = |e: std::io::Error| {
-        Error::new(Code::StdinError, format!("read the key: {e}"), format!("pipe it: … | pixir auth login {provider}"))
+        Error::new(Code::StdinError, format!("read the {what}: {e}"), format!("pipe it: … | {command}"))
     };
     let text = if std::io::stdin().is_terminal() {
-        rpassword::prompt_password(format!("key for {provider} (not echoed): ")).map_err(failed)?
+        rpassword::prompt_password(format!("{what} (not echoed): ")).map_err(failed)?
     } else {
         let mut text = String::new();
         std::io::stdin().lock().take(MAX_KEY as u64 + 1).read_to_string(&mut text).map_err(failed)?;
         text
     };
-    let again = || format!("printf %s \"$KEY\" | pixir auth login {provider}");
+    let again = || format!("printf %s \"$KEY\" | {command}");
     key(&text).map_err(|e| Error { remedy: again().into(), ..e })
 }
 

@@ -78,6 +78,7 @@ impl Narrator {
             | Fact::BranchRemoved(_)
             | Fact::Label(_)
             | Fact::MemoryFact(_)
+            | Fact::ToolsOffered(_)
             | Fact::SkillIndex(_)
             | Fact::TurnEnded(_)
             | Fact::Unknown { .. } => None,
@@ -166,6 +167,7 @@ pub(crate) fn live(news: &Live) -> Option<String> {
         | Live::CallPrepared { .. }
         | Live::ApprovalRequested(_)
         | Live::FormOpened(_)
+        | Live::McpChanged { .. }
         | Live::RulesListed { .. }
         | Live::TrustAsked(_)
         | Live::AgentChanged(_)

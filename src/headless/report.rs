@@ -316,6 +316,7 @@ impl<'a> Report<'a> {
                     | Live::CallPrepared { .. }
                     | Live::ApprovalRequested(_)
                     | Live::FormOpened(_)
+                    | Live::McpChanged { .. }
                     | Live::RulesListed { .. }
                     | Live::TrustAsked(_)
                     | Live::AnswerTaken { .. }
@@ -402,6 +403,7 @@ impl<'a> Report<'a> {
             | Fact::PermissionDecision(_)
             | Fact::SkillActivation(_)
             | Fact::SkillIndex(_)
+            | Fact::ToolsOffered(_)
             | Fact::PlanUpdated(_)
             | Fact::HistoryCompaction(_)
             | Fact::SessionFork(_)

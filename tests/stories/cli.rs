@@ -112,6 +112,7 @@ fn the_schema_is_the_contract() {
             "skills",
             "trust",
             "config",
+            "mcp",
             "models",
             "tui",
             "themes",

@@ -248,6 +248,7 @@ const CONFIGURED: &[(&str, &[(&str, &str)])] = &[
         &[
             (".mcp.json", "{\"mcpServers\":{\"x\":{\"command\":\"RUN\"}}}"),
             (".pixir/mcp.json", "{\"mcpServers\":{\"x\":{\"command\":\"RUN\"}}}"),
+            (".pixir/config.toml", "[mcp.y]\ncommand = \"RUN\"\n[mcp.z]\nurl = \"http://127.0.0.1:PORT/mcp\"\n"),
         ],
     ),
     (

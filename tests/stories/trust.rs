@@ -103,7 +103,7 @@ fn a_key_that_a_project_may_not_set_is_an_error_that_names_it_and_the_file() {
         ("[permissions]\nallow = [\"bash(rm *)\"]", "permissions"),
         ("pixir_home = \"/tmp\"", "pixir_home"),
         ("[[hooks]]\nrun = [\"evil\"]", "hooks"),
-        ("[mcp.x]\ncommand = [\"evil\"]", "mcp"),
+        ("[mcp_limits]\ndirect_bytes = 1000000", "mcp_limits"),
         ("fallback = [\"evil/m\"]", "fallback"),
         ("[models.\"a/b\"]\nprice = { input = 0.0, output = 0.0 }", "models"),
         ("[keys]\ntree = \"f5\"", "keys"),

@@ -27,6 +27,7 @@ pub(crate) mod diff; // changed files, reviewed hunk by hunk
 pub(crate) mod form; // questions of the model
 pub(crate) mod help; // keys and commands
 pub(crate) mod jobs; // background jobs
+pub(crate) mod servers; // MCP servers
 pub(crate) mod models; // the models, and the effort
 pub(crate) mod log; // the end of pixir's own log file
 pub(crate) mod narrow; // lists that are filtered by typing
@@ -100,6 +101,7 @@ pub(crate) enum Overlay {
     Form(FormView),
     Help(HelpView),
     Jobs(JobsView),
+    Servers(servers::ServersView),
     Models(ModelsView),
     Log(LogView),
     Outline(Outline),
@@ -193,6 +195,7 @@ macro_rules! each {
             Overlay::Form($it) => $call,
             Overlay::Help($it) => $call,
             Overlay::Jobs($it) => $call,
+            Overlay::Servers($it) => $call,
             Overlay::Models($it) => $call,
             Overlay::Log($it) => $call,
             Overlay::Outline($it) => $call,
@@ -228,6 +231,7 @@ impl Overlay {
             Overlay::Form(_) => "Question of the model",
             Overlay::Help(_) => "Help",
             Overlay::Jobs(_) => "Background jobs",
+            Overlay::Servers(_) => "MCP servers",
             Overlay::Models(_) => "Models",
             Overlay::Log(_) => "Log",
             Overlay::Outline(_) => "Outline",
@@ -259,6 +263,7 @@ impl Overlay {
             Overlay::Form(_) => &[Scope::Form, Scope::Overlay],
             Overlay::Help(_) => &[Scope::Help, Scope::Overlay],
             Overlay::Jobs(_) => &[Scope::Jobs, Scope::Overlay],
+            Overlay::Servers(_) => &[Scope::Servers, Scope::Overlay],
             Overlay::Log(_) => &[Scope::Log, Scope::Overlay],
             Overlay::Permissions(_) => &[Scope::Permissions, Scope::Overlay],
             Overlay::Models(_) => &[Scope::Models, Scope::Saving, Scope::Overlay],
@@ -296,6 +301,7 @@ impl Overlay {
             Overlay::Diff(it) => return it.wheel(at, by),
             Overlay::Jobs(it) => return it.wheel(at, by),
             Overlay::Restore(it) => it.wheel(at, by),
+            Overlay::Servers(it) => it.wheel(at, by),
             Overlay::Sessions(it) => return it.wheel(at, by),
             Overlay::Skills(it) => return it.wheel(at, by),
             Overlay::Themes(it) => return it.wheel(by),
@@ -324,6 +330,7 @@ impl Overlay {
             Overlay::Context(it) => it.notify(notification),
             Overlay::Diff(it) => it.notify(notification),
             Overlay::Jobs(it) => it.notify(notification),
+            Overlay::Servers(it) => it.notify(notification),
             Overlay::Models(it) => it.notify(notification),
             Overlay::Log(it) => it.notify(notification),
             Overlay::Palette(it) => it.notify(notification),
@@ -362,6 +369,7 @@ impl Overlay {
             | Overlay::Skills(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
+            | Overlay::Servers(_)
             | Overlay::Models(_)
             | Overlay::Log(_)
             | Overlay::Outline(_)
@@ -413,6 +421,7 @@ impl Overlay {
             Overlay::Permissions(it) => it.press(at),
             Overlay::Diff(diff) => Press::Did(Box::new(diff.press(at))),
             Overlay::Jobs(it) => it.press(at),
+            Overlay::Servers(it) => it.press(at),
             Overlay::Models(it) => it.press(at),
             Overlay::Outline(it) => it.press(at),
             Overlay::Palette(it) => it.press(at),
@@ -453,6 +462,7 @@ impl Overlay {
             | Overlay::Danger(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
+            | Overlay::Servers(_)
             | Overlay::Log(_)
             | Overlay::Models(_)
             | Overlay::Outline(_)
@@ -484,6 +494,7 @@ impl Overlay {
             | Overlay::Diff(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
+            | Overlay::Servers(_)
             | Overlay::Models(_)
             | Overlay::Log(_)
             | Overlay::Outline(_)

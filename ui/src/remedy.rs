@@ -1,7 +1,7 @@
 //! The text of remedies in the terminal interface, with its slash commands and the keys that are bound.
 
 use pixir_core::error::ErrorBody;
-use pixir_core::remedy::{Limit, Remedy, Sessions, either, in_order, retry};
+use pixir_core::remedy::{Limit, McpNeed, Remedy, Sessions, either, in_order, retry};
 
 use crate::input::action::Action;
 use crate::input::keymap::Keymap;
@@ -83,6 +83,16 @@ impl Remedies {
             }
             Remedy::ReplaceKey { provider } => {
                 format!("the server rejected the stored key: pixir auth login {provider} with another")
+            }
+            Remedy::McpServer { server, need } => match need {
+                McpNeed::Add => "pixir mcp add NAME -- COMMAND".into(),
+                McpNeed::Test => format!("/mcp, or pixir mcp test {server}"),
+                McpNeed::Restart => "/mcp starts it again".into(),
+                McpNeed::Accept => "/mcp shows what changed, and accepts it".into(),
+                McpNeed::Trust => "/trust shows it".into(),
+            },
+            Remedy::StoreSecret(it) => {
+                format!("export {0}=…, or pixir mcp secret {1} {0}", it.variable, it.server)
             }
             Remedy::CheckSetup => "pixir doctor".into(),
             Remedy::CheckStateFolder => "check the state folder (pixir doctor shows where it is)".into(),

@@ -272,6 +272,7 @@ impl Transcript {
             | Fact::BranchRemoved(_)
             | Fact::Label(_)
             | Fact::MemoryFact(_)
+            | Fact::ToolsOffered(_)
             | Fact::SkillIndex(_)
             | Fact::Unknown { .. } => {}
         }

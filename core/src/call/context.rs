@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::leases::Holder;
 use super::present::Overflow;
 use super::protection::jobs::JobGuards;
-use super::{Agents, Leases, ReadSet};
+use super::{Agents, Leases, Others, ReadSet};
 use crate::context::library::Library;
 use crate::files::snapshot::SessionSnapshot;
 use crate::files::workspace::{Inside, Workspace};
@@ -54,6 +54,8 @@ pub struct Context {
     pub(crate) job_guards: JobGuards,
     /// The child Sessions of the Session; `None` where it can have none.
     pub(crate) agents: Option<Arc<dyn Agents>>,
+    /// Programs of others whose tools the call may use by name; `None` where there are none.
+    pub(crate) others: Option<Arc<dyn Others>>,
     /// Its turn among the calls of an answer that start something.
     pub(crate) in_turn: InTurn,
     /// Whether the user has sent a message that joins the Turn of the call; `None` outside a Turn.

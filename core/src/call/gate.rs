@@ -230,6 +230,7 @@ fn added_folders(touch: &Touch, rules: &[Rule], ctx: &Context) -> Vec<PathBuf> {
             read_folders(rules).into_iter().filter(|it| ctx.sandbox.may_add(it)).map(Path::to_owned).collect()
         }
         Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow | Touch::Files { .. } => Vec::new(),
+        Touch::Mcp { .. } => Vec::new(),
     }
 }
 
@@ -252,7 +253,7 @@ fn refused_by_bounds(call: &Call, touch: &Touch, ctx: &Context, bounds: &[Arc<Bo
             &Touch::Files { path: real_path(ctx.workspace.root(), path), protected: protected.clone() }
         }
         Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow | Touch::Files { path: None, .. } => touch,
-        Touch::Command(_) | Touch::Program(_) => touch,
+        Touch::Command(_) | Touch::Program(_) | Touch::Mcp { .. } => touch,
     };
     bounds.iter().find_map(|it| it.refuses(tool, real, ctx.readable()))
 }

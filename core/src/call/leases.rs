@@ -160,6 +160,8 @@ fn wanted(touch: &Touch) -> Option<What> {
     match touch {
         Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow => None,
         Touch::Files { path: Some(path), .. } => Some(What::File(path.clone())),
+        Touch::Mcp { .. } if touch.only_reads() => None,
+        Touch::Mcp { .. } => Some(What::Anything),
         Touch::Files { path: None, .. } | Touch::Command(_) | Touch::Program(_) => Some(What::Anything),
     }
 }

@@ -6,7 +6,7 @@ use super::outcome::Outcome;
 use super::present::{Budget, Capture, Overflow};
 use crate::files::guard::Taken;
 use crate::protocol::error::Error;
-use crate::protocol::event::{Attachment, ChangeKind, Fact, FileChange};
+use crate::protocol::event::{Attachment, ChangeKind, Fact, FileChange, ResultOrigin};
 
 /// A tool's outcome: its streams, its exit code and its effects.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub struct Output {
     pub changes: Vec<FileChange>,
     /// Facts that are recorded with the result: a new preview, a memory.
     pub facts: Vec<Fact>,
+    /// The tool of an MCP server that answered.
+    pub(crate) origin: Option<ResultOrigin>,
     /// Images for the model.
     pub attachments: Vec<Attachment>,
     /// The errors of a line's commands, each with the name of its command.
@@ -50,6 +52,7 @@ impl Output {
             pipestatus: Vec::new(),
             changes: Vec::new(),
             facts: Vec::new(),
+            origin: None,
             attachments: Vec::new(),
             errors: Vec::new(),
             blocked: None,

@@ -78,7 +78,13 @@ impl Registry {
     /// The registry with one more tool.
     #[must_use]
     pub fn with(&self, tool: Arc<dyn Tool>) -> Registry {
-        Registry::new(self.tools.iter().map(|it| Arc::clone(&it.tool)).chain([tool]))
+        self.with_all([tool])
+    }
+
+    /// The registry with more tools.
+    #[must_use]
+    pub(crate) fn with_all(&self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Registry {
+        Registry::new(self.tools.iter().map(|it| Arc::clone(&it.tool)).chain(tools))
     }
 
     /// The specs of a toolset, sorted by name.

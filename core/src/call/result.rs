@@ -72,6 +72,7 @@ fn presented(call: &Call, output: Output, took: Duration) -> Done {
         overflow_path: stdout.overflow_path,
         stderr_bytes: stderr.bytes,
         pipestatus: output.pipestatus,
+        origin: output.origin.map(Box::new),
         attachments: output.attachments,
         changes: output.changes,
         preview: None,

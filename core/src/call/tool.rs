@@ -38,6 +38,11 @@ pub trait Tool: Send + Sync {
     /// Any reason why the call cannot run, so that the user is never asked to approve it.
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared>;
 
+    /// It belongs to another program: it checks its arguments itself, and they are passed on as they were written.
+    fn is_of_others(&self) -> bool {
+        false
+    }
+
     /// The toolset that offers it.
     fn toolset(&self) -> Toolset {
         Toolset::Typed

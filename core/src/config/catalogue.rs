@@ -105,7 +105,7 @@ const fn row(
 use Form::{Amount, Choice, Count, List, Switch, Text};
 use TakesEffect::{NextStart, Now};
 
-/// The whole table, in the order of lists. Sections whose keys the user names are not in it: `providers`, `models`, `keys`.
+/// The whole table, in the order of lists. Sections whose keys the user names are not in it: `providers`, `models`, `mcp`, `keys`.
 #[rustfmt::skip]
 pub const SETTINGS: &[SettingSpec] = &[
     row("model", "Model", Text, Now, Default::None("the first that is connected"), "the model that answers, as provider/model"),
@@ -142,6 +142,7 @@ pub const SETTINGS: &[SettingSpec] = &[
     row("agents.tree_tokens", "Tokens of all", Count, NextStart, Default::Count(4_000_000), "the most tokens of all agents of a turn"),
     row("agents.wake", "Wake", Switch, NextStart, Default::Switch(true), "an agent's end that nothing waited for starts a turn"),
     row("agents.copy_ignored", "Copied too", List, NextStart, Default::Empty("none"), "paths that git ignores and copies for agents have, such as node_modules"),
+    row("mcp_limits.direct_bytes", "Tools of servers", Count, NextStart, Default::Count(8_192), "the most bytes of definitions of MCP servers that requests hold; the rest is found by search"),
     row("screen.mouse", "Mouse", Switch, Now, Default::Switch(true), "pixir gets clicks and the wheel, not the terminal"),
     row("screen.inline", "Inline", Switch, NextStart, Default::Switch(false), "the conversation stays in the terminal's own scrollback"),
     row("screen.motion", "Motion", Switch, Now, Default::Switch(true), "progress is animated"),

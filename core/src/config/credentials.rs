@@ -68,7 +68,7 @@ pub struct Token {
 
 impl Secret {
     /// Returns the text that requests carry.
-    fn reveal(&self) -> &SecretString {
+    pub(crate) fn reveal(&self) -> &SecretString {
         match self {
             Secret::Key(key) => key,
             Secret::Token(token) => &token.access,

@@ -128,14 +128,7 @@ impl Change {
     /// # Errors
     /// As [`set`], with the path.
     pub fn of(file: &Path, key: &str, value: &str) -> Result<Change> {
-        Config::load(file)?;
-        let before = match regular::read_to_string(file) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
-            text => text.map_err(|e| unwritten(file, &e))?,
-        };
-        let after = set(&before, key, value)
-            .map_err(|e| Error { message: format!("{}: {}", file.display(), e.message), ..e })?;
-        Ok(Change { file: file.to_owned(), before, after })
+        Change::made(file, |before| set(before, key, value))
     }
 
     /// Takes one key out of a copy of a configuration file.
@@ -143,13 +136,63 @@ impl Change {
     /// # Errors
     /// As [`unset`], with the path.
     pub fn without(file: &Path, key: &str) -> Result<Change> {
+        Change::made(file, |before| unset(before, key))
+    }
+
+    /// Adds a section at the end of a copy of a configuration file. A missing file counts as empty.
+    ///
+    /// # Errors
+    /// `CONFIG_INVALID` where the file with it is not valid, with the path.
+    pub fn with_section(file: &Path, section: &str) -> Result<Change> {
+        Change::made(file, |before| {
+            let gap = match before {
+                "" => "",
+                text if text.ends_with('\n') => "\n",
+                _ => "\n\n",
+            };
+            let after = format!("{before}{gap}{section}");
+            Config::parse(&after).map(|_| after)
+        })
+    }
+
+    /// Takes a section, and those below it, out of a copy of a configuration file.
+    ///
+    /// # Errors
+    /// `CONFIG_INVALID` where the text cannot be changed line by line, with the path.
+    pub fn without_section(file: &Path, key: &str) -> Result<Change> {
+        Change::made(file, |before| {
+            let path = path(key)?;
+            let mut wanted: toml::Table = before.parse().map_err(invalid)?;
+            remove(&mut wanted, &path);
+            let mut is_its = false;
+            let kept = before.split_inclusive('\n').filter(|line| {
+                if let Some(open) = section(line) {
+                    is_its = open.starts_with(&path);
+                }
+                !is_its
+            });
+            let after = kept.collect::<String>();
+            let mut left: toml::Table = after.parse().map_err(invalid)?;
+            prune(&mut left);
+            prune(&mut wanted);
+            if left != wanted {
+                let message = format!("`{key}` is written in a way that pixir does not change");
+                return Err(
+                    Error::new(Code::ConfigInvalid, message, "remove it from the file yourself").with("input", key)
+                );
+            }
+            Config::parse(&after).map(|_| after.trim_end().to_owned() + if after.trim().is_empty() { "" } else { "\n" })
+        })
+    }
+
+    fn made(file: &Path, change: impl FnOnce(&str) -> Result<String>) -> Result<Change> {
         Config::load(file)?;
         let before = match regular::read_to_string(file) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
             text => text.map_err(|e| unwritten(file, &e))?,
         };
-        let after =
-            unset(&before, key).map_err(|e| Error { message: format!("{}: {}", file.display(), e.message), ..e })?;
+        let named = |e: Error| Error { message: format!("{}: {}", file.display(), e.message), ..e };
+        let after = change(&before).map_err(named)?;
         Ok(Change { file: file.to_owned(), before, after })
     }
 

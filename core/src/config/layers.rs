@@ -85,6 +85,10 @@ impl Settings {
             for (path, value) in leaves(table) {
                 let key = dotted(&path);
                 let is_of_project = *source == Source::Project;
+                // A project's servers are read on their own: none of their keys joins a server of the user.
+                if is_of_project && key.starts_with("mcp.") {
+                    continue;
+                }
                 if is_of_project && key == "mode" {
                     widest_mode = value.as_str().map(Mode::parse).transpose().map_err(named)?;
                 }

@@ -1,13 +1,16 @@
 //! What the configuration of a project may set. The file comes with a repository, so its author may be anybody: it can
 //! choose what suits the project and make limits stricter, and never reach the user's keys, servers or permissions.
 
+use std::collections::BTreeMap;
+
 use super::layers::{dotted, leaves};
+use super::mcp::McpServer;
 use super::{Config, KEYS};
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::Mode;
 
 /// The keys that a project may set.
-pub const PROJECT_KEYS: [&str; 7] = ["model", "effort", "mode", "toolset", "theme", "limits", "agents"];
+pub const PROJECT_KEYS: [&str; 8] = ["model", "effort", "mode", "toolset", "theme", "limits", "agents", "mcp"];
 
 /// Keys that a project may not set, and why not. Some are known to no other file either, but people try them.
 const REFUSED: [(&str, &str); 28] = [
@@ -34,7 +37,7 @@ const REFUSED: [(&str, &str); 28] = [
     ("allow", "only you allow what runs without asking"),
     ("trust", "only you decide what is trusted"),
     ("hooks", "it would run programs"),
-    ("mcp", "it would run programs"),
+    ("mcp_limits", "it decides how much of your window the tools of servers take"),
     ("mcp_servers", "it would run programs"),
     ("home", "it decides where pixir keeps its files"),
     ("pixir_home", "it decides where pixir keeps its files"),
@@ -59,12 +62,22 @@ pub(crate) fn parse(content: &[u8]) -> Result<toml::Table> {
     Ok(table)
 }
 
+/// The servers that a project's configuration names.
+///
+/// # Errors
+/// As [`parse`].
+pub(crate) fn servers(content: &[u8]) -> Result<BTreeMap<String, McpServer>> {
+    Ok(Config::checked(parse(content)?)?.mcp)
+}
+
 /// What a project's configuration sets, on one line.
 ///
 /// # Errors
 /// As [`parse`].
 pub(crate) fn summary(content: &[u8]) -> Result<String> {
+    // Each server is a contribution of its own.
     let mut all = leaves(&parse(content)?);
+    all.retain(|(path, _)| path.first().is_none_or(|name| name != "mcp"));
     all.sort_by_key(|(path, _)| PROJECT_KEYS.iter().position(|it| path.first().is_some_and(|name| name == it)));
     let set: Vec<String> = all.iter().map(|(path, value)| format!("{} = {value}", dotted(path))).collect();
     Ok(if set.is_empty() { "sets nothing".to_owned() } else { format!("sets {}", set.join(", ")) })

@@ -1,10 +1,10 @@
 //! What a workspace brings along that is in force only with the user's trust: its configuration, skills,
-//! prompt templates, roles and workflows. All of it is read through the path layer.
+//! prompt templates, roles, workflows and MCP servers. All of it is read through the path layer.
 
 use std::path::{Path, PathBuf};
 
 use crate::config::{edit, project};
-use crate::context::{roles, skills, templates, workflows};
+use crate::context::{roles, servers, skills, templates, workflows};
 use crate::files::workspace::Workspace;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::Remedy;
@@ -211,5 +211,6 @@ pub(crate) fn find(workspace: &Workspace, trusted: &Trusted) -> Vec<Contribution
         let kind = ContributionKind::Workflow;
         Some(Contribution { kind, path, about: it.description, standing: it.standing, digest: it.digest })
     });
-    config.into_iter().chain(skills).chain(templates).chain(roles).chain(workflows).collect()
+    let servers = servers::contributions(workspace, trusted);
+    config.into_iter().chain(servers).chain(skills).chain(templates).chain(roles).chain(workflows).collect()
 }

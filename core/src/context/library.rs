@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::context::contributions;
 use crate::context::roles::{self, Role};
+use crate::context::servers::{self, ProjectServer};
 use crate::context::skills::resources::{self, Resource};
 use crate::context::skills::{Skill, activation, found, index};
 use crate::context::templates::{self, Template};
@@ -124,6 +125,11 @@ impl Library {
     pub(crate) fn workflows(&self) -> Workflows {
         let trusted = self.trusted();
         workflows::find(self.workspace.as_deref(), &trusted, self.user_folder.as_deref(), &self.skills())
+    }
+
+    /// The MCP servers that the workspace brings along.
+    pub(crate) fn servers(&self) -> Vec<ProjectServer> {
+        self.workspace.as_deref().map_or(Vec::new(), |it| servers::of_workspace(it, &self.trusted()))
     }
 
     /// The roles that a model may give to agents, besides those that pixir has by itself.

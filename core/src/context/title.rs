@@ -23,6 +23,7 @@ pub(crate) fn kind(fact: &Fact) -> PartKind {
         | Fact::FilesRestored(_)
         | Fact::SessionStarted(_)
         | Fact::SettingsChanged(_)
+        | Fact::ToolsOffered(_)
         | Fact::PermissionDecision(_)
         | Fact::ProviderUsage(_)
         | Fact::SessionFork(_)
@@ -74,6 +75,7 @@ pub(crate) fn of(fact: &Fact) -> String {
             | WorkflowEvent::Held(_) => format!("step {}", it.step().unwrap_or_default()),
         },
         Fact::Reasoning(_)
+        | Fact::ToolsOffered(_)
         | Fact::PlanUpdated(_)
         | Fact::SessionStarted(_)
         | Fact::SettingsChanged(_)

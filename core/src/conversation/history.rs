@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::scale::Scale;
 use crate::protocol::event::{
     Cost, DecidedBy, Delivery, Entry, Fact, Label, Mode, PlanItem, RestoreReason, Rule, Scope, SessionStarted,
-    Surroundings, Usage, UserCommand,
+    Surroundings, ToolsOffered, Usage, UserCommand,
 };
 
 mod branching; // moves of the head, branches in the trash
@@ -67,6 +67,8 @@ pub struct History {
     pub settings: Settings,
     /// The deny rules that the Log records. What it says about allowing is history, not authority.
     pub rules: Vec<Rule>,
+    /// The tools of MCP servers that requests offer; `None` where none were ever offered.
+    pub offered: Option<Arc<ToolsOffered>>,
     /// The plan after the last change.
     pub plan: Vec<PlanItem>,
     /// Tokens of all requests.
@@ -158,6 +160,7 @@ impl History {
                     self.add_rule(rule);
                 }
             }
+            Fact::ToolsOffered(it) => self.offered = Some(Arc::new((**it).clone())),
             Fact::PlanUpdated(it) => self.plan = it.items.clone(),
             Fact::ProviderUsage(it) => {
                 self.usage += it.usage;

@@ -9,6 +9,7 @@ use crate::call::Registry;
 use crate::context::ledger::{Ledger, kind_of, ledger, spec_bytes};
 use crate::context::prompt;
 use crate::conversation::history::{History, Item, Piece};
+use crate::mcp::offer;
 use crate::protocol::event::Entry;
 use crate::provider::choose::Providers;
 use crate::provider::models::ModelInfo;
@@ -97,6 +98,8 @@ pub fn inspect(
     let seq = entries.last().map(|entry| entry.seq);
     let history = History::fold(entries);
     let toolset = history.settings.toolset;
+    let offered = history.offered.as_deref().map(|it| offer::registry(registry, it, None, blobs));
+    let registry = offered.as_ref().unwrap_or(registry);
     let tools = if history.is_attended() { registry.specs(toolset) } else { registry.specs_unattended(toolset) };
     let request = prompt::request(&history, tools, blobs, session);
     let settings = &history.settings;

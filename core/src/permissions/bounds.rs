@@ -51,6 +51,11 @@ impl Bounds {
         }
         match touch {
             Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow => None,
+            Touch::Mcp { server, tool, .. } => {
+                let writes = self.writes.as_ref().filter(|_| !touch.only_reads())?;
+                // It could write anywhere.
+                Some(self.blocked(format!("may not call {server}.{tool}, which may change anything"), writes))
+            }
             Touch::Files { path, .. } => {
                 let writes = self.writes.as_ref()?;
                 let is_in = path.as_deref().is_some_and(|path| writes.iter().any(|glob| rules::is_below(glob, path)));
@@ -74,6 +79,7 @@ impl Bounds {
             Touch::Command(line) => prove_read_only(line, readable),
             Touch::Program(words) => prove(&words.iter().map(String::as_str).collect::<Vec<_>>(), readable),
             Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow | Touch::Files { .. } => Ok(()),
+            Touch::Mcp { .. } => Ok(()),
         };
         proven.err().map(|why| self.blocked(format!("may only run commands that read: {why}"), writes))
     }

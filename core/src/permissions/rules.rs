@@ -88,6 +88,13 @@ pub(super) fn allowing<'a>(rules: &[Rule], touch: &Touch, readable: impl Into<Re
                 Rule::Allow(_) | Rule::Deny(_) => false,
             })
             .cloned(),
+        Touch::Mcp { server, tool, pin, .. } => rules
+            .iter()
+            .find(|rule| match rule {
+                Rule::Allow(Scope::Mcp(text)) => is_of_server(text, server, tool, pin),
+                Rule::Allow(_) | Rule::Deny(_) => false,
+            })
+            .cloned(),
         Touch::Outside { .. } | Touch::Files { .. } | Touch::Read | Touch::Note | Touch::Workflow => None,
     }
 }
@@ -111,6 +118,7 @@ pub(super) fn each_is_covered_by(
         Touch::Program(words) => is_covered(&words.iter().map(String::as_str).collect::<Vec<_>>()),
         Touch::Command(line) => prove_or_allowed(line, readable, &is_covered).is_ok(),
         Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow | Touch::Files { .. } => false,
+        Touch::Mcp { .. } => false,
     }
 }
 
@@ -147,6 +155,7 @@ pub(super) fn consists_of(patterns: &[String], touch: &Touch, readable: Readable
             commands.all(is_whole) && prove_or_allowed(line, readable, &is_listed).is_ok()
         }
         Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow | Touch::Files { .. } => true,
+        Touch::Mcp { .. } => true,
     }
 }
 
@@ -183,11 +192,21 @@ pub(super) fn denies(scope: &Scope, touch: &Touch) -> Covers {
             let covers = paths.iter().any(|path| path.starts_with(folder));
             if !covers && perhaps { Covers::Perhaps } else { is(covers) }
         }
+        (Scope::Mcp(text), Touch::Mcp { server, tool, pin, .. }) => {
+            // A deny with a definition binds the tool whatever its definition is by now.
+            let text = text.split('#').next().unwrap_or(text);
+            is(is_of_server(text, server, tool, pin))
+        }
         (Scope::Command(text) | Scope::Pattern(text), Touch::Command(_) | Touch::Program(_)) => {
             let line = match touch {
                 Touch::Program(words) => quoted(words.iter().map(String::as_str)),
                 Touch::Command(line) => line.clone(),
-                Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow | Touch::Files { .. } => {
+                Touch::Read
+                | Touch::Outside { .. }
+                | Touch::Note
+                | Touch::Workflow
+                | Touch::Files { .. }
+                | Touch::Mcp { .. } => {
                     return Covers::No;
                 }
             };
@@ -210,6 +229,13 @@ pub(super) fn denies(scope: &Scope, touch: &Touch) -> Covers {
         }
         (_, _) => Covers::No,
     }
+}
+
+/// Whether a rule about MCP covers this tool: `SERVER`, `SERVER.TOOL`, or `SERVER.TOOL#PIN`, which ends with the definition.
+fn is_of_server(text: &str, server: &str, tool: &str, pin: &str) -> bool {
+    let (name, its_pin) = text.rsplit_once('#').map_or((text, None), |(name, pin)| (name, Some(pin)));
+    let (its_server, its_tool) = name.split_once('.').map_or((name, None), |(server, tool)| (server, Some(tool)));
+    its_server == server && its_tool.is_none_or(|it| it == tool) && its_pin.is_none_or(|it| it == pin)
 }
 
 /// Stands for a word that only a running shell knows. No word of a program can hold NUL.

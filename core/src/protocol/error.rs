@@ -127,6 +127,9 @@ codes! {
     SandboxFailed = "SANDBOX_FAILED", CommandFailed;
     NeverStarted = "NEVER_STARTED", CommandFailed;
     CopyFailed = "COPY_FAILED", CommandFailed;
+    McpStartFailed = "MCP_START_FAILED", CommandFailed;
+    McpServerExited = "MCP_SERVER_EXITED", CommandFailed;
+    McpLimit = "MCP_LIMIT", CommandFailed;
     OrphanToolCall = "ORPHAN_TOOL_CALL", CommandFailed;
     AgentsPartial = "AGENTS_PARTIAL", CommandFailed;
     AgentsFailed = "AGENTS_FAILED", CommandFailed;
@@ -136,11 +139,14 @@ codes! {
     SkippedForSteer = "SKIPPED_FOR_STEER", CommandFailed;
     Timeout = "TIMEOUT", Timeout;
     LeaseHeld = "LEASE_HELD", Timeout;
+    McpTimeout = "MCP_TIMEOUT", Timeout;
     StreamIdleTimeout = "STREAM_IDLE_TIMEOUT", Timeout;
     PermissionDenied = "PERMISSION_DENIED", PermissionDenied;
     MutationBlocked = "MUTATION_BLOCKED", PermissionDenied;
     InputRequired = "INPUT_REQUIRED", PermissionDenied;
     WorkspaceUntrusted = "WORKSPACE_UNTRUSTED", PermissionDenied;
+    McpDefinitionChanged = "MCP_DEFINITION_CHANGED", PermissionDenied;
+    McpUntrusted = "MCP_UNTRUSTED", PermissionDenied;
     WorkflowHeld = "WORKFLOW_HELD", PermissionDenied;
     ConfirmationNeeded = "CONFIRMATION_NEEDED", PermissionDenied;
     Detached = "DETACHED", Detached;
@@ -169,9 +175,11 @@ codes! {
     StreamClosed = "STREAM_CLOSED", Network;
     TlsFailed = "TLS_FAILED", Network;
     AuthRequired = "AUTH_REQUIRED", NotAuthenticated;
+    McpAuthRequired = "MCP_AUTH_REQUIRED", NotAuthenticated;
     TokenRequestFailed = "TOKEN_REQUEST_FAILED", TokenRequestFailed;
     NoAccountId = "NO_ACCOUNT_ID", NoAccountId;
     InvalidResponse = "INVALID_RESPONSE", InvalidResponse;
+    McpProtocol = "MCP_PROTOCOL", InvalidResponse;
     EmptyAnswer = "EMPTY_ANSWER", InvalidResponse;
     ResultInvalid = "RESULT_INVALID", InvalidResponse;
     ResultMissing = "RESULT_MISSING", InvalidResponse;

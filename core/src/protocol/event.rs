@@ -193,6 +193,11 @@ pub enum Live {
         #[serde(rename = "plan")]
         preview: Box<Preview>,
     },
+    /// How MCP servers are: something changed, or the user requested it.
+    McpChanged {
+        /// All of them, by name.
+        servers: Vec<crate::protocol::servers::ServerState>,
+    },
     /// The rules that hold in this Session, as the user requested.
     RulesListed {
         /// In the order in which they were made.

@@ -11,6 +11,7 @@ use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{
     Attachment, Delivery, EditorDocument, HunkReviewed, Mode, Resumed, Rule, SettingsChanged, TemplateUse, Toolset,
 };
+use crate::protocol::servers::ServerAct;
 use crate::protocol::trust::TrustAnswer;
 
 mod compact; // what the user changed in the preview of a compaction
@@ -65,6 +66,16 @@ pub enum Input {
     StopAsking,
     /// Publish the rules in force, as [`Live::RulesListed`](crate::protocol::event::Live::RulesListed).
     ListRules,
+    /// Do something about MCP servers. What comes of it is published as
+    /// [`Live::McpChanged`](crate::protocol::event::Live::McpChanged).
+    Mcp {
+        /// The server; none for what is about all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        server: Option<String>,
+        /// What to do.
+        #[serde(flatten)]
+        act: ServerAct,
+    },
     /// Remove a rule, and publish those that are left.
     RevokeRule {
         /// The rule's id.
@@ -365,6 +376,7 @@ impl Input {
             Input::Answer { .. } => "answer",
             Input::StopAsking => "stop_asking",
             Input::ListRules => "list_rules",
+            Input::Mcp { .. } => "mcp",
             Input::RevokeRule { .. } => "revoke_rule",
             Input::AddFolder { .. } => "add_folder",
             Input::ShowTrust => "show_trust",

@@ -170,6 +170,17 @@ pub enum Remedy {
         provider: String,
     },
 
+    // MCP servers.
+    /// Do something about an MCP server.
+    McpServer {
+        /// Its name; empty where none is configured yet.
+        server: Box<str>,
+        /// What to do.
+        need: McpNeed,
+    },
+    /// Store a secret that an MCP server gets.
+    StoreSecret(Box<ServerSecret>),
+
     // This machine.
     /// Check the setup of this machine.
     CheckSetup,
@@ -207,6 +218,31 @@ pub enum Sessions {
     Trash,
 }
 
+/// A secret that an MCP server gets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ServerSecret {
+    /// The server.
+    pub server: String,
+    /// The variable that it gets.
+    pub variable: String,
+}
+
+/// What the user can do about an MCP server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum McpNeed {
+    /// Add one.
+    Add,
+    /// Start it, and look at what is wrong.
+    Test,
+    /// Start it again although it ended too often.
+    Restart,
+    /// Look at its definitions, and accept them.
+    Accept,
+    /// Look at its launch, and approve it.
+    Trust,
+}
+
 /// What another model must offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -234,6 +270,11 @@ impl Remedy {
     /// Creates a remedy that every Presenter shows unchanged.
     pub fn text(text: impl Into<String>) -> Remedy {
         Remedy::Text { text: text.into() }
+    }
+
+    /// Something about an MCP server; its name is empty where none is configured yet.
+    pub fn mcp(server: &str, need: McpNeed) -> Remedy {
+        Remedy::McpServer { server: server.into(), need }
     }
 
     /// Creates a list of alternatives, each of them sufficient.
@@ -295,6 +336,8 @@ impl Remedy {
             | Remedy::SetVariable { .. }
             | Remedy::ReplaceVariable { .. }
             | Remedy::ReplaceKey { .. }
+            | Remedy::McpServer { .. }
+            | Remedy::StoreSecret(_)
             | Remedy::CheckSetup
             | Remedy::CheckStateFolder
             | Remedy::ShowScriptSchema
@@ -353,6 +396,16 @@ impl Remedy {
             Remedy::ReplaceVariable { name } => format!("the server rejected the key in {name}; set it to another"),
             Remedy::ReplaceKey { provider } => {
                 format!("the server rejected the stored key; store another for {provider}")
+            }
+            Remedy::McpServer { server, need } => match need {
+                McpNeed::Add => "have the user add one".into(),
+                McpNeed::Test => format!("work without it, or have the user look at what is wrong with {server}"),
+                McpNeed::Restart => format!("work without it, or have the user start {server} again"),
+                McpNeed::Accept => format!("have the user look at the tools of {server} and accept them"),
+                McpNeed::Trust => format!("have the user look at the launch of {server} and approve it"),
+            },
+            Remedy::StoreSecret(it) => {
+                format!("have the user set {} in the environment, or store it for {}", it.variable, it.server)
             }
             Remedy::CheckSetup => "check the setup of this machine".into(),
             Remedy::CheckStateFolder => "check the state folder".into(),

@@ -32,6 +32,8 @@ pub enum ContributionKind {
     Role,
     /// A workflow.
     Workflow,
+    /// A server of the Model Context Protocol.
+    McpServer,
 }
 
 impl ContributionKind {
@@ -43,6 +45,7 @@ impl ContributionKind {
             ContributionKind::Template => "prompt template",
             ContributionKind::Role => "role",
             ContributionKind::Workflow => "workflow",
+            ContributionKind::McpServer => "MCP server",
         }
     }
 }

@@ -153,7 +153,7 @@ impl Run<'_> {
         let paths = match &step.touch {
             Touch::Read | Touch::Outside { .. } => return,
             Touch::Files { path, .. } => path.iter().cloned().collect(),
-            Touch::Note | Touch::Workflow | Touch::Command(_) | Touch::Program(_) => Vec::new(),
+            Touch::Note | Touch::Workflow | Touch::Command(_) | Touch::Program(_) | Touch::Mcp { .. } => Vec::new(),
         };
         let target = step.command.to_string();
         let mut effects = self.effects.lock();

@@ -16,6 +16,7 @@ mod files; // see, ls, find, diff, test
 mod grep; // lines by pattern
 mod agent; // agent
 mod job; // job
+mod mcp; // mcp
 mod lists; // sort, uniq, cut, wc
 mod patch; // apply_patch
 mod session; // plan, skill, memory, topic, ask, help
@@ -91,6 +92,7 @@ pub const BUILTINS: &[Builtin] = &[
     job::JOB,
     agent::AGENT,
     workflow::WORKFLOW,
+    mcp::MCP,
     session::ASK,
     session::HELP,
 ];

@@ -134,6 +134,10 @@ impl<'a> Branch<'a> {
         if let Some(plan) = plan.filter(|_| !self.history.plan.is_empty()) {
             log.append_copy(None, plan, plan.fact.clone(), &[])?;
         }
+        // Its requests begin as its family's do.
+        if let Some(offered) = entries.iter().rfind(|entry| matches!(entry.fact, Fact::ToolsOffered(_))) {
+            log.append_copy(None, offered, offered.fact.clone(), &[])?;
+        }
         for entry in entries {
             match &entry.fact {
                 // A newer build may have recorded a setting that restricts what the model does; what is known of the

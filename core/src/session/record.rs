@@ -115,6 +115,7 @@ fn is_sync_point(fact: &Fact) -> bool {
         | Fact::ContextChanged(_)
         | Fact::SkillActivation(_)
         | Fact::SkillIndex(_)
+        | Fact::ToolsOffered(_)
         | Fact::PlanUpdated(_)
         | Fact::ProviderUsage(_)
         | Fact::BranchRemoved(_)

@@ -68,6 +68,7 @@ impl Session {
         F: Future<Output = ()> + Send + 'static,
     {
         self.close_open_turn().await?;
+        self.offer_tools().await?;
         let number = self.history.turns + 1;
         let is_woken = matches!(first, Fact::AgentEvent(_));
         self.record(Some(number), first).await?;

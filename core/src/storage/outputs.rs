@@ -1,8 +1,8 @@
 //! Outputs that are too long for a result and are saved in the Session's folder.
 
 use std::fs;
-use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// The folder of saved outputs as older results named it. It never was a real folder; tools still accept the name.
@@ -15,6 +15,14 @@ pub(crate) const MAX_SPILL: u64 = 64 << 20;
 pub(crate) fn folder(path: &Path) -> io::Result<PathBuf> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     path.canonicalize()
+}
+
+/// Saves bytes as a file of this folder, for the user alone, and returns its path.
+pub(crate) fn save(at: &Path, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+    let path = folder(at)?.join(name);
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+    file.write_all(bytes)?;
+    Ok(path)
 }
 
 /// The path without symlinks, also where its last folders do not exist yet.

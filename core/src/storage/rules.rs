@@ -196,7 +196,7 @@ impl Rules {
 }
 
 /// Waits for a file of the state folder that one process holds at a time.
-pub(super) fn lock(home: &Path, name: &str) -> io::Result<fs::File> {
+pub(crate) fn lock(home: &Path, name: &str) -> io::Result<fs::File> {
     use std::os::unix::fs::OpenOptionsExt as _;
     make_private(home)?;
     let file = fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(home.join(name))?;

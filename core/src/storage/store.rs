@@ -383,7 +383,7 @@ pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
 }
 
 /// Replaces a file atomically. Only the user can read it.
-pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = path.with_extension(format!("{:x}.tmp", uuid::Uuid::now_v7().as_u128()));
     let write = || {
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;

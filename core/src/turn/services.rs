@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::call::agents::{Above, ModelTerms, Usual};
 use crate::call::leases::Holder;
 use crate::call::protection::jobs::JobGuards;
-use crate::call::{AgentPlace, Agents, Context, InTurn, Leases, ReadSet, Registry, ResultLimits, Standing};
+use crate::call::{AgentPlace, Agents, Context, InTurn, Leases, Others, ReadSet, Registry, ResultLimits, Standing};
 use crate::config::{AgentsConfig, SummaryAuthor};
 use crate::context::documents::{self, Sources};
 use crate::context::environment::Posture;
@@ -16,6 +16,7 @@ use crate::context::roles::Role;
 use crate::context::skills::Skill;
 use crate::files::snapshot::SessionSnapshot;
 use crate::files::workspace::Workspace;
+use crate::mcp::Servers;
 use crate::process::Stopping;
 use crate::process::jobs::Jobs;
 use crate::protocol::error::Result;
@@ -148,6 +149,8 @@ pub(crate) struct Services {
     pub(crate) project: Option<Arc<Workspace>>,
     pub(crate) providers: SharedProviders,
     pub(crate) registry: Registry,
+    /// The MCP servers; `None` where none is configured.
+    pub(crate) servers: Option<Servers>,
     pub(crate) blobs: Blobs,
     pub(crate) environment: Arc<[(String, String)]>,
     pub(crate) sandbox: Sandbox,
@@ -238,6 +241,7 @@ impl Services {
             jobs: self.jobs.clone(),
             job_guards: self.job_guards.clone(),
             agents: self.agents.clone(),
+            others: self.servers.clone().map(|it| Arc::new(it) as Arc<dyn Others>),
             in_turn: InTurn::default(),
             steered: None,
             leases: self.leases.clone(),

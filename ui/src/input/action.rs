@@ -30,6 +30,8 @@ pub(crate) enum Scope {
     Rule,
     /// The list of background jobs.
     Jobs,
+    /// The MCP servers.
+    Servers,
     /// The end of the log file.
     Log,
     /// The help.
@@ -81,6 +83,7 @@ impl Scope {
             Scope::Overlay => "every overlay",
             Scope::Rule => "rule",
             Scope::Jobs => "jobs",
+            Scope::Servers => "MCP servers",
             Scope::Log => "log",
             Scope::Help => "help",
             Scope::Sessions => "sessions",
@@ -115,6 +118,7 @@ impl Scope {
             Scope::Overlay => "In every overlay",
             Scope::Rule => "When a rule is saved",
             Scope::Jobs => "In the background jobs",
+            Scope::Servers => "In the MCP servers",
             Scope::Log => "In the log",
             Scope::Help => "In the help",
             Scope::Sessions => "In the sessions",
@@ -136,7 +140,7 @@ impl Scope {
     }
 
     /// Every scope, in the order of the help.
-    pub(crate) const ALL: [Scope; 28] = [
+    pub(crate) const ALL: [Scope; 29] = [
         Scope::Composer,
         Scope::PastSearch,
         Scope::Anywhere,
@@ -153,6 +157,7 @@ impl Scope {
         Scope::Agents,
         Scope::Workflow,
         Scope::Jobs,
+        Scope::Servers,
         Scope::Log,
         Scope::Help,
         Scope::Sessions,
@@ -311,8 +316,8 @@ macro_rules! actions {
 
 use Scope::{
     Agents, Approval, ApprovalFocus, Compaction, Composer, Connect, Context, Diff, Form, Help, Jobs, Log, Models,
-    Overlay, PastSearch, Permissions, Replay, Restore, Rule, Saving, Sessions, Settings, Side, Skills, Transcript,
-    Tree, Workflow,
+    Overlay, PastSearch, Permissions, Replay, Restore, Rule, Saving, Servers, Sessions, Settings, Side, Skills,
+    Transcript, Tree, Workflow,
 };
 
 #[rustfmt::skip]
@@ -444,6 +449,9 @@ actions! {
     ResumeRun: ("run-resume", &["c"], "go on with the run").at(Workflow);
     StopRun: ("run-stop", &["x"], "stop the run; what is completed stays completed").at(Workflow);
     StopJob: ("job-stop", &["x"], "stop the job; asked first").at(Jobs);
+    AcceptServer: ("mcp-accept", &["a"], "accept the tools of the server as shown").at(Servers);
+    RestartServer: ("mcp-restart", &["r"], "start the server, or start it anew").at(Servers);
+    StopServer: ("mcp-stop", &["x"], "stop the server; its next call starts it again").at(Servers);
     ConfirmStop: ("job-stop-confirm", &["y"], "yes, stop it").at(Jobs);
     RevokeRule: ("rule-revoke", &["x"], "revoke the rule").at(Permissions);
     ConfirmRevoke: ("rule-revoke-confirm", &["y"], "yes, revoke it").at(Permissions);
@@ -531,6 +539,7 @@ actions! {
     OpenAgents: ("agents", &["alt+g"], "agents: what each does; enter, steer, stop or continue one").live().slash("agents", "[name]", "ToAgent{path, input}, StopAgents{path}");
     OpenWorkflows: ("workflows", &[], "the run of a workflow, step by step; with a name, run that one").live().slash("workflows", "[name [parameter=value]…]", "RunWorkflow{name, params}, ResumeWorkflow{rerun, skip, done, answers}");
     OpenJobs: ("jobs", &[], "background jobs and what they print").live().slash("jobs", "", "ListJobs, StopJob{job}");
+    OpenServers: ("mcp", &[], "MCP servers: their state, tools and changes").live().slash("mcp", "", "Mcp{server, act}");
     OpenPermissions: ("permissions", &[], "mode, sandbox, rules and the last decisions; x revokes a rule").live().slash("permissions", "", "ListRules, RevokeRule{id}");
     TrustWorkspace: ("trust", &[], "what this workspace brings along, and whether you trust it").live().slash("trust", "[revoke]", "ShowTrust, AnswerTrust{answer, seen}").takes(Argument::Words(&["revoke"]));
     OpenSettings: ("settings", &["f2"], "every setting: its value, where it comes from, and a change in place").slash("settings", "[filter]", "Set{…}, or saves the configuration");

@@ -100,7 +100,7 @@ impl Decided {
                 self.command.as_ref().is_some_and(|line| rules::overlap(scope, line) == Some(true))
             }
             Scope::FileChanges => self.changes_files,
-            Scope::Files(_) | Scope::Reads(_) | Scope::Network | Scope::Unknown => false,
+            Scope::Files(_) | Scope::Reads(_) | Scope::Mcp(_) | Scope::Network | Scope::Unknown => false,
         }
     }
 
@@ -400,6 +400,8 @@ impl AlwaysView {
 pub(super) fn covered(scope: &Scope) -> String {
     match scope {
         Scope::FileChanges => "every change of files".to_owned(),
+        // The hash of its definition says nothing to a person.
+        Scope::Mcp(tool) => visible(&format!("mcp({}), as it is defined now", tool.split('#').next().unwrap_or(tool))),
         other => visible(&rules::shown(other)),
     }
 }

@@ -446,6 +446,7 @@ fn text_of(part: &Part, history: &History) -> String {
         | Fact::SessionStarted(_)
         | Fact::SettingsChanged(_)
         | Fact::PermissionDecision(_)
+        | Fact::ToolsOffered(_)
         | Fact::PlanUpdated(_)
         | Fact::ProviderUsage(_)
         | Fact::SessionFork(_)

@@ -13,6 +13,7 @@ use pixir_core::history::History;
 use pixir_core::provider::Offered;
 use pixir_core::rule::SavedRule;
 use pixir_core::search::{Found, Said};
+use pixir_core::servers::ServerState;
 use pixir_core::store::Summary;
 
 use super::agents::AgentSteps;
@@ -56,6 +57,8 @@ pub(crate) enum Notification<'a> {
         /// The user's favourites.
         favourites: &'a [String],
     },
+    /// How MCP servers are.
+    Servers(&'a [ServerState]),
     /// A step of connecting a model.
     Connecting(News<'a>),
     Skills(&'a [Skill]),

@@ -257,6 +257,7 @@ impl TreeView {
             | Notification::Patch { .. }
             | Notification::Refused { .. }
             | Notification::Jobs { .. }
+            | Notification::Servers(_)
             | Notification::Agents(_)
             | Notification::AgentSteps(_)
             | Notification::PastOf { .. }

@@ -28,6 +28,7 @@ impl Overlay {
             Overlay::Approval(_)
             | Overlay::Context(_)
             | Overlay::Jobs(_)
+            | Overlay::Servers(_)
             | Overlay::Outline(_)
             | Overlay::Permissions(_)
             | Overlay::Report(_)
@@ -67,6 +68,7 @@ impl Overlay {
             Overlay::Approval(_)
             | Overlay::Context(_)
             | Overlay::Jobs(_)
+            | Overlay::Servers(_)
             | Overlay::Outline(_)
             | Overlay::Permissions(_)
             | Overlay::Report(_)
@@ -83,6 +85,7 @@ impl Overlay {
             Overlay::Permissions(it) => it.forget_question(),
             Overlay::Sessions(it) => it.forget_question(),
             Overlay::Agents(_)
+            | Overlay::Servers(_)
             | Overlay::Always(_)
             | Overlay::Approval(_)
             | Overlay::Arguments(_)
@@ -127,6 +130,7 @@ impl Overlay {
             | Overlay::Skills(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
+            | Overlay::Servers(_)
             | Overlay::Log(_)
             | Overlay::Models(_)
             | Overlay::Outline(_)

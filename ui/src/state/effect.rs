@@ -2,6 +2,7 @@
 
 use pixir_core::event::SessionId;
 use pixir_core::input::{RuleReach, WorkflowOrder};
+use pixir_core::servers::ServerAct;
 use pixir_core::{Input, Skill};
 
 use crate::composer::mention;
@@ -153,6 +154,7 @@ impl Effect {
                 let tail = jobs.wanted().map(|(job, path)| Effect::ReadJob { job, path });
                 tail.into_iter().chain([Effect::Send(Input::ListJobs)]).collect()
             }
+            Overlay::Servers(_) => vec![Effect::Send(Input::Mcp { server: None, act: ServerAct::Show })],
             Overlay::Models(_) => vec![Effect::LoadModels],
             Overlay::Log(_) => vec![Effect::ReadLog],
             Overlay::Sessions(_) => vec![Effect::Stored(sessions::Work::List(Reach::Workspace))],

@@ -139,6 +139,7 @@ impl Digest {
             | Fact::SkillActivation(_)
             | Fact::AgentEvent(_)
             | Fact::SkillIndex(_)
+            | Fact::ToolsOffered(_)
             | Fact::PlanUpdated(_)
             | Fact::ProviderUsage(_)
             | Fact::SessionFork(_)

@@ -315,6 +315,7 @@ fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> 
         | Fact::BranchRemoved(_)
         | Fact::Label(_)
         | Fact::MemoryFact(_)
+        | Fact::ToolsOffered(_)
         | Fact::SkillIndex(_)
         | Fact::Unknown { .. } => Vec::new(),
     }

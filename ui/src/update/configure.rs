@@ -42,6 +42,7 @@ fn group(key: &str) -> &'static str {
         Some("requests") => "Requests",
         Some("compaction") => "Compaction",
         Some("agents") => "Agents",
+        Some("mcp" | "mcp_limits") => "MCP servers",
         Some("screen") => "Screen",
         Some("keys") => "Keys",
         Some("providers" | "models") => "Servers and models",
@@ -203,7 +204,7 @@ fn rows(state: &State, settings: &Settings) -> Vec<SettingRow> {
     rows.splice(general..general, dialogs);
     // The screen is changed more often than a limit.
     rows.sort_by_key(|row| {
-        ["General", "Screen", "Limits of a turn", "Agents", "Compaction", "Requests", "Keys"]
+        ["General", "Screen", "Limits of a turn", "Agents", "Compaction", "Requests", "MCP servers", "Keys"]
             .iter()
             .position(|it| *it == row.group)
     });

@@ -155,6 +155,7 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
         | Fact::ContextChanged(_)
         | Fact::SkillActivation(_)
         | Fact::SkillIndex(_)
+        | Fact::ToolsOffered(_)
         | Fact::PlanUpdated(_)
         | Fact::ProviderUsage(_)
         | Fact::HistoryCompaction(_)
@@ -278,6 +279,7 @@ pub(super) fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             notify(state, Notification::Jobs { all: &jobs, now });
             state.session.jobs = jobs;
         }
+        Live::McpChanged { servers } => notify(state, Notification::Servers(&servers)),
         Live::RulesListed { rules, warning } => {
             notify(state, Notification::Rules { rules: &rules, warning: warning.as_deref() });
         }

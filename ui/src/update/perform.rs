@@ -11,6 +11,7 @@ use crate::overlay::help::HelpView;
 use crate::overlay::jobs::JobsView;
 use crate::overlay::log::LogView;
 use crate::overlay::permissions::PermissionsView;
+use crate::overlay::servers::ServersView;
 use crate::state::side::Tab;
 use crate::state::{Effect, PendingConfirm, State};
 use crate::transcript::{Direction, Mark};
@@ -145,6 +146,9 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         | Action::ResumeRun
         | Action::StopRun
         | Action::StopJob
+        | Action::AcceptServer
+        | Action::RestartServer
+        | Action::StopServer
         | Action::RevokeRule
         | Action::ConfirmRevoke
         | Action::MoveWithoutFiles
@@ -234,6 +238,7 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         Action::OpenAgents => return agents::open(state, args),
         Action::OpenWorkflows => return workflow::open(state, args),
         Action::OpenJobs => return state.open(Overlay::Jobs(JobsView::new(&state.session.jobs, state.now.wall))),
+        Action::OpenServers => return state.open(Overlay::Servers(ServersView::new())),
         Action::OpenPermissions => {
             let mut effects = state.open(Overlay::Permissions(PermissionsView::new(&state.history)));
             effects.push(Effect::Send(Input::ListRules));

@@ -128,6 +128,7 @@ impl Digest {
             | Fact::Reasoning(_)
             | Fact::ContextChanged(_)
             | Fact::PermissionDecision(_)
+            | Fact::ToolsOffered(_)
             | Fact::PlanUpdated(_)
             | Fact::ProviderUsage(_)
             | Fact::HistoryCompaction(_)

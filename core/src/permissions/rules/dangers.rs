@@ -17,7 +17,9 @@ pub fn danger_of(scope: &Scope) -> Option<String> {
             };
             DANGERS.iter().find(|(it, _)| reaches(it)).map(|(_, what)| (*what).to_owned())
         }
-        Scope::FileChanges | Scope::Files(_) | Scope::Reads(_) | Scope::Network | Scope::Unknown => None,
+        Scope::FileChanges | Scope::Files(_) | Scope::Reads(_) | Scope::Network | Scope::Mcp(_) | Scope::Unknown => {
+            None
+        }
     }
 }
 

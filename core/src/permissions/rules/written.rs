@@ -49,9 +49,16 @@ pub fn parse(text: &str) -> Result<Scope> {
             plain => Ok(Scope::Reads(plain.to_owned())),
         };
     }
+    if let Some(tool) = inner("mcp") {
+        let server = tool.split('.').next().unwrap_or_default();
+        if crate::config::mcp::is_name(server) {
+            return Ok(Scope::Mcp(tool.to_owned()));
+        }
+        return bad(format!("`{}` names no MCP server", tool.escape_debug()), "write mcp(SERVER) or mcp(SERVER.TOOL)");
+    }
     bad(
         format!("`{}` is not a rule", text.escape_debug()),
-        "write bash(PROGRAM ARGUMENTS), like 'bash(cargo test *)'; files(GLOB), like 'files(src/**)'; read(FOLDER), like 'read(/usr/include)'; or network",
+        "write bash(PROGRAM ARGUMENTS), like 'bash(cargo test *)'; files(GLOB), like 'files(src/**)'; read(FOLDER), like 'read(/usr/include)'; mcp(SERVER.TOOL); or network",
     )
 }
 
@@ -62,6 +69,7 @@ pub fn shown(scope: &Scope) -> String {
         Scope::Command(what) | Scope::Pattern(what) => format!("bash({what})"),
         Scope::Files(glob) => format!("files({glob})"),
         Scope::Reads(folder) => format!("read({folder})"),
+        Scope::Mcp(tool) => format!("mcp({tool})"),
         Scope::Network => "network".into(),
         Scope::Unknown => "unknown".into(),
     }

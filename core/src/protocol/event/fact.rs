@@ -19,6 +19,7 @@ mod context; // documents, surroundings, what the editor shows
 mod label; // the user's marks on Entries
 mod parent; // the Session that started another one
 mod review; // what the user thinks of a change
+mod servers; // tools of MCP servers
 mod rule; // the rules of the user
 mod summary; // what takes the place of a part of the conversation
 mod workflow; // runs of workflows
@@ -35,6 +36,7 @@ pub use label::Label;
 pub use parent::ParentSession;
 pub use review::HunkReviewed;
 pub use rule::{Rule, Scope};
+pub use servers::{Exposure, OfferedServer, OfferedTool, ResultOrigin, ToolsOffered};
 pub use summary::{BranchSummary, HistoryCompaction, Notes, Trigger, TurnDigest};
 pub use workflow::{
     Ask, CheckRan, Held, LeftBehind, Planned, Resumed, StepEnded, StepOutcome, StepStarted, WorkflowEvent,
@@ -149,6 +151,8 @@ facts! {
     SkillActivation: Box<SkillActivation> = "skill_activation", true;
     /// The skills that the model may use, as far as the list changed.
     SkillIndex: Box<SkillIndex> = "skill_index", true;
+    /// The tools of MCP servers that requests offer from here on.
+    ToolsOffered: Box<ToolsOffered> = "tools_offered", false;
     /// The whole plan after a change.
     PlanUpdated: Box<PlanUpdated> = "plan_updated", false;
     /// A child Session was started, was told something, or ended.
@@ -519,6 +523,9 @@ pub struct ToolResult {
     /// The exit code of each command of the last pipeline, if it had several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pipestatus: Vec<i32>,
+    /// The tool of an MCP server that answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Box<ResultOrigin>>,
     /// Images that the model sees with the output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,

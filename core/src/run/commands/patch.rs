@@ -95,8 +95,12 @@ fn perform(patched: Patched, io: &mut Io) -> Result<i32, Fault> {
 fn path_of(touch: &Touch) -> Option<&str> {
     match touch {
         Touch::Files { path, .. } => path.as_deref(),
-        Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow | Touch::Command(_) | Touch::Program(_) => {
-            None
-        }
+        Touch::Read
+        | Touch::Outside { .. }
+        | Touch::Note
+        | Touch::Workflow
+        | Touch::Command(_)
+        | Touch::Program(_)
+        | Touch::Mcp { .. } => None,
     }
 }

@@ -134,6 +134,7 @@ impl Summary {
             | Fact::AgentEvent(_)
             | Fact::WorkflowEvent(_)
             | Fact::SkillIndex(_)
+            | Fact::ToolsOffered(_)
             | Fact::PlanUpdated(_)
             | Fact::HistoryCompaction(_)
             | Fact::BranchSummary(_)

@@ -199,6 +199,7 @@ impl<'a> Document<'a> {
             | Fact::BranchRemoved(_)
             | Fact::HunkReviewed(_)
             | Fact::Label(_)
+            | Fact::ToolsOffered(_)
             | Fact::SkillIndex(_)
             | Fact::TurnEnded(_)
             | Fact::Unknown { .. } => return,

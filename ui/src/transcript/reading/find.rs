@@ -242,6 +242,7 @@ fn each_text(fact: &Fact, mut see: impl FnMut(&str, Kind)) {
         | Fact::AgentEvent(_)
         | Fact::PermissionDecision(_)
         | Fact::SessionStarted(_)
+        | Fact::ToolsOffered(_)
         | Fact::SkillIndex(_)
         | Fact::SettingsChanged(_)
         | Fact::ContextChanged(_)

@@ -28,6 +28,8 @@ pub enum Scope {
     Files(String),
     /// Reading below this folder outside the workspace, by pixir's own tools; secrets excepted.
     Reads(String),
+    /// A tool of an MCP server: `SERVER`, `SERVER.TOOL`, or `SERVER.TOOL#PIN`, which holds for one definition.
+    Mcp(String),
     /// The network, for programs in the sandbox.
     Network,
     /// A scope that only a newer build knows. An allow with it allows nothing; a deny with it may cover any call.
@@ -44,7 +46,7 @@ struct RuleWire {
     /// What does not run, in any mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     deny: Option<ScopeName>,
-    /// The command, the pattern, the glob or the folder, for the scopes `command`, `pattern`, `files` and `reads`.
+    /// The command, the pattern, the glob, the folder or the tool, for the scopes `command`, `pattern`, `files`, `reads` and `mcp`.
     #[serde(skip_serializing_if = "Option::is_none")]
     what: Option<String>,
 }
@@ -62,6 +64,8 @@ enum ScopeName {
     Files,
     /// Reading below the folder in `what`, outside the workspace; secrets excepted.
     Reads,
+    /// The tool of an MCP server in `what`: `SERVER`, `SERVER.TOOL` or `SERVER.TOOL#PIN`.
+    Mcp,
     /// The network, for programs in the sandbox.
     Network,
     /// A scope that only a newer build knows.
@@ -78,6 +82,7 @@ impl From<Rule> for RuleWire {
             Scope::Pattern(pattern) => (ScopeName::Pattern, Some(pattern)),
             Scope::Files(glob) => (ScopeName::Files, Some(glob)),
             Scope::Reads(folder) => (ScopeName::Reads, Some(folder)),
+            Scope::Mcp(tool) => (ScopeName::Mcp, Some(tool)),
             Scope::Network => (ScopeName::Network, None),
             Scope::Unknown => (ScopeName::Unknown, None),
         };
@@ -124,8 +129,9 @@ impl<'de> Visitor<'de> for RuleVisitor {
             (ScopeName::Pattern, Some(pattern)) => Scope::Pattern(pattern),
             (ScopeName::Files, Some(glob)) => Scope::Files(glob),
             (ScopeName::Reads, Some(folder)) => Scope::Reads(folder),
+            (ScopeName::Mcp, Some(tool)) => Scope::Mcp(tool),
             (ScopeName::Network, _) => Scope::Network,
-            (ScopeName::Command | ScopeName::Pattern | ScopeName::Files | ScopeName::Reads, None)
+            (ScopeName::Command | ScopeName::Pattern | ScopeName::Files | ScopeName::Reads | ScopeName::Mcp, None)
             | (ScopeName::Unknown, _) => Scope::Unknown,
         };
         Ok(match (wire.allow, wire.deny) {

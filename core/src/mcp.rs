@@ -1,0 +1,392 @@
+//! Other people's tools: servers of the Model Context Protocol under pixir's rules.
+//!
+//! The accepted definitions lie on the disk ([`catalog`]); requests are made from them, and a server starts at its first
+//! call.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, watch};
+
+mod ask; // what a server asks the user
+mod catalog; // accepted definitions
+mod client; // the protocol, by the SDK
+mod http; // servers that run elsewhere
+mod lines; // what a server prints on stdout
+mod names; // names of tools as a model calls them
+pub(crate) mod offer; // which tools a Session offers
+mod result; // what a server answered, for the model
+mod schema; // schemas for Providers, arguments against the original
+pub(crate) mod secrets; // what a server gets and nobody sees
+mod state; // how the servers are, for the user
+mod supervise; // one server: started, watched, stopped
+pub(crate) mod tool; // their tools, and those that search them
+
+use crate::config::mcp::{McpLimits, McpServer};
+use crate::context::library::Library;
+use crate::context::servers::ProjectServer;
+use crate::permissions::UsersWord;
+use crate::process::Stopping;
+use crate::protocol::error::{Code, Error, Result, nearest};
+use crate::protocol::remedy::{McpNeed, Remedy};
+use crate::protocol::trust::Standing;
+use crate::sandbox::{Own, Policy, Sandbox};
+use catalog::{Catalog, Definition, Pins};
+use supervise::{Launch, Running, Server};
+
+/// What a Harness knows of the user's servers.
+pub(crate) struct Setup {
+    /// The servers in the user's own configuration.
+    pub(crate) servers: BTreeMap<String, McpServer>,
+    pub(crate) limits: McpLimits,
+    /// Where their secrets come from.
+    pub(crate) secrets: secrets::Source,
+    /// The environment of programs, without secrets.
+    pub(crate) environment: Arc<[(String, String)]>,
+    pub(crate) sandbox: Sandbox,
+    pub(crate) workspace: std::path::PathBuf,
+    pub(crate) library: Arc<Library>,
+    pub(crate) stopping: Stopping,
+}
+
+/// The servers of a workspace. The Sessions of a Harness share them; they end with the last of these Sessions.
+#[derive(Clone)]
+pub(crate) struct Servers(Arc<Shared>);
+
+struct Shared {
+    setup: Arc<Setup>,
+    catalog: Catalog,
+    running: Mutex<BTreeMap<(String, String), Arc<Server>>>,
+    starts: Arc<Semaphore>,
+    sessions: AtomicUsize,
+    /// Servers that a client brought along, by name.
+    of_client: BTreeMap<String, McpServer>,
+    news: watch::Sender<u64>,
+}
+
+/// Who names a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The user's own configuration.
+    User,
+    /// A file of the workspace.
+    Project(&'static str),
+    /// The client that pixir serves.
+    Client,
+}
+
+impl Source {
+    fn name(self) -> &'static str {
+        match self {
+            Source::User => "your configuration",
+            Source::Project(file) => file,
+            Source::Client => "the editor",
+        }
+    }
+}
+
+/// A server that something names.
+#[derive(Debug, Clone)]
+pub(crate) struct Configured {
+    pub(crate) name: String,
+    pub(crate) source: Source,
+    pub(crate) server: McpServer,
+    /// The hash of its launch.
+    pub(crate) launch: String,
+    pub(crate) standing: Standing,
+    /// Keys that were ignored, because only the user's own file may have them.
+    pub(crate) ignored: Vec<&'static str>,
+    /// The user's own server of this name is used instead.
+    pub(crate) is_shadowed: bool,
+    expands: bool,
+}
+
+impl Configured {
+    /// Whether it may be started.
+    pub(crate) fn is_in_force(&self) -> bool {
+        self.server.enabled && !self.is_shadowed && self.standing == Standing::InForce
+    }
+
+    /// The user's word about a tool of it.
+    fn word(&self, tool: &str) -> UsersWord {
+        match (self.server.only_reads(tool), self.server.allows(tool)) {
+            (true, _) => UsersWord::Reads,
+            (false, true) => UsersWord::Allowed,
+            (false, false) => UsersWord::Nothing,
+        }
+    }
+}
+
+impl Servers {
+    pub(crate) fn new(setup: Setup, home: &Path, of_client: BTreeMap<String, McpServer>) -> Servers {
+        Servers::with(Arc::new(setup), Catalog::new(home), of_client)
+    }
+
+    /// The same servers with those that a client brings along. They are started apart from those of others.
+    pub(crate) fn with_client(&self, of_client: BTreeMap<String, McpServer>) -> Servers {
+        Servers::with(Arc::clone(&self.0.setup), self.0.catalog.clone(), of_client)
+    }
+
+    fn with(setup: Arc<Setup>, catalog: Catalog, of_client: BTreeMap<String, McpServer>) -> Servers {
+        Servers(Arc::new(Shared {
+            setup,
+            catalog,
+            running: Mutex::default(),
+            starts: Server::starts(),
+            sessions: AtomicUsize::new(0),
+            of_client,
+            news: watch::channel(0).0,
+        }))
+    }
+
+    /// Every server that something names, by name; of two with one name the user's first. Blocks while it reads files.
+    pub(crate) fn configured(&self) -> Vec<Configured> {
+        let Shared { setup, of_client, .. } = &*self.0;
+        let mut all: Vec<Configured> =
+            setup.servers.iter().map(|(name, it)| self.own(name, it, Source::User)).collect();
+        let others = of_client.iter().map(|(name, it)| self.own(name, it, Source::Client));
+        let project = setup.library.servers().into_iter().map(|it: ProjectServer| Configured {
+            expands: it.expands(),
+            name: it.name,
+            source: Source::Project(it.file),
+            server: it.server,
+            launch: it.launch,
+            standing: it.standing,
+            ignored: it.ignored,
+            is_shadowed: false,
+        });
+        for mut it in others.chain(project) {
+            it.is_shadowed = all.iter().any(|other| other.name == it.name);
+            all.push(it);
+        }
+        all.sort_by(|a, b| (&a.name, a.is_shadowed).cmp(&(&b.name, b.is_shadowed)));
+        all
+    }
+
+    fn own(&self, name: &str, server: &McpServer, source: Source) -> Configured {
+        Configured {
+            name: name.to_owned(),
+            source,
+            server: server.clone(),
+            launch: server.launch(&self.0.setup.workspace),
+            standing: Standing::InForce,
+            ignored: Vec::new(),
+            is_shadowed: false,
+            expands: false,
+        }
+    }
+
+    /// The server with this name, in force. Blocks as [`Servers::configured`] where it is none of the user's.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` with the nearest name, `MCP_UNTRUSTED`.
+    pub(crate) fn find(&self, name: &str) -> Result<Configured> {
+        if let Some(it) = self.0.setup.servers.get(name).filter(|it| it.enabled) {
+            return Ok(self.own(name, it, Source::User));
+        }
+        let all = self.configured();
+        let Some(it) = all.iter().find(|it| it.name == name && !it.is_shadowed) else {
+            let names: Vec<&str> = all.iter().filter(|it| it.is_in_force()).map(|it| it.name.as_str()).collect();
+            let fix = match nearest(name, names.iter().copied()) {
+                Some(near) => format!("did you mean {near}?").into(),
+                None if names.is_empty() => Remedy::mcp("", McpNeed::Add),
+                None => format!("one of: {}", names.join(", ")).into(),
+            };
+            let message = format!("there is no MCP server `{}`", name.escape_debug());
+            return Err(Error::new(Code::NotFound, message, fix).with("input", name));
+        };
+        if !it.server.enabled {
+            let message = format!("the MCP server {name} is switched off");
+            return Err(Error::new(Code::NotFound, message, format!("set mcp.{name}.enabled to true")));
+        }
+        if !it.is_in_force() {
+            let message =
+                format!("the MCP server {name} comes from {}, and you have not approved its launch", it.source.name());
+            let fix = Remedy::mcp(name, McpNeed::Trust);
+            return Err(Error::new(Code::McpUntrusted, message, fix).with("server", name));
+        }
+        Ok(it.clone())
+    }
+
+    /// What the user accepted of a server; `None` before the first contact.
+    pub(crate) fn pins(&self, it: &Configured) -> Option<Pins> {
+        self.0.catalog.load(&it.name, &it.launch)
+    }
+
+    fn server(&self, it: &Configured) -> Result<Arc<Server>> {
+        let key = (it.name.clone(), it.launch.clone());
+        if let Some(server) = self.0.running.lock().get(&key) {
+            return Ok(Arc::clone(server));
+        }
+        let setup = &self.0.setup;
+        let secrets = setup.secrets.of(&it.name, &it.server, it.expands)?;
+        let launch = match (&it.server.command, &it.server.url) {
+            (Some(command), _) => self.program(command, &it.server.args, &secrets),
+            (None, url) => Launch::Http(http::Endpoint {
+                url: url.clone().unwrap_or_default(),
+                secrets: secrets.clone(),
+                is_of_project: matches!(it.source, Source::Project(_)),
+            }),
+        };
+        let around = (setup.stopping.clone(), Arc::clone(&self.0.starts), self.0.news.clone());
+        let server = Server::new((&it.name, &it.launch), launch, it.server.start_limit(), secrets, around);
+        let server = Arc::clone(self.0.running.lock().entry(key).or_insert_with(|| Arc::new(server)));
+        self.stop_when_idle(&server, Duration::from_secs(it.server.idle_stop));
+        Ok(server)
+    }
+
+    /// The server acts outside the sandbox. The launcher still ends it with pixir.
+    fn program(&self, command: &str, args: &[String], secrets: &secrets::Secrets) -> Launch {
+        use secrecy::ExposeSecret as _;
+        let setup = &self.0.setup;
+        let (sandbox, folder) = (setup.sandbox.clone(), setup.workspace.clone());
+        let (command, args) = (command.to_owned(), args.to_vec());
+        let (environment, env) = (Arc::clone(&setup.environment), Arc::clone(&secrets.env));
+        Launch::Program(Box::new(move || {
+            let own = Own { workspace: folder.clone(), ..Own::default() };
+            let mut it = sandbox.command(Policy::Outside, &command, &args, &folder, &own);
+            it.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
+            it.envs(env.iter().map(|(name, value)| (name, value.expose_secret())));
+            it
+        }))
+    }
+
+    fn stop_when_idle(&self, server: &Arc<Server>, limit: Duration) {
+        let server = Arc::downgrade(server);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(limit.min(Duration::from_secs(30))).await;
+                let Some(server) = server.upgrade() else { return };
+                if server.running().is_some() && server.idle_for() >= limit {
+                    server.stop().await;
+                }
+            }
+        });
+    }
+
+    /// The running server with what it offers now. The first contact with a server of the user, or of the
+    /// client, accepts its definitions.
+    ///
+    /// # Errors
+    /// `MCP_START_FAILED`, `MCP_AUTH_REQUIRED`, and those of a call.
+    pub(crate) async fn contact(&self, it: &Configured) -> Result<Contact> {
+        let server = self.server(it)?;
+        let running = server.connected().await?;
+        let offered = server.offered(&running).await?;
+        let (catalog, is_first) = (self.0.catalog.clone(), matches!(it.source, Source::User | Source::Client));
+        let (name, launch, own) = (it.name.clone(), it.launch.clone(), Arc::clone(&offered));
+        let pins = crate::call::off_loop(move || match catalog.load(&name, &launch) {
+            Some(pins) => Ok(Some(pins)),
+            None if is_first => {
+                catalog.save(&own)?;
+                Ok(Some((*own).clone()))
+            }
+            None => Ok(None),
+        })
+        .await?;
+        Ok(Contact { server, running, offered, pins })
+    }
+
+    /// Returns when every server runs that requests wait for.
+    ///
+    /// # Errors
+    /// As [`Servers::contact`].
+    pub(crate) async fn required_ready(&self) -> Result<()> {
+        let required = self.0.setup.servers.iter().filter(|(_, it)| it.required && it.enabled);
+        let required = required.map(|(name, it)| self.own(name, it, Source::User));
+        join_all(required.map(|it| async move { self.contact(&it).await.map(drop) })).await.into_iter().collect()
+    }
+
+    /// Accepts the definitions that the server has now, as the user saw them.
+    ///
+    /// # Errors
+    /// `PREVIEW_STALE` when they are other ones by now, and those of [`Servers::contact`].
+    pub(crate) async fn accept(&self, it: &Configured, seen: Option<&str>) -> Result<Pins> {
+        let contact = self.contact(it).await?;
+        if seen.is_some_and(|seen| seen != contact.offered.seen()) {
+            let message = format!("the definitions of {} have changed since you saw them", it.name);
+            return Err(Error::new(Code::PreviewStale, message, "look at them again"));
+        }
+        let (catalog, pins) = (self.0.catalog.clone(), (*contact.offered).clone());
+        let saved = pins.clone();
+        crate::call::off_loop(move || catalog.save(&saved)).await?;
+        Ok(pins)
+    }
+
+    /// Forgets what was accepted of a server.
+    ///
+    /// # Errors
+    /// `WRITE_FAILED`.
+    pub(crate) fn forget(&self, name: &str) -> Result<()> {
+        self.0.catalog.forget(name)
+    }
+
+    /// A Session uses the servers from now on.
+    pub(crate) fn join(&self) {
+        self.0.sessions.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A Session does not use them any more. With the last one they end.
+    pub(crate) async fn leave(&self) {
+        if self.0.sessions.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.stop_all().await;
+        }
+    }
+
+    /// Ends every server, all at once.
+    pub(crate) async fn stop_all(&self) {
+        let all: Vec<Arc<Server>> = self.0.running.lock().values().cloned().collect();
+        join_all(all.iter().map(|it| it.stop())).await;
+    }
+
+    /// Tells of every change of a server's state.
+    pub(crate) fn news(&self) -> watch::Receiver<u64> {
+        self.0.news.subscribe()
+    }
+
+    pub(crate) fn limits(&self) -> &McpLimits {
+        &self.0.setup.limits
+    }
+}
+
+/// A server that runs, what it offers now, and what the user accepted of it.
+pub(crate) struct Contact {
+    server: Arc<Server>,
+    running: Arc<Running>,
+    offered: Arc<Pins>,
+    pins: Option<Pins>,
+}
+
+impl Contact {
+    /// Checks that a tool is as it was accepted.
+    ///
+    /// # Errors
+    /// `MCP_DEFINITION_CHANGED`.
+    fn check(&self, it: &Configured, tool: &str, pin: &str) -> Result<()> {
+        let name = &it.name;
+        let changed = |what: String| {
+            let fix = Remedy::mcp(name, McpNeed::Accept);
+            Err(Error::new(Code::McpDefinitionChanged, what, fix).with("server", name.as_str()).with("tool", tool))
+        };
+        let now = self.offered.tool(tool).map(Definition::pin);
+        match now {
+            None => changed(format!("the MCP server {name} has no tool `{tool}` any more")),
+            Some(now) if now != pin => changed(format!(
+                "the MCP server {name} has changed the definition of `{tool}` since the user accepted it"
+            )),
+            Some(_) if it.server.on_change == crate::config::OnChange::Block && self.has_changes() => {
+                changed(format!("the MCP server {name} has changed its tools since the user accepted them"))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn has_changes(&self) -> bool {
+        self.pins.as_ref().is_none_or(|pins| pins.tools != self.offered.tools)
+    }
+}

@@ -1,0 +1,323 @@
+//! The protocol itself. Only this file knows the SDK.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use rmcp::handler::client::ClientHandler;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, ContentBlock, ElicitRequestParams,
+    ElicitResult, ElicitationAction, ElicitationCapability, ErrorData, Implementation, JsonObject,
+    PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams,
+};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, NotificationContext, Peer, RequestContext, RoleClient, RunningService,
+    ServiceError, serve_client_with_lifecycle,
+};
+use rmcp::transport::IntoTransport;
+use serde_json::{Map, Value};
+use tokio::sync::Notify;
+
+use super::ask::{self, Ears};
+use super::lines::TOO_LONG;
+use crate::protocol::event::Question;
+use crate::text::clean::clean;
+
+/// The most pages of a list that are read.
+const MAX_PAGES: usize = 64;
+
+/// A connection to a server.
+pub(super) struct Client {
+    service: tokio::sync::Mutex<Option<RunningService<RoleClient, Handler>>>,
+    peer: Peer<RoleClient>,
+    heard: Arc<Heard>,
+    /// The ways to the user, for what the server asks.
+    pub(super) ears: Arc<Ears>,
+    /// What the server says about itself.
+    pub(super) about: About,
+}
+
+/// What a server says about itself.
+#[derive(Debug, Clone, Default)]
+pub(super) struct About {
+    pub(super) version: String,
+    pub(super) instructions: String,
+    pub(super) has_tools: bool,
+}
+
+/// What a server has sent besides answers.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    /// The list of tools may be another one.
+    pub(super) list_changed: AtomicBool,
+    progress: AtomicU64,
+    progressed: Notify,
+}
+
+/// Why nothing came of a request.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// The server answered with an error.
+    Refused(String),
+    /// The answer is longer than a message may be.
+    TooLong(String),
+    /// The answer is no answer.
+    Odd(String),
+    /// The connection is gone.
+    Closed,
+    /// It took too long.
+    TimedOut(Duration),
+    /// The server wants a sign-in.
+    NeedsLogin,
+    /// The server asks the user something that pixir does not show.
+    Asks,
+}
+
+/// The answer to a call of a tool.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    pub(super) content: Vec<Block>,
+    pub(super) structured: Option<Value>,
+    pub(super) is_error: bool,
+}
+
+/// One part of an answer.
+#[derive(Debug)]
+pub(super) enum Block {
+    Text(String),
+    /// Bytes in base64.
+    Bytes {
+        media_type: String,
+        data: String,
+    },
+    /// A resource that the server names.
+    Link {
+        uri: String,
+        name: String,
+    },
+}
+
+#[derive(Debug)]
+struct Handler {
+    name: String,
+    heard: Arc<Heard>,
+    ears: Arc<Ears>,
+}
+
+impl ClientHandler for Handler {
+    fn get_info(&self) -> ClientConfig {
+        let own = Implementation::new("pixir", env!("CARGO_PKG_VERSION"));
+        let asks = ElicitationCapability::new().with_form(Default::default()).with_url(Default::default());
+        let mut abilities = ClientCapabilities::default();
+        abilities.elicitation = Some(asks);
+        ClientConfig::new(abilities, own)
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        Ok(match request {
+            ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
+                let schema = serde_json::to_value(&requested_schema).unwrap_or_default();
+                let Some(questions) = ask::questions(&self.name, &message, &schema) else {
+                    return Ok(ElicitResult::new(ElicitationAction::Decline));
+                };
+                match self.ears.ask(questions).await.and_then(|answers| ask::content(&schema, &answers)) {
+                    Some(content) => ElicitResult::new(ElicitationAction::Accept).with_content(content),
+                    None => ElicitResult::new(ElicitationAction::Decline),
+                }
+            }
+            // The page is for the user; pixir does not open it.
+            ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
+                let question = format!("{} asks: {message}\nOpen this page in a browser: {url}", self.name);
+                let options = vec!["I have opened it".to_owned(), "No".to_owned()];
+                let question =
+                    Question { question: clean(&question).into_owned(), options, only_options: true, multiple: false };
+                let answers = self.ears.ask(vec![question]).await.unwrap_or_default();
+                let is_open = answers.first().and_then(|it| it.first()).is_some_and(|it| it != "No");
+                ElicitResult::new(if is_open { ElicitationAction::Accept } else { ElicitationAction::Decline })
+            }
+            _ => ElicitResult::new(ElicitationAction::Decline),
+        })
+    }
+
+    #[expect(deprecated, reason = "the SDK would answer with an empty list, and roots are not declared")]
+    async fn list_roots(
+        &self,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<rmcp::model::ListRootsResult, ErrorData> {
+        Err(ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, "roots/list", None))
+    }
+
+    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.heard.list_changed.store(true, Ordering::Relaxed);
+    }
+
+    async fn on_progress(&self, _params: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
+        self.heard.progress.fetch_add(1, Ordering::Relaxed);
+        self.heard.progressed.notify_waiters();
+    }
+}
+
+/// The order in which the two ways to begin are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begin {
+    /// `initialize`: a strict old server exits at a method that it does not know.
+    Initialize,
+    /// `server/discover`, of the stateless revision.
+    Discover,
+}
+
+impl Client {
+    /// Begins a connection.
+    pub(super) async fn connect<T, E, A>(name: &str, transport: T, begin: Begin) -> Result<Client, Fault>
+    where
+        T: IntoTransport<RoleClient, E, A>,
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        let heard = Arc::new(Heard::default());
+        let ears = Arc::<Ears>::default();
+        let handler = Handler { name: name.to_owned(), heard: Arc::clone(&heard), ears: Arc::clone(&ears) };
+        let lifecycle = match begin {
+            Begin::Initialize => ClientLifecycleMode::Initialize,
+            Begin::Discover => ClientLifecycleMode::Auto {
+                preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+                legacy_version: None,
+            },
+        };
+        let service =
+            serve_client_with_lifecycle(handler, transport, lifecycle).await.map_err(|e| of_initialize(&e))?;
+        let peer = service.peer().clone();
+        let about = peer.peer_info().map_or_else(About::default, |info| About {
+            version: info.protocol_version.to_string(),
+            instructions: info.instructions.clone().unwrap_or_default(),
+            has_tools: info.capabilities.tools.is_some(),
+        });
+        Ok(Client { service: tokio::sync::Mutex::new(Some(service)), peer, heard, ears, about })
+    }
+
+    /// Whether the list of tools may have changed since the last call of this.
+    pub(super) fn take_list_changed(&self) -> bool {
+        self.heard.list_changed.swap(false, Ordering::Relaxed)
+    }
+
+    /// All tools, as JSON, so that one with a fault does not hide the others.
+    pub(super) async fn tools(&self) -> Result<Vec<Value>, Fault> {
+        if !self.about.has_tools {
+            return Ok(Vec::new());
+        }
+        let (mut all, mut cursor) = (Vec::new(), None);
+        for _ in 0..MAX_PAGES {
+            let page = cursor.take().map(|it: String| PaginatedRequestParams::default().with_cursor(Some(it)));
+            let page = self.peer.list_tools(page).await.map_err(of_service)?;
+            for tool in page.tools {
+                all.push(serde_json::to_value(tool).map_err(|e| Fault::Odd(e.to_string()))?);
+            }
+            match page.next_cursor {
+                Some(next) if !next.is_empty() => cursor = Some(next),
+                Some(_) | None => return Ok(all),
+            }
+        }
+        Ok(all)
+    }
+
+    /// Calls a tool. Dropping the future tells the server that the call is cancelled.
+    pub(super) async fn call(&self, tool: &str, args: Map<String, Value>, limit: Duration) -> Result<Answer, Fault> {
+        let args: JsonObject = args;
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(args);
+        let answer = self.within(limit, self.peer.call_tool_once(params)).await?.map_err(of_service)?;
+        match answer {
+            CallToolResponse::Complete(result) => Ok(Answer {
+                content: result.content.into_iter().map(block).collect(),
+                structured: result.structured_content,
+                is_error: result.is_error == Some(true),
+            }),
+            CallToolResponse::InputRequired(_) => Err(Fault::Asks),
+            CallToolResponse::Task(_) => Err(Fault::Odd("it answered with a task".to_owned())),
+            _ => Err(Fault::Odd("it answered with something newer".to_owned())),
+        }
+    }
+
+    /// Reads a resource; without a URI, lists them.
+    pub(super) async fn read(&self, uri: &str, limit: Duration) -> Result<Answer, Fault> {
+        if uri.is_empty() {
+            let listed = self.within(limit, self.peer.list_all_resources()).await?.map_err(of_service)?;
+            let lines: String = listed.iter().map(|it| format!("{}  {}\n", it.uri, it.name)).collect();
+            return Ok(Answer { content: vec![Block::Text(lines)], ..Answer::default() });
+        }
+        let params = ReadResourceRequestParams::new(uri);
+        let read = self.within(limit, self.peer.read_resource(params)).await?.map_err(of_service)?;
+        let parts = read.contents.iter().map(|it| resource(&serde_json::to_value(it).unwrap_or_default()));
+        Ok(Answer { content: parts.collect(), ..Answer::default() })
+    }
+
+    /// Waits as long as the server is allowed to take. Each sign of progress begins the time anew, ten times at most.
+    async fn within<T>(&self, limit: Duration, work: impl Future<Output = T>) -> Result<T, Fault> {
+        tokio::pin!(work);
+        let mut seen = self.heard.progress.load(Ordering::Relaxed);
+        for _ in 0..=10 {
+            if let Ok(done) = tokio::time::timeout(limit, &mut work).await {
+                return Ok(done);
+            }
+            let now = self.heard.progress.load(Ordering::Relaxed);
+            if std::mem::replace(&mut seen, now) == now {
+                break;
+            }
+        }
+        Err(Fault::TimedOut(limit))
+    }
+
+    /// Closes the connection, which closes the server's stdin.
+    pub(super) async fn close(&self) {
+        let service = self.service.lock().await.take();
+        if let Some(service) = service {
+            let _ = tokio::time::timeout(Duration::from_millis(200), service.cancel()).await;
+        }
+    }
+}
+
+fn block(content: ContentBlock) -> Block {
+    match content {
+        ContentBlock::Text(it) => Block::Text(it.text),
+        ContentBlock::Image(it) => Block::Bytes { media_type: it.mime_type, data: it.data },
+        ContentBlock::Audio(it) => Block::Bytes { media_type: it.mime_type, data: it.data },
+        ContentBlock::Resource(it) => resource(&serde_json::to_value(&it.resource).unwrap_or_default()),
+        ContentBlock::ResourceLink(it) => Block::Link { uri: it.uri, name: it.name },
+        other => Block::Text(serde_json::to_string(&other).unwrap_or_default()),
+    }
+}
+
+/// The content of a resource.
+fn resource(it: &Value) -> Block {
+    match it["text"].as_str() {
+        Some(text) => Block::Text(text.to_owned()),
+        None => Block::Bytes {
+            media_type: it["mimeType"].as_str().unwrap_or("application/octet-stream").to_owned(),
+            data: it["blob"].as_str().unwrap_or_default().to_owned(),
+        },
+    }
+}
+
+fn of_service(error: ServiceError) -> Fault {
+    match error {
+        ServiceError::McpError(it) if i64::from(it.code.0) == TOO_LONG => Fault::TooLong(it.message.to_string()),
+        ServiceError::McpError(it) => Fault::Refused(it.message.to_string()),
+        it if it.is_authorization_required() => Fault::NeedsLogin,
+        ServiceError::TransportClosed | ServiceError::Cancelled { .. } => Fault::Closed,
+        ServiceError::Timeout { timeout } => Fault::TimedOut(timeout),
+        other => Fault::Odd(other.to_string()),
+    }
+}
+
+fn of_initialize(error: &ClientInitializeError) -> Fault {
+    match error {
+        it if it.is_authorization_required() => Fault::NeedsLogin,
+        ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::Cancelled => Fault::Closed,
+        ClientInitializeError::JsonRpcError(it) => Fault::Refused(it.message.to_string()),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => of_initialize(fallback),
+        other => Fault::Odd(other.to_string()),
+    }
+}

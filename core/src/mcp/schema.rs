@@ -1,0 +1,242 @@
+//! Schemas of other people's tools: a copy that every Provider accepts, and arguments checked against the original.
+
+use serde_json::{Map, Value, json};
+
+/// How deep references are followed.
+const DEEPEST: usize = 8;
+/// How many nodes a copy may have; more cannot fit into a definition.
+const MOST_NODES: usize = 4_000;
+
+/// The schema as Providers accept it: an object on top, references inlined, unions at the top merged. `Err` says why there
+/// is none.
+pub(crate) fn normalised(schema: &Value) -> Result<Value, String> {
+    let mut nodes = 0;
+    let whole = copy(schema, schema, DEEPEST, &mut nodes)?;
+    let mut top = match whole {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    };
+    for key in ["allOf", "oneOf", "anyOf"] {
+        let Some(Value::Array(parts)) = top.remove(key) else { continue };
+        merge(&mut top, &parts, key == "allOf");
+    }
+    match top.get("type") {
+        None => {}
+        Some(Value::String(it)) if it == "object" => {}
+        Some(Value::Array(all)) if all.iter().any(|it| it == "object") => {}
+        Some(other) => return Err(format!("its arguments are {other}, not an object")),
+    }
+    top.insert("type".into(), "object".into());
+    let properties = top.entry("properties").or_insert_with(|| json!({}));
+    if !properties.is_object() {
+        *properties = json!({});
+    }
+    let names: Vec<String> = properties.as_object().map_or(Vec::new(), |it| it.keys().cloned().collect());
+    if let Some(Value::Array(required)) = top.get_mut("required") {
+        required.retain(|it| it.as_str().is_some_and(|it| names.iter().any(|name| name == it)));
+    }
+    if !top.get("required").is_none_or(Value::is_array) {
+        top.remove("required");
+    }
+    Ok(Value::Object(top))
+}
+
+/// The properties of all parts. Of alternatives only what all of them require is required.
+fn merge(top: &mut Map<String, Value>, parts: &[Value], is_all: bool) {
+    let mut required: Option<Vec<Value>> = None;
+    for part in parts {
+        if let Some(properties) = part["properties"].as_object() {
+            let own = top.entry("properties").or_insert_with(|| json!({}));
+            if let Some(own) = own.as_object_mut() {
+                for (name, it) in properties {
+                    own.entry(name.clone()).or_insert_with(|| it.clone());
+                }
+            }
+        }
+        let its = part["required"].as_array().cloned().unwrap_or_default();
+        required = Some(match required {
+            None => its,
+            Some(before) if is_all => before.into_iter().chain(its).collect(),
+            Some(before) => before.into_iter().filter(|it| its.contains(it)).collect(),
+        });
+    }
+    let own = top.entry("required").or_insert_with(|| json!([]));
+    if let Some(own) = own.as_array_mut() {
+        for it in required.unwrap_or_default() {
+            if !own.contains(&it) {
+                own.push(it);
+            }
+        }
+    }
+}
+
+/// A copy in which every local reference is replaced by what it names. A cycle, and one too deep, is `{}`, which any value
+/// fits; nothing is ever fetched.
+fn copy(root: &Value, node: &Value, depth: usize, nodes: &mut usize) -> Result<Value, String> {
+    *nodes += 1;
+    if *nodes > MOST_NODES {
+        return Err("its schema is too large when its references are written out".to_owned());
+    }
+    match node {
+        Value::Object(fields) => {
+            if let Some(reference) = fields.get("$ref").and_then(Value::as_str) {
+                let named = reference.strip_prefix('#').and_then(|it| root.pointer(it)).filter(|_| depth > 0);
+                let mut found = match named {
+                    Some(it) => copy(root, it, depth - 1, nodes)?,
+                    None => json!({}),
+                };
+                if let (Some(found), Some(text)) = (found.as_object_mut(), fields.get("description")) {
+                    found.insert("description".into(), text.clone());
+                }
+                return Ok(found);
+            }
+            let mut out = Map::new();
+            for (key, it) in fields {
+                match key.as_str() {
+                    "$schema" | "$id" | "$anchor" | "$comment" | "$defs" | "definitions" | "$dynamicRef"
+                    | "$dynamicAnchor" | "$vocabulary" => {}
+                    // A property can be called anything, `$ref` too.
+                    "properties" | "patternProperties" => {
+                        let inner = it.as_object().into_iter().flatten();
+                        let inner: Result<Map<_, _>, String> =
+                            inner.map(|(name, it)| Ok((name.clone(), copy(root, it, depth, nodes)?))).collect();
+                        out.insert(key.clone(), Value::Object(inner?));
+                    }
+                    "enum" | "const" | "default" | "examples" | "required" => {
+                        out.insert(key.clone(), it.clone());
+                    }
+                    _ => {
+                        out.insert(key.clone(), copy(root, it, depth, nodes)?);
+                    }
+                }
+            }
+            Ok(Value::Object(out))
+        }
+        Value::Array(items) => items.iter().map(|it| copy(root, it, depth, nodes)).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(node.clone()),
+    }
+}
+
+/// The faults of arguments by the server's own schema. Keywords that this does not know pass, and so do extra properties
+/// unless the schema is closed: the server has the last word.
+pub(crate) fn faults(schema: &Value, args: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    look(schema, schema, args, "", DEEPEST * 2, &mut found);
+    found
+}
+
+fn look(root: &Value, schema: &Value, value: &Value, at: &str, depth: usize, found: &mut Vec<String>) {
+    if depth == 0 || found.len() >= 8 {
+        return;
+    }
+    if let Some(reference) = schema["$ref"].as_str() {
+        if let Some(it) = reference.strip_prefix('#').and_then(|it| root.pointer(it)) {
+            look(root, it, value, at, depth - 1, found);
+        }
+        return;
+    }
+    let shown = if at.is_empty() { "the arguments".to_owned() } else { format!("`{at}`") };
+    let types: Vec<&str> = match &schema["type"] {
+        Value::String(it) => vec![it.as_str()],
+        Value::Array(all) => all.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    if !types.is_empty() && !types.iter().any(|it| is_of(it, value)) {
+        found.push(format!("{shown} must be {}, not {}", types.join(" or "), kind_of(value)));
+        return;
+    }
+    if let Some(allowed) = schema["enum"].as_array().filter(|all| !all.contains(value)) {
+        let all: Vec<String> = allowed.iter().take(20).map(Value::to_string).collect();
+        found.push(format!("{shown} must be one of {}", all.join(", ")));
+    }
+    if let Some(fields) = value.as_object() {
+        let place = |key: &str| if at.is_empty() { key.to_owned() } else { format!("{at}.{key}") };
+        for key in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            if !fields.contains_key(key) {
+                found.push(format!("`{}` is missing", place(key)));
+            }
+        }
+        let is_closed = schema["additionalProperties"] == false && schema.get("patternProperties").is_none();
+        for (key, inner) in fields {
+            match schema["properties"].get(key) {
+                Some(it) => look(root, it, inner, &place(key), depth - 1, found),
+                None if is_closed => found.push(format!("`{}` is unknown", place(&key.escape_debug().to_string()))),
+                None => {}
+            }
+        }
+    }
+    if let Some(items) = value.as_array().filter(|_| schema["items"].is_object()) {
+        for (n, item) in items.iter().enumerate() {
+            look(root, &schema["items"], item, &format!("{at}[{n}]"), depth - 1, found);
+        }
+    }
+}
+
+fn is_of(kind: &str, value: &Value) -> bool {
+    match kind {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        "number" => value.is_number(),
+        "integer" => value.as_f64().is_some_and(|n| n.fract() == 0.0),
+        _ => true,
+    }
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Broken builds: a cycle is followed for ever; a reference stays; a required name of one alternative binds all.
+    #[test]
+    fn a_schema_becomes_one_that_every_provider_accepts() {
+        let schema = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "$defs": { "node": { "type": "object", "properties": { "next": { "$ref": "#/$defs/node" }, "n": { "type": "integer" } } } },
+            "oneOf": [
+                { "properties": { "a": { "$ref": "#/$defs/node" } }, "required": ["a", "x"] },
+                { "properties": { "x": { "$ref": "https://evil.example/schema" } }, "required": ["x"] },
+            ],
+        });
+        let it = normalised(&schema).expect("a schema");
+        let text = it.to_string();
+        assert_eq!(it["type"], "object");
+        assert!(
+            !text.contains("$ref") && !text.contains("$defs") && !text.contains("oneOf") && !text.contains("evil"),
+            "{text}"
+        );
+        assert_eq!(it["required"], json!(["x"]));
+        assert_eq!(it["properties"]["a"]["properties"]["n"]["type"], "integer");
+        assert!(normalised(&json!({ "type": "string" })).is_err());
+        assert_eq!(normalised(&json!({})).expect("any"), json!({ "type": "object", "properties": {} }));
+        let nine = |name: &str| json!({ "anyOf": vec![json!({ "$ref": format!("#/$defs/{name}") }); 9] });
+        let bomb =
+            json!({ "$defs": { "a": nine("b"), "b": nine("a") }, "properties": { "x": { "$ref": "#/$defs/a" } } });
+        assert!(normalised(&bomb).is_err());
+    }
+
+    /// Broken builds: extra arguments are refused although the schema is open; a null is dropped or refused.
+    #[test]
+    fn arguments_are_checked_by_the_servers_own_schema_and_no_stricter() {
+        let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" }, "s": { "type": ["string", "null"] } }, "required": ["n"] });
+        assert_eq!(faults(&schema, &json!({ "n": 1, "s": null, "extra": [] })), [""; 0]);
+        assert_eq!(faults(&schema, &json!({ "n": "1" })), ["`n` must be integer, not a string"]);
+        assert_eq!(faults(&schema, &json!({})), ["`n` is missing"]);
+        let closed = json!({ "type": "object", "properties": {}, "additionalProperties": false });
+        assert_eq!(faults(&closed, &json!({ "x": 1 })), ["`x` is unknown"]);
+        assert_eq!(faults(&json!({ "if": {}, "unevaluatedProperties": false }), &json!({ "x": 1 })), [""; 0]);
+    }
+}

@@ -1,0 +1,145 @@
+//! What a server gets from the environment and from the stored secrets. It is given to the server and printed nowhere.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use secrecy::{ExposeSecret as _, SecretString};
+
+use crate::config::Environment;
+use crate::config::credentials::{SHORTEST_SECRET, Vault};
+use crate::config::mcp::McpServer;
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::remedy::{Remedy, ServerSecret};
+
+/// Where values of `env_from`, `headers_from` and `${VAR}` come from.
+pub(crate) struct Source {
+    pub(crate) environment: Environment,
+    pub(crate) vault: Vault,
+}
+
+/// The values that one server gets, by the name of their variable or header.
+#[derive(Clone, Default)]
+pub(super) struct Secrets {
+    /// Variables of the environment.
+    pub(super) env: Arc<BTreeMap<String, SecretString>>,
+    /// Headers.
+    pub(super) headers: Arc<BTreeMap<String, SecretString>>,
+    /// What is masked: the name of a secret and its text.
+    masked: Arc<Vec<(String, SecretString)>>,
+}
+
+/// The name of a stored secret of a server.
+pub(crate) fn stored_name(server: &str, variable: &str) -> String {
+    format!("mcp:{server}:{variable}")
+}
+
+impl Source {
+    /// The value of a variable: from the environment, else from the stored secrets.
+    fn find(&self, server: &str, variable: &str) -> Result<Option<SecretString>> {
+        if let Some(value) = self.environment.variable(variable) {
+            return Ok(Some(SecretString::from(value)));
+        }
+        let found = self.vault.find(&stored_name(server, variable), None, &self.environment)?;
+        Ok(found.map(|it| SecretString::from(it.secret().reveal().expose_secret())))
+    }
+
+    /// Everything that a server gets.
+    ///
+    /// # Errors
+    /// `MCP_START_FAILED` where something is missing.
+    pub(super) fn of(&self, name: &str, server: &McpServer, expands: bool) -> Result<Secrets> {
+        let (mut env, mut headers, mut masked) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        let missing = |variable: &str| {
+            let message = format!("the MCP server {name} needs {variable}, which is not set");
+            let fix =
+                Remedy::StoreSecret(Box::new(ServerSecret { server: name.to_owned(), variable: variable.to_owned() }));
+            Error::new(Code::McpStartFailed, message, fix).with("server", name)
+        };
+        let plain = |value: &String| -> Result<(SecretString, Vec<(String, SecretString)>)> {
+            if !expands {
+                return Ok((SecretString::from(value.as_str()), Vec::new()));
+            }
+            let (text, used) = expanded(value, |variable| self.environment.variable(variable).map(str::to_owned))
+                .map_err(|variable| missing(&variable))?;
+            Ok((SecretString::from(text), used))
+        };
+        for (into, from) in [(&mut env, &server.env), (&mut headers, &server.headers)] {
+            for (key, value) in from {
+                let (value, used) = plain(value)?;
+                masked.extend(used);
+                into.insert(key.clone(), value);
+            }
+        }
+        for variable in &server.env_from {
+            let value = self.find(name, variable)?.ok_or_else(|| missing(variable))?;
+            masked.push((variable.clone(), value.clone()));
+            env.insert(variable.clone(), value);
+        }
+        for (header, variable) in &server.headers_from {
+            let value = self.find(name, variable)?.ok_or_else(|| missing(variable))?;
+            masked.push((variable.clone(), value.clone()));
+            headers.insert(header.clone(), value);
+        }
+        masked.retain(|(_, value)| value.expose_secret().len() >= SHORTEST_SECRET);
+        Ok(Secrets { env: Arc::new(env), headers: Arc::new(headers), masked: Arc::new(masked) })
+    }
+}
+
+impl Secrets {
+    /// The text with `[secret NAME]` where a secret is.
+    pub(super) fn masked(&self, text: &str) -> String {
+        self.masked.iter().fold(text.to_owned(), |text, (name, value)| {
+            if text.contains(value.expose_secret()) {
+                text.replace(value.expose_secret(), &format!("[secret {name}]"))
+            } else {
+                text
+            }
+        })
+    }
+}
+
+/// A text whose `${VAR}` and `${VAR:-other}` are replaced, and what they were replaced by. `Err` is a variable that is not
+/// set.
+fn expanded(
+    text: &str,
+    variable: impl Fn(&str) -> Option<String>,
+) -> std::result::Result<(String, Vec<(String, SecretString)>), String> {
+    let (mut out, mut used, mut rest) = (String::new(), Vec::new(), text);
+    while let Some((before, after)) = rest.split_once("${") {
+        let Some((inner, behind)) = after.split_once('}') else { break };
+        let (name, other) = inner.split_once(":-").map_or((inner, None), |(name, other)| (name, Some(other)));
+        let value = match (variable(name), other) {
+            (Some(value), _) => {
+                used.push((name.to_owned(), SecretString::from(value.as_str())));
+                value
+            }
+            (None, Some(other)) => other.to_owned(),
+            (None, None) => return Err(name.to_owned()),
+        };
+        out.push_str(before);
+        out.push_str(&value);
+        rest = behind;
+    }
+    out.push_str(rest);
+    Ok((out, used))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_of_a_shared_file_are_filled_once() {
+        let of = |text: &str| {
+            expanded(text, |name| match name {
+                "A" => Some("${B}".to_owned()),
+                "B" => Some("b".to_owned()),
+                _ => None,
+            })
+            .map(|(text, _)| text)
+        };
+        assert_eq!(of("x${A}y${B}${C:-c}").as_deref(), Ok("x${B}ybc"));
+        assert_eq!(of("${C}"), Err("C".to_owned()));
+        assert_eq!(of("${").as_deref(), Ok("${"));
+    }
+}

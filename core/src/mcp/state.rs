@@ -1,0 +1,132 @@
+//! How the servers are, for the user.
+
+use super::catalog::{Change, Pins};
+use super::offer::offered;
+use super::supervise::Server;
+use super::{Configured, Servers};
+use crate::permissions::UsersWord;
+use crate::protocol::error::{Error, Result};
+use crate::protocol::servers::{DefinitionChange, ServerPhase, ServerState, ServerToolState};
+
+impl Servers {
+    /// Every server that something names, as it is now. None is started. Blocks while it reads files.
+    pub(crate) fn states(&self) -> Vec<ServerState> {
+        self.configured().iter().map(|it| self.state(it)).collect()
+    }
+
+    fn state(&self, it: &Configured) -> ServerState {
+        let server = self.started(it);
+        let running = server.as_ref().and_then(|server| server.running());
+        let pins = self.pins(it);
+        let now = running.as_ref().map(|running| running.offered());
+        let changes = match (&pins, &now) {
+            (Some(pins), Some(now)) => pins.changes(now),
+            // Nothing of it was accepted yet.
+            (None, Some(now)) => Pins::default().changes(now),
+            (_, None) => Vec::new(),
+        };
+        let tools = pins.as_ref().map(|pins| offered(it, pins));
+        let size =
+            |spec: &crate::protocol::tool_spec::ToolSpec| spec.parameters.to_string().len() + spec.description.len();
+        ServerState {
+            name: it.name.clone(),
+            source: it.source.name().to_owned(),
+            launch: it.server.launch_text(),
+            standing: it.standing.clone(),
+            enabled: it.server.enabled,
+            shadowed: it.is_shadowed,
+            ignored: it.ignored.iter().map(|key| (*key).to_owned()).collect(),
+            phase: server.as_ref().map_or(ServerPhase::Cold, |server| server.phase()),
+            version: pins.as_ref().map_or(String::new(), |pins| pins.version.clone()),
+            bytes: tools.iter().flatten().map(|(_, spec)| size(spec) as u64).sum(),
+            tools: tools.map(|tools| {
+                let tool = |(definition, spec): (super::catalog::Definition, crate::protocol::tool_spec::ToolSpec)| {
+                    ServerToolState {
+                        name: spec.name.to_string(),
+                        description: definition.description.clone(),
+                        runs: match it.word(&definition.name) {
+                            UsersWord::Reads => "reads",
+                            UsersWord::Allowed => "allowed",
+                            UsersWord::Nothing => "asks",
+                        }
+                        .to_owned(),
+                        claims: definition.claims().into_iter().map(str::to_owned).collect(),
+                        raw: definition.name,
+                    }
+                };
+                tools.into_iter().map(tool).collect()
+            }),
+            changes: changes.iter().map(change).collect(),
+            seen: now.map(|now| now.seen()),
+            left_out: running.as_ref().map_or(Vec::new(), |running| running.left_out.lock().clone()),
+            dropped_lines: running.as_ref().map_or(0, |running| running.dropped_lines()),
+            stderr: server.as_ref().map_or(String::new(), |server| server.stderr()),
+            error: None,
+        }
+    }
+
+    /// Starts a server, if it does not run, and tells how it is.
+    ///
+    /// # Errors
+    /// As [`Servers::find`]; an error of the start is in the state.
+    pub(crate) async fn look(&self, name: &str) -> Result<ServerState> {
+        let it = self.find_apart(name).await?;
+        let error = self.contact(&it).await.err().map(|e: Error| e.body());
+        let this = self.clone();
+        let state = crate::call::off_loop(move || Ok(this.state(&it))).await?;
+        Ok(ServerState { error, ..state })
+    }
+
+    /// Starts a server anew, also one that ended too often.
+    ///
+    /// # Errors
+    /// As [`Servers::look`].
+    pub(crate) async fn restart(&self, name: &str) -> Result<ServerState> {
+        let it = self.find_apart(name).await?;
+        if let Some(server) = self.started(&it) {
+            server.stop().await;
+            server.forgive();
+        }
+        self.look(name).await
+    }
+
+    /// Stops a server.
+    ///
+    /// # Errors
+    /// As [`Servers::find`].
+    pub(crate) async fn stop(&self, name: &str) -> Result<()> {
+        let it = self.find_apart(name).await?;
+        if let Some(server) = self.started(&it) {
+            server.stop().await;
+        }
+        Ok(())
+    }
+
+    /// Accepts the definitions that a server has now.
+    ///
+    /// # Errors
+    /// As [`Servers::find`] and [`Servers::accept`].
+    pub(crate) async fn accept_by_name(&self, name: &str, seen: Option<&str>) -> Result<ServerState> {
+        let it = self.find_apart(name).await?;
+        self.accept(&it, seen).await?;
+        self.look(name).await
+    }
+
+    async fn find_apart(&self, name: &str) -> Result<Configured> {
+        let (this, name) = (self.clone(), name.to_owned());
+        crate::call::off_loop(move || this.find(&name)).await
+    }
+
+    fn started(&self, it: &Configured) -> Option<std::sync::Arc<Server>> {
+        self.0.running.lock().get(&(it.name.clone(), it.launch.clone())).cloned()
+    }
+}
+
+fn change(it: &Change) -> DefinitionChange {
+    let what = match (&it.before, &it.after) {
+        (None, _) => "new",
+        (Some(_), None) => "gone",
+        (Some(_), Some(_)) => "changed",
+    };
+    DefinitionChange { tool: it.tool.clone(), what: what.to_owned(), diff: it.diff() }
+}

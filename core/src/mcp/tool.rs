@@ -1,0 +1,483 @@
+//! The tools of servers as tools of a Session, and the tools that search them.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::catalog::Definition;
+use super::offer::{offered, shown};
+use super::{Configured, Servers, result, schema};
+use crate::call::arguments::{self, object, text};
+use crate::call::command::{Effect, Keeper, look_after, look_before};
+use crate::call::{Context, Others, Output, Prepared, Tool};
+use crate::permissions::{Touch, UsersWord};
+use crate::protocol::call_info::{CallInfo, CallKind};
+use crate::protocol::error::{Code, Error, Result, nearest};
+use crate::protocol::event::{Preview, ResultOrigin};
+use crate::protocol::tool_spec::ToolSpec;
+use crate::text::clean::clean_json;
+
+/// The most matches of a search.
+const MAX_MATCHES: usize = 8;
+/// The most bytes of the matches of a search.
+const MAX_FOUND: usize = 6_000;
+/// Arguments that are longer stand on lines of their own.
+const ONE_LINE: usize = 60;
+
+/// A tool of a server that is offered with its definition.
+pub(super) struct ServerTool {
+    pub(super) spec: ToolSpec,
+    pub(super) server: String,
+    /// The launch that the definition belongs to.
+    pub(super) launch: String,
+    pub(super) definition: Definition,
+    pub(super) pin: String,
+    pub(super) servers: Option<Servers>,
+}
+
+impl Tool for ServerTool {
+    fn spec(&self) -> ToolSpec {
+        self.spec.clone()
+    }
+
+    fn is_of_others(&self) -> bool {
+        true
+    }
+
+    fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
+        let only_reads = self
+            .servers
+            .as_ref()
+            .and_then(|it| it.find(&self.server).ok())
+            .is_some_and(|it| it.launch == self.launch && it.server.only_reads(&self.definition.name));
+        info(&self.server, &self.definition.name, args, only_reads)
+    }
+
+    fn prepare(&self, args: Value, _ctx: &Context) -> Result<Prepared> {
+        let servers = here(self.servers.as_ref())?;
+        let server = servers.find(&self.server)?;
+        if server.launch != self.launch {
+            let message =
+                format!("the MCP server {} is started in another way than when its tools were offered", self.server);
+            let fix = "go on in a new session, which offers the tools of the server as it is now";
+            return Err(Error::new(Code::McpDefinitionChanged, message, fix));
+        }
+        prepared(servers, server, self.definition.clone(), self.pin.clone(), args)
+    }
+}
+
+fn here(servers: Option<&Servers>) -> Result<Servers> {
+    servers.cloned().ok_or_else(|| {
+        let message = "the MCP servers of this session are not configured here";
+        Error::new(Code::NotFound, message, "work without them, or have the user add them")
+    })
+}
+
+fn info(server: &str, tool: &str, args: &Value, only_reads: bool) -> CallInfo {
+    let target = target(server, tool, args);
+    let kind = if only_reads { CallKind::Read } else { CallKind::Other };
+    CallInfo { reads_only: only_reads, ..CallInfo::new(kind, "call", target) }
+}
+
+/// The tool with its arguments, as the user reads them: every byte of them is visible.
+fn target(server: &str, tool: &str, args: &Value) -> String {
+    let name = format!("{server}.{tool}");
+    if args.as_object().is_none_or(Map::is_empty) {
+        return name;
+    }
+    let short = args.to_string();
+    if short.len() <= ONE_LINE {
+        return format!("{name} {}", clean_json(&short));
+    }
+    let long = serde_json::to_string_pretty(args).unwrap_or(short);
+    format!("{name}\n{}", clean_json(&long))
+}
+
+/// A call of a tool of a server, checked against the server's own schema.
+fn prepared(
+    servers: Servers,
+    server: Configured,
+    definition: Definition,
+    pin: String,
+    args: Value,
+) -> Result<Prepared> {
+    let tool = definition.name.clone();
+    let faults = schema::faults(&definition.input, &args);
+    if !faults.is_empty() {
+        let names: Vec<&str> = definition.input["properties"]
+            .as_object()
+            .into_iter()
+            .flat_map(|it| it.keys().map(String::as_str))
+            .collect();
+        let fix = format!("the arguments of {}.{tool}: {}", server.name, names.join(", "));
+        return Err(Error::new(Code::InvalidArgs, faults.join(", "), fix).with("input", args));
+    }
+    let Value::Object(args) = args else {
+        return Err(Error::new(Code::InvalidArgs, "the arguments are not a JSON object", "send one JSON object"));
+    };
+    let word = server.word(&tool);
+    let mut notes = vec![format!("{}: {}", server.source.name(), server.server.launch_text())];
+    notes.extend(definition.claims().into_iter().map(str::to_owned));
+    let preview = Preview {
+        would: "call".to_owned(),
+        target: target(&server.name, &tool, &Value::Object(args.clone())),
+        notes,
+        ..Preview::default()
+    };
+    let touch = Touch::Mcp {
+        server: server.name.clone(),
+        tool: tool.clone(),
+        pin: pin.clone(),
+        word,
+        is_destructive: definition.is_destructive(),
+    };
+    Ok(Prepared::new(preview, touch, move |ctx| async move {
+        let contact = servers.contact(&server).await?;
+        contact.check(&server, &tool, &pin)?;
+        let limit = server.server.call_limit();
+        // What a program of this machine changes in the workspace can be undone.
+        let changes = word != UsersWord::Reads && server.server.command.is_some();
+        let watched = if changes { Some(look_before(&ctx, Keeper::Kernel).await?) } else { None };
+        let answer = contact.server.call(&contact.running, &tool, args.clone(), limit, ctx.forms.clone()).await;
+        let answer = match answer {
+            // What only reads may be read again.
+            Err(e) if e.code == Code::McpServerExited && word == UsersWord::Reads => {
+                let contact = servers.contact(&server).await?;
+                contact.check(&server, &tool, &pin)?;
+                contact.server.call(&contact.running, &tool, args, limit, ctx.forms.clone()).await
+            }
+            answer => answer,
+        };
+        // Also a call that failed may have changed files.
+        let effect = match watched {
+            Some(watched) => look_after(&ctx, watched).await,
+            None => Effect::default(),
+        };
+        let answer = answer?;
+        let name = server.name.clone();
+        let mut output = result::output(answer, &name, &tool, contact.server.secrets(), &ctx);
+        output.origin = Some(ResultOrigin { server: name, tool, pin });
+        output.stdout.push(effect.notes.as_bytes());
+        (output.changes, output.taken) = (effect.changes, effect.taken);
+        Ok(output)
+    }))
+}
+
+impl Others for Servers {
+    fn prepare(&self, words: &[&str]) -> Result<Prepared> {
+        let usage = |what: &str| Err(Error::new(Code::Usage, format!("mcp {what}"), "help mcp"));
+        match words {
+            ["find", words @ ..] => finding(self.clone(), words.join(" "), None),
+            ["call", tool, rest @ ..] => {
+                let text = rest.join(" ");
+                let text = if text.trim().is_empty() { "{}" } else { text.as_str() };
+                let args = serde_json::from_str(text).map_err(|e| {
+                    let message = format!("the arguments are not one JSON object: {e}");
+                    Error::new(Code::InvalidArgs, message, "mcp call TOOL '{\"name\": value}', in single quotes")
+                })?;
+                prepared_by_name(self, tool, args)
+            }
+            ["read", server] => reading(self.clone(), server, String::new()),
+            ["read", server, uri] => reading(self.clone(), server, (*uri).to_owned()),
+            _ => usage("find <words> | call <tool> [json] | read <server> [uri]"),
+        }
+    }
+}
+
+/// The tools that find, call and read what any server has.
+pub(crate) fn general(servers: Option<&Servers>) -> [Arc<dyn Tool>; 3] {
+    [
+        Arc::new(Finder { index: String::new(), servers: servers.cloned() }),
+        Arc::new(Trampoline { servers: servers.cloned() }),
+        Arc::new(Reader { servers: servers.cloned() }),
+    ]
+}
+
+/// Searches the tools of servers that are not offered with their definitions.
+pub(super) struct Finder {
+    pub(super) index: String,
+    pub(super) servers: Option<Servers>,
+}
+
+#[derive(Deserialize)]
+struct Search {
+    query: String,
+    server: Option<String>,
+}
+
+impl Tool for Finder {
+    fn spec(&self) -> ToolSpec {
+        let mut description =
+            "Search the tools of MCP servers: their descriptions and arguments, for mcp_call.".to_owned();
+        if !self.index.is_empty() {
+            description.push_str(&format!(" Servers:\n{}", self.index.trim_end()));
+        }
+        ToolSpec {
+            name: "mcp_find".into(),
+            description: description.into(),
+            parameters: object(
+                json!({
+                    "query": { "type": "string", "description": "words about what the tool does; \"\" lists all" },
+                    "server": { "type": "string", "description": "only this server" },
+                }),
+                &["query"],
+            ),
+            reads_only: true,
+            streams: "reads nothing from stdin; prints one tool per line, as JSON".into(),
+        }
+    }
+
+    fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
+        CallInfo::new(CallKind::Search, "find", format!("MCP tools {}", text(args, "query")).trim_end())
+    }
+
+    fn prepare(&self, args: Value, _ctx: &Context) -> Result<Prepared> {
+        let servers = here(self.servers.as_ref())?;
+        let Search { query, server } = arguments::parse(args)?;
+        finding(servers, query, server)
+    }
+
+    fn run_command(&self) -> Option<&'static str> {
+        Some("mcp find WORDS")
+    }
+}
+
+fn finding(servers: Servers, query: String, only: Option<String>) -> Result<Prepared> {
+    let preview = Preview { would: "find".to_owned(), target: "MCP tools".to_owned(), ..Preview::default() };
+    Ok(Prepared::new(preview, Touch::Read, move |ctx| async move {
+        Ok(Output::text(&ctx, &find(&servers, &query, only.as_deref()).await?))
+    }))
+}
+
+/// The tools that match, best first, and what else there is to say. Servers that were never in contact are started.
+pub(crate) async fn find(servers: &Servers, query: &str, only: Option<&str>) -> Result<String> {
+    let (from, name) = (servers.clone(), only.map(str::to_owned));
+    let all = crate::call::off_loop(move || match name {
+        Some(name) => Ok(vec![from.find(&name)?]),
+        None => Ok(from.configured().into_iter().filter(Configured::is_in_force).collect()),
+    })
+    .await?;
+    let (mut found, mut notes) = (Vec::new(), Vec::new());
+    let pinned = all.iter().map(|it| async {
+        match servers.pins(it) {
+            Some(pins) => Ok(Some(pins)),
+            None => servers.contact(it).await.map(|it| it.pins),
+        }
+    });
+    for (it, pins) in all.iter().zip(futures_util::future::join_all(pinned).await) {
+        match pins {
+            Ok(Some(pins)) => {
+                if only.is_some() && !pins.instructions.is_empty() {
+                    let mark = crate::conversation::history::fence_around(&pins.instructions);
+                    let shown: String = pins.instructions.chars().take(2_000).collect();
+                    notes.push(format!("{mark} what the server says about itself\n{shown}\n{mark}"));
+                }
+                found.extend(offered(it, &pins).into_iter().map(|(definition, spec)| {
+                    let score = score(query, &definition, &it.name);
+                    (score, spec)
+                }));
+            }
+            Ok(None) => notes.push(format!("{}: the user has not accepted its tools yet", it.name)),
+            Err(e) => notes.push(format!("{}: {}", it.name, e.message)),
+        }
+    }
+    let total = found.len();
+    found.retain(|(score, _)| *score > 0);
+    found.sort_by(|(a, one), (b, other)| b.cmp(a).then_with(|| one.name.cmp(&other.name)));
+    let matches = found.len();
+    let mut lines: Vec<String> = Vec::new();
+    let mut bytes = 0;
+    for (_, spec) in found.into_iter().take(MAX_MATCHES) {
+        let line = shown(&spec).to_string();
+        if bytes + line.len() > MAX_FOUND && !lines.is_empty() {
+            break;
+        }
+        bytes += line.len() + 1;
+        lines.push(line);
+    }
+    let more = matches - lines.len();
+    if more > 0 {
+        lines.push(format!("{more} more match; search with more words"));
+    }
+    if matches == 0 {
+        lines.push(format!("no tool of {total} matches; search with other words, or with \"\""));
+    }
+    lines.extend(notes);
+    Ok(lines.join("\n") + "\n")
+}
+
+/// How well a tool matches: its name counts more than its description. Every tool matches no words.
+fn score(query: &str, it: &Definition, server: &str) -> usize {
+    let words: Vec<String> = query.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect();
+    let words: Vec<&String> = words.iter().filter(|it| !it.is_empty()).collect();
+    if words.is_empty() {
+        return 1;
+    }
+    let name = format!("{server} {} {}", it.name, it.title.as_deref().unwrap_or_default()).to_lowercase();
+    let about = it.description.to_lowercase();
+    let arguments = it.input["properties"].as_object().into_iter().flatten();
+    let arguments: String = arguments.map(|(name, _)| name.to_lowercase() + " ").collect();
+    words
+        .iter()
+        .map(|word| {
+            let of = |text: &str, points: usize| if text.contains(word.as_str()) { points } else { 0 };
+            of(&name, 6) + of(&about, 3) + of(&arguments, 1)
+        })
+        .sum()
+}
+
+/// Calls a tool that was found by search.
+pub(super) struct Trampoline {
+    pub(super) servers: Option<Servers>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    tool: String,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+}
+
+impl Tool for Trampoline {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "mcp_call".into(),
+            description: "Call a tool that mcp_find has found.".into(),
+            parameters: object(
+                json!({
+                    "tool": { "type": "string", "description": "its name, as found" },
+                    "arguments": { "type": "object", "description": "as its schema says" },
+                }),
+                &["tool"],
+            ),
+            reads_only: false,
+            streams: "reads nothing from stdin; prints what the server answers".into(),
+        }
+    }
+
+    /// Arguments inside are those of the server.
+    fn is_of_others(&self) -> bool {
+        true
+    }
+
+    fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
+        let name = text(args, "tool");
+        let found = self.servers.as_ref().and_then(|it| named(it, name).ok());
+        match found {
+            Some((server, definition)) => {
+                let only_reads = server.server.only_reads(&definition.name);
+                info(&server.name, &definition.name, &args["arguments"], only_reads)
+            }
+            None => CallInfo::new(CallKind::Other, "call", name),
+        }
+    }
+
+    fn prepare(&self, args: Value, _ctx: &Context) -> Result<Prepared> {
+        arguments::check(&self.spec(), &args)?;
+        let servers = here(self.servers.as_ref())?;
+        let Named { tool, arguments } = serde_json::from_value(args)
+            .map_err(|e| Error::new(Code::InvalidArgs, e.to_string(), "mcp_call {tool, arguments}"))?;
+        prepared_by_name(&servers, &tool, arguments)
+    }
+
+    fn run_command(&self) -> Option<&'static str> {
+        Some("mcp call TOOL JSON")
+    }
+}
+
+/// A call of the tool that a model calls by this name.
+pub(crate) fn prepared_by_name(servers: &Servers, name: &str, args: Map<String, Value>) -> Result<Prepared> {
+    let (server, definition) = named(servers, name)?;
+    let pin = definition.pin();
+    prepared(servers.clone(), server, definition, pin, Value::Object(args))
+}
+
+/// The accepted tool with this name: `SERVER__TOOL`, or `SERVER.TOOL` with the server's own name of it.
+fn named(servers: &Servers, name: &str) -> Result<(Configured, Definition)> {
+    let split = name.split_once("__").or_else(|| name.split_once('.'));
+    let Some((server, raw)) = split else {
+        let message = format!("`{}` is no tool of an MCP server", name.escape_debug());
+        return Err(Error::new(Code::UnknownTool, message, "mcp_find tells the names: SERVER__TOOL"));
+    };
+    let it = servers.find(server)?;
+    let Some(pins) = servers.pins(&it) else {
+        let message = format!("the tools of the MCP server {server} are not known yet");
+        return Err(Error::new(Code::UnknownTool, message, format!("mcp_find with server = \"{server}\" first")));
+    };
+    let all = offered(&it, &pins);
+    let is_it = |(definition, spec): &&(Definition, ToolSpec)| *spec.name == *name || definition.name == raw;
+    match all.iter().find(is_it) {
+        Some((definition, _)) => Ok((it, definition.clone())),
+        None => {
+            let names: Vec<&str> = all.iter().map(|(_, spec)| &*spec.name).collect();
+            let fix = match nearest(name, names.iter().copied()) {
+                Some(near) => format!("{near}, or search with mcp_find"),
+                None => "search with mcp_find".to_owned(),
+            };
+            let message = format!("the MCP server {server} has no tool `{}`", name.escape_debug());
+            Err(Error::new(Code::UnknownTool, message, fix).with("input", name))
+        }
+    }
+}
+
+/// Reads a resource of a server.
+pub(super) struct Reader {
+    pub(super) servers: Option<Servers>,
+}
+
+#[derive(Deserialize)]
+struct Resource {
+    server: String,
+    uri: String,
+}
+
+impl Tool for Reader {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "mcp_read".into(),
+            description: "Read a resource of an MCP server by its URI; \"\" lists them.".into(),
+            parameters: object(
+                json!({ "server": { "type": "string" }, "uri": { "type": "string" } }),
+                &["server", "uri"],
+            ),
+            reads_only: false,
+            streams: "reads nothing from stdin; prints the resource".into(),
+        }
+    }
+
+    fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
+        CallInfo::new(CallKind::Read, "read", format!("{}: {}", text(args, "server"), text(args, "uri")))
+    }
+
+    fn prepare(&self, args: Value, _ctx: &Context) -> Result<Prepared> {
+        let servers = here(self.servers.as_ref())?;
+        let Resource { server, uri } = arguments::parse(args)?;
+        reading(servers, &server, uri)
+    }
+
+    fn run_command(&self) -> Option<&'static str> {
+        Some("mcp read SERVER URI")
+    }
+}
+
+fn reading(servers: Servers, server: &str, uri: String) -> Result<Prepared> {
+    let server = servers.find(server)?;
+    let tool = "resources/read".to_owned();
+    let preview = Preview { would: "read".to_owned(), target: format!("{}: {uri}", server.name), ..Preview::default() };
+    let touch = Touch::Mcp {
+        server: server.name.clone(),
+        tool: tool.clone(),
+        pin: String::new(),
+        word: server.word(&tool),
+        is_destructive: false,
+    };
+    Ok(Prepared::new(preview, touch, move |ctx| async move {
+        let contact = servers.contact(&server).await?;
+        let limit = server.server.call_limit();
+        let answer = contact.server.read(&contact.running, &uri, limit).await?;
+        let mut output = result::output(answer, &server.name, &tool, contact.server.secrets(), &ctx);
+        output.origin = Some(ResultOrigin { server: server.name.clone(), tool, pin: String::new() });
+        Ok(output)
+    }))
+}

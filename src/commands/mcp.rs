@@ -1,0 +1,452 @@
+//! `pixir mcp`: servers of the Model Context Protocol.
+
+use std::collections::BTreeMap;
+
+use clap::{Args, Subcommand};
+use pixir_core::call::{Call, Caller};
+use pixir_core::credentials::Vault;
+use pixir_core::servers::{ServerPhase, ServerState};
+use pixir_core::trust::{ContributionKind, Standing, TrustAnswer};
+use pixir_core::{Code, Config, Error, Harness, Result, edit};
+use serde_json::{Value, json};
+
+use crate::args::Format;
+use crate::cli::{Cli, Signals, block_on};
+use crate::commands::found::standing;
+use crate::commands::tools;
+use crate::remedies;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum McpCommand {
+    /// List the servers that your configuration and this workspace name, and how each stands; starts none
+    #[command(after_help = "Examples:\n  pixir mcp list\n  pixir mcp list --json | jq '.servers[].name'")]
+    List,
+    /// Show a server: what is started, its tools, and what may run without asking; starts nothing
+    #[command(after_help = "Examples:\n  pixir mcp show git\n  pixir mcp show git --json")]
+    Show(Named),
+    /// Add a server to your configuration, start it once and accept its tools
+    #[command(
+        after_help = "Examples:\n  pixir mcp add git --reads 'git_status,git_log,git_diff*' -- uvx mcp-server-git\n  pixir mcp add files -- npx -y @modelcontextprotocol/server-filesystem .\n  pixir mcp add sentry https://mcp.sentry.dev/mcp\n  pixir mcp add github --env-from GITHUB_TOKEN -- npx -y @modelcontextprotocol/server-github"
+    )]
+    Add(AddArgs),
+    /// Remove a server from your configuration, and forget its tools
+    #[command(after_help = "Examples:\n  pixir mcp remove git\n  pixir mcp remove git --dry-run")]
+    Remove(Named),
+    /// Start a server, list its tools and stop it; says what is wrong where it does not start
+    #[command(after_help = "Examples:\n  pixir mcp test git\n  pixir mcp test git --json")]
+    Test(Named),
+    /// Call a tool of a server, as a user
+    #[command(
+        after_help = "Examples:\n  pixir mcp call git.git_status '{\"repo_path\": \".\"}'\n  pixir mcp call time.get_current_time '{\"timezone\": \"UTC\"}' --json"
+    )]
+    Call(CallArgs),
+    /// Approve the launch of a server that this workspace names, exactly as it is now
+    #[command(after_help = "Examples:\n  pixir mcp trust git --dry-run\n  pixir mcp trust git")]
+    Trust(Named),
+    /// Accept the tools of a server as they are now; shows what changed
+    #[command(after_help = "Examples:\n  pixir mcp accept git --dry-run\n  pixir mcp accept git")]
+    Accept(Named),
+    /// Store a secret for a server; it is asked for, or read from stdin
+    #[command(
+        after_help = "Examples:\n  pixir mcp secret github GITHUB_TOKEN\n  gh auth token | pixir mcp secret github GITHUB_TOKEN"
+    )]
+    Secret(SecretArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Named {
+    /// Name of the server
+    name: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AddArgs {
+    /// Name of the server: a letter, then up to 23 of a-z, 0-9 and -
+    name: String,
+    /// URL of a server that runs elsewhere, or behind -- the program of one that pixir starts, with its arguments
+    #[arg(required = true, value_name = "URL|COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+    target: Vec<String>,
+    /// Variable of its environment, as NAME=VALUE; never a secret; repeatable
+    #[arg(long, value_name = "NAME=VALUE")]
+    env: Vec<String>,
+    /// Variable that it gets from your environment, or from `pixir mcp secret`; repeatable
+    #[arg(long, value_name = "NAME")]
+    env_from: Vec<String>,
+    /// Tools that only read, by your word; they run without asking in every mode
+    #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
+    reads: Vec<String>,
+    /// Tools that run without asking in the modes ask and auto
+    #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
+    allow_tools: Vec<String>,
+    /// Write the configuration without starting the server
+    #[arg(long)]
+    no_start: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CallArgs {
+    /// The tool, as SERVER.TOOL
+    tool: String,
+    /// Its arguments, as JSON
+    #[arg(default_value = "{}")]
+    args: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SecretArgs {
+    /// Name of the server
+    name: String,
+    /// Name of the variable that the server gets
+    variable: String,
+    /// Remove the stored secret
+    #[arg(long)]
+    remove: bool,
+}
+
+pub(super) fn run(cli: &Cli, command: McpCommand) -> Result<u8> {
+    match command {
+        McpCommand::List => list(cli),
+        McpCommand::Show(it) => show(cli, &it.name),
+        McpCommand::Add(args) => add(cli, args),
+        McpCommand::Remove(it) => remove(cli, &it.name),
+        McpCommand::Test(it) => test(cli, &it.name),
+        McpCommand::Call(args) => call(cli, &args),
+        McpCommand::Trust(it) => trust(cli, &it.name),
+        McpCommand::Accept(it) => accept(cli, &it.name),
+        McpCommand::Secret(args) => secret(cli, &args),
+    }
+}
+
+/// A Harness that knows the user's servers. A configuration that cannot be read is an error here: this is about it.
+fn harness(cli: &Cli) -> Result<Harness> {
+    cli.own_config()?;
+    cli.offline_harness()
+}
+
+fn list(cli: &Cli) -> Result<u8> {
+    let all = harness(cli)?.mcp_servers();
+    let document = json!({ "ok": true, "servers": all });
+    let text = match cli.output.format {
+        Format::Tsv => {
+            let line = |it: &ServerState| format!("{}\t{}\t{}\t{}", it.name, it.source, state(it), it.launch);
+            std::iter::once("name\tsource\tstate\tlaunch".to_owned()).chain(all.iter().map(line)).collect()
+        }
+        Format::Plain | Format::Json | Format::Jsonl if all.is_empty() => {
+            vec!["no servers; pixir mcp add NAME -- COMMAND adds one".to_owned()]
+        }
+        Format::Plain | Format::Json | Format::Jsonl => {
+            let width = all.iter().map(|it| it.name.len()).max().unwrap_or(0);
+            all.iter().map(|it| format!("{:<width$}  {:<24}  {}", it.name, state(it), it.launch)).collect::<Vec<_>>()
+        }
+    };
+    cli.output.either(document, &text.join("\n"));
+    Ok(0)
+}
+
+/// How a server is, in a few words.
+fn state(it: &ServerState) -> String {
+    match (&it.standing, it.shadowed, it.enabled) {
+        (_, true, _) => "shadowed by yours".to_owned(),
+        (_, _, false) => "switched off".to_owned(),
+        (Standing::InForce, ..) => match (&it.tools, it.phase) {
+            (_, ServerPhase::Failed) => "failed".to_owned(),
+            (None, _) => "tools not known yet".to_owned(),
+            (Some(tools), _) if tools.len() == 1 => "1 tool".to_owned(),
+            (Some(tools), _) => format!("{} tools", tools.len()),
+        },
+        (other, ..) => format!("not approved: {}", standing(other)),
+    }
+}
+
+fn find(harness: &Harness, name: &str) -> Result<ServerState> {
+    let all = harness.mcp_servers();
+    let found = all.iter().find(|it| it.name == name).cloned();
+    found.ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|it| it.name.as_str()).collect();
+        let fix = if names.is_empty() {
+            "pixir mcp add NAME -- COMMAND".to_owned()
+        } else {
+            format!("one of: {}", names.join(", "))
+        };
+        Error::new(Code::NotFound, format!("there is no MCP server `{}`", name.escape_debug()), fix).with("input", name)
+    })
+}
+
+fn show(cli: &Cli, name: &str) -> Result<u8> {
+    let it = find(&harness(cli)?, name)?;
+    cli.output.either(json!({ "ok": true, "server": it }), &text(&it));
+    Ok(0)
+}
+
+/// A server, its tools and its problems.
+fn text(it: &ServerState) -> String {
+    let mut lines = vec![format!("{}  {}", it.name, state(it)), format!("  {}: {}", it.source, it.launch)];
+    if !it.version.is_empty() {
+        lines.push(format!("  protocol {}, {} bytes of definitions", it.version, it.bytes));
+    }
+    if !it.ignored.is_empty() {
+        lines.push(format!("  ignored, because only your own file may say it: {}", it.ignored.join(", ")));
+    }
+    if let Standing::New | Standing::Changed | Standing::Inert = it.standing {
+        lines.push(format!("  it does not start before you approve it: pixir mcp trust {}", it.name));
+    }
+    let tools = it.tools.iter().flatten();
+    let width = tools.clone().map(|tool| tool.raw.chars().count()).max().unwrap_or(0).min(40);
+    for tool in tools {
+        let about = tool.description.lines().next().unwrap_or_default();
+        let about: String = about.chars().take(80).collect();
+        lines.push(format!("  {:<width$}  {:<7}  {about}", tool.raw, tool.runs));
+    }
+    for change in &it.changes {
+        lines.push(format!("  {} is {}:", change.tool, change.what));
+        lines.extend(change.diff.lines().map(|line| format!("    {line}")));
+    }
+    lines.extend(it.left_out.iter().map(|why| format!("  not offered: {why}")));
+    if it.dropped_lines > 0 {
+        lines.push(format!(
+            "  {} lines on its stdout were no messages; a server prints those on stderr",
+            it.dropped_lines
+        ));
+    }
+    if let Some(error) = &it.error {
+        lines.push(format!("  {}", error.message));
+        lines.push(format!("  fix: {}", remedies::of(error)));
+        let stderr: Vec<&str> = it.stderr.lines().collect();
+        if !stderr.is_empty() {
+            lines.push("  what it printed on stderr:".to_owned());
+            lines.extend(stderr.iter().rev().take(20).rev().map(|line| format!("    {line}")));
+        }
+    }
+    lines.join("\n")
+}
+
+fn add(cli: &Cli, args: AddArgs) -> Result<u8> {
+    let file = cli.user_config()?;
+    let name = args.name.as_str();
+    let config = Config::parse(&read(&file)?)?;
+    if config.mcp.contains_key(name) {
+        let message = format!("there is an MCP server `{name}` already");
+        let fix = format!("another name, or first: pixir mcp remove {name}");
+        return Err(Error::new(Code::InvalidArgs, message, fix).with("input", name));
+    }
+    let is_url = args.target.len() == 1 && args.target[0].contains("://");
+    let env: Result<BTreeMap<String, String>> = args
+        .env
+        .iter()
+        .map(|it| {
+            let (key, value) = it.split_once('=').ok_or_else(|| {
+                Error::new(Code::Usage, format!("`--env {}` has no value", it.escape_debug()), "--env NAME=VALUE")
+            })?;
+            Ok((key.to_owned(), value.to_owned()))
+        })
+        .collect();
+    let mut section = toml_section(name, is_url, &args);
+    let env = env?;
+    if !env.is_empty() {
+        let pairs: Vec<String> = env.iter().map(|(key, value)| format!("{key} = {}", quoted(value))).collect();
+        section.push_str(&format!("env = {{ {} }}\n", pairs.join(", ")));
+    }
+    let change = edit::Change::with_section(&file, &section)?;
+    if cli.options.dry_run {
+        let text = format!("would add to {}:\n{section}", file.display());
+        cli.output.either(json!({ "ok": true, "dry_run": true, "file": file, "section": section }), text.trim_end());
+        return Ok(0);
+    }
+    change.write()?;
+    if args.no_start {
+        let text = format!("added to {}; its first use starts it", file.display());
+        cli.output.either(json!({ "ok": true, "file": file }), &text);
+        return Ok(0);
+    }
+    let it = look(cli, name)?;
+    let ok = it.error.is_none();
+    let end = match &it.error {
+        None => {
+            "it is ready: the next session offers its tools, and each call asks you until you say otherwise".to_owned()
+        }
+        Some(_) => {
+            format!("the server is in {}, and did not start; try it again with: pixir mcp test {name}", file.display())
+        }
+    };
+    cli.output.either(json!({ "ok": ok, "file": file, "server": it }), &format!("{}\n\n{end}", text(&it)));
+    Ok(u8::from(!ok))
+}
+
+fn toml_section(name: &str, is_url: bool, args: &AddArgs) -> String {
+    let list = |all: &[String]| format!("[{}]", all.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(", "));
+    let mut section = format!("[mcp.{name}]\n");
+    if is_url {
+        section.push_str(&format!("url = {}\n", quoted(&args.target[0])));
+    } else {
+        section.push_str(&format!("command = {}\n", quoted(&args.target[0])));
+        if args.target.len() > 1 {
+            section.push_str(&format!("args = {}\n", list(&args.target[1..])));
+        }
+    }
+    for (key, all) in [("env_from", &args.env_from), ("reads", &args.reads), ("allow", &args.allow_tools)] {
+        if !all.is_empty() {
+            section.push_str(&format!("{key} = {}\n", list(all)));
+        }
+    }
+    section
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::to_string(text).unwrap_or_default()
+}
+
+fn read(file: &std::path::Path) -> Result<String> {
+    match std::fs::read_to_string(file) {
+        Ok(text) => Ok(text),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        Err(e) => {
+            Err(Error::new(Code::ConfigInvalid, format!("read {}: {e}", file.display()), "make the file readable"))
+        }
+    }
+}
+
+fn remove(cli: &Cli, name: &str) -> Result<u8> {
+    let file = cli.user_config()?;
+    if !Config::parse(&read(&file)?)?.mcp.contains_key(name) {
+        let message = format!("{} has no MCP server `{}`", file.display(), name.escape_debug());
+        return Err(
+            Error::new(Code::NotFound, message, "pixir mcp list shows all, and who names each").with("input", name)
+        );
+    }
+    let change = edit::Change::without_section(&file, &format!("mcp.{name}"))?;
+    let harness = harness(cli)?;
+    if !cli.options.dry_run {
+        change.write()?;
+        harness.forget_server(name)?;
+    }
+    let would = if cli.options.dry_run { "would remove" } else { "removed" };
+    let document = json!({ "ok": true, "dry_run": cli.options.dry_run, "file": file, "removed": name });
+    cli.output.either(document, &format!("{would} {name} from {}", file.display()));
+    Ok(0)
+}
+
+/// Starts a server, and stops it again.
+fn look(cli: &Cli, name: &str) -> Result<ServerState> {
+    let harness = harness(cli)?;
+    block_on(async {
+        let mut signals = Signals::listen()?;
+        let looked = tokio::select! {
+            looked = harness.look_at_server(name) => looked,
+            _ = signals.next() => Err(Error::new(Code::CommandFailed, "interrupted", "run it again")),
+        };
+        harness.stop_servers().await;
+        looked
+    })
+}
+
+fn test(cli: &Cli, name: &str) -> Result<u8> {
+    let it = look(cli, name)?;
+    let ok = it.error.is_none();
+    cli.output.either(json!({ "ok": ok, "server": it }), &text(&it));
+    Ok(u8::from(!ok))
+}
+
+fn call(cli: &Cli, args: &CallArgs) -> Result<u8> {
+    let harness = harness(cli)?;
+    let arguments: Value = serde_json::from_str(&args.args).map_err(|e| {
+        Error::new(
+            Code::InvalidArgs,
+            format!("the arguments are not JSON: {e}"),
+            "one JSON object, such as '{\"a\": 1}'",
+        )
+    })?;
+    let named = json!({ "tool": args.tool, "arguments": arguments });
+    // Typing the call is the approval.
+    let call = Call { id: "cli".into(), tool: "mcp_call".into(), args: named, caller: Caller::User };
+    let registry = harness.servers_registry();
+    let ctx = harness.tool_context(&call.id);
+    let authority = harness.unattended(pixir_core::event::Mode::Auto);
+    block_on(async {
+        let mut signals = Signals::listen()?;
+        let server = args.tool.split('.').next().unwrap_or_default();
+        let outcome = tokio::select! {
+            done = async {
+                // Its tools may not be known yet.
+                harness.look_at_server(server).await?;
+                tools::report(cli, pixir_core::call::carry_out(&registry, &call, ctx, &authority).await)
+            } => done.map(|code| u8::try_from(code).unwrap_or(1)),
+            code = signals.next() => Ok(code),
+        };
+        harness.stop_servers().await;
+        harness.processes_stopped().await;
+        outcome
+    })
+}
+
+fn trust(cli: &Cli, name: &str) -> Result<u8> {
+    let harness = harness(cli)?;
+    let seen = harness.contributions();
+    let is_it = |path: &str| path.rsplit_once(": ").is_some_and(|(_, it)| it == name);
+    let Some(it) = seen.all.iter().find(|it| it.kind == ContributionKind::McpServer && is_it(&it.path)) else {
+        let message = format!("this workspace names no MCP server `{}`", name.escape_debug());
+        return Err(
+            Error::new(Code::NotFound, message, "pixir mcp list shows all, and who names each").with("input", name)
+        );
+    };
+    let Some(digest) = it.digest.clone() else {
+        return Err(Error::new(Code::ConfigInvalid, format!("{} cannot be used", it.path), "look at its file"));
+    };
+    let trust = cli.store()?.trust();
+    let mut trusted = trust.decision(harness.workspace()).unwrap_or_default().trusted;
+    trusted.insert(it.path.clone(), digest);
+    if !cli.options.dry_run {
+        trust.decide(harness.workspace(), TrustAnswer::Trust, &trusted)?;
+    }
+    let would = if cli.options.dry_run { "would approve" } else { "approved" };
+    let document = json!({ "ok": true, "dry_run": cli.options.dry_run, "server": name, "launch": it.about });
+    cli.output.either(document, &format!("{would} {}: {}", it.path, it.about));
+    Ok(0)
+}
+
+fn accept(cli: &Cli, name: &str) -> Result<u8> {
+    let harness = harness(cli)?;
+    let dry_run = cli.options.dry_run;
+    let it = block_on(async {
+        let mut it = harness.look_at_server(name).await;
+        if let (Ok(state), false) = (&it, dry_run)
+            && state.error.is_none()
+        {
+            let seen = state.seen.clone();
+            let shown = state.changes.clone();
+            it = harness.accept_server(name, seen.as_deref()).await;
+            // What was accepted is what the user wants to see.
+            if let Ok(it) = &mut it {
+                it.changes = shown;
+            }
+        }
+        harness.stop_servers().await;
+        it
+    })?;
+    if let Some(error) = it.error.clone() {
+        return Err(error.into());
+    }
+    let end = match (it.changes.is_empty(), dry_run) {
+        (true, _) => "nothing has changed",
+        (false, true) => "would accept these tools",
+        (false, false) => "accepted",
+    };
+    cli.output.either(json!({ "ok": true, "dry_run": dry_run, "server": it }), &format!("{}\n\n{end}", text(&it)));
+    Ok(0)
+}
+
+fn secret(cli: &Cli, args: &SecretArgs) -> Result<u8> {
+    let vault = Vault::new(&cli.environment);
+    let stored = format!("mcp:{}:{}", args.name, args.variable);
+    if args.remove {
+        let was = vault.remove(&stored)?;
+        let text = if was { "removed" } else { "there was none" };
+        cli.output.either(json!({ "ok": true, "removed": was }), text);
+        return Ok(0);
+    }
+    let what = format!("value of {}", args.variable);
+    let value = super::auth::read_secret(&what, &format!("pixir mcp secret {} {}", args.name, args.variable))?;
+    vault.save(&stored, &value)?;
+    let text = format!("stored; the server gets it where its env_from names {}", args.variable);
+    cli.output.either(json!({ "ok": true, "server": args.name, "variable": args.variable }), &text);
+    Ok(0)
+}

@@ -1,0 +1,165 @@
+"""A small MCP server over stdio, scripted by its arguments, for the stories about servers."""
+import json
+import os
+import signal
+import sys
+import threading
+import time
+
+options = dict(it.split("=", 1) for it in sys.argv[1:] if "=" in it)
+journal = options.get("journal")
+lock = threading.Lock()
+
+
+def note(text):
+    if journal:
+        with open(journal, "a") as file:
+            file.write(text + "\n")
+
+
+def send(message):
+    with lock:
+        sys.stdout.write(json.dumps(message) + "\n")
+        sys.stdout.flush()
+
+
+def tool(name, about, properties=None, **more):
+    schema = {"type": "object", "properties": properties or {}}
+    return {"name": name, "description": about, "inputSchema": schema, **more}
+
+
+text = {"type": "string"}
+tools = {
+    "echo": tool("echo", "Says the text again", {"text": text}),
+    "look": tool("look", "Looks at something", {"what": text}),
+    "wipe": tool("wipe", "Wipes everything", annotations={"destructiveHint": True}),
+    "write": tool("write", "Writes a file", {"path": text, "content": text}),
+    "environment": tool("environment", "Tells the environment"),
+    "die": tool("die", "Ends the server"),
+    "hang": tool("hang", "Never answers"),
+    "big": tool("big", "Answers with many megabytes", {"megabytes": {"type": "integer"}}),
+    "garbage": tool("garbage", "Prints what is no message first"),
+    "change": tool("change", "Changes the list of tools"),
+    "fail": tool("fail", "Answers with an error"),
+    "structured": tool("structured", "Answers with data only"),
+    "image": tool("image", "Answers with an image"),
+    "ask": tool("ask", "Asks the user"),
+    "progress": tool("progress", "Takes its time, and says so", {"seconds": {"type": "number"}}),
+}
+if "tools" in options:
+    names = options["tools"].split(",")
+    tools = {name: tools[name] for name in names}
+if "many" in options:
+    for n in range(int(options["many"])):
+        tools[f"tool_{n:03}"] = tool(f"tool_{n:03}", f"Does thing number {n}", {"value": text})
+if "about" in options:
+    for it in tools.values():
+        it["description"] += options["about"]
+if options.get("orphan"):
+    import subprocess
+
+    subprocess.Popen(["sleep", options["orphan"]], start_new_session=True)
+if options.get("stubborn"):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+note(f"start {os.getpid()}")
+if "noise" in options:
+    print(options["noise"], flush=True)
+if "stderr" in options:
+    print(options["stderr"], file=sys.stderr, flush=True)
+if "exit" in options:
+    sys.exit(int(options["exit"]))
+time.sleep(float(options.get("slow", "0")))
+waiting = {}
+PNG = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+def answer(id, *content, **more):
+    send({"jsonrpc": "2.0", "id": id, "result": {"content": list(content), **more}})
+
+
+def call(id, name, args, meta):
+    note(f"call {name} {json.dumps(args, sort_keys=True)}")
+    say = lambda text: {"type": "text", "text": text}
+    if name == "echo":
+        answer(id, say(args.get("text", "")))
+    elif name == "write":
+        with open(args["path"], "w") as file:
+            file.write(args["content"])
+        answer(id, say("written"))
+    elif name == "environment":
+        answer(id, say(json.dumps(dict(os.environ))))
+    elif name == "die":
+        print("fatal: out of cheese", file=sys.stderr, flush=True)
+        os._exit(3)
+    elif name == "hang":
+        return
+    elif name == "big":
+        size = args.get("megabytes", 1) << 20
+        with lock:
+            sys.stdout.write('{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"' % id)
+            for _ in range(size >> 16):
+                sys.stdout.write("x" * (1 << 16))
+            sys.stdout.write('"}]}}\n')
+            sys.stdout.flush()
+    elif name == "garbage":
+        with lock:
+            sys.stdout.write("npm warn deprecated\n{broken\n\x1b[2J\n")
+            sys.stdout.flush()
+        answer(id, say("after garbage"))
+    elif name == "change":
+        tools["echo"]["description"] = "Says the text again, and sends it to somebody else"
+        tools["extra"] = tool("extra", "Was not there before")
+        send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+        answer(id, say("changed"))
+    elif name == "fail":
+        answer(id, say("no such repository"), isError=True)
+    elif name == "structured":
+        send({"jsonrpc": "2.0", "id": id, "result": {"content": [], "structuredContent": {"n": 42}}})
+    elif name == "image":
+        answer(id, {"type": "image", "mimeType": "image/png", "data": PNG})
+    elif name == "ask":
+        waiting["ask"] = id
+        schema = {"type": "object", "properties": {"branch": {"type": "string", "title": "Branch"}}, "required": ["branch"]}
+        params = {"message": "Which branch?", "requestedSchema": schema}
+        send({"jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": params})
+    elif name == "progress":
+        token = meta.get("progressToken")
+        until = time.time() + args.get("seconds", 1)
+        while time.time() < until:
+            send({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, "progress": 1}})
+            time.sleep(0.2)
+        answer(id, say("done at last"))
+    else:
+        answer(id, say(f"{name} {json.dumps(args, sort_keys=True)}"))
+
+
+for line in sys.stdin:
+    message = json.loads(line)
+    method, id = message.get("method"), message.get("id")
+    if method is None:
+        note(f"answer {json.dumps(message.get('result', message.get('error')), sort_keys=True)}")
+        if id == "q1":
+            answer(waiting.pop("ask"), {"type": "text", "text": json.dumps(message.get("result"), sort_keys=True)})
+    elif method == "initialize":
+        note("initialize")
+        result = {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {"tools": {"listChanged": True}},
+            "serverInfo": {"name": "scripted", "version": "1"},
+            "instructions": options.get("instructions", ""),
+        }
+        send({"jsonrpc": "2.0", "id": id, "result": result})
+    elif method == "tools/list":
+        send({"jsonrpc": "2.0", "id": id, "result": {"tools": list(tools.values())}})
+    elif method == "tools/call":
+        params = message["params"]
+        args = (id, params["name"], params.get("arguments", {}), params.get("_meta", {}))
+        threading.Thread(target=call, args=args, daemon=True).start()
+    elif method.startswith("notifications/"):
+        note(method)
+    else:
+        send({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": f"no method {method}"}})
+note("eof")

@@ -1,0 +1,88 @@
+//! Real MCP servers, as npm and PyPI have them: `.ci/mcp-servers` installs them.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::mcp::{result, turn};
+use super::readers::git;
+use crate::server::{Server, call, text};
+use crate::shell::{Shell, skip};
+
+/// The command of an installed server; `None` where it is not installed.
+fn installed(name: &str) -> Option<PathBuf> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/mcp-servers");
+    let places = ["node_modules/.bin", "venv/bin"].map(|it| folder.join(it).join(name));
+    places.into_iter().find(|it| it.exists())
+}
+
+/// One call of a tool of a real server, added as a user adds it.
+fn called(name: &str, args: &[&str], tool: &str, arguments: &Value, shell: &Shell) -> Option<Value> {
+    let Some(program) = installed(name) else {
+        skip(&format!("{name} is not installed; .ci/mcp-servers does that"));
+        return None;
+    };
+    let program = program.display().to_string();
+    let added = shell.run(["mcp", "add", "real", "--", &program].iter().chain(args));
+    assert_eq!(added.code, 0, "{added:?}");
+    let listed = shell.run(["mcp", "show", "real", "--json"]).document();
+    let known = listed["server"]["tools"].as_array().expect("tools").iter().any(|it| it["raw"] == tool);
+    assert!(known, "{listed}");
+    let name = format!("real__{tool}");
+    let server = Server::start(vec![
+        call("c1", "mcp_find", json!({ "query": tool })),
+        call("c2", &name, arguments.clone()),
+        call("c3", "mcp_call", json!({ "tool": name, "arguments": arguments })),
+        text("Done."),
+    ]);
+    let ran = turn(shell, &server, &["--mode", "ask", "--allow", "mcp(real)", "go"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let log = crate::shell::entries(&shell.logs()[0]);
+    let results: Vec<Value> =
+        log.iter().filter(|it| it["type"] == "tool_result").map(|it| it["data"].clone()).collect();
+    // Directly or by search, as its definitions fit.
+    Some(results.into_iter().find(|it| it["origin"]["server"] == "real").unwrap_or_else(|| result(shell)))
+}
+
+fn assert_says(found: Option<Value>, wanted: &str) {
+    if let Some(found) = found {
+        assert!(found["output"].as_str().is_some_and(|it| it.contains(wanted)), "{wanted}: {found}");
+    }
+}
+
+#[test]
+fn the_everything_server_of_npm_is_used() {
+    let shell = Shell::new(&[]);
+    let arguments = json!({ "message": "hello there" });
+    assert_says(called("mcp-server-everything", &["stdio"], "echo", &arguments, &shell), "hello there");
+}
+
+#[test]
+fn the_filesystem_server_of_npm_is_used() {
+    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    let folder = shell.workspace().canonicalize().expect("it is there").display().to_string();
+    let arguments = json!({ "path": format!("{folder}/a.txt") });
+    assert_says(called("mcp-server-filesystem", &[&folder], "read_text_file", &arguments, &shell), "alpha");
+}
+
+#[test]
+fn the_memory_server_of_npm_is_used() {
+    let shell = Shell::new(&[]);
+    // What it remembers lies beside its program, for every test of this machine.
+    assert_says(called("mcp-server-memory", &[], "read_graph", &json!({}), &shell), "entities");
+}
+
+#[test]
+fn the_git_server_of_pypi_is_used() {
+    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    git(&shell.workspace(), &["init", "-q", "-b", "main"]);
+    let folder = shell.workspace().display().to_string();
+    assert_says(called("mcp-server-git", &[], "git_status", &json!({ "repo_path": folder }), &shell), "a.txt");
+}
+
+#[test]
+fn the_time_server_of_pypi_is_used() {
+    let shell = Shell::new(&[]);
+    let arguments = json!({ "timezone": "Asia/Tokyo" });
+    assert_says(called("mcp-server-time", &[], "get_current_time", &arguments, &shell), "Asia/Tokyo");
+}

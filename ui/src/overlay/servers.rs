@@ -1,0 +1,231 @@
+//! MCP servers: how each is, its tools, what changed in them, what it printed.
+
+use pixir_core::Input;
+use pixir_core::servers::{ServerAct, ServerPhase, ServerState};
+use pixir_core::trust::Standing;
+use ratatui::layout::{Position, Rect};
+use ratatui::text::{Line, Span};
+
+use super::page::Page;
+use super::panes;
+use super::rows::RowMap;
+use super::{Notification, Outcome, Paint, Press, dialog, panel};
+use crate::input::action::Action;
+use crate::render::text::{fit, visible, width, wrap_lines};
+use crate::terminal::canvas::{Canvas, RegionState};
+use crate::theme::Theme;
+
+/// The size of the dialog.
+const SIZE: (u16, u16) = (120, 30);
+
+#[derive(Debug)]
+pub(crate) struct ServersView {
+    servers: Vec<ServerState>,
+    /// The list has arrived.
+    is_known: bool,
+    chosen: usize,
+    rows: RowMap,
+    page: Page,
+    preview_area: Rect,
+}
+
+impl ServersView {
+    pub(crate) fn new() -> ServersView {
+        ServersView {
+            servers: Vec::new(),
+            is_known: false,
+            chosen: 0,
+            rows: RowMap::default(),
+            page: Page::default(),
+            preview_area: Rect::default(),
+        }
+    }
+
+    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
+        if let Notification::Servers(servers) = notification {
+            let name = self.servers.get(self.chosen).map(|it| it.name.clone());
+            self.servers = servers.to_vec();
+            let same = name.and_then(|name| self.servers.iter().position(|it| it.name == name));
+            self.chosen = same.unwrap_or(0);
+            self.is_known = true;
+            self.page.forget();
+        }
+    }
+
+    pub(crate) fn scroll(&mut self, by: isize) {
+        self.chosen = self.chosen.saturating_add_signed(by).min(self.servers.len().saturating_sub(1));
+        self.page = Page::default();
+    }
+
+    pub(crate) fn wheel(&mut self, at: Position, by: isize) {
+        if self.preview_area.contains(at) { self.page.scroll(by) } else { self.scroll(by) }
+    }
+
+    pub(crate) fn press(&mut self, at: Position) -> Press {
+        let before = self.chosen;
+        let pressed = self.rows.press(at, &mut self.chosen);
+        if self.chosen != before {
+            self.page = Page::default();
+        }
+        pressed
+    }
+
+    fn usable(&self) -> Option<&ServerState> {
+        let it = self.servers.get(self.chosen)?;
+        (it.standing == Standing::InForce && it.enabled && !it.shadowed).then_some(it)
+    }
+
+    fn to_accept(&self) -> Option<(&ServerState, &str)> {
+        let it = self.usable().filter(|it| !it.changes.is_empty())?;
+        Some((it, it.seen.as_deref()?))
+    }
+
+    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+        let about = |it: &ServerState, act: ServerAct| Outcome::send(Input::Mcp { server: Some(it.name.clone()), act });
+        match action {
+            Action::CloseOverlay => Outcome::Close,
+            Action::OverlayUp => {
+                self.scroll(-1);
+                Outcome::Stay
+            }
+            Action::OverlayDown => {
+                self.scroll(1);
+                Outcome::Stay
+            }
+            Action::RestartServer => self.usable().map_or(Outcome::Stay, |it| about(it, ServerAct::Restart)),
+            Action::StopServer => self.usable().map_or(Outcome::Stay, |it| about(it, ServerAct::Stop)),
+            Action::AcceptServer => match self.to_accept() {
+                // What is accepted must have been on the screen.
+                Some(_) if !self.page.is_at_end() => {
+                    self.page.act(Action::OverlayPageDown);
+                    Outcome::Stay
+                }
+                Some((it, seen)) => about(it, ServerAct::Accept { seen: seen.to_owned() }),
+                None => Outcome::Stay,
+            },
+            other => {
+                self.page.act(other);
+                Outcome::Stay
+            }
+        }
+    }
+
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        let theme = paint.theme;
+        let runs = self.usable().is_some_and(|it| it.phase == ServerPhase::Running);
+        let keys = paint.hints_of(&[
+            (self.to_accept().is_some(), Action::AcceptServer, "accept the tools as shown"),
+            (self.usable().is_some(), Action::RestartServer, if runs { "restart" } else { "start" }),
+            (runs, Action::StopServer, "stop"),
+            (true, Action::CloseOverlay, "close"),
+        ]);
+        let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "MCP servers", &keys, theme);
+        if self.servers.is_empty() {
+            let text = if self.is_known { "No MCP servers: pixir mcp add NAME -- COMMAND adds one" } else { "…" };
+            canvas.line(Line::styled(fit(text, usize::from(inner.width)), theme.dim()), inner);
+            return;
+        }
+        let most = u16::try_from(self.servers.len()).unwrap_or(u16::MAX).min(inner.height / 2);
+        let (list, preview) = panes::split_after(canvas, inner, most, theme);
+        self.rows.clear();
+        let columns = usize::from(list.width);
+        let top = (self.chosen + 1).saturating_sub(usize::from(list.height));
+        for (y, (row, it)) in (list.y..list.bottom()).zip(self.servers.iter().enumerate().skip(top)) {
+            let (word, style) = state(it, theme);
+            let name = format!("{}  ", it.name);
+            let tools = it.tools.as_ref().map_or(String::new(), |tools| format!("  {}", counted(tools.len())));
+            let line = Line::from(vec![
+                Span::styled(name.clone(), theme.fg(theme.text)),
+                Span::styled(word.clone(), style),
+                Span::styled(fit(&tools, columns.saturating_sub(width(&name) + width(&word))), theme.dim()),
+            ]);
+            let at = Rect { y, height: 1, ..list };
+            let is_chosen = row == self.chosen;
+            canvas.tint(at, if is_chosen { theme.selected() } else { theme.base() });
+            canvas.region("option", at, || format!("{}: {word}{tools}", it.name));
+            canvas.region_state(RegionState { focused: false, selected: is_chosen });
+            canvas.line(line, at);
+            self.rows.put(at, row);
+            if is_chosen {
+                canvas.follow(at);
+            }
+        }
+        self.preview_area = preview.unwrap_or_default();
+        let Some(it) = self.servers.get(self.chosen) else { return };
+        if let Some(area) = preview {
+            self.page.draw(canvas, area, paint, |columns| facts(it, columns, theme));
+        }
+    }
+}
+
+fn counted(tools: usize) -> String {
+    if tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") }
+}
+
+/// How it is, in one or two words.
+fn state(it: &ServerState, theme: &Theme) -> (String, ratatui::style::Style) {
+    match (&it.standing, it.phase) {
+        _ if it.shadowed => ("shadowed by yours".to_owned(), theme.dim()),
+        _ if !it.enabled => ("switched off".to_owned(), theme.dim()),
+        (Standing::InForce, _) if it.error.is_some() => ("did not start".to_owned(), theme.fg(theme.error)),
+        (Standing::InForce, _) if !it.changes.is_empty() => ("tools changed".to_owned(), theme.fg(theme.warning)),
+        (Standing::InForce, ServerPhase::Failed) => ("failed".to_owned(), theme.fg(theme.error)),
+        (Standing::InForce, ServerPhase::Running) => ("running".to_owned(), theme.fg(theme.accent)),
+        (Standing::InForce, phase) => (phase.name().to_owned(), theme.dim()),
+        (Standing::Unusable { .. }, _) => ("unusable".to_owned(), theme.fg(theme.error)),
+        (Standing::New | Standing::Changed | Standing::Inert, _) => {
+            ("not approved".to_owned(), theme.fg(theme.warning))
+        }
+    }
+}
+
+/// Everything about one server.
+fn facts(it: &ServerState, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut lines: Vec<Line<'static>> = Vec::new();
+    let mut say = |text: &str, style: ratatui::style::Style| {
+        let indent = [Span::raw("  ")];
+        lines.extend(wrap_lines(&[Span::styled(visible(text), style)], columns, &[], &indent));
+    };
+    let (plain, dim, bad) = (theme.fg(theme.text), theme.dim(), theme.fg(theme.warning));
+    say(&format!("{}: {}", it.source, it.launch), plain);
+    if let Standing::Unusable { why } = &it.standing {
+        say(why, bad);
+    }
+    if let Standing::New | Standing::Changed | Standing::Inert = it.standing {
+        say("it does not start before you approve this launch: /trust", bad);
+    }
+    if !it.ignored.is_empty() {
+        say(&format!("ignored, because only your own file may say it: {}", it.ignored.join(", ")), bad);
+    }
+    if let Some(error) = &it.error {
+        say(&error.message, theme.fg(theme.error));
+    }
+    for change in &it.changes {
+        say(&format!("{} is {}:", change.tool, change.what), bad);
+        for line in change.diff.lines() {
+            let style = match line.as_bytes().first() {
+                Some(b'+') => theme.fg(theme.added),
+                Some(b'-') => theme.fg(theme.removed),
+                _ => dim,
+            };
+            say(line, style);
+        }
+    }
+    if !it.version.is_empty() {
+        say(&format!("protocol {} · {} bytes of definitions", it.version, it.bytes), dim);
+    }
+    for tool in it.tools.iter().flatten() {
+        let about = tool.description.lines().next().unwrap_or_default();
+        say(&format!("{} ({}) {about}", tool.raw, tool.runs), plain);
+    }
+    it.left_out.iter().for_each(|why| say(&format!("not offered: {why}"), bad));
+    if it.dropped_lines > 0 {
+        say(&format!("{} lines on its stdout were no messages", it.dropped_lines), bad);
+    }
+    if !it.stderr.trim().is_empty() {
+        say("stderr:", dim);
+        let all: Vec<&str> = it.stderr.lines().collect();
+        all.iter().rev().take(40).rev().for_each(|line| say(line, dim));
+    }
+    lines
+}
