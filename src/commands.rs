@@ -177,7 +177,7 @@ pub(crate) enum Command {
         command: config::ConfigCommand,
     },
     /// Add, list, test, approve and remove MCP servers: other people's tools
-    #[command(subcommand_required = true, arg_required_else_help = true)]
+    #[command(after_help = "Examples:\n  pixir mcp add time -- uvx mcp-server-time\n  pixir mcp list")]
     Mcp {
         #[command(subcommand)]
         command: mcp::McpCommand,

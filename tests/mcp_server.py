@@ -17,7 +17,13 @@ def note(text):
             file.write(text + "\n")
 
 
+replies = threading.local()
+
+
 def send(message):
+    if hasattr(replies, "all"):
+        replies.all.append(message)
+        return
     with lock:
         sys.stdout.write(json.dumps(message) + "\n")
         sys.stdout.flush()
@@ -136,8 +142,7 @@ def call(id, name, args, meta):
         answer(id, say(f"{name} {json.dumps(args, sort_keys=True)}"))
 
 
-for line in sys.stdin:
-    message = json.loads(line)
+def handle(message):
     method, id = message.get("method"), message.get("id")
     if method is None:
         note(f"answer {json.dumps(message.get('result', message.get('error')), sort_keys=True)}")
@@ -157,9 +162,57 @@ for line in sys.stdin:
     elif method == "tools/call":
         params = message["params"]
         args = (id, params["name"], params.get("arguments", {}), params.get("_meta", {}))
-        threading.Thread(target=call, args=args, daemon=True).start()
+        if hasattr(replies, "all"):
+            call(*args)
+        else:
+            threading.Thread(target=call, args=args, daemon=True).start()
     elif method.startswith("notifications/"):
         note(method)
     else:
         send({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": f"no method {method}"}})
+
+
+def serve(port_file):
+    """The same over HTTP: one response to each request, and no stream of its own."""
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            note(f"authorization {self.headers.get('Authorization')}")
+            if "password" in options and self.headers.get("Authorization") != options["password"]:
+                return self.reply(401, b"")
+            replies.all = []
+            handle(json.loads(body))
+            self.reply(200 if replies.all else 202, b"".join(json.dumps(it).encode() for it in replies.all[-1:]))
+
+        def do_GET(self):
+            self.reply(405, b"")
+
+        def do_DELETE(self):
+            self.reply(204, b"")
+
+        def reply(self, code, body):
+            self.send_response(code)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    with open(port_file + ".new", "w") as file:
+        file.write(str(server.server_address[1]))
+    os.rename(port_file + ".new", port_file)
+    server.serve_forever()
+
+
+if "http" in options:
+    serve(options["http"])
+for line in sys.stdin:
+    handle(json.loads(line))
 note("eof")

@@ -214,7 +214,8 @@ impl Harness {
             library: Arc::clone(&self.services.library),
             stopping: self.services.stopping.clone(),
         };
-        self.services.servers = Some(Servers::new(setup, &around.home, of_client));
+        self.services.servers =
+            Some(Servers::new(setup, mcp::Catalog::new(&around.home, self.services.options.dry_run), of_client));
         self
     }
 

@@ -4,7 +4,6 @@
 //! call.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -36,7 +35,8 @@ use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::remedy::{McpNeed, Remedy};
 use crate::protocol::trust::Standing;
 use crate::sandbox::{Own, Policy, Sandbox};
-use catalog::{Catalog, Definition, Pins};
+pub(crate) use catalog::Catalog;
+use catalog::{Definition, Pins};
 use supervise::{Launch, Running, Server};
 
 /// What a Harness knows of the user's servers.
@@ -123,8 +123,8 @@ impl Configured {
 }
 
 impl Servers {
-    pub(crate) fn new(setup: Setup, home: &Path, of_client: BTreeMap<String, McpServer>) -> Servers {
-        Servers::with(Arc::new(setup), Catalog::new(home), of_client)
+    pub(crate) fn new(setup: Setup, catalog: Catalog, of_client: BTreeMap<String, McpServer>) -> Servers {
+        Servers::with(Arc::new(setup), catalog, of_client)
     }
 
     /// The same servers with those that a client brings along. They are started apart from those of others.

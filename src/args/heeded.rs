@@ -69,6 +69,11 @@ fn heeded(path: &str) -> Option<Heeded> {
         "agents list" | "skills list" | "workflow list" => (&[PLACE, &["trust_workspace"]], List),
         "agents show" | "agents validate" | "skills show" | "skills validate" | "workflow show"
         | "workflow validate" => (&[PLACE, &["trust_workspace"]], Document),
+        "mcp list" => (&[PLACE, CONFIG], List),
+        "mcp show" => (&[PLACE, CONFIG], Document),
+        "mcp test" | "mcp call" | "mcp add" | "mcp remove" | "mcp trust" | "mcp accept" | "mcp secret" => {
+            (&[PLACE, CONFIG, DRY_RUN], Document)
+        }
         "gc" => (&[DRY_RUN], Document),
         "compact" => (&[PLACE, CONFIG, MODEL, DRY_RUN, &["record", "sandbox", "deadline"]], Document),
         "replay" => (&[HEADLESS, PLACE, CONFIG, SCREEN, DRY_RUN], Document),

@@ -5,22 +5,23 @@ use std::collections::BTreeMap;
 use clap::{Args, Subcommand};
 use pixir_core::call::{Call, Caller};
 use pixir_core::credentials::Vault;
+use pixir_core::error::nearest;
 use pixir_core::servers::{ServerPhase, ServerState};
 use pixir_core::trust::{ContributionKind, Standing, TrustAnswer};
 use pixir_core::{Code, Config, Error, Harness, Result, edit};
 use serde_json::{Value, json};
 
-use crate::args::Format;
 use crate::cli::{Cli, Signals, block_on};
 use crate::commands::found::standing;
 use crate::commands::tools;
+use crate::output::{List, ListOptions};
 use crate::remedies;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
     /// List the servers that your configuration and this workspace name, and how each stands; starts none
     #[command(after_help = "Examples:\n  pixir mcp list\n  pixir mcp list --json | jq '.servers[].name'")]
-    List,
+    List(ListOptions),
     /// Show a server: what is started, its tools, and what may run without asking; starts nothing
     #[command(after_help = "Examples:\n  pixir mcp show git\n  pixir mcp show git --json")]
     Show(Named),
@@ -32,7 +33,7 @@ pub(crate) enum McpCommand {
     /// Remove a server from your configuration, and forget its tools
     #[command(after_help = "Examples:\n  pixir mcp remove git\n  pixir mcp remove git --dry-run")]
     Remove(Named),
-    /// Start a server, list its tools and stop it; says what is wrong where it does not start
+    /// Start a server, list its tools and stop it; says what is wrong where it does not start; --dry-run accepts no tools
     #[command(after_help = "Examples:\n  pixir mcp test git\n  pixir mcp test git --json")]
     Test(Named),
     /// Call a tool of a server, as a user
@@ -63,9 +64,12 @@ pub(crate) struct Named {
 pub(crate) struct AddArgs {
     /// Name of the server: a letter, then up to 23 of a-z, 0-9 and -
     name: String,
-    /// URL of a server that runs elsewhere, or behind -- the program of one that pixir starts, with its arguments
-    #[arg(required = true, value_name = "URL|COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
-    target: Vec<String>,
+    /// URL of a server that runs elsewhere
+    #[arg(value_name = "URL", required_unless_present = "command", conflicts_with = "command")]
+    url: Option<String>,
+    /// Program of a server that pixir starts, and its arguments, behind --
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
     /// Variable of its environment, as NAME=VALUE; never a secret; repeatable
     #[arg(long, value_name = "NAME=VALUE")]
     env: Vec<String>,
@@ -105,7 +109,7 @@ pub(crate) struct SecretArgs {
 
 pub(super) fn run(cli: &Cli, command: McpCommand) -> Result<u8> {
     match command {
-        McpCommand::List => list(cli),
+        McpCommand::List(options) => list(cli, &options),
         McpCommand::Show(it) => show(cli, &it.name),
         McpCommand::Add(args) => add(cli, args),
         McpCommand::Remove(it) => remove(cli, &it.name),
@@ -123,23 +127,24 @@ fn harness(cli: &Cli) -> Result<Harness> {
     cli.offline_harness()
 }
 
-fn list(cli: &Cli) -> Result<u8> {
+fn list(cli: &Cli, options: &ListOptions) -> Result<u8> {
     let all = harness(cli)?.mcp_servers();
-    let document = json!({ "ok": true, "servers": all });
-    let text = match cli.output.format {
-        Format::Tsv => {
-            let line = |it: &ServerState| format!("{}\t{}\t{}\t{}", it.name, it.source, state(it), it.launch);
-            std::iter::once("name\tsource\tstate\tlaunch".to_owned()).chain(all.iter().map(line)).collect()
-        }
-        Format::Plain | Format::Json | Format::Jsonl if all.is_empty() => {
-            vec!["no servers; pixir mcp add NAME -- COMMAND adds one".to_owned()]
-        }
-        Format::Plain | Format::Json | Format::Jsonl => {
-            let width = all.iter().map(|it| it.name.len()).max().unwrap_or(0);
-            all.iter().map(|it| format!("{:<width$}  {:<24}  {}", it.name, state(it), it.launch)).collect::<Vec<_>>()
-        }
+    let row = |it: &ServerState| {
+        let mut row = json!(it);
+        row["state"] = state(it).into();
+        row
     };
-    cli.output.either(document, &text.join("\n"));
+    let rows = all.iter().map(row).collect();
+    let columns = &["name", "source", "state", "launch"];
+    let list = List { name: "servers", key: "name", columns, rows, beside: json!({}) };
+    let width = all.iter().map(|it| it.name.len()).max().unwrap_or(0);
+    list.print(&cli.output, options, |at| {
+        let it = &all[at];
+        format!("{:<width$}  {:<24}  {}", it.name, state(it), it.launch)
+    })?;
+    if all.is_empty() {
+        cli.output.aside("no servers; pixir mcp add NAME -- COMMAND adds one");
+    }
     Ok(0)
 }
 
@@ -161,15 +166,17 @@ fn state(it: &ServerState) -> String {
 fn find(harness: &Harness, name: &str) -> Result<ServerState> {
     let all = harness.mcp_servers();
     let found = all.iter().find(|it| it.name == name).cloned();
-    found.ok_or_else(|| {
-        let names: Vec<&str> = all.iter().map(|it| it.name.as_str()).collect();
-        let fix = if names.is_empty() {
-            "pixir mcp add NAME -- COMMAND".to_owned()
-        } else {
-            format!("one of: {}", names.join(", "))
-        };
-        Error::new(Code::NotFound, format!("there is no MCP server `{}`", name.escape_debug()), fix).with("input", name)
-    })
+    let message = || format!("there is no MCP server `{}`", name.escape_debug());
+    found.ok_or_else(|| unknown(message(), name, all.iter().map(|it| it.name.as_str())))
+}
+
+/// The error for a name that none of these servers has.
+fn unknown<'a>(message: String, name: &str, names: impl Iterator<Item = &'a str>) -> Error {
+    let fix = nearest(name, names).map_or_else(
+        || "pixir mcp list shows all, and who names each".to_owned(),
+        |near| format!("did you mean {near}? pixir mcp list shows all, and who names each"),
+    );
+    Error::new(Code::NotFound, message, fix).with("input", name)
 }
 
 fn show(cli: &Cli, name: &str) -> Result<u8> {
@@ -229,7 +236,11 @@ fn add(cli: &Cli, args: AddArgs) -> Result<u8> {
         let fix = format!("another name, or first: pixir mcp remove {name}");
         return Err(Error::new(Code::InvalidArgs, message, fix).with("input", name));
     }
-    let is_url = args.target.len() == 1 && args.target[0].contains("://");
+    if let Some(url) = args.url.as_deref().filter(|it| !it.contains("://")) {
+        let message = format!("`{}` is no URL", url.escape_debug());
+        let fix = format!("a program stands behind two dashes: pixir mcp add {name} -- {url} …");
+        return Err(Error::new(Code::InvalidArgs, message, fix).with("input", url));
+    }
     let env: Result<BTreeMap<String, String>> = args
         .env
         .iter()
@@ -240,7 +251,7 @@ fn add(cli: &Cli, args: AddArgs) -> Result<u8> {
             Ok((key.to_owned(), value.to_owned()))
         })
         .collect();
-    let mut section = toml_section(name, is_url, &args);
+    let mut section = toml_section(name, &args);
     let env = env?;
     if !env.is_empty() {
         let pairs: Vec<String> = env.iter().map(|(key, value)| format!("{key} = {}", quoted(value))).collect();
@@ -272,15 +283,16 @@ fn add(cli: &Cli, args: AddArgs) -> Result<u8> {
     Ok(u8::from(!ok))
 }
 
-fn toml_section(name: &str, is_url: bool, args: &AddArgs) -> String {
+fn toml_section(name: &str, args: &AddArgs) -> String {
     let list = |all: &[String]| format!("[{}]", all.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(", "));
     let mut section = format!("[mcp.{name}]\n");
-    if is_url {
-        section.push_str(&format!("url = {}\n", quoted(&args.target[0])));
-    } else {
-        section.push_str(&format!("command = {}\n", quoted(&args.target[0])));
-        if args.target.len() > 1 {
-            section.push_str(&format!("args = {}\n", list(&args.target[1..])));
+    if let Some(url) = &args.url {
+        section.push_str(&format!("url = {}\n", quoted(url)));
+    }
+    if let [program, arguments @ ..] = args.command.as_slice() {
+        section.push_str(&format!("command = {}\n", quoted(program)));
+        if !arguments.is_empty() {
+            section.push_str(&format!("args = {}\n", list(arguments)));
         }
     }
     for (key, all) in [("env_from", &args.env_from), ("reads", &args.reads), ("allow", &args.allow_tools)] {
@@ -307,11 +319,10 @@ fn read(file: &std::path::Path) -> Result<String> {
 
 fn remove(cli: &Cli, name: &str) -> Result<u8> {
     let file = cli.user_config()?;
-    if !Config::parse(&read(&file)?)?.mcp.contains_key(name) {
+    let own = Config::parse(&read(&file)?)?.mcp;
+    if !own.contains_key(name) {
         let message = format!("{} has no MCP server `{}`", file.display(), name.escape_debug());
-        return Err(
-            Error::new(Code::NotFound, message, "pixir mcp list shows all, and who names each").with("input", name)
-        );
+        return Err(unknown(message, name, own.keys().map(String::as_str)));
     }
     let change = edit::Change::without_section(&file, &format!("mcp.{name}"))?;
     let harness = harness(cli)?;
@@ -381,12 +392,12 @@ fn call(cli: &Cli, args: &CallArgs) -> Result<u8> {
 fn trust(cli: &Cli, name: &str) -> Result<u8> {
     let harness = harness(cli)?;
     let seen = harness.contributions();
-    let is_it = |path: &str| path.rsplit_once(": ").is_some_and(|(_, it)| it == name);
-    let Some(it) = seen.all.iter().find(|it| it.kind == ContributionKind::McpServer && is_it(&it.path)) else {
+    let servers = || seen.all.iter().filter(|it| it.kind == ContributionKind::McpServer);
+    let name_of = |path: &'_ str| path.rsplit_once(": ").map(|(_, it)| it.to_owned()).unwrap_or_default();
+    let Some(it) = servers().find(|it| name_of(&it.path) == name) else {
         let message = format!("this workspace names no MCP server `{}`", name.escape_debug());
-        return Err(
-            Error::new(Code::NotFound, message, "pixir mcp list shows all, and who names each").with("input", name)
-        );
+        let names: Vec<String> = servers().map(|it| name_of(&it.path)).collect();
+        return Err(unknown(message, name, names.iter().map(String::as_str)));
     };
     let Some(digest) = it.digest.clone() else {
         return Err(Error::new(Code::ConfigInvalid, format!("{} cannot be used", it.path), "look at its file"));
@@ -437,6 +448,12 @@ fn accept(cli: &Cli, name: &str) -> Result<u8> {
 fn secret(cli: &Cli, args: &SecretArgs) -> Result<u8> {
     let vault = Vault::new(&cli.environment);
     let stored = format!("mcp:{}:{}", args.name, args.variable);
+    if cli.options.dry_run {
+        let would = if args.remove { "would remove" } else { "would store" };
+        let document = json!({ "ok": true, "dry_run": true, "server": args.name, "variable": args.variable });
+        cli.output.either(document, &format!("{would} the value of {}", args.variable));
+        return Ok(0);
+    }
     if args.remove {
         let was = vault.remove(&stored)?;
         let text = if was { "removed" } else { "there was none" };

@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::{Child, Command};
 
 use serde_json::{Value, json};
 
 use crate::editor::{Editor, able};
 use crate::server::{Dialect, Server, call, text};
-use crate::shell::{Ran, Shell, entries};
+use crate::shell::{Ran, Shell, entries, ran};
+use crate::wait;
 
 /// A scripted MCP server, and the journal that it writes.
 pub(crate) struct Scripted {
@@ -112,7 +114,74 @@ fn a_server_is_added_with_one_command_and_its_tool_is_used_in_the_next_session()
     assert_eq!(journal.last().map(String::as_str), Some("eof"), "it ended with the run");
     let removed = shell.run(["mcp", "remove", "test"]);
     assert_eq!(removed.code, 0, "{removed:?}");
-    assert!(shell.run(["mcp", "list"]).stdout.starts_with("no servers"));
+    assert!(shell.run(["mcp", "list"]).stderr.starts_with("no servers"));
+}
+
+/// The scripted server over HTTP. It ends with its owner.
+struct Elsewhere(Child);
+
+impl Elsewhere {
+    /// Starts it, and tells its URL.
+    fn start(scripted: &Scripted, options: &[&str]) -> (Elsewhere, String) {
+        let port = scripted.program.with_file_name("port");
+        let child = Command::new("python3")
+            .arg(&scripted.program)
+            .arg(format!("http={}", port.display()))
+            .arg(format!("journal={}", scripted.journal.display()))
+            .args(options)
+            .spawn()
+            .expect("python3 starts");
+        wait::until("the server listens", || port.exists());
+        let port = fs::read_to_string(port).expect("a port");
+        (Elsewhere(child), format!("http://127.0.0.1:{port}/mcp"))
+    }
+}
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Broken builds: the header with the secret is not sent; a server that wants a key is one that is not there; the secret is in
+/// the log; a server of a workspace is reached on the user's own network.
+#[test]
+fn a_server_that_runs_elsewhere_is_used_with_a_key_that_nobody_sees() {
+    let shell = Shell::new(&[]);
+    let scripted = Scripted::new(&shell);
+    let (_running, url) = Elsewhere::start(&scripted, &["password=Bearer canary-KEY", "tools=look,echo"]);
+    let refused = shell.run(["mcp", "add", "far", &url, "--reads", "look", "--json"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert_eq!(refused.document()["server"]["error"]["code"], "MCP_AUTH_REQUIRED", "{refused:?}");
+
+    shell.configure(&format!(
+        "[mcp.far]\nurl = \"{url}\"\nreads = [\"look\"]\nheaders_from = {{ Authorization = \"FAR_KEY\" }}\n"
+    ));
+    let with_key =
+        |words: &[&str]| ran(shell.command(words).env("FAR_KEY", "Bearer canary-KEY").output().expect("it runs"));
+    let tested = with_key(&["mcp", "test", "far"]);
+    assert!(tested.code == 0 && tested.stdout.contains("look  reads"), "{tested:?}");
+    let server = Server::start(vec![call("c1", "far__look", json!({ "what": "x" })), text("Done.")]);
+    let flags = server.flags(Dialect::Responses);
+    let words: Vec<&str> = flags.iter().map(String::as_str).chain(["--headless", "--json", "look"]).collect();
+    let used = with_key(&words);
+    assert_eq!(used.code, 0, "{used:?}");
+    assert!(result(&shell)["output"].as_str().expect("text").contains("look {\"what\": \"x\"}"));
+    let log = fs::read_to_string(latest(&shell)).expect("a log");
+    for told in [&log, &used.stdout, &used.stderr, &tested.stdout, &server.bodies()[1].to_string()] {
+        assert!(!told.contains("canary-KEY"), "{told}");
+    }
+    assert!(scripted.journal().contains(&"authorization Bearer canary-KEY".to_owned()));
+
+    // One that a repository names may not be on the user's own network.
+    shell.configure("");
+    shell.write(".mcp.json", &json!({ "mcpServers": { "near": { "url": url } } }).to_string());
+    assert_eq!(shell.run(["mcp", "trust", "near"]).code, 0);
+    let before = scripted.journal().len();
+    let near = shell.run(["mcp", "test", "near"]);
+    assert!(near.code == 1 && near.stdout.contains("an address of a private network"), "{near:?}");
+    assert_eq!(scripted.journal().len(), before, "nothing was asked");
 }
 
 /// A scripted model for the interface, and what a script of keys shows.

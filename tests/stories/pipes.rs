@@ -213,6 +213,8 @@ fn every_command_reports_an_output_that_cannot_be_written() {
     let id = session(&shell);
     // An empty list has no row.
     assert_eq!(shell.run(["permissions", "add", "bash(make)"]).code, 0);
+    let add = ["mcp", "add", "other", "https://127.0.0.1:9/mcp", "--no-start"];
+    assert_eq!(shell.run(add).code, 0);
     let long = long_session(&shell);
     let script = shell.aside("greeting.json", r#"{ "steps": [ { "text": "Hello." }, { "text": "Hello." } ] }"#);
     let keys = shell.aside("keys.txt", "idle\nframe start\n");

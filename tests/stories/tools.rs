@@ -167,7 +167,7 @@ fn every_run_command_keeps_the_contract() {
         // A flag that it does not know is an error, not a guess.
         if ![
             "echo", "test", "true", "false", "plan", "ask", "help", "skill", "memory", "topic", "job", "agent",
-            "workflow",
+            "workflow", "mcp",
         ]
         .contains(&name)
         {

@@ -179,12 +179,14 @@ impl Change {
 #[derive(Debug, Clone)]
 pub(crate) struct Catalog {
     folder: PathBuf,
+    /// Nothing is written.
+    is_dry_run: bool,
 }
 
 impl Catalog {
-    /// The pins below this home folder.
-    pub(crate) fn new(home: &Path) -> Catalog {
-        Catalog { folder: home.join("mcp") }
+    /// The pins below this home folder. A dry run reads them and saves none.
+    pub(crate) fn new(home: &Path, is_dry_run: bool) -> Catalog {
+        Catalog { folder: home.join("mcp"), is_dry_run }
     }
 
     fn path(&self, server: &str, launch: &str) -> PathBuf {
@@ -210,6 +212,9 @@ impl Catalog {
                 Remedy::CheckStateFolder,
             )
         };
+        if self.is_dry_run {
+            return Ok(());
+        }
         make_private(&self.folder).map_err(failed)?;
         let _alone = lock(&self.folder, "pins.lock").map_err(failed)?;
         let text = serde_json::to_string_pretty(pins).map_err(|e| failed(e.into()))?;

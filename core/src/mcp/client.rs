@@ -308,8 +308,16 @@ fn of_service(error: ServiceError) -> Fault {
         it if it.is_authorization_required() => Fault::NeedsLogin,
         ServiceError::TransportClosed | ServiceError::Cancelled { .. } => Fault::Closed,
         ServiceError::Timeout { timeout } => Fault::TimedOut(timeout),
-        other => Fault::Odd(other.to_string()),
+        other => of_other(&other.to_string()),
     }
+}
+
+/// What happened, without the types of the SDK that stand around it.
+fn of_other(text: &str) -> Fault {
+    let why = text.rsplit_once("unexpected server response: ").map_or(text, |(_, why)| why);
+    let why = why.split(", when send").next().unwrap_or(why).trim_end_matches([':', ',', ' ']);
+    // A server that wants a key should name how to get one. Many do not.
+    if why.starts_with("HTTP 401") { Fault::NeedsLogin } else { Fault::Odd(why.to_owned()) }
 }
 
 fn of_initialize(error: &ClientInitializeError) -> Fault {
@@ -318,6 +326,6 @@ fn of_initialize(error: &ClientInitializeError) -> Fault {
         ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::Cancelled => Fault::Closed,
         ClientInitializeError::JsonRpcError(it) => Fault::Refused(it.message.to_string()),
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => of_initialize(fallback),
-        other => Fault::Odd(other.to_string()),
+        other => of_other(&other.to_string()),
     }
 }

@@ -166,7 +166,6 @@ fn prepared(
 
 impl Others for Servers {
     fn prepare(&self, words: &[&str]) -> Result<Prepared> {
-        let usage = |what: &str| Err(Error::new(Code::Usage, format!("mcp {what}"), "help mcp"));
         match words {
             ["find", words @ ..] => finding(self.clone(), words.join(" "), None),
             ["call", tool, rest @ ..] => {
@@ -180,7 +179,7 @@ impl Others for Servers {
             }
             ["read", server] => reading(self.clone(), server, String::new()),
             ["read", server, uri] => reading(self.clone(), server, (*uri).to_owned()),
-            _ => usage("find <words> | call <tool> [json] | read <server> [uri]"),
+            _ => Err(Error::new(Code::Usage, "usage: mcp find|call|read", "mcp --help")),
         }
     }
 }

@@ -65,6 +65,15 @@ pub(super) const ROWS: &[Row] = &[
     Row("skills list", "", 0),
     Row("skills show", "@review", 0),
     Row("skills validate", "@review", 0),
+    Row("mcp list", "", 0),
+    Row("mcp show", "@scripted", 0),
+    Row("mcp add", "other https://127.0.0.1:9/mcp --no-start", 0),
+    Row("mcp remove", "@scripted", 0),
+    Row("mcp test", "@scripted", 0),
+    Row("mcp call", "scripted.look", 0),
+    Row("mcp trust", "@theirs", 0),
+    Row("mcp accept", "@scripted", 0),
+    Row("mcp secret", "scripted TOKEN --remove", 0),
     Row("trust", "", 0),
     Row("config show", "", 0),
     Row("config get", "@mode", 0),
@@ -99,8 +108,10 @@ pub(super) struct Fixture {
 
 impl Fixture {
     pub(super) fn new() -> Fixture {
+        let theirs = r#"{ "mcpServers": { "theirs": { "command": "true" } } }"#;
         let skill = "---\nname: review\ndescription: Reads a diff\n---\nLook.\n";
-        let shell = Shell::new(&[("a.txt", "alpha\n"), (".claude/skills/review/SKILL.md", skill)]);
+        let shell =
+            Shell::new(&[("a.txt", "alpha\n"), (".claude/skills/review/SKILL.md", skill), (".mcp.json", theirs)]);
         let id = session(&shell);
         let write = json!({ "name": "write", "args": { "path": "b.txt", "content": "beta" } });
         let steps = json!({ "steps": [{ "calls": [write] }, { "text": "Written." }] }).to_string();
@@ -125,6 +136,9 @@ impl Fixture {
         let exported = shell.aside("exported.json", &exported).display().to_string();
         let script = shell.aside("greeting.json", r#"{ "steps": [ { "text": "Hello." } ] }"#).display().to_string();
         let keys = shell.aside("keys.txt", "idle\nframe start\n").display().to_string();
+        let server = shell.aside("mcp_server.py", include_str!("../../mcp_server.py")).display().to_string();
+        shell.configure(&format!("[mcp.scripted]\ncommand = \"/usr/bin/python3\"\nargs = {}\n", json!([server])));
+        assert_eq!(shell.run(["mcp", "test", "scripted"]).code, 0);
         let elsewhere = root(&shell).join("elsewhere");
         fs::create_dir(&elsewhere).expect("mkdir");
         let elsewhere_folder = elsewhere.clone();

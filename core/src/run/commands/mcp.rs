@@ -27,6 +27,9 @@ pub(super) const MCP: Builtin = Builtin {
 };
 
 fn prepared(args: &[Word], ctx: &Context) -> Result<Prepared> {
+    if let [name @ ("call" | "read")] = args.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().as_slice() {
+        return Err(MCP.subcommand_usage(name));
+    }
     let Some(others) = &ctx.others else {
         return Err(Error::new(Code::NotFound, "there are no MCP servers here", "work without them"));
     };

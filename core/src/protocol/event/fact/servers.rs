@@ -43,6 +43,9 @@ pub enum Exposure {
     Direct,
     /// Found with `mcp_find`, called with `mcp_call`.
     Search,
+    /// A way that only a newer build knows.
+    #[schemars(skip)]
+    Unknown,
 }
 
 /// A tool of an MCP server.
