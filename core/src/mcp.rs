@@ -4,6 +4,7 @@
 //! call.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -173,7 +174,8 @@ impl Servers {
             name: name.to_owned(),
             source,
             server: server.clone(),
-            launch: server.launch(&self.0.setup.workspace),
+            // What the user accepted holds in every workspace.
+            launch: server.launch(Path::new("")),
             standing: Standing::InForce,
             ignored: Vec::new(),
             is_shadowed: false,

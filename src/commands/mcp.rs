@@ -66,7 +66,7 @@ pub(crate) struct AddArgs {
     name: String,
     /// URL of a server that runs elsewhere
     #[arg(value_name = "URL", required_unless_present = "command", conflicts_with = "command")]
-    url: Option<String>,
+    url: Vec<String>,
     /// Program of a server that pixir starts, and its arguments, behind --
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -217,7 +217,11 @@ fn text(it: &ServerState) -> String {
     }
     if let Some(error) = &it.error {
         lines.push(format!("  {}", error.message));
-        lines.push(format!("  fix: {}", remedies::of(error)));
+        let fix = match error.code.as_str() {
+            "MCP_START_FAILED" => format!("mend [mcp.{0}] in {1}, then: pixir mcp test {0}", it.name, it.source),
+            _ => remedies::of(error),
+        };
+        lines.push(format!("  fix: {fix}"));
         let stderr: Vec<&str> = it.stderr.lines().collect();
         if !stderr.is_empty() {
             lines.push("  what it printed on stderr:".to_owned());
@@ -236,10 +240,13 @@ fn add(cli: &Cli, args: AddArgs) -> Result<u8> {
         let fix = format!("another name, or first: pixir mcp remove {name}");
         return Err(Error::new(Code::InvalidArgs, message, fix).with("input", name));
     }
-    if let Some(url) = args.url.as_deref().filter(|it| !it.contains("://")) {
-        let message = format!("`{}` is no URL", url.escape_debug());
-        let fix = format!("a program stands behind two dashes: pixir mcp add {name} -- {url} …");
-        return Err(Error::new(Code::InvalidArgs, message, fix).with("input", url));
+    if let [first, more @ ..] = args.url.as_slice()
+        && (!first.contains("://") || !more.is_empty())
+    {
+        let words = args.url.join(" ");
+        let message = format!("`{}` is no URL", words.escape_debug());
+        let fix = format!("a program stands behind two dashes: pixir mcp add {name} -- {words}");
+        return Err(Error::new(Code::InvalidArgs, message, fix).with("input", words));
     }
     let env: Result<BTreeMap<String, String>> = args
         .env
@@ -286,7 +293,7 @@ fn add(cli: &Cli, args: AddArgs) -> Result<u8> {
 fn toml_section(name: &str, args: &AddArgs) -> String {
     let list = |all: &[String]| format!("[{}]", all.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(", "));
     let mut section = format!("[mcp.{name}]\n");
-    if let Some(url) = &args.url {
+    if let [url] = args.url.as_slice() {
         section.push_str(&format!("url = {}\n", quoted(url)));
     }
     if let [program, arguments @ ..] = args.command.as_slice() {

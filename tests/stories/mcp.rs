@@ -92,6 +92,10 @@ fn a_server_is_added_with_one_command_and_its_tool_is_used_in_the_next_session()
         "a list starts none"
     );
 
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let listed = shell.run(["mcp", "list", "--workspace", &elsewhere.path().display().to_string()]);
+    assert!(listed.stdout.starts_with("test  2 tools  "), "what was accepted holds in every workspace: {listed:?}");
+
     let server = Server::start(vec![call("c1", "test__echo", json!({ "text": "hi" })), text("Done.")]);
     let refused = turn(&shell, &server, &["say hi"]);
     assert_eq!(refused.code, 12, "{refused:?}");

@@ -130,10 +130,12 @@ impl ServersView {
         self.rows.clear();
         let columns = usize::from(list.width);
         let top = (self.chosen + 1).saturating_sub(usize::from(list.height));
+        let longest = self.servers.iter().map(|it| width(&it.name)).max().unwrap_or(0).min(24);
         for (y, (row, it)) in (list.y..list.bottom()).zip(self.servers.iter().enumerate().skip(top)) {
             let (word, style) = state(it, theme);
-            let name = format!("{}  ", it.name);
-            let tools = it.tools.as_ref().map_or(String::new(), |tools| format!("  {}", counted(tools.len())));
+            let name = format!("{:<longest$}  ", it.name);
+            let tools = it.tools.as_ref().map_or("tools not known yet".to_owned(), |tools| counted(tools.len()));
+            let tools = format!("  {tools}");
             let line = Line::from(vec![
                 Span::styled(name.clone(), theme.fg(theme.text)),
                 Span::styled(word.clone(), style),
