@@ -179,7 +179,7 @@ impl Others for Servers {
             }
             ["read", server] => reading(self.clone(), server, String::new()),
             ["read", server, uri] => reading(self.clone(), server, (*uri).to_owned()),
-            _ => Err(Error::new(Code::Usage, "usage: mcp find|call|read", "mcp --help")),
+            _ => Err(Error::new(Code::Usage, "usage: mcp find|call|read", "help mcp")),
         }
     }
 }
