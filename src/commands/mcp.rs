@@ -217,10 +217,11 @@ fn text(it: &ServerState) -> String {
     }
     if let Some(error) = &it.error {
         lines.push(format!("  {}", error.message));
-        let fix = match error.code.as_str() {
-            "MCP_START_FAILED" => format!("mend [mcp.{0}] in {1}, then: pixir mcp test {0}", it.name, it.source),
-            _ => remedies::of(error),
-        };
+        let mut fix = remedies::of(error);
+        // Whoever reads this has just done that.
+        if fix == format!("pixir mcp test {}", it.name) {
+            fix = format!("mend [mcp.{0}] in {1}, then: pixir mcp test {0}", it.name, it.source);
+        }
         lines.push(format!("  fix: {fix}"));
         let stderr: Vec<&str> = it.stderr.lines().collect();
         if !stderr.is_empty() {
