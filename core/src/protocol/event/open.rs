@@ -21,7 +21,7 @@ fn reading_of_unknown(set: &str) -> Option<&'static str> {
         // The Entry remains a message of the user, which the model reads.
         "Delivery" => "prompt",
         "Verdict" => "deny",
-        "DecidedBy" | "RestoreReason" | "ScopeName" => "unknown",
+        "DecidedBy" | "Exposure" | "RestoreReason" | "ScopeName" => "unknown",
         "Trigger" => "threshold",
         "StepStatus" => "pending",
         // The blobs, if there are any, still contain the bytes before and after.
