@@ -45,15 +45,7 @@ impl Output {
 
     /// Prints one JSON document with its `schemaVersion`.
     pub(crate) fn document(&self, value: Value) {
-        self.json(&versioned(value));
-    }
-
-    fn json(&self, value: &Value) {
-        let text = match self.format {
-            Format::Jsonl => value.to_string(),
-            Format::Plain | Format::Json | Format::Tsv => serde_json::to_string_pretty(value).expect("a value is JSON"),
-        };
-        self.raw_line(&clean_json(&text));
+        self.stream(&versioned(value));
     }
 
     /// Prints a document that has its `schemaVersion` already, piece by piece.

@@ -5,7 +5,7 @@ use pixir_core::error::nearest;
 use pixir_core::{Code, Error, Result};
 use serde_json::{Map, Value, json};
 
-use super::{Output, SCHEMA_VERSION, chatter, clean, versioned};
+use super::{Output, SCHEMA_VERSION, chatter, clean};
 use crate::args::Format;
 
 /// The options that every list has.
@@ -60,7 +60,7 @@ impl List<'_> {
                 document["total"] = json!(cut.total);
                 document["truncated"] = json!(cut.next.is_some());
                 document["nextCursor"] = json!(cut.next);
-                output.json(&versioned(document));
+                output.document(document);
             }
             Format::Jsonl => {
                 for row in rows {
