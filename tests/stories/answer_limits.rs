@@ -1,6 +1,9 @@
 //! Answers beyond every limit: bounded memory, the part that came is kept, one end.
 
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::process::Stdio;
+use std::thread;
 
 use serde_json::{Value, json};
 
@@ -138,4 +141,56 @@ fn sigterm_is_heard_during_a_flood() {
         let log = entries(&shell.logs()[0]);
         assert_eq!(log.iter().filter(|e| e["type"] == "turn_ended").count(), 1);
     }
+}
+
+/// Answers the request for an answer, and sends a document without end to every other request.
+fn endless_documents(mut stream: TcpStream) -> io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let (mut lines, mut length) = (Vec::new(), 0);
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 || line == "\r\n" {
+            break;
+        }
+        let name = line.to_ascii_lowercase();
+        length = name.strip_prefix("content-length:").map_or(length, |it| it.trim().parse().expect("a number"));
+        lines.push(line);
+    }
+    io::copy(&mut reader.take(length), &mut io::sink())?;
+    if lines.first().is_some_and(|it| it.contains("/chat/completions")) {
+        let events = part(Dialect::Chat, 0, Part::Text("Hello.")).concat();
+        let stop = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] });
+        let body = begin(Dialect::Chat).concat() + &events + &event(&stop) + "data: [DONE]\n\n";
+        return stream.write_all((HEAD.to_owned() + &body).as_bytes());
+    }
+    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n{\"data\":\"")?;
+    let block = [b'x'; 64 << 10];
+    loop {
+        stream.write_all(&block)?;
+    }
+}
+
+/// Broken build: what a server says of itself is read to its end. It takes gigabytes before the wait for it is over.
+#[test]
+fn documents_without_end_take_bounded_memory_and_the_turn_goes_on() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || endless_documents(stream));
+        }
+    });
+    let shell = Shell::new(&[]);
+    let server = Server::start((0..3).map(|_| crate::server::text("Hello.")).collect());
+    let args = server.flags(Dialect::Chat);
+    let words: Vec<&str> = args.iter().map(String::as_str).chain(["--headless", "--json", "go"]).collect();
+    let usual = (0..3).map(|_| peak(&shell, &words).0).max().expect("three runs");
+    let url = format!("http://{address}/v1");
+    let words = ["--base-url", &url, "--dialect", "chat", "--model", "m", "--headless", "--json", "go"];
+    let (most, ran) = peak(&shell, &words);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let more = most.saturating_sub(usual);
+    assert!(more < MOST, "{more} KB more than with short documents");
+    let listed = shell.run(["models", "list", "--base-url", &url, "--dialect", "chat"]);
+    assert!(listed.code != 0 && listed.stderr.contains("more than 4 MiB"), "{listed:?}");
 }

@@ -7,7 +7,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::http::{check_address, client, quoted, unreachable};
+use super::http::{check_address, client, document, quoted, unreachable};
 use crate::config::credentials::Token;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::Remedy;
@@ -108,7 +108,7 @@ impl Issuer {
                 .await
                 .map_err(|e| unreachable(&address, &e))?;
             if response.status().is_success()
-                && let Ok(endpoints) = response.json::<Value>().await
+                && let Ok(endpoints) = document::<Value>(response).await
             {
                 return Ok(endpoints);
             }
@@ -222,7 +222,7 @@ async fn post(address: &str, form: &[(&str, &str)]) -> Result<(u16, Value)> {
     let response = request.send().await.map_err(|e| unreachable(address, &e))?;
     let status = response.status().as_u16();
     // A body that is not JSON is treated as empty.
-    Ok((status, response.json().await.unwrap_or_default()))
+    Ok((status, document(response).await.unwrap_or_default()))
 }
 
 /// Returns the issuer's error text, and nothing else: the rest of the answer may be secret.

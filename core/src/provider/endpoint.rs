@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::dialect::Dialect;
-use super::http::{check_address, client, header, is_loopback, start_of};
+use super::http::{check_address, client, document, header, is_loopback, start_of};
 use super::refusal::{no_stream, told_with_status, unreached};
 use super::retry::Patience;
 use super::wait::{retry_after, wait_in};
@@ -367,7 +367,7 @@ impl Endpoint {
                 Some(body) => client.post(address).header(CONTENT_TYPE, "application/json").body(body.to_string()),
             };
             let response = self.signed(request, key.as_ref()).send().await.ok()?.error_for_status().ok()?;
-            response.json().await.ok()
+            document(response).await.ok()
         };
         timeout(within, asking).await.ok().flatten()
     }
@@ -383,7 +383,7 @@ impl Endpoint {
             if !response.status().is_success() {
                 return Err(self.refused(response).await.error);
             }
-            response.json().await.map_err(|e| invalid(format!("{} did not return JSON: {e}", self.place)))
+            document(response).await.map_err(|e| invalid(format!("{} did not return JSON: {e}", self.place)))
         };
         let answer = timeout(within, asking).await.unwrap_or_else(|_| {
             // No setting makes this wait longer. With a name there is nothing to ask for.

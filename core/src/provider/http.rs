@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, Response};
+use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::refusal::{shown, unreached};
@@ -14,6 +15,8 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// The longest time to read the body of a refusal. [`MAX_REFUSAL`] is the most of it, bytes.
 const REFUSAL: Duration = Duration::from_secs(10);
 const MAX_REFUSAL: usize = 16 << 10;
+/// The most bytes of a document of a server, such as its list of models.
+const MAX_DOCUMENT: usize = 4 << 20;
 /// Headers with credentials. They are not allowed in the configuration file.
 const SECRET_HEADERS: [&str; 5] = ["authorization", "x-api-key", "api-key", "cookie", "proxy-authorization"];
 
@@ -116,6 +119,21 @@ pub(crate) fn unreachable(address: &str, e: &reqwest::Error) -> Error {
 /// Returns a server's text on one line, safe to print.
 pub(crate) fn quoted(text: &str) -> String {
     shown(text)
+}
+
+/// The JSON document that a response is. One of more than [`MAX_DOCUMENT`] bytes is not read to its end.
+///
+/// # Errors
+/// Why there is none.
+pub(super) async fn document<T: DeserializeOwned>(mut response: Response) -> std::result::Result<T, String> {
+    let mut bytes = Vec::new();
+    while let Some(piece) = response.chunk().await.map_err(|e| e.to_string())? {
+        if bytes.len() + piece.len() > MAX_DOCUMENT {
+            return Err(format!("it has more than {} MiB", MAX_DOCUMENT >> 20));
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    serde_json::from_slice(&bytes).map_err(|e| e.to_string())
 }
 
 /// The start of a response's body, as far as it arrives in time.

@@ -249,7 +249,12 @@ impl Log {
         self.len += line.len() as u64;
         self.chain = chain;
         self.next_seq += 1;
-        self.unsynced.extend_from_slice(line.as_bytes());
+        // A line can have megabytes.
+        if self.unsynced.is_empty() {
+            self.unsynced = line.into_bytes();
+        } else {
+            self.unsynced.extend_from_slice(line.as_bytes());
+        }
         Ok(Arc::new(entry))
     }
 
