@@ -27,6 +27,7 @@ mod stories {
     mod exit_codes; // each exit code, by a run
     mod demo; // `pixir demo`: the first command that a user runs
     mod scripting; // pixir in scripts
+    mod guided; // programs that drive pixir: what they can read, and what they get done
     mod shells; // completions and manual pages
     mod environment; // TERM, colour variables, no terminal at all
     mod outside; // reading outside the workspace

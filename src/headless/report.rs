@@ -561,11 +561,12 @@ impl<'a> Report<'a> {
     fn refusal(&self) -> Option<Error> {
         let code = self.denied?;
         let fix = if code == Code::MutationBlocked {
-            "run it again with --write, or with --dry-run to preview the changes"
+            "run it again with --write, with --mode ask, in which your rules hold, or with --dry-run to preview the changes"
         } else {
-            "run it in the terminal, where you can answer"
+            "run it in the terminal, where you can answer, or with --allow RULE"
         };
-        Some(Error::new(code, format!("{} of the model's calls were refused", self.denials.len()), fix))
+        let were = if self.denials.len() == 1 { "was" } else { "were" };
+        Some(Error::new(code, format!("{} of the model's calls {were} refused", self.denials.len()), fix))
     }
 
     fn exit(&self, error: Option<&Error>) -> u8 {

@@ -34,10 +34,7 @@ impl<'a> Walk<'a> {
         let mut fed_by: Option<Vec<Argument>> = None;
         let mut is_ended = true;
         while from < tokens.len() {
-            let len = tokens[from..]
-                .iter()
-                .position(|it| matches!(it.kind, TokenKind::Operator(_)))
-                .unwrap_or(tokens.len() - from);
+            let len = length(&tokens[from..]);
             let command = &tokens[from..from + len];
             if let Some(("for", rest)) = keyword(command) {
                 from = self.repeat(tokens, from, rest)?;
@@ -125,25 +122,36 @@ impl<'a> Walk<'a> {
         judged.map(|()| Some(from + length + 2))
     }
 
-    /// `[[ … ]]`, as far as it is what `test` does: it evaluates no number, and compares with no pattern.
-    fn double_test(&self, tokens: &[Token<'a>]) -> Result<Vec<Argument>, String> {
+    /// `[[ … ]]`, as far as it is what `test` does: it evaluates no number, and compares with no pattern. Returns the tests
+    /// between `&&` and `||`, each as a call of `[`.
+    fn double_test(&self, tokens: &[Token<'a>]) -> Result<Vec<Vec<Argument>>, String> {
         let not_judged = || "it holds `[[`, which is not judged".to_owned();
         let (last, inner) = tokens.split_last().ok_or_else(not_judged)?;
+        if last.span.source != "]]" {
+            return Err(not_judged());
+        }
         let evaluates = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge", "<", ">"];
         let is_plain = |token: &Token<'_>| match &token.kind {
             TokenKind::Word(word) => {
-                !evaluates.contains(&token.span.source) && word.parts.iter().all(|it| it.kind != PartKind::Glob)
+                // bash drops the end of a line behind `\\`, so that `]\\` and `]` end the test for it.
+                !evaluates.contains(&token.span.source)
+                    && !token.span.source.contains('\n')
+                    && word.parts.iter().all(|it| it.kind != PartKind::Glob)
             }
             TokenKind::Redirection(_) | TokenKind::Operator(_) | TokenKind::Parenthesis | TokenKind::HereDocument => {
                 false
             }
         };
-        if last.span.source != "]]" || !inner.iter().all(is_plain) {
-            return Err(not_judged());
-        }
+        let joins = |token: &Token<'_>| matches!(token.kind, TokenKind::Operator(Operator::And | Operator::Or));
         let word = |text: &str| Argument { text: text.to_owned(), is_quoted: false, has_unknown: false };
-        let inner = self.words(inner)?;
-        Ok([word("[")].into_iter().chain(inner).chain([word("]")]).collect())
+        let test = |tokens: &[Token<'a>]| {
+            if !tokens.iter().all(is_plain) || !is_one_test(tokens) {
+                return Err(not_judged());
+            }
+            let words = self.words(tokens)?;
+            Ok([word("[")].into_iter().chain(words).chain([word("]")]).collect())
+        };
+        inner.split(joins).map(test).collect()
     }
 
     /// Whatever became of a `cd`, the next command runs.
@@ -172,11 +180,16 @@ impl<'a> Walk<'a> {
                     tokens = rest;
                 }
                 "[[" => {
-                    let words = self.double_test(rest)?;
-                    let folders: Vec<&Path> = self.now.iter().map(PathBuf::as_path).collect();
-                    let verdict = judge_program(&words, &folders, None, self.ground);
-                    let words = words.iter().map(|word| word.text.clone()).collect();
-                    self.parse.programs.push(Judged { words, verdict });
+                    for words in self.double_test(rest)? {
+                        self.count += 1;
+                        if self.count > MAX_PROGRAMS {
+                            return Err(TOO_MANY.into());
+                        }
+                        let folders: Vec<&Path> = self.now.iter().map(PathBuf::as_path).collect();
+                        let verdict = judge_program(&words, &folders, None, self.ground);
+                        let words = words.iter().map(|word| word.text.clone()).collect();
+                        self.parse.programs.push(Judged { words, verdict });
+                    }
                     return Ok(Vec::new());
                 }
                 "fi" => {
@@ -348,6 +361,35 @@ impl<'a> Walk<'a> {
             _ => token.span.source.to_owned(),
         };
         tokens.iter().map(text).collect()
+    }
+}
+
+/// How many tokens belong to the command in front: those up to the next operator, but an operator within `[[ … ]]` joins tests
+/// and no commands.
+fn length(tokens: &[Token<'_>]) -> usize {
+    let mut from = 0;
+    while let Some((word, rest)) = keyword(&tokens[from..]) {
+        match word {
+            "if" | "then" | "elif" | "else" | "do" | "!" | "time" => from = tokens.len() - rest.len(),
+            "[[" => {
+                from += tokens[from..].iter().position(|it| it.span.source == "]]").unwrap_or(0);
+                break;
+            }
+            _ => break,
+        }
+    }
+    let behind = tokens[from..].iter().position(|it| matches!(it.kind, TokenKind::Operator(_)));
+    behind.map_or(tokens.len(), |behind| from + behind)
+}
+
+/// `WORD`, `-f WORD` or `WORD == WORD`, each also behind `!`.
+fn is_one_test(tokens: &[Token<'_>]) -> bool {
+    let sources: Vec<&str> = tokens.iter().map(|it| it.span.source).skip_while(|it| *it == "!").collect();
+    match sources.as_slice() {
+        [_] => true,
+        [operator, _] => operator.starts_with('-'),
+        [_, operator, _] => ["=", "==", "!=", "=~", "-nt", "-ot", "-ef"].contains(operator),
+        _ => false,
     }
 }
 
