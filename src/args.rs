@@ -157,7 +157,7 @@ pub(crate) struct RunOptions {
     /// Setting for this run, such as limits.max_rounds=20; repeatable, stronger than environment and files
     #[arg(long = "config", global = true, value_name = "KEY=VALUE")]
     pub(crate) overrides: Vec<String>,
-    /// Trust this workspace for this run: its configuration, skills, prompt templates, roles and workflows are in force
+    /// Trust this workspace for this run: its configuration, skills, prompt templates, roles, workflows and MCP servers are in force
     #[arg(long, global = true)]
     pub(crate) trust_workspace: bool,
     /// Tools to offer the model: typed, run or both

@@ -164,11 +164,18 @@ impl Shell {
 /// What a command prints until it ends. A command that hangs is killed, and its test fails: otherwise the whole run of the
 /// tests would hang, and say of none which one it was.
 pub(crate) fn run_to_its_end(command: &mut Command) -> Output {
+    let (output, hung) = run_within(command, LONGEST);
+    assert!(!hung, "{command:?} did not end within {LONGEST:?}: {output:?}");
+    output
+}
+
+/// What a command prints until it ends or this time is over, and whether it had to be killed.
+pub(crate) fn run_within(command: &mut Command, longest: Duration) -> (Output, bool) {
     let child = command.spawn().expect("the binary starts");
     let pid = rustix::process::Pid::from_child(&child);
     let (ended, has_ended) = mpsc::channel::<()>();
     let watch = thread::spawn(move || {
-        let hangs = has_ended.recv_timeout(LONGEST) == Err(mpsc::RecvTimeoutError::Timeout);
+        let hangs = has_ended.recv_timeout(longest) == Err(mpsc::RecvTimeoutError::Timeout);
         if hangs {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         }
@@ -176,8 +183,7 @@ pub(crate) fn run_to_its_end(command: &mut Command) -> Output {
     });
     let output = child.wait_with_output().expect("it ends");
     drop(ended);
-    assert!(!watch.join().expect("no panic"), "{command:?} did not end within {LONGEST:?}: {output:?}");
-    output
+    (output, watch.join().expect("no panic"))
 }
 
 pub(crate) fn ran(output: Output) -> Ran {

@@ -77,7 +77,7 @@ impl Bound {
                     builtin.check_stdin(is_fed)?;
                 }
                 let touch = match &kind {
-                    Kind::Builtin(_) if commands::only_tells(&command.words[1..], is_fed) => Touch::Read,
+                    Kind::Builtin(builtin) if builtin.only_tells(&command.words[1..], is_fed) => Touch::Read,
                     Kind::Builtin(builtin) => match (builtin.touches)(&command.words[1..], ctx) {
                         Touch::Read if builtin.expands => commands::reads_of(builtin, &command.words[1..], ctx),
                         touch => touch,

@@ -104,7 +104,10 @@ fn usage_error(e: &clap::Error, words: &[String]) -> Error {
             // clap lists missing arguments on lines of their own, below the message.
             let lines: Vec<&str> = rendered.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
             let message = custom.unwrap_or_else(|| lines.join(" ").trim_start_matches("error: ").to_owned());
-            let fix = match (context(ContextKind::SuggestedValue), context(ContextKind::ValidValue)) {
+            let fix = match (
+                context(ContextKind::SuggestedValue),
+                context(ContextKind::ValidValue).filter(|all| !all.is_empty()),
+            ) {
                 (Some(near), Some(all)) => format!("did you mean {near}? It takes one of {all}"),
                 (Some(near), None) => format!("did you mean {near}?"),
                 (None, Some(all)) => match given.as_deref().and_then(|it| nearest(it, all.split(", "))) {

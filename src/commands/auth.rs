@@ -235,7 +235,7 @@ fn status(cli: &Cli, connector: &Connector, provider: Option<String>, options: &
             "source": credential.as_ref().map(|it| it.source().to_string()),
             "hint": credential.as_ref().map(|it| it.hint()),
             "kind": credential.as_ref().map(|it| if it.is_token() { "token" } else { "key" }),
-            "expires": credential.as_ref().and_then(|it| it.expires()),
+            "expires": credential.as_ref().and_then(|it| it.expires()).map(|at| format!("{at:.3}")),
             "variable": variable,
         }));
         lines.push(match credential {

@@ -217,7 +217,8 @@ done(f"workflow: {take(flowed, 'status')}, {take(flowed, 'output')}")
 mistyped = session[:-1] + ("0" if session[-1] != "0" else "1")
 wrong = run("sessions", "show", mistyped, "--json", code=5)
 assert take(wrong, "ok") is False and take(wrong, "error", "details", "input") == mistyped, wrong
-follow(take(wrong, "error", "details", "next_actions", 0), "--json")
+meant = re.search(r"\d+T\d+-\w+", take(wrong, "remediation")).group()
+assert meant == session and take(run("sessions", "show", meant, "--json"), "session", "id") == session
 unknown = subprocess.run(["pixir", "status", "--json", "--nonesuch"], capture_output=True, text=True)
 manual.knows("2")
 assert unknown.returncode == 2 and take(json.loads(unknown.stderr), "code") == "UNKNOWN_FLAG", unknown

@@ -71,10 +71,13 @@ fn runs_that_start_together_lose_nothing() {
 /// Broken builds: events are dropped when the pipe is full; the result overtakes them; a line is cut.
 #[test]
 fn a_slow_reader_of_jsonl_loses_nothing() {
+    let rounds = if std::env::var_os("PIXIR_LONG").is_some() { 12 } else { 1 };
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
-    let server = Server::start(vec![raw(&long(Dialect::Chat, 1 << 20))]);
+    shell.configure("[models.\"custom/m\"]\nwindow = 1000000000\n");
+    let answer = raw(&long(Dialect::Chat, 1_000_000));
+    let server = Server::start(vec![answer; rounds]);
     let mut args = server.flags(Dialect::Chat);
-    args.extend(["-p", "--format", "jsonl", "--max-rounds", "1", "go"].map(str::to_owned));
+    args.extend(["-p", "--format", "jsonl", "--max-rounds", &rounds.to_string(), "go"].map(str::to_owned));
     let mut child = shell.command(args).spawn().expect("it starts");
     let stdout = child.stdout.take().expect("stdout");
     // Nobody reads before pixir has begun to print; what follows is larger than the pipe.

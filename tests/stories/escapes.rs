@@ -10,10 +10,11 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::shell::{Shell, entries, figures, is_running, mark};
+use crate::shell::{Shell, entries, figures, is_running, mark, run_within};
 use crate::wait;
 
 const TABLE: &str = include_str!("../commands/escapes.txt");
@@ -21,6 +22,9 @@ const TABLE: &str = include_str!("../commands/escapes.txt");
 const CANARY: &str = "canary-9f13c2";
 /// The ordinary user of the attempts, where the tests run as root.
 pub(super) const NOBODY: &str = "65534";
+
+/// The longest that pixir may take for the attempts of one policy.
+const LONGEST: Duration = Duration::from_secs(240);
 
 /// One attempt: its name, where it counts, its script.
 struct Attempt {
@@ -200,7 +204,8 @@ impl Prison {
         fs::write(&script, json!({ "steps": steps }).to_string()).expect("write");
         let logs = self.shell.logs();
         let path = format!("{}:{}", top.join("tools/bin").display(), std::env::var("PATH").unwrap_or_default());
-        let ran = as_user(self.user, env!("CARGO_BIN_EXE_pixir"))
+        let mut pixir = as_user(self.user, env!("CARGO_BIN_EXE_pixir"));
+        pixir
             .args(["--provider", &format!("script:{}", script.display()), "--headless", "--max-rounds", "50"])
             .args(["--mode", if policy == "look" { "read-only" } else { "auto" }, "--sandbox", tier, "go"])
             .current_dir(self.shell.workspace())
@@ -209,8 +214,16 @@ impl Prison {
             .env("HOME", &top)
             .env("PIXIR_HOME", self.shell.home())
             .envs([("DATABASE_URL", CANARY), ("OPENAI_API_KEY", CANARY), ("SSH_AUTH_SOCK", CANARY), ("MY_PAT", CANARY)])
-            .output()
-            .expect("it starts");
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let (ran, hung) = run_within(&mut pixir, LONGEST);
+        if hung {
+            // An attempt has stopped pixir: that is an effect, and there are no results.
+            let mut effects = vec!["pixir did not end".to_owned()];
+            effects.extend(self.effects());
+            return effects;
+        }
         let log = self.shell.logs().into_iter().find(|it| !logs.contains(it));
         let log = entries(&log.unwrap_or_else(|| panic!("no Log: {}", String::from_utf8_lossy(&ran.stderr))));
         assert_eq!(log[0]["data"]["sandbox"], tier, "the tier that was asked for");
@@ -259,7 +272,7 @@ impl Prison {
         let top = self.top();
         let mut effects = Vec::new();
         effects.extend(self.heard.lock().expect("a list").drain(..).map(|it| format!("connected: {it}")));
-        if !wait::within(std::time::Duration::from_secs(2), || !is_running(&format!("sleep\u{0}{}", self.marker))) {
+        if !wait::within(Duration::from_secs(2), || !is_running(&format!("sleep\u{0}{}", self.marker))) {
             effects.push("a process outlives its command".into());
         }
         match self.victim.try_wait() {

@@ -6,6 +6,7 @@ use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
 use serde_json::json;
 
+use super::conformance::{Fixture, outputs};
 use crate::driver::{Pixir, calls, says};
 use crate::pty::Terminal;
 use crate::server::{Dialect, Server, call, text};
@@ -135,9 +136,11 @@ fn is_harmful(c: char) -> bool {
 fn no_command_prints_a_character_that_hides_something() {
     let hostile = "a\u{1b}]0;t\u{7}b\u{1b}[2Jc\u{9b}31md\u{202e}e\u{200b}f\u{8}g\r\u{e0041}h\u{feff}i\u{2028}j\u{ad}";
     let name = format!("n{hostile}.txt");
-    let shell = Shell::new(&[("a.txt", hostile), (&name, hostile), ("themes/x.toml", hostile)]);
-    shell.write("AGENTS.md", hostile);
-    shell.write(
+    let mut fixture = Fixture::new();
+    for path in ["a.txt", &name, "themes/x.toml", "AGENTS.md"] {
+        fixture.shell.write(path, hostile);
+    }
+    fixture.shell.write(
         ".claude/skills/x/SKILL.md",
         &format!("---\nname: x{hostile}\ndescription: {hostile}\n---\n{hostile}\n"),
     );
@@ -157,11 +160,11 @@ fn no_command_prints_a_character_that_hides_something() {
     let script = json!({ "steps": [
         { "text": hostile, "reasoning": hostile, "calls": calls }, { "text": format!("# {hostile}\n\n`{hostile}`") },
     ] });
-    let script = shell.aside("hostile.json", &script.to_string());
+    let script = fixture.shell.aside("hostile.json", &script.to_string());
     let provider = format!("script:{}", script.display());
     let own = ["--provider", provider.as_str(), "--headless", "--write"];
     let (mut tried, mut wrong) = (0, Vec::new());
-    let mut check = |line: &str, args: &[&str]| {
+    let mut check = |shell: &Shell, line: &str, args: &[&str]| {
         let ran = shell.run(args);
         for (stream, text) in [("stdout", &ran.stdout), ("stderr", &ran.stderr)] {
             tried += 1;
@@ -173,15 +176,15 @@ fn no_command_prints_a_character_that_hides_something() {
         ran
     };
     for format in [&[][..], &["--json"], &["--format", "jsonl"]] {
-        check(&format!("prompt {format:?}"), &[&own[..], format, &[hostile]].concat());
+        check(&fixture.shell, &format!("prompt {format:?}"), &[&own[..], format, &[hostile]].concat());
     }
-    let listed = shell.run(["sessions", "list", "--json"]).document();
+    let listed = fixture.shell.run(["sessions", "list", "--json"]).document();
     let id = listed["sessions"][0]["session_id"]
         .as_str()
         .or(listed["sessions"][0]["id"].as_str())
         .expect("an id")
         .to_owned();
-    check("rename", &["sessions", "rename", &id, hostile]);
+    check(&fixture.shell, "rename", &["sessions", "rename", &id, hostile]);
     for odd in [hostile, "no such thing\u{202e}"] {
         for args in [
             &["sessions", "show", odd][..],
@@ -193,32 +196,19 @@ fn no_command_prints_a_character_that_hides_something() {
             &["themes", "show", odd],
             &["--model", odd, "--headless", "x"],
         ] {
-            check(&format!("{args:?}"), args);
-            check(&format!("{args:?} --json"), &[args, &["--json"]].concat());
+            check(&fixture.shell, &format!("{args:?}"), args);
+            check(&fixture.shell, &format!("{args:?} --json"), &[args, &["--json"]].concat());
         }
     }
-    let undone = id.clone();
-    let keys = shell.aside("keys.txt", "idle\nframe start\n");
-    let exported = shell.run(["sessions", "export", &id, "--to", "json"]).stdout;
-    let exported = shell.aside("exported.json", &exported);
-    let elsewhere = tempfile::tempdir().expect("a folder");
-    let script = script.display().to_string();
-    for (round, line) in super::pipes::PRINTING.iter().enumerate() {
-        let word = |word: &str| match word {
-            "ID" => id.clone(),
-            "UNDONE" => undone.clone(),
-            "NEW" => shell.workspace().join(format!("export-{round}.md")).display().to_string(),
-            "EXPORTED" => exported.display().to_string(),
-            "ELSEWHERE" => elsewhere.path().display().to_string(),
-            "KEYS" => keys.display().to_string(),
-            word => word.replace("SCRIPT", &script),
-        };
+    fixture.names.extend([("ID", id.clone()), ("UNDONE", id), ("SCRIPT", script.display().to_string())]);
+    fixture.keep();
+    for words in outputs(&fixture) {
         // The document that can be imported holds the Log's lines byte for byte, because their chains are over those bytes.
-        if *line == "sessions export ID --to json" {
+        if words.starts_with(&["sessions".into(), "export".into()]) && words.iter().any(|it| it.ends_with("json")) {
             continue;
         }
-        let words: Vec<String> = line.split(' ').map(word).collect();
-        check(line, &words.iter().map(String::as_str).collect::<Vec<_>>());
+        check(&fixture.shell, &words.join(" "), &words.iter().map(String::as_str).collect::<Vec<_>>());
+        fixture.changed();
     }
     figures(&format!("hidden characters: {tried} outputs of commands tried, {} with one", wrong.len()));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -26,6 +26,20 @@ pub(super) fn read(shell: &Shell, text: &str) -> (String, i64) {
     (body.to_owned(), exit)
 }
 
+/// Broken build: `--help` behind a subcommand is an argument of it.
+#[test]
+fn every_subcommand_has_the_help_of_its_command() {
+    let shell = shell();
+    for (command, subcommand) in
+        [("memory", "search"), ("memory", "store"), ("topic", "list"), ("job", "start"), ("skill", "list")]
+    {
+        let (help, exit) = read(&shell, &format!("{command} --help"));
+        let below = read(&shell, &format!("{command} {subcommand} --help"));
+        assert_eq!((&below, help.contains("Usage:"), exit), (&(help.clone(), 0), true, 0), "{command} {subcommand}");
+    }
+    assert_eq!(read(&shell, "echo a --help").0, "a --help\n", "words of others are theirs");
+}
+
 #[test]
 fn chains_answer_as_a_shell_or_say_what_to_do() {
     let shell = shell();

@@ -1,14 +1,13 @@
 //! pixir in scripts: documents from stdin, answers in a form and in a file, runs that leave nothing, flags of other programs.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::server::{Dialect, Reply, Server, text};
-use crate::shell::{Ran, Shell, entries, figures, ran, run_to_its_end};
+use crate::server::{Dialect, Server, text};
+use crate::shell::{Ran, Shell, entries, figures, ran};
 
 /// A run of the server's model with this text on stdin.
 fn piped(shell: &Shell, server: &Server, args: &[&str], stdin: &str) -> Ran {

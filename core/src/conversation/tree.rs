@@ -56,6 +56,7 @@ pub struct Node {
     /// Why the Turn did not complete.
     pub error: Option<String>,
     /// When the last Entry of the node was recorded.
+    #[serde(serialize_with = "crate::protocol::event::to_the_millisecond")]
     pub time: Timestamp,
     /// How long the Turn took, in milliseconds.
     pub duration_ms: u64,

@@ -25,8 +25,10 @@ pub struct AgentState {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub doing: String,
     /// When its last Turn began to run; while it is queued, when it was started.
+    #[serde(serialize_with = "crate::protocol::event::to_the_millisecond")]
     pub since: Timestamp,
     /// When it last did something.
+    #[serde(serialize_with = "crate::protocol::event::to_the_millisecond")]
     pub active: Timestamp,
     /// Wall-clock milliseconds of its last Turn, once that ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -745,6 +745,19 @@ pub fn encode_live(event: &LiveEvent) -> Result<String> {
         .map_err(|e| Error::new(Code::LogEncodeFailed, format!("encode a live event: {e}"), "report this as a bug"))
 }
 
+/// Writes a time with three digits of a second, so that times sorted as text are sorted in time.
+pub(crate) fn to_the_millisecond<S: serde::Serializer>(at: &Timestamp, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(&format_args!("{at:.3}"))
+}
+
+/// The same for one that may be missing.
+pub(crate) fn maybe_to_the_millisecond<S: serde::Serializer>(at: &Option<Timestamp>, to: S) -> Result<S::Ok, S::Error> {
+    match at {
+        Some(at) => to_the_millisecond(at, to),
+        None => to.serialize_none(),
+    }
+}
+
 /// Returns the current time, cut to milliseconds.
 pub fn now() -> Timestamp {
     Timestamp::from_millisecond(Timestamp::now().as_millisecond()).expect("the present is in range")

@@ -19,9 +19,14 @@ pub struct SavedRule {
     /// Where it holds.
     pub holds: Reach,
     /// When it was made.
+    #[serde(serialize_with = "crate::protocol::event::to_the_millisecond")]
     pub made: Timestamp,
     /// When it ends.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "crate::protocol::event::maybe_to_the_millisecond"
+    )]
     pub expires: Option<Timestamp>,
 }
 

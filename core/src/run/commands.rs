@@ -318,9 +318,26 @@ impl Read for Watched {
 }
 
 impl Builtin {
+    /// `memory --help`, or `memory search --help`, which has the same answer.
+    fn asks_for_help(&self, args: &[Word]) -> bool {
+        match args {
+            [only] if only.text == "-h" => true,
+            [sub, help] if help.text == "--help" => {
+                sub.text == "--help" || self.subcommands.iter().any(|(name, _)| *name == sub.text)
+            }
+            [first, ..] => first.text == "--help",
+            [] => false,
+        }
+    }
+
+    /// Whether with these arguments it only prints its usage and so needs no approval.
+    pub(super) fn only_tells(&self, args: &[Word], is_fed: bool) -> bool {
+        (args.is_empty() && !is_fed) || self.asks_for_help(args)
+    }
+
     /// Runs the command, or prints its help.
     pub(crate) fn perform(&'static self, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
-        if asks_for_help(args) {
+        if self.asks_for_help(args) {
             io.out.write_all(self.help().as_bytes())?;
             return Ok(0);
         }
@@ -403,15 +420,6 @@ impl Builtin {
         let _ = writeln!(help, "\nStdin: {stdin}.\n\nExample:\n  {}", self.example);
         help
     }
-}
-
-fn asks_for_help(args: &[Word]) -> bool {
-    args.first().is_some_and(|word| word.text == "--help" || (word.text == "-h" && args.len() == 1))
-}
-
-/// Whether a command with these arguments only prints its usage and so needs no approval.
-pub(super) fn only_tells(args: &[Word], is_fed: bool) -> bool {
-    (args.is_empty() && !is_fed) || asks_for_help(args)
 }
 
 /// The help of one command, or the list of all commands.

@@ -34,6 +34,7 @@ pub struct TrustDecision {
     /// The user does not want to be asked about this workspace.
     pub never: bool,
     /// When the user decided.
+    #[serde(serialize_with = "crate::protocol::event::to_the_millisecond")]
     pub made: Timestamp,
 }
 

@@ -184,7 +184,7 @@ fn line(it: &SavedRule, now: Timestamp) -> String {
 
 fn document(it: &SavedRule) -> serde_json::Value {
     let (effect, what) = words(&it.rule);
-    json!({ "id": it.id, "effect": effect, "rule": what, "holds": it.holds, "made": it.made, "expires": it.expires })
+    json!({ "id": it.id, "effect": effect, "rule": what, "holds": it.holds, "made": format!("{:.3}", it.made), "expires": it.expires.map(|at| format!("{at:.3}")) })
 }
 
 fn ends(text: &str) -> std::result::Result<Ends, String> {

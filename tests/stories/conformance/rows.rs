@@ -17,7 +17,7 @@ use crate::stories::undo::tree_of;
 pub(super) struct Row(pub(super) &'static str, pub(super) &'static str, pub(super) i32);
 
 /// Every command has a row. A new one without a row fails the test.
-pub(super) const ROWS: &[Row] = &[
+pub(super) static ROWS: &[Row] = &[
     Row("", "-p hello --provider script:SCRIPT", 0),
     Row("demo", "--headless", 0),
     Row("resume", "@ID go --headless --provider script:SCRIPT", 0),
@@ -95,19 +95,55 @@ pub(super) const ROWS: &[Row] = &[
     Row("doctor", "", 0),
 ];
 
+/// What the same commands print otherwise. Each of these outputs can be lost too.
+pub(super) static OTHER_OUTPUTS: &[Row] = &[
+    Row("", "--help", 0),
+    Row("", "--version", 0),
+    Row("acp", "--help", 0),
+    Row("sessions list", "--help", 0),
+    Row("sessions delete", "@ID --dry-run --json", 0),
+    Row("sessions move", "@ID --workspace ELSEWHERE --dry-run --json", 0),
+    Row("sessions export", "@ID --to html", 0),
+    Row("sessions export", "@ID --to json", 0),
+    Row("sessions export", "@ID --output NEW --json", 0),
+    Row("sessions import", "@EXPORTED --dry-run --json", 0),
+    Row("sessions verify", "--all --json", 0),
+    Row("fork", "@ID --at 1 --dry-run", 0),
+    Row("compact", "@LONG --dry-run", 0),
+    Row("undo", "@ID --dry-run --json", 0),
+    Row("redo", "@UNDONE --dry-run --json", 0),
+    Row("inspect", "@ID --ledger", 0),
+    Row("inspect", "@ID --ledger --json", 0),
+    Row("init", "--dry-run", 0),
+    Row("init", "--dry-run --json", 0),
+    Row("replay", "@ID --cast -", 0),
+    Row("gc", "--dry-run", 0),
+    Row("gc", "--dry-run --json", 0),
+    Row("permissions add", "bash(make) --dry-run --json", 0),
+    Row("trust", "--list --json", 0),
+    Row("config set", "@effort high --dry-run --json", 0),
+    Row("run", "--raw help", 0),
+    Row("models list", "--json", 0),
+    Row("tui", "--script KEYS --screen json", 0),
+    Row("schema", "--events", 0),
+    Row("schema", "commands.resume", 0),
+    Row("completions", "nushell", 0),
+    Row("man", "", 0),
+];
+
 /// Commands whose good call prints nothing here.
 pub(super) const SILENT: [&str; 3] = ["acp", "auth login", "models list"];
 
 /// What the rows refer to. A run that changed a file is taken back before the next one.
-pub(super) struct Fixture {
-    pub(super) shell: Shell,
-    pub(super) names: BTreeMap<&'static str, String>,
+pub(in crate::stories) struct Fixture {
+    pub(in crate::stories) shell: Shell,
+    pub(in crate::stories) names: BTreeMap<&'static str, String>,
     pub(super) folders: BTreeSet<PathBuf>,
     pub(super) whole: BTreeMap<String, (Vec<u8>, u32)>,
 }
 
 impl Fixture {
-    pub(super) fn new() -> Fixture {
+    pub(in crate::stories) fn new() -> Fixture {
         let theirs = r#"{ "mcpServers": { "theirs": { "command": "true" } } }"#;
         let skill = "---\nname: review\ndescription: Reads a diff\n---\nLook.\n";
         let shell =
@@ -141,7 +177,6 @@ impl Fixture {
         assert_eq!(shell.run(["mcp", "test", "scripted"]).code, 0);
         let elsewhere = root(&shell).join("elsewhere");
         fs::create_dir(&elsewhere).expect("mkdir");
-        let elsewhere_folder = elsewhere.clone();
         let elsewhere = elsewhere.display().to_string();
         // The index of the Sessions is there, as after any other command.
         shell.run(["sessions", "list", "--all"]);
@@ -159,13 +194,21 @@ impl Fixture {
             ("SCRIPT", script),
             ("KEYS", keys),
             ("ELSEWHERE", elsewhere),
+            ("NEW", root(&shell).join("app/export.md").display().to_string()),
         ];
-        let whole = tree_of(&root(&shell));
-        let files = whole.keys().map(|name| root(&shell).join(name));
-        let mut folders: BTreeSet<PathBuf> =
+        let mut it = Fixture { shell, names: names.into(), folders: BTreeSet::new(), whole: BTreeMap::new() };
+        it.keep();
+        it
+    }
+
+    /// What is there now is what every run begins with.
+    pub(in crate::stories) fn keep(&mut self) {
+        let root = root(&self.shell);
+        self.whole = tree_of(&root);
+        let files = self.whole.keys().map(|name| root.join(name));
+        self.folders =
             files.flat_map(|file| file.ancestors().skip(1).map(Path::to_owned).collect::<Vec<_>>()).collect();
-        folders.insert(elsewhere_folder);
-        Fixture { shell, names: names.into(), folders, whole }
+        self.folders.insert(root.join("elsewhere"));
     }
 
     pub(super) fn word(&self, word: &str) -> String {
@@ -189,7 +232,7 @@ impl Fixture {
     }
 
     /// What a run has changed, without the log of the program itself. Afterwards all is as before.
-    pub(super) fn changed(&self) -> Vec<String> {
+    pub(in crate::stories) fn changed(&self) -> Vec<String> {
         let now = tree_of(&root(&self.shell));
         let names: BTreeSet<&String> = now.keys().chain(self.whole.keys()).collect();
         let changed: Vec<String> =

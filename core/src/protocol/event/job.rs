@@ -16,10 +16,10 @@ pub struct JobState {
     /// The path of its saved output, as tools accept it.
     pub output_path: String,
     /// When it was started.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "super::maybe_to_the_millisecond")]
     pub started: Option<Timestamp>,
     /// When it ended or was stopped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "super::maybe_to_the_millisecond")]
     pub ended: Option<Timestamp>,
     /// The TCP ports on which it listened when [`Input::ListJobs`](crate::protocol::input::Input::ListJobs) last asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

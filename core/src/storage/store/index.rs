@@ -33,8 +33,10 @@ pub struct Summary {
     /// The model, as `provider/model`.
     pub model: String,
     /// When the Session started.
+    #[serde(serialize_with = "crate::protocol::event::to_the_millisecond")]
     pub created: Timestamp,
     /// When the last Entry was recorded.
+    #[serde(serialize_with = "crate::protocol::event::to_the_millisecond")]
     pub last_activity: Timestamp,
     /// Number of Entries.
     pub entries: u64,

@@ -19,6 +19,7 @@ const MANIFEST: &str = "manifest.json";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trashed {
     /// When it was deleted.
+    #[serde(serialize_with = "crate::protocol::event::to_the_millisecond")]
     pub deleted: Timestamp,
     /// The folder to restore it to.
     folder: PathBuf,
