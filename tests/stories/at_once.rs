@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::server::{Dialect, Server, long, raw};
+use crate::server::{Dialect, Reply, Server, raw};
 use crate::shell::{Ran, Shell, entries, figures};
 use crate::wait;
 
@@ -66,16 +66,25 @@ fn runs_that_start_together_lose_nothing() {
     ));
 }
 
+/// A text of that many deltas, and a call.
+fn talk(deltas: usize) -> Reply {
+    let event = |choice: Value| format!("data: {}\n\n", json!({ "choices": [choice] }));
+    let text = (0..deltas).map(|n| event(json!({ "index": 0, "delta": { "content": format!("w{n:062} ") } })));
+    let read = json!({ "index": 0, "id": "c", "function": { "name": "read", "arguments": r#"{"path":"a.txt"}"# } });
+    let call = json!({ "index": 0, "delta": { "tool_calls": [read] }, "finish_reason": "tool_calls" });
+    raw(&(text.collect::<String>() + &event(call) + "data: [DONE]\n\n"))
+}
+
 /// A reader that begins late gets every event, in order, and one result.
 ///
 /// Broken builds: events are dropped when the pipe is full; the result overtakes them; a line is cut.
 #[test]
 fn a_slow_reader_of_jsonl_loses_nothing() {
-    let rounds = if std::env::var_os("PIXIR_LONG").is_some() { 12 } else { 1 };
+    // 64 bytes each.
+    let (rounds, deltas) = if std::env::var_os("PIXIR_LONG").is_some() { (8, 110_000) } else { (1, 16_384) };
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
     shell.configure("[models.\"custom/m\"]\nwindow = 1000000000\n");
-    let answer = raw(&long(Dialect::Chat, 1_000_000));
-    let server = Server::start(vec![answer; rounds]);
+    let server = Server::start(vec![talk(deltas); rounds]);
     let mut args = server.flags(Dialect::Chat);
     args.extend(["-p", "--format", "jsonl", "--max-rounds", &rounds.to_string(), "go"].map(str::to_owned));
     let mut child = shell.command(args).spawn().expect("it starts");
