@@ -2,7 +2,6 @@
 //! updates; every fact is the Session's.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,23 +14,21 @@ use tokio::time::timeout;
 
 use crate::cli::{Cli, Signals, block_on};
 use crate::headless::host::Lines;
-use crate::start;
+use crate::json_rpc::{Client, Failure, Message, Reply, take_stdout};
 
 mod command; // what a client asks of a Session
 mod content; // a prompt's blocks as a message
 mod options; // mode, model, effort, toolset
 mod projection; // Events as updates
 mod prompts; // prompts that have no response yet
-mod question; // approvals and forms
+pub(crate) mod question; // approvals and forms
 mod servers; // MCP servers of the client
 mod session; // one open Session
 mod slash; // slash commands
-mod wire; // lines, and the one writer
 mod workspaces; // the Harness of each folder, and keys
 
 use command::{Command, Opening};
 use session::Attached;
-use wire::{Client, Failure, Message, Reply};
 use workspaces::Workspaces;
 
 /// The version of the protocol that is served, whatever is asked for.
@@ -73,8 +70,8 @@ impl Abilities {
 /// Serves the client until it closes stdin, and returns the exit code.
 pub(crate) fn run(cli: &Cli) -> Result<u8> {
     cli.start_diagnostics();
-    let out = take_stdout()?;
-    let (client, written) = Client::on(out);
+    let out = take_stdout("start pixir acp from an editor, which reads its stdout")?;
+    let (client, written) = Client::on(out, take_back);
     let agent = Agent(Arc::new(Shared {
         client,
         workspaces: Workspaces::new(cli),
@@ -97,20 +94,9 @@ pub(crate) fn run(cli: &Cli) -> Result<u8> {
     }
 }
 
-/// Takes stdout for the protocol: from here on nothing else in this process, and no program that it starts, can write there.
-fn take_stdout() -> Result<File> {
-    let fail =
-        |why: String| Error::new(Code::WriteFailed, why, "start pixir acp from an editor, which reads its stdout");
-    if start::stdout_was_closed() {
-        return Err(fail("stdout is closed, and the protocol needs it".to_owned()));
-    }
-    let take = || -> std::io::Result<File> {
-        let out = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
-        let null = OpenOptions::new().write(true).open("/dev/null")?;
-        rustix::stdio::dup2_stdout(&null)?;
-        Ok(File::from(out))
-    };
-    take().map_err(|e| fail(format!("take stdout for the protocol: {e}")))
+/// How the protocol takes a question back.
+fn take_back(id: i64) -> Value {
+    json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": id } })
 }
 
 /// The agent of one client. Clones are the same agent.

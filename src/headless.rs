@@ -19,6 +19,7 @@ pub(crate) mod slash; // slash commands without a screen
 
 pub(crate) use answer_schema::AnswerSchema;
 use report::Report;
+pub(crate) use report::is_at_rest;
 
 /// One headless run: its input and output.
 pub(crate) struct Job<'a> {

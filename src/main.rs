@@ -11,6 +11,8 @@ mod args; // the options that all commands share
 mod cli; // options, environment and output: the context of every command
 mod commands; // one file per command
 mod headless; // the plain Presenter
+mod json_rpc; // lines of JSON-RPC, and the one writer of them
+mod serve; // the Presenter of other agents: an MCP server
 mod output; // the one writer to stdout and stderr
 mod remedies; // the text of remedies on the command line
 mod start; // what happens before `main`, and the limits of the process

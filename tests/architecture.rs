@@ -332,7 +332,7 @@ fn every_reader_of_what_a_workspace_brings_along_goes_through_the_path_layer() {
 
 #[test]
 fn the_presenters_of_programs_and_of_editors_need_no_screen() {
-    for room in ["src/headless", "src/acp"] {
+    for room in ["src/headless", "src/acp", "src/serve"] {
         let room = sources(&root().join(room));
         assert!(!room.is_empty());
         for (path, text) in room {

@@ -74,6 +74,10 @@ mod stories {
     mod mcp; // servers of the Model Context Protocol
     mod mcp_real; // real servers, from npm and PyPI
     mod mcp_faults; // such servers that fail, change or mean harm
+    mod mcp_cells; // every fault of such servers at every moment
+    mod mcp_schemas; // the schemas of their tools, in every dialect
+    mod mcp_serve; // pixir as such a server
+    mod mcp_repositories; // hostile repositories that name such servers
     mod surroundings; // where the model is, and how it hears of a change
     mod turns; // a Turn over HTTP, in every dialect
 

@@ -58,6 +58,12 @@ if "tools" in options:
 if "many" in options:
     for n in range(int(options["many"])):
         tools[f"tool_{n:03}"] = tool(f"tool_{n:03}", f"Does thing number {n}", {"value": text})
+if "definitions" in options:
+    with open(options["definitions"]) as file:
+        tools = {it["name"]: {key: it[key] for key in it if key != "gone"} for it in json.load(file)}
+    for it in tools.values():
+        if it["inputSchema"] is None:
+            del it["inputSchema"]
 if "about" in options:
     for it in tools.values():
         it["description"] += options["about"]

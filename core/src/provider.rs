@@ -52,6 +52,7 @@ pub(crate) mod preset; // presets of the usual servers
 pub(crate) mod record; // records answers as a script
 pub mod script; // replays the answers in a script file
 mod offered; // the models that the user can choose
+mod parameters; // schemas of tools as single dialects take them
 mod setup; // builds the available Providers
 pub(crate) mod shared; // the Providers that all Sessions of a workspace use now
 

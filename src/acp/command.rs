@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::wire::{Failure, Reply};
+use crate::json_rpc::{Failure, Reply};
 
 /// What a client asks of an open Session.
 pub(super) enum Command {

@@ -9,7 +9,7 @@ use pixir_core::input::{MAX_CONTEXT, MAX_DOCUMENT, Message};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::wire::Failure;
+use crate::json_rpc::Failure;
 
 /// A block of a prompt.
 #[derive(Debug, Deserialize)]

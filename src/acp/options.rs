@@ -6,7 +6,7 @@ use pixir_core::input::SettingsChange;
 use pixir_core::{Effort, Harness};
 use serde_json::{Value, json};
 
-use super::wire::Failure;
+use crate::json_rpc::Failure;
 
 /// The value of an effort that the user leaves to the model.
 const UNSET: &str = "default";

@@ -8,7 +8,7 @@ use pixir_core::{Accepted, Code, Error};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::wire::Failure;
+use crate::json_rpc::Failure;
 
 /// The most prompts of a Session that wait for their responses.
 const MOST: usize = 128;

@@ -135,7 +135,7 @@ pub(super) fn decision(chosen: Option<&str>) -> Decision {
 }
 
 /// What the user has to confirm before this decision, if anything.
-pub(super) fn confirmation(it: &Approval, decision: &Decision) -> Option<Confirmation> {
+pub(crate) fn confirmation(it: &Approval, decision: &Decision) -> Option<Confirmation> {
     match decision {
         Decision::Allow => it.confirm.clone(),
         Decision::AllowAlways { .. } => it.confirm_rule.clone().or_else(|| it.confirm.clone()),
@@ -180,7 +180,7 @@ pub(super) fn restore_diffs(it: &RestorePreview, projection: &Projection) -> Vec
 // ─── forms ───
 
 /// The parameters of `elicitation/create` for a form.
-pub(super) fn elicitation(session_id: &str, form: &Form) -> Value {
+pub(crate) fn elicitation(session_id: &str, form: &Form) -> Value {
     let mut properties = BTreeMap::new();
     let mut required = Vec::new();
     for (at, it) in form.questions.iter().enumerate() {
@@ -213,7 +213,7 @@ pub(super) fn elicitation(session_id: &str, form: &Form) -> Value {
 }
 
 /// The answers that a client gave to the form; none if the user declined.
-pub(super) fn answers(form: &Form, answer: Option<&Value>) -> Option<Vec<Vec<String>>> {
+pub(crate) fn answers(form: &Form, answer: Option<&Value>) -> Option<Vec<Vec<String>>> {
     let answer = answer.filter(|it| it["action"] == "accept")?;
     let texts = |value: &Value| -> Vec<String> {
         match value {
@@ -249,7 +249,7 @@ pub(super) fn of_option(form: &Form, chosen: Option<&str>) -> Option<Vec<Vec<Str
 }
 
 /// The Input that answers a form.
-pub(super) fn answering(form: &Form, answers: Option<Vec<Vec<String>>>) -> Input {
+pub(crate) fn answering(form: &Form, answers: Option<Vec<Vec<String>>>) -> Input {
     Input::Answer { call_id: form.call_id.clone(), answers }.for_asker(form.agent.as_ref())
 }
 

@@ -17,8 +17,8 @@ use super::Abilities;
 use super::command::{Command, Opening};
 use super::projection::{Moment, Projection, Update};
 use super::prompts::{self, Outcome, Prompts};
-use super::wire::{Ask, Asked, Client, Failure, Reply, notification};
 use super::{options, slash};
+use crate::json_rpc::{Ask, Asked, Client, Failure, Reply, notification};
 
 mod mirror; // changes repeated in the editor's buffers
 mod questions; // what only the user decides

@@ -10,8 +10,8 @@ use pixir_core::text::clean::clean;
 use pixir_core::{Event, Harness, Input, Live};
 use serde_json::{Map, Value, json};
 
-use super::wire::Failure;
 use crate::headless::slash;
+use crate::json_rpc::Failure;
 
 /// Verbs that are Inputs: the name, what it does, and what to type after it.
 const VERBS: [(&str, &str, &str); 14] = [

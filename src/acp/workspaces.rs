@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use super::servers;
-use super::wire::Failure;
 use crate::args::RunOptions;
 use crate::cli::{Attendance, Cli};
 use crate::commands::auth;
+use crate::json_rpc::Failure;
 
 /// The way to log in that opens a terminal.
 pub(super) const LOGIN: &str = "pixir-login";

@@ -55,6 +55,7 @@ fn heeded(path: &str) -> Option<Heeded> {
             &[PLACE, CONFIG, MODEL, RIGHTS, LIMITS, TOOLSET, SESSION, SCREEN, &["skill", "attach", "session_id"]],
             Text,
         ),
+        "mcp serve" => (&[PLACE, CONFIG, MODEL, RIGHTS, LIMITS, TOOLSET, SESSION], Text),
         "acp" => (&[CONFIG, MODEL, RIGHTS, LIMITS, TOOLSET, SESSION], Text),
         "workflow run" | "workflow resume" => {
             (&[HEADLESS, PLACE, CONFIG, MODEL, RIGHTS, LIMITS, TOOLSET, SESSION], Document)

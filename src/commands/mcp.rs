@@ -15,7 +15,7 @@ use crate::cli::{Cli, Signals, block_on};
 use crate::commands::found::standing;
 use crate::commands::tools;
 use crate::output::{List, ListOptions};
-use crate::remedies;
+use crate::{remedies, serve};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
@@ -52,6 +52,11 @@ pub(crate) enum McpCommand {
         after_help = "Examples:\n  pixir mcp secret github GITHUB_TOKEN\n  gh auth token | pixir mcp secret github GITHUB_TOKEN"
     )]
     Secret(SecretArgs),
+    /// Be an MCP server on stdin and stdout: other agents give pixir tasks; read-only unless --mode says otherwise
+    #[command(
+        after_help = "Examples:\n  pixir mcp serve --workspace ~/app\n  claude mcp add pixir -- pixir mcp serve --mode ask"
+    )]
+    Serve,
 }
 
 #[derive(Debug, Args)]
@@ -118,6 +123,7 @@ pub(super) fn run(cli: &Cli, command: McpCommand) -> Result<u8> {
         McpCommand::Trust(it) => trust(cli, &it.name),
         McpCommand::Accept(it) => accept(cli, &it.name),
         McpCommand::Secret(args) => secret(cli, &args),
+        McpCommand::Serve => serve::run(cli),
     }
 }
 

@@ -583,7 +583,7 @@ impl<'a> Report<'a> {
 }
 
 /// Whether the Session does nothing, and its agents neither.
-pub(super) async fn is_at_rest(handle: &Handle) -> bool {
+pub(crate) async fn is_at_rest(handle: &Handle) -> bool {
     handle.settle().await;
     let Some(Watch { now: Now { turn, children, waking, .. }, .. }) = handle.watch().await else { return true };
     turn.is_none() && !waking && !children.iter().any(|child| child.status.is_open())

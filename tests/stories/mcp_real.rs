@@ -86,3 +86,39 @@ fn the_time_server_of_pypi_is_used() {
     let arguments = json!({ "timezone": "Asia/Tokyo" });
     assert_says(called("mcp-server-time", &[], "get_current_time", &arguments, &shell), "Asia/Tokyo");
 }
+
+/// The scenarios of the official suite for what pixir declares.
+const SCENARIOS: [&str; 4] = ["initialize", "tools_call", "elicitation-sep1034-client-defaults", "sse-retry"];
+
+/// Broken builds: a form without answers is one without its usual values; a stream that a server closes is not opened again.
+#[test]
+fn the_official_suite_finds_no_fault_in_what_pixir_declares() {
+    let (Some(suite), Some(node)) = (installed("conformance"), installed("node")) else {
+        return skip("the conformance suite of MCP is not installed; .ci/mcp-servers does that");
+    };
+    let shell = Shell::new(&[]);
+    let client = shell.aside("conformance.py", include_str!("../clients/conformance.py"));
+    let folder = client.parent().expect("a folder").join("suite");
+    let words = format!("python3 {} {} {}", client.display(), folder.display(), env!("CARGO_BIN_EXE_pixir"));
+    let runs = SCENARIOS.map(|scenario| {
+        let mut command = std::process::Command::new(&node);
+        command
+            .arg(&suite)
+            .args(["client", "--command", &words, "--scenario", scenario])
+            .current_dir(shell.workspace());
+        (scenario, std::thread::spawn(move || crate::shell::run_to_its_end(&mut command)))
+    });
+    let mut wrong = Vec::new();
+    for (scenario, run) in runs {
+        let ran = crate::shell::ran(run.join().expect("it ran"));
+        if ran.code != 0 {
+            wrong.push(format!("{scenario}: {}\n{}", ran.stdout, ran.stderr));
+        }
+    }
+    crate::shell::figures(&format!(
+        "{} scenarios of the conformance suite of MCP: {} failed",
+        SCENARIOS.len(),
+        wrong.len()
+    ));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

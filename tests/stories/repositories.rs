@@ -296,13 +296,13 @@ const CONFIGURED: &[(&str, &[(&str, &str)])] = &[
 ];
 
 /// Whether this machine lets strace watch a program and all that it starts.
-fn can_watch() -> bool {
+pub(super) fn can_watch() -> bool {
     let tried = Command::new("strace").args(["-f", "-o", "/dev/null", "-e", "trace=execve", "/bin/true"]).output();
     tried.is_ok_and(|it| it.status.success())
 }
 
 /// The arguments of a strace that writes what starts and connects to this file.
-fn watching(into: &Path) -> Vec<String> {
+pub(super) fn watching(into: &Path) -> Vec<String> {
     let fixed = ["-f", "-qq", "-s", "65536", "-e", "trace=execve,execveat,connect", "-o"];
     let pixir = env!("CARGO_BIN_EXE_pixir").to_owned();
     fixed.map(str::to_owned).into_iter().chain([into.display().to_string(), "--".into(), pixir]).collect()
@@ -310,7 +310,7 @@ fn watching(into: &Path) -> Vec<String> {
 
 /// What a watched pixir did of the repository's: programs of the workspace, commands that its files name, connections to
 /// anything but this server.
-fn faults(watched: &Path, root: &Path, server: Option<u16>) -> (usize, Vec<String>) {
+pub(super) fn faults(watched: &Path, root: &Path, server: Option<u16>) -> (usize, Vec<String>) {
     let text = fs::read_to_string(watched).expect("strace has written");
     let mut faults = Vec::new();
     let mut count = 0;

@@ -48,7 +48,16 @@ pub(super) fn questions(server: &str, message: &str, schema: &Value) -> Option<V
     let fields = schema["properties"].as_object().filter(|it| !it.is_empty() && it.len() <= MOST_FIELDS)?;
     let question = |(at, (name, it)): (usize, (&String, &Value))| {
         let title = it["title"].as_str().unwrap_or(name);
-        let about = it["description"].as_str().map_or(String::new(), |it| format!(" ({it})"));
+        let usual = it.get("default").map(|usual| match usual {
+            Value::String(text) => text.clone(),
+            Value::Bool(is_so) => if *is_so { "yes" } else { "no" }.to_owned(),
+            other => other.to_string(),
+        });
+        let about: Vec<String> = [it["description"].as_str().map(str::to_owned), usual.map(|it| format!("else {it}"))]
+            .into_iter()
+            .flatten()
+            .collect();
+        let about = if about.is_empty() { String::new() } else { format!(" ({})", about.join("; ")) };
         let text =
             if at == 0 { format!("{server} asks: {message}\n{title}{about}") } else { format!("{title}{about}") };
         let options = options(it);
@@ -70,7 +79,13 @@ fn options(field: &Value) -> Vec<String> {
 pub(super) fn content(schema: &Value, answers: &Answers) -> Option<Value> {
     let mut all = Map::new();
     for ((name, field), answer) in schema["properties"].as_object()?.iter().zip(answers) {
-        let Some(text) = answer.first().map(|it| it.trim()).filter(|it| !it.is_empty()) else { continue };
+        let Some(text) = answer.first().map(|it| it.trim()).filter(|it| !it.is_empty()) else {
+            // The user has agreed to what the form showed.
+            if let Some(usual) = field.get("default") {
+                all.insert(name.clone(), usual.clone());
+            }
+            continue;
+        };
         let value = match field["type"].as_str() {
             Some("boolean") => Value::Bool(text == "yes"),
             Some("integer") => text.parse::<i64>().ok()?.into(),
@@ -88,11 +103,11 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Broken builds: a number is sent as text; a form without a required answer is sent.
+    /// Broken builds: a number is sent as text; a form without a required answer is sent; what the form showed as usual is not sent.
     #[test]
     fn answers_become_what_the_server_asked_for() {
         let schema = json!({
-            "properties": { "a": { "type": "string", "title": "Branch" }, "b": { "type": "boolean" }, "c": { "type": "integer" } },
+            "properties": { "a": { "type": "string", "title": "Branch" }, "b": { "type": "boolean" }, "c": { "type": "integer", "default": 7 } },
             "required": ["a"],
         });
         let asked = questions("git", "Which?", &schema).expect("questions");
@@ -101,6 +116,8 @@ mod tests {
         let answers = |all: [&str; 3]| all.iter().map(|it| vec![(*it).to_owned()]).collect::<Vec<_>>();
         let filled = content(&schema, &answers(["main", "yes", "3"]));
         assert_eq!(filled, Some(json!({ "a": "main", "b": true, "c": 3 })));
+        assert_eq!(asked[2].question, "c (else 7)");
+        assert_eq!(content(&schema, &answers(["main", "", ""])), Some(json!({ "a": "main", "c": 7 })));
         assert_eq!(content(&schema, &answers(["", "no", "3"])), None);
         assert_eq!(content(&schema, &answers(["main", "no", "three"])), None);
     }

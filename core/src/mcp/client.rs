@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use rmcp::handler::client::ClientHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, ContentBlock, ElicitRequestParams,
-    ElicitResult, ElicitationAction, ElicitationCapability, ErrorData, Implementation, JsonObject,
-    PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams,
+    CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, ClientRequest, ContentBlock,
+    ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, ErrorData, Implementation, JsonObject,
+    ListToolsRequest, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams,
+    ServerResult,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, NotificationContext, Peer, RequestContext, RoleClient, RunningService,
@@ -21,6 +22,7 @@ use tokio::sync::Notify;
 
 use super::ask::{self, Ears};
 use super::lines::TOO_LONG;
+use super::secrets::Secrets;
 use crate::protocol::event::Question;
 use crate::text::clean::clean;
 
@@ -98,9 +100,9 @@ pub(super) enum Block {
     },
 }
 
-#[derive(Debug)]
 struct Handler {
     name: String,
+    secrets: Secrets,
     heard: Arc<Heard>,
     ears: Arc<Ears>,
 }
@@ -111,7 +113,8 @@ impl ClientHandler for Handler {
         let asks = ElicitationCapability::new().with_form(Default::default()).with_url(Default::default());
         let mut abilities = ClientCapabilities::default();
         abilities.elicitation = Some(asks);
-        ClientConfig::new(abilities, own)
+        // The newest version that begins with `initialize`.
+        ClientConfig::new(abilities, own).with_protocol_version(ProtocolVersion::V_2025_11_25)
     }
 
     async fn create_elicitation(
@@ -122,7 +125,8 @@ impl ClientHandler for Handler {
         Ok(match request {
             ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
                 let schema = serde_json::to_value(&requested_schema).unwrap_or_default();
-                let Some(questions) = ask::questions(&self.name, &message, &schema) else {
+                let shown = self.secrets.masked_json(&schema);
+                let Some(questions) = ask::questions(&self.name, &self.secrets.masked(&message), &shown) else {
                     return Ok(ElicitResult::new(ElicitationAction::Decline));
                 };
                 match self.ears.ask(questions).await.and_then(|answers| ask::content(&schema, &answers)) {
@@ -133,6 +137,7 @@ impl ClientHandler for Handler {
             // The page is for the user; pixir does not open it.
             ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
                 let question = format!("{} asks: {message}\nOpen this page in a browser: {url}", self.name);
+                let question = self.secrets.masked(&question);
                 let options = vec!["I have opened it".to_owned(), "No".to_owned()];
                 let question =
                     Question { question: clean(&question).into_owned(), options, only_options: true, multiple: false };
@@ -173,19 +178,29 @@ pub(super) enum Begin {
 
 impl Client {
     /// Begins a connection.
-    pub(super) async fn connect<T, E, A>(name: &str, transport: T, begin: Begin) -> Result<Client, Fault>
+    pub(super) async fn connect<T, E, A>(
+        name: &str,
+        secrets: &Secrets,
+        transport: T,
+        begin: Begin,
+    ) -> Result<Client, Fault>
     where
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
     {
         let heard = Arc::new(Heard::default());
         let ears = Arc::<Ears>::default();
-        let handler = Handler { name: name.to_owned(), heard: Arc::clone(&heard), ears: Arc::clone(&ears) };
+        let handler = Handler {
+            name: name.to_owned(),
+            secrets: secrets.clone(),
+            heard: Arc::clone(&heard),
+            ears: Arc::clone(&ears),
+        };
         let lifecycle = match begin {
             Begin::Initialize => ClientLifecycleMode::Initialize,
             Begin::Discover => ClientLifecycleMode::Auto {
                 preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-                legacy_version: None,
+                legacy_version: Some(ProtocolVersion::V_2025_11_25),
             },
         };
         let service =
@@ -197,6 +212,11 @@ impl Client {
             has_tools: info.capabilities.tools.is_some(),
         });
         Ok(Client { service: tokio::sync::Mutex::new(Some(service)), peer, heard, ears, about })
+    }
+
+    /// Whether nothing can be sent any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.peer.is_transport_closed()
     }
 
     /// Whether the list of tools may have changed since the last call of this.
@@ -211,12 +231,28 @@ impl Client {
         }
         let (mut all, mut cursor) = (Vec::new(), None);
         for _ in 0..MAX_PAGES {
-            let page = cursor.take().map(|it: String| PaginatedRequestParams::default().with_cursor(Some(it)));
-            let page = self.peer.list_tools(page).await.map_err(of_service)?;
-            for tool in page.tools {
-                all.push(serde_json::to_value(tool).map_err(|e| Fault::Odd(e.to_string()))?);
-            }
-            match page.next_cursor {
+            let params = cursor.take().map(|it: String| PaginatedRequestParams::default().with_cursor(Some(it)));
+            let request = ListToolsRequest { method: Default::default(), params, extensions: Default::default() };
+            // The SDK's own way to list would answer from what it has kept, also after an error.
+            let page = self.peer.send_request(ClientRequest::ListToolsRequest(request)).await.map_err(of_service)?;
+            let next = match page {
+                ServerResult::ListToolsResult(page) => {
+                    for tool in page.tools {
+                        all.push(serde_json::to_value(tool).map_err(|e| Fault::Odd(e.to_string()))?);
+                    }
+                    page.next_cursor
+                }
+                // The SDK reads no list in which one tool is odd.
+                ServerResult::CustomResult(page) => {
+                    let Value::Array(tools) = &page.0["tools"] else {
+                        return Err(Fault::Odd("its list of tools is none".to_owned()));
+                    };
+                    all.extend(tools.iter().cloned());
+                    page.0["nextCursor"].as_str().map(str::to_owned)
+                }
+                _ => return Err(Fault::Odd("its list of tools is none".to_owned())),
+            };
+            match next {
                 Some(next) if !next.is_empty() => cursor = Some(next),
                 Some(_) | None => return Ok(all),
             }

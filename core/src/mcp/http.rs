@@ -41,8 +41,12 @@ impl Endpoint {
         config.custom_headers = headers;
         config.max_sse_event_size = MAX_MESSAGE;
         config.max_json_response_size = MAX_MESSAGE;
-        let transport = StreamableHttpClientTransport::with_client(client, config);
-        Client::connect(name, transport, Begin::Discover).await
+        let transport = || StreamableHttpClientTransport::with_client(client.clone(), config.clone());
+        match Client::connect(name, &self.secrets, transport(), Begin::Discover).await {
+            // Some answer anything that they do not know with nothing.
+            Err(Fault::Odd(_)) => Client::connect(name, &self.secrets, transport(), Begin::Initialize).await,
+            connected => connected,
+        }
     }
 
     /// A repository could otherwise have pixir talk to what only the user reaches.

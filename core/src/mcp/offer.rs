@@ -111,6 +111,12 @@ pub(super) fn offered(server: &Configured, pins: &Pins) -> Vec<(Definition, Tool
     tools.filter_map(|it| Some((it.clone(), spec(&server.name, it, names.get(&it.name)?)?))).collect()
 }
 
+/// The accepted tools of a server whose schema no Provider takes, and why.
+pub(super) fn left_out(pins: &Pins) -> Vec<String> {
+    let why = |it: &Definition| Some(format!("`{}`: {}", it.name, schema::normalised(&it.input).err()?));
+    pins.tools.iter().filter_map(why).collect()
+}
+
 /// How a tool is offered; `None` where its schema cannot be.
 fn spec(server: &str, it: &Definition, name: &str) -> Option<ToolSpec> {
     let parameters = schema::normalised(&it.input).ok()?;

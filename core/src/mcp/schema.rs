@@ -16,6 +16,10 @@ pub(crate) fn normalised(schema: &Value) -> Result<Value, String> {
         Value::Object(fields) => fields,
         _ => Map::new(),
     };
+    // Providers refuse these on top, where they cannot say more than the properties do.
+    for key in ["not", "if", "then", "else", "enum", "const", "default", "items", "prefixItems"] {
+        top.remove(key);
+    }
     for key in ["allOf", "oneOf", "anyOf"] {
         let Some(Value::Array(parts)) = top.remove(key) else { continue };
         merge(&mut top, &parts, key == "allOf");
@@ -70,51 +74,183 @@ fn merge(top: &mut Map<String, Value>, parts: &[Value], is_all: bool) {
     }
 }
 
+/// What a keyword of JSON Schema 2020-12 holds.
+enum Holds {
+    Text,
+    Number,
+    Positive,
+    Count,
+    Flag,
+    Regex,
+    Any,
+    /// A list of any values, not empty.
+    Values,
+    /// A list of names.
+    Names,
+    Type,
+    Schema,
+    /// A list of schemas, not empty.
+    Schemas,
+    /// Schemas by name.
+    Named,
+}
+
+/// What this keyword holds; `None` for one that a Provider need not know, or that only says where the schema comes from.
+fn holds(keyword: &str) -> Option<Holds> {
+    Some(match keyword {
+        "title" | "description" | "format" | "contentMediaType" | "contentEncoding" => Holds::Text,
+        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => Holds::Number,
+        "multipleOf" => Holds::Positive,
+        "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties" | "minContains"
+        | "maxContains" => Holds::Count,
+        "uniqueItems" | "deprecated" | "readOnly" | "writeOnly" => Holds::Flag,
+        "pattern" => Holds::Regex,
+        "const" | "default" => Holds::Any,
+        "enum" | "examples" => Holds::Values,
+        "required" => Holds::Names,
+        "type" => Holds::Type,
+        "items"
+        | "additionalProperties"
+        | "contains"
+        | "propertyNames"
+        | "not"
+        | "if"
+        | "then"
+        | "else"
+        | "unevaluatedItems"
+        | "unevaluatedProperties" => Holds::Schema,
+        "allOf" | "anyOf" | "oneOf" | "prefixItems" => Holds::Schemas,
+        "properties" | "dependentSchemas" => Holds::Named,
+        _ => return None,
+    })
+}
+
 /// A copy in which every local reference is replaced by what it names. A cycle, and one too deep, is `{}`, which any value
-/// fits; nothing is ever fetched.
+/// fits; nothing is ever fetched. A keyword that holds what it may not hold is left out: Providers refuse a request for it,
+/// and arguments are checked against the original.
 fn copy(root: &Value, node: &Value, depth: usize, nodes: &mut usize) -> Result<Value, String> {
     *nodes += 1;
     if *nodes > MOST_NODES {
         return Err("its schema is too large when its references are written out".to_owned());
     }
-    match node {
-        Value::Object(fields) => {
-            if let Some(reference) = fields.get("$ref").and_then(Value::as_str) {
-                let named = reference.strip_prefix('#').and_then(|it| root.pointer(it)).filter(|_| depth > 0);
-                let mut found = match named {
-                    Some(it) => copy(root, it, depth - 1, nodes)?,
-                    None => json!({}),
-                };
-                if let (Some(found), Some(text)) = (found.as_object_mut(), fields.get("description")) {
-                    found.insert("description".into(), text.clone());
-                }
-                return Ok(found);
-            }
-            let mut out = Map::new();
-            for (key, it) in fields {
-                match key.as_str() {
-                    "$schema" | "$id" | "$anchor" | "$comment" | "$defs" | "definitions" | "$dynamicRef"
-                    | "$dynamicAnchor" | "$vocabulary" => {}
-                    // A property can be called anything, `$ref` too.
-                    "properties" | "patternProperties" => {
-                        let inner = it.as_object().into_iter().flatten();
-                        let inner: Result<Map<_, _>, String> =
-                            inner.map(|(name, it)| Ok((name.clone(), copy(root, it, depth, nodes)?))).collect();
-                        out.insert(key.clone(), Value::Object(inner?));
-                    }
-                    "enum" | "const" | "default" | "examples" | "required" => {
-                        out.insert(key.clone(), it.clone());
-                    }
-                    _ => {
-                        out.insert(key.clone(), copy(root, it, depth, nodes)?);
-                    }
-                }
-            }
-            Ok(Value::Object(out))
+    let fields = match node {
+        Value::Object(fields) => fields,
+        Value::Bool(false) => return Ok(json!({ "not": {} })),
+        _ => return Ok(json!({})),
+    };
+    if let Some(reference) = fields.get("$ref").and_then(Value::as_str) {
+        let named = reference.strip_prefix('#').and_then(|it| root.pointer(it)).filter(|_| depth > 0);
+        let mut found = match named {
+            Some(it) => copy(root, it, depth - 1, nodes)?,
+            None => json!({}),
+        };
+        if let (Some(found), Some(text)) =
+            (found.as_object_mut(), fields.get("description").filter(|it| it.is_string()))
+        {
+            found.insert("description".into(), text.clone());
         }
-        Value::Array(items) => items.iter().map(|it| copy(root, it, depth, nodes)).collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(node.clone()),
+        return Ok(found);
     }
+    let mut out = Map::new();
+    for (keyword, it) in fields {
+        let kept = match holds(keyword) {
+            None => None,
+            Some(Holds::Text) => it.is_string().then(|| it.clone()),
+            Some(Holds::Number) => it.is_number().then(|| it.clone()),
+            Some(Holds::Positive) => it.as_f64().is_some_and(|n| n > 0.0).then(|| it.clone()),
+            Some(Holds::Count) => it.is_u64().then(|| it.clone()),
+            Some(Holds::Flag) => it.is_boolean().then(|| it.clone()),
+            Some(Holds::Regex) => it.as_str().filter(|it| is_regex(it)).map(Value::from),
+            Some(Holds::Any) => Some(it.clone()),
+            Some(Holds::Values) => it.as_array().filter(|all| !all.is_empty()).map(|_| it.clone()),
+            Some(Holds::Names) => it.as_array().map(|all| names(all)),
+            Some(Holds::Type) => types(it),
+            Some(Holds::Schema) => match it {
+                // Whether others are allowed is said by a word in most schemas.
+                Value::Bool(_) if keyword != "items" && keyword != "not" => Some(it.clone()),
+                // A list of items by their place, as older drafts have it.
+                Value::Array(all) if keyword == "items" => Some(alternatives(root, all, depth, nodes)?),
+                _ => Some(copy(root, it, depth, nodes)?),
+            },
+            Some(Holds::Schemas) => match it.as_array().filter(|all| !all.is_empty()) {
+                Some(all) => {
+                    let all: Result<Vec<Value>, String> = all.iter().map(|it| copy(root, it, depth, nodes)).collect();
+                    Some(all?.into())
+                }
+                None => None,
+            },
+            Some(Holds::Named) => match it.as_object() {
+                Some(all) => {
+                    let all = all.iter().map(|(name, it)| Ok((name.clone(), copy(root, it, depth, nodes)?)));
+                    Some(Value::Object(all.collect::<Result<_, String>>()?))
+                }
+                None => None,
+            },
+        };
+        if let Some(kept) = kept {
+            out.insert(keyword.clone(), kept);
+        }
+    }
+    // How OpenAPI says it.
+    if fields.get("nullable") == Some(&Value::Bool(true))
+        && let Some(Value::String(own)) = out.get("type").cloned()
+    {
+        out.insert("type".into(), json!([own, "null"]));
+    }
+    let is_list = out
+        .get("type")
+        .is_some_and(|it| it == "array" || it.as_array().is_some_and(|all| all.contains(&"array".into())));
+    if is_list && !out.contains_key("items") {
+        out.insert("items".into(), json!({}));
+    }
+    Ok(Value::Object(out))
+}
+
+fn alternatives(root: &Value, all: &[Value], depth: usize, nodes: &mut usize) -> Result<Value, String> {
+    let all: Result<Vec<Value>, String> = all.iter().map(|it| copy(root, it, depth, nodes)).collect();
+    Ok(match all?.as_slice() {
+        [] => json!({}),
+        [one] => one.clone(),
+        more => json!({ "anyOf": more }),
+    })
+}
+
+/// The types of this that there are.
+fn types(it: &Value) -> Option<Value> {
+    let is_type = |it: &Value| {
+        it.as_str()
+            .is_some_and(|it| ["object", "array", "string", "boolean", "null", "number", "integer"].contains(&it))
+    };
+    match it {
+        Value::Array(all) => {
+            let mut known: Vec<&Value> = Vec::new();
+            for it in all.iter().filter(|it| is_type(it)) {
+                if !known.contains(&it) {
+                    known.push(it);
+                }
+            }
+            match known.as_slice() {
+                [] => None,
+                [one] => Some((*one).clone()),
+                more => Some(json!(more)),
+            }
+        }
+        _ => is_type(it).then(|| it.clone()),
+    }
+}
+
+fn names(all: &[Value]) -> Value {
+    let mut names: Vec<&Value> = Vec::new();
+    for it in all.iter().filter(|it| it.is_string()) {
+        if !names.contains(&it) {
+            names.push(it);
+        }
+    }
+    json!(names)
+}
+
+fn is_regex(text: &str) -> bool {
+    grep_regex::RegexMatcher::new(text).is_ok()
 }
 
 /// The faults of arguments by the server's own schema. Keywords that this does not know pass, and so do extra properties

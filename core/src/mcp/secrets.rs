@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
 
 use crate::config::Environment;
 use crate::config::credentials::{SHORTEST_SECRET, Vault};
@@ -86,6 +87,22 @@ impl Source {
 }
 
 impl Secrets {
+    /// The same JSON with `[secret NAME]` where a secret is.
+    pub(super) fn masked_json(&self, it: &Value) -> Value {
+        if self.masked.is_empty() {
+            return it.clone();
+        }
+        match it {
+            Value::String(text) => self.masked(text).into(),
+            Value::Array(items) => items.iter().map(|it| self.masked_json(it)).collect(),
+            Value::Object(fields) => {
+                let field = |(key, it): (&String, &Value)| (self.masked(key), self.masked_json(it));
+                Value::Object(fields.iter().map(field).collect())
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => it.clone(),
+        }
+    }
+
     /// The text with `[secret NAME]` where a secret is.
     pub(super) fn masked(&self, text: &str) -> String {
         self.masked.iter().fold(text.to_owned(), |text, (name, value)| {

@@ -1,7 +1,7 @@
 //! How the servers are, for the user.
 
 use super::catalog::{Change, Pins};
-use super::offer::offered;
+use super::offer::{left_out, offered};
 use super::supervise::Server;
 use super::{Configured, Servers};
 use crate::permissions::UsersWord;
@@ -58,7 +58,11 @@ impl Servers {
             }),
             changes: changes.iter().map(change).collect(),
             seen: now.map(|now| now.seen()),
-            left_out: running.as_ref().map_or(Vec::new(), |running| running.left_out.lock().clone()),
+            left_out: [
+                running.as_ref().map_or(Vec::new(), |running| running.left_out.lock().clone()),
+                pins.as_ref().map_or(Vec::new(), left_out),
+            ]
+            .concat(),
             dropped_lines: running.as_ref().map_or(0, |running| running.dropped_lines()),
             stderr: server.as_ref().map_or(String::new(), |server| server.stderr()),
             error: None,

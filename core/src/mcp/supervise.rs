@@ -198,7 +198,7 @@ impl Server {
                 State::Starting(starting) => starting.clone(),
                 State::Cold | State::Running(_) => {
                     if let State::Running(dead) = &*state {
-                        dead.forget_process();
+                        self.give_up(Arc::clone(dead));
                     }
                     let deaths = self.recent_deaths();
                     if deaths >= MOST_DEATHS {
@@ -248,6 +248,18 @@ impl Server {
         began
     }
 
+    /// Ends what is left of a server with which pixir cannot speak any more. It counts as a death.
+    fn give_up(&self, dead: Arc<Running>) {
+        if dead.process.as_ref().is_some_and(|it| it.ended.borrow().is_none()) {
+            self.deaths.lock().push_back(Instant::now());
+        }
+        tokio::spawn(async move {
+            if let Some(process) = &dead.process {
+                process.stop().await;
+            }
+        });
+    }
+
     /// Notes when the process ends.
     fn watch(self: &Arc<Self>, running: Arc<Running>) {
         let Some(mut ended) = running.process.as_ref().map(|it| it.ended.clone()) else { return };
@@ -275,7 +287,7 @@ impl Server {
                 let process = Process { ended, ..process };
                 let mut over = process.ended.clone();
                 let client = tokio::select! {
-                    client = Client::connect(&self.name, io, Begin::Initialize) => client,
+                    client = Client::connect(&self.name, &self.secrets, io, Begin::Initialize) => client,
                     _ = over.wait_for(Option::is_some) => Err(Fault::Closed),
                 };
                 match client {
@@ -395,7 +407,7 @@ impl Server {
         let listed = running.client.tools().await?;
         let (mut tools, mut left_out) = (Vec::new(), Vec::new());
         for tool in &listed {
-            match Definition::read(tool) {
+            match Definition::read(&self.secrets.masked_json(tool)) {
                 Ok(it) if tools.len() < MAX_TOOLS => tools.push(it),
                 Ok(it) => left_out.push(format!("`{}`: the server has more than {MAX_TOOLS} tools", it.name)),
                 Err(why) => left_out.push(why),
@@ -408,7 +420,7 @@ impl Server {
             server: self.name.clone(),
             launch: self.launch_hash.clone(),
             version: running.client.about.version.clone(),
-            instructions: super::catalog::visible(&running.client.about.instructions),
+            instructions: self.secrets.masked(&super::catalog::visible(&running.client.about.instructions)),
             tools,
         });
         Ok(())
@@ -555,7 +567,7 @@ impl Server {
 
 impl Running {
     fn is_alive(&self) -> bool {
-        self.process.as_ref().is_none_or(|it| it.ended.borrow().is_none())
+        !self.client.is_closed() && self.process.as_ref().is_none_or(|it| it.ended.borrow().is_none())
     }
 
     /// Returns when the process has ended. Then what it sent before has been read.

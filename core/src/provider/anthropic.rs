@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::dialect::{Base64, Reader, StreamProgress, pieces, plain};
 use super::models::{Effort, ModelInfo, Thinking};
+use super::parameters::plainly_named;
 use super::refusal::{closed, told_in_stream};
 use super::{Answer, AnswerPart, CallRequest, Chunk, Ended, Request, args_object, count, invalid};
 use crate::conversation::history::Piece;
@@ -104,7 +105,7 @@ enum CacheControl {
 struct Tool<'a> {
     name: &'a str,
     description: &'a str,
-    input_schema: &'a Value,
+    input_schema: Cow<'a, Value>,
 }
 
 #[derive(Serialize)]
@@ -131,7 +132,7 @@ pub(super) fn body<'a>(request: &'a Request, facts: &ModelInfo) -> Body<'a> {
     let tools = request.tools.iter().map(|tool| Tool {
         name: &tool.name,
         description: &tool.description,
-        input_schema: &tool.parameters,
+        input_schema: plainly_named(&tool.parameters),
     });
     let adaptive = Some(ThinkingField::Adaptive { display: "summarized" });
     let (thinking, output_config) = match (facts.effort(request.effort.as_deref()), facts.thinking) {

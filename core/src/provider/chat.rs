@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::dialect::{AsText, DataUrl, Reader, StreamProgress, pieces, plain};
 use super::models::ModelInfo;
+use super::parameters::singly_typed;
 use super::preset::{EffortField, Quirks};
 use super::refusal::{closed, told_in_stream};
 use super::think_tags::{Split, ThinkTags};
@@ -114,7 +115,7 @@ enum Tool<'a> {
 struct Function<'a> {
     name: &'a str,
     description: &'a str,
-    parameters: &'a Value,
+    parameters: Cow<'a, Value>,
 }
 
 #[derive(Serialize)]
@@ -193,7 +194,11 @@ pub(super) fn body<'a>(request: &'a Request, facts: &ModelInfo, quirks: &Quirks)
         mark(&mut messages);
     }
     let tools = request.tools.iter().map(|tool| Tool::Function {
-        function: Function { name: &tool.name, description: &tool.description, parameters: &tool.parameters },
+        function: Function {
+            name: &tool.name,
+            description: &tool.description,
+            parameters: singly_typed(&tool.parameters),
+        },
     });
     let effort = facts.effort(request.effort.as_deref());
     Body {

@@ -10,10 +10,10 @@ use super::{Attached, unless};
 use crate::acp::command::Command;
 use crate::acp::prompts::Delivery;
 use crate::acp::slash::{self, Meaning};
-use crate::acp::wire::{Failure, Reply};
 use crate::acp::{content, options};
 use crate::headless;
 use crate::headless::host;
+use crate::json_rpc::{Failure, Reply};
 
 /// Something that was under way has ended.
 pub(super) enum Done {

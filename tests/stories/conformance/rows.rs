@@ -74,6 +74,7 @@ pub(super) static ROWS: &[Row] = &[
     Row("mcp trust", "@theirs", 0),
     Row("mcp accept", "@scripted", 0),
     Row("mcp secret", "scripted TOKEN --remove", 0),
+    Row("mcp serve", "", 0),
     Row("trust", "", 0),
     Row("config show", "", 0),
     Row("config get", "@mode", 0),
@@ -132,7 +133,7 @@ pub(super) static OTHER_OUTPUTS: &[Row] = &[
 ];
 
 /// Commands whose good call prints nothing here.
-pub(super) const SILENT: [&str; 3] = ["acp", "auth login", "models list"];
+pub(super) const SILENT: [&str; 4] = ["acp", "mcp serve", "auth login", "models list"];
 
 /// What the rows refer to. A run that changed a file is taken back before the next one.
 pub(in crate::stories) struct Fixture {

@@ -1,7 +1,7 @@
 //! JSON-RPC on the wire: what a line of the client means, and the one writer of lines to it.
 
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -13,11 +13,11 @@ use pixir_core::{Code, Error};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
-use crate::remedies;
+use crate::{remedies, start};
 
 /// One line of the client.
 #[derive(Debug, PartialEq)]
-pub(super) enum Message {
+pub(crate) enum Message {
     Request {
         id: Value,
         method: String,
@@ -36,22 +36,22 @@ pub(super) enum Message {
 
 /// A failure as JSON-RPC has it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Failure {
-    pub(super) code: i32,
-    pub(super) message: String,
-    pub(super) data: Option<Value>,
+pub(crate) struct Failure {
+    pub(crate) code: i32,
+    pub(crate) message: String,
+    pub(crate) data: Option<Value>,
 }
 
 impl Failure {
-    pub(super) fn new(code: i32, message: impl Into<String>) -> Failure {
+    pub(crate) fn new(code: i32, message: impl Into<String>) -> Failure {
         Failure { code, message: message.into(), data: None }
     }
 
-    pub(super) fn invalid_params(message: impl Into<String>) -> Failure {
+    pub(crate) fn invalid_params(message: impl Into<String>) -> Failure {
         Failure::new(-32602, message)
     }
 
-    pub(super) fn internal() -> Failure {
+    pub(crate) fn internal() -> Failure {
         Failure::new(
             -32603,
             "pixir failed at this request: this is a bug; pixir.log in the state folder has the details",
@@ -91,7 +91,7 @@ impl Message {
     ///
     /// # Errors
     /// The failure to answer, with the id as far as it can be read.
-    pub(super) fn parse(line: &[u8]) -> Result<Option<Message>, (Value, Failure)> {
+    pub(crate) fn parse(line: &[u8]) -> Result<Option<Message>, (Value, Failure)> {
         if line.trim_ascii().is_empty() {
             return Ok(None);
         }
@@ -134,7 +134,7 @@ const MOST_WAITING: usize = 64;
 
 /// The client's end of the stream. Clones are the same client.
 #[derive(Clone)]
-pub(super) struct Client(Arc<Shared>);
+pub(crate) struct Client(Arc<Shared>);
 
 struct Shared {
     lines: mpsc::UnboundedSender<Line>,
@@ -144,12 +144,17 @@ struct Shared {
     next: AtomicI64,
     /// The client has closed its end.
     gone: Notify,
+    /// How a question is taken back.
+    take_back: TakeBack,
 }
+
+/// The notification that takes the request with this id back, in the words of the protocol.
+pub(crate) type TakeBack = fn(i64) -> Value;
 
 impl Client {
     /// Starts the one writer to this file. The thread ends when the last clone of the client is dropped or a write fails; the
     /// channel that is returned has that error, and ends with the thread.
-    pub(super) fn on(out: File) -> (Client, std::sync::mpsc::Receiver<std::io::Error>) {
+    pub(crate) fn on(out: File, take_back: TakeBack) -> (Client, std::sync::mpsc::Receiver<std::io::Error>) {
         let (lines, waiting) = mpsc::unbounded_channel();
         let client = Client(Arc::new(Shared {
             lines,
@@ -157,6 +162,7 @@ impl Client {
             asked: Mutex::default(),
             next: AtomicI64::new(0),
             gone: Notify::new(),
+            take_back,
         }));
         let shared = Arc::downgrade(&client.0);
         let (failed, end) = std::sync::mpsc::channel();
@@ -186,24 +192,24 @@ impl Client {
     }
 
     /// Returns when the client has closed its end of the stream.
-    pub(super) async fn gone(&self) {
+    pub(crate) async fn gone(&self) {
         self.0.gone.notified().await;
     }
 
     /// Waits until the client has taken enough of what was sent before.
-    pub(super) async fn room(&self) {
+    pub(crate) async fn room(&self) {
         if let Ok(permit) = self.0.room.acquire().await {
             permit.forget();
         }
     }
 
     /// Gives back room that was not used.
-    pub(super) fn give_back(&self) {
+    pub(crate) fn give_back(&self) {
         self.0.room.add_permits(1);
     }
 
     /// Sends an update for which [`Client::room`] was awaited.
-    pub(super) fn update(&self, line: String) {
+    pub(crate) fn update(&self, line: String) {
         let _ = self.0.lines.send(Line::Update(line));
     }
 
@@ -212,12 +218,12 @@ impl Client {
     }
 
     /// Answers a line that is no request.
-    pub(super) fn reject(&self, id: &Value, failure: &Failure) {
+    pub(crate) fn reject(&self, id: &Value, failure: &Failure) {
         self.other(&json!({ "jsonrpc": "2.0", "id": id, "error": failure.to_json() }));
     }
 
     /// Makes a request to the client; the line is to be sent, or the question dropped.
-    pub(super) fn ask(&self, method: &str, params: Value) -> (Ask, Asked) {
+    pub(crate) fn ask(&self, method: &str, params: Value) -> (Ask, Asked) {
         let id = self.0.next.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
         self.0.asked.lock().insert(id, answer);
@@ -228,7 +234,7 @@ impl Client {
     }
 
     /// Takes the client's answer. One to a question that is no longer open is dropped.
-    pub(super) fn answered(&self, id: i64, outcome: Result<Value, Value>) {
+    pub(crate) fn answered(&self, id: i64, outcome: Result<Value, Value>) {
         if let Some(answer) = self.0.asked.lock().remove(&id) {
             let _ = answer.send(outcome);
         }
@@ -260,14 +266,14 @@ fn write(
 }
 
 /// A request of pixir that has not left yet.
-pub(super) struct Ask {
+pub(crate) struct Ask {
     line: String,
     sent: Arc<AtomicBool>,
 }
 
 impl Ask {
     /// Sends it, unless nothing waits for the answer any more. [`Client::room`] was awaited.
-    pub(super) fn send(self, client: &Client) {
+    pub(crate) fn send(self, client: &Client) {
         if Arc::strong_count(&self.sent) > 1 {
             self.sent.store(true, Ordering::Relaxed);
             client.update(self.line);
@@ -278,7 +284,7 @@ impl Ask {
 }
 
 /// A question to the client. Dropping it takes the question back.
-pub(super) struct Asked {
+pub(crate) struct Asked {
     id: i64,
     client: Client,
     answered: Option<oneshot::Receiver<Result<Value, Value>>>,
@@ -287,7 +293,7 @@ pub(super) struct Asked {
 
 impl Asked {
     /// The client's answer; none if it failed or the stream has ended.
-    pub(super) async fn answer(mut self) -> Option<Value> {
+    pub(crate) async fn answer(mut self) -> Option<Value> {
         let outcome = match self.answered.as_mut() {
             Some(answered) => answered.await.ok(),
             None => None,
@@ -301,25 +307,29 @@ impl Drop for Asked {
     fn drop(&mut self) {
         let was_open = self.client.0.asked.lock().remove(&self.id).is_some();
         if was_open && self.sent.load(Ordering::Relaxed) {
-            let params = json!({ "requestId": self.id });
-            self.client.other(&json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": params }));
+            self.client.other(&(self.client.0.take_back)(self.id));
         }
     }
 }
 
 /// The right to answer one request. It answers exactly once: if it is dropped, the request has failed.
-pub(super) struct Reply {
-    pub(super) id: Value,
+pub(crate) struct Reply {
+    pub(crate) id: Value,
     client: Client,
     is_answered: bool,
 }
 
 impl Reply {
-    pub(super) fn to(client: &Client, id: Value) -> Reply {
+    pub(crate) fn to(client: &Client, id: Value) -> Reply {
         Reply { id, client: client.clone(), is_answered: false }
     }
 
-    pub(super) fn send(mut self, outcome: Result<Value, Failure>) {
+    /// Leaves a request without an answer, because the client has taken it back.
+    pub(crate) fn without_answer(mut self) {
+        self.is_answered = true;
+    }
+
+    pub(crate) fn send(mut self, outcome: Result<Value, Failure>) {
         self.is_answered = true;
         match outcome {
             Ok(result) => self.client.other(&json!({ "jsonrpc": "2.0", "id": self.id, "result": result })),
@@ -336,8 +346,26 @@ impl Drop for Reply {
     }
 }
 
+/// Takes stdout for a protocol: from here on nothing else in this process, and no program that it starts, can write there.
+///
+/// # Errors
+/// `WRITE_FAILED`, with what to do instead.
+pub(crate) fn take_stdout(fix: &str) -> pixir_core::Result<File> {
+    let fail = |why: String| Error::new(Code::WriteFailed, why, fix);
+    if start::stdout_was_closed() {
+        return Err(fail("stdout is closed, and the protocol needs it".to_owned()));
+    }
+    let take = || -> std::io::Result<File> {
+        let out = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
+        let null = OpenOptions::new().write(true).open("/dev/null")?;
+        rustix::stdio::dup2_stdout(&null)?;
+        Ok(File::from(out))
+    };
+    take().map_err(|e| fail(format!("take stdout for the protocol: {e}")))
+}
+
 /// A notification as its line.
-pub(super) fn notification(method: &str, params: &Value) -> String {
+pub(crate) fn notification(method: &str, params: &Value) -> String {
     json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string()
 }
 
