@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::shell::Shell;
+use crate::wait;
 
 /// The longest wait for a line.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -87,7 +88,9 @@ impl Lines {
     /// Closes stdin; the exit code, after every line was read.
     pub(crate) fn close(&mut self) -> i32 {
         drop(self.stdin.take());
-        let code = self.child.wait().expect("it ends").code().unwrap_or(-1);
+        // One that waits for ever fails its story; waiting with it would name none.
+        let ended = wait::found(PATIENCE, || self.child.try_wait().expect("it runs"));
+        let code = ended.unwrap_or_else(|| panic!("pixir did not end: {:#?}", self.seen)).code().unwrap_or(-1);
         while self.read() {}
         code
     }

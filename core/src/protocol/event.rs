@@ -768,6 +768,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn times_are_written_with_three_digits_of_a_second() {
+        #[derive(Serialize)]
+        struct Times(
+            #[serde(serialize_with = "to_the_millisecond")] Timestamp,
+            #[serde(serialize_with = "maybe_to_the_millisecond")] Option<Timestamp>,
+            #[serde(serialize_with = "maybe_to_the_millisecond")] Option<Timestamp>,
+        );
+        let at = |text: &str| text.parse::<Timestamp>().expect("a time");
+        let times = Times(at("2026-11-25T19:13:37Z"), Some(at("2026-11-25T19:13:37.123987654Z")), None);
+        let written = serde_json::to_string(&times).expect("JSON");
+        assert_eq!(written, r#"["2026-11-25T19:13:37.000Z","2026-11-25T19:13:37.123Z",null]"#);
+    }
+
+    #[test]
     fn a_hostile_session_id_is_refused_and_not_echoed() {
         for hostile in [
             "",
