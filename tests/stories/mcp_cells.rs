@@ -151,7 +151,7 @@ fn one_run(n: usize) -> bool {
     let (shell, orphan) = (Shell::new(&[]), mark());
     let scripted = Scripted::new(&shell);
     let mut options = vec![format!("orphan={orphan}"), "tools=echo,hang".to_owned()];
-    if n % 2 == 0 || end.contains("stubborn") {
+    if n.is_multiple_of(2) || end.contains("stubborn") {
         options.push("stubborn=1".to_owned());
     }
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
