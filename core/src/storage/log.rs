@@ -40,8 +40,8 @@ pub struct Log {
     chain: Chain,
     /// Bytes of whole, acknowledged lines.
     len: u64,
-    /// Lines written since the last sync.
-    unsynced: Vec<u8>,
+    /// Lines written since the last sync. One can have megabytes, so none is copied.
+    unsynced: Vec<String>,
     /// The position before the last append.
     before: Position,
     /// A write or a sync failed, so the end of the file may be damaged.
@@ -249,12 +249,7 @@ impl Log {
         self.len += line.len() as u64;
         self.chain = chain;
         self.next_seq += 1;
-        // A line can have megabytes.
-        if self.unsynced.is_empty() {
-            self.unsynced = line.into_bytes();
-        } else {
-            self.unsynced.extend_from_slice(line.as_bytes());
-        }
+        self.unsynced.push(line);
         Ok(Arc::new(entry))
     }
 
@@ -290,8 +285,9 @@ impl Log {
     /// file.
     pub fn take_back(&mut self) {
         let before = self.before;
-        let taken = usize::try_from(self.len - before.bytes).unwrap_or(usize::MAX);
-        self.unsynced.truncate(self.unsynced.len().saturating_sub(taken));
+        if self.len > before.bytes {
+            self.unsynced.pop();
+        }
         (self.len, self.chain, self.next_seq) = (before.bytes, before.chain(), before.next_seq());
         self.doubtful = true;
     }
@@ -310,7 +306,8 @@ impl Log {
         if file.len().map_err(failed)? > self.len {
             file.truncate(self.len).map_err(failed)?;
         }
-        self.disk.rewrite(&name, self.len - self.unsynced.len() as u64, &self.unsynced).map_err(failed)?;
+        let again = self.unsynced.concat().into_bytes();
+        self.disk.rewrite(&name, self.len - again.len() as u64, &again).map_err(failed)?;
         file.sync().map_err(failed)?;
         let contents = read::contents(&**file, Some(&self.session_id)).map_err(failed)?;
         if contents.position() != self.position() || !contents.damage.is_empty() {
