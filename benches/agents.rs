@@ -41,7 +41,11 @@ fn spawn(n: usize, isolation: &str) -> Value {
 }
 
 fn steps(agents: usize, isolation: &str) -> Vec<Value> {
-    let mut steps = vec![json!({ "calls": (0..agents).map(|n| spawn(n, isolation)).collect::<Vec<_>>() })];
+    let mut steps = Vec::new();
+    // An answer without text and without calls is an error.
+    if agents > 0 {
+        steps.push(json!({ "calls": (0..agents).map(|n| spawn(n, isolation)).collect::<Vec<_>>() }));
+    }
     for n in 0..agents {
         let of = format!("Task {n:03}.");
         steps.push(json!({ "of": of, "calls": [{ "name": "read", "args": { "path": "a.txt" } }] }));
