@@ -24,7 +24,7 @@ pub(super) fn run(cli: &Cli) -> Result<u8> {
     let waiting = seen.all.iter().filter(|it| !matches!(it.standing, Standing::InForce)).count();
     let latest = sessions.first().map(|it| {
         json!({
-            "session_id": it.id, "title": it.title(), "last_activity": it.last_activity, "turns": it.turns,
+            "session_id": it.id, "title": it.title(), "last_activity": format!("{:.3}", it.last_activity), "turns": it.turns,
             "resume_command": format!("pixir resume {}", it.id),
         })
     });

@@ -34,8 +34,8 @@ pub(super) fn runs(cli: &Cli, options: &ListOptions) -> Result<u8> {
         .iter()
         .map(|(it, status)| {
             json!({
-                "session_id": it.id, "workflow": name(it), "status": status, "started": it.created,
-                "last_activity": it.last_activity, "usage": it.usage, "cost": it.cost, "parent": it.parent,
+                "session_id": it.id, "workflow": name(it), "status": status, "started": format!("{:.3}", it.created),
+                "last_activity": format!("{:.3}", it.last_activity), "usage": it.usage, "cost": it.cost, "parent": it.parent,
                 "resume_command": format!("pixir workflow resume {}", it.id),
             })
         })
