@@ -14,6 +14,7 @@ use crate::protocol::remedy::Remedy;
 use crate::protocol::sandbox::Tier;
 use crate::storage::regular;
 
+pub(crate) mod address; // addresses of servers
 mod agents; // how many agents, and what each may use
 pub mod catalogue; // every setting once: values, default, what it does
 pub mod credentials; // keys and tokens: found, stored, renewed, never printed
@@ -26,7 +27,7 @@ pub(crate) mod project; // what a project may set
 
 use agents::AGENT_KEYS;
 pub use agents::AgentsConfig;
-pub use mcp::{Expose, McpLimits, McpServer, OnChange};
+pub use mcp::{Expose, McpLimits, McpServer, OnChange, StartFolder};
 pub use patience::Patience;
 pub(crate) use price::Price;
 

@@ -10,7 +10,7 @@ use crate::call::leases::Holder;
 use crate::call::protection::jobs::JobGuards;
 use crate::call::{Context, Leases, Registry, Standing, Tool, Unattended};
 use crate::config::credentials::Vault;
-use crate::config::{Environment, McpLimits, McpServer};
+use crate::config::{Environment, McpLimits, McpServer, StartFolder};
 use crate::context::library::Library;
 use crate::context::roles::{self, Role};
 use crate::context::servers::plain;
@@ -132,6 +132,7 @@ impl Harness {
             workspace: Some(Arc::clone(&workspace)),
             trust: Some(store.trust()),
             is_trusted: options.trust_workspace,
+            own_servers: BTreeMap::new(),
             skill_folders: around.skill_folders(),
             user_folder: around.user_folder.clone(),
             session: None,
@@ -204,6 +205,9 @@ impl Harness {
     #[must_use]
     pub fn with_servers(mut self, servers: McpServers, around: &Environment) -> Harness {
         let McpServers { own, limits, of_client } = servers;
+        let in_workspace = own.iter().chain(&of_client).filter(|(_, it)| it.cwd == StartFolder::Workspace);
+        Arc::make_mut(&mut self.services.library).own_servers =
+            in_workspace.map(|(name, it)| (name.clone(), it.clone())).collect();
         let setup = mcp::Setup {
             servers: own,
             limits,
@@ -211,6 +215,7 @@ impl Harness {
             environment: Arc::clone(&self.services.environment),
             sandbox: self.services.sandbox.clone(),
             workspace: self.workspace().to_owned(),
+            run_folder: around.home.join("mcp/run"),
             library: Arc::clone(&self.services.library),
             stopping: self.services.stopping.clone(),
         };
@@ -637,6 +642,17 @@ impl Harness {
     /// `NOT_FOUND`, `MCP_UNTRUSTED`; an error of the start is in the state.
     pub async fn look_at_server(&self, name: &str) -> Result<ServerState> {
         self.servers()?.look(name).await
+    }
+
+    /// The same for the server of a tool, as a user or a model names it.
+    ///
+    /// # Errors
+    /// As [`Harness::look_at_server`].
+    pub async fn look_at_server_of(&self, tool: &str) -> Result<ServerState> {
+        let servers = self.servers()?;
+        let (from, tool) = (servers.clone(), tool.to_owned());
+        let name = crate::call::off_loop(move || mcp::tool::server_of(&from, &tool)).await?;
+        servers.look(&name).await
     }
 
     /// Accepts the tools of an MCP server as they are now; `seen` names those that the user saw.

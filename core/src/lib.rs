@@ -49,7 +49,7 @@ pub use protocol::{agent, call_info, error, event, input, now, remedy, rule, ser
 // Sessions that run.
 pub use config::{
     AgentsConfig, CompactionConfig, Config, Environment, Expose, LimitsConfig, McpLimits, McpServer, OnChange,
-    Patience, RequestsConfig, SummaryAuthor, catalogue, credentials, edit, layers, project::PROJECT_KEYS,
+    Patience, RequestsConfig, StartFolder, SummaryAuthor, catalogue, credentials, edit, layers, project::PROJECT_KEYS,
 };
 pub use door::{Handle, Watch};
 pub use harness::{Harness, McpServers, SessionDefaults, builtin_tools, usable_servers};

@@ -4,7 +4,7 @@
 //! call.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -20,6 +20,7 @@ mod http; // servers that run elsewhere
 mod lines; // what a server prints on stdout
 mod names; // names of tools as a model calls them
 pub(crate) mod offer; // which tools a Session offers
+mod process; // the process of a server
 mod result; // what a server answered, for the model
 mod schema; // schemas for Providers, arguments against the original
 pub(crate) mod secrets; // what a server gets and nobody sees
@@ -27,7 +28,7 @@ mod state; // how the servers are, for the user
 mod supervise; // one server: started, watched, stopped
 pub(crate) mod tool; // their tools, and those that search them
 
-use crate::config::mcp::{McpLimits, McpServer};
+use crate::config::mcp::{McpLimits, McpServer, StartFolder};
 use crate::context::library::Library;
 use crate::context::servers::ProjectServer;
 use crate::permissions::UsersWord;
@@ -36,9 +37,10 @@ use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::remedy::{McpNeed, Remedy};
 use crate::protocol::trust::Standing;
 use crate::sandbox::{Own, Policy, Sandbox};
+use crate::storage::store::make_private;
 pub(crate) use catalog::Catalog;
 use catalog::{Definition, Pins};
-use supervise::{Launch, Running, Server};
+use supervise::{Around, Busy, Launch, Running, Server};
 
 /// What a Harness knows of the user's servers.
 pub(crate) struct Setup {
@@ -50,7 +52,9 @@ pub(crate) struct Setup {
     /// The environment of programs, without secrets.
     pub(crate) environment: Arc<[(String, String)]>,
     pub(crate) sandbox: Sandbox,
-    pub(crate) workspace: std::path::PathBuf,
+    pub(crate) workspace: PathBuf,
+    /// The empty folder in which a user's servers start.
+    pub(crate) run_folder: PathBuf,
     pub(crate) library: Arc<Library>,
     pub(crate) stopping: Stopping,
 }
@@ -169,14 +173,19 @@ impl Servers {
         all
     }
 
+    /// One that the user names, in the configuration or in the editor. Blocks where it starts in the workspace.
     fn own(&self, name: &str, server: &McpServer, source: Source) -> Configured {
+        let (folder, standing) = match server.cwd {
+            StartFolder::Run => ("", Standing::InForce),
+            StartFolder::Workspace => ("workspace", self.0.setup.library.standing_of_own(name)),
+        };
         Configured {
             name: name.to_owned(),
             source,
             server: server.clone(),
-            // What the user accepted holds in every workspace.
-            launch: server.launch(Path::new("")),
-            standing: Standing::InForce,
+            // What the user accepted of its tools holds in every workspace.
+            launch: server.launch(Path::new(folder)),
+            standing,
             ignored: Vec::new(),
             is_shadowed: false,
             expands: false,
@@ -188,7 +197,7 @@ impl Servers {
     /// # Errors
     /// `NOT_FOUND` with the nearest name, `MCP_UNTRUSTED`.
     pub(crate) fn find(&self, name: &str) -> Result<Configured> {
-        if let Some(it) = self.0.setup.servers.get(name).filter(|it| it.enabled) {
+        if let Some(it) = self.0.setup.servers.get(name).filter(|it| it.enabled && it.cwd == StartFolder::Run) {
             return Ok(self.own(name, it, Source::User));
         }
         let all = self.configured();
@@ -207,8 +216,14 @@ impl Servers {
             return Err(Error::new(Code::NotFound, message, format!("set mcp.{name}.enabled to true")));
         }
         if !it.is_in_force() {
-            let message =
-                format!("the MCP server {name} comes from {}, and you have not approved its launch", it.source.name());
+            let message = match it.source {
+                Source::User | Source::Client => {
+                    format!("the MCP server {name} starts in the workspace, and you have not approved that here")
+                }
+                Source::Project(file) => {
+                    format!("the MCP server {name} comes from {file}, and you have not approved its launch")
+                }
+            };
             let fix = Remedy::mcp(name, McpNeed::Trust);
             return Err(Error::new(Code::McpUntrusted, message, fix).with("server", name));
         }
@@ -228,33 +243,42 @@ impl Servers {
         let setup = &self.0.setup;
         let secrets = setup.secrets.of(&it.name, &it.server, it.expands)?;
         let launch = match (&it.server.command, &it.server.url) {
-            (Some(command), _) => self.program(command, &it.server.args, &secrets),
+            (Some(command), _) => self.program(command, &it.server, &secrets),
             (None, url) => Launch::Http(http::Endpoint {
                 url: url.clone().unwrap_or_default(),
                 secrets: secrets.clone(),
                 is_of_project: matches!(it.source, Source::Project(_)),
             }),
         };
-        let around = (setup.stopping.clone(), Arc::clone(&self.0.starts), self.0.news.clone());
-        let server = Server::new((&it.name, &it.launch), launch, it.server.start_limit(), secrets, around);
+        let around =
+            Around { stopping: setup.stopping.clone(), starts: Arc::clone(&self.0.starts), news: self.0.news.clone() };
+        let server = Server::new(&it.name, &it.launch, launch, it.server.start_limit(), secrets, around);
         let server = Arc::clone(self.0.running.lock().entry(key).or_insert_with(|| Arc::new(server)));
         self.stop_when_idle(&server, Duration::from_secs(it.server.idle_stop));
         Ok(server)
     }
 
     /// The server acts outside the sandbox. The launcher still ends it with pixir.
-    fn program(&self, command: &str, args: &[String], secrets: &secrets::Secrets) -> Launch {
+    fn program(&self, command: &str, server: &McpServer, secrets: &secrets::Secrets) -> Launch {
         use secrecy::ExposeSecret as _;
         let setup = &self.0.setup;
-        let (sandbox, folder) = (setup.sandbox.clone(), setup.workspace.clone());
-        let (command, args) = (command.to_owned(), args.to_vec());
+        let (sandbox, workspace) = (setup.sandbox.clone(), setup.workspace.clone());
+        let folder = match server.cwd {
+            StartFolder::Run => setup.run_folder.clone(),
+            StartFolder::Workspace => workspace.clone(),
+        };
+        let is_made = server.cwd == StartFolder::Run;
+        let (command, args) = (command.to_owned(), server.args.clone());
         let (environment, env) = (Arc::clone(&setup.environment), Arc::clone(&secrets.env));
         Launch::Program(Box::new(move || {
-            let own = Own { workspace: folder.clone(), ..Own::default() };
+            if is_made {
+                make_private(&folder)?;
+            }
+            let own = Own { workspace: workspace.clone(), ..Own::default() };
             let mut it = sandbox.command(Policy::Outside, &command, &args, &folder, &own);
             it.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
             it.envs(env.iter().map(|(name, value)| (name, value.expose_secret())));
-            it
+            Ok(it)
         }))
     }
 
@@ -264,9 +288,7 @@ impl Servers {
             loop {
                 tokio::time::sleep(limit.min(Duration::from_secs(30))).await;
                 let Some(server) = server.upgrade() else { return };
-                if server.running().is_some() && server.idle_for() >= limit {
-                    server.stop().await;
-                }
+                server.stop_if_idle(limit).await;
             }
         });
     }
@@ -278,7 +300,7 @@ impl Servers {
     /// `MCP_START_FAILED`, `MCP_AUTH_REQUIRED`, and those of a call.
     pub(crate) async fn contact(&self, it: &Configured) -> Result<Contact> {
         let server = self.server(it)?;
-        let running = server.connected().await?;
+        let (running, busy) = server.connected().await?;
         let offered = server.offered(&running).await?;
         let (catalog, is_first) = (self.0.catalog.clone(), matches!(it.source, Source::User | Source::Client));
         let (name, launch, own) = (it.name.clone(), it.launch.clone(), Arc::clone(&offered));
@@ -291,7 +313,7 @@ impl Servers {
             None => Ok(None),
         })
         .await?;
-        Ok(Contact { server, running, offered, pins })
+        Ok(Contact { server, running, _busy: busy, offered, pins })
     }
 
     /// Returns when every server runs that requests wait for.
@@ -300,8 +322,11 @@ impl Servers {
     /// As [`Servers::contact`].
     pub(crate) async fn required_ready(&self) -> Result<()> {
         let required = self.0.setup.servers.iter().filter(|(_, it)| it.required && it.enabled);
-        let required = required.map(|(name, it)| self.own(name, it, Source::User));
-        join_all(required.map(|it| async move { self.contact(&it).await.map(drop) })).await.into_iter().collect()
+        let required = required.map(|(name, _)| async move {
+            let it = self.find_apart(name).await?;
+            self.contact(&it).await.map(drop)
+        });
+        join_all(required).await.into_iter().collect()
     }
 
     /// Accepts the definitions that the server has now, as the user saw them.
@@ -360,6 +385,7 @@ impl Servers {
 pub(crate) struct Contact {
     server: Arc<Server>,
     running: Arc<Running>,
+    _busy: Busy,
     offered: Arc<Pins>,
     pins: Option<Pins>,
 }
@@ -389,6 +415,6 @@ impl Contact {
     }
 
     fn has_changes(&self) -> bool {
-        self.pins.as_ref().is_none_or(|pins| pins.tools != self.offered.tools)
+        self.pins.as_ref().is_none_or(|pins| pins.seen() != self.offered.seen())
     }
 }

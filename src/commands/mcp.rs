@@ -27,7 +27,7 @@ pub(crate) enum McpCommand {
     Show(Named),
     /// Add a server to your configuration, start it once and accept its tools
     #[command(
-        after_help = "Examples:\n  pixir mcp add git --reads 'git_status,git_log,git_diff*' -- uvx mcp-server-git\n  pixir mcp add files -- npx -y @modelcontextprotocol/server-filesystem .\n  pixir mcp add sentry https://mcp.sentry.dev/mcp\n  pixir mcp add github --env-from GITHUB_TOKEN -- npx -y @modelcontextprotocol/server-github"
+        after_help = "Examples:\n  pixir mcp add git --reads 'git_status,git_log,git_diff*' -- uvx mcp-server-git\n  pixir mcp add files -- npx -y @modelcontextprotocol/server-filesystem ~/notes\n  pixir mcp add sentry https://mcp.sentry.dev/mcp\n  pixir mcp add github --env-from GITHUB_TOKEN -- npx -y @modelcontextprotocol/server-github"
     )]
     Add(AddArgs),
     /// Remove a server from your configuration, and forget its tools
@@ -38,7 +38,7 @@ pub(crate) enum McpCommand {
     Test(Named),
     /// Call a tool of a server, as a user
     #[command(
-        after_help = "Examples:\n  pixir mcp call git.git_status '{\"repo_path\": \".\"}'\n  pixir mcp call time.get_current_time '{\"timezone\": \"UTC\"}' --json"
+        after_help = "Examples:\n  pixir mcp call git.git_status '{\"repo_path\": \"/home/me/app\"}'\n  pixir mcp call time.get_current_time '{\"timezone\": \"UTC\"}' --json"
     )]
     Call(CallArgs),
     /// Approve the launch of a server that this workspace names, exactly as it is now
@@ -203,6 +203,11 @@ fn text(it: &ServerState) -> String {
     if let Standing::New | Standing::Changed | Standing::Inert = it.standing {
         lines.push(format!("  it does not start before you approve it: pixir mcp trust {}", it.name));
     }
+    lines.extend(it.left_out.iter().map(|why| format!("  not offered: {why}")));
+    if !it.instructions.is_empty() {
+        lines.push("  what it says about itself:".to_owned());
+        lines.extend(it.instructions.lines().map(|line| format!("    {line}")));
+    }
     let tools = it.tools.iter().flatten();
     let width = tools.clone().map(|tool| tool.raw.chars().count()).max().unwrap_or(0).min(40);
     for tool in tools {
@@ -211,10 +216,9 @@ fn text(it: &ServerState) -> String {
         lines.push(format!("  {:<width$}  {:<7}  {about}", tool.raw, tool.runs));
     }
     for change in &it.changes {
-        lines.push(format!("  {} is {}:", change.tool, change.what));
+        lines.push(format!("  {} is {}:", change.subject(), change.what));
         lines.extend(change.diff.lines().map(|line| format!("    {line}")));
     }
-    lines.extend(it.left_out.iter().map(|why| format!("  not offered: {why}")));
     if it.dropped_lines > 0 {
         lines.push(format!(
             "  {} lines on its stdout were no messages; a server prints those on stderr",
@@ -388,11 +392,10 @@ fn call(cli: &Cli, args: &CallArgs) -> Result<u8> {
     let authority = harness.unattended(pixir_core::event::Mode::Auto);
     block_on(async {
         let mut signals = Signals::listen()?;
-        let server = args.tool.split('.').next().unwrap_or_default();
         let outcome = tokio::select! {
             done = async {
                 // Its tools may not be known yet.
-                harness.look_at_server(server).await?;
+                harness.look_at_server_of(&args.tool).await?;
                 tools::report(cli, pixir_core::call::carry_out(&registry, &call, ctx, &authority).await)
             } => done.map(|code| u8::try_from(code).unwrap_or(1)),
             code = signals.next() => Ok(code),

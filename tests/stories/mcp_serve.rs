@@ -140,7 +140,8 @@ async fn an_agent_gives_pixir_a_task_and_it_only_reads() {
 
     // pixir is a client of it as of any other server.
     let program = env!("CARGO_BIN_EXE_pixir");
-    let added = shell.run(["mcp", "add", "inner", "--", program, "mcp", "serve"]);
+    let workspace = shell.workspace().display().to_string();
+    let added = shell.run(["mcp", "add", "inner", "--", program, "mcp", "serve", "--workspace", &workspace]);
     assert!(added.code == 0 && added.stdout.contains("pixir_task"), "{added:?}");
     let called = shell.run(["mcp", "call", "inner.pixir_run", r#"{"command": "cat a.txt"}"#]);
     assert!(called.code == 0 && called.stdout.contains("alpha"), "{called:?}");

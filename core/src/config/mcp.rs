@@ -4,15 +4,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use reqwest::header::HeaderName;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::address::{self, Unfit};
 use crate::protocol::error::{Code, Error, Result};
+use crate::text::clean::visible;
 
 /// The keys of a server.
-pub(super) const MCP_KEYS: [&str; 18] = [
+pub(super) const MCP_KEYS: [&str; 19] = [
     "command",
     "args",
+    "cwd",
     "env",
     "env_from",
     "url",
@@ -45,6 +49,8 @@ pub struct McpServer {
     pub command: Option<String>,
     /// Its arguments.
     pub args: Vec<String>,
+    /// Where it starts.
+    pub cwd: StartFolder,
     /// Variables of its environment; never secrets.
     pub env: BTreeMap<String, String>,
     /// Names of variables that it gets from pixir's environment or from the stored secrets.
@@ -79,6 +85,17 @@ pub struct McpServer {
     pub idle_stop: u64,
     /// What a changed definition stops.
     pub on_change: OnChange,
+}
+
+/// Where the program of a server starts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StartFolder {
+    /// In an empty folder of pixir's own: `npx` and `python3 -m` load what lies where they start.
+    #[default]
+    Run,
+    /// In the workspace, once the user has approved that there. What a repository names always does.
+    Workspace,
 }
 
 /// How the tools of a server are offered to the model.
@@ -124,6 +141,7 @@ impl Default for McpServer {
         McpServer {
             command: None,
             args: Vec::new(),
+            cwd: StartFolder::default(),
             env: BTreeMap::new(),
             env_from: Vec::new(),
             url: None,
@@ -186,14 +204,23 @@ impl McpServer {
 
     fn check_url(&self, name: &str, url: &str) -> Result<()> {
         let bad = |what: String, fix: &str| Err(Error::new(Code::ConfigInvalid, what, fix).with("input", name));
-        match reqwest::Url::parse(url) {
-            Ok(it) if it.scheme() == "https" => Ok(()),
-            Ok(it) if it.scheme() == "http" && (self.insecure || is_loopback(&it)) => Ok(()),
-            Ok(it) if it.scheme() == "http" => bad(
+        for header in self.headers.keys().chain(self.headers_from.keys()) {
+            if HeaderName::try_from(header.as_str()).is_err() {
+                let what = format!("`{}` in `mcp.{name}` is not the name of a header", header.escape_debug());
+                return bad(what, "letters, digits and -, such as Authorization");
+            }
+        }
+        match address::read(url, self.insecure) {
+            Ok(_) => Ok(()),
+            Err(Unfit::Unencrypted) => bad(
                 format!("`mcp.{name}.url` would send everything unencrypted to another machine"),
                 "https, or insecure = true if you accept that",
             ),
-            Ok(_) | Err(_) => {
+            Err(Unfit::HoldsLogin { .. }) => bad(
+                format!("`mcp.{name}.url` holds a user name or a password"),
+                "a header in headers_from, whose value is a stored secret",
+            ),
+            Err(Unfit::NotValid(_) | Unfit::NotHttp) => {
                 bad(format!("`mcp.{name}.url` is not a URL"), "https://… with the server's name and path")
             }
         }
@@ -206,7 +233,7 @@ impl McpServer {
                 let words = std::iter::once(command).chain(&self.args);
                 words.map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
             }
-            (None, Some(url)) => url.clone(),
+            (None, Some(url)) => visible(url),
             (None, None) => String::new(),
         }
     }
@@ -214,11 +241,12 @@ impl McpServer {
     /// Everything that decides what runs or who is asked, on one line for the user.
     pub fn launch_text(&self) -> String {
         let mut text = match self.command {
+            Some(_) if self.cwd == StartFolder::Workspace => format!("starts {} in the workspace", self.target()),
             Some(_) => format!("starts {}", self.target()),
             None => format!("connects to {}", self.target()),
         };
         let pairs = |all: &BTreeMap<String, String>| {
-            all.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect::<Vec<_>>().join(" ")
+            all.iter().map(|(name, value)| format!("{}={}", visible(name), quoted(value))).collect::<Vec<_>>().join(" ")
         };
         if !self.env.is_empty() {
             text.push_str(&format!(" with {}", pairs(&self.env)));
@@ -283,6 +311,7 @@ impl McpServer {
         ];
         let ignored = OF_THE_USER.into_iter().zip(has).filter(|(_, has)| *has).map(|(key, _)| key).collect();
         let own = McpServer {
+            cwd: StartFolder::Workspace,
             reads: plain.reads,
             allow: plain.allow,
             env_from: plain.env_from,
@@ -316,12 +345,6 @@ pub(crate) fn is_name(name: &str) -> bool {
 fn is_variable(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
     !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()) && name.bytes().all(plain)
-}
-
-fn is_loopback(url: &reqwest::Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|it| it.is_loopback())
 }
 
 /// Whether any of these names, with `*` for any text, is this one.
@@ -371,6 +394,21 @@ mod tests {
             [("git_log", "git_log2"), ("git_*", "xgit_log"), ("a*b", "a"), ("ab*ba", "aba"), ("", "x")]
         {
             assert!(!covers(pattern, name), "{pattern} {name}");
+        }
+    }
+
+    /// Broken build: a URL or the name of a header that overwrites on the terminal what the user approves.
+    #[test]
+    fn a_launch_shows_every_byte_and_what_hides_in_it_is_refused() {
+        let server = |url: &str, header: &str| McpServer {
+            url: Some(url.to_owned()),
+            headers: [(header.to_owned(), "x".to_owned())].into(),
+            ..McpServer::default()
+        };
+        assert!(server("https://example.com/", "X-Team").check("far").is_ok());
+        for it in [server("https://example.com/\u{1b}[2K", "X-Team"), server("https://example.com/", "X\u{202e}\r")] {
+            assert!(it.check("far").is_err(), "{it:?}");
+            assert!(!crate::text::clean::hides(&it.launch_text()), "{it:?}");
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::config::mcp::McpServer;
 use crate::context::contributions;
 use crate::context::roles::{self, Role};
 use crate::context::servers::{self, ProjectServer};
@@ -15,7 +16,7 @@ use crate::files::workspace::Workspace;
 use crate::protocol::error::Result;
 use crate::protocol::event::{ActivatedBy, Entry, Fact, HistoryCompaction, SessionId, SkillActivation, SkillIndex};
 use crate::protocol::input::Message;
-use crate::protocol::trust::Contributions;
+use crate::protocol::trust::{Contributions, Standing};
 use crate::storage::log;
 use crate::storage::store::{Place, Summary, summaries};
 use crate::storage::trust::{Trust, TrustDecision, Trusted};
@@ -34,6 +35,8 @@ pub(crate) struct Library {
     pub(crate) trust: Option<Trust>,
     /// The workspace counts as trusted, whatever the user decided.
     pub(crate) is_trusted: bool,
+    /// The user's own MCP servers that start in the workspace, which may hold programs for them.
+    pub(crate) own_servers: BTreeMap<String, McpServer>,
     /// The folders of the user's skills, the first one first.
     pub(crate) skill_folders: Vec<PathBuf>,
     /// The folder of the user's prompt templates.
@@ -132,6 +135,12 @@ impl Library {
         self.workspace.as_deref().map_or(Vec::new(), |it| servers::of_workspace(it, &self.trusted()))
     }
 
+    /// How a server of the user that starts in the workspace stands there.
+    pub(crate) fn standing_of_own(&self, name: &str) -> Standing {
+        let found = self.workspace.as_deref().zip(self.own_servers.get(name));
+        found.map_or(Standing::New, |(workspace, it)| servers::own(name, it, workspace, &self.trusted()).standing)
+    }
+
     /// The roles that a model may give to agents, besides those that pixir has by itself.
     pub(crate) fn roles_for_model(&self) -> Option<String> {
         roles::list_for_model(&self.roles())
@@ -148,9 +157,11 @@ impl Library {
     /// What the workspace brings along, and how it stands.
     pub(crate) fn contributions(&self) -> Contributions {
         let Some(workspace) = &self.workspace else { return Contributions::default() };
+        let trusted = self.trusted();
+        let own = self.own_servers.iter().map(|(name, it)| servers::own(name, it, workspace, &trusted));
         Contributions {
             workspace: workspace.root().display().to_string(),
-            all: contributions::find(workspace, &self.trusted()),
+            all: own.chain(contributions::find(workspace, &trusted)).collect(),
             trusted_for_run: self.is_trusted,
         }
     }

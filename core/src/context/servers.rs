@@ -102,6 +102,20 @@ pub(crate) fn contributions(workspace: &Workspace, trusted: &Trusted) -> Vec<Con
     of_workspace(workspace, trusted).into_iter().map(contribution).collect()
 }
 
+/// A server of the user that starts in this workspace, where programs and modules may lie that it then loads. The user is
+/// asked about it as about what the workspace brings along.
+pub(crate) fn own(name: &str, server: &McpServer, workspace: &Workspace, trusted: &Trusted) -> Contribution {
+    let path = format!("your configuration: {name}");
+    let digest = server.launch(workspace.root());
+    Contribution {
+        kind: ContributionKind::McpServer,
+        standing: trusted.standing(&path, &digest),
+        about: server.launch_text(),
+        digest: Some(digest),
+        path,
+    }
+}
+
 fn of_config(workspace: &Workspace) -> BTreeMap<String, McpServer> {
     let Ok(Some(content)) = read(workspace, CONFIG) else { return BTreeMap::new() };
     // A file with a fault is reported as the project's configuration.

@@ -5,14 +5,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::Remedy;
 use crate::storage::regular;
 use crate::storage::rules::lock;
 use crate::storage::store::{make_private, write_whole};
-use crate::text::clean::is_deceptive;
+use crate::text::clean::{clean_json, hides, without_hidden};
 
 /// The most tools of one server.
 pub(crate) const MAX_TOOLS: usize = 512;
@@ -49,8 +49,7 @@ impl Definition {
     pub(crate) fn read(tool: &Value) -> std::result::Result<Definition, String> {
         let name = tool["name"].as_str().filter(|it| !it.is_empty() && it.len() <= MAX_RAW);
         let Some(name) = name else { return Err("a tool without a usable name".to_owned()) };
-        let shown = visible(name);
-        if shown != name {
+        if hides(name) {
             return Err(format!("`{}`: its name has invisible characters", name.escape_debug()));
         }
         let input = match &tool["inputSchema"] {
@@ -58,16 +57,16 @@ impl Definition {
             Value::Null => json!({ "type": "object" }),
             _ => return Err(format!("`{name}`: its schema is no object")),
         };
-        let mut description = visible(tool["description"].as_str().unwrap_or_default());
+        let mut description = without_hidden(tool["description"].as_str().unwrap_or_default());
         if description.len() > MAX_DESCRIPTION {
             description.truncate(description.floor_char_boundary(MAX_DESCRIPTION - '…'.len_utf8()));
             description.push('…');
         }
         let it = Definition {
             name: name.to_owned(),
-            title: tool["title"].as_str().or_else(|| tool["annotations"]["title"].as_str()).map(visible),
+            title: tool["title"].as_str().or_else(|| tool["annotations"]["title"].as_str()).map(without_hidden),
             description,
-            input: without_control(&input),
+            input,
             output: tool.get("outputSchema").filter(|it| it.is_object()).cloned(),
             annotations: tool.get("annotations").cloned().unwrap_or_default(),
         };
@@ -123,9 +122,10 @@ impl Pins {
         self.tools.binary_search_by(|it| it.name.as_str().cmp(raw)).ok().map(|at| &self.tools[at])
     }
 
-    /// A hash of all definitions, which an acceptance names.
+    /// A hash of all definitions and of the server's instructions, which an acceptance names.
     pub(crate) fn seen(&self) -> String {
-        let all: Vec<String> = self.tools.iter().map(Definition::pin).collect();
+        let instructions = blake3::hash(self.instructions.as_bytes()).to_hex().to_string();
+        let all: Vec<String> = self.tools.iter().map(Definition::pin).chain([instructions]).collect();
         blake3::hash(all.join("\n").as_bytes()).to_hex()[..32].to_owned()
     }
 
@@ -166,13 +166,17 @@ impl Change {
                     "description": it.description, "title": it.title, "input": it.input,
                     "output": it.output, "annotations": it.annotations,
                 });
-                serde_json::to_string_pretty(&whole).unwrap_or_default() + "\n"
+                // What hides is shown as an escape.
+                clean_json(&serde_json::to_string_pretty(&whole).unwrap_or_default()).into_owned() + "\n"
             })
         };
-        let (before, after) = (text(&self.before), text(&self.after));
-        let name = self.tool.as_str();
-        similar::TextDiff::from_lines(&before, &after).unified_diff().header(name, name).to_string()
+        diff(&self.tool, &text(&self.before), &text(&self.after))
     }
+}
+
+/// A unified diff of two texts with this name.
+pub(super) fn diff(name: &str, before: &str, after: &str) -> String {
+    similar::TextDiff::from_lines(before, after).unified_diff().header(name, name).to_string()
 }
 
 /// The folder of pins.
@@ -256,31 +260,6 @@ fn canonical(value: &Value) -> String {
     }
 }
 
-/// The text without what a person does not see: control characters, and those that hide or reorder others.
-pub(crate) fn visible(text: &str) -> String {
-    let is_hidden = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_deceptive(c) || is_joiner(c);
-    text.chars().filter(|c| !is_hidden(*c)).collect()
-}
-
-fn is_joiner(c: char) -> bool {
-    matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
-}
-
-/// A schema whose descriptions and titles are visible text.
-fn without_control(schema: &Value) -> Value {
-    match schema {
-        Value::Object(fields) => {
-            let field = |(key, it): (&String, &Value)| match (key.as_str(), it) {
-                ("description" | "title", Value::String(text)) => (key.clone(), Value::from(visible(text))),
-                (_, it) => (key.clone(), without_control(it)),
-            };
-            Value::Object(fields.iter().map(field).collect::<Map<_, _>>())
-        }
-        Value::Array(items) => items.iter().map(without_control).collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => schema.clone(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -317,10 +296,8 @@ mod tests {
         let hidden = "a\u{202e}b\u{200b}c\u{e0041}d\u{1b}[31m\u{2066}e";
         let mut it = tool();
         it["description"] = json!(hidden);
-        it["inputSchema"]["properties"]["n"]["description"] = json!(hidden);
         let read = Definition::read(&it).expect("a tool");
         assert_eq!(read.description, "abcd[31me");
-        assert_eq!(read.input["properties"]["n"]["description"], "abcd[31me");
         it["name"] = json!("lo\u{200b}g");
         assert!(Definition::read(&it).is_err(), "two tools must not look alike");
         it["name"] = json!("log");

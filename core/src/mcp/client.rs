@@ -9,8 +9,8 @@ use rmcp::handler::client::ClientHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, ClientRequest, ContentBlock,
     ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, ErrorData, Implementation, JsonObject,
-    ListToolsRequest, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams,
-    ServerResult,
+    ListResourcesRequest, ListToolsRequest, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
+    ReadResourceRequestParams, ServerResult,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, NotificationContext, Peer, RequestContext, RoleClient, RunningService,
@@ -28,6 +28,10 @@ use crate::text::clean::clean;
 
 /// The most pages of a list that are read.
 const MAX_PAGES: usize = 64;
+/// The most items of a list that are read.
+const MAX_ITEMS: usize = 1_024;
+/// The most of a list that is read, bytes as JSON.
+const MAX_LISTED: usize = 2 << 20;
 
 /// A connection to a server.
 pub(super) struct Client {
@@ -76,9 +80,20 @@ pub(super) enum Fault {
     Asks,
 }
 
+/// What was read of a list.
+#[derive(Debug, Default)]
+pub(super) struct Listed {
+    /// As JSON, so that one with a fault does not hide the others.
+    pub(super) items: Vec<Value>,
+    /// The server had no more to list.
+    pub(super) is_whole: bool,
+}
+
 /// The answer to a call of a tool.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
+    /// What pixir says about it, before all else.
+    pub(super) note: Option<String>,
     pub(super) content: Vec<Block>,
     pub(super) structured: Option<Value>,
     pub(super) is_error: bool,
@@ -97,6 +112,7 @@ pub(super) enum Block {
     Link {
         uri: String,
         name: String,
+        title: Option<String>,
     },
 }
 
@@ -224,37 +240,72 @@ impl Client {
         self.heard.list_changed.swap(false, Ordering::Relaxed)
     }
 
-    /// All tools, as JSON, so that one with a fault does not hide the others.
-    pub(super) async fn tools(&self) -> Result<Vec<Value>, Fault> {
+    /// The tools.
+    pub(super) async fn tools(&self) -> Result<Listed, Fault> {
         if !self.about.has_tools {
-            return Ok(Vec::new());
+            return Ok(Listed { is_whole: true, ..Listed::default() });
         }
-        let (mut all, mut cursor) = (Vec::new(), None);
+        let request =
+            |params| ListToolsRequest { method: Default::default(), params, extensions: Default::default() }.into();
+        self.listed("tools", request).await
+    }
+
+    /// A list, page by page: as much of it as is read of any list.
+    async fn listed(
+        &self,
+        key: &str,
+        request: impl Fn(Option<PaginatedRequestParams>) -> ClientRequest,
+    ) -> Result<Listed, Fault> {
+        let none = || Fault::Odd(format!("its list of {key} is none"));
+        let (mut all, mut bytes) = (Listed::default(), 0);
+        let (mut cursor, mut cursors) = (None, Vec::new());
         for _ in 0..MAX_PAGES {
             let params = cursor.take().map(|it: String| PaginatedRequestParams::default().with_cursor(Some(it)));
-            let request = ListToolsRequest { method: Default::default(), params, extensions: Default::default() };
-            // The SDK's own way to list would answer from what it has kept, also after an error.
-            let page = self.peer.send_request(ClientRequest::ListToolsRequest(request)).await.map_err(of_service)?;
+            // The SDK's own way to list would answer from what it has kept, also after an error, and has no end.
+            let page = self.peer.send_request(request(params)).await.map_err(of_service)?;
+            let json = |e: serde_json::Error| Fault::Odd(e.to_string());
+            let mut add = |it: Value| {
+                bytes += it.to_string().len();
+                let has_room = all.items.len() < MAX_ITEMS && bytes <= MAX_LISTED;
+                if has_room {
+                    all.items.push(it);
+                }
+                has_room
+            };
+            let mut has_room = true;
             let next = match page {
                 ServerResult::ListToolsResult(page) => {
-                    for tool in page.tools {
-                        all.push(serde_json::to_value(tool).map_err(|e| Fault::Odd(e.to_string()))?);
+                    for it in page.tools {
+                        has_room = has_room && add(serde_json::to_value(it).map_err(json)?);
                     }
                     page.next_cursor
                 }
-                // The SDK reads no list in which one tool is odd.
-                ServerResult::CustomResult(page) => {
-                    let Value::Array(tools) = &page.0["tools"] else {
-                        return Err(Fault::Odd("its list of tools is none".to_owned()));
-                    };
-                    all.extend(tools.iter().cloned());
-                    page.0["nextCursor"].as_str().map(str::to_owned)
+                ServerResult::ListResourcesResult(page) => {
+                    for it in page.resources {
+                        has_room = has_room && add(serde_json::to_value(it).map_err(json)?);
+                    }
+                    page.next_cursor
                 }
-                _ => return Err(Fault::Odd("its list of tools is none".to_owned())),
+                // The SDK reads no list in which one item is odd.
+                ServerResult::CustomResult(mut page) => {
+                    let next = page.0["nextCursor"].as_str().map(str::to_owned);
+                    let items = page.0.get_mut(key).map(Value::take);
+                    let Some(Value::Array(items)) = items else { return Err(none()) };
+                    has_room = items.into_iter().all(add);
+                    next
+                }
+                _ => return Err(none()),
             };
             match next {
-                Some(next) if !next.is_empty() => cursor = Some(next),
-                Some(_) | None => return Ok(all),
+                _ if !has_room => return Ok(all),
+                None => return Ok(Listed { is_whole: true, ..all }),
+                Some(next) if next.is_empty() => return Ok(Listed { is_whole: true, ..all }),
+                // It would go round for ever.
+                Some(next) if cursors.contains(&next) => return Ok(all),
+                Some(next) => {
+                    cursors.push(next.clone());
+                    cursor = Some(next);
+                }
             }
         }
         Ok(all)
@@ -270,6 +321,7 @@ impl Client {
                 content: result.content.into_iter().map(block).collect(),
                 structured: result.structured_content,
                 is_error: result.is_error == Some(true),
+                note: None,
             }),
             CallToolResponse::InputRequired(_) => Err(Fault::Asks),
             CallToolResponse::Task(_) => Err(Fault::Odd("it answered with a task".to_owned())),
@@ -280,9 +332,15 @@ impl Client {
     /// Reads a resource; without a URI, lists them.
     pub(super) async fn read(&self, uri: &str, limit: Duration) -> Result<Answer, Fault> {
         if uri.is_empty() {
-            let listed = self.within(limit, self.peer.list_all_resources()).await?.map_err(of_service)?;
-            let lines: String = listed.iter().map(|it| format!("{}  {}\n", it.uri, it.name)).collect();
-            return Ok(Answer { content: vec![Block::Text(lines)], ..Answer::default() });
+            let request = |params| {
+                ListResourcesRequest { method: Default::default(), params, extensions: Default::default() }.into()
+            };
+            let Listed { items, is_whole } = self.within(limit, self.listed("resources", request)).await??;
+            let text = |it: &Value, key: &str| it[key].as_str().unwrap_or_default().to_owned();
+            let lines: String = items.iter().map(|it| format!("{}  {}\n", text(it, "uri"), text(it, "name"))).collect();
+            let first = items.len();
+            let note = (!is_whole).then(|| format!("the server lists more than these {first} resources"));
+            return Ok(Answer { note, content: vec![Block::Text(lines)], ..Answer::default() });
         }
         let params = ReadResourceRequestParams::new(uri);
         let read = self.within(limit, self.peer.read_resource(params)).await?.map_err(of_service)?;
@@ -321,7 +379,7 @@ fn block(content: ContentBlock) -> Block {
         ContentBlock::Image(it) => Block::Bytes { media_type: it.mime_type, data: it.data },
         ContentBlock::Audio(it) => Block::Bytes { media_type: it.mime_type, data: it.data },
         ContentBlock::Resource(it) => resource(&serde_json::to_value(&it.resource).unwrap_or_default()),
-        ContentBlock::ResourceLink(it) => Block::Link { uri: it.uri, name: it.name },
+        ContentBlock::ResourceLink(it) => Block::Link { uri: it.uri, name: it.name, title: it.title },
         other => Block::Text(serde_json::to_string(&other).unwrap_or_default()),
     }
 }

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::text::clean::{hides, without_hidden};
+
 /// How deep references are followed.
 const DEEPEST: usize = 8;
 /// How many nodes a copy may have; more cannot fit into a definition.
@@ -42,7 +44,96 @@ pub(crate) fn normalised(schema: &Value) -> Result<Value, String> {
     if !top.get("required").is_none_or(Value::is_array) {
         top.remove("required");
     }
-    Ok(Value::Object(top))
+    plain(&Value::Object(top))
+}
+
+/// The schema without characters that a person does not see. `Err` where two names, or two values of an `enum`, would be
+/// alike: what the model then sends could mean either of them.
+fn plain(schema: &Value) -> Result<Value, String> {
+    let alike = |one: &str| Err(format!("`{}` is like another name but for invisible characters", one.escape_debug()));
+    match schema {
+        Value::String(text) => Ok(without_hidden(text).into()),
+        Value::Array(items) => {
+            let mut out: Vec<Value> = Vec::with_capacity(items.len());
+            for it in items {
+                let shown = plain(it)?;
+                // Equal values were equal before.
+                if shown != *it && (out.contains(&shown) || items.contains(&shown)) {
+                    return alike(&it.to_string());
+                }
+                out.push(shown);
+            }
+            Ok(out.into())
+        }
+        Value::Object(fields) => {
+            let mut out = Map::new();
+            for (name, it) in fields {
+                let shown = without_hidden(name);
+                if shown.is_empty() && !name.is_empty() {
+                    return Err(format!("`{}` is invisible", name.escape_debug()));
+                }
+                if out.insert(shown, plain(it)?).is_some() {
+                    return alike(name);
+                }
+            }
+            Ok(out.into())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => Ok(schema.clone()),
+    }
+}
+
+/// Arguments as the server wants them, from those that fit the plain copy of its schema: a name or a value that the copy
+/// has without its invisible characters becomes the server's own again.
+pub(crate) fn restored(schema: &Value, args: Value) -> Value {
+    // Most schemas hide nothing.
+    if hides_any(schema) { restore(schema, schema, args, DEEPEST * 2) } else { args }
+}
+
+fn hides_any(schema: &Value) -> bool {
+    match schema {
+        Value::String(text) => hides(text),
+        Value::Array(items) => items.iter().any(hides_any),
+        Value::Object(fields) => fields.iter().any(|(name, it)| hides(name) || hides_any(it)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+fn restore(root: &Value, schema: &Value, value: Value, depth: usize) -> Value {
+    if depth == 0 {
+        return value;
+    }
+    if let Some(reference) = schema["$ref"].as_str() {
+        let named = reference.strip_prefix('#').and_then(|it| root.pointer(it));
+        return named.map_or(value.clone(), |it| restore(root, it, value, depth - 1));
+    }
+    let own = schema["enum"].as_array().into_iter().flatten().chain(schema.get("const"));
+    let mut value = match own.filter_map(Value::as_str).find(|it| hides(it) && value == without_hidden(it)) {
+        Some(it) => it.into(),
+        None => value,
+    };
+    for key in ["allOf", "oneOf", "anyOf"] {
+        for part in schema[key].as_array().into_iter().flatten() {
+            value = restore(root, part, value, depth - 1);
+        }
+    }
+    match value {
+        Value::Object(fields) => {
+            let properties = schema["properties"].as_object();
+            let named = |name: &str| {
+                let own = || properties?.iter().find(|(own, _)| hides(own) && without_hidden(own) == name);
+                properties.and_then(|all| all.get_key_value(name)).or_else(own)
+            };
+            let field = |(name, it): (String, Value)| match named(&name) {
+                Some((own, inner)) => (own.clone(), restore(root, inner, it, depth - 1)),
+                None => (name, it),
+            };
+            Value::Object(fields.into_iter().map(field).collect())
+        }
+        Value::Array(items) if schema["items"].is_object() => {
+            items.into_iter().map(|it| restore(root, &schema["items"], it, depth - 1)).collect()
+        }
+        other => other,
+    }
 }
 
 /// The properties of all parts. Of alternatives only what all of them require is required.
@@ -362,6 +453,35 @@ mod tests {
         let bomb =
             json!({ "$defs": { "a": nine("b"), "b": nine("a") }, "properties": { "x": { "$ref": "#/$defs/a" } } });
         assert!(normalised(&bomb).is_err());
+    }
+
+    /// Broken builds: only descriptions are cleaned; the server is sent the clean name, which it does not know; of two names
+    /// alike the first is called.
+    #[test]
+    fn a_model_reads_nothing_hidden_and_the_server_gets_its_own_names_back() {
+        let schema = json!({
+            "type": "object",
+            "$defs": { "how": { "enum": ["fa\u{200b}st", "slow"] } },
+            "properties": {
+                "mo\u{202e}de": { "title": "M\u{e0041}ode", "$ref": "#/$defs/how" },
+                "list": { "type": "array", "items": { "const": "\u{2066}x" }, "description": "a\u{feff}b" },
+            },
+            "required": ["mo\u{202e}de"],
+        });
+        let copy = normalised(&schema).expect("a schema");
+        assert!(!hides_any(&copy), "{copy}");
+        assert_eq!(
+            (&copy["required"], &copy["properties"]["mode"]["enum"]),
+            (&json!(["mode"]), &json!(["fast", "slow"]))
+        );
+        let args = json!({ "mode": "fast", "list": ["x", "y"], "more": 1 });
+        let sent = restored(&schema, args);
+        assert_eq!(sent, json!({ "mo\u{202e}de": "fa\u{200b}st", "list": ["\u{2066}x", "y"], "more": 1 }));
+        assert_eq!(faults(&schema, &sent), [""; 0]);
+        let alike = json!({ "properties": { "a\u{200b}": {}, "a": {} } });
+        assert!(normalised(&alike).expect_err("two alike").contains("like another name"));
+        let alike = json!({ "properties": { "a": { "enum": ["x", "x\u{200b}"] } } });
+        assert!(normalised(&alike).expect_err("two alike").contains("like another name"));
     }
 
     /// Broken builds: extra arguments are refused although the schema is open; a null is dropped or refused.

@@ -18,6 +18,9 @@ pub(crate) struct Source {
     pub(crate) vault: Vault,
 }
 
+/// A line of a secret of several lines that is shorter is no secret by itself, bytes.
+const SHORTEST_LINE: usize = 6;
+
 /// The values that one server gets, by the name of their variable or header.
 #[derive(Clone, Default)]
 pub(super) struct Secrets {
@@ -25,7 +28,7 @@ pub(super) struct Secrets {
     pub(super) env: Arc<BTreeMap<String, SecretString>>,
     /// Headers.
     pub(super) headers: Arc<BTreeMap<String, SecretString>>,
-    /// What is masked: the name of a secret and its text.
+    /// What is masked, the longest first: the name of a secret, and its text or one line of it.
     masked: Arc<Vec<(String, SecretString)>>,
 }
 
@@ -81,12 +84,40 @@ impl Source {
             masked.push((variable.clone(), value.clone()));
             headers.insert(header.clone(), value);
         }
-        masked.retain(|(_, value)| value.expose_secret().len() >= SHORTEST_SECRET);
-        Ok(Secrets { env: Arc::new(env), headers: Arc::new(headers), masked: Arc::new(masked) })
+        Ok(Secrets { env: Arc::new(env), headers: Arc::new(headers), masked: Arc::new(forms(&masked)) })
     }
 }
 
+/// The forms in which these secrets may be printed: as they are, as JSON has them, and each line by itself.
+fn forms(secrets: &[(String, SecretString)]) -> Vec<(String, SecretString)> {
+    let mut all: Vec<(&String, String)> = Vec::new();
+    for (name, value) in secrets.iter().filter(|(_, it)| it.expose_secret().len() >= SHORTEST_SECRET) {
+        let whole = value.expose_secret();
+        let lines = whole.lines().map(str::trim).filter(|it| it.len() >= SHORTEST_LINE);
+        for form in std::iter::once(whole).chain(lines) {
+            let json = Value::from(form).to_string();
+            all.push((name, form.to_owned()));
+            all.push((name, json[1..json.len() - 1].to_owned()));
+        }
+    }
+    all.sort_by(|(_, a), (_, b)| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+    all.dedup_by(|(_, a), (_, b)| a == b);
+    all.into_iter().map(|(name, form)| (name.clone(), SecretString::from(form))).collect()
+}
+
 impl Secrets {
+    /// Secrets that are only masked.
+    #[cfg(test)]
+    pub(super) fn hiding(name: &str, value: &str) -> Secrets {
+        let masked = forms(&[(name.to_owned(), SecretString::from(value))]);
+        Secrets { masked: Arc::new(masked), ..Secrets::default() }
+    }
+
+    /// The length of the longest text that is masked, bytes.
+    pub(super) fn longest(&self) -> usize {
+        self.masked.first().map_or(0, |(_, value)| value.expose_secret().len())
+    }
+
     /// The same JSON with `[secret NAME]` where a secret is.
     pub(super) fn masked_json(&self, it: &Value) -> Value {
         if self.masked.is_empty() {
@@ -158,5 +189,14 @@ mod tests {
         assert_eq!(of("x${A}y${B}${C:-c}").as_deref(), Ok("x${B}ybc"));
         assert_eq!(of("${C}"), Err("C".to_owned()));
         assert_eq!(of("${").as_deref(), Ok("${"));
+    }
+
+    /// Broken builds: a key of several lines is masked only where it stands whole; so is one that a server prints as JSON.
+    #[test]
+    fn each_line_of_a_secret_is_masked_and_short_ones_stay() {
+        let secrets = Secrets::hiding("KEY", "-----BEGIN-----\n  line-\"two\"\n}\n-----END-----");
+        assert_eq!(secrets.masked("a -----BEGIN-----\nline-\"two\"\n} b"), "a [secret KEY]\n[secret KEY]\n} b");
+        assert_eq!(secrets.masked(r#"{"k": "line-\"two\""}"#), r#"{"k": "[secret KEY]"}"#);
+        assert_eq!(secrets.masked("-----BEGIN-----\n  line-\"two\"\n}\n-----END-----"), "[secret KEY]");
     }
 }

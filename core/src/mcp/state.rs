@@ -1,6 +1,6 @@
 //! How the servers are, for the user.
 
-use super::catalog::{Change, Pins};
+use super::catalog::{Change, Pins, diff};
 use super::offer::{left_out, offered};
 use super::supervise::Server;
 use super::{Configured, Servers};
@@ -25,6 +25,8 @@ impl Servers {
             (None, Some(now)) => Pins::default().changes(now),
             (_, None) => Vec::new(),
         };
+        let accepted = pins.as_ref().map_or("", |pins| pins.instructions.as_str());
+        let instructions = now.as_ref().and_then(|now| instructions(accepted, &now.instructions));
         let tools = pins.as_ref().map(|pins| offered(it, pins));
         let size =
             |spec: &crate::protocol::tool_spec::ToolSpec| spec.parameters.to_string().len() + spec.description.len();
@@ -56,7 +58,8 @@ impl Servers {
                 };
                 tools.into_iter().map(tool).collect()
             }),
-            changes: changes.iter().map(change).collect(),
+            instructions: pins.as_ref().map_or(String::new(), |pins| pins.instructions.clone()),
+            changes: instructions.into_iter().chain(changes.iter().map(change)).collect(),
             seen: now.map(|now| now.seen()),
             left_out: [
                 running.as_ref().map_or(Vec::new(), |running| running.left_out.lock().clone()),
@@ -116,7 +119,7 @@ impl Servers {
         self.look(name).await
     }
 
-    async fn find_apart(&self, name: &str) -> Result<Configured> {
+    pub(super) async fn find_apart(&self, name: &str) -> Result<Configured> {
         let (this, name) = (self.clone(), name.to_owned());
         crate::call::off_loop(move || this.find(&name)).await
     }
@@ -132,5 +135,18 @@ fn change(it: &Change) -> DefinitionChange {
         (Some(_), None) => "gone",
         (Some(_), Some(_)) => "changed",
     };
-    DefinitionChange { tool: it.tool.clone(), what: what.to_owned(), diff: it.diff() }
+    DefinitionChange { tool: Some(it.tool.clone()), what: what.to_owned(), diff: it.diff() }
+}
+
+/// What differs in the server's instructions from the accepted ones.
+fn instructions(before: &str, after: &str) -> Option<DefinitionChange> {
+    let what = match (before, after) {
+        (before, after) if before == after => return None,
+        ("", _) => "new",
+        (_, "") => "gone",
+        (_, _) => "changed",
+    };
+    let lines = |text: &str| if text.is_empty() { String::new() } else { format!("{}\n", text.trim_end()) };
+    let diff = diff("instructions", &lines(before), &lines(after));
+    Some(DefinitionChange { tool: None, what: what.to_owned(), diff })
 }

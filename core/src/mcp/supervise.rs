@@ -2,50 +2,50 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
-use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use futures_util::future::Shared;
 use parking_lot::Mutex;
-use rmcp::transport::async_rw::AsyncRwTransport;
 use serde_json::{Map, Value};
-use tokio::io::AsyncReadExt as _;
-use tokio::process::{Child, Command};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::process::Command;
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::catalog::{Definition, MAX_TOOLS, Pins};
 use super::client::{Answer, Begin, Client, Fault};
-use super::lines;
+use super::process::{Process, Stderr, exit_words, plain_line};
 use super::secrets::Secrets;
 use crate::call::FormRequest;
-use crate::process::{Ended, Group, Stopping};
+use crate::process::Stopping;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::{McpNeed, Remedy, ServerSecret};
 use crate::protocol::servers::ServerPhase;
-use crate::text::clean::clean;
-use crate::text::human::on_one_line;
+use crate::text::clean::without_hidden;
 
-/// How long a server may take to end after its stdin is closed.
-const GRACE: Duration = Duration::from_millis(700);
-/// How much of what a server prints on stderr is kept.
-const MAX_STDERR: usize = 64 << 10;
-/// Waits before the next start, by the number of deaths before it.
-const WAITS: [Duration; 4] = [Duration::ZERO, Duration::ZERO, Duration::from_secs(1), Duration::from_secs(4)];
-/// Deaths that are older do not count.
+/// Waits before the next start, by the number of deaths in a row before it.
+const WAITS: [Duration; 5] =
+    [Duration::ZERO, Duration::ZERO, Duration::from_secs(1), Duration::from_secs(4), Duration::from_secs(15)];
+/// Deaths that are older do not count, and after so long without one a row of them is over.
 const MEMORY: Duration = Duration::from_secs(300);
 /// After so many deaths a server is not started again unless the user says so.
 const MOST_DEATHS: usize = 4;
+/// More deaths of a row are not remembered.
+const MAX_ROW: usize = 8;
 /// The most servers that start at the same time.
 const STARTS_AT_ONCE: usize = 4;
+/// The most bytes of what a server says about itself.
+const MAX_INSTRUCTIONS: usize = 8 << 10;
+/// The most reasons that are kept for tools that cannot be offered.
+const MAX_LEFT_OUT: usize = 64;
 
 /// How a server is reached.
 pub(super) enum Launch {
     /// A program, with its environment and folder set.
-    Program(Box<dyn Fn() -> Command + Send + Sync>),
+    Program(Box<dyn Fn() -> io::Result<Command> + Send + Sync>),
     /// A URL.
     Http(super::http::Endpoint),
 }
@@ -63,15 +63,47 @@ pub(super) struct Server {
     /// When it died, newest last.
     deaths: Mutex<VecDeque<Instant>>,
     used: Mutex<Instant>,
+    /// How many callers use it now.
+    busy: AtomicUsize,
     stderr: Arc<Stderr>,
     news: watch::Sender<u64>,
+}
+
+/// What the servers of a workspace share.
+#[derive(Clone)]
+pub(super) struct Around {
+    pub(super) stopping: Stopping,
+    /// At most so many servers start at the same time.
+    pub(super) starts: Arc<Semaphore>,
+    pub(super) news: watch::Sender<u64>,
+}
+
+/// While it exists, a server is not stopped for having nothing to do.
+pub(super) struct Busy(Arc<Server>);
+
+impl Busy {
+    fn new(server: &Arc<Server>) -> Busy {
+        server.busy.fetch_add(1, Ordering::SeqCst);
+        Busy(Arc::clone(server))
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        *self.0.used.lock() = Instant::now();
+        self.0.busy.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 type Starting = Shared<Pin<Box<dyn Future<Output = Result<Arc<Running>>> + Send>>>;
 
 enum State {
     Cold,
-    Starting(Starting),
+    Starting {
+        done: Starting,
+        /// The start ends when this is dropped.
+        wanted: oneshot::Sender<()>,
+    },
     Running(Arc<Running>),
 }
 
@@ -85,45 +117,16 @@ pub(super) struct Running {
     process: Option<Process>,
 }
 
-/// The process of a server.
-struct Process {
-    ended: watch::Receiver<Option<Ended>>,
-    group: Mutex<Option<Group>>,
-    /// Lines on stdout that were no messages.
-    dropped: Arc<AtomicU64>,
-}
-
-/// The last bytes that a server printed on stderr, without known secrets.
-#[derive(Debug, Default)]
-pub(super) struct Stderr(Mutex<Vec<u8>>);
-
-impl Stderr {
-    fn push(&self, bytes: &[u8]) {
-        let mut kept = self.0.lock();
-        kept.extend_from_slice(bytes);
-        let over = kept.len().saturating_sub(MAX_STDERR);
-        kept.drain(..over);
-    }
-
-    /// The whole text.
-    pub(super) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock()).into_owned()
-    }
-
-    fn last_line(&self) -> Option<String> {
-        let text = self.text();
-        text.lines().rev().map(plain_line).find(|it| !it.trim().is_empty())
-    }
-}
-
 impl Server {
     pub(super) fn new(
-        (name, launch_hash): (&str, &str),
+        name: &str,
+        launch_hash: &str,
         launch: Launch,
         start_limit: Duration,
         secrets: Secrets,
-        (stopping, starts, news): (Stopping, Arc<Semaphore>, watch::Sender<u64>),
+        around: Around,
     ) -> Server {
+        let Around { stopping, starts, news } = around;
         Server {
             name: name.to_owned(),
             launch_hash: launch_hash.to_owned(),
@@ -135,6 +138,7 @@ impl Server {
             state: Mutex::new(State::Cold),
             deaths: Mutex::default(),
             used: Mutex::new(Instant::now()),
+            busy: AtomicUsize::new(0),
             stderr: Arc::default(),
             news,
         }
@@ -147,9 +151,9 @@ impl Server {
 
     pub(super) fn phase(&self) -> ServerPhase {
         match &*self.state.lock() {
-            State::Starting(_) => ServerPhase::Starting,
+            State::Starting { .. } => ServerPhase::Starting,
             State::Running(it) if it.is_alive() => ServerPhase::Running,
-            State::Running(_) | State::Cold if self.recent_deaths() >= MOST_DEATHS => ServerPhase::Failed,
+            State::Running(_) | State::Cold if next_start(&self.deaths()).is_err() => ServerPhase::Failed,
             State::Running(_) | State::Cold => ServerPhase::Cold,
         }
     }
@@ -166,18 +170,24 @@ impl Server {
     pub(super) fn running(&self) -> Option<Arc<Running>> {
         match &*self.state.lock() {
             State::Running(it) if it.is_alive() => Some(Arc::clone(it)),
-            State::Cold | State::Starting(_) | State::Running(_) => None,
+            State::Cold | State::Starting { .. } | State::Running(_) => None,
         }
     }
 
-    pub(super) fn idle_for(&self) -> Duration {
-        self.used.lock().elapsed()
+    /// How long ago the deaths of the last row were, newest last.
+    fn deaths(&self) -> Vec<Duration> {
+        let mut deaths = self.deaths.lock();
+        let over = deaths.len().saturating_sub(MAX_ROW);
+        deaths.drain(..over);
+        deaths.iter().map(Instant::elapsed).collect()
     }
 
-    fn recent_deaths(&self) -> usize {
+    fn died(&self) {
         let mut deaths = self.deaths.lock();
-        deaths.retain(|it| it.elapsed() < MEMORY);
-        deaths.len()
+        if deaths.back().is_some_and(|it| it.elapsed() >= MEMORY) {
+            deaths.clear();
+        }
+        deaths.push_back(Instant::now());
     }
 
     /// Forgets how often it died, because the user wants it to start.
@@ -185,62 +195,67 @@ impl Server {
         self.deaths.lock().clear();
     }
 
-    /// The running server; it is started if it does not run, once for all callers.
+    /// The running server, which does not become idle before [`Busy`] is dropped. It is started if it does not run, once for
+    /// all callers.
     ///
     /// # Errors
     /// `MCP_START_FAILED`, `MCP_AUTH_REQUIRED`.
-    pub(super) async fn connected(self: &Arc<Self>) -> Result<Arc<Running>> {
-        *self.used.lock() = Instant::now();
+    pub(super) async fn connected(self: &Arc<Self>) -> Result<(Arc<Running>, Busy)> {
+        // Before the state is looked at: what looks for idle servers holds the state and reads the count.
+        let busy = Busy::new(self);
         let starting = {
             let mut state = self.state.lock();
             match &*state {
-                State::Running(it) if it.is_alive() => return Ok(Arc::clone(it)),
-                State::Starting(starting) => starting.clone(),
+                State::Running(it) if it.is_alive() => return Ok((Arc::clone(it), busy)),
+                State::Starting { done, .. } => done.clone(),
                 State::Cold | State::Running(_) => {
-                    if let State::Running(dead) = &*state {
-                        self.give_up(Arc::clone(dead));
+                    if let State::Running(dead) = std::mem::replace(&mut *state, State::Cold) {
+                        self.give_up(dead);
                     }
-                    let deaths = self.recent_deaths();
-                    if deaths >= MOST_DEATHS {
+                    let wait = next_start(&self.deaths()).map_err(|deaths| {
                         let message = format!("the MCP server {} ended {deaths} times in five minutes", self.name);
                         let message = format!("{message}; its last words: {}", self.last_words());
                         let fix = Remedy::mcp(&self.name, McpNeed::Restart);
-                        return Err(Error::new(Code::McpStartFailed, message, fix));
-                    }
+                        Error::new(Code::McpStartFailed, message, fix)
+                    })?;
                     let this = Arc::clone(self);
+                    let (wanted, unwanted) = oneshot::channel();
                     // On a task of its own, so that a caller who stops waiting does not stop the start for the others.
-                    let task = tokio::spawn(async move { this.start(WAITS[deaths.min(WAITS.len() - 1)]).await });
-                    let starting: Starting =
+                    let task = tokio::spawn(async move { this.start(wait, unwanted).await });
+                    let done: Starting =
                         async move { task.await.unwrap_or_else(|e| Err(crate::call::tool::panicked(&e.to_string()))) }
                             .boxed()
                             .shared();
-                    *state = State::Starting(starting.clone());
-                    starting
+                    *state = State::Starting { done: done.clone(), wanted };
+                    done
                 }
             }
         };
         self.tell();
-        starting.await
+        Ok((starting.await?, busy))
     }
 
-    async fn start(self: Arc<Self>, wait: Duration) -> Result<Arc<Running>> {
-        tokio::time::sleep(wait).await;
-        let place = Arc::clone(&self.starts).acquire_owned().await;
-        let began = match tokio::time::timeout(self.start_limit, self.begin()).await {
-            Ok(began) => began,
-            Err(_) => Err(self.start_failed(&format!("it was not ready within {} s", self.start_limit.as_secs()))),
+    /// Starts the server, unless a stop ends that before.
+    async fn start(self: Arc<Self>, wait: Duration, mut unwanted: oneshot::Receiver<()>) -> Result<Arc<Running>> {
+        let began = tokio::select! {
+            biased;
+            _ = &mut unwanted => return Err(self.start_failed("it was stopped before it was ready")),
+            began = self.try_start(wait) => began.map(Arc::new),
         };
-        drop(place);
-        let mut state = self.state.lock();
-        let began = began.map(Arc::new);
-        match &began {
-            Ok(running) => *state = State::Running(Arc::clone(running)),
-            Err(_) => {
-                *state = State::Cold;
-                self.deaths.lock().push_back(Instant::now());
+        {
+            let mut state = self.state.lock();
+            // Only the state holds the other end.
+            if matches!(unwanted.try_recv(), Err(oneshot::error::TryRecvError::Closed)) {
+                return Err(self.start_failed("it was stopped before it was ready"));
+            }
+            match &began {
+                Ok(running) => *state = State::Running(Arc::clone(running)),
+                Err(_) => {
+                    *state = State::Cold;
+                    self.died();
+                }
             }
         }
-        drop(state);
         if let Ok(running) = &began {
             self.watch(Arc::clone(running));
         }
@@ -248,47 +263,54 @@ impl Server {
         began
     }
 
-    /// Ends what is left of a server with which pixir cannot speak any more. It counts as a death.
-    fn give_up(&self, dead: Arc<Running>) {
-        if dead.process.as_ref().is_some_and(|it| it.ended.borrow().is_none()) {
-            self.deaths.lock().push_back(Instant::now());
+    async fn try_start(&self, wait: Duration) -> Result<Running> {
+        tokio::time::sleep(wait).await;
+        let _place = self.starts.acquire().await;
+        match tokio::time::timeout(self.start_limit, self.begin()).await {
+            Ok(began) => began,
+            Err(_) => Err(self.start_failed(&format!("it was not ready within {} s", self.start_limit.as_secs()))),
         }
-        tokio::spawn(async move {
-            if let Some(process) = &dead.process {
-                process.stop().await;
-            }
-        });
     }
 
-    /// Notes when the process ends.
+    /// Ends what is left of a server with which pixir cannot speak any more. It counts as a death.
+    fn give_up(&self, dead: Arc<Running>) {
+        if dead.process.is_some() {
+            self.died();
+        }
+        tokio::spawn(async move { dead.end_after_its_last_moment().await });
+    }
+
+    /// Notes when the process ends, or closes its stdout; then nothing of it is left running.
     fn watch(self: &Arc<Self>, running: Arc<Running>) {
-        let Some(mut ended) = running.process.as_ref().map(|it| it.ended.clone()) else { return };
         let this = Arc::downgrade(self);
         tokio::spawn(async move {
-            let _ = ended.wait_for(Option::is_some).await;
+            let Some(process) = &running.process else { return };
+            process.gone().await;
             let Some(this) = this.upgrade() else { return };
-            let mut state = this.state.lock();
-            // What `stop` has ended is not in the state any more.
-            if matches!(&*state, State::Running(it) if Arc::ptr_eq(it, &running)) {
+            {
+                let mut state = this.state.lock();
+                // What `stop` has ended is not in the state any more.
+                let is_now = matches!(&*state, State::Running(it) if Arc::ptr_eq(it, &running));
+                if !is_now {
+                    return;
+                }
                 *state = State::Cold;
-                this.deaths.lock().push_back(Instant::now());
+                this.died();
             }
-            drop(state);
-            running.forget_process();
             this.tell();
+            running.end_after_its_last_moment().await;
         });
     }
 
     async fn begin(&self) -> Result<Running> {
         let (client, process) = match &self.launch {
             Launch::Program(command) => {
-                let (child, process, io) = self.spawn(command())?;
-                let ended = self.reap(child);
-                let process = Process { ended, ..process };
-                let mut over = process.ended.clone();
+                let started = command()
+                    .and_then(|it| Process::start(it, &self.name, &self.stderr, &self.secrets, &self.stopping));
+                let (process, io) = started.map_err(|e| self.start_failed(&format!("it cannot be started: {e}")))?;
                 let client = tokio::select! {
                     client = Client::connect(&self.name, &self.secrets, io, Begin::Initialize) => client,
-                    _ = over.wait_for(Option::is_some) => Err(Fault::Closed),
+                    () = process.gone() => Err(Fault::Closed),
                 };
                 match client {
                     Ok(client) => (client, Some(process)),
@@ -312,51 +334,6 @@ impl Server {
         }
     }
 
-    fn spawn(
-        &self,
-        mut command: Command,
-    ) -> Result<(Child, Process, AsyncRwTransport<rmcp::RoleClient, tokio::io::DuplexStream, tokio::process::ChildStdin>)>
-    {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let (mut child, group) = Group::start(command, &self.stopping)
-            .map_err(|e| self.start_failed(&format!("it cannot be started: {e}")))?;
-        let piped = "all three are piped";
-        let (stdin, stdout) = (child.stdin.take().expect(piped), child.stdout.take().expect(piped));
-        let mut stderr = child.stderr.take().expect(piped);
-        let (kept, secrets, name) = (Arc::clone(&self.stderr), self.secrets.clone(), self.name.clone());
-        tokio::spawn(async move {
-            let mut chunk = vec![0; 8 << 10];
-            while let Ok(n) = stderr.read(&mut chunk).await {
-                if n == 0 {
-                    return;
-                }
-                let text = secrets.masked(&String::from_utf8_lossy(&chunk[..n]));
-                tracing::info!("MCP server {name}: {}", text.trim_end());
-                kept.push(text.as_bytes());
-            }
-        });
-        let dropped = Arc::new(AtomicU64::new(0));
-        let counter = Arc::clone(&dropped);
-        let (to, from) = tokio::io::duplex(64 << 10);
-        tokio::spawn(async move {
-            if let Err(e) = lines::pump(stdout, to, &counter).await {
-                tracing::debug!("read from an MCP server: {e}");
-            }
-        });
-        let process = Process { ended: watch::channel(None).1, group: Mutex::new(Some(group)), dropped };
-        Ok((child, process, AsyncRwTransport::new_client(from, stdin)))
-    }
-
-    /// Waits for the end of the process on a task of its own.
-    fn reap(&self, mut child: Child) -> watch::Receiver<Option<Ended>> {
-        let (tell, ended) = watch::channel(None);
-        tokio::spawn(async move {
-            let status = child.wait().await.unwrap_or_default();
-            let _ = tell.send(Some(Ended::Exited(status)));
-        });
-        ended
-    }
-
     /// The error of a start, after everything that it started has ended.
     async fn not_begun(&self, fault: &Fault, process: Option<&Process>) -> Error {
         let exit = match process {
@@ -370,10 +347,10 @@ impl Server {
         };
         let why = match (fault, exit) {
             (Fault::NeedsLogin, _) => return self.needs_login(),
-            (Fault::Closed, Some(Ended::Exited(status))) => exit_words(status),
+            (Fault::Closed, Some(status)) => exit_words(status),
             (Fault::Closed, _) => "it closed the connection".to_owned(),
             (Fault::Refused(why) | Fault::Odd(why) | Fault::TooLong(why), _) => {
-                format!("it does not speak the protocol: {}", self.secrets.masked(&plain_line(why)))
+                format!("it does not speak the protocol: {}", self.plain(why))
             }
             (Fault::TimedOut(limit), _) => format!("it did not answer within {} s", limit.as_secs()),
             (Fault::Asks, _) => "it asks a question before anything was called".to_owned(),
@@ -401,26 +378,45 @@ impl Server {
         self.stderr.last_line().unwrap_or_else(|| "none".to_owned())
     }
 
+    /// Words of the server on one line. A secret is masked before the line is cut, so that no part of it is shown.
+    fn plain(&self, words: &str) -> String {
+        plain_line(&self.secrets.masked(words))
+    }
+
     /// Asks the server for its tools.
     async fn list(&self, running: &Running) -> Result<(), Fault> {
         let _ = running.client.take_list_changed();
         let listed = running.client.tools().await?;
-        let (mut tools, mut left_out) = (Vec::new(), Vec::new());
-        for tool in &listed {
+        let (mut tools, mut left_out, mut more) = (Vec::new(), Vec::new(), !listed.is_whole);
+        for tool in &listed.items {
             match Definition::read(&self.secrets.masked_json(tool)) {
                 Ok(it) if tools.len() < MAX_TOOLS => tools.push(it),
-                Ok(it) => left_out.push(format!("`{}`: the server has more than {MAX_TOOLS} tools", it.name)),
+                Ok(_) => more = true,
                 Err(why) => left_out.push(why),
             }
         }
         tools.sort_by(|a: &Definition, b| a.name.cmp(&b.name));
         tools.dedup_by(|a, b| a.name == b.name);
+        if left_out.len() > MAX_LEFT_OUT {
+            let others = left_out.len() - MAX_LEFT_OUT;
+            left_out.truncate(MAX_LEFT_OUT);
+            left_out.push(format!("{others} others"));
+        }
+        if more {
+            let most = tools.len();
+            left_out.insert(0, format!("the server lists more than the {most} tools that pixir reads of it"));
+        }
         *running.left_out.lock() = left_out;
+        let mut instructions = self.secrets.masked(&without_hidden(&running.client.about.instructions));
+        if instructions.len() > MAX_INSTRUCTIONS {
+            instructions.truncate(instructions.floor_char_boundary(MAX_INSTRUCTIONS - '…'.len_utf8()));
+            instructions.push('…');
+        }
         *running.offered.lock() = Arc::new(Pins {
             server: self.name.clone(),
             launch: self.launch_hash.clone(),
             version: running.client.about.version.clone(),
-            instructions: self.secrets.masked(&super::catalog::visible(&running.client.about.instructions)),
+            instructions,
             tools,
         });
         Ok(())
@@ -461,13 +457,11 @@ impl Server {
         forms: Option<mpsc::Sender<FormRequest>>,
     ) -> Result<Answer> {
         let _listening = running.client.ears.listen(forms);
-        *self.used.lock() = Instant::now();
         let answer = tokio::select! {
             biased;
             answer = running.client.call(tool, args, limit) => answer,
             () = running.gone() => Err(Fault::Closed),
         };
-        *self.used.lock() = Instant::now();
         match answer {
             Ok(answer) => Ok(answer),
             Err(fault) => Err(self.failed(fault, running, tool).await),
@@ -479,13 +473,11 @@ impl Server {
     /// # Errors
     /// As [`Server::call`].
     pub(super) async fn read(&self, running: &Running, uri: &str, limit: Duration) -> Result<Answer> {
-        *self.used.lock() = Instant::now();
         let answer = tokio::select! {
             biased;
             answer = running.client.read(uri, limit) => answer,
             () = running.gone() => Err(Fault::Closed),
         };
-        *self.used.lock() = Instant::now();
         match answer {
             Ok(answer) => Ok(answer),
             Err(fault) => Err(self.failed(fault, running, "resources/read").await),
@@ -501,10 +493,7 @@ impl Server {
                     Some(process) => process.ended_within(Duration::from_millis(300)).await,
                     None => None,
                 };
-                let how = match exit {
-                    Some(Ended::Exited(status)) => exit_words(status),
-                    Some(Ended::TimedOut) | None => "it closed the connection".to_owned(),
-                };
+                let how = exit.map_or_else(|| "it closed the connection".to_owned(), exit_words);
                 let message =
                     format!("the MCP server {name} ended during the call: {how}; last words: {}", self.last_words());
                 let fix = "find out first whether the call took effect; the next call starts the server again";
@@ -520,13 +509,11 @@ impl Server {
                 Error::new(Code::McpLimit, message, "ask for less: a page, a filter, a smaller range")
             }
             Fault::Refused(why) => {
-                let message =
-                    format!("the MCP server {name} refused `{tool}`: {}", self.secrets.masked(&plain_line(&why)));
+                let message = format!("the MCP server {name} refused `{tool}`: {}", self.plain(&why));
                 Error::new(Code::McpProtocol, message, "check the arguments, or try another way")
             }
             Fault::Odd(why) => {
-                let why = self.secrets.masked(&plain_line(&why));
-                let message = format!("the MCP server {name} gave no valid answer to `{tool}`: {why}");
+                let message = format!("the MCP server {name} gave no valid answer to `{tool}`: {}", self.plain(&why));
                 Error::new(Code::McpProtocol, message, Remedy::mcp(name, McpNeed::Test))
             }
             Fault::NeedsLogin => self.needs_login(),
@@ -539,24 +526,35 @@ impl Server {
         error.with("server", name.as_str())
     }
 
-    /// Ends the server: it is told first, and then stopped with everything that it started.
+    /// Ends the server: it is told first, and then stopped with everything that it started. A start is ended at once.
     pub(super) async fn stop(&self) {
         let before = std::mem::replace(&mut *self.state.lock(), State::Cold);
-        let running = match before {
-            State::Running(running) => Some(running),
-            // It would run on without anyone to stop it.
-            State::Starting(starting) => starting.await.ok(),
-            State::Cold => None,
-        };
-        if matches!(&*self.state.lock(), State::Running(_)) {
-            *self.state.lock() = State::Cold;
-        }
-        if let Some(running) = running {
-            running.client.close().await;
-            if let Some(process) = &running.process {
-                process.stop().await;
+        match before {
+            State::Running(running) => running.end().await,
+            State::Starting { done, wanted } => {
+                drop(wanted);
+                let _ = done.await;
+                // What was started so far is ended on a task of its own.
+                self.stopping.finished().await;
             }
+            State::Cold => {}
         }
+        self.tell();
+    }
+
+    /// Ends the server if nothing has used it for this long.
+    pub(super) async fn stop_if_idle(&self, limit: Duration) {
+        let running = {
+            let mut state = self.state.lock();
+            let State::Running(running) = &*state else { return };
+            if self.busy.load(Ordering::SeqCst) > 0 || self.used.lock().elapsed() < limit {
+                return;
+            }
+            let running = Arc::clone(running);
+            *state = State::Cold;
+            running
+        };
+        running.end().await;
         self.tell();
     }
 
@@ -567,33 +565,38 @@ impl Server {
 
 impl Running {
     fn is_alive(&self) -> bool {
-        !self.client.is_closed() && self.process.as_ref().is_none_or(|it| it.ended.borrow().is_none())
+        !self.client.is_closed() && self.process.as_ref().is_none_or(Process::is_alive)
     }
 
-    /// Returns when the process has ended. Then what it sent before has been read.
+    /// Returns when the process has ended, or has closed its stdout. Then what it sent before has been read.
     async fn gone(&self) {
         match &self.process {
             Some(process) => {
-                let _ = process.ended.clone().wait_for(Option::is_some).await;
+                process.gone().await;
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
             None => std::future::pending().await,
         }
     }
 
-    /// The leader has ended; what it left behind is ended with the group.
-    fn forget_process(&self) {
+    /// Tells the server to end, and ends what it started.
+    async fn end(&self) {
+        self.client.close().await;
         if let Some(process) = &self.process {
-            let group = process.group.lock().take();
-            if let Some(group) = &group {
-                group.leader_ended();
-            }
-            drop(group);
+            process.stop().await;
         }
     }
 
+    /// Ends what is left of a server that says nothing any more.
+    async fn end_after_its_last_moment(&self) {
+        if let Some(process) = &self.process {
+            process.last_moment().await;
+        }
+        self.end().await;
+    }
+
     pub(super) fn dropped_lines(&self) -> u64 {
-        self.process.as_ref().map_or(0, |it| it.dropped.load(Ordering::Relaxed))
+        self.process.as_ref().map_or(0, Process::dropped_lines)
     }
 
     /// What it offered when it was last asked.
@@ -602,43 +605,32 @@ impl Running {
     }
 }
 
-impl Process {
-    /// How it ended, if it does so within this time.
-    async fn ended_within(&self, limit: Duration) -> Option<Ended> {
-        let mut ended = self.ended.clone();
-        let ended = tokio::time::timeout(limit, ended.wait_for(Option::is_some)).await;
-        ended.ok().and_then(|it| it.ok().and_then(|it| *it))
-    }
-
-    /// Ends the process: its stdin is closed already, so a server that can end by itself does.
-    async fn stop(&self) {
-        let mut ended = self.ended.clone();
-        let by_itself = tokio::time::timeout(GRACE, ended.wait_for(Option::is_some)).await.is_ok();
-        let group = self.group.lock().take();
-        if let Some(group) = group {
-            if by_itself {
-                group.leader_ended();
-            }
-            group.stop().await;
-        }
+/// How long the next start waits. `Err` with the number of deaths in five minutes where there is none. `deaths` says how long
+/// ago each was, newest last.
+fn next_start(deaths: &[Duration]) -> std::result::Result<Duration, usize> {
+    let recent = deaths.iter().filter(|ago| **ago < MEMORY).count();
+    match recent {
+        0 => Ok(Duration::ZERO),
+        MOST_DEATHS.. => Err(recent),
+        _ => Ok(WAITS[deaths.len().min(WAITS.len() - 1)]),
     }
 }
 
-/// Words of a server as one line that cannot control the terminal.
-fn plain_line(text: &str) -> String {
-    let mut line = on_one_line(clean(text).trim());
-    if line.len() > 300 {
-        line.truncate(line.floor_char_boundary(300));
-        line.push('…');
-    }
-    line
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn exit_words(status: ExitStatus) -> String {
-    use std::os::unix::process::ExitStatusExt as _;
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("it exited with {code}"),
-        (None, Some(signal)) => format!("signal {signal} ended it"),
-        (None, None) => "it ended".to_owned(),
+    /// Broken builds: waits of 0, 0, 1 and 4 s; deaths of an hour ago count; a row never fails.
+    #[test]
+    fn a_server_that_dies_again_and_again_starts_after_longer_waits_and_then_not_at_all() {
+        let next = |ago: &[u64]| next_start(&ago.iter().map(|it| Duration::from_secs(*it)).collect::<Vec<_>>());
+        let after = |seconds: u64| Ok(Duration::from_secs(seconds));
+        assert_eq!(next(&[]), after(0), "the first start");
+        assert_eq!(next(&[1]), after(0));
+        assert_eq!(next(&[9, 1]), after(1));
+        assert_eq!(next(&[20, 9, 1]), after(4));
+        assert_eq!(next(&[400, 200, 100, 1]), after(15), "three of them in five minutes");
+        assert_eq!(next(&[200, 100, 50, 1]), Err(4));
+        assert_eq!(next(&[900, 600, 301]), after(0), "the row is over");
     }
 }

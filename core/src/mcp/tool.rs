@@ -16,7 +16,7 @@ use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::{Preview, ResultOrigin};
 use crate::protocol::tool_spec::ToolSpec;
-use crate::text::clean::clean_json;
+use crate::text::clean::{clean_json, without_hidden};
 
 /// The most matches of a search.
 const MAX_MATCHES: usize = 8;
@@ -103,15 +103,14 @@ fn prepared(
     args: Value,
 ) -> Result<Prepared> {
     let tool = definition.name.clone();
+    // What is checked and shown is what is sent.
+    let args = schema::restored(&definition.input, args);
     let faults = schema::faults(&definition.input, &args);
     if !faults.is_empty() {
-        let names: Vec<&str> = definition.input["properties"]
-            .as_object()
-            .into_iter()
-            .flat_map(|it| it.keys().map(String::as_str))
-            .collect();
-        let fix = format!("the arguments of {}.{tool}: {}", server.name, names.join(", "));
-        return Err(Error::new(Code::InvalidArgs, faults.join(", "), fix).with("input", args));
+        let names = definition.input["properties"].as_object().into_iter().flat_map(|it| it.keys());
+        let names = names.map(String::as_str).collect::<Vec<_>>().join(", ");
+        let fix = format!("the arguments of {}.{tool}: {}", server.name, without_hidden(&names));
+        return Err(Error::new(Code::InvalidArgs, without_hidden(&faults.join(", ")), fix).with("input", args));
     }
     let Value::Object(args) = args else {
         return Err(Error::new(Code::InvalidArgs, "the arguments are not a JSON object", "send one JSON object"));
@@ -392,14 +391,11 @@ pub(crate) fn prepared_by_name(servers: &Servers, name: &str, args: Map<String, 
     prepared(servers.clone(), server, definition, pin, Value::Object(args))
 }
 
-/// The accepted tool with this name: `SERVER__TOOL`, or `SERVER.TOOL` with the server's own name of it.
+/// The accepted tool with this name: `SERVER__TOOL`, or `SERVER.TOOL` with the server's own name of it. Other programs write
+/// `mcp__SERVER__TOOL`.
 fn named(servers: &Servers, name: &str) -> Result<(Configured, Definition)> {
-    let split = name.split_once("__").or_else(|| name.split_once('.'));
-    let Some((server, raw)) = split else {
-        let message = format!("`{}` is no tool of an MCP server", name.escape_debug());
-        return Err(Error::new(Code::UnknownTool, message, "mcp_find tells the names: SERVER__TOOL"));
-    };
-    let it = servers.find(server)?;
+    let (it, name, raw) = found(servers, name)?;
+    let server = it.name.as_str();
     let Some(pins) = servers.pins(&it) else {
         let message = format!("the tools of the MCP server {server} are not known yet");
         return Err(Error::new(Code::UnknownTool, message, format!("mcp_find with server = \"{server}\" first")));
@@ -418,6 +414,35 @@ fn named(servers: &Servers, name: &str) -> Result<(Configured, Definition)> {
             Err(Error::new(Code::UnknownTool, message, fix).with("input", name))
         }
     }
+}
+
+/// The server of the tool with this name, and the name without the prefix of other programs, whole and after the server.
+fn found<'a>(servers: &Servers, name: &'a str) -> Result<(Configured, &'a str, &'a str)> {
+    let of = |name: &'a str| {
+        let Some((server, raw)) = split(name) else {
+            let message = format!("`{}` is no tool of an MCP server", name.escape_debug());
+            return Err(Error::new(Code::UnknownTool, message, "mcp_find tells the names: SERVER__TOOL"));
+        };
+        Ok((servers.find(server)?, name, raw))
+    };
+    match (of(name), name.strip_prefix("mcp__")) {
+        (Err(_), Some(rest)) => of(rest),
+        (found, _) => found,
+    }
+}
+
+/// The name of the server of a tool.
+///
+/// # Errors
+/// As [`Servers::find`]; `UNKNOWN_TOOL`.
+pub(crate) fn server_of(servers: &Servers, tool: &str) -> Result<String> {
+    found(servers, tool).map(|(it, ..)| it.name)
+}
+
+/// The name of the server and the rest. A name of a server has neither a dot nor an underscore, so the first of them ends it.
+fn split(name: &str) -> Option<(&str, &str)> {
+    let (server, rest) = name.split_at(name.find(['.', '_'])?);
+    Some((server, rest.strip_prefix("__").or_else(|| rest.strip_prefix('.'))?))
 }
 
 /// Reads a resource of a server.

@@ -73,7 +73,9 @@ pub struct ServerState {
     pub tools: Option<Vec<ServerToolState>>,
     /// Bytes of their definitions.
     pub bytes: u64,
-    /// Tools whose definition differs from the accepted one.
+    /// What the server says about itself, as the user accepted it.
+    pub instructions: String,
+    /// Tools, and instructions of the server, that differ from the accepted ones.
     pub changes: Vec<DefinitionChange>,
     /// The hash of the definitions that it has now, to accept them; absent while it does not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,13 +106,20 @@ pub struct ServerToolState {
     pub claims: Vec<String>,
 }
 
-/// A tool whose definition is not the accepted one.
+/// A tool whose definition is not the accepted one, or the server's instructions if they are not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DefinitionChange {
-    /// The server's name of it.
-    pub tool: String,
+    /// The server's name of the tool; null for the server's instructions.
+    pub tool: Option<String>,
     /// `new`, `changed` or `gone`.
     pub what: String,
     /// The difference, as a unified diff.
     pub diff: String,
+}
+
+impl DefinitionChange {
+    /// What is another one, for a user.
+    pub fn subject(&self) -> &str {
+        self.tool.as_deref().unwrap_or("what the server says about itself")
+    }
 }

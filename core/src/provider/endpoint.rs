@@ -12,11 +12,12 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::dialect::Dialect;
-use super::http::{check_address, client, document, header, is_loopback, start_of};
+use super::http::{check_address, client, document, header, start_of};
 use super::refusal::{no_stream, told_with_status, unreached};
 use super::retry::Patience;
 use super::wait::{retry_after, wait_in};
 use super::{Failure, device_login, invalid, preset};
+use crate::config::address::is_loopback;
 use crate::config::credentials::{Credential, REDACTED, SHORTEST_SECRET, Source};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::Remedy;

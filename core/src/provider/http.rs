@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::refusal::{shown, unreached};
+use crate::config::address::{self, Unfit, is_loopback};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::Remedy;
 
@@ -62,33 +63,21 @@ pub(crate) fn check_address(address: &str, insecure: bool) -> Result<reqwest::Ur
         Error::new(Code::ConfigInvalid, format!("the base URL {} {why}", shown.escape_debug()), fix)
             .with("input", shown)
     };
-    let url = reqwest::Url::parse(address)
-        .map_err(|e| bad(address, &format!("is not valid: {e}"), "use one like https://host/v1".into()))?;
-    let host = url.host_str().unwrap_or_default();
-    if !url.username().is_empty() || url.password().is_some() {
+    address::read(address, insecure).map_err(|unfit| match unfit {
+        Unfit::NotValid(why) => bad(address, &format!("is not valid: {why}"), "use one like https://host/v1".into()),
         // The message leaves the address out: it may contain a secret.
-        return Err(bad(
-            host,
+        Unfit::HoldsLogin { host } => bad(
+            &host,
             "contains a user name or a password",
             Remedy::steps(["remove it from the URL".into(), Remedy::Login { provider: None }]),
-        ));
-    }
-    match url.scheme() {
-        "https" => Ok(url),
-        "http" if insecure || is_loopback(host) => Ok(url),
-        "http" => Err(bad(
+        ),
+        Unfit::Unencrypted => bad(
             address,
             "would send everything unencrypted",
             "use https://, a server on 127.0.0.1, or `insecure = true` in its section of config.toml".into(),
-        )),
-        _ => Err(bad(address, "is neither http nor https", "use one like https://host/v1".into())),
-    }
-}
-
-/// Whether a host is this machine.
-pub(crate) fn is_loopback(host: &str) -> bool {
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|it| it.is_loopback())
+        ),
+        Unfit::NotHttp => bad(address, "is neither http nor https", "use one like https://host/v1".into()),
+    })
 }
 
 /// Checks a configured header.

@@ -178,6 +178,9 @@ fn outer(plan: &Plan, text: &OsStr, program: &[OsString]) -> Result<u8> {
                 syscalls::refuse(plan)?;
             }
             let child = start(plan, program, None)?;
+            if plan.outside {
+                let_go_of_pipes();
+            }
             std::thread::spawn(move || {
                 let _ = poll(&mut [PollFd::new(&owner_handle, PollFlags::IN)], None);
                 end_descendants(Signal::KILL);
@@ -189,6 +192,15 @@ fn outer(plan: &Plan, text: &OsStr, program: &[OsString]) -> Result<u8> {
             }
             Ok(status.map_or(u8::MAX, code))
         }
+    }
+}
+
+/// Closes the ends of the pipes that the program has. pixir reads them to their end while the program runs, and this process
+/// would hold them open.
+fn let_go_of_pipes() {
+    if let Ok(nothing) = File::options().read(true).write(true).open("/dev/null") {
+        let _ = rustix::stdio::dup2_stdin(&nothing);
+        let _ = rustix::stdio::dup2_stdout(&nothing);
     }
 }
 

@@ -29,6 +29,20 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
+/// The text without such characters, joiners and variants included: for a model, which reads what a person does not see.
+pub fn without_hidden(text: &str) -> String {
+    text.chars().filter(|c| !is_hidden(*c)).collect()
+}
+
+/// Whether [`without_hidden`] leaves something out.
+pub fn hides(text: &str) -> bool {
+    text.chars().any(is_hidden)
+}
+
+fn is_hidden(c: char) -> bool {
+    is_control(c) || is_deceptive(c) || is_joiner(c) || is_variant(c)
+}
+
 /// Longer runs of blanks could push the rest of a command out of sight.
 const MOST_BLANKS: usize = 32;
 
@@ -144,6 +158,7 @@ mod tests {
         assert_eq!(visible_command("a\u{a0}b\u{2003}\n\tc"), "a\\u{a0}b\\u{2003}\n\tc");
         assert_eq!(visible_command(&format!("ls  -l{};rm", " ".repeat(300))), "ls  -l [300 blanks] ;rm");
         assert_eq!(visible_command("ls "), "ls ");
+        assert_eq!(without_hidden("a\u{202e}b\u{200b}\u{fe0f}c\u{e0041}\x1b[2K\n\td"), "abc[2K\n\td");
         let json = "{\"a\":\"\u{202e}\u{e0041}\u{9b}中\"}";
         assert_eq!(clean_json(json), "{\"a\":\"\\u202e\\udb40\\udc41\\u009b中\"}");
         let same: serde_json::Value = serde_json::from_str(&clean_json(json)).expect("JSON");

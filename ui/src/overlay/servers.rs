@@ -112,11 +112,13 @@ impl ServersView {
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
-        let runs = self.usable().is_some_and(|it| it.phase == ServerPhase::Running);
+        let phase = self.usable().map(|it| it.phase);
+        let runs = phase == Some(ServerPhase::Running);
+        let is_up = runs || phase == Some(ServerPhase::Starting);
         let keys = paint.hints_of(&[
             (self.to_accept().is_some(), Action::AcceptServer, "accept the tools as shown"),
             (self.usable().is_some(), Action::RestartServer, if runs { "restart" } else { "start" }),
-            (runs, Action::StopServer, "stop"),
+            (is_up, Action::StopServer, "stop"),
             (true, Action::CloseOverlay, "close"),
         ]);
         let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "MCP servers", &keys, theme);
@@ -203,7 +205,7 @@ fn facts(it: &ServerState, columns: usize, theme: &Theme) -> Vec<Line<'static>> 
         say(&error.message, theme.fg(theme.error));
     }
     for change in &it.changes {
-        say(&format!("{} is {}:", change.tool, change.what), bad);
+        say(&format!("{} is {}:", change.subject(), change.what), bad);
         for line in change.diff.lines() {
             let style = match line.as_bytes().first() {
                 Some(b'+') => theme.fg(theme.added),
@@ -216,11 +218,15 @@ fn facts(it: &ServerState, columns: usize, theme: &Theme) -> Vec<Line<'static>> 
     if !it.version.is_empty() {
         say(&format!("protocol {} · {} bytes of definitions", it.version, it.bytes), dim);
     }
+    it.left_out.iter().for_each(|why| say(&format!("not offered: {why}"), bad));
+    if !it.instructions.is_empty() {
+        say("what it says about itself:", dim);
+        it.instructions.lines().for_each(|line| say(line, plain));
+    }
     for tool in it.tools.iter().flatten() {
         let about = tool.description.lines().next().unwrap_or_default();
         say(&format!("{} ({}) {about}", tool.raw, tool.runs), plain);
     }
-    it.left_out.iter().for_each(|why| say(&format!("not offered: {why}"), bad));
     if it.dropped_lines > 0 {
         say(&format!("{} lines on its stdout were no messages", it.dropped_lines), bad);
     }

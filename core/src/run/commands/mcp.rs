@@ -14,7 +14,7 @@ pub(super) const MCP: Builtin = Builtin {
     usage: "",
     subcommands: &[("find", "[words…]"), ("call", "<tool> [json]"), ("read", "<server> [uri]")],
     details: "find prints tools with their arguments as JSON; call takes a tool as found.",
-    example: "mcp call git__git_status '{\"repo_path\": \".\"}'",
+    example: "mcp call git__git_status '{\"repo_path\": \"/home/me/app\"}'",
     stdin: Stdin::None,
     expands: false,
     asks_others: true,
