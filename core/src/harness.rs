@@ -557,7 +557,7 @@ impl Harness {
     /// # Errors
     /// `WORKFLOW_INVALID` when it is neither TOML nor JSON.
     pub fn workflow_as_data(&self, text: &str) -> Result<Value> {
-        workflow::as_data(text).map_err(|fault| workflow::invalid("workflow", &[fault]))
+        workflow::as_data(text).map_err(|faults| workflow::invalid("workflow", &faults))
     }
 
     /// What a run of this workflow would be. Nothing is done.

@@ -15,6 +15,7 @@ mod expression; // conditions
 pub(crate) mod graph; // a workflow that was read
 mod read; // the tree of a file as a workflow
 mod check; // what a workflow refers to is there
+mod checked; // a workflow without faults
 mod inline; // other workflows in place of steps
 mod schedule; // which step runs when
 mod journal; // what the Log of a run knows
@@ -24,11 +25,14 @@ pub(crate) mod tool; // the tool by which a model runs one
 mod view; // a run as a Presenter shows it
 
 pub use crate::context::workflows::WorkflowFile;
-pub(crate) use check::{Checked, Known};
+pub(crate) use checked::{Checked, Known};
 pub(crate) use journal::Journal;
 pub use plan::{PlannedStep, WorkflowPlan};
 pub use run::Rehearsed;
 pub use view::{RunView, StepView};
+
+/// The most bytes of faults that an error tells.
+const MAX_TOLD: usize = 2_000;
 
 /// A fault of a workflow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -65,24 +69,34 @@ impl std::fmt::Display for Fault {
 }
 
 /// A workflow's text as data.
-pub(crate) fn as_data(text: &str) -> Result<Value, Fault> {
+///
+/// # Errors
+/// Every fault of its TOML, or the first one of its JSON.
+pub(crate) fn as_data(text: &str) -> Result<Value, Vec<Fault>> {
     source::parse(text).map(|node| node.value())
 }
 
 /// All faults of a workflow as one error.
 pub(crate) fn invalid(name: &str, faults: &[Fault]) -> Error {
-    let (first, more) = match faults {
-        [first] => (first.to_string(), String::new()),
-        [first, rest @ ..] => (first.to_string(), format!(", and {} more", rest.len())),
-        [] => ("it has a fault".to_owned(), String::new()),
-    };
+    // A user and a model correct all that they read, so they read as many as have room.
+    let mut told = String::new();
+    let mut left = faults.len();
+    for fault in faults.iter().map(Fault::to_string) {
+        if !told.is_empty() && told.len() + fault.len() > MAX_TOLD {
+            break;
+        }
+        told.push_str(if told.is_empty() { "" } else { "; " });
+        told.push_str(&fault);
+        left -= 1;
+    }
+    let more = if left > 0 { format!(", and {left} more") } else { String::new() };
     let all = serde_json::to_value(faults).unwrap_or_default();
     // The faults of a file that the user does not trust are no work for the user yet.
     if let Some(fault) = faults.iter().find(|it| it.code == Code::WorkspaceUntrusted.name()) {
         let message = format!("the workflow {name} cannot be run: {}: {}", fault.at, fault.message);
         return Error::new(Code::WorkspaceUntrusted, message, Remedy::TrustWorkspace).with("faults", all);
     }
-    let fix = "correct every fault of the list";
-    Error::new(Code::WorkflowInvalid, format!("the workflow {name} cannot be used: {first}{more}"), fix)
+    let fix = if faults.len() == 1 { "correct it" } else { "correct every fault" };
+    Error::new(Code::WorkflowInvalid, format!("the workflow {name} cannot be used: {told}{more}"), fix)
         .with("faults", all)
 }

@@ -227,7 +227,7 @@ when = "steps.ship.output == 'yes'"
     assert!(shell.workspace().join("shipped").exists());
 }
 
-/// Broken builds: a run goes on after its time; a limit counts as a failure.
+/// Broken builds: a run goes on after its time; a limit counts as a failure; a message is to continue the run.
 #[test]
 fn the_limits_of_a_run_end_it_and_it_can_be_resumed() {
     let shell = Shell::new(&[]);
@@ -263,7 +263,10 @@ needs = ["one"]
 "#;
     let ran = run(&shell, flow, &answers, &[]);
     assert_eq!(ran.code, 14, "{ran:?}");
-    assert_eq!(ran.document()["code"], "BUDGET_REACHED");
+    let result = ran.document();
+    assert_eq!(result["code"], "BUDGET_REACHED");
+    assert_eq!(result["error"]["message"], "the run reached its budget: it used 8500 tokens");
+    assert_eq!(result["remediation"], "resume the run, or more `limits` in an edited graph");
 }
 
 /// Broken build: the words of a value are split, or read by a shell or by the template.
@@ -518,4 +521,73 @@ fn a_newcomer_is_told_every_mistake_of_a_file_and_of_an_answer() {
     let nothing = resume(&shell, &json!([]), &["--answer", "look=yes"]);
     assert!(format!("{}{}", nothing.stdout, nothing.stderr).contains("asks nothing"), "{nothing:?}");
     assert_eq!(resume(&shell, &json!([]), &["--answer", "ship=yes"]).code, 0);
+}
+
+/// Broken builds: of two circles, or of three broken lines, one is named; a step has fewer items than the one it follows; a choice
+/// that its parameter cannot take is no fault.
+#[test]
+fn every_circle_and_every_broken_line_of_a_file_is_named_at_once() {
+    let shell = Shell::new(&[]);
+    let faults = |flow: &str| -> Vec<String> {
+        let path = file(&shell, flow).display().to_string();
+        let ran = shell.run(["workflow", "validate", &path, "--json"]);
+        assert_eq!(ran.code, 10, "{ran:?}");
+        let all = ran.document()["faults"].as_array().expect("a list").clone();
+        all.iter().map(|it| format!("{} {} {}", it["line"], text(&it["at"]), text(&it["message"]))).collect()
+    };
+    let step = |id: &str, needs: &str| format!("[[steps]]\nid = \"{id}\"\nargv = [\"true\"]\nneeds = [{needs}]\n");
+    let circles = [
+        step("a", "\"b\""),
+        step("b", "\"a\", \"c\""),
+        step("c", "\"b\""),
+        step("d", "\"d\""),
+        step("e", "\"f\", \"a\""),
+        step("f", "\"e\""),
+    ];
+    let read = faults(&circles.concat());
+    for (one, other) in
+        [("a → b → a", "b → a → b"), ("b → c → b", "c → b → c"), ("d → d", "d → d"), ("e → f → e", "f → e → f")]
+    {
+        let named = read.iter().filter(|it| it.ends_with(&format!(": {one}")) || it.ends_with(&format!(": {other}")));
+        assert_eq!(named.count(), 1, "{one}: {read:#?}");
+    }
+    assert_eq!(read.len(), 4, "{read:#?}");
+
+    let broken = "description = \n[[steps]]\nid = a\nargv = [\"true\"]\n[[steps]\nid = \"b\"\n";
+    let lines: Vec<String> = faults(broken).iter().map(|it| it.split(' ').next().unwrap_or("").to_owned()).collect();
+    assert_eq!(lines, ["3", "5", "7"]);
+
+    let read = faults(
+        "[params.n]\ntype = \"number\"\nenum = [1, \"two\"]\n[[steps]]\nid = \"list\"\nargv = [\"true\"]\neach = \"{{params.n}}\"\nmax = 50\n[[steps]]\nid = \"next\"\nargv = [\"true\"]\neach = \"@list\"\nmax = 20\n",
+    );
+    assert_eq!(
+        read,
+        ["5 params.n.enum `two` is no number", "15 steps.next.max it has as many items as `list`, which can have 50",]
+    );
+}
+
+/// Broken build: of several faults of its parameters, or of the graph of a model, one is named and the others are counted.
+#[test]
+fn a_user_and_a_model_read_every_fault_of_what_they_wrote() {
+    let shell = Shell::new(&[]);
+    let flow = "[params.n]\ntype = \"number\"\nrequired = true\n[params.c]\ntype = \"string\"\ndefault = \"a\"\nenum = [\"a\", \"b\"]\n[[steps]]\nid = \"one\"\nargv = [\"true\"]\n";
+    let path = file(&shell, flow).display().to_string();
+    let ran = shell.run(["workflow", "run", &path, "-p", "c=z", "-p", "x=1"]);
+    assert_eq!(ran.code, 10, "{ran:?}");
+    for part in ["there is no parameter `x`", "`n` is missing", "`z` is none of: a, b"] {
+        assert!(ran.stderr.contains(part), "{part}: {ran:?}");
+    }
+    let graph = json!({ "version": 1, "steps": [
+        { "id": "one", "argv": ["true"], "needs": ["tow"] },
+        { "id": "two", "task": "Look", "role": "explorr" },
+    ] });
+    let steps = json!([{ "calls": [{ "name": "run_workflow", "args": { "graph": graph } }] }, { "text": "I see." }]);
+    let model = script(&shell, &steps);
+    let args = ["go", "--headless", "--write", "--json"].into_iter();
+    let ran = shell.run(args.chain(model.iter().map(String::as_str)));
+    let log = shell.logs().iter().flat_map(|path| entries(path)).find(|it| it["type"] == "tool_result");
+    let read = log.expect("a result")["data"]["output"].to_string();
+    for part in ["there is no step `tow`", "Use: two", "there is no role `explorr`"] {
+        assert!(read.contains(part), "{part}: {read}: {ran:?}");
+    }
 }

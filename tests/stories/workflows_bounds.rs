@@ -237,3 +237,36 @@ fn a_workflow_or_role_that_changes_while_its_use_is_approved_does_not_run() {
         assert_eq!(told.contains("PREVIEW_STALE"), changed != "nothing", "{changed}: {told}");
     }
 }
+
+/// Broken builds: a graph has more steps, or a file more bytes, than the guide says; the graph of a model is as large as a file.
+#[test]
+fn a_graph_that_is_too_large_is_refused() {
+    let shell = Shell::new(&[]);
+    let steps = |n: usize| (0..n).map(|n| format!("[[steps]]\nid = \"s{n}\"\nargv = [\"true\"]\n")).collect::<String>();
+    let validate = |text: &str| {
+        let path = file(&shell, text).display().to_string();
+        let ran = shell.run(["workflow", "validate", &path]);
+        (ran.code, format!("{}{}", ran.stdout, ran.stderr))
+    };
+    assert_eq!(validate(&steps(200)).0, 0);
+    let (code, told) = validate(&steps(201));
+    assert!(code == 10 && told.contains("from 1 to 200 steps"), "{told}");
+    let (code, told) = validate(&format!("# {}\n{}", "x".repeat(256 << 10), steps(1)));
+    assert!(code == 10 && told.contains("larger than 256 KB"), "{told}");
+    let graph = |n: usize| {
+        let steps: Vec<Value> = (0..n).map(|n| json!({ "id": format!("s{n}"), "argv": ["true"] })).collect();
+        json!({ "name": "run_workflow", "args": { "graph": { "version": 1, "steps": steps }, "wait": true } })
+    };
+    let answers = json!([{ "calls": [graph(65)] }, { "calls": [graph(64)] }, { "text": "Done." }]);
+    let model = script(&shell, &answers);
+    let args = ["go", "--headless", "--write", "--json"].into_iter();
+    assert_eq!(shell.run(args.chain(model.iter().map(String::as_str))).code, 0);
+    let all: Vec<Value> = shell.logs().iter().flat_map(|path| entries(path)).collect();
+    let read: Vec<&str> = all
+        .iter()
+        .filter(|it| it["type"] == "tool_result" && it["data"]["output"].to_string().contains("workflow"))
+        .filter_map(|it| it["data"]["output"].as_str())
+        .collect();
+    assert!(read.iter().any(|it| it.contains("the graph has 65 steps")), "{read:?}");
+    assert!(all.iter().any(|it| it["data"]["event"] == "step_ended" && it["data"]["id"] == "s63"), "64 steps run");
+}

@@ -323,3 +323,85 @@ fn the_stream_has_the_events_of_the_run_and_of_its_agents_by_name() {
         lines.iter().filter(|it| it["agent"] == "look").filter_map(|it| it["type"].as_str()).collect();
     assert!(of_agent.contains(&"user_message") && of_agent.contains(&"assistant_message"), "{of_agent:?}");
 }
+
+/// Broken builds: the plan leaves out commands of later layers, or those that check a step; it cuts a command without a mark; steps
+/// that follow one after another are counted by the usual bound and not by that of the list; the limits of the command line count
+/// for nothing.
+#[test]
+fn a_plan_shows_every_command_and_the_limits_that_hold() {
+    let shell = Shell::new(&[]);
+    let long = format!("echo {}; rm -rf build", "x".repeat(300));
+    let flow = format!(
+        r#"
+[[steps]]
+id = "last"
+argv = ["sh", "-c", "{long}"]
+needs = ["third"]
+[[steps]]
+id = "third"
+role = "explorer"
+task = "Look at {{{{item}}}}"
+each = "@second"
+check = [["test", "-n", "{{{{steps.second.output}}}}"]]
+[[steps]]
+id = "second"
+argv = ["echo", "{{{{item}}}}"]
+each = "@first"
+[[steps]]
+id = "first"
+argv = ["echo", "{{{{item}}}}"]
+each = "{{{{steps.list.lines}}}}"
+max = 150
+needs = ["list"]
+[[steps]]
+id = "list"
+argv = ["ls"]
+"#
+    );
+    let model = json!({ "steps": [], "window": 20_000, "price": { "input": 3.0, "output": 15.0 } });
+    let model = format!("script:{}", shell.aside("priced.json", &model.to_string()).display());
+    let path = file(&shell, &flow).display().to_string();
+    let go = |more: &[&str]| {
+        let args = ["workflow", "run", &path, "--provider", &model, "--dry-run"];
+        shell.run(args.into_iter().chain(more.iter().copied()))
+    };
+    let text = go(&[]).stdout;
+    for part in [
+        "rm -rf build",
+        "check: test -n '{{steps.second.output}}'",
+        "third × ? (at most 150)",
+        "at most: 150 agents",
+        "3600 s, 8 at a time",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let plan = |more: &[&str]| go(&[more, &["--json"]].concat()).document()["plan"].clone();
+    let (free, bound) = (plan(&[]), plan(&["--max-cost", "0.2", "--max-tokens", "30000", "--deadline", "60"]));
+    let number = |it: &Value, name: &str| it[name].as_f64().unwrap_or_else(|| panic!("{name}: {it}"));
+    // Every agent that runs may exceed a limit by two requests of a full window.
+    let beyond = 2.0 * 20_000.0 * 8.0;
+    assert_eq!(number(&bound, "most_tokens"), 30_000.0 + beyond, "{bound}");
+    assert!(number(&free, "most_tokens") > number(&bound, "most_tokens"), "{free}");
+    assert!((number(&bound, "most_cost") - (0.2 + beyond * 15e-6)).abs() < 1e-6, "{bound}");
+    assert_eq!((number(&free, "seconds"), number(&bound, "seconds")), (3_600.0, 60.0));
+}
+
+/// Broken build: the items of steps that follow are not counted, so a run has more steps than it may.
+#[test]
+fn a_run_with_more_than_a_thousand_steps_and_items_does_not_begin_them() {
+    let shell = Shell::new(&[]);
+    let flow = |items: u32| {
+        let list: Vec<String> = (0..items).map(|n| n.to_string()).collect();
+        format!(
+            "[params.list]\ntype = \"list\"\ndefault = [{}]\n[[steps]]\nid = \"one\"\nargv = [\"touch\", \"begun\"]\neach = \"{{{{params.list}}}}\"\nmax = 1000\nwhen = \"item < 0\"\n[[steps]]\nid = \"two\"\nargv = [\"true\"]\neach = \"@one\"\nwhen = \"item < 0\"\n[[steps]]\nid = \"end\"\nargv = [\"true\"]\nneeds = [\"two\"]\n",
+            list.join(", ")
+        )
+    };
+    let ran = run(&shell, &flow(500), &json!([]), &["--write"]);
+    let result = ran.document();
+    assert_eq!((ran.code, &step(&result, "one")["error"]["code"]), (1, &json!("TOO_MANY_ITEMS")), "{result}");
+    assert!(step(&result, "one")["error"]["message"].as_str().is_some_and(|it| it.contains("1001")), "{result}");
+    assert!(!ends(&result).iter().any(|it| it.starts_with("one.")), "{result}");
+    let ran = run(&shell, &flow(499), &json!([]), &["--write"]);
+    assert_eq!((ran.code, &ran.document()["counts"]["skipped"]), (0, &json!(998)), "{ran:?}");
+}

@@ -320,3 +320,44 @@ async fn all_faults_of_a_workflow_are_read_on_the_screen() {
     assert!(!screen.contains("It cannot be run"), "{screen}");
     assert!(!screen.contains("◇ workflow"), "{screen}");
 }
+
+/// Broken builds: the card on which the user approves a graph of the model leaves out the commands of its later layers, or those
+/// that check a step; a long command is cut.
+#[tokio::test]
+async fn the_card_of_a_graph_shows_every_command_that_would_run() {
+    let long = format!("echo {} ; rm -rf target", "x".repeat(200));
+    let graph = json!({ "version": 1, "name": "look", "steps": [
+        { "id": "one", "role": "explorer", "task": "Look at one", "check": [["cargo", "test"]] },
+        { "id": "two", "argv": ["sh", "-c", long], "needs": ["one"] },
+        { "id": "three", "argv": ["publish", "{{steps.two.output}}"], "needs": ["two"] },
+    ] });
+    let steps = vec![calls("run_workflow", json!({ "graph": graph }))];
+    let mut pixir = Pixir::scripted(Script { steps, ..Script::default() }, &[], 100, 50);
+    let screen = pixir.does("look<Enter>").await;
+    for part in [
+        "Run workflow look",
+        "check: cargo test",
+        "rm -rf target",
+        "publish '{{steps.two.output}}'",
+        "at most: 1 agent",
+    ] {
+        assert!(screen.contains(part), "{part}:\n{screen}");
+    }
+}
+
+/// Broken build: a step whose agent asks for an approval runs, in the list of steps, as if nothing were the user's to do.
+#[tokio::test]
+async fn a_step_whose_agent_asks_for_an_approval_is_waiting() {
+    let write = json!({ "path": "a.txt", "content": "new\n" });
+    let write = Step { of: Some("Write it".to_owned()), ..calls("write", write) };
+    let steps = vec![write, of("Write it", "Written.")];
+    let text = "version = 1\nname = \"edit\"\n[[steps]]\nid = \"edit\"\ntask = \"Write it\"\n";
+    let mut pixir = Pixir::with_workflow(Script { steps, ..Script::default() }, "edit", text, 100, 30);
+    pixir.does("/workflows edit<Enter>").await;
+    pixir.screen.keys("<Enter>").await;
+    pixir.screen.until("edit asks").await;
+    pixir.screen.keys("/workflows<Enter>").await;
+    pixir.screen.until("Workflow edit").await;
+    let screen = pixir.screen.screen();
+    assert!(screen.contains("? edit") && screen.contains("waiting"), "{screen}");
+}

@@ -104,6 +104,11 @@ pub(crate) struct Usual {
     pub(crate) tokens: u64,
     /// The most tokens of all agents.
     pub(crate) tree_tokens: u64,
+    /// The most tokens and US dollars that the user allows a Turn and the agents below it.
+    pub(crate) max_tokens: Option<u64>,
+    pub(crate) max_cost_usd: Option<f64>,
+    /// The time that the user allows a Turn.
+    pub(crate) deadline: Option<Duration>,
     /// The model of agents whose role names none.
     pub(crate) model: ModelTerms,
     /// The models that roles name, as `provider/model`.
@@ -355,7 +360,8 @@ fn next_action(result: &AgentResult) -> Option<String> {
             format!("tell_agent {name} to go on where it ended")
         }
     };
-    let is_said = result.error.as_ref().is_some_and(|error| error.remediation.contains("tell_agent"));
+    let says = |it: &str| it.contains("tell_agent") || it.contains("workflow resume");
+    let is_said = result.error.as_ref().is_some_and(|error| says(&error.remediation));
     Some(next).filter(|_| !is_said)
 }
 

@@ -275,6 +275,9 @@ impl Services {
         Usual {
             tokens: options.tokens,
             tree_tokens: options.tree_tokens,
+            max_tokens: self.options.limits.max_tokens,
+            max_cost_usd: self.options.limits.max_cost_usd,
+            deadline: self.options.limits.deadline,
             model: terms(provider, model),
             models: named
                 .filter_map(|named| Some((named.to_owned(), named.split_once('/')?)))

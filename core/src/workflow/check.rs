@@ -1,19 +1,20 @@
-//! Whether what a workflow refers to is there: needs, paths, roles, other workflows. All faults are found at once.
+//! Whether what a workflow refers to is there: needs, paths, roles, items, files. All faults are found at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::Fault;
-use super::graph::{Agent, Each, Graph, RunLimits, Step, Work};
-use super::inline::{Flat, flatten};
-use super::read::{Reading, read};
-use super::source;
+use super::checked::{AgentTerms, Known};
+use super::graph::{Agent, Each, Graph, Step, Work};
 use super::template::Path;
-use crate::context::library::Library;
 use crate::context::roles::Role;
-use crate::protocol::error::{Code, Error, Result, nearest};
-use crate::protocol::event::{Isolation, Mode, Planned, Resumed};
+use crate::protocol::error::{Code, nearest};
+use crate::protocol::event::{Isolation, Mode};
+
+mod overlap; // globs that can match the same file
+
+use overlap::overlap;
 
 /// What a path can read of a step.
 const FIELDS: [&str; 6] = ["output", "lines", "status", "exit_code", "error", "items"];
@@ -22,296 +23,54 @@ const LAST: [&str; 5] = ["output", "status", "exit_code", "checks", "round"];
 /// What a path can read of the run.
 const RUN: [&str; 2] = ["name", "id"];
 
-/// What there is besides the workflow.
-#[derive(Debug, Default)]
-pub(crate) struct Known {
-    pub(crate) roles: Vec<Role>,
-    /// The text of other workflows, by name.
-    pub(crate) workflows: BTreeMap<String, String>,
-    /// Those of them that the user does not trust: a graph that uses one cannot run.
-    pub(crate) untrusted: BTreeSet<String>,
-}
-
-impl Known {
-    /// What a workflow finds that is to run: it can use no other one that the user does not trust.
-    pub(crate) fn to_run(library: &Library) -> Known {
-        Known { untrusted: library.workflows().untrusted(), ..Known::to_look(library) }
-    }
-
-    /// What a workflow finds that is only looked at.
-    pub(crate) fn to_look(library: &Library) -> Known {
-        Known { roles: library.roles(), workflows: library.workflows().texts(), untrusted: BTreeSet::new() }
-    }
-}
-
-/// A workflow without faults, with everything that it uses.
-#[derive(Debug, Clone)]
-pub(crate) struct Checked {
-    pub(crate) graph: Graph,
-    /// All steps, also those of other workflows, in the order in which they are started.
-    pub(crate) steps: Vec<CheckedStep>,
-    /// Values of the parameters of other workflows.
-    pub(crate) inner_params: Map<String, Value>,
-    /// Limits of other workflows, by the step that uses it.
-    pub(crate) inner_limits: BTreeMap<String, RunLimits>,
-    /// The workflow as data.
-    pub(crate) source: Value,
-    /// The workflows that it uses, as data.
-    pub(crate) uses: Map<String, Value>,
-    /// 32 hex digits of the BLAKE3 hash of both, and of the roles of its agents.
-    pub(crate) hash: String,
-}
-
-/// A step with what is known of it before it runs.
-#[derive(Debug, Clone)]
-pub(crate) struct CheckedStep {
-    pub(crate) step: Step,
-    /// Indices of the steps that it waits for.
-    pub(crate) needs: Vec<usize>,
-    /// The step whose items it follows.
-    pub(crate) follows: Option<usize>,
-    /// What its agent is; `None` for other kinds.
-    pub(crate) agent: Option<AgentTerms>,
-    /// How many steps are before it at most: its layer.
-    pub(crate) layer: usize,
-}
-
-/// How the agent of a step works.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct AgentTerms {
-    pub(crate) role: String,
-    /// The hash of the role's file.
-    pub(crate) role_digest: Option<String>,
-    /// The model that the role names, as `provider/model`.
-    pub(crate) model: Option<String>,
-    /// It changes nothing, by its role or because it declares so.
-    pub(crate) reads_only: bool,
-    pub(crate) isolation: Isolation,
-}
-
-impl CheckedStep {
-    /// The step in whose place it is, for a step of another workflow.
-    pub(crate) fn outer(&self) -> Option<&str> {
-        self.step.id.split_once('/').map(|(outer, _)| outer)
-    }
-}
-
-impl Checked {
-    /// Reads and checks a workflow.
-    pub(crate) fn read(text: &str, stem: &str, known: &Known) -> std::result::Result<Checked, Vec<Fault>> {
-        let Reading { graph, mut faults, mut unread } = read(text, stem);
-        let (Some(graph), Ok(source)) = (graph, source::parse(text)) else { return Err(sorted(faults)) };
-        let source = source.value();
-        let mut used = BTreeMap::new();
-        let mut uses = Map::new();
-        let mut faulty = BTreeSet::new();
-        for step in &graph.steps {
-            let Work::Workflow { name, .. } = &step.work else { continue };
-            let Some(text) = known.workflows.get(name) else { continue };
-            if known.untrusted.contains(name) {
-                let message = format!("the workflow `{name}` comes with the workspace, which you do not trust");
-                let code = Code::WorkspaceUntrusted.name();
-                let at = format!("steps.{}.use", step.id);
-                faults.push(Fault { code, ..Fault::new(step.line_of("use"), at, message, "trust the workspace") });
-            }
-            match read(text, name) {
-                Reading { graph: Some(inner), faults, .. } if faults.is_empty() => {
-                    let value = source::parse(text).map(|node| node.value()).unwrap_or_default();
-                    uses.insert(name.clone(), value);
-                    used.insert(name.clone(), inner);
-                }
-                Reading { faults: inner, .. } => {
-                    let at = format!("steps.{}.use", step.id);
-                    faults.extend(sorted(inner).into_iter().map(|fault| {
-                        let line = if fault.line > 0 { format!("line {}, ", fault.line) } else { String::new() };
-                        let message = format!("in `{name}`: {line}{}: {}", fault.at, fault.message);
-                        Fault { line: step.line_of("use"), at: at.clone(), message, ..fault }
-                    }));
-                    faulty.insert(name.clone());
-                }
-            }
-        }
-        let is_missing = |step: &&Step| matches!(&step.work, Work::Workflow { name, .. } if !used.contains_key(name));
-        unread.extend(graph.steps.iter().filter(is_missing).map(|step| step.id.clone()));
-        unique(&graph.steps, &mut faults);
-        let Flat { steps, params, limits } = flatten(&graph, &used, &faulty, &mut faults);
-        let mut check = Check { steps: &steps, graph: &graph, inner_params: &params, known, unread: &unread, faults };
-        let needs = check.needs();
-        let order = check.order(&needs);
-        let before = ancestors(&needs);
-        check.paths(&before);
-        check.writes(&before);
-        let agents: Vec<Option<AgentTerms>> = steps.iter().map(|step| check.agent(step)).collect();
-        check.items_come_from_outside(&steps);
-        let faults = check.faults;
-        let (true, Some(_)) = (faults.is_empty(), &order) else { return Err(sorted(faults)) };
-        let roles: BTreeMap<&str, Option<&str>> =
-            agents.iter().flatten().map(|it| (it.role.as_str(), it.role_digest.as_deref())).collect();
-        let hash = blake3::hash(json!([source, uses, roles]).to_string().as_bytes()).to_hex()[..32].to_owned();
-        let layers = layers(&needs, order.as_deref().unwrap_or_default());
-        let index: BTreeMap<&str, usize> = steps.iter().enumerate().map(|(at, it)| (it.id.as_str(), at)).collect();
-        let follows = |step: &Step| match &step.each {
-            Some(Each::Follows(id)) => index.get(id.as_str()).copied(),
-            Some(Each::List(_)) | None => None,
-        };
-        let all = steps.iter().zip(needs).zip(agents).enumerate();
-        let checked = all.map(|(at, ((step, needs), agent))| CheckedStep {
-            follows: follows(step),
-            step: step.clone(),
-            needs,
-            agent,
-            layer: layers[at],
-        });
-        let steps = checked.collect();
-        Ok(Checked { steps, graph, inner_params: params, inner_limits: limits, source, uses, hash })
-    }
-
-    /// Reads a workflow that a Log has recorded.
-    pub(crate) fn of_log(planned: &Planned, roles: Vec<Role>) -> std::result::Result<Checked, Vec<Fault>> {
-        let workflows = planned.uses.iter().map(|(name, value)| (name.clone(), value.to_string())).collect();
-        Checked::read(&planned.graph.to_string(), &planned.name, &Known { roles, workflows, ..Known::default() })
-    }
-
-    /// The values of all parameters: those given, and defaults.
-    ///
-    /// # Errors
-    /// `WORKFLOW_INVALID`, with every fault.
-    pub(crate) fn params(&self, given: &Map<String, Value>) -> Result<Map<String, Value>> {
-        let mut faults = Vec::new();
-        let known = || self.graph.params.iter().map(|it| it.name.as_str());
-        for name in given.keys().filter(|name| !known().any(|it| it == name.as_str())) {
-            let fix = match nearest(name, known()) {
-                Some(near) => near.to_owned(),
-                None if self.graph.params.is_empty() => "no parameter: it has none".to_owned(),
-                None => format!("one of: {}", known().collect::<Vec<_>>().join(", ")),
-            };
-            let message = format!("there is no parameter `{}`", name.escape_debug());
-            faults.push(Fault::new(0, format!("params.{name}"), message, fix));
-        }
-        let mut all = self.inner_params.clone();
-        for param in &self.graph.params {
-            let value = match (given.get(&param.name), &param.default) {
-                (Some(value), _) => param.typed(value),
-                (None, Some(value)) => value.clone(),
-                (None, None) if param.is_required => {
-                    let message = format!("the parameter `{}` is missing", param.name);
-                    faults.push(Fault::new(param.line, format!("params.{}", param.name), message, "a value for it"));
-                    continue;
-                }
-                (None, None) => Value::Null,
-            };
-            if let (false, Err(why)) = (value.is_null(), param.check(&value)) {
-                let fix = format!("a {} that it takes", param.kind.name());
-                faults.push(Fault::new(param.line, format!("params.{}", param.name), why, fix));
-            }
-            all.insert(param.name.clone(), value);
-        }
-        if faults.is_empty() { Ok(all) } else { Err(super::invalid(&self.graph.name, &faults)) }
-    }
-
-    /// Whether it is still the workflow that the user approved: a workflow or a role that it uses can have changed since.
-    ///
-    /// # Errors
-    /// `PREVIEW_STALE`.
-    pub(crate) fn is_approved(&self, approved: Option<&str>) -> Result<()> {
-        if approved.is_none_or(|hash| hash == self.hash) {
-            return Ok(());
-        }
-        let message = format!(
-            "the workflow {} is not the one that was approved: a workflow or a role that it uses has changed since",
-            self.graph.name
-        );
-        Err(Error::new(Code::PreviewStale, message, "run it again, and approve it as it is now"))
-    }
-
-    /// Of these values those of parameters that the workflow has.
-    pub(crate) fn known_params(&self, given: &Map<String, Value>) -> Map<String, Value> {
-        let is_known = |name: &String| self.graph.params.iter().any(|it| it.name == *name);
-        let known = given.iter().filter(|(name, value)| !value.is_null() && is_known(name));
-        known.map(|(name, value)| (name.clone(), value.clone())).collect()
-    }
-
-    /// Whether all steps that the user has decided about are there.
-    ///
-    /// # Errors
-    /// As [`Checked::index_of`]; `INVALID_ARGS` for an answer that a gate does not offer.
-    pub(crate) fn has_steps(&self, decisions: &Resumed) -> Result<()> {
-        let Resumed { rerun, skip, done, answers } = decisions;
-        let all = rerun.iter().chain(skip).chain(done).chain(answers.keys());
-        all.map(|id| self.index_of(id.split('.').next().unwrap_or(id))).try_for_each(|it| it.map(drop))?;
-        answers.iter().try_for_each(|(id, answer)| self.takes_answer(id, answer))
-    }
-
-    /// Whether this is an answer that the gate offers.
-    fn takes_answer(&self, id: &str, answer: &Value) -> Result<()> {
-        let Work::Gate { choices, .. } = &self.steps[self.index_of(id)?].step.work else {
-            let message = format!("the step `{id}` asks nothing");
-            return Err(Error::new(
-                Code::InvalidArgs,
-                message,
-                "decide about it: run it again, skip it, or take it as done",
-            ));
-        };
-        if answer.as_str().is_some_and(|answer| choices.iter().any(|it| it == answer)) {
-            return Ok(());
-        }
-        let message = format!("{} is no answer to `{id}`", super::read::shown(answer));
-        Err(Error::new(Code::InvalidArgs, message, format!("one of: {}", choices.join(", "))))
-    }
-
-    /// The step with this id.
-    ///
-    /// # Errors
-    /// `NOT_FOUND`, with the nearest.
-    pub(crate) fn index_of(&self, id: &str) -> Result<usize> {
-        self.steps.iter().position(|it| it.step.id == id).ok_or_else(|| {
-            let ids = || self.steps.iter().map(|it| it.step.id.as_str());
-            let fix = nearest(id, ids()).map_or_else(|| ids().collect::<Vec<_>>().join(", "), str::to_owned);
-            let message = format!("{} has no step `{}`", self.graph.name, id.escape_debug());
-            Error::new(Code::NotFound, message, fix).with("input", id)
-        })
-    }
-
-    /// The indices of this step and of all that it waits for.
-    pub(crate) fn up_to(&self, step: usize) -> BTreeSet<usize> {
-        let mut wanted = BTreeSet::new();
-        let mut left = vec![step];
-        while let Some(at) = left.pop() {
-            if wanted.insert(at) {
-                left.extend(&self.steps[at].needs);
-            }
-        }
-        wanted
-    }
-}
-
-/// By line, then as they were found.
-fn sorted(mut faults: Vec<Fault>) -> Vec<Fault> {
-    faults.sort_by_key(|fault| fault.line);
-    faults
-}
-
-fn unique(steps: &[Step], faults: &mut Vec<Fault>) {
-    let mut first: BTreeMap<&str, usize> = BTreeMap::new();
-    for step in steps {
-        if let Some(line) = first.insert(&step.id, step.line) {
-            let message = format!("there are two steps `{}`; the first is in line {line}", step.id);
-            faults.push(Fault::new(step.line, format!("steps.{}", step.id), message, "another id"));
-        }
-    }
-}
-
-struct Check<'a> {
-    steps: &'a [Step],
-    graph: &'a Graph,
-    inner_params: &'a Map<String, Value>,
-    known: &'a Known,
+/// The check of a workflow that was read.
+pub(super) struct Check<'a> {
+    /// All steps, also those of other workflows.
+    pub(super) steps: &'a [Step],
+    pub(super) graph: &'a Graph,
+    pub(super) inner_params: &'a Map<String, Value>,
+    pub(super) known: &'a Known,
     /// Steps that are there and cannot be read.
-    unread: &'a BTreeSet<String>,
-    faults: Vec<Fault>,
+    pub(super) unread: &'a BTreeSet<String>,
+    /// What was found while it was read.
+    pub(super) faults: Vec<Fault>,
+}
+
+/// What is known of the steps of a workflow without faults, in their order.
+pub(super) struct Sound {
+    /// The indices of the steps that each waits for.
+    pub(super) needs: Vec<Vec<usize>>,
+    pub(super) agents: Vec<Option<AgentTerms>>,
+    pub(super) layers: Vec<usize>,
 }
 
 impl Check<'_> {
+    /// What is known of the steps, or all faults.
+    pub(super) fn whole(mut self) -> Result<Sound, Vec<Fault>> {
+        self.unique();
+        let needs = self.needs();
+        let order = self.order(&needs);
+        let before = ancestors(&needs);
+        self.paths(&before);
+        self.writes(&before);
+        let agents = self.steps.iter().map(|step| self.agent(step)).collect();
+        self.items();
+        match order {
+            Some(order) if self.faults.is_empty() => Ok(Sound { layers: layers(&needs, &order), needs, agents }),
+            Some(_) | None => Err(self.faults),
+        }
+    }
+
+    fn unique(&mut self) {
+        let mut first: BTreeMap<&str, usize> = BTreeMap::new();
+        for step in &self.graph.steps {
+            if let Some(line) = first.insert(&step.id, step.line) {
+                let message = format!("there are two steps `{}`; the first is in line {line}", step.id);
+                self.faults.push(Fault::new(step.line, format!("steps.{}", step.id), message, "another id"));
+            }
+        }
+    }
+
     fn fault(&mut self, step: &Step, key: &str, message: impl Into<String>, fix: impl Into<String>) {
         self.faults.push(Fault::new(step.line_of(key), format!("steps.{}.{key}", step.id), message, fix));
     }
@@ -358,41 +117,23 @@ impl Check<'_> {
         all
     }
 
-    /// An order in which every step comes after those that it waits for; `None` where there is a circle.
+    /// An order in which every step comes after those that it waits for; `None` where steps wait for each other. Every circle is
+    /// named: without one need of each circle that was found, the next one is looked for.
     fn order(&mut self, needs: &[Vec<usize>]) -> Option<Vec<usize>> {
-        let mut left: Vec<usize> = needs.iter().map(Vec::len).collect();
-        let mut waiting: Vec<Vec<usize>> = vec![Vec::new(); needs.len()];
-        for (at, own) in needs.iter().enumerate() {
-            own.iter().for_each(|need| waiting[*need].push(at));
+        let steps = self.steps;
+        let mut cut = needs.to_vec();
+        let mut is_sound = true;
+        // More circles than steps would be more than a user reads.
+        for _ in 0..=steps.len() {
+            let Err(circle) = ordered(&cut) else { break };
+            is_sound = false;
+            let (Some(at), Some(next)) = (circle.first(), circle.get(1).or(circle.first())) else { break };
+            let names: Vec<&str> = circle.iter().chain(circle.first()).map(|it| steps[*it].id.as_str()).collect();
+            let message = format!("these steps wait for each other: {}", names.join(" → "));
+            self.fault(&steps[*at], "needs", message, "take one of the needs away");
+            cut[*at].retain(|need| need != next);
         }
-        let mut ready: Vec<usize> = (0..left.len()).filter(|at| left[*at] == 0).collect();
-        let mut order = Vec::new();
-        while let Some(at) = ready.pop() {
-            order.push(at);
-            for next in &waiting[at] {
-                left[*next] -= 1;
-                if left[*next] == 0 {
-                    ready.push(*next);
-                }
-            }
-        }
-        if order.len() == needs.len() {
-            return Some(order);
-        }
-        // Follow needs that are left until one comes again.
-        let mut at = (0..left.len()).find(|at| left[*at] > 0)?;
-        let mut seen: Vec<usize> = Vec::new();
-        while !seen.contains(&at) {
-            seen.push(at);
-            at = needs[at].iter().copied().find(|need| left[*need] > 0)?;
-        }
-        let from = seen.iter().position(|it| *it == at)?;
-        let mut circle: Vec<&str> = seen[from..].iter().map(|it| self.steps[*it].id.as_str()).collect();
-        circle.push(&self.steps[at].id);
-        let message = format!("these steps wait for each other: {}", circle.join(" → "));
-        let step = &self.steps[at];
-        self.fault(step, "needs", message, "take one of the needs away");
-        None
+        if is_sound { ordered(needs).ok() } else { None }
     }
 
     /// Every path leads to something that is there when the step begins.
@@ -540,12 +281,36 @@ impl Check<'_> {
         Some(AgentTerms { role: role.name, role_digest: role.digest, model: role.model, reads_only, isolation })
     }
 
-    /// The items of a step are known before its first item begins.
-    fn items_come_from_outside(&mut self, steps: &[Step]) {
-        for step in steps {
-            if matches!(&step.each, Some(Each::List(path)) if path.root() == "item" || path.root() == "last") {
-                let fix = "a list of `params` or `steps`";
-                self.fault(step, "each", "its items cannot come from an item of its own", fix);
+    /// The most items of a step, also of one that follows others.
+    fn most_items(&self, id: &str) -> Option<usize> {
+        let mut step = &self.steps[self.index(id)?];
+        // In a circle no step has a list.
+        for _ in self.steps {
+            match &step.each {
+                Some(Each::List(_)) => return Some(step.max),
+                Some(Each::Follows(id)) => step = &self.steps[self.index(id)?],
+                None => break,
+            }
+        }
+        None
+    }
+
+    /// The items of a step are known before its first item begins, and a step that follows another one has as many as that.
+    fn items(&mut self) {
+        for step in self.steps {
+            match &step.each {
+                Some(Each::List(path)) if path.root() == "item" || path.root() == "last" => {
+                    let fix = "a list of `params` or `steps`";
+                    self.fault(step, "each", "its items cannot come from an item of its own", fix);
+                }
+                Some(Each::Follows(id)) if step.source.contains_key("max") => {
+                    let most = self.most_items(id).unwrap_or(step.max);
+                    if step.max < most {
+                        let message = format!("it has as many items as `{id}`, which can have {most}");
+                        self.fault(step, "max", message, "leave it out, and set `max` of the step that has the list");
+                    }
+                }
+                Some(Each::List(_) | Each::Follows(_)) | None => {}
             }
         }
     }
@@ -570,66 +335,40 @@ fn ancestors(needs: &[Vec<usize>]) -> Vec<BTreeSet<usize>> {
     (0..needs.len()).map(of).collect()
 }
 
+/// An order in which every step comes after those that it waits for, or steps that wait for each other, each for the next one and
+/// the last one for the first.
+fn ordered(needs: &[Vec<usize>]) -> Result<Vec<usize>, Vec<usize>> {
+    let mut left: Vec<usize> = needs.iter().map(Vec::len).collect();
+    let mut waiting: Vec<Vec<usize>> = vec![Vec::new(); needs.len()];
+    for (at, own) in needs.iter().enumerate() {
+        own.iter().for_each(|need| waiting[*need].push(at));
+    }
+    let mut ready: Vec<usize> = (0..left.len()).filter(|at| left[*at] == 0).collect();
+    let mut order = Vec::new();
+    while let Some(at) = ready.pop() {
+        order.push(at);
+        for next in &waiting[at] {
+            left[*next] -= 1;
+            if left[*next] == 0 {
+                ready.push(*next);
+            }
+        }
+    }
+    let Some(mut at) = (0..left.len()).find(|at| left[*at] > 0) else { return Ok(order) };
+    // A step that is left waits for one that is left, so following them comes to one for the second time.
+    let mut seen: Vec<usize> = Vec::new();
+    while !seen.contains(&at) {
+        seen.push(at);
+        at = needs[at].iter().copied().find(|need| left[*need] > 0).unwrap_or(at);
+    }
+    let from = seen.iter().position(|it| *it == at).unwrap_or_default();
+    Err(seen.split_off(from))
+}
+
 fn layers(needs: &[Vec<usize>], order: &[usize]) -> Vec<usize> {
     let mut layers = vec![0; needs.len()];
     for at in order {
         layers[*at] = needs[*at].iter().map(|need| layers[*need] + 1).max().unwrap_or(0);
     }
     layers
-}
-
-/// A part of a glob, as far as it matters for what two globs can match together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
-    Letter(char),
-    /// One letter, whichever.
-    One,
-    /// Any text.
-    Any,
-}
-
-fn parts(glob: &str) -> Vec<Part> {
-    let mut all = Vec::new();
-    let mut letters = glob.chars().peekable();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '*' => {
-                while letters.next_if_eq(&'*').is_some() {}
-                // `**/` matches no folder too.
-                letters.next_if_eq(&'/');
-                all.push(Part::Any);
-            }
-            '?' => all.push(Part::One),
-            '[' => {
-                letters.by_ref().find(|it| *it == ']');
-                all.push(Part::One);
-            }
-            '{' => {
-                letters.by_ref().find(|it| *it == '}');
-                all.push(Part::Any);
-            }
-            '\\' => all.extend(letters.next().map(Part::Letter)),
-            _ => all.push(Part::Letter(letter)),
-        }
-    }
-    all
-}
-
-/// Whether two globs can match the same file. Sets of letters and alternatives count as any text, so it errs towards yes.
-fn overlap(a: &str, b: &str) -> bool {
-    let (a, b) = (parts(a), parts(b));
-    // `reached[j]`: the parts of `a` so far and the first `j` parts of `b` can be the same text.
-    let mut reached: Vec<bool> = (0..=b.len()).map(|j| b[..j].iter().all(|it| *it == Part::Any)).collect();
-    for one in &a {
-        let mut next = vec![reached[0] && *one == Part::Any];
-        for (j, other) in b.iter().enumerate() {
-            next.push(match (one, other) {
-                (Part::Any, _) | (_, Part::Any) => reached[j + 1] || next[j],
-                (Part::Letter(one), Part::Letter(other)) => reached[j] && one == other,
-                (Part::One, _) | (_, Part::One) => reached[j],
-            });
-        }
-        reached = next;
-    }
-    reached[b.len()]
 }

@@ -29,7 +29,6 @@ pub(crate) struct Param {
     pub(crate) is_required: bool,
     pub(crate) default: Option<Value>,
     pub(crate) choices: Vec<Value>,
-    pub(crate) line: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,11 +3,10 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::check::{Checked, CheckedStep};
+use super::checked::{Checked, CheckedStep};
 use super::graph::{Each, Work};
-use super::template::Scope;
+use super::template::{Scope, Template};
 use crate::call::agents::{ModelTerms, Usual};
-use crate::protocol::error::Result;
 
 /// What a request may exceed a budget by where the window of the model is unknown, tokens.
 const WINDOW: u64 = 200_000;
@@ -71,15 +70,20 @@ pub struct PlannedStep {
     /// Globs of the only files that it changes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<String>,
-    /// The task, the command or the question, where it is known already.
+    /// The command; in the first layer also the task or the question. What is not known yet stands in it as it is written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub does: Option<String>,
+    /// The commands that check it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<String>,
     /// It runs only under a condition.
     pub conditional: bool,
 }
 
 /// The most characters of a task that a line shows.
 const MAX_TASK: usize = 120;
+/// The most characters of a command that a line shows: the user approves what runs.
+const MAX_COMMAND: usize = 2_000;
 
 impl PlannedStep {
     /// The step as a plan shows it: what it is, what it waits for, and below it what it does, where that is known.
@@ -103,11 +107,20 @@ impl PlannedStep {
         }
         let needs = if self.needs.is_empty() { String::new() } else { format!("  after {}", self.needs.join(", ")) };
         let mut lines = vec![format!("  {}{items}  {}{needs}", self.id, about.join(", "))];
-        if let Some(does) = self.does.as_ref().filter(|it| !it.is_empty()) {
-            let line: String = does.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_TASK).collect();
-            lines.push(format!("      {line}"));
-        }
+        let most = if self.kind == "command" { MAX_COMMAND } else { MAX_TASK };
+        let does = self.does.as_ref().filter(|it| !it.is_empty());
+        lines.extend(does.map(|does| format!("      {}", one_line(does, most))));
+        lines.extend(self.checks.iter().map(|check| format!("      check: {}", one_line(check, MAX_COMMAND))));
         lines
+    }
+}
+
+/// A text in one line; what is cut leaves a mark.
+fn one_line(text: &str, most: usize) -> String {
+    let words: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match words.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &words[..end]),
+        None => words,
     }
 }
 
@@ -121,23 +134,13 @@ impl WorkflowPlan {
     ) -> WorkflowPlan {
         let wanted = until.map(|step| checked.up_to(step));
         let base = json!({ "params": params, "run": { "name": checked.graph.name, "id": "" }, "steps": {} });
-        let mut instances: Vec<Option<usize>> = Vec::new();
-        for step in &checked.steps {
-            let own = match &step.step.each {
-                None => Some(1),
-                Some(Each::Follows(_)) => step.follows.and_then(|at| instances.get(at).copied().flatten()),
-                Some(Each::List(path)) => {
-                    let scope = Scope { base: &base, item: None, last: None, follows: None };
-                    let list = scope.find(path).and_then(|it| it.as_array().map(Vec::len));
-                    list.filter(|_| path.root() == "params")
-                }
-            };
-            instances.push(own);
-        }
-        let most = |at: usize, step: &CheckedStep| match (instances[at], step.follows) {
-            (Some(known), _) => known,
-            (None, Some(of)) => checked.steps[of].step.max,
-            (None, None) => step.step.max,
+        // A step that follows others has the items of the step with the list.
+        let instances = |at: usize| match &checked.source_of_items(at).step.each {
+            Some(Each::List(path)) => {
+                let list = Scope::of(&base).find(path).and_then(|it| it.as_array().map(Vec::len));
+                list.filter(|_| path.root() == "params")
+            }
+            Some(Each::Follows(_)) | None => Some(1),
         };
         let mut layers: Vec<Vec<PlannedStep>> = Vec::new();
         let (mut agents, mut tokens) = (0_u64, 0_u64);
@@ -148,7 +151,8 @@ impl WorkflowPlan {
             if wanted.as_ref().is_some_and(|wanted| !wanted.contains(&at)) {
                 continue;
             }
-            let most = most(at, step);
+            let instances = instances(at);
+            let most = instances.unwrap_or(checked.source_of_items(at).step.max);
             if step.agent.is_some() {
                 let attempts = step.step.retry.as_ref().map_or(1, |it| u64::from(it.times) + 1);
                 let rounds = step.step.repeat.as_ref().map_or(1, |it| u64::from(it.max));
@@ -161,7 +165,6 @@ impl WorkflowPlan {
                 window = window.max(own.unwrap_or(WINDOW));
                 dearest = dearest.zip(price).map(|(a, b)| a.max(b));
             }
-            let does = if step.layer == 0 { does(step, &base, instances[at]) } else { None };
             let agent = match &step.step.work {
                 Work::Agent(agent) => Some(agent),
                 Work::Command { .. } | Work::Gate { .. } | Work::Workflow { .. } | Work::Join { .. } => None,
@@ -170,13 +173,14 @@ impl WorkflowPlan {
                 id: step.step.id.clone(),
                 kind: step.step.kind(),
                 needs: step.needs.iter().map(|need| checked.steps[*need].step.id.clone()).collect(),
-                instances: instances[at],
+                instances,
                 most_instances: most,
                 role: step.agent.as_ref().map(|it| it.role.clone()),
                 isolation: step.agent.as_ref().map(|it| it.isolation.name()),
                 reads_only: step.agent.as_ref().is_some_and(|it| it.reads_only),
                 writes: agent.and_then(|it| it.writes.clone()).unwrap_or_default(),
-                does,
+                does: does(step, &base, instances),
+                checks: step.step.checks.iter().map(|words| command(words, &Scope::of(&base))).collect(),
                 conditional: step.step.when.is_some(),
             };
             if layers.len() <= step.layer {
@@ -187,13 +191,15 @@ impl WorkflowPlan {
         let limits = checked.graph.limits;
         // Every agent that runs may exceed a limit by its last request and by the one that sums up.
         let beyond = if agents == 0 { 0 } else { 2 * window * (limits.places() as u64).min(agents) };
-        let bound = tokens.min(usual.tree_tokens).min(limits.tokens.unwrap_or(u64::MAX));
+        let allowed = limits.tokens.into_iter().chain(usual.max_tokens).min().unwrap_or(u64::MAX);
+        let bound = tokens.min(usual.tree_tokens).min(allowed);
         let most_tokens = bound.saturating_add(beyond);
         let most_cost = match (agents, dearest) {
             (0, _) => Some(0.0),
             (_, Some(price)) => {
                 let by_tokens = most_tokens as f64 * price;
-                Some(limits.cost.map_or(by_tokens, |usd| by_tokens.min(usd + beyond as f64 * price)))
+                let allowed = limits.cost.into_iter().chain(usual.max_cost_usd).reduce(f64::min);
+                Some(allowed.map_or(by_tokens, |usd| by_tokens.min(usd + beyond as f64 * price)))
             }
             (_, None) => None,
         };
@@ -208,7 +214,7 @@ impl WorkflowPlan {
                 .map(|(a, b)| (a.clone(), b.clone()))
                 .collect(),
             concurrency: limits.places(),
-            seconds: limits.most_seconds(),
+            seconds: usual.deadline.map_or(u64::MAX, |it| it.as_secs().max(1)).min(limits.most_seconds()),
             most_agents: agents,
             most_tokens,
             limit_tokens: limits.tokens,
@@ -248,24 +254,28 @@ impl WorkflowPlan {
     }
 }
 
-/// What a step of the first layer does, for its first item where it has items; `None` where that is not known yet.
+/// What a step does, for its first item where it has items: its command, and in the first layer its task or question.
 fn does(step: &CheckedStep, base: &Value, instances: Option<usize>) -> Option<String> {
     let list = match &step.step.each {
-        Some(Each::List(path)) => Scope { base, item: None, last: None, follows: None }.find(path),
+        Some(Each::List(path)) => Scope::of(base).find(path),
         Some(Each::Follows(_)) | None => None,
     };
     let item = list.as_ref().and_then(|list| list.as_array()?.first());
     let last = json!({ "output": "", "status": "", "exit_code": 0, "checks": "", "round": 0 });
-    let scope = Scope { base, item, last: Some(&last), follows: None };
+    let scope = Scope { item, last: Some(&last), ..Scope::of(base) };
     let text = match &step.step.work {
-        Work::Agent(agent) => agent.task.text(&scope),
-        Work::Command { argv, .. } => {
-            let words: Result<Vec<String>> = argv.iter().map(|word| word.text(&scope)).collect();
-            words.map(|words| crate::permissions::shell::quoted(words.iter().map(String::as_str)))
-        }
-        Work::Gate { ask, .. } => ask.text(&scope),
-        Work::Workflow { .. } | Work::Join { .. } => Ok(String::new()),
+        Work::Command { argv, .. } => command(argv, &scope),
+        Work::Agent(agent) if step.layer == 0 => agent.task.text(&scope).ok()?,
+        Work::Gate { ask, .. } if step.layer == 0 => ask.text(&scope).ok()?,
+        Work::Agent(_) | Work::Gate { .. } | Work::Workflow { .. } | Work::Join { .. } => return None,
     };
-    let more = instances.filter(|n| *n > 1).map_or(String::new(), |n| format!(" (and {} more)", n - 1));
-    text.ok().map(|text| format!("{text}{more}"))
+    let more =
+        instances.filter(|n| *n > 1 && item.is_some()).map_or(String::new(), |n| format!(" (and {} more)", n - 1));
+    Some(format!("{text}{more}"))
+}
+
+/// A command, with the words that are not known yet as they are written.
+fn command(words: &[Template], scope: &Scope<'_>) -> String {
+    let words: Vec<String> = words.iter().map(|it| it.text(scope).unwrap_or_else(|_| it.to_string())).collect();
+    crate::permissions::shell::quoted(words.iter().map(String::as_str))
 }

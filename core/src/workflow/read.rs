@@ -15,7 +15,7 @@ use crate::protocol::error::nearest;
 const VERSION: i64 = 1;
 /// The most declared steps.
 pub(crate) const MAX_STEPS: usize = 200;
-/// The most items of `each`.
+/// The most items of `each`, and the most steps of a run with every item counted.
 pub(crate) const MAX_ITEMS: usize = 1_000;
 /// The items of `each` where `max` is not set.
 const ITEMS: usize = 100;
@@ -60,8 +60,8 @@ pub(crate) fn read(text: &str, stem: &str) -> Reading {
     let mut reader = Reader { faults: Vec::new(), unread: BTreeSet::new() };
     let graph = match parse(text) {
         Ok(node) => reader.graph(&node, stem),
-        Err(fault) => {
-            reader.faults.push(fault);
+        Err(faults) => {
+            reader.faults.extend(faults);
             None
         }
     };
@@ -255,7 +255,13 @@ impl Reader {
             let kind = self.one_of(&own, "type", &kinds).unwrap_or(ParamKind::Text);
             let is_required = self.truth(&own, "required").unwrap_or(false);
             let choices = match own.all.get("enum").map(|it| (it.line, it.value())) {
-                Some((_, Value::Array(list))) if !list.is_empty() => list,
+                Some((line, Value::Array(list))) if !list.is_empty() => {
+                    for odd in list.iter().filter(|it| !kind.fits(it)) {
+                        let message = format!("`{}` is no {}", shown(odd), kind.name());
+                        self.fault(line, own.path("enum"), message, format!("values of type {}", kind.name()));
+                    }
+                    list
+                }
                 Some((line, _)) => {
                     self.fault(line, own.path("enum"), "it is no list of values", "a list, like [\"a\", \"b\"]");
                     Vec::new()
@@ -263,7 +269,7 @@ impl Reader {
                 None => Vec::new(),
             };
             let default = own.all.get("default").map(Node::value);
-            let param = Param { name: name.clone(), kind, is_required, default, choices, line: node.line };
+            let param = Param { name: name.clone(), kind, is_required, default, choices };
             if let Some(Err(why)) = param.default.as_ref().map(|it| param.check(it)) {
                 self.fault(own.all["default"].line, own.path("default"), why, "a default that the parameter takes");
             }
@@ -335,7 +341,7 @@ fn is_name(text: &str) -> bool {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::check::{Checked, Known};
+    use super::super::checked::{Checked, Known};
     use crate::context::roles::Role;
 
     const FILE: &str = include_str!("../context/workflows/migrate-each.toml");

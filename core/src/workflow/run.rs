@@ -9,7 +9,7 @@ use futures_util::stream::FuturesUnordered;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::check::Checked;
+use super::checked::Checked;
 use super::graph::{Each, Work};
 use super::journal::{Journal, hash_of};
 use super::schedule::{Action, Cause, Happened, Schedule, Unit};
@@ -201,7 +201,7 @@ impl<'a, H: Hands> Runner<'a, H> {
                     if let Err(error) = hands.budget()
                         && self.limit.is_none()
                     {
-                        self.limit = Some(error);
+                        self.limit = Some(self.budget_reached(error));
                         happened.push_front(Happened::Stopped);
                     }
                 }
@@ -312,7 +312,7 @@ impl<'a, H: Hands> Runner<'a, H> {
     async fn list(&mut self, step: usize) -> Result<Happened, Gone> {
         let own = &self.run.checked.steps[step].step;
         let whole = Unit { step, item: None };
-        let scope = Scope { base: &self.base, item: None, last: None, follows: None };
+        let scope = Scope::of(&self.base);
         let reads_item = own.when.as_ref().is_some_and(|it| it.paths().iter().any(|path| path.root() == "item"));
         let skips = self.run.journal.skips(&own.id);
         if skips || own.when.as_ref().is_some_and(|when| !reads_item && !when.holds(&scope)) {
@@ -339,14 +339,14 @@ impl<'a, H: Hands> Runner<'a, H> {
             }
             found => found,
         };
-        let total = |more: usize| self.items.values().map(|it| it.len()).sum::<usize>() + more;
-        let items = match items {
-            Ok(items) if total(items.len()) > super::read::MAX_ITEMS => {
-                let message = format!("the run would have {} items", total(items.len()));
-                Err(Error::new(Code::TooManyItems, message, "at most 1000 items in all steps together"))
+        let items = items.and_then(|items| match self.units_with(step, items.len()) {
+            units if units > super::read::MAX_ITEMS => {
+                let most = super::read::MAX_ITEMS;
+                let message = format!("the run would have {units} steps, counting each item");
+                Err(Error::new(Code::TooManyItems, message, format!("at most {most} steps and items in one run")))
             }
-            items => items,
-        };
+            _ => Ok(items),
+        });
         match items {
             Ok(items) => {
                 self.open(step, Arc::new(items));
@@ -362,6 +362,16 @@ impl<'a, H: Hands> Runner<'a, H> {
                 self.end_now(whole, ended).await
             }
         }
+    }
+
+    /// How many steps and items the run has, where this step and those that follow it have so many.
+    fn units_with(&self, step: usize, items: usize) -> usize {
+        let steps = &self.run.checked.steps;
+        let plain = steps.iter().filter(|it| it.step.each.is_none()).count();
+        let known: usize = self.items.values().map(|it| it.len()).sum();
+        let source = &self.run.checked.steps[step].step.id;
+        let alike = (0..steps.len()).filter(|at| self.run.checked.source_of_items(*at).step.id == *source).count();
+        plain + known + items * alike
     }
 
     /// The items of a step are known: it and those that follow it have as many.

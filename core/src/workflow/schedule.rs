@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::check::Checked;
+use super::checked::Checked;
 use super::graph::{Each, OnFail, RunLimits, Work};
 use crate::protocol::event::StepOutcome;
 
@@ -174,7 +174,7 @@ impl Schedule {
     /// The schedule of a workflow.
     pub(crate) fn of(checked: &Checked, wanted: Option<&BTreeSet<usize>>) -> Schedule {
         let groups: Vec<(&String, &RunLimits)> = checked.inner_limits.iter().collect();
-        let shape = |it: &super::check::CheckedStep| Shape {
+        let shape = |it: &super::checked::CheckedStep| Shape {
             needs: it.needs.clone(),
             has_items: it.step.each.is_some(),
             follows: it.follows.filter(|_| matches!(it.step.each, Some(Each::Follows(_)))),

@@ -54,14 +54,20 @@ impl Node {
     }
 }
 
+/// The most faults of TOML that are named: behind one that confuses the reader, others are only its echo.
+const MAX_FAULTS: usize = 20;
+
 /// Reads a workflow's text: JSON if it begins with `{`, else TOML.
-pub(super) fn parse(text: &str) -> Result<Node, Fault> {
+pub(super) fn parse(text: &str) -> Result<Node, Vec<Fault>> {
     if text.len() > MAX_BYTES {
         let message = format!("the workflow is larger than {} KB", MAX_BYTES >> 10);
-        return Err(Fault::new(0, "", message, "split it, and use the parts with kind = \"workflow\""));
+        return Err(vec![Fault::new(0, "", message, "split it, and use the parts with kind = \"workflow\"")]);
     }
     let lines = Lines::of(text);
-    if text.trim_start().starts_with('{') { of_json(text, text, &lines, 0) } else { of_toml(text, &lines) }
+    match text.trim_start().starts_with('{') {
+        true => of_json(text, text, &lines, 0).map_err(|fault| vec![fault]),
+        false => of_toml(text, &lines),
+    }
 }
 
 /// Where the lines of a text begin.
@@ -84,14 +90,25 @@ fn too_deep(line: usize) -> Fault {
 
 // ─── TOML ───
 
-fn of_toml(text: &str, lines: &Lines) -> Result<Node, Fault> {
-    let table = toml::de::DeTable::parse(text).map_err(|e| {
-        let line = e.span().map_or(0, |span| lines.line(span.start));
+fn of_toml(text: &str, lines: &Lines) -> Result<Node, Vec<Fault>> {
+    let (table, errors) = toml::de::DeTable::parse_recoverable(text);
+    let mut faults: Vec<Fault> = Vec::new();
+    let mut errors: Vec<(usize, toml::de::Error)> =
+        errors.into_iter().map(|e| (e.span().map_or(0, |span| span.start), e)).collect();
+    errors.sort_by_key(|(at, _)| *at);
+    for (at, e) in errors {
+        let line = lines.line(at);
         let message = e.message().lines().next().unwrap_or("it is no TOML").to_owned();
-        Fault::new(line, "", message, "valid TOML, or JSON that begins with `{`")
-    })?;
+        // The first fault of a line is what is wrong with it.
+        if faults.len() < MAX_FAULTS && faults.iter().all(|fault| fault.line != line) {
+            faults.push(Fault::new(line, "", message, "valid TOML, or JSON that begins with `{`"));
+        }
+    }
+    if !faults.is_empty() {
+        return Err(faults);
+    }
     let line = lines.line(table.span().start);
-    of_table(table.get_ref(), line, lines, 0)
+    of_table(table.get_ref(), line, lines, 0).map_err(|fault| vec![fault])
 }
 
 fn of_table(table: &toml::de::DeTable<'_>, line: usize, lines: &Lines, depth: usize) -> Result<Node, Fault> {
@@ -225,12 +242,17 @@ mod tests {
 
     #[test]
     fn broken_text_is_a_fault_with_its_line() {
-        assert_eq!(parse("version = 1\nname = \n").expect_err("no value").line, 2);
-        assert_eq!(parse("{\n\"a\": 1,\n\"b\": }\n").expect_err("no value").line, 3);
-        let twice = parse("{\n\"a\": 1,\n\"a\": 2}").expect_err("a key twice");
+        let lines_of = |text: &str| parse(text).expect_err("no value").iter().map(|it| it.line).collect::<Vec<_>>();
+        assert_eq!(lines_of("version = 1\nname = \n"), [2]);
+        assert_eq!(
+            lines_of("version = 1\nname = \n[[steps]]\nid = a\nargv = [\"true\"]\n[[steps]\nid = \"b\"\n"),
+            [2, 4, 6]
+        );
+        assert_eq!(lines_of("{\n\"a\": 1,\n\"b\": }\n"), [3]);
+        let twice = parse("{\n\"a\": 1,\n\"a\": 2}").expect_err("a key twice").remove(0);
         assert_eq!((twice.line, twice.message.as_str()), (3, "`a` is there twice"));
         let deep = format!("{{\"a\": {}{}}}", "[".repeat(50_000), "]".repeat(50_000));
-        assert!(parse(&deep).expect_err("too deep").message.contains("deeper"));
+        assert!(parse(&deep).expect_err("too deep")[0].message.contains("deeper"));
         let deep = format!("a = {}{}", "[".repeat(50_000), "]".repeat(50_000));
         assert!(parse(&deep).is_err());
     }

@@ -59,6 +59,11 @@ pub(crate) struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
+    /// What a step without items and rounds can refer to.
+    pub(crate) fn of(base: &'a Value) -> Scope<'a> {
+        Scope { base, item: None, last: None, follows: None }
+    }
+
     /// What the path leads to; `None` where something of it is missing.
     pub(crate) fn find(&self, path: &Path) -> Option<Cow<'a, Value>> {
         let rest = &path.0[1..];
@@ -101,6 +106,16 @@ pub(crate) struct Template(pub(crate) Vec<Piece>);
 pub(crate) enum Piece {
     Text(String),
     Path(Path),
+}
+
+impl fmt::Display for Template {
+    /// As it is written in the file.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|piece| match piece {
+            Piece::Text(text) => f.write_str(text),
+            Piece::Path(path) => write!(f, "{{{{{path}}}}}"),
+        })
+    }
 }
 
 impl Template {

@@ -111,7 +111,12 @@ pub(crate) fn running(
     let plan = WorkflowPlan::of(&checked, &values, None, &agents.usual(&known.roles));
     let preview = Preview {
         would: "run workflow".to_owned(),
-        target: format!("{} ({} steps, at most {} agents)", checked.graph.name, checked.steps.len(), plan.most_agents),
+        target: format!(
+            "{} ({}, at most {})",
+            checked.graph.name,
+            counted(checked.steps.len() as u64, "step"),
+            counted(plan.most_agents, "agent")
+        ),
         notes: notes(&plan),
         ..Preview::default()
     };
@@ -154,14 +159,18 @@ pub(crate) fn running(
     }))
 }
 
-/// The graph for the card: a line a step, with what it writes and runs.
+fn counted(n: u64, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+/// The graph for the card: what it can cost, then a line a step, with what it writes and runs.
 fn notes(plan: &WorkflowPlan) -> Vec<String> {
-    let mut notes = Vec::new();
+    // What decides stands first: a small window shows the rest on request.
+    let mut notes: Vec<String> = plan.bounds().lines().map(str::to_owned).collect();
     for (n, layer) in plan.layers.iter().enumerate() {
         notes.push(format!("layer {}", n + 1));
         notes.extend(layer.iter().flat_map(PlannedStep::lines));
     }
-    notes.extend(plan.bounds().lines().map(str::to_owned));
     notes.push(format!("hash {}", plan.hash));
     notes
 }

@@ -1,9 +1,9 @@
 //! The run of the Session: its graph in layers or as a list, and what the chosen step came to.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use pixir_core::event::{Cost, Form, Resumed, StepOutcome};
+use pixir_core::event::{AgentStatus, Cost, Form, Resumed, StepOutcome};
 use pixir_core::history::History;
 use pixir_core::input::WorkflowOrder;
 use pixir_core::{Input, PlannedStep, RunView, StepView, WorkflowPlan};
@@ -26,6 +26,8 @@ pub(crate) struct WorkflowView {
     choice: usize,
     /// What running agents have cost so far, by their names.
     costs: BTreeMap<String, Cost>,
+    /// Names of agents that wait for the user.
+    waiting: BTreeSet<String>,
     /// The first line of the chosen step that is shown, and how many lines fit.
     top: usize,
     page: Cell<usize>,
@@ -64,6 +66,7 @@ impl WorkflowView {
             chosen: None,
             choice: 0,
             costs: BTreeMap::new(),
+            waiting: BTreeSet::new(),
             top: 0,
             page: Cell::new(1),
             max_top: Cell::new(0),
@@ -102,6 +105,8 @@ impl WorkflowView {
 
     fn see(&mut self, agents: &Agents) {
         self.costs = agents.below().map(|it| (it.name().to_owned(), it.cost)).collect();
+        let waiting = agents.below().filter(|it| it.status == AgentStatus::Waiting);
+        self.waiting = waiting.map(|it| it.name().to_owned()).collect();
     }
 
     /// What a step has cost so far.
@@ -111,6 +116,12 @@ impl WorkflowView {
             Some(ended) if step.since.is_none() => ended.cost,
             Some(_) | None => running().unwrap_or_default(),
         }
+    }
+
+    /// The step runs, and its agent waits for the user: for an approval, or for what becomes of its files.
+    fn waits(&self, step: &StepView) -> bool {
+        let agent = step.started.as_ref().filter(|_| step.since.is_some()).and_then(|it| it.agent.as_ref());
+        agent.is_some_and(|agent| self.waiting.contains(agent))
     }
 
     pub(crate) fn notify(&mut self, notification: Notification<'_>) {

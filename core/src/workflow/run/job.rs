@@ -22,7 +22,7 @@ pub(super) struct Job {
     pub(super) retry: Option<Retry>,
     pub(super) repeat: Option<Rounds>,
     pub(super) attempt: u32,
-    pub(super) agent: Option<super::super::check::AgentTerms>,
+    pub(super) agent: Option<super::super::checked::AgentTerms>,
     /// Its agent had ended when pixir died.
     pub(super) late: Option<Late>,
     /// Its command has run, and its checks were not allowed then.

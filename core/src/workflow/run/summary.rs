@@ -8,6 +8,7 @@ use super::super::template::Scope;
 use super::{Hands, Runner};
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{StepOutcome, TurnStatus};
+use crate::protocol::remedy::{Limit, Remedy};
 
 /// How a run ended.
 #[derive(Debug)]
@@ -57,6 +58,26 @@ impl<H: Hands> Runner<'_, H> {
         errors.find(|error| error.code == Code::BudgetReached.name()).map(|error| error.clone().into())
     }
 
+    /// The budget of the run is used up.
+    pub(super) fn budget_reached(&self, error: Error) -> Error {
+        let limits = self.run.checked.graph.limits;
+        let detail = |name: &str| error.details.get(name).and_then(Value::as_f64).unwrap_or_default();
+        let (used, of_graph) = match raised(&error.remedy) {
+            Some(Remedy::RaiseLimit { limit: Limit::Cost }) => {
+                let usd = detail("usd");
+                (format!("${usd:.4}"), limits.cost.is_some_and(|most| usd >= most))
+            }
+            Some(_) | None => {
+                let tokens = detail("tokens");
+                (format!("{tokens} tokens"), limits.tokens.is_some_and(|most| tokens >= most as f64))
+            }
+        };
+        let message = format!("the run reached its budget: it used {used}");
+        let more = "more `limits` in an edited graph";
+        let remedy = if of_graph { Remedy::any_of(["resume the run".into(), more.into()]) } else { error.remedy };
+        Error { message, remedy, ..error }
+    }
+
     pub(super) fn summary(&self, is_late: bool) -> RunEnd {
         let mut counts = Counts::default();
         let is_listed = |unit: &Unit| unit.item.is_none() && self.items.contains_key(&unit.step);
@@ -82,7 +103,7 @@ impl<H: Hands> Runner<'_, H> {
                 (_, _) => {}
             }
         }
-        let limit = self.limit.clone().or_else(|| self.limit_of_a_step());
+        let limit = self.limit.clone().or_else(|| self.limit_of_a_step()).map(resumable);
         let resume = "resume the run";
         let (status, error) = if let Some(error) = limit {
             let status = if is_late { TurnStatus::TimedOut } else { TurnStatus::Incomplete };
@@ -110,7 +131,7 @@ impl<H: Hands> Runner<'_, H> {
         };
         let output = match &self.run.checked.graph.output {
             Some(output) => {
-                let scope = Scope { base: &self.base, item: None, last: None, follows: None };
+                let scope = Scope::of(&self.base);
                 output.value(&scope)
             }
             None => Ok(Value::Null),
@@ -143,5 +164,21 @@ impl<H: Hands> Runner<'_, H> {
             _ => Map::new(),
         };
         RunEnd { status, error, details }
+    }
+}
+
+/// A limit with the way out of a run: it is resumed, and no message continues it.
+fn resumable(error: Error) -> Error {
+    match raised(&error.remedy).cloned() {
+        Some(raise) => Error { remedy: Remedy::any_of(["resume the run".into(), raise]), ..error },
+        None => error,
+    }
+}
+
+/// The limit that a remedy raises.
+fn raised(remedy: &Remedy) -> Option<&Remedy> {
+    match remedy {
+        Remedy::AnyOf { remedies } => remedies.iter().find(|it| matches!(it, Remedy::RaiseLimit { .. })),
+        _ => None,
     }
 }

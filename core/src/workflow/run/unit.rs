@@ -134,7 +134,7 @@ impl<H: Hands> Runner<'_, H> {
             .collect();
         let all_skipped = !inner.is_empty() && inner.iter().all(|it| *it == StepOutcome::Skipped);
         let left = inner.iter().find(|it| !it.is_done());
-        let scope = Scope { base: &self.base, item: None, last: None, follows: None };
+        let scope = Scope::of(&self.base);
         let output = match &own.step.work {
             Work::Join { output: Some(output) } if left.is_none() && !all_skipped => output.value(&scope),
             _ => Ok(Value::Null),

@@ -168,3 +168,35 @@ fn steps_begin_in_the_order_of_the_file_as_places_are_free() {
     assert_eq!(schedule.take(ended(0, StepOutcome::Failed)), [Action::Hold { unit: unit(3), by: Cause::Step(0) }]);
     assert_eq!(schedule.take(ended(2, StepOutcome::Completed)), [Action::Finish]);
 }
+
+/// Broken build: the end of a step looks at all steps, so each costs more the more there are.
+#[test]
+fn the_schedule_costs_the_same_for_a_step_of_ten_and_of_a_thousand() {
+    let shape = |needs: Vec<usize>| Shape { needs, takes_place: true, ..Shape::default() };
+    let wide = |n: usize| (0..n).map(|_| shape(Vec::new())).collect::<Vec<_>>();
+    let chain = |n: usize| (0..n).map(|at| shape(at.checked_sub(1).into_iter().collect())).collect::<Vec<_>>();
+    let each = |_: usize| vec![Shape { has_items: true, ..shape(Vec::new()) }];
+    let seconds_a_step = |shapes: Vec<Shape>, n: usize| {
+        let began = std::time::Instant::now();
+        let mut schedule = Schedule::new(shapes, 8, None, None);
+        let mut next = VecDeque::from([Happened::Begun]);
+        let mut done = 0;
+        while let Some(what) = next.pop_front() {
+            next.extend(schedule.take(what).into_iter().filter_map(|action| match action {
+                Action::List(step) => Some(Happened::Listed { step, items: n }),
+                Action::Start(unit) => Some(Happened::Ended { unit, outcome: StepOutcome::Completed }),
+                Action::Hold { .. } | Action::Finish => None,
+            }));
+            done += usize::from(matches!(what, Happened::Ended { .. }));
+        }
+        assert_eq!(done, n);
+        began.elapsed().as_secs_f64() / n as f64
+    };
+    for (what, shapes) in [("wide", &wide as &dyn Fn(usize) -> Vec<Shape>), ("chain", &chain), ("each", &each)] {
+        for n in [10, 100, 1_000] {
+            // The least of several, because other programs run beside this one.
+            let least = (0..20).map(|_| seconds_a_step(shapes(n), n)).fold(f64::MAX, f64::min);
+            assert!(least <= 20e-6, "{what}, {n} steps: {:.1} µs a step", least * 1e6);
+        }
+    }
+}

@@ -173,7 +173,7 @@ impl WorkflowView {
             places.put(place, *index);
             let is_chosen = *index == chosen;
             canvas.tint(place, if is_chosen { theme.selected() } else { theme.base() });
-            canvas.region("option", place, || format!("{} {}", step.id, state(step).1));
+            canvas.region("option", place, || format!("{} {}", step.id, self.state(step).1));
             canvas.region_state(RegionState { focused: false, selected: is_chosen });
             canvas.line(self.line(step, usize::from(area.width), paint), place);
         }
@@ -181,7 +181,7 @@ impl WorkflowView {
 
     fn line(&self, step: &StepView, columns: usize, paint: Paint<'_>) -> Line<'static> {
         let theme = paint.theme;
-        let (glyph, words, style) = shown(step, theme);
+        let (glyph, words, style) = self.shown(step, theme);
         let took = match (step.since, &step.ended) {
             (Some(since), _) => {
                 let since = Duration::from_millis(u64::try_from(since.as_millisecond()).unwrap_or(0));
@@ -250,28 +250,30 @@ impl WorkflowView {
         }
         lines
     }
-}
 
-/// The glyph and the word of a step.
-fn state(step: &StepView) -> (&'static str, &'static str) {
-    match (step.outcome, step.since) {
-        (Some(outcome), _) => (mark(outcome), word(outcome)),
-        (None, Some(_)) => ("● ", "runs"),
-        (None, None) => ("○ ", ""),
-    }
-}
-
-fn shown(step: &StepView, theme: &Theme) -> (&'static str, &'static str, Style) {
-    let (glyph, words) = state(step);
-    let style = match step.outcome {
-        Some(StepOutcome::Completed) => theme.fg(theme.success),
-        Some(StepOutcome::Skipped | StepOutcome::Held) => theme.dim(),
-        Some(StepOutcome::Waiting) => theme.fg(theme.warning),
-        Some(StepOutcome::Failed | StepOutcome::TimedOut | StepOutcome::Interrupted | StepOutcome::Incomplete) => {
-            theme.fg(theme.error)
+    /// The glyph and the word of a step.
+    fn state(&self, step: &StepView) -> (&'static str, &'static str) {
+        match (step.outcome, step.since) {
+            (Some(outcome), _) => (mark(outcome), word(outcome)),
+            (None, Some(_)) if self.waits(step) => (mark(StepOutcome::Waiting), word(StepOutcome::Waiting)),
+            (None, Some(_)) => ("● ", "runs"),
+            (None, None) => ("○ ", ""),
         }
-        None if step.since.is_some() => theme.fg(theme.accent),
-        None => theme.dim(),
-    };
-    (glyph, words, style)
+    }
+
+    fn shown(&self, step: &StepView, theme: &Theme) -> (&'static str, &'static str, Style) {
+        let (glyph, words) = self.state(step);
+        let style = match step.outcome {
+            Some(StepOutcome::Completed) => theme.fg(theme.success),
+            Some(StepOutcome::Skipped | StepOutcome::Held) => theme.dim(),
+            Some(StepOutcome::Waiting) => theme.fg(theme.warning),
+            Some(StepOutcome::Failed | StepOutcome::TimedOut | StepOutcome::Interrupted | StepOutcome::Incomplete) => {
+                theme.fg(theme.error)
+            }
+            None if self.waits(step) => theme.fg(theme.warning),
+            None if step.since.is_some() => theme.fg(theme.accent),
+            None => theme.dim(),
+        };
+        (glyph, words, style)
+    }
 }
