@@ -16,6 +16,8 @@ struct Agent {
     name: String,
     role: String,
     session: String,
+    /// It is a run of a workflow.
+    is_run: bool,
     /// The end of its last Turn; `None` while it runs.
     end: Option<AgentResult>,
     /// The model has told it to stop, so nothing is missing without it.
@@ -33,7 +35,7 @@ impl Agents {
         match event {
             AgentEvent::Spawned(it) => {
                 let agent = self.named(&it.name);
-                (agent.role, agent.session) = (it.role.clone(), it.session_id.clone());
+                (agent.role, agent.session, agent.is_run) = (it.role.clone(), it.session_id.clone(), it.is_run);
             }
             AgentEvent::Resumed { name } => {
                 let agent = self.named(name);
@@ -75,6 +77,7 @@ impl Agents {
                 name: name.to_owned(),
                 role: String::new(),
                 session: String::new(),
+                is_run: false,
                 end: None,
                 is_dismissed: false,
                 undecided: BTreeSet::new(),
@@ -142,7 +145,8 @@ impl Agent {
     }
 
     fn resume_command(&self) -> String {
-        format!("pixir resume {}", self.session)
+        let command = if self.is_run { "pixir workflow resume" } else { "pixir resume" };
+        format!("{command} {}", self.session)
     }
 
     fn adopt_command(&self, root: &str) -> String {

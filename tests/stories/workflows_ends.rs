@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::workflows::{ends, events, file, log, resume, run, script, step};
 use crate::hosted::Hosted;
-use crate::shell::{Shell, ran};
+use crate::shell::{Shell, entries, ran};
 use crate::wait;
 
 /// An answer that writes a file, for the task with this text.
@@ -255,4 +255,85 @@ fn the_run_of_a_model_has_the_name_of_its_graph_and_is_the_last_one() {
     assert_eq!((stopped.code, &stopped.document()["stopped"]), (0, &json!(false)), "{stopped:?}");
     let ran = resume(&shell, &json!([]), &["--write", "--answer", "ask=yes"]);
     assert_eq!((ran.code, ends(&ran.document())), (0, vec!["one completed".to_owned(), "ask completed".to_owned()]));
+}
+
+/// Broken builds: a model tells its stopped run to go on, and an answer of a model in the Session of the run makes that `completed`;
+/// the model reads no counts and no steps of a run that was stopped; it sees nothing of a run that goes on.
+#[test]
+fn a_run_that_its_model_has_stopped_is_not_completed_by_a_message() {
+    let shell = Shell::new(&[]);
+    let graph = json!({ "version": 1, "name": "slow", "steps": [
+        { "id": "fast", "argv": ["printf", "hi"] },
+        { "id": "long", "argv": ["sh", "-c", "touch here; sleep 600"], "needs": ["fast"] },
+        { "id": "last", "argv": ["true"], "needs": ["long"] },
+    ] });
+    let call = |name: &str, args: Value| json!({ "calls": [{ "name": name, "args": args }] });
+    let steps = json!([
+        call("run_workflow", json!({ "graph": graph })),
+        { "text": "It runs." },
+        call("show_agent", json!({ "name": "slow" })),
+        call("tell_agent", json!({ "name": "slow", "text": "hurry up" })),
+        call("tell_agent", json!({ "name": "slow", "how": "stop" })),
+        call("wait_agent", json!({ "names": ["slow"] })),
+        call("tell_agent", json!({ "name": "slow", "text": "go on" })),
+        { "text": "It is stopped." },
+        { "text": "The workflow is done." },
+    ]);
+    let mut host = Hosted::start(&shell, &json!({ "steps": steps }), &["--write", "--toolset", "typed"]);
+    host.ask("1", json!({ "type": "prompt", "text": "run it" }));
+    wait::until("the long step has begun", || shell.workspace().join("here").exists());
+    host.ask("2", json!({ "type": "prompt", "text": "stop it" }));
+    host.until(0, |it| it["data"]["text"] == "It is stopped.");
+    let (result, _) = host.end();
+    let root = shell.logs().iter().map(|path| entries(path)).find(|log| log[0]["data"]["parent"].is_null());
+    let root = root.expect("the session");
+    let read: Vec<&str> =
+        root.iter().filter(|it| it["type"] == "tool_result").filter_map(|it| it["data"]["output"].as_str()).collect();
+    let [_, shown, hurry, _, end, goes_on] = read.as_slice() else { panic!("{read:#?}") };
+    assert!(shown.contains("fast completed") && shown.contains("long begins"), "{shown}");
+    for refused in [hurry, goes_on] {
+        assert!(refused.contains("a run of a workflow, which reads no messages"), "{refused}");
+    }
+    for part in
+        ["interrupted: 1 completed, 1 interrupted", "fast completed", "long interrupted", "pixir workflow resume"]
+    {
+        assert!(end.contains(part), "{part}: {end}");
+    }
+    assert!(!end.contains("tell_agent"), "{end}");
+    let agent = &result["agents"][0];
+    assert_eq!(agent["status"], "interrupted", "{result}");
+    assert!(agent["resume_command"].as_str().is_some_and(|it| it.starts_with("pixir workflow resume ")), "{agent}");
+    let dry = shell.run(["workflow", "resume", "last", "--dry-run", "--json"]).document();
+    let verdicts: Vec<&Value> = dry["steps"].as_array().expect("a list").iter().map(|it| &it["verdict"]).collect();
+    assert_eq!(verdicts, ["reuse", "ask", "held"], "{dry}");
+}
+
+/// Broken builds: the commands of a run leave no room for its steps, of which the model reads a few; the end of a run is longer than
+/// a model reads.
+#[test]
+fn the_model_reads_a_line_for_each_step_of_a_large_run() {
+    let shell = Shell::new(&[]);
+    let noise = "x".repeat(300);
+    let mut all: Vec<Value> = (0..60)
+        .map(|n| json!({ "id": format!("s{n}"), "argv": ["sh", "-c", format!("echo {noise} >&2; exit 3")] }))
+        .collect();
+    all.push(json!({ "id": "long", "argv": ["sh", "-c", "yes word | head -c 30000; echo the end"] }));
+    let graph = json!({ "version": 1, "name": "large", "steps": all, "output": "{{steps.long.output}}" });
+    let steps = json!([
+        { "calls": [{ "name": "run_workflow", "args": { "graph": graph, "wait": true } }] },
+        { "text": "Read." },
+    ]);
+    let model = script(&shell, &steps);
+    let args = ["go", "--headless", "--write", "--json"].into_iter();
+    let ran = shell.run(args.chain(model.iter().map(String::as_str)));
+    let root = shell.logs().iter().map(|path| entries(path)).find(|log| log[0]["data"]["parent"].is_null());
+    let root = root.expect("the session");
+    let read = root.iter().find(|it| it["type"] == "tool_result").expect("a result")["data"]["output"].clone();
+    let read = read.as_str().expect("text");
+    assert!(read.contains("partial_failed: 1 completed, 60 failed"), "{ran:?}: {read}");
+    for n in 0..60 {
+        assert!(read.lines().any(|line| line.starts_with(&format!("s{n} failed: it"))), "s{n}: {read}");
+    }
+    assert!(read.contains("long completed") && read.contains("the end") && read.contains("agent-large.md"), "{read}");
+    assert!(read.len() <= 4_030, "{}: {read}", read.len());
 }

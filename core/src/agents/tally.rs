@@ -1,6 +1,7 @@
 //! What a Turn of a child came to: its last words, and what pixir counted. Nothing is taken from its words.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -10,8 +11,8 @@ use crate::files::changes;
 use crate::protocol::call_info::CallKind;
 use crate::protocol::error::{Code, Error, ErrorKind};
 use crate::protocol::event::{
-    AgentResult, AgentStatus, Cost, Entry, Evidence, Fact, FileChange, Ran, ToolCall, ToolResult, TurnEnded,
-    TurnStatus, Usage, WorkflowEvent,
+    AgentResult, AgentStatus, Cost, Entry, Evidence, Fact, FileChange, Ran, StepOutcome, ToolCall, ToolResult,
+    TurnEnded, TurnStatus, Usage, WorkflowEvent,
 };
 use crate::storage::blobs::Blobs;
 use crate::storage::outputs;
@@ -20,6 +21,11 @@ use serde_json::Value;
 
 /// The most bytes of the last text that a parent reads.
 pub(super) const MAX_TEXT: usize = 4_000;
+/// The most bytes that a parent reads of the steps of a run, and of its output.
+const MAX_LINES: usize = 2_200;
+const MAX_OUTPUT: usize = 700;
+/// The least bytes of a line, which hold the name of a step and how it ended.
+const LEAST_LINE: usize = 34;
 /// The most commands that are named.
 const MAX_COMMANDS: usize = 10;
 /// The most files that are named as read.
@@ -42,8 +48,35 @@ pub(super) struct Tally {
     end: Option<TurnEnded>,
     /// Its valid report.
     data: Option<Value>,
-    /// Steps of the workflow that it ran, one line each.
-    steps: Vec<String>,
+    /// It carried out a workflow.
+    is_run: bool,
+    /// The steps of that, in the order in which they began.
+    steps: Vec<StepEnd>,
+    /// What it came to, short enough for a model.
+    brief: Option<String>,
+}
+
+/// How much is told of a run.
+#[derive(Debug, Clone, Copy)]
+enum Room {
+    All,
+    /// As much as a model reads.
+    Brief,
+}
+
+/// What a step of a run came to so far.
+#[derive(Debug)]
+struct StepEnd {
+    id: String,
+    outcome: StepOutcome,
+    why: String,
+}
+
+impl fmt::Display for StepEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.id, self.outcome.name())?;
+        if self.why.is_empty() { Ok(()) } else { write!(f, ": {}", self.why) }
+    }
 }
 
 impl Tally {
@@ -62,8 +95,11 @@ impl Tally {
             }
             Fact::WorkflowEvent(it) => self.take_step(it),
             Fact::TurnEnded(it) => {
-                if let Some(run) = it.details.get("workflow") {
-                    self.texts.push(told_of_run(run, &self.steps));
+                if self.is_run {
+                    self.texts.push(told_of_run(it, &self.steps, Room::All));
+                    self.brief = Some(told_of_run(it, &self.steps, Room::Brief));
+                    // Its steps tell what they came to.
+                    self.evidence.commands.clear();
                 }
                 self.end = Some((**it).clone());
             }
@@ -73,16 +109,19 @@ impl Tally {
     }
 
     fn take_step(&mut self, event: &WorkflowEvent) {
-        match event {
+        self.is_run |= event.begins();
+        let (id, outcome, why) = match event {
+            // What has begun and has no end when the Turn ends was cut off with it.
+            WorkflowEvent::StepStarted(it) => (&it.id, StepOutcome::Interrupted, String::new()),
             WorkflowEvent::StepEnded(it) => {
-                let why = it.error.as_ref().map_or(String::new(), |error| format!(": {}", error.message));
-                self.steps.push(format!("{} {}{why}", it.id, it.status.name()));
+                (&it.id, it.status, it.error.as_ref().map_or(String::new(), |error| error.message.clone()))
             }
-            WorkflowEvent::Held(it) => self.steps.push(format!("{} {}: {}", it.id, it.status.name(), it.why)),
-            WorkflowEvent::Planned(_)
-            | WorkflowEvent::StepStarted(_)
-            | WorkflowEvent::GateAnswered { .. }
-            | WorkflowEvent::Resumed(_) => {}
+            WorkflowEvent::Held(it) => (&it.id, it.status, it.why.clone()),
+            WorkflowEvent::Planned(_) | WorkflowEvent::GateAnswered { .. } | WorkflowEvent::Resumed(_) => return,
+        };
+        match self.steps.iter_mut().find(|step| step.id == *id) {
+            Some(step) => (step.outcome, step.why) = (outcome, why),
+            None => self.steps.push(StepEnd { id: id.clone(), outcome, why }),
         }
     }
 
@@ -154,13 +193,20 @@ impl Tally {
             status = AgentStatus::Failed;
             error = Some(empty(name).body());
         }
+        // No message continues a run, and the model cannot resume it.
+        if self.is_run
+            && let Some(body) = error.take()
+        {
+            let remedy = format!("the user goes on with it: /workflows, or pixir workflow resume {session_id}");
+            error = Some(Error { remedy: remedy.into(), ..body.into() }.body());
+        }
         let all = self.texts.join("\n\n");
         let handle = folder.filter(|_| !all.is_empty()).and_then(|folder| keep(folder, name, &all));
         AgentResult {
             name: name.to_owned(),
             session_id: session_id.to_owned(),
             status,
-            text: cut(last, handle.as_deref()),
+            text: self.brief.unwrap_or_else(|| cut(last, MAX_TEXT, handle.as_deref())),
             data: self.data,
             handle,
             evidence,
@@ -174,16 +220,61 @@ impl Tally {
     }
 }
 
-/// What the parent reads of a run: its counts, a line a step, its output.
-fn told_of_run(run: &Value, steps: &[String]) -> String {
-    let counts = run["counts"].as_object().into_iter().flatten();
-    let some = counts.filter_map(|(name, n)| Some(format!("{} {name}", n.as_u64().filter(|n| *n > 0)?)));
-    let status = run["status"].as_str().unwrap_or_default();
-    let mut text = format!("{status}: {}\n{}", some.collect::<Vec<_>>().join(", "), steps.join("\n"));
-    match &run["output"] {
-        Value::Null => {}
-        Value::String(output) => text.push_str(&format!("\noutput: {output}")),
-        other => text.push_str(&format!("\noutput: {other}")),
+/// What the parent reads of a run: its counts, a line a step, its output. A run that was stopped has counted nothing itself.
+fn told_of_run(end: &TurnEnded, steps: &[StepEnd], room: Room) -> String {
+    let run = end.details.get("workflow").unwrap_or(&Value::Null);
+    let some: Vec<String> = match run["counts"].as_object() {
+        Some(counts) => {
+            counts.iter().filter_map(|(name, n)| Some(format!("{} {name}", n.as_u64().filter(|n| *n > 0)?))).collect()
+        }
+        None => StepOutcome::ALL
+            .into_iter()
+            .map(|outcome| (steps.iter().filter(|step| step.outcome == outcome).count(), outcome.name()))
+            .filter(|(n, _)| *n > 0)
+            .map(|(n, name)| format!("{n} {name}"))
+            .collect(),
+    };
+    let status = run["status"].as_str().unwrap_or(end.status.name());
+    let mut text = format!("{status}: {}\n", some.join(", "));
+    match room {
+        Room::All => steps.iter().for_each(|step| text.push_str(&format!("{step}\n"))),
+        Room::Brief => text.push_str(&brief_lines(steps)),
+    }
+    let output = match &run["output"] {
+        Value::Null => return text,
+        Value::String(output) => output.clone(),
+        other => other.to_string(),
+    };
+    text.push_str("output: ");
+    text.push_str(&match room {
+        Room::All => output,
+        Room::Brief => cut(&output, MAX_OUTPUT, None),
+    });
+    text
+}
+
+/// A line a step, all together within [`MAX_LINES`]. Where not all fit, those that did not complete come first.
+fn brief_lines(steps: &[StepEnd]) -> String {
+    let most = (MAX_LINES / steps.len().max(1)).clamp(LEAST_LINE, 300);
+    let line = |step: &StepEnd| {
+        let line = step.to_string();
+        match line.len() < most {
+            true => format!("{line}\n"),
+            false => format!("{}…\n", &line[..line.floor_char_boundary(most - '…'.len_utf8() - 1)]),
+        }
+    };
+    let mut order: Vec<&StepEnd> = steps.iter().collect();
+    if steps.len() * LEAST_LINE > MAX_LINES {
+        order.sort_by_key(|step| step.outcome.is_done());
+    }
+    let mut text = String::new();
+    for (n, step) in order.iter().enumerate() {
+        let line = line(step);
+        if text.len() + line.len() > MAX_LINES {
+            text.push_str(&format!("… and {} more steps\n", order.len() - n));
+            break;
+        }
+        text.push_str(&line);
     }
     text
 }
@@ -213,13 +304,13 @@ fn empty(name: &str) -> Error {
 }
 
 /// The end of a text that is too long is what counts: an agent sums up last.
-fn cut(text: &str, handle: Option<&str>) -> String {
-    if text.len() <= MAX_TEXT {
+fn cut(text: &str, most: usize, handle: Option<&str>) -> String {
+    if text.len() <= most {
         return text.to_owned();
     }
     let whole = handle.map_or(String::new(), |path| format!(", all of it in {path}"));
     // Room for the marker.
-    let most = MAX_TEXT.saturating_sub(60 + whole.len());
+    let most = most.saturating_sub(60 + whole.len());
     let (head, tail) = (text.floor_char_boundary(most / 4), text.ceil_char_boundary(text.len() - most / 4 * 3));
     format!("{}\n…[{} bytes cut{whole}]…\n{}", &text[..head], tail - head, &text[tail..])
 }
@@ -244,10 +335,10 @@ mod tests {
     #[test]
     fn a_long_report_keeps_its_end_and_says_what_is_cut_and_where_it_is() {
         let text = format!("begin {} the end", "é".repeat(5_000));
-        let short = cut(&text, Some("/out/agent-a.md"));
+        let short = cut(&text, MAX_TEXT, Some("/out/agent-a.md"));
         assert!(short.len() <= MAX_TEXT, "{}", short.len());
         assert!(short.starts_with("begin") && short.ends_with("the end"));
         assert!(short.contains("bytes cut, all of it in /out/agent-a.md"));
-        assert_eq!(cut("short", None), "short");
+        assert_eq!(cut("short", MAX_TEXT, None), "short");
     }
 }

@@ -117,6 +117,11 @@ impl Node {
             drop(ended.wait_for(Option::is_some).await);
             return Ok(child.state());
         }
+        if child.state().is_run {
+            let message = format!("{name} is a run of a workflow, which reads no messages");
+            let fix = "tell_agent with how: stop ends it; the user goes on with it";
+            return Err(Error::new(Code::InvalidArgs, message, fix));
+        }
         if text.trim().is_empty() {
             return Err(Error::new(Code::InvalidArgs, "there is no text to tell", "what the agent is to know or do"));
         }

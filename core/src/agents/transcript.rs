@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::own_entries;
-use crate::protocol::event::{Entry, Fact};
+use crate::protocol::event::{Entry, Fact, WorkflowEvent};
 
 /// The most bytes of one message or result.
 const MAX_PART: usize = 2_000;
@@ -17,6 +17,17 @@ pub(super) fn transcript(entries: &[Arc<Entry>]) -> String {
             Fact::AssistantMessage(it) => ("said", it.text.clone()),
             Fact::ToolCall(it) => ("call", it.about().title.clone()),
             Fact::ToolResult(it) => ("result", it.output.clone()),
+            Fact::WorkflowEvent(it) => match &**it {
+                WorkflowEvent::Planned(it) => ("run", it.name.clone()),
+                WorkflowEvent::Resumed(_) => ("run", "goes on".to_owned()),
+                WorkflowEvent::StepStarted(it) => ("step", format!("{} begins", it.id)),
+                WorkflowEvent::StepEnded(it) => {
+                    let why = it.error.as_ref().map_or(String::new(), |error| format!(": {}", error.message));
+                    ("step", format!("{} {}{why}", it.id, it.status.name()))
+                }
+                WorkflowEvent::Held(it) => ("step", format!("{} {}: {}", it.id, it.status.name(), it.why)),
+                WorkflowEvent::GateAnswered { id, choice, .. } => ("step", format!("{id} is answered: {choice}")),
+            },
             Fact::TurnEnded(it) => ("end", it.status.name().to_owned()),
             _ => continue,
         };

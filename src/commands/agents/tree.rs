@@ -52,6 +52,7 @@ impl Agent {
     fn json(&self) -> Value {
         let unknown = AgentResult::default();
         let end = self.end.as_ref().unwrap_or(&unknown);
+        let resume = if self.spawned.is_run { "pixir workflow resume" } else { "pixir resume" };
         json!({
             "name": self.spawned.name,
             "role": self.spawned.role,
@@ -63,7 +64,7 @@ impl Agent {
             "cost": end.cost,
             "duration_ms": end.duration_ms,
             "changed": end.evidence.changed,
-            "resume_command": format!("pixir resume {}", self.spawned.session_id),
+            "resume_command": format!("{resume} {}", self.spawned.session_id),
             "agents": self.below.iter().map(Agent::json).collect::<Vec<_>>(),
         })
     }
