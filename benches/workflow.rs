@@ -16,6 +16,8 @@ use pixir_core::{Environment, Event, Fact, Handle, Harness, Input, Options, Sess
 use serde_json::{Value, json};
 
 const SIZES: [usize; 3] = [10, 100, 1_000];
+/// A folder whose files are in memory.
+const MEMORY: &str = "/dev/shm";
 
 #[expect(clippy::print_stdout, reason = "a table for the user")]
 fn main() {
@@ -33,10 +35,21 @@ fn main() {
         // Steps that do not run: the schedule, the key, the Entry.
         row(&runtime, n, "skipped", 1, Duration::ZERO, &skipped(n), sync);
         row(&runtime, n, "command", 3, shell, &commands(n, n), sync);
-        if n <= 100 {
-            row(&runtime, n, "agent", 7, Duration::ZERO, &agents(n), sync);
+        row(&runtime, n, "agent", 7, Duration::ZERO, &agents(n), sync);
+    }
+    // Where the disk costs nothing, a step that is skipped costs the schedule, its key and its Entry.
+    if Path::new(MEMORY).is_dir() {
+        println!();
+        println!("| steps | µs a step that is skipped, Log in memory |");
+        println!("| --- | --- |");
+        for n in SIZES {
+            let folder = tempfile::tempdir_in(MEMORY).expect("a folder");
+            let (took, _) = runtime.block_on(run_in(folder.path(), n, &skipped(n)));
+            println!("| {n} | {:.1} |", took.as_secs_f64() * 1e6 / n as f64);
         }
     }
+    println!();
+    println!("wake-ups in 10 s while a gate, an agent and a command wait: {}", runtime.block_on(waiting()));
     println!();
     println!("| resume of | steps that run | ms to the first of them | ms of the dry run |");
     println!("| --- | --- | --- | --- |");
@@ -60,19 +73,62 @@ fn row(
     sync: Duration,
 ) {
     let folder = tempfile::tempdir().expect("a folder");
-    let (took, bytes) = runtime.block_on(async {
-        let harness = harness(folder.path(), n);
-        let handle = harness.start().expect("a session");
-        let began = Instant::now();
-        carry_out(&handle, Input::RunWorkflow(order(graph))).await;
-        let took = began.elapsed();
-        let log = harness.place(handle.id()).log();
-        handle.close().await;
-        (took, std::fs::metadata(log).map_or(0, |it| it.len()))
-    });
+    let (took, bytes) = runtime.block_on(run_in(folder.path(), n, graph));
     let each = took / u32::try_from(n).expect("a small number");
     let rest = each.saturating_sub(sync * synced).saturating_sub(floor);
     println!("| {n} | {what} | {:.2} | {synced} | {:.2} | {} | {} |", ms(each), ms(rest), bytes / n as u64, memory());
+}
+
+/// Carries out a graph with its state in this folder, and returns how long it took and the bytes of its Log.
+async fn run_in(folder: &Path, answers: usize, graph: &Value) -> (Duration, u64) {
+    let harness = harness(folder, answers);
+    let handle = harness.start().expect("a session");
+    let began = Instant::now();
+    carry_out(&handle, Input::RunWorkflow(order(graph))).await;
+    let took = began.elapsed();
+    let log = harness.place(handle.id()).log();
+    handle.close().await;
+    (took, std::fs::metadata(log).map_or(0, |it| it.len()))
+}
+
+/// How often this process wakes up in 10 s while a run waits for a user, a server and a program.
+async fn waiting() -> u64 {
+    let folder = tempfile::tempdir().expect("a folder");
+    let harness = harness(folder.path(), 0);
+    let handle = harness.start().expect("a session");
+    let graph = json!({ "version": 1, "name": "waiting", "steps": [
+        { "id": "gate", "ask": "Go on?" },
+        { "id": "agent", "role": "explorer", "task": "Wait for ever" },
+        { "id": "command", "argv": ["sleep", "600"] },
+    ] });
+    let mut watch = handle.watch().await.expect("it is open");
+    handle.request(Input::RunWorkflow(order(&graph))).await.expect("it begins");
+    let mut begun = 0;
+    while begun < 2 {
+        let event = watch.next().await.expect("it goes on");
+        let is_begun =
+            |it: &Fact| matches!(it, Fact::WorkflowEvent(event) if matches!(&**event, WorkflowEvent::StepStarted(_)));
+        begun += u32::from(matches!(&event, Event::Recorded(entry) if is_begun(&entry.fact)));
+    }
+    // What begins has begun.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let before = switches();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    // One of them is the end of this wait.
+    let after = switches().saturating_sub(1);
+    handle.send(Input::Interrupt).await;
+    handle.close().await;
+    after.saturating_sub(before)
+}
+
+/// How often the threads of this process have waited so far.
+fn switches() -> u64 {
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let texts = threads.filter_map(|it| std::fs::read_to_string(it.path().join("status")).ok());
+    let of = |text: String| {
+        text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")?.trim().parse::<u64>().ok())
+    };
+    texts.filter_map(of).sum()
 }
 
 fn order(graph: &Value) -> WorkflowOrder {
@@ -102,12 +158,14 @@ fn harness(folder: &Path, answers: usize) -> Harness {
     let workspace = folder.join("app");
     std::fs::create_dir_all(&workspace).expect("mkdir");
     let step = Step { of: Some("Look at".to_owned()), text: "seen".to_owned(), ..Step::default() };
-    let script = Script { steps: vec![step; answers], ..Script::default() };
+    let hangs = Step { of: Some("Wait for ever".to_owned()), hang: true, ..Step::default() };
+    let script = Script { steps: [vec![step; answers], vec![hangs]].concat(), ..Script::default() };
     let providers = Providers::only("script", "script", Arc::new(Scripted::new(script)));
     let around =
         Environment { home: folder.join("home"), environment: std::env::vars().collect(), ..Environment::default() };
     let beginning = SessionDefaults { mode: Mode::Auto, ..SessionDefaults::default() };
-    Harness::new(&workspace, &around, Arc::new(providers), Options::default(), beginning).expect("a harness")
+    let options = Options { can_ask: true, ..Options::default() };
+    Harness::new(&workspace, &around, Arc::new(providers), options, beginning).expect("a harness")
 }
 
 /// Carries out an Input to the end of its run, and returns when the first step of it began.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -13,6 +13,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use super::Position;
 use super::child::Child;
 use super::starting::Opened;
+use super::stop_file::Heeding;
 use super::transcript::transcript;
 use crate::call::Agents;
 use crate::call::agents::{AgentNews, MOST_TOLD, Order, OrderedBy, Seen, Settle, Stop, Until, Usual};
@@ -57,8 +58,8 @@ pub(super) struct Node {
     pub(super) closed: AtomicBool,
     /// A user or a program can answer the approvals and forms of children.
     pub(super) asks: AtomicBool,
-    /// The file is looked for by which another process asks for the end of all agents.
-    pub(super) heeds_stop_file: AtomicBool,
+    /// Heeds the file by which another process asks for the end of all agents.
+    pub(super) stop_file: OnceLock<Heeding>,
     /// A child has begun or ended.
     pub(super) changed: Notify,
     /// Bytes of ends that the next request tells already.
@@ -100,7 +101,7 @@ impl Node {
             starting: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             asks: AtomicBool::new(base.options.can_ask),
-            heeds_stop_file: AtomicBool::new(false),
+            stop_file: OnceLock::new(),
             changed: Notify::new(),
             told: AtomicUsize::new(0),
             budgets: Mutex::default(),

@@ -80,6 +80,15 @@ impl Place {
         self.own_folder().join("stop-agents")
     }
 
+    /// The folder in which that request comes. It is there when this returns.
+    ///
+    /// # Errors
+    /// Errors of the file system.
+    pub(crate) fn folder_of_requests(&self) -> io::Result<PathBuf> {
+        make_private(&self.own_folder())?;
+        Ok(self.own_folder())
+    }
+
     /// Asks the process that has the Session open for the end of its agents.
     ///
     /// # Errors
