@@ -9,12 +9,12 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use pixir_core::{Code, Error, Result};
 use serde_json::{Value, json};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 
 use crate::cli::{Cli, Signals, block_on};
 use crate::headless::host::Lines;
-use crate::json_rpc::{Client, Failure, Message, Reply, take_stdout};
+use crate::json_rpc::{Client, Failure, Message, Reply, hung_up, take_stdout};
 
 mod command; // what a client asks of a Session
 mod content; // a prompt's blocks as a message
@@ -35,8 +35,10 @@ use workspaces::Workspaces;
 const VERSION: u32 = 1;
 /// How long pixir closes its Sessions after the client has gone.
 const CLOSING: Duration = Duration::from_millis(800);
-/// The most requests outside of Sessions that are served at the same time.
+/// The most requests outside of Sessions that are carried out at the same time.
 const MOST_REQUESTS: usize = 64;
+/// The most Sessions of a client that are open at the same time.
+const MOST_SESSIONS: usize = 64;
 /// The Sessions of one page of the list.
 const PAGE: usize = 50;
 
@@ -75,6 +77,8 @@ pub(crate) fn run(cli: &Cli) -> Result<u8> {
     let agent = Agent(Arc::new(Shared {
         client,
         workspaces: Workspaces::new(cli),
+        places: Arc::new(Semaphore::new(MOST_SESSIONS)),
+        requests: Semaphore::new(MOST_REQUESTS),
         sessions: Mutex::default(),
         abilities: Mutex::default(),
     }));
@@ -106,6 +110,10 @@ struct Agent(Arc<Shared>);
 struct Shared {
     client: Client,
     workspaces: Workspaces,
+    /// Free places for Sessions.
+    places: Arc<Semaphore>,
+    /// Bounds the requests outside of Sessions.
+    requests: Semaphore,
     /// Open Sessions, and those that are being opened.
     sessions: Mutex<HashMap<String, mpsc::UnboundedSender<Command>>>,
     /// None before `initialize`.
@@ -117,34 +125,31 @@ impl Agent {
     async fn serve(&self, signals: &mut Signals) -> u8 {
         let client = &self.0.client;
         let mut lines = Lines::new(tokio::io::stdin());
-        let places = Arc::new(Semaphore::new(MOST_REQUESTS));
         loop {
             let line = tokio::select! {
-                line = lines.next() => line,
+                line = lines.next(), if !client.is_clogged() => line,
+                () = client.has_read(), if client.is_clogged() => continue,
+                () = hung_up(), if client.is_clogged() => return 0,
                 code = signals.next() => return code,
                 () = client.gone() => return 0,
             };
-            let message = match line {
+            let line = match line {
                 None => return 0,
                 Some(Err(error)) => {
                     client.reject(&Value::Null, &Failure::new(-32600, error.message));
                     continue;
                 }
-                Some(Ok(line)) => Message::parse(&line),
+                Some(Ok(line)) => line,
             };
-            match message {
+            match Message::parse(&line) {
                 Ok(None) => {}
                 Ok(Some(Message::Answer { id, outcome })) => client.answered(id, outcome),
                 Ok(Some(Message::Notification { method, params })) => self.notified(&method, &params),
                 Ok(Some(Message::Request { id, method, params })) => {
-                    let reply = Reply::to(client, id);
+                    let Some(reply) = client.admit(id, line.len()) else { continue };
                     let Some(request) = self.requested(reply, &method, params) else { continue };
-                    let Ok(place) = Arc::clone(&places).acquire_owned().await else { continue };
                     let agent = self.clone();
-                    tokio::spawn(async move {
-                        agent.answer(request).await;
-                        drop(place);
-                    });
+                    tokio::spawn(async move { agent.answer(request).await });
                 }
                 Err((id, failure)) => client.reject(&id, &failure),
             }
@@ -184,13 +189,19 @@ impl Agent {
             return None;
         };
         let what = match method {
-            "session/new" => What::Start { params, abilities },
+            "session/new" => match self.place() {
+                Ok(place) => What::Start { place, params, abilities },
+                Err(failure) => {
+                    reply.send(Err(failure));
+                    return None;
+                }
+            },
             "session/load" => return self.reopen(reply, Opening::Load, params, abilities),
             "session/resume" => return self.reopen(reply, Opening::Resume, params, abilities),
-            "session/list" => What::List(params),
-            "session/delete" => What::Delete(params),
-            "authenticate" => What::Authenticate(params),
-            "logout" => What::Logout,
+            "session/list" => What::Other(Other::List(params)),
+            "session/delete" => What::Other(Other::Delete(params)),
+            "authenticate" => What::Other(Other::Authenticate(params)),
+            "logout" => What::Other(Other::Logout),
             "session/prompt" | "session/close" | "session/set_mode" | "session/set_config_option" | "_pixir/input" => {
                 self.pass_on(reply, method, params);
                 return None;
@@ -215,9 +226,26 @@ impl Agent {
             let _ = session.send(command);
             return None;
         }
+        let place = match self.place() {
+            Ok(place) => place,
+            Err(failure) => {
+                reply.send(Err(failure));
+                return None;
+            }
+        };
         let (session, commands) = mpsc::unbounded_channel();
         sessions.insert(id.clone(), session);
-        Some(Request { reply, what: What::Reopen { id, opening, params, abilities, commands } })
+        let open = OpenSession { agent: self.clone(), id, _place: place };
+        Some(Request { reply, what: What::Reopen { open, opening, params, abilities, commands } })
+    }
+
+    /// A place for one more Session.
+    fn place(&self) -> Result<OwnedSemaphorePermit, Failure> {
+        Arc::clone(&self.0.places).try_acquire_owned().map_err(|_| {
+            let message = format!("{MOST_SESSIONS} sessions of this client are open");
+            let fix = "close one with session/close, then try again";
+            Error::new(Code::TooManyItems, message, fix).into()
+        })
     }
 
     fn pass_on(&self, reply: Reply, method: &str, mut params: Value) {
@@ -238,61 +266,74 @@ impl Agent {
     }
 
     async fn answer(&self, Request { reply, what }: Request) {
-        let workspaces = &self.0.workspaces;
         let outcome = match what {
-            What::Start { params, abilities } => return self.start(reply, params, abilities).await,
-            What::Reopen { id, opening, params, abilities, commands } => {
-                return self.open(reply, id, opening, params, abilities, commands).await;
+            What::Start { place, params, abilities } => return self.start(reply, place, params, abilities).await,
+            What::Reopen { open, opening, params, abilities, commands } => {
+                return self.reopened(reply, open, opening, params, abilities, commands).await;
             }
-            What::List(params) => workspaces.list(&params, PAGE).await,
-            What::Delete(params) => self.delete(&params).await,
-            What::Authenticate(params) => workspaces.authenticate(&params).await,
-            What::Logout => workspaces.logout().await,
+            What::Other(other) => {
+                let Ok(_turn) = self.0.requests.acquire().await else { return };
+                self.carry_out(other).await
+            }
         };
         reply.send(outcome);
     }
 
-    async fn start(&self, reply: Reply, params: Value, abilities: Abilities) {
+    async fn carry_out(&self, other: Other) -> Result<Value, Failure> {
+        let workspaces = &self.0.workspaces;
+        match other {
+            Other::List(params) => workspaces.list(&params, PAGE).await,
+            Other::Delete(params) => self.delete(&params).await,
+            Other::Authenticate(params) => workspaces.authenticate(&params).await,
+            Other::Logout => workspaces.logout().await,
+        }
+    }
+
+    async fn start(&self, reply: Reply, place: OwnedSemaphorePermit, params: Value, abilities: Abilities) {
         let opened = self.0.workspaces.start(&params).await;
         let (harness, handle) = match opened {
             Ok(opened) => opened,
-            Err(failure) => return reply.send(Err(failure)),
+            Err(failure) => {
+                // The client may try again as soon as it has the answer.
+                drop(place);
+                return reply.send(Err(failure));
+            }
         };
         let (session, commands) = mpsc::unbounded_channel();
         let id = handle.id().to_string();
         self.0.sessions.lock().insert(id.clone(), session);
-        let open = OpenSession { agent: self.clone(), id };
+        let open = OpenSession { agent: self.clone(), id, _place: place };
         let client = self.0.client.clone();
         let Some(attached) = Attached::open(client, harness, handle, abilities, Opening::New, reply).await else {
             return;
         };
-        open.serve(attached, &params, commands).await;
+        open.serve(attached, params, commands).await;
     }
 
-    async fn open(
+    async fn reopened(
         &self,
         reply: Reply,
-        id: String,
+        open: OpenSession,
         opening: Opening,
         params: Value,
         abilities: Abilities,
         mut commands: mpsc::UnboundedReceiver<Command>,
     ) {
-        let open = OpenSession { agent: self.clone(), id: id.clone() };
-        let (harness, handle) = match self.0.workspaces.resume(&id, &params).await {
+        let (harness, handle) = match self.0.workspaces.resume(&open.id, &params).await {
             Ok(opened) => opened,
             Err(failure) => {
+                let not_open = not_open(&open.id);
                 // The client may try again as soon as it has the answer.
                 drop(open);
                 while let Ok(command) = commands.try_recv() {
-                    command.refuse(&not_open(&id));
+                    command.refuse(&not_open);
                 }
                 return reply.send(Err(failure));
             }
         };
         let client = self.0.client.clone();
         let Some(attached) = Attached::open(client, harness, handle, abilities, opening, reply).await else { return };
-        open.serve(attached, &params, commands).await;
+        open.serve(attached, params, commands).await;
     }
 
     /// Moves a Session to the trash; one that is open closes first.
@@ -321,13 +362,16 @@ impl Agent {
 struct OpenSession {
     agent: Agent,
     id: String,
+    _place: OwnedSemaphorePermit,
 }
 
 impl OpenSession {
     /// Serves it until it is closed, and first tells what pixir does not do with it.
-    async fn serve(self, mut attached: Attached, params: &Value, mut commands: mpsc::UnboundedReceiver<Command>) {
-        attached.add_folders(params).await;
-        let (_, left_out) = servers::of(params);
+    async fn serve(self, mut attached: Attached, params: Value, mut commands: mpsc::UnboundedReceiver<Command>) {
+        attached.add_folders(&params).await;
+        let (_, left_out) = servers::of(&params);
+        // The request can be large, and the Session is open for long.
+        drop(params);
         if !left_out.is_empty() {
             attached.notice("MCP servers that cannot be used", &left_out.join("\n"));
         }
@@ -358,16 +402,22 @@ struct Request {
 
 enum What {
     Start {
+        place: OwnedSemaphorePermit,
         params: Value,
         abilities: Abilities,
     },
     Reopen {
-        id: String,
+        open: OpenSession,
         opening: Opening,
         params: Value,
         abilities: Abilities,
         commands: mpsc::UnboundedReceiver<Command>,
     },
+    Other(Other),
+}
+
+/// A request outside of open Sessions.
+enum Other {
     List(Value),
     Delete(Value),
     Authenticate(Value),

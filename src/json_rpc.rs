@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write as _};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use pixir_core::error::{ErrorBody, ErrorKind};
 use pixir_core::{Code, Error};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
@@ -121,6 +123,18 @@ impl Message {
     }
 }
 
+/// The most requests of the client that are served at the same time.
+const MOST_REQUESTS: usize = 256;
+/// The most bytes of those requests; one is served whatever its size.
+const MOST_BYTES: usize = 32 << 20;
+/// The most bytes of responses that wait for a client that does not read; then requests are refused.
+const MOST_UNREAD: usize = 8 << 20;
+/// With so many bytes of responses and refusals, no more is read from the client.
+const MOST_REFUSED: usize = 24 << 20;
+
+/// How often the end of a stream is looked for that is not read.
+const LOOKS_AGAIN: Duration = Duration::from_millis(200);
+
 /// A line on its way to the client.
 enum Line {
     /// One of any number; the client's pace bounds how many wait.
@@ -139,6 +153,7 @@ pub(crate) struct Client(Arc<Shared>);
 struct Shared {
     lines: mpsc::UnboundedSender<Line>,
     room: Semaphore,
+    load: Load,
     /// Requests of pixir that the client has not answered.
     asked: Mutex<HashMap<i64, oneshot::Sender<Result<Value, Value>>>>,
     next: AtomicI64,
@@ -159,6 +174,7 @@ impl Client {
         let client = Client(Arc::new(Shared {
             lines,
             room: Semaphore::new(MOST_WAITING),
+            load: Load::default(),
             asked: Mutex::default(),
             next: AtomicI64::new(0),
             gone: Notify::new(),
@@ -170,21 +186,16 @@ impl Client {
             let mut waiting = waiting;
             let mut out = BufWriter::with_capacity(64 << 10, out);
             while let Some(line) = waiting.blocking_recv() {
-                let written = write(&mut out, line, &mut waiting);
-                let shared = shared.upgrade();
-                match written {
-                    Ok(updates) => shared.iter().for_each(|shared| shared.room.add_permits(updates)),
-                    Err(e) => {
-                        // The buffer would be written once more when it is dropped.
-                        let _ = out.into_parts();
-                        let _ = failed.send(e);
-                        if let Some(shared) = shared {
-                            // Nothing waits for a client that has gone.
-                            shared.room.close();
-                            shared.gone.notify_one();
-                        }
-                        return;
+                if let Err(e) = write(&mut out, line, &mut waiting, &shared) {
+                    // The buffer would be written once more when it is dropped.
+                    let _ = out.into_parts();
+                    let _ = failed.send(e);
+                    if let Some(shared) = shared.upgrade() {
+                        // Nothing waits for a client that has gone.
+                        shared.room.close();
+                        shared.gone.notify_one();
                     }
+                    return;
                 }
             }
         });
@@ -214,7 +225,34 @@ impl Client {
     }
 
     fn other(&self, value: &Value) {
-        let _ = self.0.lines.send(Line::Other(value.to_string()));
+        let line = value.to_string();
+        self.0.load.unread.fetch_add(line.len(), Ordering::Relaxed);
+        let _ = self.0.lines.send(Line::Other(line));
+    }
+
+    /// Takes a request of this many bytes, or refuses it because the client has too much under way, or does not read.
+    pub(crate) fn admit(&self, id: Value, bytes: usize) -> Option<Reply> {
+        match self.0.load.refuses(bytes) {
+            Some(error) => {
+                self.reject(&id, &error.into());
+                None
+            }
+            None => {
+                self.0.load.requests.fetch_add(1, Ordering::Relaxed);
+                self.0.load.bytes.fetch_add(bytes, Ordering::Relaxed);
+                Some(Reply { id, client: self.clone(), bytes, is_answered: false })
+            }
+        }
+    }
+
+    /// Whether so much waits for the client that nothing more may be read from it.
+    pub(crate) fn is_clogged(&self) -> bool {
+        self.0.load.unread.load(Ordering::Relaxed) > MOST_REFUSED
+    }
+
+    /// Returns when the client has read something, or at once if it has read since the last time.
+    pub(crate) async fn has_read(&self) {
+        self.0.load.read.notified().await;
     }
 
     /// Answers a line that is no request.
@@ -241,28 +279,66 @@ impl Client {
     }
 }
 
-/// Writes a line and those that wait behind it; returns how many were updates.
+/// What is under way between the client and pixir.
+#[derive(Default)]
+struct Load {
+    /// Requests of the client without a response, and their bytes.
+    requests: AtomicUsize,
+    bytes: AtomicUsize,
+    /// Bytes of responses that were not written yet.
+    unread: AtomicUsize,
+    /// Something was written.
+    read: Notify,
+}
+
+impl Load {
+    /// Why one more request of this many bytes is not taken; nothing if it is.
+    fn refuses(&self, bytes: usize) -> Option<Error> {
+        let (requests, held) = (self.requests.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed));
+        let message = if requests >= MOST_REQUESTS {
+            format!("{MOST_REQUESTS} requests have no response yet")
+        } else if requests > 0 && held + bytes > MOST_BYTES {
+            format!("the requests without a response have more than {} MiB", MOST_BYTES >> 20)
+        } else if self.unread.load(Ordering::Relaxed) > MOST_UNREAD {
+            format!("more than {} MiB of responses wait to be read", MOST_UNREAD >> 20)
+        } else {
+            return None;
+        };
+        Some(Error::new(Code::TooManyItems, message, "read the responses, then send the request again"))
+    }
+}
+
+impl Shared {
+    /// A line no longer waits.
+    fn written(&self, line: &Line) {
+        match line {
+            Line::Update(_) => self.room.add_permits(1),
+            Line::Other(text) => {
+                self.load.unread.fetch_sub(text.len(), Ordering::Relaxed);
+                self.load.read.notify_one();
+            }
+        }
+    }
+}
+
+/// Writes a line and those that wait behind it.
 fn write(
     out: &mut BufWriter<File>,
     first: Line,
     waiting: &mut mpsc::UnboundedReceiver<Line>,
-) -> std::io::Result<usize> {
-    let mut updates = 0;
+    shared: &Weak<Shared>,
+) -> std::io::Result<()> {
     let mut next = Some(first);
     while let Some(line) = next {
-        let text = match line {
-            Line::Update(text) => {
-                updates += 1;
-                text
-            }
-            Line::Other(text) => text,
-        };
+        let (Line::Update(text) | Line::Other(text)) = &line;
         out.write_all(text.as_bytes())?;
         out.write_all(b"\n")?;
+        if let Some(shared) = shared.upgrade() {
+            shared.written(&line);
+        }
         next = waiting.try_recv().ok();
     }
-    out.flush()?;
-    Ok(updates)
+    out.flush()
 }
 
 /// A request of pixir that has not left yet.
@@ -316,14 +392,12 @@ impl Drop for Asked {
 pub(crate) struct Reply {
     pub(crate) id: Value,
     client: Client,
+    /// The size of the request.
+    bytes: usize,
     is_answered: bool,
 }
 
 impl Reply {
-    pub(crate) fn to(client: &Client, id: Value) -> Reply {
-        Reply { id, client: client.clone(), is_answered: false }
-    }
-
     /// Leaves a request without an answer, because the client has taken it back.
     pub(crate) fn without_answer(mut self) {
         self.is_answered = true;
@@ -340,9 +414,25 @@ impl Reply {
 
 impl Drop for Reply {
     fn drop(&mut self) {
+        let load = &self.client.0.load;
+        load.requests.fetch_sub(1, Ordering::Relaxed);
+        load.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
         if !self.is_answered {
             self.client.reject(&self.id, &Failure::internal());
         }
+    }
+}
+
+/// Returns when the other end of stdin was closed, although nothing is read from it.
+pub(crate) async fn hung_up() {
+    let stdin = rustix::stdio::stdin();
+    loop {
+        let mut ends = [PollFd::new(&stdin, PollFlags::empty())];
+        let polled = rustix::event::poll(&mut ends, Some(&Timespec::default()));
+        if polled.is_ok() && ends[0].revents().contains(PollFlags::HUP) {
+            return;
+        }
+        tokio::time::sleep(LOOKS_AGAIN).await;
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use crate::args::RunOptions;
 use crate::cli::{Attendance, Cli, Signals, block_on};
 use crate::headless::host::Lines;
-use crate::json_rpc::{Client, Failure, Message, Reply, notification, take_stdout};
+use crate::json_rpc::{Client, Failure, Message, Reply, hung_up, notification, take_stdout};
 
 mod question; // approvals and forms, as elicitations
 mod task; // a Turn in a Session of its own
@@ -109,20 +109,22 @@ impl Server {
         let mut lines = Lines::new(tokio::io::stdin());
         loop {
             let line = tokio::select! {
-                line = lines.next() => line,
+                line = lines.next(), if !client.is_clogged() => line,
+                () = client.has_read(), if client.is_clogged() => continue,
+                () = hung_up(), if client.is_clogged() => return 0,
                 code = signals.next() => return code,
                 () = client.gone() => return 0,
                 Some(_) = work.join_next(), if !work.is_empty() => continue,
             };
-            let message = match line {
+            let line = match line {
                 None => return 0,
                 Some(Err(error)) => {
                     client.reject(&Value::Null, &Failure::new(-32600, error.message));
                     continue;
                 }
-                Some(Ok(line)) => Message::parse(&line),
+                Some(Ok(line)) => line,
             };
-            match message {
+            match Message::parse(&line) {
                 Ok(None) => {}
                 Ok(Some(Message::Answer { id, outcome })) => client.answered(id, outcome),
                 Ok(Some(Message::Notification { method, params })) => {
@@ -132,7 +134,7 @@ impl Server {
                 }
                 Ok(Some(Message::Request { id, method, params })) => {
                     let key = id.to_string();
-                    let reply = Reply::to(client, id);
+                    let Some(reply) = client.admit(id, line.len()) else { continue };
                     if method == "tools/call" && self.0.peer.lock().is_some() {
                         let (stop, stopped) = oneshot::channel();
                         self.0.calls.lock().insert(key.clone(), stop);

@@ -2,6 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -31,6 +32,11 @@ impl Editor {
     /// With the Provider that the arguments name; nothing is sent yet.
     pub(crate) fn on(shell: &Shell, args: &[&str]) -> Editor {
         Editor { lines: Lines::start(shell, std::iter::once("acp").chain(args.iter().copied())), next: 0 }
+    }
+
+    /// pixir as this command starts it.
+    pub(crate) fn of(command: Command) -> Editor {
+        Editor { lines: Lines::of(command), next: 0 }
     }
 
     pub(crate) fn send(&mut self, message: &Value) {

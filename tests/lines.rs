@@ -1,9 +1,10 @@
 //! pixir with a program at its pipes, which writes and reads lines of JSON.
 
+use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -12,6 +13,10 @@ use crate::wait;
 
 /// The longest wait for a line.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long pixir is at rest before no line is expected any more.
+const REST: Duration = Duration::from_secs(8);
+/// How often that is looked at.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// A running pixir, and every line that it has written.
 pub(crate) struct Lines {
@@ -75,13 +80,24 @@ impl Lines {
 
     /// Reads one line. False if none came.
     fn read(&mut self) -> bool {
-        match self.lines.recv_timeout(PATIENCE) {
-            Ok(line) => {
-                self.transcript.push(format!("< {line}"));
-                self.seen.push(serde_json::from_str(&line).unwrap_or_else(|e| panic!("not JSON ({e}): {line}")));
-                true
+        let (began, mut rested) = (Instant::now(), Instant::now());
+        loop {
+            match self.lines.recv_timeout(LOOK) {
+                Ok(line) => {
+                    self.transcript.push(format!("< {line}"));
+                    self.seen.push(serde_json::from_str(&line).unwrap_or_else(|e| panic!("not JSON ({e}): {line}")));
+                    return true;
+                }
+                Err(RecvTimeoutError::Disconnected) => return false,
+                Err(RecvTimeoutError::Timeout) if began.elapsed() >= PATIENCE => return false,
+                Err(RecvTimeoutError::Timeout) if is_at_rest(self.child.id()) => {
+                    // A lost line fails its story in seconds, and a slow machine does not.
+                    if rested.elapsed() >= REST {
+                        return false;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => rested = Instant::now(),
             }
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => false,
         }
     }
 
@@ -94,6 +110,16 @@ impl Lines {
         while self.read() {}
         code
     }
+}
+
+/// Whether every thread of this process waits for something, and no program that it started runs.
+fn is_at_rest(process: u32) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let waits = |stat: &str| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'));
+    tasks.map(|task| task.path()).all(|task| {
+        let has_children = fs::read_to_string(task.join("children")).is_ok_and(|it| !it.trim().is_empty());
+        !has_children && fs::read_to_string(task.join("stat")).is_ok_and(|stat| waits(&stat))
+    })
 }
 
 impl Drop for Lines {

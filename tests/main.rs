@@ -59,9 +59,11 @@ mod stories {
     mod agents_whole; // agents from a plan to an undo
     mod agents_headless; // agents of a run without a terminal
     mod acp; // pixir inside an editor
+    mod acp_bounds; // clients that ask for more than pixir holds
     mod acp_clients; // clients of others: SDKs and acpx
     mod acp_races; // an editor at its worst
     mod acp_requests; // what an editor asks of pixir
+    mod acp_responses; // each prompt has one response, whatever happens to it
     mod acp_transcripts; // what an editor and pixir say, line by line
     mod acp_updates; // what an editor is shown
     mod host; // a program drives a Session by lines

@@ -50,7 +50,7 @@ mod slow_disk; // Sessions whose disks do not answer
 pub(crate) use crate::turn::Services;
 pub use crate::turn::{AgentOptions, CompactionOptions, Limits, Options};
 pub(crate) use fork::Branch;
-use queue::Waiting;
+use queue::{Waiters, Waiting};
 use travel::{Travel, Trip};
 use trust::Looked;
 use work::{Job, Work, next_report};
@@ -71,8 +71,7 @@ pub(crate) struct Session {
     own_tools: Registry,
     watchers: Vec<Arc<Outbox>>,
     work: Option<Work>,
-    steer: VecDeque<Message>,
-    follow_up: VecDeque<Waiting>,
+    waiters: Waiters,
     /// Entries to drop, or to send again, before the next request.
     drops: BTreeMap<u64, bool>,
     status: Status,
@@ -194,8 +193,7 @@ impl Session {
             services,
             watchers: Vec::new(),
             work: None,
-            steer: VecDeque::new(),
-            follow_up: VecDeque::new(),
+            waiters: Waiters::default(),
             drops: BTreeMap::new(),
             status: Status::Idle,
             draft: Draft::default(),

@@ -277,6 +277,7 @@ impl Projection {
             | Live::AnswerTaken { .. }
             | Live::JobsChanged { .. }
             | Live::QueueChanged { .. }
+            | Live::QueueLeft { .. }
             | Live::TurnWaits { .. }
             | Live::CompactionPreviewed(_)
             | Live::ContextListed(_)

@@ -3,38 +3,36 @@
 use std::collections::HashMap;
 
 use pixir_core::error::ErrorKind;
-use pixir_core::event::{TurnEnded, TurnStatus, UserMessage};
-use pixir_core::{Accepted, Code, Error};
+use pixir_core::event::{QueueExit, TurnEnded, TurnStatus};
+use pixir_core::{Accepted, Code};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::json_rpc::Failure;
 
-/// The most prompts of a Session that wait for their responses.
-const MOST: usize = 128;
-
 /// The reason for which a prompt ended, as the protocol names it.
 pub(super) type Outcome = Result<&'static str, Failure>;
-
-/// How a prompt reaches a Turn that runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Delivery {
-    FollowUp,
-    Steer,
-}
 
 struct Prompt<R> {
     key: u64,
     reply: R,
-    /// As the client sent it.
-    text: String,
-    delivery: Delivery,
-    turn: Option<u32>,
-    /// It waits for the running Turn.
-    waits: bool,
+    stage: Stage,
     cancel: Cancel,
-    /// Ends the slash command that it is.
-    stop: Option<oneshot::Sender<()>>,
+}
+
+/// How far a prompt has come.
+#[derive(Debug)]
+enum Stage {
+    /// The Session has not answered its Input, or there is none yet.
+    Sent,
+    /// It waits in the queue of the Session under this number.
+    Waits(u64),
+    /// It belongs to this Turn.
+    Runs(u32),
+    /// A slash command that waits for the user. Dropping the sender stops it.
+    Asks(#[expect(dead_code, reason = "its drop is what counts")] oneshot::Sender<()>),
+    /// A slash command that the client has stopped.
+    Stopped,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,21 +40,20 @@ enum Cancel {
     No,
     /// The client does not want it any more.
     Asked,
-    /// The Session's queue was emptied and its Turn interrupted since.
-    Done,
 }
 
 /// The prompts of one Session, oldest first; `R` answers one of them.
 pub(super) struct Prompts<R> {
     open: Vec<Prompt<R>>,
     next: u64,
-    /// How the last Turns ended, for prompts whose answer by the Session comes later.
+    /// What happened to Turns and messages while prompts wait for the answers of the Session: it can be about them.
     ended: HashMap<u32, Outcome>,
+    left: HashMap<u64, QueueExit>,
 }
 
 impl<R> Prompts<R> {
     pub(super) fn new() -> Prompts<R> {
-        Prompts { open: Vec::new(), next: 0, ended: HashMap::new() }
+        Prompts { open: Vec::new(), next: 0, ended: HashMap::new(), left: HashMap::new() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -69,20 +66,11 @@ impl<R> Prompts<R> {
     }
 
     /// Takes a prompt; its key names it from now on.
-    ///
-    /// # Errors
-    /// `TOO_MANY_ITEMS` when too many prompts have no response, with the right to answer this one.
-    pub(super) fn add(&mut self, reply: R, text: String, delivery: Delivery) -> Result<u64, (R, Error)> {
-        if self.open.len() >= MOST {
-            let message = format!("{MOST} prompts of this session have no response yet");
-            let fix = "wait for a response, or cancel the session's prompts";
-            return Err((reply, Error::new(Code::TooManyItems, message, fix)));
-        }
+    pub(super) fn add(&mut self, reply: R) -> u64 {
         let key = self.next;
         self.next += 1;
-        let (turn, waits, cancel, stop) = (None, false, Cancel::No, None);
-        self.open.push(Prompt { key, reply, text, delivery, turn, waits, cancel, stop });
-        Ok(key)
+        self.open.push(Prompt { key, reply, stage: Stage::Sent, cancel: Cancel::No });
+        key
     }
 
     fn find(&mut self, key: u64) -> Option<&mut Prompt<R>> {
@@ -93,8 +81,15 @@ impl<R> Prompts<R> {
     pub(super) fn until_cancelled(&mut self, key: u64) -> Option<oneshot::Receiver<()>> {
         let prompt = self.find(key)?;
         let (stop, stopped) = oneshot::channel();
-        prompt.stop = Some(stop);
+        prompt.stage = Stage::Asks(stop);
         Some(stopped)
+    }
+
+    /// The user agreed to what a slash command would do: its Input is sent.
+    pub(super) fn sent(&mut self, key: u64) {
+        if let Some(prompt) = self.find(key) {
+            prompt.stage = Stage::Sent;
+        }
     }
 
     /// Ends a prompt.
@@ -102,6 +97,7 @@ impl<R> Prompts<R> {
     pub(super) fn end(&mut self, key: u64, outcome: Outcome) -> Option<(R, Outcome)> {
         let at = self.open.iter().position(|prompt| prompt.key == key)?;
         let prompt = self.open.remove(at);
+        self.forget();
         let outcome = if prompt.cancel == Cancel::No { outcome } else { Ok("cancelled") };
         Some((prompt.reply, outcome))
     }
@@ -112,80 +108,84 @@ impl<R> Prompts<R> {
         keys.into_iter().filter_map(|key| self.end(key, outcome.clone())).collect()
     }
 
+    fn awaits_an_answer(&self) -> bool {
+        self.open.iter().any(|prompt| matches!(prompt.stage, Stage::Sent))
+    }
+
+    fn forget(&mut self) {
+        if !self.awaits_an_answer() {
+            self.ended.clear();
+            self.left.clear();
+        }
+    }
+
     /// The Session has answered the Input of a prompt: its Turn is known, or it waits, or it has done all that there was to do.
     #[must_use]
     pub(super) fn accepted(&mut self, key: u64, accepted: &Accepted) -> Option<(R, Outcome)> {
-        let prompt = self.find(key)?;
-        if prompt.turn.is_some() {
-            return None;
-        }
-        prompt.turn = accepted.turn;
-        prompt.waits = accepted.turn.is_none() && accepted.queued.is_some();
-        // The queue was emptied after the Session had answered, and before that answer was read.
-        let was_dropped = prompt.waits && prompt.cancel == Cancel::Done;
-        match accepted.turn {
-            None if accepted.queued.is_none() => self.end(key, Ok("end_turn")),
-            None if was_dropped => self.end(key, Ok("cancelled")),
-            None => None,
-            Some(turn) => {
-                let outcome = self.ended.get(&turn).cloned()?;
-                self.end(key, outcome)
+        let over = match (accepted.queued.and_then(|queued| queued.id), accepted.turn) {
+            (Some(id), _) => {
+                self.find(key)?.stage = Stage::Waits(id);
+                self.left.remove(&id).and_then(|exit| self.left_queue(id, exit))
             }
-        }
-    }
-
-    /// A message of the queue has begun a Turn, or joined one.
-    pub(super) fn delivered(&mut self, turn: Option<u32>, message: &UserMessage) {
-        let is_it = |prompt: &Prompt<R>| match &message.template {
-            // The text is what the template made of the client's.
-            Some(template) => {
-                let line = prompt.text.strip_prefix('/').unwrap_or_default();
-                line.split_whitespace().next() == Some(template.name.as_str())
-            }
-            None => prompt.text == message.text,
+            (None, Some(turn)) => self.runs(key, turn),
+            (None, None) => self.end(key, Ok("end_turn")),
         };
-        if let Some(prompt) = self.open.iter_mut().find(|it| it.turn.is_none() && is_it(it)) {
-            (prompt.turn, prompt.waits) = (turn, false);
-        }
+        self.forget();
+        over
     }
 
-    /// The Session could not begin the Turn of the oldest message that waited.
+    fn runs(&mut self, key: u64, turn: u32) -> Option<(R, Outcome)> {
+        self.find(key)?.stage = Stage::Runs(turn);
+        let outcome = self.ended.get(&turn).cloned()?;
+        self.end(key, outcome)
+    }
+
+    /// A message has left the queue of the Session.
     #[must_use]
-    pub(super) fn refused(&mut self, input: &str, failure: Failure) -> Option<(R, Outcome)> {
-        let delivery = match input {
-            "steer" => Delivery::Steer,
-            "follow_up" => Delivery::FollowUp,
-            _ => return None,
+    pub(super) fn left_queue(&mut self, id: u64, exit: QueueExit) -> Option<(R, Outcome)> {
+        let waiting = self.open.iter().find(|prompt| matches!(prompt.stage, Stage::Waits(it) if it == id));
+        let Some(key) = waiting.map(|prompt| prompt.key) else {
+            if self.awaits_an_answer() {
+                self.left.insert(id, exit);
+            }
+            return None;
         };
-        let key = self.open.iter().find(|it| it.waits && it.delivery == delivery)?.key;
-        self.end(key, Err(failure))
+        match exit {
+            QueueExit::Delivered { turn } => self.runs(key, turn),
+            QueueExit::Refused { error, .. } => self.end(key, Err((&*error).into())),
+            QueueExit::TakenBack => self.end(key, Ok("cancelled")),
+        }
     }
 
     #[must_use]
     pub(super) fn turn_ended(&mut self, turn: u32, outcome: Outcome) -> Vec<(R, Outcome)> {
-        let is_over =
-            |it: &Prompt<R>| it.turn == Some(turn) || (it.cancel != Cancel::No && !it.waits && it.stop.is_none());
-        let over = self.end_all(is_over, &outcome);
-        // Only prompts that the Session has not answered yet can belong to a Turn that has ended.
-        self.ended.retain(|other, _| other + 8 > turn);
-        self.ended.insert(turn, outcome);
+        let over = self.end_all(|it| matches!(it.stage, Stage::Runs(its) if its == turn), &outcome);
+        if self.awaits_an_answer() {
+            self.ended.insert(turn, outcome);
+        }
         over
     }
 
     /// The client wants none of these prompts any more. Slash commands stop at once.
     pub(super) fn cancel(&mut self) {
         for prompt in &mut self.open {
-            (prompt.cancel, prompt.stop) = (Cancel::Asked, None);
+            prompt.cancel = Cancel::Asked;
+            if matches!(prompt.stage, Stage::Asks(_)) {
+                prompt.stage = Stage::Stopped;
+            }
         }
     }
 
-    /// No message waits any more, and what runs is about to end.
+    /// Nothing of what the client has stopped goes on.
     #[must_use]
-    pub(super) fn cancelled(&mut self, still_runs: bool) -> Vec<(R, Outcome)> {
-        for prompt in self.open.iter_mut().filter(|it| it.cancel == Cancel::Asked) {
-            prompt.cancel = Cancel::Done;
-        }
-        self.end_all(|it| it.cancel == Cancel::Done && (it.waits || !still_runs), &Ok("cancelled"))
+    pub(super) fn stopped(&mut self) -> Vec<(R, Outcome)> {
+        self.end_all(|it| matches!(it.stage, Stage::Stopped), &Ok("cancelled"))
+    }
+
+    /// Whether the client has cancelled a prompt that belongs to this Turn.
+    pub(super) fn is_cancelled(&self, turn: u32) -> bool {
+        let is_it = |prompt: &Prompt<R>| matches!(prompt.stage, Stage::Runs(its) if its == turn);
+        self.open.iter().any(|prompt| prompt.cancel == Cancel::Asked && is_it(prompt))
     }
 
     /// The Session has closed.
@@ -222,91 +222,94 @@ pub(super) fn outcome(end: &TurnEnded) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use pixir_core::event::TemplateUse;
+    use pixir_core::Error;
+    use pixir_core::event::Delivery;
     use pixir_core::input::Queued;
 
     use super::*;
 
-    fn waits(prompts: &mut Prompts<&'static str>, name: &'static str, delivery: Delivery) -> u64 {
-        let key = prompts.add(name, name.to_owned(), delivery).expect("there is room");
-        let queued = Some(Queued { delivery: pixir_core::event::Delivery::FollowUp, position: 1 });
-        assert_eq!(prompts.accepted(key, &Accepted { queued, ..Accepted::default() }), None);
-        key
+    fn begins(turn: u32) -> Accepted {
+        Accepted { turn: Some(turn), ..Accepted::default() }
     }
 
-    fn says(text: &str) -> UserMessage {
-        UserMessage { text: text.to_owned(), ..UserMessage::default() }
+    /// A steer is answered with the Turn that it may join.
+    fn queued(id: u64) -> Accepted {
+        let queued = Queued { delivery: Delivery::Steer, position: 1, id: Some(id) };
+        Accepted { turn: Some(1), queued: Some(queued), ..Accepted::default() }
     }
 
+    fn waits(prompts: &mut Prompts<&'static str>, name: &'static str, id: u64) {
+        let key = prompts.add(name);
+        assert_eq!(prompts.accepted(key, &queued(id)), None);
+    }
+
+    /// Broken build: a steer ends with the Turn that it came too late for.
     #[test]
     fn each_prompt_ends_with_its_own_turn() {
         let mut prompts = Prompts::new();
-        let first = prompts.add("a", "a".to_owned(), Delivery::FollowUp).expect("there is room");
-        assert_eq!(prompts.accepted(first, &Accepted { turn: Some(1), ..Accepted::default() }), None);
-        waits(&mut prompts, "b", Delivery::FollowUp);
-        waits(&mut prompts, "c", Delivery::Steer);
-        prompts.delivered(Some(1), &says("c"));
+        let first = prompts.add("a");
+        assert_eq!(prompts.accepted(first, &begins(1)), None);
+        waits(&mut prompts, "b", 1);
+        waits(&mut prompts, "c", 2);
+        assert_eq!(prompts.left_queue(2, QueueExit::Delivered { turn: 1 }), None);
         assert_eq!(prompts.turn_ended(1, Ok("end_turn")), [("a", Ok("end_turn")), ("c", Ok("end_turn"))]);
-        prompts.delivered(Some(2), &says("b"));
+        assert_eq!(prompts.left_queue(1, QueueExit::Delivered { turn: 2 }), None);
         assert_eq!(prompts.turn_ended(2, Ok("max_tokens")), [("b", Ok("max_tokens"))]);
         assert!(prompts.is_empty());
     }
 
-    /// Broken build: a message that a template made is matched by its text, and its prompt waits for ever.
+    /// Broken build: what happened before the answer of the Session is read is forgotten, and the prompt waits for ever.
     #[test]
-    fn a_template_that_waited_is_known_by_its_name() {
+    fn what_happens_before_the_answer_is_read_counts() {
+        let error = || Box::new(Error::new(Code::LogWriteFailed, "no space", "make room").body());
+        let exits = [
+            (QueueExit::Delivered { turn: 7 }, Ok("end_turn")),
+            (QueueExit::TakenBack, Ok("cancelled")),
+            (QueueExit::Refused { text: "a".to_owned(), error: error() }, Err(Failure::from(&*error()))),
+        ];
+        for (exit, outcome) in exits {
+            let mut prompts = Prompts::new();
+            let key = prompts.add("a");
+            assert_eq!(prompts.left_queue(3, exit), None);
+            for turn in 1..40 {
+                assert_eq!(prompts.turn_ended(turn, Ok("end_turn")), []);
+            }
+            assert_eq!(prompts.accepted(key, &queued(3)), Some(("a", outcome)));
+            assert!(prompts.ended.is_empty() && prompts.left.is_empty(), "nothing is kept for nobody");
+        }
         let mut prompts = Prompts::new();
-        waits(&mut prompts, "/review src", Delivery::FollowUp);
-        let template = json!({ "name": "review", "path": "review.md", "origin": "user", "digest": "" });
-        let template: TemplateUse = serde_json::from_value(template).expect("a template");
-        prompts.delivered(Some(3), &UserMessage { template: Some(Box::new(template)), ..says("Look at src.") });
-        assert_eq!(prompts.turn_ended(3, Ok("end_turn")), [("/review src", Ok("end_turn"))]);
-    }
-
-    #[test]
-    fn a_turn_that_ends_before_the_answer_is_read_ends_its_prompt() {
-        let mut prompts = Prompts::new();
-        let key = prompts.add("a", "a".to_owned(), Delivery::FollowUp).expect("there is room");
+        let key = prompts.add("a");
         assert_eq!(prompts.turn_ended(1, Ok("end_turn")), []);
-        let accepted = Accepted { turn: Some(1), ..Accepted::default() };
-        assert_eq!(prompts.accepted(key, &accepted), Some(("a", Ok("end_turn"))));
+        assert_eq!(prompts.accepted(key, &begins(1)), Some(("a", Ok("end_turn"))));
     }
 
-    /// Broken build: a prompt whose place in the queue becomes known after the queue was emptied waits for ever.
+    /// Broken build: a cancelled prompt ends with the reason of its Turn.
     #[test]
-    fn a_cancel_ends_what_waits_at_once_and_what_runs_with_its_turn() {
+    fn a_cancel_ends_slash_commands_at_once_and_what_runs_with_its_turn() {
         let mut prompts = Prompts::new();
-        let running = prompts.add("a", "a".to_owned(), Delivery::FollowUp).expect("there is room");
-        assert_eq!(prompts.accepted(running, &Accepted { turn: Some(1), ..Accepted::default() }), None);
-        waits(&mut prompts, "b", Delivery::FollowUp);
-        let late = prompts.add("c", "c".to_owned(), Delivery::FollowUp).expect("there is room");
+        let running = prompts.add("a");
+        assert_eq!(prompts.accepted(running, &begins(1)), None);
+        waits(&mut prompts, "b", 1);
+        let command = prompts.add("c");
+        let mut stopped = prompts.until_cancelled(command).expect("it is open");
         prompts.cancel();
-        assert_eq!(prompts.cancelled(true), [("b", Ok("cancelled"))]);
-        let queued = Some(Queued { delivery: pixir_core::event::Delivery::FollowUp, position: 2 });
-        let accepted = Accepted { queued, ..Accepted::default() };
-        assert_eq!(prompts.accepted(late, &accepted), Some(("c", Ok("cancelled"))));
+        assert!(prompts.is_cancelled(1) && !prompts.is_cancelled(2));
+        assert_eq!(stopped.try_recv(), Err(oneshot::error::TryRecvError::Closed));
+        assert_eq!(prompts.stopped(), [("c", Ok("cancelled"))]);
+        assert_eq!(prompts.left_queue(1, QueueExit::TakenBack), Some(("b", Ok("cancelled"))));
         assert_eq!(prompts.turn_ended(1, Ok("end_turn")), [("a", Ok("cancelled"))]);
     }
 
     /// Broken build: the refusal of a message that waited ends the prompt of another.
     #[test]
-    fn a_refusal_ends_the_oldest_prompt_that_waited_in_this_way() {
+    fn a_refusal_ends_the_prompt_that_it_is_about() {
         let mut prompts = Prompts::new();
-        waits(&mut prompts, "follow", Delivery::FollowUp);
-        waits(&mut prompts, "steer", Delivery::Steer);
-        let failure = Failure::invalid_params("no");
-        assert_eq!(prompts.refused("steer", failure.clone()), Some(("steer", Err(failure.clone()))));
-        assert_eq!(prompts.refused("undo", failure), None);
-    }
-
-    /// Broken build: prompts without a response have no limit.
-    #[test]
-    fn prompts_without_a_response_are_bounded() {
-        let mut prompts = Prompts::new();
-        for _ in 0..MOST {
-            assert!(prompts.add("a", String::new(), Delivery::FollowUp).is_ok());
-        }
-        let (reply, error) = prompts.add("b", String::new(), Delivery::FollowUp).expect_err("it is one too many");
-        assert_eq!((reply, error.code), ("b", Code::TooManyItems));
+        waits(&mut prompts, "first", 1);
+        waits(&mut prompts, "second", 2);
+        let error = Box::new(Error::new(Code::LogEncodeFailed, "too large", "shorten it").body());
+        let failure = Failure::from(&*error);
+        let refused = prompts.left_queue(2, QueueExit::Refused { text: "again".to_owned(), error });
+        assert_eq!(refused, Some(("second", Err(failure))));
+        assert_eq!(prompts.close(), [("first", Ok("cancelled"))]);
     }
 }

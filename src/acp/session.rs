@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use pixir_core::event::{LiveEvent, Severity, encode_live};
+use pixir_core::event::{LiveEvent, Severity, Status, encode_live};
 use pixir_core::history::{History, Settings, starts_turn};
 use pixir_core::input::RuleReach;
 use pixir_core::{Code, Entry, Error, Event, Fact, Handle, Harness, Input, Live, Watch};
@@ -48,6 +48,12 @@ pub(super) struct Attached {
     out: VecDeque<Out>,
     prompts: Prompts<Reply>,
     running: Option<u32>,
+    /// The last refusal that the Session told of.
+    refusal: Option<Failure>,
+    /// Interrupts that the Session has not answered.
+    interrupts: usize,
+    /// Requests to tell the conversation again; it is told once at a time.
+    loads: VecDeque<Reply>,
     work: FuturesUnordered<BoxFuture<'static, Done>>,
     /// Open questions; dropping one takes it back.
     questions: HashMap<Asking, oneshot::Sender<()>>,
@@ -77,6 +83,9 @@ impl Attached {
             projection: Projection::new(harness.clone(), abilities),
             settings: past.settings.clone(),
             running: watch.now.turn,
+            refusal: None,
+            interrupts: 0,
+            loads: VecDeque::new(),
             client,
             harness,
             handle,
@@ -149,6 +158,7 @@ impl Attached {
             match &event {
                 Event::Recorded(entry) if entry.seq <= last => self.follow_entry(entry, Moment::Before),
                 Event::Recorded(_) => break,
+                Event::Live(event) if event.agent_path.is_empty() => self.follow_queue(&event.live),
                 Event::Live(_) => {}
             }
         }
@@ -187,6 +197,7 @@ impl Attached {
                 },
                 Some(done) = self.work.next() => self.finish(done).await,
                 () = self.client.room(), if !self.out.is_empty() => self.send(),
+                () = std::future::ready(()), if self.out.is_empty() && !self.loads.is_empty() => self.load().await,
                 // A slow client lets events wait in the watch, where deltas are merged.
                 event = self.watch.next(), if self.out.is_empty() => match event {
                     Some(event) => self.follow(&event),
@@ -201,6 +212,15 @@ impl Attached {
                 }
             }
         }
+    }
+
+    /// Tells the conversation from its beginning, as a request wants it.
+    async fn load(&mut self) {
+        let Some(reply) = self.loads.pop_front() else { return };
+        self.replay_all().await;
+        let state = self.state();
+        self.answer(reply, Ok(state));
+        self.show_commands();
     }
 
     /// Sends what waits first. There is room for one update.
@@ -228,6 +248,9 @@ impl Attached {
         self.catch_up();
         let rest = self.prompts.close();
         self.respond(rest);
+        for reply in std::mem::take(&mut self.loads) {
+            self.answer(reply, Err(super::not_open(&self.id)));
+        }
         while !self.out.is_empty() {
             self.client.room().await;
             self.send();
@@ -268,8 +291,10 @@ impl Attached {
                 self.questions.remove(&Asking::new(&it.call_id, None));
                 self.mirror.changed(&self.harness, it);
             }
-            Fact::UserMessage(it) => self.prompts.delivered(entry.turn, it),
             _ => {}
+        }
+        if starts_turn(&entry.fact) {
+            self.refusal = None;
         }
         if starts_turn(&entry.fact) || matches!(entry.fact, Fact::AssistantMessage(_) | Fact::AgentEvent(_)) {
             self.running = entry.turn.or(self.running);
@@ -282,26 +307,47 @@ impl Attached {
             self.show_commands();
         }
         if let (Fact::TurnEnded(it), Some(turn)) = (&entry.fact, entry.turn) {
-            self.running = None;
-            // Agents outlive the Turn, and so do their questions.
-            self.questions.retain(|asking, _| asking.is_of_agent());
-            self.mirror.clear();
-            let over = self.prompts.turn_ended(turn, prompts::outcome(it));
-            self.respond(over);
+            self.end_turn(turn, prompts::outcome(it));
+        }
+    }
+
+    fn end_turn(&mut self, turn: u32, outcome: Outcome) {
+        self.running = None;
+        // Agents outlive the Turn, and so do their questions.
+        self.questions.retain(|asking, _| asking.is_of_agent());
+        self.mirror.clear();
+        let over = self.prompts.turn_ended(turn, outcome);
+        self.respond(over);
+    }
+
+    /// What an event means for the prompts.
+    fn follow_queue(&mut self, live: &Live) {
+        match live {
+            Live::QueueLeft { id, to } => {
+                let over = self.prompts.left_queue(*id, to.clone());
+                self.respond(over);
+            }
+            Live::Refused(it) => self.refusal = Some((&it.error).into()),
+            // The Log has no end of a Turn that could not record it.
+            Live::Status { status: Status::Idle } => {
+                if let Some(turn) = self.running {
+                    let failure = self.refusal.take().unwrap_or_else(Failure::internal);
+                    self.end_turn(turn, Err(failure));
+                }
+            }
+            _ => {}
         }
     }
 
     fn follow_live(&mut self, event: &LiveEvent) {
+        if event.agent_path.is_empty() {
+            self.follow_queue(&event.live);
+        }
         match &event.live {
             Live::ApprovalRequested(it) => self.approval(it),
             Live::FormOpened(it) => self.form(it),
             Live::AnswerTaken { call_id, agent } => drop(self.questions.remove(&Asking::new(call_id, Some(agent)))),
             Live::CallPrepared { call_id, info, .. } => self.read_before(call_id, info),
-            // A full queue refuses a message that never waited; its own answer says so.
-            Live::Refused(it) if it.error.code != Code::TooManyItems.name() => {
-                let over = self.prompts.refused(&it.input, (&it.error).into());
-                self.respond(over);
-            }
             _ => {}
         }
         if event.agent_path.is_empty() || matches!(event.live, Live::AgentChanged(_)) {
@@ -368,6 +414,8 @@ impl Attached {
 /// The work, until it is stopped; then what it waits for is dropped.
 async fn unless(stopped: oneshot::Receiver<()>, work: impl Future<Output = Done>) -> Done {
     tokio::select! {
+        // What the client has cancelled does nothing, also if the user's answer is there.
+        biased;
         _ = stopped => Done::Nothing,
         done = work => done,
     }

@@ -174,6 +174,7 @@ pub(crate) fn live(news: &Live) -> Option<String> {
         | Live::AnswerTaken { .. }
         | Live::JobsChanged { .. }
         | Live::QueueChanged { .. }
+        | Live::QueueLeft { .. }
         | Live::TurnWaits { .. }
         | Live::CompactionPreviewed(_)
         | Live::ContextListed(_)

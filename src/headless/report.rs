@@ -322,6 +322,7 @@ impl<'a> Report<'a> {
                     | Live::AnswerTaken { .. }
                     | Live::JobsChanged { .. }
                     | Live::QueueChanged { .. }
+                    | Live::QueueLeft { .. }
                     | Live::TurnWaits { .. }
                     | Live::ContextListed(_)
                     | Live::SessionForked { .. }

@@ -204,7 +204,7 @@ impl Node {
             Ok(position) => {
                 self.publish(child.state());
                 let delivery = if how == Telling::Steer { Delivery::Steer } else { Delivery::FollowUp };
-                Ok(Accepted { queued: Some(Queued { delivery, position }), ..Accepted::default() })
+                Ok(Accepted { queued: Some(Queued { delivery, position, id: None }), ..Accepted::default() })
             }
             Err(told) => {
                 let door = Arc::clone(&self).open_path(path).await?;

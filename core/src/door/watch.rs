@@ -123,6 +123,11 @@ fn merge(last: &mut Live, next: Live) -> Option<Live> {
             printed.keep_end(MOST);
             None
         }
+        // All messages that wait are in it.
+        (last @ Live::QueueChanged { .. }, next @ Live::QueueChanged { .. }) => {
+            *last = next;
+            None
+        }
         (_, next) => Some(next),
     }
 }

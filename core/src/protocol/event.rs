@@ -234,6 +234,14 @@ pub enum Live {
         /// Messages that start the next Turns, one each.
         follow_up: Vec<String>,
     },
+    /// A message has left the queue.
+    QueueLeft {
+        /// Its number, as the answer to its Input gave it.
+        id: u64,
+        /// What became of it.
+        #[serde(flatten)]
+        to: QueueExit,
+    },
     /// The Turn of an agent waits for something that no user is asked about.
     TurnWaits {
         /// What it waits for; absent when it goes on.
@@ -312,6 +320,7 @@ impl Live {
         "answer_taken",
         "jobs_changed",
         "queue_changed",
+        "queue_left",
         "turn_waits",
         "retry_scheduled",
         "compaction_planned",
@@ -321,6 +330,26 @@ impl Live {
         "refused",
         "notice",
     ];
+}
+
+/// How a message left the queue.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum QueueExit {
+    /// It has begun a Turn, or joined one.
+    Delivered {
+        /// That Turn.
+        turn: u32,
+    },
+    /// The Session could not take it.
+    Refused {
+        /// As the user typed it.
+        text: String,
+        /// Why.
+        error: Box<ErrorBody>,
+    },
+    /// The user took it back, or interrupted the Turn that it waited for.
+    TakenBack,
 }
 
 /// What the Turn of an agent waits for.

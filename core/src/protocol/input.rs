@@ -431,6 +431,9 @@ pub struct Queued {
     pub delivery: Delivery,
     /// The position among the messages with the same delivery, from 1.
     pub position: usize,
+    /// The number of the message in its Session; `queue_left` names it. Absent while the agent that gets it has not begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<u64>,
 }
 
 /// A message of the user.

@@ -1,9 +1,11 @@
 //! Messages that wait for the running Turn: to join it, or to begin when it has ended.
 
+use std::collections::VecDeque;
+
 use super::Session;
 use super::work::Work;
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{Delivery, Live};
+use crate::protocol::event::{Delivery, Live, QueueExit};
 use crate::protocol::input::{Accepted, Message, Queued};
 use crate::protocol::now::Queue;
 
@@ -11,6 +13,21 @@ use crate::protocol::now::Queue;
 const MOST: usize = 64;
 /// The most text of all messages that wait, bytes.
 const MOST_TEXT: usize = 8 << 20;
+
+/// The messages of a Session that wait.
+#[derive(Default)]
+pub(super) struct Waiters {
+    steer: VecDeque<InLine<Message>>,
+    follow_up: VecDeque<InLine<Waiting>>,
+    /// How many messages have waited so far.
+    count: u64,
+}
+
+/// Something that waits, with its number in the Session.
+struct InLine<T> {
+    id: u64,
+    it: T,
+}
 
 /// What begins when the running Turn has ended.
 pub(super) enum Waiting {
@@ -34,9 +51,11 @@ impl Session {
     /// `TOO_MANY_ITEMS` when the queue is full.
     pub(super) fn wait_in_line(&mut self, next: Waiting) -> Result<Accepted> {
         self.has_place_for(&next.text())?;
-        self.follow_up.push_back(next);
+        let id = self.waiters.number();
+        self.waiters.follow_up.push_back(InLine { id, it: next });
         self.publish_queue();
-        let queued = Queued { delivery: Delivery::FollowUp, position: self.follow_up.len() };
+        let position = self.waiters.follow_up.len();
+        let queued = Queued { delivery: Delivery::FollowUp, position, id: Some(id) };
         Ok(Accepted { queued: Some(queued), ..Accepted::default() })
     }
 
@@ -44,10 +63,11 @@ impl Session {
     /// `TOO_MANY_ITEMS` when the queue is full.
     pub(super) fn steer(&mut self, message: Message) -> Result<Accepted> {
         self.has_place_for(&message.text)?;
-        self.steer.push_back(message);
+        let id = self.waiters.number();
+        self.waiters.steer.push_back(InLine { id, it: message });
         self.mark_steered();
         self.publish_queue();
-        let queued = Queued { delivery: Delivery::Steer, position: self.steer.len() };
+        let queued = Queued { delivery: Delivery::Steer, position: self.waiters.steer.len(), id: Some(id) };
         let turn = self.work.as_ref().and_then(Work::turn).map(|turn| turn.number);
         Ok(Accepted { turn, queued: Some(queued), ..Accepted::default() })
     }
@@ -65,27 +85,57 @@ impl Session {
         Err(Error::new(Code::TooManyItems, full, "send it when the turn has ended, or take the others back"))
     }
 
-    /// A steer that came too late to join the work that has ended starts the next Turn.
-    pub(super) async fn begin_next(&mut self) {
-        let steer = self.steer.pop_front().map(|message| ("steer", Waiting::Say(message)));
-        let next = steer.or_else(|| self.follow_up.pop_front().map(|next| ("follow_up", next)));
-        let Some((input, next)) = next else { return };
-        self.publish_queue();
-        let begun = match next {
-            Waiting::Say(message) => self.begin_turn(input, message, Delivery::FollowUp).await,
-            Waiting::Run { command, send_to_model } => {
-                self.run_command("run_user_command", command, send_to_model).await
-            }
-        };
-        if let Err(error) = begun {
-            self.refuse(input, &error);
+    /// The messages that wait for a place between two requests join the Turn.
+    ///
+    /// # Errors
+    /// The message that could not be recorded has left the queue too.
+    pub(super) async fn join_steers(&mut self, turn: Option<u32>) -> Result<()> {
+        while let Some(InLine { id, it: message }) = self.waiters.steer.pop_front() {
+            let text = message.text.clone();
+            let message = self.said(message, Delivery::Steer);
+            let recorded = self.record(turn, message.into()).await;
+            self.publish_queue();
+            self.left_queue(id, text, recorded.as_ref().err());
+            recorded?;
         }
+        self.mark_steered();
+        Ok(())
+    }
+
+    /// A steer that came too late to join the work that has ended starts the next Turn. A message that is refused makes way
+    /// for the one behind it.
+    pub(super) async fn begin_next(&mut self) {
+        while self.work.is_none()
+            && let Some((input, InLine { id, it: next })) = self.waiters.pop()
+        {
+            self.publish_queue();
+            let text = next.text();
+            let begun = match next {
+                Waiting::Say(message) => self.begin_turn(input, message, Delivery::FollowUp).await,
+                Waiting::Run { command, send_to_model } => {
+                    self.run_command("run_user_command", command, send_to_model).await
+                }
+            };
+            if let Err(error) = &begun {
+                self.refuse(input, error);
+            }
+            self.left_queue(id, text, begun.as_ref().err());
+        }
+    }
+
+    /// Tells the watchers that a message which waited is part of the present Turn, or why it is not.
+    fn left_queue(&mut self, id: u64, text: String, error: Option<&Error>) {
+        let to = match error {
+            None => QueueExit::Delivered { turn: self.history.turns },
+            Some(error) => QueueExit::Refused { text, error: Box::new(error.body()) },
+        };
+        self.publish(Live::QueueLeft { id, to });
     }
 
     pub(super) fn queue(&self) -> Queue {
         Queue {
-            steer: self.steer.iter().map(|it| it.text.clone()).collect(),
-            follow_up: self.follow_up.iter().map(Waiting::text).collect(),
+            steer: self.waiters.steer.iter().map(|waiting| waiting.it.text.clone()).collect(),
+            follow_up: self.waiters.follow_up.iter().map(|waiting| waiting.it.text()).collect(),
         }
     }
 
@@ -95,18 +145,36 @@ impl Session {
     }
 
     pub(super) fn clear_queue(&mut self) {
-        if self.steer.is_empty() && self.follow_up.is_empty() {
+        let Waiters { steer, follow_up, .. } = &mut self.waiters;
+        let ids: Vec<u64> = steer.drain(..).map(|it| it.id).chain(follow_up.drain(..).map(|it| it.id)).collect();
+        if ids.is_empty() {
             return;
         }
-        self.steer.clear();
-        self.follow_up.clear();
         self.mark_steered();
         self.publish_queue();
+        for id in ids {
+            self.publish(Live::QueueLeft { id, to: QueueExit::TakenBack });
+        }
     }
 
     pub(super) fn mark_steered(&self) {
         if let Some(turn) = self.work.as_ref().and_then(Work::turn) {
-            turn.steered.send_replace(!self.steer.is_empty());
+            turn.steered.send_replace(!self.waiters.steer.is_empty());
         }
+    }
+}
+
+impl Waiters {
+    fn number(&mut self) -> u64 {
+        self.count += 1;
+        self.count
+    }
+
+    /// What begins next, with the name of its Input.
+    fn pop(&mut self) -> Option<(&'static str, InLine<Waiting>)> {
+        if let Some(InLine { id, it }) = self.steer.pop_front() {
+            return Some(("steer", InLine { id, it: Waiting::Say(it) }));
+        }
+        self.follow_up.pop_front().map(|next| ("follow_up", next))
     }
 }

@@ -100,7 +100,7 @@ impl Session {
     }
 
     /// The message as it is recorded.
-    fn said(&mut self, message: Message, delivery: Delivery) -> UserMessage {
+    pub(super) fn said(&mut self, message: Message, delivery: Delivery) -> UserMessage {
         let Message { text, attachments, context, template } = message;
         self.warn_of_images(&attachments);
         UserMessage { text, delivery, attachments, context, template }
@@ -201,6 +201,8 @@ impl Session {
             // A panic closed the channel before the work could say how it ended.
             None => self.broke_off().await,
         }
+        // Messages behind a Turn that was abandoned do not wait for another one.
+        self.begin_next().await;
     }
 
     fn runs_turn(&self) -> bool {
@@ -220,12 +222,7 @@ impl Session {
     /// Between two requests every call has its result, so steers may join the conversation.
     async fn next_step(&mut self) -> Result<Next> {
         let turn = self.work.as_ref().and_then(Work::turn).map(|turn| turn.number);
-        while let Some(message) = self.steer.pop_front() {
-            let message = self.said(message, Delivery::Steer);
-            self.record(turn, message.into()).await?;
-            self.publish_queue();
-        }
-        self.mark_steered();
+        self.join_steers(turn).await?;
         self.record_drops().await?;
         self.deliver_reports(turn).await?;
         self.tell_surroundings(turn).await?;

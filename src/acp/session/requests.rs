@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::questions::Asking;
 use super::{Attached, unless};
 use crate::acp::command::Command;
-use crate::acp::prompts::Delivery;
 use crate::acp::slash::{self, Meaning};
 use crate::acp::{content, options};
 use crate::headless;
@@ -48,10 +47,13 @@ pub(super) enum Done {
         key: u64,
         input: Option<Input>,
     },
-    /// The queue is empty and the Turn was told to stop.
+    /// The queue was emptied and the Turn told to stop.
     Cancelled,
     Nothing,
 }
+
+/// The Input that brings a message to the Session: a prompt waits for a Turn that runs, a steer joins it.
+type Deliver = fn(Message) -> Input;
 
 /// What a change of settings is answered with.
 enum Answer {
@@ -63,13 +65,13 @@ impl Attached {
     pub(super) async fn take(&mut self, command: Command) {
         match command {
             Command::Prompt { reply, params } => match self.read_prompt(&params) {
-                Ok((message, delivery)) => self.begin(reply, message, delivery).await,
+                Ok((message, deliver)) => self.begin(reply, message, deliver).await,
                 Err(failure) => self.answer(reply, Err(failure)),
             },
-            Command::Cancel => self.cancel(),
+            Command::Cancel => self.cancel().await,
             Command::CancelRequest(id) => {
                 if self.prompts.any(|reply| reply.id == id) {
-                    self.cancel();
+                    self.cancel().await;
                 }
             }
             Command::SetMode { reply, mode } => match options::change(&self.harness, &self.settings, "mode", &mode) {
@@ -96,12 +98,7 @@ impl Attached {
                     Err(error) => self.answer(reply, Err(error.into())),
                 }
             }
-            Command::Load { reply } => {
-                self.replay_all().await;
-                let state = self.state();
-                self.answer(reply, Ok(state));
-                self.show_commands();
-            }
+            Command::Load { reply } => self.loads.push_back(reply),
             Command::Resume { reply } => {
                 let state = self.state();
                 self.answer(reply, Ok(state));
@@ -110,12 +107,12 @@ impl Attached {
         }
     }
 
-    fn read_prompt(&self, params: &Value) -> Result<(Message, Delivery), Failure> {
+    fn read_prompt(&self, params: &Value) -> Result<(Message, Deliver), Failure> {
         let meta = &params["_meta"]["pixir"];
-        let delivery = match &meta["delivery"] {
-            Value::Null => Delivery::FollowUp,
-            Value::String(it) if it == "follow_up" => Delivery::FollowUp,
-            Value::String(it) if it == "steer" => Delivery::Steer,
+        let deliver: Deliver = match &meta["delivery"] {
+            Value::Null => Input::Prompt,
+            Value::String(it) if it == "follow_up" => Input::Prompt,
+            Value::String(it) if it == "steer" => Input::Steer,
             other => {
                 let message = format!("`_meta.pixir.delivery` is {other}; use \"follow_up\" or \"steer\"");
                 return Err(Failure::invalid_params(message));
@@ -125,22 +122,13 @@ impl Attached {
         if message.text.trim().is_empty() && message.attachments.is_empty() && message.context.is_empty() {
             return Err(Failure::invalid_params("the prompt is empty"));
         }
-        Ok((message, delivery))
+        Ok((message, deliver))
     }
 
-    async fn begin(&mut self, reply: Reply, message: Message, delivery: Delivery) {
-        let key = match self.prompts.add(reply, message.text.clone(), delivery) {
-            Ok(key) => key,
-            Err((reply, error)) => return self.answer(reply, Err(error.into())),
-        };
+    async fn begin(&mut self, reply: Reply, message: Message, deliver: Deliver) {
+        let key = self.prompts.add(reply);
         match slash::read(&self.harness, &self.settings, &message) {
-            Meaning::Message => {
-                let input = match delivery {
-                    Delivery::FollowUp => Input::Prompt(message),
-                    Delivery::Steer => Input::Steer(message),
-                };
-                self.submit(key, input).await;
-            }
+            Meaning::Message => self.submit(key, deliver(message)).await,
             Meaning::Do(input) => self.submit(key, input).await,
             Meaning::Preview(input) => {
                 let Some(stopped) = self.prompts.until_cancelled(key) else { return };
@@ -183,17 +171,31 @@ impl Attached {
         }));
     }
 
-    fn cancel(&mut self) {
+    async fn cancel(&mut self) {
         if self.prompts.is_empty() && self.running.is_none() {
             return;
         }
         // The question of an agent is taken back when the agent stops.
         self.questions.retain(|asking, _| asking.is_of_agent());
         self.prompts.cancel();
+        self.interrupt().await;
+    }
+
+    /// A prompt that the Session held back during an undo, a fork or a move of the head begins its Turn behind the interrupt.
+    async fn interrupt_again(&mut self) {
+        let is_cancelled = self.running.is_some_and(|turn| self.prompts.is_cancelled(turn));
+        if is_cancelled && self.interrupts == 0 {
+            self.interrupt().await;
+        }
+    }
+
+    /// Stops the Session before anything that the client asks for later.
+    async fn interrupt(&mut self) {
+        self.handle.send(Input::Dequeue).await;
+        self.handle.send(Input::Interrupt).await;
+        self.interrupts += 1;
         let handle = self.handle.clone();
         self.work.push(Box::pin(async move {
-            handle.send(Input::Dequeue).await;
-            handle.send(Input::Interrupt).await;
             handle.settle().await;
             Done::Cancelled
         }));
@@ -203,10 +205,12 @@ impl Attached {
         let over = match done {
             Done::Submitted { key, outcome } => {
                 self.catch_up();
-                match outcome {
+                let over = match outcome {
                     Ok(accepted) => self.prompts.accepted(key, &accepted),
                     Err(error) => self.prompts.end(key, Err(error.into())),
-                }
+                };
+                self.respond(over);
+                return self.interrupt_again().await;
             }
             Done::Answered { reply, outcome } => {
                 // What the Input led to comes before its answer.
@@ -235,11 +239,16 @@ impl Attached {
                 self.say("Nothing was changed.");
                 self.prompts.end(key, Ok("end_turn"))
             }
-            Done::Agreed { key, input: Some(input) } => return self.submit(key, input).await,
+            Done::Agreed { key, input: Some(input) } => {
+                self.prompts.sent(key);
+                return self.submit(key, input).await;
+            }
             Done::Cancelled => {
                 self.catch_up();
-                let over = self.prompts.cancelled(self.running.is_some());
-                return self.respond(over);
+                self.interrupts -= 1;
+                let over = self.prompts.stopped();
+                self.respond(over);
+                return self.interrupt_again().await;
             }
             Done::Nothing => return,
         };

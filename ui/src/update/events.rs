@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pixir_core::changes::FileDiff;
-use pixir_core::event::{Form, Refusal, SettingsChanged, Severity, Status, TurnStatus, WorkflowEvent};
+use pixir_core::event::{Form, QueueExit, Refusal, SettingsChanged, Severity, Status, TurnStatus, WorkflowEvent};
 use pixir_core::history::History;
 use pixir_core::now::Now;
 use pixir_core::provider::Offered;
@@ -13,7 +13,7 @@ use pixir_core::text::human::next_attempt;
 use pixir_core::{Code, Entry, Event, Fact, Live, PLAN_ROLE, Remedy};
 
 use super::settings::open_session;
-use super::{agents, context, read, review, travel};
+use super::{agents, context, read, review, send, travel};
 use crate::overlay::diff::Review;
 use crate::overlay::picker::DEFAULT_EFFORT;
 use crate::overlay::trust::TrustView;
@@ -293,6 +293,8 @@ pub(super) fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             state.transcript.push(Cell::Notice(Severity::Info, text.into()));
         }
         Live::QueueChanged { steer, follow_up } => state.session.queue = Queue { steer, follow_up },
+        Live::QueueLeft { to: QueueExit::Refused { text, .. }, .. } => send::give_back(state, text),
+        Live::QueueLeft { .. } => {}
         Live::RetryScheduled { attempt, of, wait_ms, left_ms, reason } => {
             state.transcript.drop_draft();
             state.transcript.ask_again();

@@ -119,6 +119,12 @@ pub(crate) fn take_back_queue(state: &mut State) -> Vec<Effect> {
     vec![Effect::Send(Input::Dequeue)]
 }
 
+/// Puts a message that the Session could not take before what the user types now.
+pub(crate) fn give_back(state: &mut State, text: String) {
+    let draft = Some(state.composer.text()).filter(|draft| !draft.is_empty());
+    to_draft(state, std::iter::once(text).chain(draft).collect());
+}
+
 /// Puts messages back into the composer as one draft. A `!command` cannot be joined with anything without becoming
 /// another command, so then only the last message is the draft, and the history behind Up has the others.
 pub(crate) fn to_draft(state: &mut State, mut texts: Vec<String>) {

@@ -1,0 +1,165 @@
+//! Clients that ask for more than pixir holds: each request too many is refused, and what is open goes on.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{ChildStdin, Stdio};
+
+use serde_json::{Value, json};
+
+use super::acp::{opened, runs, script};
+use crate::lines::scripted;
+use crate::shell::{Shell, figures, is_running, mark};
+use crate::wait;
+
+/// The most memory that this process has taken, kB.
+fn peak(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+    line.split_whitespace().next().and_then(|it| it.parse().ok()).expect("a number")
+}
+
+fn send(stdin: &mut ChildStdin, message: &Value) {
+    writeln!(stdin, "{message}").expect("write");
+}
+
+fn request(stdin: &mut ChildStdin, id: usize, method: &str, params: Value) {
+    send(stdin, &json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+}
+
+/// A client sends 24,000 requests and 60 MB of prompts, reads nothing, and cancels.
+///
+/// Broken builds: the number or the bytes of open requests have no bound; a request too many is dropped without a word; pixir
+/// stops reading before the cancel.
+#[test]
+fn a_client_that_never_reads_takes_no_memory_and_its_cancel_works() {
+    const SMALL: usize = 24_000;
+    const LARGE: usize = 60;
+    let shell = Shell::new(&[]);
+    let seconds = mark();
+    let flags = scripted(&shell, &script(&[runs(&format!("sleep {seconds}"))]), &["--mode", "auto"]);
+    let all: Vec<&str> = std::iter::once("acp").chain(flags.iter().map(String::as_str)).collect();
+    let mut child = shell.command(&all).stdin(Stdio::piped()).spawn().expect("it starts");
+    let mut stdin = child.stdin.take().expect("stdin");
+    let mut out = BufReader::new(child.stdout.take().expect("stdout"));
+    let mut read = || {
+        let mut line = String::new();
+        out.read_line(&mut line).expect("read");
+        serde_json::from_str::<Value>(&line).expect("JSON")
+    };
+    request(&mut stdin, 0, "initialize", json!({ "protocolVersion": 1 }));
+    assert_eq!(read()["result"]["protocolVersion"], 1);
+    request(&mut stdin, 1, "session/new", json!({ "cwd": shell.workspace(), "mcpServers": [] }));
+    let session = read()["result"]["sessionId"].clone();
+    let prompt = |text: &str| json!({ "sessionId": session, "prompt": [{ "type": "text", "text": text }] });
+    request(&mut stdin, 2, "session/prompt", prompt("sleep"));
+    wait::until("the command runs", || is_running(&seconds));
+    let before = peak(child.id());
+
+    let long = "x".repeat(1 << 20);
+    let mut id = 2;
+    for _ in 0..LARGE {
+        id += 1;
+        request(&mut stdin, id, "session/prompt", prompt(&long));
+    }
+    for n in 0..SMALL {
+        id += 1;
+        match n % 3 {
+            0 => request(&mut stdin, id, "session/set_mode", json!({ "sessionId": session, "modeId": "auto" })),
+            1 => request(&mut stdin, id, "session/prompt", prompt("more")),
+            _ => request(&mut stdin, id, "session/list", json!({ "cwd": shell.workspace() })),
+        }
+    }
+    send(&mut stdin, &json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": session } }));
+    wait::until("the cancel has ended the command", || !is_running(&seconds));
+    let more = peak(child.id()).saturating_sub(before) >> 10;
+    figures(&format!("a client that never reads: {} requests, {more} MB more memory", SMALL + LARGE));
+    assert!(more <= 64, "{more} MB more");
+
+    drop(stdin);
+    let mut answers: BTreeMap<u64, Value> = BTreeMap::new();
+    for line in out.lines() {
+        let line: Value = serde_json::from_str(&line.expect("a line")).expect("JSON");
+        if let (Some(id), None) = (line["id"].as_u64(), line.get("method")) {
+            assert!(answers.insert(id, line).is_none(), "a second response to {id}");
+        }
+    }
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    assert_eq!(answers[&2]["result"]["stopReason"], "cancelled", "{}", answers[&2]);
+    let refused: Vec<&Value> = answers.values().filter(|it| it["error"].is_object()).collect();
+    assert!(refused.iter().all(|it| it["error"]["data"]["code"] == "TOO_MANY_ITEMS"), "{:#?}", refused.first());
+    let message = refused.last().expect("some are refused")["error"]["message"].as_str().expect("a message");
+    assert_eq!(message, "256 requests have no response yet; read the responses, then send the request again");
+    // What leaves while pixir ends may miss its reader; what was refused does not.
+    assert_eq!(answers.keys().max(), Some(&u64::try_from(id).expect("small")), "the last one is answered too");
+}
+
+/// Broken builds: the 65th Session stops pixir from reading; a Session that is closed or cannot be opened keeps its place.
+#[test]
+fn the_sixty_fifth_session_is_refused_and_a_closed_one_makes_a_place() {
+    let shell = Shell::new(&[]);
+    let hang = json!({ "text": "On it.", "hang": true });
+    let (mut editor, first) = opened(&shell, &[hang], &[]);
+    let running = editor.prompt(&first, "begin");
+    editor.until(0, |line| line["params"]["update"]["sessionUpdate"] == "agent_message_chunk");
+    let new = json!({ "cwd": shell.workspace(), "mcpServers": [] });
+    let all: Vec<String> = (1..64).map(|_| editor.session(&shell.workspace())).collect();
+    let refused = editor.ask("session/new", new.clone());
+    assert_eq!(refused["error"]["data"]["code"], "TOO_MANY_ITEMS", "{refused}");
+    let told = "64 sessions of this client are open; close one with session/close, then try again";
+    assert_eq!(refused["error"]["message"], told);
+    let listed = editor.ask("session/list", json!({}));
+    assert_eq!(listed["result"]["sessions"][0]["sessionId"], first, "{listed}");
+
+    // A place that is free is taken by a load as by a new Session, and given back by one that fails.
+    let closed = editor.ask("session/close", json!({ "sessionId": all[0] }));
+    assert_eq!(closed["result"], json!({}), "{closed}");
+    let missing = json!({ "sessionId": "20260101T000000-abcdef", "cwd": shell.workspace(), "mcpServers": [] });
+    for _ in 0..3 {
+        let failed = editor.ask("session/load", missing.clone());
+        assert_eq!(failed["error"]["code"], -32002, "{failed}");
+        let nowhere = editor.ask("session/new", json!({ "cwd": "/nowhere/at/all", "mcpServers": [] }));
+        assert_eq!(nowhere["error"]["code"], -32602, "{nowhere}");
+    }
+    let again = json!({ "sessionId": all[0], "cwd": shell.workspace(), "mcpServers": [] });
+    let resumed = editor.ask("session/resume", again.clone());
+    assert!(resumed["result"]["modes"].is_object(), "{resumed}");
+    let full = editor.ask("session/new", new.clone());
+    assert_eq!(full["error"]["data"]["code"], "TOO_MANY_ITEMS", "{full}");
+    // An open one needs no second place.
+    assert!(editor.ask("session/load", again)["result"]["modes"].is_object());
+    let deleted = editor.ask("session/delete", json!({ "sessionId": all[1] }));
+    assert_eq!(deleted["result"], json!({}), "{deleted}");
+    assert!(editor.ask("session/new", new)["result"]["sessionId"].is_string());
+
+    editor.notify("session/cancel", json!({ "sessionId": first }));
+    assert_eq!(editor.response(running)["result"]["stopReason"], "cancelled");
+    assert_eq!(editor.close(), 0);
+}
+
+/// So much waits for the client that pixir reads no more of its lines, and then the client goes.
+///
+/// Broken builds: refusals have no bound; the end of stdin is not seen while nothing is read.
+#[test]
+fn a_client_that_reads_nothing_at_all_can_still_leave() {
+    let shell = Shell::new(&[]);
+    let flags = scripted(&shell, &script(&[]), &[]);
+    let all: Vec<&str> = std::iter::once("acp").chain(flags.iter().map(String::as_str)).collect();
+    let mut child = shell.command(&all).stdin(Stdio::piped()).spawn().expect("it starts");
+    let mut stdin = child.stdin.take().expect("stdin");
+    let unread = child.stdout.take().expect("stdout");
+    // The response to each names its id, so it is as long as the request. The pipe takes the rest of what is not read.
+    let id = "i".repeat(1 << 20);
+    for _ in 0..24 {
+        send(&mut stdin, &json!({ "jsonrpc": "2.0", "id": id, "method": "none" }));
+    }
+    send(&mut stdin, &json!({ "jsonrpc": "2.0", "id": "last", "method": "none" }));
+    drop(stdin);
+    let ended = wait::found(wait::PATIENCE, || child.try_wait().expect("it can be asked"));
+    let ended = ended.unwrap_or_else(|| {
+        let _ = child.kill();
+        panic!("pixir waits for a client that has gone")
+    });
+    drop(unread);
+    assert_eq!(ended.code(), Some(0));
+}
