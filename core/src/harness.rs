@@ -270,7 +270,7 @@ impl Harness {
             pixir_version: env!("CARGO_PKG_VERSION").into(),
         };
         let first = log.append(None, started.into())?;
-        log.establish()?;
+        log.appear()?;
         self.spawn(id, LogAccess::Writes(LogWriter::new(log)), History::fold([first]), None)
     }
 

@@ -43,6 +43,7 @@ mod review; // what the diff reads
 mod run; // the loop on the real terminal
 mod stored; // stored Sessions: listed, searched, renamed, deleted
 mod saved_draft; // the draft on disk, for after a crash
+mod saver; // small files, written off the interface's thread
 mod themes; // the user's theme files
 
 use agents::Root;
@@ -58,6 +59,7 @@ pub use launch::{
 pub use program::{Examine, Export, Program};
 pub use run::run;
 use saved_draft::SavedDraft;
+use saver::Saver;
 
 /// How long the exit waits for the Session to record what it has already received.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(100);
@@ -102,6 +104,7 @@ pub(crate) struct App {
     startup_error: Option<Error>,
     /// The draft that is saved next to the Log.
     saved_draft: SavedDraft,
+    saver: Saver,
     /// The user has done something that may have changed the draft.
     save_soon: bool,
     /// Effects that wait for the connection.
@@ -207,6 +210,7 @@ impl App {
             opens_finished: 0,
             startup_error: None,
             saved_draft: SavedDraft::default(),
+            saver: Saver::default(),
             save_soon: false,
             until_connected: Vec::new(),
             until_open: skill.into_iter().chain(prompt).collect(),
@@ -236,25 +240,48 @@ impl App {
         Ok(app)
     }
 
-    /// Saves the draft and the reading position next to the Log, in a small file that is replaced as a whole.
+    /// Saves the draft and the reading position next to the Log, in a small file that is replaced as a whole, and what
+    /// the user has typed and used.
     pub(crate) fn save_draft(&mut self) {
-        self.save_uses();
+        self.hand_over_draft();
+        self.saver.write();
+    }
+
+    /// The same on another thread, unless that is still writing: then nothing happens and this returns false.
+    pub(crate) fn save_draft_soon(&mut self) -> bool {
+        if self.saver.is_busy() {
+            return false;
+        }
+        self.hand_over_draft();
+        let saver = self.saver.clone();
+        self.core.spawn_blocking(move || saver.write());
+        true
+    }
+
+    fn hand_over_draft(&mut self) {
+        self.hand_over_uses();
         let (Some(harness), Some(id), false) = (&self.harness, &self.state.session.id, self.state.session.read_only)
         else {
             return;
         };
         let draft = SavedDraft::of(&self.state);
         if draft != self.saved_draft {
-            if let Err(e) = harness.place(id).keep_presenter_state(&draft.to_text()) {
-                tracing::warn!("cannot save the draft: {e}");
-            }
+            let (place, text) = (harness.place(id), draft.to_text());
+            self.saver.hand_over(move || {
+                if let Err(e) = place.keep_presenter_state(&text) {
+                    tracing::warn!("cannot save the draft: {e}");
+                }
+            });
             self.saved_draft = draft;
         }
         let prompts = self.state.composer.past.take_unsaved();
-        if let Some(harness) = self.harness.as_ref().filter(|_| !prompts.is_empty())
-            && let Err(e) = harness.store().keep_prompts(&prompts)
-        {
-            tracing::warn!("cannot save the prompt history: {e}");
+        if !prompts.is_empty() {
+            let harness = harness.clone();
+            self.saver.hand_over(move || {
+                if let Err(e) = harness.store().keep_prompts(&prompts) {
+                    tracing::warn!("cannot save the prompt history: {e}");
+                }
+            });
         }
     }
 

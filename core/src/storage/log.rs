@@ -1,8 +1,9 @@
 //! The Log of a Session: an append-only NDJSON file, chained line by line and locked, with its torn end repaired.
 use std::io::{self, ErrorKind as IoKind};
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use uuid::Uuid;
@@ -33,8 +34,7 @@ pub struct Log {
     disk: Arc<dyn Disk>,
     file: Arc<dyn DiskFile>,
     path: PathBuf,
-    /// A new Log has a temporary name until its first lines are on the disk.
-    unnamed: bool,
+    name: Name,
     session_id: SessionId,
     next_seq: u64,
     chain: Chain,
@@ -47,6 +47,19 @@ pub struct Log {
     /// A write or a sync failed, so the end of the file may be damaged.
     doubtful: bool,
     ids: Ids,
+}
+
+/// How far the name of a Log has got.
+#[derive(Debug)]
+enum Name {
+    /// The file of a new Log has a temporary name until its first lines are on the disk.
+    Temporary,
+    /// Another thread makes it durable.
+    Syncing(JoinHandle<io::Result<()>>),
+    /// It could not be made durable.
+    Unsynced,
+    /// A power cut does not lose it.
+    Durable,
 }
 
 /// Creates the ids of Entries from the time and a hash of a random seed and a counter. Reading the seed once saves a
@@ -85,10 +98,10 @@ impl Log {
     }
 
     pub(crate) fn create_on(disk: Arc<dyn Disk>, path: &Path, session_id: SessionId) -> Result<Log> {
-        let unnamed = unnamed(path);
+        let temporary = temporary(path);
         let make = || -> io::Result<Arc<dyn DiskFile>> {
             disk.make_folder(path.parent().expect("a log lies in a folder"))?;
-            let file = disk.create(&unnamed)?;
+            let file = disk.create(&temporary)?;
             file.try_lock()?;
             Ok(file)
         };
@@ -97,7 +110,7 @@ impl Log {
             disk,
             file,
             path: path.to_owned(),
-            unnamed: true,
+            name: Name::Temporary,
             session_id,
             next_seq: 0,
             chain: Chain::default(),
@@ -109,21 +122,56 @@ impl Log {
         })
     }
 
-    /// Gives a new Log its name, once its first lines are on the disk.
+    /// Gives a new Log its name, once its first lines are on the disk, and makes the name durable.
     ///
     /// # Errors
     /// `LOG_WRITE_FAILED`.
     pub fn establish(&mut self) -> Result<()> {
+        self.appear()?;
+        self.sync()
+    }
+
+    /// Gives a new Log its name, once its first lines are on the disk. Another thread makes the name durable; the next
+    /// [`Log::sync`] waits for it, so nothing is acknowledged before.
+    ///
+    /// # Errors
+    /// `LOG_WRITE_FAILED`.
+    pub(crate) fn appear(&mut self) -> Result<()> {
         self.sync()?;
-        let name = || -> io::Result<()> {
-            self.disk.rename_new(&unnamed(&self.path), &self.path)?;
-            self.disk.sync_folder(self.path.parent().expect("a log lies in a folder"))
-        };
-        if self.unnamed {
-            name().map_err(|e| write_failed(&self.path, &e))?;
-            self.unnamed = false;
+        if matches!(self.name, Name::Temporary) {
+            let renamed = self.disk.rename_new(&temporary(&self.path), &self.path);
+            renamed.map_err(|e| write_failed(&self.path, &e))?;
+            let (disk, folder) = (Arc::clone(&self.disk), self.folder().to_owned());
+            let syncing = thread::Builder::new().name("sync-name".into()).spawn(move || disk.sync_folder(&folder));
+            self.name = syncing.map_or(Name::Unsynced, Name::Syncing);
         }
         Ok(())
+    }
+
+    /// Waits until the name is durable. A name that could not be made durable is tried again.
+    fn sync_name(&mut self) -> io::Result<()> {
+        let synced = match mem::replace(&mut self.name, Name::Unsynced) {
+            is_new @ Name::Temporary => {
+                self.name = is_new;
+                return Ok(());
+            }
+            Name::Syncing(syncing) => syncing.join().unwrap_or_else(|_| self.disk.sync_folder(self.folder())),
+            Name::Unsynced => self.disk.sync_folder(self.folder()),
+            Name::Durable => Ok(()),
+        };
+        if synced.is_ok() {
+            self.name = Name::Durable;
+        }
+        synced
+    }
+
+    fn folder(&self) -> &Path {
+        self.path.parent().expect("a log lies in a folder")
+    }
+
+    /// The path at which the file is now.
+    fn current_path(&self) -> PathBuf {
+        if matches!(self.name, Name::Temporary) { temporary(&self.path) } else { self.path.clone() }
     }
 
     /// Opens a Log for writing: takes the lock, moves a torn end aside, reads all Entries.
@@ -145,7 +193,7 @@ impl Log {
             disk,
             file,
             path: path.to_owned(),
-            unnamed: false,
+            name: Name::Durable,
             session_id,
             next_seq: contents.next_seq,
             chain: contents.chain,
@@ -190,7 +238,7 @@ impl Log {
             at = self.len + file.len()?;
         }
         file.sync()?;
-        self.disk.sync_folder(self.path.parent().expect("a log lies in a folder"))
+        self.disk.sync_folder(self.folder())
     }
 
     /// Records a fact: one whole line, written before the entry is returned, and so before it can be published.
@@ -263,13 +311,13 @@ impl Log {
             return self.recover();
         }
         if self.unsynced.is_empty() {
-            return Ok(());
+            return self.sync_name().map_err(|e| write_failed(&self.path, &e));
         }
-        let name = if self.unnamed { unnamed(&self.path) } else { self.path.clone() };
-        if !self.file.is_at(&name).map_err(|e| write_failed(&self.path, &e))? {
-            return Err(moved_away(&name));
+        let path = self.current_path();
+        if !self.file.is_at(&path).map_err(|e| write_failed(&self.path, &e))? {
+            return Err(moved_away(&path));
         }
-        match self.file.sync() {
+        match self.file.sync().and_then(|()| self.sync_name()) {
             Ok(()) => {
                 self.unsynced = Vec::new();
                 Ok(())
@@ -297,17 +345,17 @@ impl Log {
     /// offsets, and the whole file is verified.
     fn recover(&mut self) -> Result<()> {
         let failed = |e: io::Error| write_failed(&self.path, &e);
-        let name = if self.unnamed { unnamed(&self.path) } else { self.path.clone() };
+        let path = self.current_path();
         // The same handle must stay open, because it holds the lock.
         let file = &self.file;
-        if !file.is_at(&name).map_err(failed)? {
-            return Err(moved_away(&name));
+        if !file.is_at(&path).map_err(failed)? {
+            return Err(moved_away(&path));
         }
         if file.len().map_err(failed)? > self.len {
             file.truncate(self.len).map_err(failed)?;
         }
         let again = self.unsynced.concat().into_bytes();
-        self.disk.rewrite(&name, self.len - again.len() as u64, &again).map_err(failed)?;
+        self.disk.rewrite(&path, self.len - again.len() as u64, &again).map_err(failed)?;
         file.sync().map_err(failed)?;
         let contents = read::contents(&**file, Some(&self.session_id)).map_err(failed)?;
         if contents.position() != self.position() || !contents.damage.is_empty() {
@@ -322,7 +370,7 @@ impl Log {
         }
         self.unsynced = Vec::new();
         self.doubtful = false;
-        Ok(())
+        self.sync_name().map_err(|e| write_failed(&self.path, &e))
     }
 
     /// Updates the path after the open file was renamed.
@@ -354,15 +402,15 @@ impl Log {
 impl Drop for Log {
     /// A Log that was never established leaves no file behind. Any other Log can be opened again immediately.
     fn drop(&mut self) {
-        if self.unnamed {
-            let _ = self.disk.remove(&unnamed(&self.path));
+        if matches!(self.name, Name::Temporary) {
+            let _ = self.disk.remove(&temporary(&self.path));
         }
         self.file.unlock();
     }
 }
 
 /// The temporary name of a Log that is not established yet.
-fn unnamed(path: &Path) -> PathBuf {
+fn temporary(path: &Path) -> PathBuf {
     path.with_extension("begun")
 }
 

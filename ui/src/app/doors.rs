@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use pixir_core::event::SessionId;
 use pixir_core::input::RuleReach;
 use pixir_core::text::human::human_size;
-use pixir_core::{Error, Input};
+use pixir_core::{Error, Harness, Input};
 
 use super::background::BackgroundEvent;
 use super::connecting::MODELS_TIMEOUT;
@@ -191,19 +191,25 @@ impl App {
 impl App {
     /// How often the user has chosen each action, in all Sessions.
     pub(super) fn saved_uses(&self) -> Counts {
-        let text = self.harness.as_ref().and_then(|harness| harness.store().presenter_state());
-        text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+        self.harness.as_ref().map(saved_uses).unwrap_or_default()
     }
 
     /// Adds the uses since the last time to those in the file.
-    pub(super) fn save_uses(&mut self) {
+    pub(super) fn hand_over_uses(&mut self) {
         let Some(harness) = self.harness.clone() else { return };
         let Some(fresh) = self.state.uses.take_fresh() else { return };
-        let text = serde_json::json!(merged(self.saved_uses(), &fresh)).to_string();
-        if let Err(e) = harness.store().keep_presenter_state(&text) {
-            tracing::warn!("cannot save how often commands are used: {e}");
-        }
+        self.saver.hand_over(move || {
+            let text = serde_json::json!(merged(saved_uses(&harness), &fresh)).to_string();
+            if let Err(e) = harness.store().keep_presenter_state(&text) {
+                tracing::warn!("cannot save how often commands are used: {e}");
+            }
+        });
     }
+}
+
+fn saved_uses(harness: &Harness) -> Counts {
+    let text = harness.store().presenter_state();
+    text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
 pub(super) fn since_1970(milliseconds: i64) -> std::time::Duration {

@@ -130,8 +130,8 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
                 continue;
             }
             () = tokio::time::sleep_until(save_due.unwrap_or(frame_due)), if save_due.is_some() => {
-                save_due = None;
-                app.save_draft();
+                let is_under_way = app.save_draft_soon();
+                save_due = (!is_under_way).then(|| tokio::time::Instant::now() + SAVE_AFTER);
                 continue;
             }
             Some(()) = themes.recv() => {

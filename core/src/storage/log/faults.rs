@@ -80,8 +80,8 @@ fn live(seed: u64, steps: u64) -> u64 {
             disk.lock().fail_at = None;
             if !promise.established {
                 let Ok(mut new) = Log::create_on(Arc::new(disk.clone()), &path, id.clone()) else {
-                    let unnamed = unnamed(&path);
-                    disk.remove(&unnamed).expect("a name that a dead process left");
+                    let temporary = temporary(&path);
+                    disk.remove(&temporary).expect("a name that a dead process left");
                     continue;
                 };
                 let entry = new.append(None, said("first")).expect("no fault");
@@ -184,18 +184,22 @@ fn a_disk_that_fails_tears_and_forgets_never_loses_what_was_promised() {
 }
 
 /// The life of a Session: a start, some Entries, a crash, a damaged line, a repair and more Entries. Stops at the first
-/// failure.
-fn scenario(disk: &SimDisk, id: &SessionId, promise: &mut Promise) -> Result<()> {
+/// failure. A Session whose name is `awaited` begins when its name is durable; without that its first sync waits for the name.
+fn scenario(disk: &SimDisk, id: &SessionId, awaited: bool, promise: &mut Promise) -> Result<()> {
     let path = PathBuf::from("/state/s.ndjson");
     let id = id.clone();
     let mut log = Log::create_on(Arc::new(disk.clone()), &path, id.clone())?;
     promise.acknowledged.push(log.append(None, said("begin"))?.id);
-    log.establish()?;
-    (promise.established, promise.synced) = (true, 1);
+    if awaited {
+        log.establish()?;
+        (promise.established, promise.synced) = (true, 1);
+    } else {
+        log.appear()?;
+    }
     for n in 0..4 {
         promise.acknowledged.push(log.append(Some(n), said("more"))?.id);
         log.sync()?;
-        promise.synced = promise.acknowledged.len();
+        (promise.established, promise.synced) = (true, promise.acknowledged.len());
     }
     drop(log);
     disk.add(&path, b"{\"v\":1,\"torn");
@@ -216,18 +220,18 @@ fn scenario(disk: &SimDisk, id: &SessionId, promise: &mut Promise) -> Result<()>
 #[test]
 fn whichever_operation_fails_with_whichever_error_nothing_promised_is_lost_and_it_opens_again() {
     let clean = SimDisk::new(7);
-    scenario(&clean, &SessionId::now(), &mut Promise::default()).expect("without a fault it runs to its end");
+    scenario(&clean, &SessionId::now(), true, &mut Promise::default()).expect("without a fault it runs to its end");
     let operations = clean.lock().operations;
     assert!(operations > 40, "{operations} places to fail");
     // ENOSPC, EIO, EDQUOT, EACCES, EROFS, EMFILE, ENOLCK
     for errno in [28, 5, 122, 13, 30, 24, 37] {
         for at in 1..=operations {
-            for sticky in [false, true] {
+            for (sticky, awaited) in [(false, false), (false, true), (true, false), (true, true)] {
                 let disk = SimDisk::new(at * 1_000 + errno as u64);
                 disk.lock().fail_at = Some((at, sticky, errno));
                 let mut promise = Promise::default();
                 let id = SessionId::now();
-                let outcome = scenario(&disk, &id, &mut promise);
+                let outcome = scenario(&disk, &id, awaited, &mut promise);
                 disk.lock().fail_at = None;
                 for power_lost in [false, true] {
                     if power_lost {

@@ -113,7 +113,7 @@ pub fn read(path: &Path) -> Result<Contents> {
 /// # Errors
 /// `LOG_READ_FAILED` when the file cannot be read at all.
 pub fn scan(path: &Path, visit: &mut dyn FnMut(Entry)) -> Result<Contents> {
-    let file = std::fs::File::open(path).map_err(|e| read_failed(path, &e))?;
+    let file = regular::open_to_read(path).map_err(|e| read_failed(path, &e))?;
     let named = path.file_stem().and_then(|name| SessionId::parse(name.to_str()?).ok());
     let mut count = 0_u64;
     let mut counted = |entry| {
