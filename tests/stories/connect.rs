@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::issuer::Issuer;
 use crate::pty::Terminal;
 use crate::server::{Server, text};
-use crate::shell::{SECRET, Shell};
+use crate::shell::{SECRET, Shell, entries};
 
 const SIZE: (u16, u16) = (80, 24);
 
@@ -54,6 +54,40 @@ fn a_first_start_without_a_key_takes_one_and_answers_without_a_restart() {
     assert!(!shown.contains(SECRET), "the key was on the screen");
     // The Log and the diagnostics are searched for it when the shell is dropped.
     assert!(std::fs::read_to_string(shell.home().join("auth.json")).expect("stored").contains(&key));
+}
+
+/// Broken builds: the message is recorded and answered by pixir itself; it leaves the composer before a model is there.
+#[test]
+fn a_message_without_a_model_waits_in_the_composer_until_one_is_connected() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("Hello from the server.")]);
+    let mut terminal = start(&shell, &[("OPENAI_BASE_URL", &server.url)], SIZE);
+    terminal.wait_for("No model is connected");
+    terminal.send("good morning\r");
+    terminal.wait_for("Connect a model");
+    let screen = terminal.wait_for("no model answers yet: connect one, and Enter sends your message");
+    assert!(screen.contains("❯ good morning"), "{screen}");
+    terminal.send("1");
+    terminal.wait_for("Whose key is it?");
+    terminal.send("openai");
+    terminal.wait_for("OPENAI_API_KEY");
+    terminal.send("\r");
+    terminal.wait_for("Key for openai");
+    terminal.send(&format!("\x1b[200~{SECRET}-0123456789abcd\x1b[201~"));
+    terminal.wait_for("characters");
+    terminal.settle();
+    terminal.send("\r");
+    terminal.wait_for("● openai/m");
+    terminal.send("\x1b");
+    terminal.wait_that("the dialog is closed", |screen| !screen.contains("● openai/m"));
+    assert!(server.bodies().is_empty(), "nothing was sent yet: {:?}", server.bodies());
+    terminal.send("\r");
+    terminal.wait_for("Hello from the server.");
+    let log = entries(&shell.logs()[0]);
+    let said: Vec<_> = log.iter().filter(|it| it["type"] == "user_message").collect();
+    assert_eq!(said.len(), 1, "{said:?}");
+    terminal.send("\x04");
+    terminal.end().assert_sane();
 }
 
 /// Clicks on the first row that has this text.
@@ -280,6 +314,20 @@ fn a_small_screen_offers_every_way_to_a_model() {
     terminal.wait_for("Connect a model");
     terminal.send("\x1b");
     terminal.wait_for("1 Paste a key");
+    // With more room nothing of what is said about the ways is cut.
+    terminal.resize(60, 20);
+    terminal.send("/connect\r");
+    for text in [
+        "is stored on this",
+        "machine only.",
+        "Anthropic, OpenAI, OpenRouter, Gemini, …",
+        "a sign-in server is configured",
+    ] {
+        terminal.wait_for(text);
+    }
+    terminal.send("3");
+    terminal.wait_for("No server answers.");
+    terminal.wait_that("there is nothing to choose", |screen| !screen.contains("Enter connect"));
     terminal.send("\x03\x03\x03");
     terminal.end().assert_sane();
 }

@@ -372,8 +372,14 @@ impl ConnectView {
             Step::Providers { signs_in: false, .. } => {
                 ("Whose key is it?".to_owned(), format!("{} · or paste the key here", hints("choose", "back")))
             }
+            Step::Providers { narrow, signs_in } if self.listed(narrow, *signs_in).is_empty() => {
+                ("Sign in with a browser".to_owned(), paint.hints(&[(Action::CloseOverlay, "back")]))
+            }
             Step::Providers { .. } => ("Sign in with a browser".to_owned(), hints("sign in", "back")),
             Step::Key { provider, .. } => (format!("Key for {}", visible(provider)), hints("connect", "back")),
+            Step::Local(_) if self.local.as_ref().is_none_or(|servers| servers.is_empty()) => {
+                ("Servers of this machine".to_owned(), paint.hints(&[(Action::CloseOverlay, "back")]))
+            }
             Step::Local(_) => ("Servers of this machine".to_owned(), hints("connect", "back")),
             Step::Waiting { .. } => ("Connect a model".to_owned(), paint.hints(&[(Action::CloseOverlay, "cancel")])),
         };
@@ -410,13 +416,14 @@ impl ConnectView {
     fn draw_menu(&self, at: usize, places: &mut RowMap, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let text = "Nothing needs a restart, and the key is stored on this machine only.";
-        canvas.line(
-            Line::styled(fit(text, usize::from(area.width)), theme.dim()),
-            Rect { height: 1.min(area.height), ..area },
-        );
-        let step = if area.height >= 12 { 2 } else { 1 };
+        let said = wrap_lines(&[Span::styled(text, theme.dim())], usize::from(area.width), &[], &[]);
+        let first = area.y + 1 + u16::try_from(said.len()).unwrap_or(1);
+        for (y, line) in (area.y..area.bottom()).zip(said) {
+            canvas.line(line, Rect { y, height: 1, ..area });
+        }
+        let step = if area.bottom().saturating_sub(first) >= 8 { 2 } else { 1 };
         for (number, way) in Way::ALL.into_iter().enumerate() {
-            let y = area.y + 2 + step * u16::try_from(number).unwrap_or(0);
+            let y = first + step * u16::try_from(number).unwrap_or(0);
             if y >= area.bottom() {
                 break;
             }
@@ -430,8 +437,17 @@ impl ConnectView {
             };
             let here = Rect { y, height: 1, ..area };
             let key = paint.keys.key_of(way.action()).unwrap_or_default();
-            option(canvas, here, number == at, &format!("{key}  {}", way.title()), &about, theme);
-            places.put(here, number);
+            let title = format!("{key}  {}", way.title());
+            // What would be cut stands below the title.
+            if step == 2 && OPTION + width(&about) > usize::from(here.width) && y + 1 < area.bottom() {
+                option(canvas, here, number == at, &title, "", theme);
+                let below = Rect { y: y + 1, x: here.x + 3, width: here.width.saturating_sub(3), ..here };
+                canvas.line(Line::styled(fit(&about, usize::from(below.width)), theme.dim()), below);
+                places.put(Rect { height: 2, ..here }, number);
+            } else {
+                option(canvas, here, number == at, &title, &about, theme);
+                places.put(here, number);
+            }
         }
     }
 
@@ -508,13 +524,16 @@ fn describe(it: &LocalServer) -> String {
     }
 }
 
+/// The columns of the name of an option, where there is room.
+const OPTION: usize = 28;
+
 /// A row that can be chosen: what it is, and what is to be said about it.
 fn option(canvas: &mut Canvas, here: Rect, is_chosen: bool, title: &str, about: &str, theme: &Theme) {
     canvas.tint(here, if is_chosen { theme.selected() } else { theme.base() });
     canvas.region("option", here, || title.to_owned());
     canvas.region_state(RegionState { focused: false, selected: is_chosen });
     let columns = usize::from(here.width);
-    let gap = 28.min(columns / 2).saturating_sub(width(title)).max(2);
+    let gap = OPTION.min(columns / 2).saturating_sub(width(title)).max(2);
     let room = columns.saturating_sub(width(title) + gap);
     canvas.line(
         Line::from(vec![

@@ -55,6 +55,12 @@ pub(super) fn submit(state: &mut State, if_busy: IfBusy) -> Vec<Effect> {
         state.say("this session is read-only here, so the message stays where it is; /fork continues in a copy");
         return Vec::new();
     }
+    // Without a model a message would be recorded, and answered by nobody.
+    if state.offers_connection() && !is_command {
+        let effects = super::connect::open(state);
+        state.say("no model answers yet: connect one, and Enter sends your message");
+        return effects;
+    }
     let text = state.composer.take();
     if is_command {
         return run_slash(state, &text);
