@@ -23,8 +23,11 @@ project() {
         >"$root/.config/pixir/skills/release-notes/SKILL.md"
     printf -- '---\ndescription: Review a file\narguments: file focus\n---\nReview $1 for $2.\n' \
         >"$root/.config/pixir/prompts/review.md"
-    cp -r "$here/slugify" "$root/src/slugify"
-    cd "$root/src/slugify"
+    # The pictures of the README show another project.
+    name=slugify branch=fix-unicode
+    if [ "$1" = story ]; then name=uploader branch=wait-for-busy; fi
+    cp -r "$here/$name" "$root/src/$name"
+    cd "$root/src/$name"
     if [ "$1" = every ]; then
         mkdir -p .claude/skills/lint
         printf -- '---\nname: lint\ndescription: Runs the linters, and fixes what they find.\n---\nLint.\n' \
@@ -33,7 +36,7 @@ project() {
     for number in $(seq 900); do
         echo "- 8.$number: table entry $number was mapped to a plain letter before the release"
     done >CHANGES.md
-    git init -q -b fix-unicode
+    git init -q -b "$branch"
     git add -A
     git -c user.name=pixir -c user.email=pixir@example.invalid commit -qm "The state before"
 }
@@ -49,7 +52,7 @@ draw() (
 if [ "${1:-}" = --docs ]; then
     frames=$(mktemp -d)
     trap 'rm -rf "$frames"' EXIT
-    draw story 126x38 dark "$frames/story"
+    draw story 120x42 dark "$frames/story"
     cp "$frames"/story/{approval,conversation}.svg "$here"
     draw every 100x30 dark "$frames/every"
     draw agents 100x30 dark "$frames/agents"
