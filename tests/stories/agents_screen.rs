@@ -260,7 +260,7 @@ async fn a_rule_is_saved_for_the_agent_that_asks_or_for_all_of_the_session() {
         pixir.screen.keys("<A-y>").await;
         pixir.screen.until("┏ Run touch c d").await;
         pixir.screen.keys("<A-a>").await;
-        pixir.screen.until("the last call that asked").await;
+        pixir.screen.until("the one call that asked before").await;
         let screen = pixir.screen.screen();
         assert!(screen.contains("Allow always · first asks"), "{screen}");
         assert!(screen.contains("for first only") && screen.contains("in this session, all agents"), "{screen}");

@@ -87,6 +87,23 @@ async fn damage_that_lasts_runs_only_after_a_typed_word_and_an_everyday_call_wit
 }
 
 /// Broken build: the card names the tool and the program.
+/// Broken build: a reason that is wider than the card is cut, and with it what is deleted.
+#[tokio::test]
+async fn a_long_reason_is_shown_as_a_whole() {
+    let command = "sed -i 's/a/b/' slug.py && mkdir -p build && mv table.py letters.py && rm -rf old-tables";
+    let files = [("slug.py", "a"), ("table.py", ""), ("old-tables/a", "")];
+    let mut pixir = Pixir::new(vec![calls("bash", json!({ "command": command }))], &files);
+    for (columns, rows) in [(80, 24), (60, 20), (120, 40)] {
+        pixir.screen.resize(columns, rows);
+        let screen = pixir.does(if columns == 80 { "tidy<Enter>" } else { "" }).await;
+        let card = screen.rsplit_once('┏').map_or("", |(_, card)| card);
+        let words = card.replace(['┃', '\n'], " ").split_whitespace().collect::<Vec<_>>().join(" ");
+        let reason = "why: changes slug.py, creates the folder build, moves table.py to letters.py, deletes old-tables";
+        assert!(words.contains(reason), "{screen}");
+        assert!(words.contains("Alt+Y Allow"), "{screen}");
+    }
+}
+
 #[tokio::test]
 async fn a_card_of_bash_that_runs_bash_says_so_once() {
     let mut pixir =

@@ -96,6 +96,17 @@ async fn a_form_takes_a_choice_several_marks_and_free_text() {
     assert!(last["data"]["output"].as_str().expect("text").starts_with("the user did not answer"));
 }
 
+/// Broken build: the card repeats the question above its answer, and says how long the user took.
+#[tokio::test]
+async fn an_answered_question_stands_once() {
+    let questions = json!({"questions": [{"question": "Which database?", "options": ["SQLite", "Postgres"]}]});
+    let mut pixir = Pixir::new(vec![calls("ask_user", questions), says("Good.")], &[]);
+    pixir.does("make it<Enter>").await;
+    let screen = pixir.does("2<Enter>").await;
+    assert!(screen.contains("✓ Ask Which database?\n   │ → Postgres\n"), "{screen}");
+    assert_eq!(screen.matches("Which database?").count(), 1, "{screen}");
+}
+
 #[tokio::test]
 async fn a_free_text_answer_may_begin_with_a_digit_or_join_marks() {
     let questions = json!({"questions": [

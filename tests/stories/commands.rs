@@ -127,6 +127,19 @@ async fn an_argument_is_completed_and_enter_takes_the_first_match() {
     assert!(screen.contains("high-contrast"), "{screen}");
 }
 
+/// Broken build: while a list of completions is open, the last line names keys that do something else now.
+#[tokio::test]
+async fn the_last_line_names_the_keys_of_the_completions() {
+    let mut pixir = Pixir::new(vec![], &[("src/main.rs", "")]);
+    let last = |screen: String| screen.lines().last().unwrap_or_default().to_owned();
+    let keys = last(pixir.does("/com").await);
+    assert!(keys.contains("Enter run · Tab complete") && keys.contains("Esc close"), "{keys}");
+    let keys = last(pixir.does("<C-u>see @main").await);
+    assert!(keys.contains("Enter take it") && keys.contains("Esc close"), "{keys}");
+    let keys = last(pixir.does("<Esc>").await);
+    assert!(keys.contains("/ commands"), "{keys}");
+}
+
 #[tokio::test]
 async fn sessions_are_completed_by_their_first_prompt() {
     let mut pixir = Pixir::new(vec![says("Fixed.")], &[]);

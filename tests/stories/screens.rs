@@ -1,14 +1,14 @@
-//! Every overlay as it is drawn at three sizes, and what changes where there are no colours.
+//! Every overlay as it is drawn at four sizes, and what changes where there are no colours.
 
 use serde_json::json;
 
 use crate::driver::{Pixir, calls, says, timeless};
 
-const SIZES: [(u16, u16); 3] = [(120, 40), (80, 24), (60, 20)];
+const SIZES: [(u16, u16); 4] = [(200, 60), (120, 40), (80, 24), (60, 20)];
 
 /// The overlays of an idle Session, with the keys that open each of them (after a bar those that need its content), and how
 /// often Esc leaves it.
-const OVERLAYS: [(&str, &str, usize); 25] = [
+const OVERLAYS: [(&str, &str, usize); 33] = [
     ("tree", "<C-t>", 1),
     ("tree-search", "<C-t>/tests<Enter>", 2),
     ("tree-compared", "<C-t>m<Up>d", 2),
@@ -34,6 +34,14 @@ const OVERLAYS: [(&str, &str, usize); 25] = [
     ("plan", "/plan<Enter>", 1),
     ("undo", "/undo<Enter>", 1),
     ("help", "?tree", 2),
+    ("keys", "/keys<Enter>", 2),
+    ("help-of-a-command", "/help compact<Enter>", 1),
+    ("palette", "<C-p>", 1),
+    ("slash", "/", 1),
+    ("permissions", "/permissions<Enter>", 1),
+    ("trust", "/trust<Enter>", 1),
+    ("agents", "/agents<Enter>", 1),
+    ("workflows", "/workflows<Enter>", 1),
 ];
 
 /// A trusted workspace, and a conversation with a fork, a plan, and changes of three files.
@@ -84,7 +92,8 @@ async fn told() -> Pixir {
 /// What a screen says, without what depends on the clock, on the folder of the test, or on the size of the tools' texts.
 fn steady(name: &str, screen: &str) -> String {
     let screen = timeless(screen);
-    let is_measured = ["context", "compaction", "usage", "models", "settings", "settings-filter"].contains(&name);
+    let measured = ["context", "compaction", "usage", "models", "settings", "settings-filter"];
+    let is_measured = measured.contains(&name);
     let last = screen.lines().count().saturating_sub(1);
     let lines = screen.lines().enumerate().map(|(at, line)| {
         if line.contains("/app/.pixir/") {
@@ -115,7 +124,7 @@ async fn leave(pixir: &mut Pixir, times: usize) {
 
 /// Broken builds: whatever changes what an overlay shows changes its picture here, which is read before it is accepted.
 #[tokio::test]
-async fn every_overlay_at_three_sizes() {
+async fn every_overlay_at_four_sizes() {
     let mut pixir = told().await;
     for (name, keys, depth) in OVERLAYS {
         for (columns, rows) in SIZES {
@@ -128,7 +137,7 @@ async fn every_overlay_at_three_sizes() {
     // The call that asks: all of it, and the rule for the next ones.
     pixir.does("Fold the case<Enter>").await;
     for (name, keys, depth) in [("approval", "", 0), ("approval-whole", "<Tab><Enter>", 2), ("always", "<A-a>", 1)] {
-        for (columns, rows) in SIZES {
+        for (columns, rows) in SIZES[1..].iter().copied() {
             pixir.screen.resize(columns, rows);
             let screen = pixir.does(keys).await;
             insta::assert_snapshot!(format!("{name}-{columns}x{rows}"), steady(name, &screen));

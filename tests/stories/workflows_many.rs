@@ -371,7 +371,7 @@ argv = ["ls"]
         "check: test -n '{{steps.second.output}}'",
         "third × ? (at most 150)",
         "at most: 150 agents",
-        "3600 s, 8 at a time",
+        "60 min, 8 at a time",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }

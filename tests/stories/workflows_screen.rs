@@ -102,7 +102,7 @@ async fn the_run_is_shown_step_by_step_at_every_size() {
     for (columns, rows) in [(60, 20), (80, 24), (120, 40), (200, 60)] {
         let mut pixir = ended_run(columns, rows);
         let screen = pixir.does("<Esc>").await;
-        let bar = "████░░░░░░░░░░░░  1 of 4 · 1 waits · 1 failed";
+        let bar = "▰▰▰▰▱▱▱▱▱▱▱▱▱▱▱▱  1 of 4 · 1 waits · 1 failed";
         for line in ["◇ workflow release · 4 steps", bar, "✗ notes failed", "? ship waiting · Ship it?"] {
             assert!(screen.contains(line), "{line} at {columns}x{rows}:\n{screen}");
         }

@@ -7,6 +7,7 @@ use super::checked::{Checked, CheckedStep};
 use super::graph::{Each, Work};
 use super::template::{Scope, Template};
 use crate::call::agents::{ModelTerms, Usual};
+use crate::text::human::human_count;
 
 /// What a request may exceed a budget by where the window of the model is unknown, tokens.
 const WINDOW: u64 = 200_000;
@@ -224,19 +225,22 @@ impl WorkflowPlan {
         }
     }
 
-    /// The most that a run can use, in one line: `at most: 3 agents, 90000 tokens, cost $0.40, 3600 s, 8 at a time`.
+    /// The most that a run can use, in one line: `at most: 3 agents, 90k tokens, cost $0.40, 60 min, 8 at a time`.
     pub fn bounds(&self) -> String {
         let cost = match self.most_cost {
             Some(usd) => format!("${usd:.2}"),
             None => "unknown: the price of a model is not known".to_owned(),
         };
         let agents = if self.most_agents == 1 { "1 agent".to_owned() } else { format!("{} agents", self.most_agents) };
-        let mut text = format!(
-            "at most: {agents}, {} tokens, cost {cost}, {} s, {} at a time",
-            self.most_tokens, self.seconds, self.concurrency
-        );
+        let time = match self.seconds {
+            seconds if seconds >= 60 && seconds.is_multiple_of(60) => format!("{} min", seconds / 60),
+            seconds => format!("{seconds} s"),
+        };
+        let tokens = human_count(self.most_tokens);
+        let mut text =
+            format!("at most: {agents}, {tokens} tokens, cost {cost}, {time}, {} at a time", self.concurrency);
         let limits = [
-            self.limit_tokens.map(|it| format!("{it} tokens")),
+            self.limit_tokens.map(|it| format!("{} tokens", human_count(it))),
             self.limit_cost.map(|usd| format!("${usd:.2}")),
             self.limit_failures.map(|it| format!("{it} failed steps")),
         ];

@@ -219,7 +219,7 @@ impl AlwaysView {
             )
         };
         let calls = match decided.len() {
-            1 => "the last call that asked".to_owned(),
+            1 => "the one call that asked before".to_owned(),
             n => format!("the last {n} calls that asked"),
         };
         Some(match (covered.len(), decided.len()) {

@@ -12,7 +12,7 @@ use super::rows::RowMap;
 use super::{Notification, Outcome, Paint, Press, Request, dialog, panel};
 use crate::input::action::Action;
 use crate::render::figures;
-use crate::render::text::{fit, visible, width};
+use crate::render::text::{fit, fit_path, visible, width};
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::theme::Theme;
 
@@ -226,7 +226,7 @@ impl JobsView {
         } else {
             Line::styled(fit(&self.facts(job), columns), theme.fg(theme.text))
         };
-        let mut lines = vec![head, Line::styled(fit(&visible(&job.output_path), columns), theme.dim())];
+        let mut lines = vec![head, Line::styled(fit_path(&visible(&job.output_path), columns), theme.dim())];
         let Some(tail) = self.tail.as_ref().filter(|tail| tail.job == job.id) else { return lines };
         if tail.lines.is_empty() {
             lines.push(Line::styled("Nothing printed yet", theme.dim()));

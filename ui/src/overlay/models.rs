@@ -61,13 +61,13 @@ pub(crate) struct ModelsView {
 /// What a user can expect of an effort.
 pub(crate) const fn about_effort(effort: Effort) -> &'static str {
     match effort {
-        Effort::None => "No reasoning",
-        Effort::Minimal => "Fastest",
-        Effort::Low => "Fast, for simple tasks",
-        Effort::Medium => "Balanced",
-        Effort::High => "Thorough, for complex tasks",
-        Effort::XHigh => "Very thorough, where the model supports it",
-        Effort::Max => "Maximum, slow and expensive",
+        Effort::None => "no reasoning",
+        Effort::Minimal => "fastest",
+        Effort::Low => "fast, for simple tasks",
+        Effort::Medium => "balanced",
+        Effort::High => "thorough, for complex tasks",
+        Effort::XHigh => "very thorough, where the model supports it",
+        Effort::Max => "maximum, slow and expensive",
     }
 }
 
@@ -328,8 +328,11 @@ impl ModelsView {
             let is_favourite = self.favourites.contains(&row.name());
             let shown_name = if row.group == row.provider { row.model.clone() } else { row.name() };
             let note = if row.note.is_empty() { String::new() } else { format!("  {}", row.note) };
-            let text = fit(&format!("{}{note}", visible(&shown_name)), name.saturating_sub(1));
-            let gap = " ".repeat(name.saturating_sub(width(&text)));
+            // Where nothing is known of the model, the note has the room of the figures too.
+            let name = if row.window.is_empty() && row.price.is_empty() { columns.saturating_sub(2) } else { name };
+            let text = fit(&visible(&shown_name), name.saturating_sub(1));
+            let note = fit(&note, name.saturating_sub(width(&text) + 1));
+            let gap = " ".repeat(name.saturating_sub(width(&text) + width(&note)));
             canvas.line(
                 Line::from(vec![
                     match (is_current, is_favourite) {
@@ -338,6 +341,7 @@ impl ModelsView {
                         (false, false) => Span::raw("  "),
                     },
                     Span::styled(text, if is_current { theme.bold() } else { theme.fg(theme.text) }),
+                    Span::styled(note, theme.dim()),
                     Span::raw(gap),
                     Span::styled(format!("{:>window$}", row.window), theme.dim()),
                     Span::styled(

@@ -65,6 +65,20 @@ impl Page {
         isize::try_from(self.height.saturating_sub(1).max(1)).unwrap_or(1)
     }
 
+    /// Lays the text out for this area. Afterwards it is known whether all of it fits.
+    pub(crate) fn lay_out(&mut self, area: Rect, paint: Paint<'_>, make: impl FnOnce(usize) -> Vec<Line<'static>>) {
+        let key = LayoutKey { columns: usize::from(area.width), generation: paint.generation };
+        let lines = self.text.lines(key, make);
+        self.height = usize::from(area.height);
+        self.max_top = lines.len().saturating_sub(usize::from(area.height));
+        self.top = self.top.min(self.max_top);
+    }
+
+    /// Not all of it fits.
+    pub(crate) fn scrolls(&self) -> bool {
+        self.max_top > 0
+    }
+
     /// Draws the visible lines. `make` lays the text out for a number of columns; it runs again only when the width,
     /// the look or the page changes.
     pub(crate) fn draw(
@@ -74,11 +88,9 @@ impl Page {
         paint: Paint<'_>,
         make: impl FnOnce(usize) -> Vec<Line<'static>>,
     ) {
+        self.lay_out(area, paint, make);
         let key = LayoutKey { columns: usize::from(area.width), generation: paint.generation };
-        let lines = self.text.lines(key, make);
-        self.height = usize::from(area.height);
-        self.max_top = lines.len().saturating_sub(usize::from(area.height));
-        self.top = self.top.min(self.max_top);
+        let lines = self.text.lines(key, |_| Vec::new());
         for (row, line) in (area.y..area.bottom()).zip(lines.iter().skip(self.top)) {
             canvas.line(line, Rect { y: row, height: 1, ..area });
         }

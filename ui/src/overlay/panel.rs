@@ -11,6 +11,7 @@ use crate::theme::Theme;
 /// Clears an area and draws a frame with a title above and key hints below. Returns the area inside.
 pub(crate) fn panel(canvas: &mut Canvas, area: Rect, title: &str, keys: &str, theme: &Theme) -> Rect {
     if canvas.is_bare {
+        let inner = inside(canvas, area);
         // A screen reader reads whole rows, so nothing may stand beside a dialog.
         let area = Rect { x: 0, width: canvas.area().width, ..area };
         let keys = fitting_hints(keys, usize::from(area.width));
@@ -18,8 +19,9 @@ pub(crate) fn panel(canvas: &mut Canvas, area: Rect, title: &str, keys: &str, th
         canvas.line(Line::styled(title.to_owned(), theme.bold()), Rect { height: area.height.min(1), ..area });
         let last = Rect { y: area.bottom().saturating_sub(1), height: area.height.min(1), ..area };
         canvas.line(Line::styled(keys, theme.dim()), last);
-        return Rect { y: area.y + 1.min(area.height), height: area.height.saturating_sub(2), ..area };
+        return inner;
     }
+    let inner = inside(canvas, area);
     let keys = fitting_hints(keys, usize::from(area.width).saturating_sub(4));
     let block = Block::bordered()
         .border_type(BorderType::Rounded)
@@ -27,9 +29,18 @@ pub(crate) fn panel(canvas: &mut Canvas, area: Rect, title: &str, keys: &str, th
         .style(theme.base())
         .title(Line::styled(format!(" {title} "), theme.bold()))
         .title_bottom(Line::styled(format!(" {keys} "), theme.dim()));
-    let inner = block.inner(area);
     canvas.fill(area, theme.base());
     canvas.render_widget(block, area);
+    inner
+}
+
+/// The area inside the frame that [`panel`] draws around this one.
+pub(crate) fn inside(canvas: &Canvas, area: Rect) -> Rect {
+    if canvas.is_bare {
+        let area = Rect { x: 0, width: canvas.area().width, ..area };
+        return Rect { y: area.y + 1.min(area.height), height: area.height.saturating_sub(2), ..area };
+    }
+    let inner = Block::bordered().inner(area);
     Rect {
         x: inner.x + u16::from(inner.width > 2),
         width: inner.width.saturating_sub(2).max(u16::from(inner.width > 0)),

@@ -11,13 +11,8 @@ const BESIDE: u16 = 84;
 /// From this height on, the preview fits below the list.
 const BELOW: u16 = 14;
 
-/// The areas of the list and of the preview, with a line between them.
-pub(super) fn split(canvas: &mut Canvas, inner: Rect, theme: &Theme) -> (Rect, Option<Rect>) {
-    let rows = inner.height.saturating_sub(inner.height / 3 + 1);
-    split_after(canvas, inner, rows, theme)
-}
-
-/// The same, for a list that has at most this many rows where the preview is below it.
+/// The areas of the list and of the preview, with a line between them. Where the preview is below the list, the list has at most
+/// this many rows.
 pub(super) fn split_after(canvas: &mut Canvas, inner: Rect, most: u16, theme: &Theme) -> (Rect, Option<Rect>) {
     if inner.width >= BESIDE {
         let list = Rect { width: inner.width / 2, ..inner };

@@ -11,7 +11,7 @@ use super::always::covered;
 use super::rows::RowMap;
 use super::{Notification, Outcome, Paint, Press, panel};
 use crate::input::action::Action;
-use crate::render::text::{fit, visible};
+use crate::render::text::{fit, visible, wrap_lines};
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::theme::Theme;
 
@@ -135,23 +135,26 @@ impl PermissionsView {
         let inner = panel(canvas, area, "Permissions", &keys, theme);
         let columns = usize::from(inner.width);
         let height = usize::from(inner.height);
-        let mut lines = vec![
-            Line::from(vec![
-                Span::styled("mode ", theme.dim()),
-                Span::styled(self.mode.name(), theme.bold()),
-                Span::styled("   sandbox ", theme.dim()),
-                Span::styled(self.sandbox.clone(), theme.bold()),
-            ]),
-            Line::styled(fit(about(self.mode), columns), theme.dim()),
-        ];
+        let mut lines = vec![Line::from(vec![
+            Span::styled("mode ", theme.dim()),
+            Span::styled(self.mode.name(), theme.bold()),
+            Span::styled("   sandbox ", theme.dim()),
+            Span::styled(self.sandbox.clone(), theme.bold()),
+        ])];
+        lines.extend(wrap_lines(&[Span::styled(about(self.mode), theme.dim())], columns, &[], &[]));
         if let Some(warning) = &self.warning {
-            lines.push(Line::styled(fit(&visible(warning), columns), theme.fg(theme.warning)));
+            let text = Span::styled(visible(warning), theme.fg(theme.warning));
+            lines.extend(wrap_lines(&[text], columns, &[], &[]));
         }
         lines.push(Line::default());
         lines.push(Line::styled("Rules in force", theme.bold()));
         let rules = self.rules.as_deref().unwrap_or_default();
         if rules.is_empty() {
-            let text = if self.rules.is_none() { "reading them…" } else { "none: an approval offers \"always\"" };
+            let text = if self.rules.is_none() {
+                "reading them…"
+            } else {
+                "none yet: “Always…” in an approval makes one"
+            };
             lines.push(Line::styled(text, theme.dim()));
         }
         // The decisions keep a third of the panel.

@@ -95,7 +95,7 @@ impl Picker {
     pub(crate) fn efforts(current: Option<&str>) -> Picker {
         let unset = Row {
             label: DEFAULT_EFFORT.into(),
-            detail: "What the model does by itself".into(),
+            detail: "what the model does by itself".into(),
             command: format!("/effort {DEFAULT_EFFORT}"),
         };
         let efforts = Effort::ALL.map(|effort| Row {

@@ -3,6 +3,7 @@
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
+use super::panel::inside;
 use super::{Notification, Outcome, Page, Paint, dialog, panel};
 use crate::input::action::Action;
 use crate::render::report::{Item, Report, Section};
@@ -71,13 +72,17 @@ impl ReportView {
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
-        let keys = paint.hints(&[(Action::OverlayPageDown, "page down"), (Action::CloseOverlay, "close")]);
-        let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), self.title(), &keys, theme);
+        let place = dialog(area, SIZE.0, SIZE.1);
         let mut page = std::mem::take(&mut self.page);
-        page.draw(canvas, inner, paint, |columns| match &self.report {
+        let lines = |columns| match &self.report {
             Some(report) => report.lines(columns, theme),
             None => vec![Line::styled("checking…", theme.dim())],
-        });
+        };
+        page.lay_out(inside(canvas, place), paint, lines);
+        let keys = paint
+            .hints_of(&[(page.scrolls(), Action::OverlayPageDown, "page down"), (true, Action::CloseOverlay, "close")]);
+        let inner = panel(canvas, place, self.title(), &keys, theme);
+        page.draw(canvas, inner, paint, lines);
         self.page = page;
     }
 }

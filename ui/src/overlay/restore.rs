@@ -15,6 +15,7 @@ use super::{Outcome, Page, Paint, Press, Request, panel};
 use crate::input::action::Action;
 use crate::render::agents::named;
 use crate::render::diff;
+use crate::render::figures::plus_minus;
 use crate::render::text::{fit, plain, wrap_lines};
 use crate::theme::Theme;
 
@@ -212,7 +213,7 @@ impl RestoreView {
             let (what, style) =
                 if self.is_adoption() { self.adoption_of(file, theme) } else { self.restore_of(file, theme) };
             let mark = if file.protected { "  protected" } else { "" };
-            let numbers = format!("+{} −{}{mark}", file.added, file.removed);
+            let numbers = format!("{}{mark}", plus_minus(file.added, file.removed));
             let room = columns.saturating_sub(what.chars().count() + numbers.chars().count() + 6);
             if at == self.chosen {
                 canvas.tint(area, theme.selected());

@@ -340,7 +340,8 @@ impl SessionList {
         let at = Rect { y: inner.y, height: 1.min(inner.height), ..inner };
         let wide = u16::try_from(width(&count)).unwrap_or(0).min(at.width);
         canvas.line(Line::styled(count, theme.dim()), Rect { x: at.right() - wide, width: wide, ..at });
-        let (list, preview) = panes::split(canvas, body, theme);
+        let all = self.all.as_ref().map_or(usize::MAX, Vec::len);
+        let (list, preview) = panes::split_after(canvas, body, u16::try_from(all).unwrap_or(u16::MAX), theme);
         let mut places = RowMap::default();
         if shown.is_empty() {
             let text = match &self.all {

@@ -508,12 +508,12 @@ impl SettingsView {
         }
     }
 
-    /// The title of a row. Without the headings, a title of a section says which one: `theme (keys)`.
+    /// The title of a row. Without the headings, a title of a section says which one: `Keys: theme`.
     fn name_of(&self, row: &SettingRow) -> String {
         match row.group {
             "General" | "Screen" => row.title.clone(),
             _ if self.narrow.letters.is_empty() => row.title.clone(),
-            group => format!("{} ({})", row.title, group.to_lowercase()),
+            group => format!("{group}: {}", row.title),
         }
     }
 

@@ -43,9 +43,35 @@ pub(crate) struct WorkflowView {
 #[derive(Debug)]
 struct Offer {
     order: WorkflowOrder,
-    /// What it would be, or what keeps it from running, as lines.
-    lines: Vec<String>,
+    /// What it would be, or what keeps it from running.
+    lines: Vec<OfferLine>,
     can_run: bool,
+}
+
+/// A line about a run that has not begun.
+#[derive(Debug)]
+enum OfferLine {
+    Text(String),
+    /// The number of a layer, above its steps.
+    Layer(usize),
+    Step {
+        name: String,
+        about: String,
+    },
+    /// What the step above does.
+    Task(String),
+    Blank,
+}
+
+impl OfferLine {
+    fn of_step(step: &PlannedStep) -> Vec<OfferLine> {
+        let lines = step.lines();
+        let head = lines.first().map_or("", |it| it.trim_start());
+        let (name, about) = head.split_once("  ").unwrap_or((head, ""));
+        let head = OfferLine::Step { name: name.to_owned(), about: about.to_owned() };
+        let tasks = lines.iter().skip(1).map(|it| OfferLine::Task(it.trim_start().to_owned()));
+        [head].into_iter().chain(tasks).collect()
+    }
 }
 
 impl WorkflowView {
@@ -77,15 +103,15 @@ impl WorkflowView {
 
     /// What a run would be, before it begins.
     pub(crate) fn planned(order: WorkflowOrder, plan: &WorkflowPlan) -> WorkflowView {
-        let mut lines = Vec::from_iter(Some(plan.description.clone()).filter(|it| !it.is_empty()));
+        let text = |it: &str| OfferLine::Text(it.to_owned());
+        let mut lines = Vec::from_iter(Some(text(&plan.description)).filter(|_| !plan.description.is_empty()));
         // What decides stands first: the rest may need scrolling.
-        lines.extend(plan.bounds().lines().map(str::to_owned));
+        lines.extend(plan.bounds().lines().map(text));
         let values = plan.params.iter().filter(|(_, value)| !value.is_null());
-        lines.extend(values.map(|(name, value)| format!("{name} = {value}")));
+        lines.extend(values.map(|(name, value)| OfferLine::Text(format!("{name} = {value}"))));
         for (n, layer) in plan.layers.iter().enumerate() {
-            lines.push(String::new());
-            lines.push(format!("layer {}", n + 1));
-            lines.extend(layer.iter().flat_map(PlannedStep::lines));
+            lines.extend([OfferLine::Blank, OfferLine::Layer(n + 1)]);
+            lines.extend(layer.iter().flat_map(OfferLine::of_step));
         }
         WorkflowView::of(RunView::default(), Some(Offer { order, lines, can_run: true }))
     }
@@ -94,7 +120,8 @@ impl WorkflowView {
     pub(crate) fn refused(order: WorkflowOrder, faults: Vec<String>) -> WorkflowView {
         let n = faults.len();
         let title = format!("It cannot be run: {n} {}", if n == 1 { "fault" } else { "faults" });
-        let lines = [title, String::new()].into_iter().chain(faults).collect();
+        let faults = faults.into_iter().map(OfferLine::Text);
+        let lines = [OfferLine::Text(title), OfferLine::Blank].into_iter().chain(faults).collect();
         WorkflowView::of(RunView::default(), Some(Offer { order, lines, can_run: false }))
     }
 

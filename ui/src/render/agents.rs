@@ -8,7 +8,7 @@ use pixir_core::text::human::human_duration;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::figures::short;
+use super::figures::{plus_minus, short};
 use super::text::{fit, span_width, visible, width};
 use crate::theme::Theme;
 
@@ -144,11 +144,8 @@ fn figures(
     }
     if columns.has_lines {
         let (added, removed) = (agent.added, agent.removed);
-        let (more, less) = if added + removed > 0 {
-            (format!("+{added}"), format!("−{removed}"))
-        } else {
-            (String::new(), String::new())
-        };
+        let more = plus_minus(added, 0);
+        let less = plus_minus(0, removed);
         spans.push(Span::styled(format!(" {more:>5}"), theme.fg(theme.added)));
         spans.push(Span::styled(format!(" {}", pad(&less, 4)), theme.fg(theme.removed)));
     }

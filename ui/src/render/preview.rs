@@ -34,10 +34,10 @@ pub(crate) fn target_in_one_line(preview: &Preview) -> Option<String> {
 }
 
 /// The lines that a call would add and remove.
-pub(crate) fn changed_lines(preview: &Preview) -> (usize, usize) {
+pub(crate) fn changed_lines(preview: &Preview) -> (u64, u64) {
     let own = preview.diff.as_deref().map_or((0, 0), |diff| {
         let body = diff.split_once("\n@@").map_or("", |(_, body)| body);
-        let count = |mark: char| body.lines().skip(1).filter(|line| line.starts_with(mark)).count();
+        let count = |mark: char| body.lines().skip(1).map(|line| u64::from(line.starts_with(mark))).sum();
         (count('+'), count('-'))
     });
     preview.steps.iter().map(changed_lines).fold(own, |(a, r), (added, removed)| (a + added, r + removed))

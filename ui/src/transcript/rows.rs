@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::runs::ShownRun;
 use super::{Cell, Guess, PlanAbove, Tool};
 use crate::render::context::{Fold, Medium, RenderContext};
-use crate::render::figures::short;
+use crate::render::figures::{plus_minus, short};
 use crate::render::split::Part;
 use crate::render::text::{Row, fit, plain, visible, width, wrap};
 use crate::render::{markdown, sgr, thinking};
@@ -345,7 +345,7 @@ fn restored(it: &FilesRestored, context: &RenderContext<'_>) -> Vec<Row> {
             ChangeKind::Deleted => ("  − ", theme.fg(theme.removed)),
             ChangeKind::Modified => ("  ~ ", theme.fg(theme.text)),
         };
-        let text = format!("{}  +{} −{}", plain(&change.path), change.added, change.removed);
+        let text = format!("{}  {}", plain(&change.path), plus_minus(change.added, change.removed));
         rows.push(marked(mark, &text, style, context));
     }
     for left in &it.left {
@@ -490,6 +490,10 @@ fn output(cell: &Tool, result: &ToolResult, context: &RenderContext<'_>, fold: F
     let omitted = result.truncated.map_or(0, |cut| usize::try_from(cut.lines_omitted).unwrap_or(usize::MAX));
     let text =
         if omitted > 0 { text.rsplit_once("\n--- output truncated (").map_or(text, |(said, _)| said) } else { text };
+    // The card itself names the only question.
+    let question = card::target(cell);
+    let is_named = cell.call().about().kind == CallKind::Ask;
+    let text = text.strip_prefix(&question).filter(|_| is_named).map_or(text, |rest| rest.trim_start_matches('\n'));
     // The outcome of a command is in its last lines.
     let is_last = !result.ok || (omitted == 0 && cell.is_command());
     let most = if cell.is_by_user() { USER_PREVIEW } else { PREVIEW };

@@ -8,6 +8,7 @@ use crate::input::action::Action;
 use crate::input::keymap::Keymap;
 use crate::render::agents::named;
 use crate::render::context::{LayoutKey, RenderContext};
+use crate::render::figures::plus_minus_spans;
 use crate::render::preview::{self, Unchanged};
 use crate::render::text::{fit, span_width, visible, width, wrap_lines};
 use crate::state::{Focus, PendingApproval, State};
@@ -43,7 +44,16 @@ pub(super) fn lines(state: &mut State, columns: usize, most: usize) -> Option<(V
         body.extend(wrap_lines(&[Span::styled(text, theme.fg(theme.error).bold())], inside, &[], &[Span::raw("  ")]));
     }
     let frame = if is_roomy { 2 } else { 1 };
-    let room = most.saturating_sub(frame + answers.len() + body.len()).max(1);
+    // The reason stands on the frame, or in the card where it would be cut.
+    let edge_room = columns.saturating_sub(8);
+    let whole_why = why(&pending.approval, edge_room);
+    let mut reason: Vec<Line<'static>> = Vec::new();
+    if is_roomy && width(&whole_why) > edge_room {
+        let text = Span::styled(bare_reason(&pending.approval), theme.dim());
+        reason = wrap_lines(&[text], inside, &[], &[Span::raw("     ")]);
+        reason.truncate(most / 4);
+    }
+    let room = most.saturating_sub(frame + answers.len() + body.len() + reason.len()).max(1);
     let it = &pending.approval;
     // Lines around a change give way before changed lines do.
     let mut shown: Option<Vec<Line<'static>>> = None;
@@ -88,6 +98,8 @@ pub(super) fn lines(state: &mut State, columns: usize, most: usize) -> Option<(V
         return Some((lines, is_whole));
     }
     let mut lines = vec![edge(('┏', '┓'), title.spans(theme), &count, columns, is_roomy, ink, theme)];
+    let has_reason = !reason.is_empty();
+    body.extend(reason);
     body.extend(answers);
     let last = body.len() - 1;
     for (at, line) in body.into_iter().enumerate() {
@@ -102,9 +114,10 @@ pub(super) fn lines(state: &mut State, columns: usize, most: usize) -> Option<(V
         lines.push(Line::from(spans));
     }
     if is_roomy {
-        let room = columns.saturating_sub(8);
-        let why = Span::styled(fit(&why(it, room), room), theme.dim());
-        lines.push(edge(('┗', '┛'), vec![why], "", columns, true, ink, theme));
+        let text = if has_reason { rule_named(it).unwrap_or_default() } else { whole_why };
+        let text = if has_reason && width(&text) > edge_room { String::new() } else { fit(&text, edge_room) };
+        let text = if text.is_empty() { Vec::new() } else { vec![Span::styled(text, theme.dim())] };
+        lines.push(edge(('┗', '┛'), text, "", columns, true, ink, theme));
     }
     // Air above the card, where nothing is missing for it.
     if is_whole && lines.len() < most {
@@ -137,7 +150,8 @@ fn edge(
     ink: ratatui::style::Style,
     theme: &Theme,
 ) -> Line<'static> {
-    let mut spans = vec![Span::styled(format!(" {left} "), ink)];
+    let blank = if text.is_empty() { "" } else { " " };
+    let mut spans = vec![Span::styled(format!(" {left}{blank}"), ink)];
     spans.extend(text);
     let used = span_width(&spans);
     if !is_roomy {
@@ -148,8 +162,8 @@ fn edge(
         return Line::from(spans);
     }
     let tail = if count.is_empty() { String::new() } else { format!(" {count} ") };
-    let line = (columns + 1).saturating_sub(used + 1 + width(&tail) + 1);
-    spans.push(Span::styled(format!(" {}", "━".repeat(line)), ink));
+    let line = (columns + 1).saturating_sub(used + blank.len() + width(&tail) + 1);
+    spans.push(Span::styled(format!("{blank}{}", "━".repeat(line)), ink));
     spans.push(Span::styled(tail, theme.bold()));
     spans.push(Span::styled(right.to_string(), ink));
     Line::from(spans)
@@ -159,7 +173,7 @@ fn edge(
 struct Title {
     verb: String,
     target: String,
-    lines: (usize, usize),
+    lines: (u64, u64),
     /// The target stands in the title as a whole.
     is_whole: bool,
 }
@@ -170,14 +184,7 @@ impl Title {
         if !self.target.is_empty() {
             spans.push(Span::styled(format!(" {}", self.target), theme.fg(theme.code)));
         }
-        let (added, removed) = self.lines;
-        if added > 0 {
-            spans.push(Span::styled(format!("  +{added}"), theme.fg(theme.added)));
-        }
-        if removed > 0 {
-            let gap = if added > 0 { " " } else { "  " };
-            spans.push(Span::styled(format!("{gap}−{removed}"), theme.fg(theme.removed)));
-        }
+        spans.extend(plus_minus_spans("  ", self.lines, theme));
         spans
     }
 }
@@ -208,16 +215,26 @@ fn danger(approval: &Approval) -> Option<String> {
     danger.clone().or_else(|| rules::danger(target).filter(|_| would.starts_with("run")))
 }
 
-/// The reason, and the rule that would allow the call. In few columns the rule is named in fewer words.
+/// The reason, and the rule that would allow the call. In few columns the rule is named in fewer words, or not at all.
 fn why(approval: &Approval, columns: usize) -> String {
-    let reason = format!("why: {}", visible(&approval.reason));
-    let rule = match &approval.rule {
-        Some(Rule::Allow(Scope::FileChanges) | Rule::Deny(Scope::FileChanges)) => "every change of files".to_owned(),
-        Some(Rule::Allow(scope) | Rule::Deny(scope)) => visible(&rules::shown(scope)),
-        None => return reason,
+    let reason = bare_reason(approval);
+    let Some(rule) = rule_named(approval) else { return reason };
+    let whole = format!("{reason} · rule that would allow it: {}", rule.trim_start_matches("rule: "));
+    let fits = |it: &String| width(it) <= columns;
+    [whole, format!("{reason} · {rule}")].into_iter().find(fits).unwrap_or(reason)
+}
+
+fn bare_reason(approval: &Approval) -> String {
+    format!("why: {}", visible(&approval.reason))
+}
+
+/// `rule: bash(cargo test *)`
+fn rule_named(approval: &Approval) -> Option<String> {
+    let rule = match approval.rule.as_ref()? {
+        Rule::Allow(Scope::FileChanges) | Rule::Deny(Scope::FileChanges) => "every change of files".to_owned(),
+        Rule::Allow(scope) | Rule::Deny(scope) => visible(&rules::shown(scope)),
     };
-    let whole = format!("{reason} · rule that would allow it: {rule}");
-    if width(&whole) <= columns { whole } else { format!("{reason} · rule: {rule}") }
+    Some(format!("rule: {rule}"))
 }
 
 /// Which answers are shown with their keys.

@@ -11,7 +11,7 @@ use super::approval;
 use super::status::whole;
 use crate::input::action::Action;
 use crate::render::agents::{self, Columns, summary};
-use crate::render::figures::short;
+use crate::render::figures::{plus_minus, short};
 use crate::render::text::{fit, visible, width};
 use crate::state::State;
 use crate::transcript::{Cell, Tool, rows};
@@ -93,7 +93,7 @@ fn agent_lines(state: &State, columns: usize, room: usize) -> Vec<Line<'static>>
         right.push_str(&format!("  {cost}"));
     }
     if lines != (0, 0) {
-        right.push_str(&format!("  +{} −{}", lines.0, lines.1));
+        right.push_str(&format!("  {}", plus_minus(lines.0, lines.1)));
     }
     let mark = if asks {
         Span::styled(" ? ", theme.fg(theme.warning).bold())

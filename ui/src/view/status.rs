@@ -195,6 +195,11 @@ fn hints(state: &State, columns: usize) -> String {
             (Action::SpeedUpReplay, "faster"),
             (Action::SlowDownReplay, "slower"),
         ]),
+        Focus::Composer if completes(state) => {
+            let keys =
+                if state.composer.path_letters().is_some() { "Enter take it" } else { "Enter run · Tab complete" };
+            format!("{keys} · Up, Down others · Esc close")
+        }
         Focus::Composer => {
             let tree = map.and_hints(&[(Action::OpenTree, "tree")]);
             let diff = if state.transcript.has_mark(Mark::Change, 0..state.transcript.len()) {
@@ -246,6 +251,11 @@ fn hints(state: &State, columns: usize) -> String {
         items.remove(items.len() - 2);
     }
     items.join(" · ")
+}
+
+/// A list of completions stands above the composer.
+fn completes(state: &State) -> bool {
+    state.overlays.is_empty() && !state.composer.completions(state.uses.counts()).is_empty()
 }
 
 /// How to leave the top overlay, and how to see its keys. Over a field, a letter would be typed.

@@ -17,6 +17,8 @@ use crate::terminal::canvas::{Canvas, RegionState};
 
 /// The narrowest view that has the lists and the summary side by side, in columns.
 const SIDE_BY_SIDE: u16 = 86;
+/// The cells of a bar that say something.
+const CELLS: usize = 8;
 /// The lowest view that has both below each other, in rows.
 const BOTH: u16 = 14;
 
@@ -94,12 +96,21 @@ impl CompactionView {
         let author = self.preview.author.as_deref().map(plain);
         let cost = self.preview.cost_usd.map(|usd| Cost { usd, ..Cost::default() }.to_string());
         let cost = cost.filter(|it| !it.is_empty()).map(|it| format!(" · at most {it}"));
-        let right = author.map_or_else(String::new, |author| format!("{author}{}", cost.unwrap_or_default()));
         let numbers = format!("{} → {}{of} tokens", short(before), short(after));
         let style = if self.fits() { theme.bold() } else { theme.fg(theme.error) };
         let mut spans = vec![Span::styled(numbers.clone(), style)];
-        let room = usize::from(area.width).saturating_sub(width(&numbers) + width(&right) + 6);
-        let columns = (room.saturating_sub(5) / 2).min(24);
+        // Bars that can be compared matter more than who writes the summary.
+        let rights = [
+            author.map_or_else(String::new, |author| format!("{author}{}", cost.as_deref().unwrap_or_default())),
+            cost.as_deref().unwrap_or_default().trim_start_matches(" · ").to_owned(),
+            String::new(),
+        ];
+        let cells = |right: &String| {
+            let room = usize::from(area.width).saturating_sub(width(&numbers) + width(right) + 6);
+            (room.saturating_sub(5) / 2).min(24)
+        };
+        let right = rights.iter().find(|right| cells(right) >= CELLS).cloned().unwrap_or_default();
+        let columns = cells(&right);
         if columns >= 4 && !canvas.is_bare {
             let whole = window.unwrap_or(before.max(1));
             spans.push(Span::raw("   "));

@@ -14,6 +14,7 @@ use super::{Columns, DiffView};
 use crate::input::action::Action;
 use crate::overlay::{Paint, panel};
 use crate::render::diff::{DiffLine, Flow, SIDE_BY_SIDE, language_of, rows_of};
+use crate::render::figures::{plus_minus, plus_minus_spans};
 use crate::render::highlight::{Coloured, Kind as Ink};
 use crate::render::text::{fit, span_width, visible, width};
 use crate::terminal::canvas::{Canvas, RegionState};
@@ -161,14 +162,15 @@ impl DiffView {
         let room = usize::from(area.width).saturating_sub(width(&self.title()) + 8);
         let named = format!(" {files} {}", if files == 1 { "file" } else { "files" });
         spans.push(Span::styled(named, theme.dim()));
-        spans.push(Span::styled(format!("  {mark}+{added}"), theme.fg(theme.added)));
-        spans.push(Span::styled(format!(" −{removed}"), theme.fg(theme.removed)));
+        let lines = plus_minus_spans(&format!("  {mark}"), (added, removed), theme);
+        let figures = lines.len();
+        spans.extend(lines);
         spans.push(Span::styled(format!("{place} "), theme.dim()));
         if span_width(&spans) > room {
             spans.drain(..1);
         }
         if span_width(&spans) > room {
-            spans.drain(..2);
+            spans.drain(..figures);
         }
         let wide = u16::try_from(span_width(&spans)).unwrap_or(u16::MAX);
         if usize::from(wide) <= room {
@@ -281,7 +283,11 @@ impl DiffView {
         if let Some(mut message) = message {
             if self.folded().is_some() {
                 let (added, removed) = file.counts.unwrap_or_default();
-                message = format!("{message}: +{added} −{removed}. {}", paint.hints(&[(Action::FoldFile, "unfold")]));
+                message = format!(
+                    "{message}: {}. {}",
+                    plus_minus(added, removed),
+                    paint.hints(&[(Action::FoldFile, "unfold")])
+                );
             }
             let at = Rect { y: body.y + 1.min(body.height), height: body.height.min(1), ..body };
             return canvas.line(Line::styled(fit(&message, usize::from(body.width)), theme.dim()), at);

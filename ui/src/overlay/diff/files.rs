@@ -5,6 +5,7 @@ use pixir_core::text::human::human_size;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
+use crate::render::figures::plus_minus_spans;
 use crate::render::text::{fit_path, span_width, visible, width};
 use crate::theme::Theme;
 
@@ -26,12 +27,7 @@ fn figures(file: &ChangedFile, theme: &Theme) -> Vec<Span<'static>> {
             spans.push(Span::styled(format!(" {} → {}", human_size(old), human_size(new)), theme.dim()));
         }
         (None, Some((added, removed))) => {
-            if added > 0 {
-                spans.push(Span::styled(format!(" +{added}"), theme.fg(theme.added)));
-            }
-            if removed > 0 {
-                spans.push(Span::styled(format!(" −{removed}"), theme.fg(theme.removed)));
-            }
+            spans.extend(plus_minus_spans(" ", (added, removed), theme));
         }
         (None, None) => spans.push(Span::styled(" …", theme.dim())),
     }

@@ -6,11 +6,10 @@ use pixir_core::tree::{Comparison, Tree};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::list::changes;
 use super::preview::diffstat;
 use crate::overlay::{Page, Paint};
 use crate::render::diff;
-use crate::render::figures::short;
+use crate::render::figures::{plus_minus, short};
 use crate::render::markdown::first_line;
 use crate::render::text::{fit, plain, width};
 use crate::terminal::canvas::Canvas;
@@ -92,7 +91,7 @@ fn said(tree: &Tree, side: usize, nodes: &[usize], columns: usize, theme: &Theme
     let mut cost = Cost::default();
     all().for_each(|node| cost += node.cost);
     let turns = if nodes.len() == 1 { "1 turn".to_owned() } else { format!("{} turns", nodes.len()) };
-    let mut sums = vec![turns, changes(added, removed), cost.to_string()];
+    let mut sums = vec![turns, plus_minus(added, removed), cost.to_string()];
     if tokens > 0 {
         sums.push(format!("{} tokens", short(tokens)));
     }

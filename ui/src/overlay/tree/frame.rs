@@ -41,7 +41,9 @@ impl TreeView {
             Face::Compared(compared) => compared.draw(canvas, body, &self.tree, paint),
             Face::Preview => self.draw_preview(canvas, body, paint),
             Face::Tree => {
-                let (list, preview, rule) = areas(body);
+                // As many rows as there are nodes and forks, whatever is folded or filtered.
+                let rows = self.tree.nodes.len() + self.counts.1;
+                let (list, preview, rule) = areas(body, u16::try_from(rows).unwrap_or(u16::MAX));
                 self.draw_list(canvas, list, theme);
                 if let (Some(preview), Some(rule)) = (preview, rule) {
                     draw_rule(canvas, rule, theme);
@@ -245,7 +247,7 @@ impl TreeView {
 }
 
 /// The areas of the list, of the preview, and of the line between them.
-fn areas(body: Rect) -> (Rect, Option<Rect>, Option<Rect>) {
+fn areas(body: Rect, rows: u16) -> (Rect, Option<Rect>, Option<Rect>) {
     if body.width >= BESIDE {
         let list = body.width * 11 / 20;
         let rule = Rect { x: body.x + list, width: 1, ..body };
@@ -253,7 +255,7 @@ fn areas(body: Rect) -> (Rect, Option<Rect>, Option<Rect>) {
         return (Rect { width: list - 1, ..body }, Some(preview), Some(rule));
     }
     if body.width >= BELOW.0 && body.height >= BELOW.1 {
-        let list = body.height * 3 / 5;
+        let list = (body.height * 3 / 5).min(rows.max(4));
         let rule = Rect { y: body.y + list, height: 1, ..body };
         let preview = Rect { y: rule.y + 1, height: body.height - list - 1, ..body };
         return (Rect { height: list, ..body }, Some(preview), Some(rule));

@@ -7,7 +7,7 @@ use pixir_core::tree::{Node, Tree};
 use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
 
-use crate::render::figures::{self, short};
+use crate::render::figures::{self, plus_minus, short};
 use crate::render::lanes::{Row, What, strokes};
 use crate::render::markdown::first_line;
 use crate::render::text::{fit, plain, width};
@@ -38,7 +38,7 @@ impl Figures {
 
     /// Makes room for a node.
     pub(super) fn take(&mut self, node: &Node) {
-        self.changes = self.changes.max(width(&changes(node.added, node.removed)));
+        self.changes = self.changes.max(width(&plus_minus(node.added, node.removed)));
         self.tokens |= node.tokens() > 0;
         self.cost |= node.cost.usd > 0.0;
         self.digits = self.digits.max(node.turn.map_or(0, |turn| turn.ilog10() as usize + 1));
@@ -95,16 +95,6 @@ pub(super) fn lane_colour(lane: usize, theme: &Theme) -> Color {
     match lane.checked_sub(1) {
         None => theme.accent,
         Some(side) => [theme.tool, theme.thinking, theme.warning, theme.success, theme.link, theme.heading][side % 6],
-    }
-}
-
-/// `+40 −22`; nothing for a Turn that changed no line.
-pub(super) fn changes(added: u64, removed: u64) -> String {
-    match (added, removed) {
-        (0, 0) => String::new(),
-        (added, 0) => format!("+{added}"),
-        (0, removed) => format!("−{removed}"),
-        (added, removed) => format!("+{added} −{removed}"),
     }
 }
 
@@ -234,17 +224,9 @@ fn figures(about: &About<'_>, columns: usize, theme: &Theme) -> Vec<Span<'static
     let mut spans = Vec::new();
     let figures = about.figures;
     if figures.changes > 0 && columns >= SHOWS_AGE {
-        let blanks = (figures.changes + 3).saturating_sub(width(&changes(added, removed)));
+        let blanks = (figures.changes + 3).saturating_sub(width(&plus_minus(added, removed)));
         spans.push(Span::raw(" ".repeat(blanks)));
-        if added > 0 {
-            spans.push(Span::styled(format!("+{added}"), theme.fg(theme.added)));
-        }
-        if added > 0 && removed > 0 {
-            spans.push(Span::raw(" "));
-        }
-        if removed > 0 {
-            spans.push(Span::styled(format!("−{removed}"), theme.fg(theme.removed)));
-        }
+        spans.extend(figures::plus_minus_spans("", (added, removed), theme));
     } else if added + removed > 0 {
         spans.push(Span::styled("  ✎", theme.fg(theme.added)));
     } else {

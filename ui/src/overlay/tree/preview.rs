@@ -4,10 +4,10 @@ use pixir_core::text::human::human_duration;
 use pixir_core::tree::{Node, Tree};
 use ratatui::text::{Line, Span};
 
-use super::list::{age, changes};
+use super::list::age;
 use crate::overlay::Paint;
 use crate::render::context::RenderContext;
-use crate::render::figures::short;
+use crate::render::figures::{plus_minus, short};
 use crate::render::markdown;
 use crate::render::text::{fit, lines_of, plain, width, wrap_lines};
 use crate::theme::Theme;
@@ -121,7 +121,7 @@ pub(super) fn diffstat(
     theme: &Theme,
 ) -> Line<'static> {
     const BAR: usize = 8;
-    let counts = changes(added, removed);
+    let counts = plus_minus(added, removed);
     let room = columns.saturating_sub(counts.len().max(10) + BAR + 3);
     let path = plain(path);
     // The end of a path is its most specific part, so the start is cut.

@@ -9,7 +9,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::WorkflowView;
+use super::{OfferLine, WorkflowView};
 use crate::input::action::Action;
 use crate::overlay::rows::RowMap;
 use crate::overlay::{Paint, dialog, panel};
@@ -39,9 +39,8 @@ impl WorkflowView {
         let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), &title, &self.hints(paint), theme);
         let columns = usize::from(inner.width);
         if let Some(offer) = &self.offer {
-            let text = |it: &String| wrap_lines(&[Span::styled(visible(it), theme.fg(theme.text))], columns, &[], &[]);
-            let lines = offer.lines.iter().flat_map(|it| if it.is_empty() { vec![Line::default()] } else { text(it) });
-            self.draw_page(canvas, inner, lines.collect(), theme);
+            let lines = offer.lines.iter().flat_map(|it| offer_line(it, columns, theme)).collect();
+            self.draw_page(canvas, inner, lines, theme);
             return;
         }
         if self.run.planned.is_none() {
@@ -165,8 +164,7 @@ impl WorkflowView {
             };
             let place = Rect { y: area.y + y, height: 1, ..area };
             let Some(index) = row else {
-                let rule = "─".repeat(usize::from(area.width).saturating_sub(10));
-                canvas.line(Line::styled(format!("layer {shown_layer} {rule}"), theme.dim()), place);
+                canvas.line(layer_rule(shown_layer, usize::from(area.width), theme), place);
                 continue;
             };
             let step = &self.run.steps[*index];
@@ -276,4 +274,29 @@ impl WorkflowView {
         };
         (glyph, words, style)
     }
+}
+
+/// A line about a run that has not begun.
+fn offer_line(line: &OfferLine, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    match line {
+        OfferLine::Blank => vec![Line::default()],
+        OfferLine::Layer(number) => vec![layer_rule(*number, columns, theme)],
+        OfferLine::Text(text) => wrap_lines(&[Span::styled(visible(text), theme.fg(theme.text))], columns, &[], &[]),
+        OfferLine::Step { name, about } => {
+            let spans =
+                [Span::styled(visible(name), theme.bold()), Span::styled(format!("  {}", visible(about)), theme.dim())];
+            wrap_lines(&spans, columns, &[Span::raw("  ")], &[Span::raw("    ")])
+        }
+        OfferLine::Task(text) => {
+            let indent = [Span::raw("    ")];
+            wrap_lines(&[Span::styled(visible(text), theme.fg(theme.text))], columns, &indent, &indent)
+        }
+    }
+}
+
+/// `layer 2 ──────`
+fn layer_rule(number: usize, columns: usize, theme: &Theme) -> Line<'static> {
+    let head = format!("layer {number} ");
+    let rule = "─".repeat(columns.saturating_sub(width(&head) + 2));
+    Line::from(vec![Span::styled(head, theme.dim()), Span::styled(rule, theme.fg(theme.border))])
 }

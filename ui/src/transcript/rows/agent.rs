@@ -10,7 +10,7 @@ use ratatui::text::{Line, Span};
 use super::{CellData, INDENT, Tool, indent, marked, most};
 use crate::render::agents::{self, state_word};
 use crate::render::context::{Fold, RenderContext};
-use crate::render::figures::short;
+use crate::render::figures::{plus_minus_spans, short};
 use crate::render::markdown;
 use crate::render::text::{Row, fit, span_width, visible, width, wrap};
 use crate::transcript::agents::SPAWN;
@@ -205,9 +205,8 @@ fn call(cell: &Tool, data: &CellData<'_>, fold: Fold, context: &RenderContext<'_
         }
         _ => {}
     }
-    if let Some(agent) = data.agent.filter(|it| it.added + it.removed > 0) {
-        tail.push(Span::styled(format!("  +{}", agent.added), theme.fg(theme.added)));
-        tail.push(Span::styled(format!(" −{}", agent.removed), theme.fg(theme.removed)));
+    if let Some(agent) = data.agent {
+        tail.extend(plus_minus_spans("  ", (agent.added, agent.removed), theme));
     }
     let took = data.agent.and_then(|it| it.took_ms).filter(|_| cell.result().is_some());
     let took = took.or_else(|| told.and(cell.result()).map(|it| it.duration_ms)).filter(|took| *took > 0);

@@ -11,6 +11,7 @@ use ratatui::text::{Line, Span};
 
 use super::INDENT;
 use crate::render::context::{Medium, RenderContext};
+use crate::render::figures::plus_minus_spans;
 use crate::render::text::{Row, fit, span_width, visible, width};
 use crate::transcript::{Tool, WaitsFor};
 
@@ -38,7 +39,8 @@ pub(super) fn card(cell: &Tool, context: &RenderContext<'_>) -> (Row, bool) {
     let target = visible(&target(cell));
     let mut tail = cell.result().filter(|_| !cell.refused).map_or_else(Vec::new, |it| outcome(&about, it, context));
     // What is left out first where there is little room comes last.
-    let took = cell.result().map_or(0, |it| it.duration_ms);
+    // How long the user took for an answer is no news.
+    let took = cell.result().filter(|_| about.kind != CallKind::Ask).map_or(0, |it| it.duration_ms);
     let extras = [
         cell.answer.map(|answer| format!("  {answer}")),
         (took > 0).then(|| format!("  {}", human_duration(Duration::from_millis(took)))),
@@ -117,10 +119,7 @@ fn outcome(about: &CallInfo, result: &ToolResult, context: &RenderContext<'_>) -
     if result.changes.len() > 1 {
         add(format!("{} files", result.changes.len()), theme.dim());
     }
-    if added + removed > 0 {
-        add(format!("+{added}"), theme.fg(theme.added));
-        parts.push(Span::styled(format!(" −{removed}"), theme.fg(theme.removed)));
-    }
+    parts.extend(plus_minus_spans("  ", (added, removed), theme));
     if result.preview.is_some() {
         parts.push(Span::styled("  dry run", theme.fg(theme.warning)));
     }

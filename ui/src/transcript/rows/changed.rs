@@ -7,6 +7,7 @@ use ratatui::text::{Line, Span};
 use super::{DIFF_PREVIEW, INDENT, Tool, indent, marked, most};
 use crate::render::context::{Fold, RenderContext};
 use crate::render::diff;
+use crate::render::figures::{plus_minus, plus_minus_spans};
 use crate::render::text::{Row, fit, plain, span_width};
 
 /// A command that has changed more files shows a list instead of diffs.
@@ -37,14 +38,7 @@ pub(super) fn list(changes: &[FileChange], context: &RenderContext<'_>) -> Vec<R
             (ChangeKind::Deleted, _) => ("D ", theme.fg(theme.removed)),
             (ChangeKind::Modified, _) => ("M ", theme.fg(theme.warning)),
         };
-        let mut figures = Vec::new();
-        if change.added > 0 {
-            figures.push(Span::styled(format!("  +{}", change.added), theme.fg(theme.added)));
-        }
-        if change.removed > 0 {
-            let gap = if change.added > 0 { " " } else { "  " };
-            figures.push(Span::styled(format!("{gap}−{}", change.removed), theme.fg(theme.removed)));
-        }
+        let mut figures = plus_minus_spans("  ", (change.added, change.removed), theme);
         if let (ChangeKind::Modified, Some(old), Some(new)) = (change.kind, change.before_mode, change.after_mode)
             && old != new
         {
@@ -62,7 +56,7 @@ pub(super) fn list(changes: &[FileChange], context: &RenderContext<'_>) -> Vec<R
     }
     if !rest.is_empty() {
         let (added, removed) = rest.iter().fold((0, 0), |(a, r), it| (a + it.added, r + it.removed));
-        let text = format!("… {} more files  +{added} −{removed}{}", rest.len(), context.more.details);
+        let text = format!("… {} more files  {}{}", rest.len(), plus_minus(added, removed), context.more.details);
         rows.push(marked("  ", &text, theme.dim(), context));
     }
     rows

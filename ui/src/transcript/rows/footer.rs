@@ -8,6 +8,7 @@ use ratatui::text::{Line, Span};
 
 use super::INDENT;
 use crate::render::context::{Medium, RenderContext};
+use crate::render::figures::plus_minus_spans;
 use crate::render::text::{Row, span_width};
 
 /// Added and removed lines.
@@ -29,10 +30,7 @@ pub(super) fn footer(it: &TurnEnded, (added, removed): Lines, context: &RenderCo
         n => say(format!("{n} calls")),
     }
     if added + removed > 0 {
-        parts.push(vec![
-            Span::styled(format!("+{added}"), theme.fg(theme.added)),
-            Span::styled(format!(" −{removed}"), theme.fg(theme.removed)),
-        ]);
+        parts.push(plus_minus_spans("", (added, removed), theme));
     }
     let tokens = it.usage.input + it.usage.output;
     if tokens > 0 {

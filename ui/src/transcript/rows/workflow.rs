@@ -84,8 +84,8 @@ pub(crate) fn progress(
         }
     }
     let bar = [
-        Span::styled("█".repeat(filled), theme.fg(theme.success)),
-        Span::styled("░".repeat(BAR - filled), theme.dim()),
+        Span::styled("▰".repeat(filled), theme.fg(theme.success)),
+        Span::styled("▱".repeat(BAR - filled), theme.fg(theme.border)),
     ];
     let line = |(n, counts): (usize, String)| {
         let beside = if n == 0 { bar.to_vec() } else { vec![Span::raw(" ".repeat(BAR))] };
