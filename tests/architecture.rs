@@ -237,6 +237,7 @@ fn the_core_never_prints_and_never_reads_the_environment() {
 #[test]
 fn files_of_the_workspace_are_opened_through_its_path_layer() {
     const OPENS_OTHER_FILES: &[(&str, &str)] = &[
+        ("agents/stop_file.rs", "it opens none; the kernel tells what comes into the Session's own folder"),
         ("agents/tally.rs", "saved outputs, in the state folder"),
         ("call/present/spill.rs", "saved outputs, in the state folder"),
         ("config.rs", "the user's configuration"),

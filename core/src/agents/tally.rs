@@ -197,7 +197,7 @@ impl Tally {
         if self.is_run
             && let Some(body) = error.take()
         {
-            let remedy = format!("the user goes on with it: /workflows, or pixir workflow resume {session_id}");
+            let remedy = format!("the user goes on with the run {session_id}");
             error = Some(Error { remedy: remedy.into(), ..body.into() }.body());
         }
         let all = self.texts.join("\n\n");

@@ -360,7 +360,7 @@ fn next_action(result: &AgentResult) -> Option<String> {
             format!("tell_agent {name} to go on where it ended")
         }
     };
-    let says = |it: &str| it.contains("tell_agent") || it.contains("workflow resume");
+    let says = |it: &str| it.contains("tell_agent") || it.contains("the user goes on");
     let is_said = result.error.as_ref().is_some_and(|error| says(&error.remediation));
     Some(next).filter(|_| !is_said)
 }
