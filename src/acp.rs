@@ -2,7 +2,6 @@
 //! updates; every fact is the Session's.
 
 use std::collections::HashMap;
-use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::cli::{Cli, Signals, block_on};
 use crate::headless::host::Lines;
-use crate::json_rpc::{Client, Failure, Message, Reply, hung_up, take_stdout};
+use crate::json_rpc::{Client, Failure, Message, Reply, hung_up, last_written, take_stdout};
 
 mod command; // what a client asks of a Session
 mod content; // a prompt's blocks as a message
@@ -69,10 +68,13 @@ impl Abilities {
     }
 }
 
+/// What to do about a stdout that no client reads.
+const FIX: &str = "start pixir acp from an editor, which reads its stdout";
+
 /// Serves the client until it closes stdin, and returns the exit code.
 pub(crate) fn run(cli: &Cli) -> Result<u8> {
     cli.start_diagnostics();
-    let out = take_stdout("start pixir acp from an editor, which reads its stdout")?;
+    let out = take_stdout(FIX)?;
     let (client, written) = Client::on(out, take_back);
     let agent = Agent(Arc::new(Shared {
         client,
@@ -88,14 +90,8 @@ pub(crate) fn run(cli: &Cli) -> Result<u8> {
         let _ = timeout(CLOSING, agent.close()).await;
         Ok(exit)
     })?;
-    // A client that reads gets the last lines; one that does not is not waited for.
-    match written.recv_timeout(Duration::from_millis(100)) {
-        Ok(e) if e.kind() != ErrorKind::BrokenPipe => {
-            let fix = "start pixir acp from an editor, which reads its stdout";
-            Err(Error::new(Code::WriteFailed, format!("write to the client: {e}"), fix))
-        }
-        Ok(_) | Err(_) => Ok(exit),
-    }
+    last_written(&written, FIX)?;
+    Ok(exit)
 }
 
 /// How the protocol takes a question back.

@@ -9,6 +9,7 @@ use pixir_core::{Accepted, Blobs, Code, Error, Event, Handle, Input, Result, Wat
 use crate::cli::Signals;
 use crate::output::Output;
 
+mod answer; // what a Turn answers and changes
 mod answer_schema; // what the answer must fit
 mod agents; // what became of the agents of a run
 pub(crate) mod host; // a program drives the Session by lines
@@ -17,6 +18,7 @@ mod report; // the result of a run
 pub(crate) mod workflow; // a run of a workflow
 pub(crate) mod slash; // slash commands without a screen
 
+pub(crate) use answer::Answer;
 pub(crate) use answer_schema::AnswerSchema;
 use report::Report;
 pub(crate) use report::is_at_rest;

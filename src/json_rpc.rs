@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Write as _};
+use std::io::{self, BufWriter, Write as _};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -163,13 +163,30 @@ struct Shared {
     take_back: TakeBack,
 }
 
+/// How long the last lines to a client may take.
+const LAST_LINES: Duration = Duration::from_millis(100);
+
+/// Waits for the last lines: a client that reads gets them, one that does not is not waited for. `written` is what
+/// [`Client::on`] returned, `fix` says how the client is to be started.
+///
+/// # Errors
+/// `WRITE_FAILED`; a client that has closed its end is none.
+pub(crate) fn last_written(written: &std::sync::mpsc::Receiver<io::Error>, fix: &'static str) -> Result<(), Error> {
+    match written.recv_timeout(LAST_LINES) {
+        Ok(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Error::new(Code::WriteFailed, format!("write to the client: {e}"), fix))
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
 /// The notification that takes the request with this id back, in the words of the protocol.
 pub(crate) type TakeBack = fn(i64) -> Value;
 
 impl Client {
     /// Starts the one writer to this file. The thread ends when the last clone of the client is dropped or a write fails; the
     /// channel that is returned has that error, and ends with the thread.
-    pub(crate) fn on(out: File, take_back: TakeBack) -> (Client, std::sync::mpsc::Receiver<std::io::Error>) {
+    pub(crate) fn on(out: File, take_back: TakeBack) -> (Client, std::sync::mpsc::Receiver<io::Error>) {
         let (lines, waiting) = mpsc::unbounded_channel();
         let client = Client(Arc::new(Shared {
             lines,

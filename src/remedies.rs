@@ -64,10 +64,8 @@ pub(crate) fn word(remedy: &Remedy) -> String {
         Remedy::McpServer { server, need } => match need {
             McpNeed::Add => "pixir mcp add NAME -- COMMAND".into(),
             McpNeed::Test | McpNeed::Restart => format!("pixir mcp test {server}"),
-            McpNeed::Accept => {
-                format!("pixir mcp accept {server}, which shows what changed; with --dry-run nothing more")
-            }
-            McpNeed::Trust => format!("pixir mcp trust {server} --dry-run, then without --dry-run"),
+            McpNeed::Accept => format!("pixir mcp accept {server}, which shows what changed, and asks"),
+            McpNeed::Trust => format!("pixir mcp trust {server}, which shows the launch, and asks"),
         },
         Remedy::StoreSecret(it) => {
             format!("export {0}=…, or pixir mcp secret {1} {0}", it.variable, it.server)

@@ -2,12 +2,11 @@
 //! one line of the run language; what needs an approval is asked of the client's user.
 
 use std::collections::HashMap;
-use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use pixir_core::{Code, Error, Harness, Result};
+use pixir_core::{Harness, Result};
 use serde_json::{Value, json};
 use tokio::sync::{OnceCell, Semaphore, oneshot};
 use tokio::task::JoinSet;
@@ -16,7 +15,7 @@ use tokio::time::timeout;
 use crate::args::RunOptions;
 use crate::cli::{Attendance, Cli, Signals, block_on};
 use crate::headless::host::Lines;
-use crate::json_rpc::{Client, Failure, Message, Reply, hung_up, notification, take_stdout};
+use crate::json_rpc::{Client, Failure, Message, Reply, hung_up, last_written, notification, take_stdout};
 
 mod question; // approvals and forms, as elicitations
 mod task; // a Turn in a Session of its own
@@ -60,12 +59,8 @@ pub(crate) fn run(cli: &Cli) -> Result<u8> {
         }
         Ok(exit)
     })?;
-    match written.recv_timeout(Duration::from_millis(100)) {
-        Ok(e) if e.kind() != ErrorKind::BrokenPipe => {
-            Err(Error::new(Code::WriteFailed, format!("write to the client: {e}"), fix))
-        }
-        Ok(_) | Err(_) => Ok(exit),
-    }
+    last_written(&written, fix)?;
+    Ok(exit)
 }
 
 /// How the protocol takes a question back.

@@ -231,7 +231,10 @@ impl Servers {
     }
 
     /// What the user accepted of a server; `None` before the first contact.
-    pub(crate) fn pins(&self, it: &Configured) -> Option<Pins> {
+    ///
+    /// # Errors
+    /// As [`Catalog::load`].
+    pub(crate) fn pins(&self, it: &Configured) -> Result<Option<Pins>> {
         self.0.catalog.load(&it.name, &it.launch)
     }
 
@@ -304,7 +307,7 @@ impl Servers {
         let offered = server.offered(&running).await?;
         let (catalog, is_first) = (self.0.catalog.clone(), matches!(it.source, Source::User | Source::Client));
         let (name, launch, own) = (it.name.clone(), it.launch.clone(), Arc::clone(&offered));
-        let pins = crate::call::off_loop(move || match catalog.load(&name, &launch) {
+        let pins = crate::call::off_loop(move || match catalog.load(&name, &launch)? {
             Some(pins) => Ok(Some(pins)),
             None if is_first => {
                 catalog.save(&own)?;

@@ -1,10 +1,11 @@
 //! `pixir mcp`: servers of the Model Context Protocol.
 
 use std::collections::BTreeMap;
+use std::io::{IsTerminal as _, Write as _};
 
 use clap::{Args, Subcommand};
 use pixir_core::call::{Call, Caller};
-use pixir_core::credentials::Vault;
+use pixir_core::credentials::{Vault, name_for_server};
 use pixir_core::error::nearest;
 use pixir_core::servers::{ServerPhase, ServerState};
 use pixir_core::trust::{ContributionKind, Standing, TrustAnswer};
@@ -41,12 +42,16 @@ pub(crate) enum McpCommand {
         after_help = "Examples:\n  pixir mcp call git.git_status '{\"repo_path\": \"/home/me/app\"}'\n  pixir mcp call time.get_current_time '{\"timezone\": \"UTC\"}' --json"
     )]
     Call(CallArgs),
-    /// Approve the launch of a server that this workspace names, exactly as it is now
-    #[command(after_help = "Examples:\n  pixir mcp trust git --dry-run\n  pixir mcp trust git")]
-    Trust(Named),
-    /// Accept the tools of a server as they are now; shows what changed
-    #[command(after_help = "Examples:\n  pixir mcp accept git --dry-run\n  pixir mcp accept git")]
-    Accept(Named),
+    /// Approve the launch of a server in this workspace: shows it and asks, or takes the hash of what you saw
+    #[command(
+        after_help = "Examples:\n  pixir mcp trust git\n  pixir mcp trust git --dry-run\n  pixir mcp trust git --seen 3b1c7dd8a0c94f6e95a1f2d3c4b5a697"
+    )]
+    Trust(Approval),
+    /// Accept the tools of a server: shows what changed and asks, or takes the hash of what you saw
+    #[command(
+        after_help = "Examples:\n  pixir mcp accept git\n  pixir mcp accept git --dry-run\n  pixir mcp accept git --seen 3b1c7dd8a0c94f6e95a1f2d3c4b5a697"
+    )]
+    Accept(Approval),
     /// Store a secret for a server; it is asked for, or read from stdin
     #[command(
         after_help = "Examples:\n  pixir mcp secret github GITHUB_TOKEN\n  gh auth token | pixir mcp secret github GITHUB_TOKEN"
@@ -63,6 +68,15 @@ pub(crate) enum McpCommand {
 pub(crate) struct Named {
     /// Name of the server
     name: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Approval {
+    /// Name of the server
+    name: String,
+    /// Hash that --dry-run prints: approves exactly what it showed, without a question
+    #[arg(long, value_name = "HASH")]
+    seen: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -120,8 +134,8 @@ pub(super) fn run(cli: &Cli, command: McpCommand) -> Result<u8> {
         McpCommand::Remove(it) => remove(cli, &it.name),
         McpCommand::Test(it) => test(cli, &it.name),
         McpCommand::Call(args) => call(cli, &args),
-        McpCommand::Trust(it) => trust(cli, &it.name),
-        McpCommand::Accept(it) => accept(cli, &it.name),
+        McpCommand::Trust(it) => trust(cli, &it),
+        McpCommand::Accept(it) => accept(cli, &it),
         McpCommand::Secret(args) => secret(cli, &args),
         McpCommand::Serve => serve::run(cli),
     }
@@ -406,7 +420,42 @@ fn call(cli: &Cli, args: &CallArgs) -> Result<u8> {
     })
 }
 
-fn trust(cli: &Cli, name: &str) -> Result<u8> {
+/// How the user approves what was shown.
+enum Approves {
+    /// By its hash.
+    Seen(String),
+    /// By the answer to a question on the terminal.
+    Asked,
+}
+
+/// Nothing else approves: it would be approved unseen.
+fn approves(cli: &Cli, command: &str, args: &Approval, what: &str) -> Result<Approves> {
+    if let Some(seen) = &args.seen {
+        return Ok(Approves::Seen(seen.clone()));
+    }
+    let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    if is_terminal && !cli.options.no_input && !cli.output.is_json() {
+        return Ok(Approves::Asked);
+    }
+    let fix = format!("pixir mcp {command} {} --dry-run  # shows it, and the hash for --seen", args.name);
+    Err(Error::new(Code::ConfirmationNeeded, format!("this would approve {what}"), fix))
+}
+
+/// Asks on the terminal. Only `y` and `yes` agree.
+fn agrees(question: &str) -> bool {
+    let mut answer = String::new();
+    let asked = write!(std::io::stderr(), "{question} [y/N] ").and_then(|()| std::io::stderr().flush());
+    let answered = asked.and_then(|()| std::io::stdin().read_line(&mut answer));
+    answered.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+}
+
+/// The end of what a dry run prints.
+fn approve_so(command: &str, name: &str, seen: &str) -> String {
+    format!("to approve exactly this: pixir mcp {command} {name} --seen {seen}")
+}
+
+fn trust(cli: &Cli, args: &Approval) -> Result<u8> {
+    let name = args.name.as_str();
     let harness = harness(cli)?;
     let seen = harness.contributions();
     let servers = || seen.all.iter().filter(|it| it.kind == ContributionKind::McpServer);
@@ -419,52 +468,95 @@ fn trust(cli: &Cli, name: &str) -> Result<u8> {
     let Some(digest) = it.digest.clone() else {
         return Err(Error::new(Code::ConfigInvalid, format!("{} cannot be used", it.path), "look at its file"));
     };
+    let shown = format!("{}: {}", it.path, it.about);
+    let dry_run = cli.options.dry_run;
+    let document = json!({
+        "ok": true, "dry_run": dry_run, "server": name, "launch": it.about, "seen": digest,
+    });
+    if it.standing == Standing::InForce {
+        cli.output.either(document, &format!("approved already: {shown}"));
+        return Ok(0);
+    }
+    if dry_run {
+        let text = format!("would approve {shown}\n{}", approve_so("trust", name, &digest));
+        cli.output.either(document, &text);
+        return Ok(0);
+    }
+    match approves(cli, "trust", args, "a launch")? {
+        Approves::Seen(seen) if seen == digest => {}
+        Approves::Seen(_) => {
+            let fix = format!("look at it again: pixir mcp trust {name} --dry-run");
+            return Err(Error::new(Code::PreviewStale, format!("the launch of {name} is not the one you saw"), fix));
+        }
+        Approves::Asked => {
+            cli.output.aside(&shown);
+            if !agrees("approve this launch?") {
+                cli.output.aside("nothing was approved");
+                return Ok(1);
+            }
+        }
+    }
     let trust = cli.store()?.trust();
     let mut trusted = trust.decision(harness.workspace()).unwrap_or_default().trusted;
     trusted.insert(it.path.clone(), digest);
-    if !cli.options.dry_run {
-        trust.decide(harness.workspace(), TrustAnswer::Trust, &trusted)?;
-    }
-    let would = if cli.options.dry_run { "would approve" } else { "approved" };
-    let document = json!({ "ok": true, "dry_run": cli.options.dry_run, "server": name, "launch": it.about });
-    cli.output.either(document, &format!("{would} {}: {}", it.path, it.about));
+    trust.decide(harness.workspace(), TrustAnswer::Trust, &trusted)?;
+    cli.output.either(document, &format!("approved {shown}"));
     Ok(0)
 }
 
-fn accept(cli: &Cli, name: &str) -> Result<u8> {
+fn accept(cli: &Cli, args: &Approval) -> Result<u8> {
     let harness = harness(cli)?;
-    let dry_run = cli.options.dry_run;
-    let it = block_on(async {
-        let mut it = harness.look_at_server(name).await;
-        if let (Ok(state), false) = (&it, dry_run)
-            && state.error.is_none()
-        {
-            let seen = state.seen.clone();
-            let shown = state.changes.clone();
-            it = harness.accept_server(name, seen.as_deref()).await;
-            // What was accepted is what the user wants to see.
-            if let Ok(it) = &mut it {
-                it.changes = shown;
-            }
-        }
+    let (it, end) = block_on(async {
+        let mut signals = Signals::listen()?;
+        let accepted = tokio::select! {
+            accepted = accept_shown(cli, &harness, args) => accepted,
+            _ = signals.next() => Err(Error::new(Code::CommandFailed, "interrupted", "run it again")),
+        };
         harness.stop_servers().await;
-        it
+        accepted
     })?;
-    if let Some(error) = it.error.clone() {
+    let Some(end) = end else {
+        cli.output.aside("nothing was accepted");
+        return Ok(1);
+    };
+    let document = json!({ "ok": true, "dry_run": cli.options.dry_run, "server": it });
+    cli.output.either(document, &format!("{}\n\n{end}", text(&it)));
+    Ok(0)
+}
+
+/// The server with what was shown, and how that ended; `None` where the user said no.
+async fn accept_shown(cli: &Cli, harness: &Harness, args: &Approval) -> Result<(ServerState, Option<String>)> {
+    let name = args.name.as_str();
+    let shown = harness.look_at_server(name).await?;
+    if let Some(error) = shown.error.clone() {
         return Err(error.into());
     }
-    let end = match (it.changes.is_empty(), dry_run) {
-        (true, _) => "nothing has changed",
-        (false, true) => "would accept these tools",
-        (false, false) => "accepted",
+    let Some(hash) = shown.seen.clone().filter(|_| !shown.changes.is_empty() || shown.tools.is_none()) else {
+        return Ok((shown, Some("nothing has changed".to_owned())));
     };
-    cli.output.either(json!({ "ok": true, "dry_run": dry_run, "server": it }), &format!("{}\n\n{end}", text(&it)));
-    Ok(0)
+    if cli.options.dry_run {
+        let end = format!("would accept these tools\n{}", approve_so("accept", name, &hash));
+        return Ok((shown, Some(end)));
+    }
+    let seen = match approves(cli, "accept", args, &format!("the tools of {name} as they are now"))? {
+        Approves::Seen(seen) => seen,
+        Approves::Asked => {
+            cli.output.aside(&text(&shown));
+            let asked = tokio::task::spawn_blocking(|| agrees("accept these tools?")).await;
+            if !asked.unwrap_or(false) {
+                return Ok((shown, None));
+            }
+            hash
+        }
+    };
+    let accepted = harness.accept_server(name, Some(&seen)).await?;
+    // What was accepted is what the user wants to see.
+    Ok((ServerState { changes: shown.changes, ..accepted }, Some("accepted".to_owned())))
 }
 
 fn secret(cli: &Cli, args: &SecretArgs) -> Result<u8> {
     let vault = Vault::new(&cli.environment);
-    let stored = format!("mcp:{}:{}", args.name, args.variable);
+    let stored = name_for_server(&args.name, &args.variable);
     if cli.options.dry_run {
         let would = if args.remove { "would remove" } else { "would store" };
         let document = json!({ "ok": true, "dry_run": true, "server": args.name, "variable": args.variable });

@@ -5,7 +5,6 @@ use std::mem;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pixir_core::changes::FileDiff;
@@ -13,12 +12,12 @@ use pixir_core::event::{AgentEvent, Cost, DecidedBy, Status, TurnEnded, TurnStat
 use pixir_core::now::Now;
 use pixir_core::remedy::{Limit, Remedy};
 use pixir_core::text::human::human_duration;
-use pixir_core::{Blobs, Code, Entry, Error, Event, Fact, Handle, Input, Live, Result, Watch, changes};
+use pixir_core::{Blobs, Code, Error, Event, Fact, Handle, Input, Live, Result, Watch};
 use serde_json::{Value, json};
 
 use super::agents::Agents;
 use super::narration::{self, Narrator};
-use super::{AnswerSchema, Job, Narrate};
+use super::{Answer, AnswerSchema, Job, Narrate};
 use crate::args::Format;
 use crate::cli::Signals;
 use crate::output::{Output, chatter, error_json, exit_code, versioned};
@@ -65,9 +64,7 @@ pub(super) struct Report<'a> {
     narrate: Narrate,
     narrator: Narrator,
     session: String,
-    /// The model's text since the last tool call.
-    answer: String,
-    answering: bool,
+    answer: Answer,
     /// Narration that is printed when another entry follows it.
     held: Option<String>,
     streamed: String,
@@ -77,11 +74,8 @@ pub(super) struct Report<'a> {
     cost: Cost,
     tool_calls: u64,
     blobs: Blobs,
-    /// Entries that say what the run changed: its own calls, and those of its agents.
-    changed: Vec<Arc<Entry>>,
     denials: Vec<Value>,
     denied: Option<Code>,
-    end: Option<TurnEnded>,
     pub(super) agents: Agents,
     /// When a run whose agents still work ends all the same.
     deadline: Option<(Instant, Duration)>,
@@ -106,8 +100,7 @@ impl<'a> Report<'a> {
             narrate: job.narrate,
             narrator: Narrator::default(),
             session: handle.id().to_string(),
-            answer: String::new(),
-            answering: false,
+            answer: Answer::default(),
             held: None,
             streamed: String::new(),
             usage: Usage::default(),
@@ -115,10 +108,8 @@ impl<'a> Report<'a> {
             cost: Cost::default(),
             tool_calls: 0,
             blobs: job.blobs.clone(),
-            changed: Vec::new(),
             denials: Vec::new(),
             denied: None,
-            end: None,
             agents: Agents::default(),
             deadline: job.deadline.map(|limit| (Instant::now() + limit, limit)),
             is_late: false,
@@ -138,7 +129,7 @@ impl<'a> Report<'a> {
     pub(super) async fn follow(&mut self, handle: &Handle, watch: &mut Watch, signals: &mut Signals) {
         let mut may_be_done = true;
         while self.refused.is_none() && !(may_be_done && self.is_done(handle).await) {
-            let late = self.deadline.filter(|_| self.end.is_some()).map(|(at, _)| at);
+            let late = self.deadline.filter(|_| self.answer.end.is_some()).map(|(at, _)| at);
             let heard = tokio::select! {
                 heard = Heard::next(watch, signals) => heard,
                 () = until(late) => return self.too_late(),
@@ -152,7 +143,7 @@ impl<'a> Report<'a> {
 
     /// Whether nothing of the run is still to come. Agents of a Turn that did not complete are not waited for.
     async fn is_done(&self, handle: &Handle) -> bool {
-        match &self.end {
+        match &self.answer.end {
             None => false,
             Some(end) if end.status != TurnStatus::Completed || self.agents.is_empty() => true,
             Some(_) if self.stopped.is_some() || self.output.is_closed() => true,
@@ -169,11 +160,10 @@ impl<'a> Report<'a> {
         signals: &mut Signals,
     ) {
         for is_last in [false, true] {
-            let is_answered = matches!(&self.end, Some(TurnEnded { status: TurnStatus::Completed, .. }));
-            if !is_answered || self.refused.is_some() || self.stopped.is_some() {
+            if !self.answer.is_complete() || self.refused.is_some() || self.stopped.is_some() {
                 return;
             }
-            let faults = match schema.value(&self.answer) {
+            let faults = match schema.value(&self.answer.text) {
                 Ok(value) => {
                     self.value = Some(value);
                     return;
@@ -184,7 +174,7 @@ impl<'a> Report<'a> {
                 }
                 Err(faults) => faults,
             };
-            (self.end, self.answering) = (None, false);
+            self.answer.begin_again();
             let answer = handle.submit(Input::Prompt(schema.again(&faults).into())).await;
             match self.wait_for(handle, watch, signals, answer).await {
                 Some(Ok(_)) => self.follow(handle, watch, signals).await,
@@ -221,7 +211,7 @@ impl<'a> Report<'a> {
         let more = Remedy::RaiseLimit { limit: Limit::Deadline };
         let error = Error::new(Code::DeadlineReached, message, more);
         self.is_late = true;
-        if let Some(end) = &mut self.end {
+        if let Some(end) = &mut self.answer.end {
             end.status = TurnStatus::Incomplete;
             end.error = Some(error.body().into());
         }
@@ -279,10 +269,11 @@ impl<'a> Report<'a> {
     pub(super) fn handle_event(&mut self, event: &Event) {
         match event {
             Event::Recorded(entry) => {
-                self.record(&entry.fact);
-                if !entry.fact.changes().is_empty() {
-                    self.changed.push(Arc::clone(entry));
+                // How a run ends that was too late is known already.
+                if !(self.is_late && matches!(entry.fact, Fact::TurnEnded(_))) {
+                    self.answer.take(entry);
                 }
+                self.record(&entry.fact);
                 self.print_line(|| entry.encode());
                 if let Some(text) = self.narrator.entry(&entry.fact) {
                     self.tell(&text);
@@ -342,24 +333,15 @@ impl<'a> Report<'a> {
         if !self.is_command {
             return;
         }
-        let gap = if self.answer.is_empty() { "" } else { "\n" };
-        self.answer = format!("{}{gap}{}", self.answer, text.trim_end().trim_start_matches("• "));
+        let answer = &mut self.answer.text;
+        let gap = if answer.is_empty() { "" } else { "\n" };
+        *answer = format!("{answer}{gap}{}", text.trim_end().trim_start_matches("• "));
     }
 
     fn record(&mut self, fact: &Fact) {
         match fact {
-            Fact::AssistantMessage(it) => {
-                // The message has it, and may be megabytes long.
-                self.streamed = String::new();
-                if self.answering {
-                    self.answer = format!("{}\n\n{}", self.answer, it.text);
-                } else {
-                    self.answer.clone_from(&it.text);
-                }
-                // A partial text is the output only if no other follows.
-                self.answering = !it.partial;
-            }
-            Fact::ToolResult(_) | Fact::UserMessage(_) => self.answering = false,
+            // The message has it, and may be megabytes long.
+            Fact::AssistantMessage(_) => self.streamed = String::new(),
             Fact::ProviderUsage(it) => {
                 self.usage += it.usage;
                 self.usage_estimated |= it.estimated;
@@ -373,9 +355,8 @@ impl<'a> Report<'a> {
                         self.usage += it.usage;
                         self.cost += it.cost;
                     }
-                    // The answer to it is the output, not what was said before.
-                    AgentEvent::Reported { .. } => self.answering = false,
                     AgentEvent::Spawned(_)
+                    | AgentEvent::Reported { .. }
                     | AgentEvent::Told { .. }
                     | AgentEvent::Changed { .. }
                     | AgentEvent::Resumed { .. }
@@ -394,9 +375,10 @@ impl<'a> Report<'a> {
                 };
                 self.denied = self.denied.or(code);
             }
-            Fact::TurnEnded(it) if !self.is_late => self.end = Some((**it).clone()),
-            Fact::TurnEnded(_) => {}
             Fact::SessionStarted(_)
+            | Fact::UserMessage(_)
+            | Fact::ToolResult(_)
+            | Fact::TurnEnded(_)
             | Fact::SettingsChanged(_)
             | Fact::ContextChanged(_)
             | Fact::UserCommand(_)
@@ -452,22 +434,22 @@ impl<'a> Report<'a> {
 
     /// Prints the result and returns the exit code.
     pub(super) fn conclude(mut self, began: Instant) -> u8 {
-        let is_answered = matches!(&self.end, Some(TurnEnded { status: TurnStatus::Completed, .. }));
+        let is_answered = self.answer.is_complete();
         if let Some(path) = self.answer_file.take().filter(|_| is_answered && self.refused.is_none())
-            && let Err(e) = self.save_answer(&path, &self.answer)
+            && let Err(e) = self.save_answer(&path, &self.answer.text)
         {
             self.refused = Some(e);
         }
         let error = self.error();
-        let files = changes::between(self.changed.iter(), &self.blobs);
+        let files = self.answer.files(&self.blobs);
         let exit = self.exit(error.as_ref());
-        let status = match &self.end {
+        let status = match &self.answer.end {
             Some(end) => end.status.name(),
             None if error.is_none() => TurnStatus::Completed.name(),
             None => "failed",
         };
         let resume = self.is_kept.then(|| format!("pixir resume {}", self.session));
-        let output = mem::take(if self.answer.is_empty() { &mut self.streamed } else { &mut self.answer });
+        let output = mem::take(if self.answer.text.is_empty() { &mut self.streamed } else { &mut self.answer.text });
         let mut result = json!({
             "ok": exit == 0,
             "status": status,
@@ -544,7 +526,7 @@ impl<'a> Report<'a> {
         if let Some(refused) = &self.refused {
             return Some(refused.clone());
         }
-        let failed = match &self.end {
+        let failed = match &self.answer.end {
             Some(TurnEnded { status: TurnStatus::Completed, .. }) => None,
             Some(TurnEnded { error: Some(body), .. }) => Some(Error::from((**body).clone())),
             None if !self.expects_turn && self.stopped.is_none() => None,
@@ -574,7 +556,7 @@ impl<'a> Report<'a> {
         if let Some(code) = self.stopped {
             return code;
         }
-        match (&self.end, error) {
+        match (&self.answer.end, error) {
             (Some(TurnEnded { status: TurnStatus::Incomplete, .. }), _) => 14,
             (Some(TurnEnded { status: TurnStatus::TimedOut, .. }), _) => 8,
             (_, Some(error)) => exit_code(error.code),

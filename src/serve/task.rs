@@ -1,15 +1,17 @@
 //! `pixir_task`: a Turn in a Session of its own, to the end of what it began.
 
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use pixir_core::event::{SessionId, TurnEnded, TurnStatus, Verdict};
-use pixir_core::{Error, Event, Fact, Handle, Input, Live, changes};
+use pixir_core::event::{SessionId, Verdict};
+use pixir_core::{Entry, Error, Event, Fact, Handle, Input, Live};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::{Server, question, result};
-use crate::headless::is_at_rest;
+use crate::headless::{Answer, is_at_rest};
 use crate::json_rpc::Failure;
 use crate::remedies;
 
@@ -23,12 +25,9 @@ struct Task {
 /// What the events of the Turn say.
 #[derive(Default)]
 struct Told {
-    answer: String,
-    is_answering: bool,
-    end: Option<TurnEnded>,
+    answer: Answer,
     denials: u64,
     steps: u64,
-    changed: Vec<std::sync::Arc<pixir_core::Entry>>,
 }
 
 impl Server {
@@ -82,7 +81,7 @@ impl Server {
         let mut questions: FuturesUnordered<BoxFuture<'_, Input>> = FuturesUnordered::new();
         let mut is_stopped = false;
         loop {
-            if told.end.is_some() && (is_stopped || is_at_rest(handle).await) {
+            if told.answer.end.is_some() && (is_stopped || is_at_rest(handle).await) {
                 break;
             }
             tokio::select! {
@@ -132,11 +131,12 @@ impl Server {
 
     async fn told(&self, told: Told, session: &str) -> Result<Value, Failure> {
         let harness = self.harness().await?;
-        let files = changes::between(told.changed.iter(), harness.blobs());
+        let files = told.answer.files(harness.blobs());
         let files: Vec<Value> = files.iter().map(|it| json!({ "path": it.path, "kind": it.kind })).collect();
-        let status = told.end.as_ref().map_or("failed", |it| it.status.name());
-        let error = told.end.as_ref().and_then(|it| it.error.as_deref()).map(|it| Error::from(it.clone()));
-        let mut text = told.answer;
+        let is_done = told.answer.is_complete();
+        let Answer { mut text, end, .. } = told.answer;
+        let status = end.as_ref().map_or("failed", |it| it.status.name());
+        let error = end.as_ref().and_then(|it| it.error.as_deref()).map(|it| Error::from(it.clone()));
         let mut add = |more: String| {
             let gap = if text.is_empty() { "" } else { "\n\n" };
             text = format!("{}{gap}{more}", text.trim_end());
@@ -147,7 +147,6 @@ impl Server {
         if told.denials > 0 {
             add(format!("[{} calls were refused: {}]", told.denials, self.why_refused()));
         }
-        let is_done = matches!(&told.end, Some(it) if it.status == TurnStatus::Completed);
         let data = json!({ "session": session, "status": status, "denials": told.denials, "files_changed": files });
         Ok(result(&text, &data, !is_done))
     }
@@ -162,21 +161,12 @@ impl Server {
 }
 
 impl Told {
-    fn record(&mut self, entry: &std::sync::Arc<pixir_core::Entry>) {
-        match &entry.fact {
-            Fact::AssistantMessage(it) => {
-                if self.is_answering {
-                    self.answer = format!("{}\n\n{}", self.answer, it.text);
-                } else {
-                    self.answer.clone_from(&it.text);
-                }
-                self.is_answering = !it.partial;
-            }
-            Fact::ToolResult(_) | Fact::UserMessage(_) => self.is_answering = false,
-            Fact::PermissionDecision(it) if it.verdict == Verdict::Deny => self.denials += 1,
-            Fact::TurnEnded(it) => self.end = Some((**it).clone()),
-            _ => {}
+    fn record(&mut self, entry: &Arc<Entry>) {
+        self.answer.take(entry);
+        if let Fact::PermissionDecision(it) = &entry.fact
+            && it.verdict == Verdict::Deny
+        {
+            self.denials += 1;
         }
-        self.changed.push(std::sync::Arc::clone(entry));
     }
 }

@@ -50,6 +50,15 @@ pub(crate) fn turn(shell: &Shell, server: &Server, args: &[&str]) -> Ran {
     shell.run(usual.chain(args.iter().copied()))
 }
 
+/// Approves what `pixir mcp trust` or `pixir mcp accept` shows of a server, by its hash.
+pub(crate) fn approved(shell: &Shell, command: &str, name: &str) -> Ran {
+    let shown = shell.run(["mcp", command, name, "--dry-run", "--json"]);
+    let document = shown.document();
+    let hash = document["seen"].as_str().or_else(|| document["server"]["seen"].as_str());
+    let hash = hash.unwrap_or_else(|| panic!("{shown:?}"));
+    shell.run(["mcp", command, name, "--seen", hash])
+}
+
 /// The names of the tools of a request.
 pub(crate) fn tool_names(body: &Value) -> Vec<String> {
     let tools = body["tools"].as_array().expect("tools").iter();
@@ -181,7 +190,7 @@ fn a_server_that_runs_elsewhere_is_used_with_a_key_that_nobody_sees() {
     // One that a repository names may not be on the user's own network.
     shell.configure("");
     shell.write(".mcp.json", &json!({ "mcpServers": { "near": { "url": url } } }).to_string());
-    assert_eq!(shell.run(["mcp", "trust", "near"]).code, 0);
+    assert_eq!(approved(&shell, "trust", "near").code, 0);
     let before = scripted.journal().len();
     let near = shell.run(["mcp", "test", "near"]);
     assert!(near.code == 1 && near.stdout.contains("an address of a private network"), "{near:?}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::mcp::{Scripted, latest, result, tool_names, turn};
+use super::mcp::{Scripted, approved, latest, result, tool_names, turn};
 use crate::server::{Server, call, text};
 use crate::shell::{Shell, entries, is_running, mark, peak};
 use crate::wait;
@@ -280,13 +280,31 @@ fn a_server_of_the_user_loads_nothing_of_a_repository_that_is_not_approved() {
     assert!(refused.code != 0 && refused.stderr.contains("pixir mcp trust test"), "{refused:?}");
     assert_eq!(scripted.starts(), starts);
     assert!(shell.run(["mcp", "list"]).stdout.contains("test  not approved"));
-    let trusted = shell.run(["mcp", "trust", "test"]);
+    assert_eq!(shell.run(["mcp", "trust", "test"]).code, 12, "nothing is approved unseen");
+    let trusted = approved(&shell, "trust", "test");
     assert!(trusted.code == 0 && trusted.stdout.contains("in the workspace"), "{trusted:?}");
     assert_eq!(shell.run(["mcp", "test", "test"]).code, 0);
     assert_eq!(started_in(), format!("in {}", shell.workspace().display()));
     let elsewhere = tempfile::tempdir().expect("a folder");
     let there = shell.run(["mcp", "test", "test", "--workspace", &elsewhere.path().display().to_string()]);
     assert!(there.code != 0 && there.stderr.contains("starts in the workspace"), "{there:?}");
+}
+
+/// Broken builds: a damaged file is as good as none, so that the next start accepts whatever the server has; it is
+/// overwritten.
+#[test]
+fn accepted_tools_that_cannot_be_read_are_an_error_that_says_what_to_do() {
+    let (shell, _) = with_server(&["tools=echo"], "");
+    let all = fs::read_dir(shell.home().join("mcp")).expect("a folder").flatten().map(|it| it.path());
+    let file = all.into_iter().find(|it| it.extension().is_some_and(|it| it == "json")).expect("a file");
+    fs::write(&file, "{ \"server\": \"te").expect("write");
+    for words in [["mcp", "test", "test"], ["mcp", "show", "test"]] {
+        let shown = shell.run(words);
+        assert!(shown.stdout.contains("cannot be read") && shown.stdout.contains("move the file away"), "{shown:?}");
+    }
+    assert_eq!(fs::read_to_string(&file).expect("the file"), "{ \"server\": \"te");
+    fs::remove_file(&file).expect("it is moved away");
+    assert_eq!(shell.run(["mcp", "test", "test"]).code, 0);
 }
 
 /// Broken builds: a failed start keeps the turn waiting; its error does not say what the server printed.
@@ -339,7 +357,12 @@ fn a_changed_definition_is_not_called_before_the_user_has_seen_and_accepted_it()
         "{changed:?}"
     );
     assert_eq!(called(&shell, "echo", json!({}))["error"]["code"], "MCP_DEFINITION_CHANGED");
-    assert!(shell.run(["mcp", "accept", "test"]).stdout.ends_with("accepted\n"));
+    let unseen = shell.run(["mcp", "accept", "test"]);
+    assert_eq!(unseen.code, 12, "nothing is accepted unseen: {unseen:?}");
+    let other = shell.run(["mcp", "accept", "test", "--seen", &"0".repeat(32)]);
+    assert!(other.stderr.contains("have changed since you saw them"), "{other:?}");
+    assert_eq!(called(&shell, "echo", json!({}))["error"]["code"], "MCP_DEFINITION_CHANGED");
+    assert!(approved(&shell, "accept", "test").stdout.ends_with("accepted\n"));
     assert!(called(&shell, "echo", json!({ "text": "fine" }))["error"].is_null());
 }
 
@@ -430,14 +453,14 @@ fn a_repository_starts_nothing_before_its_launch_is_approved_and_one_changed_byt
     assert!(refused.code != 0 && refused.stderr.contains("pixir mcp trust test"), "{refused:?}");
     assert_eq!(scripted.starts(), 0);
 
-    let approved = shell.run(["mcp", "trust", "test"]);
-    assert!(approved.stdout.contains("starts python3") && approved.stdout.contains("A='${HOME}'"), "{approved:?}");
+    let seen = approved(&shell, "trust", "test");
+    assert!(seen.stdout.contains("starts python3") && seen.stdout.contains("A='${HOME}'"), "{seen:?}");
     let tested = shell.run(["mcp", "test", "test"]);
     assert_eq!((tested.code, scripted.starts()), (0, 1), "{tested:?}");
     let server = Server::start(vec![call("c1", "mcp_call", json!({ "tool": "test__echo" })), text("Done.")]);
     assert_eq!(turn(&shell, &server, &["--mode", "ask", "--allow", "mcp(test)", "hello"]).code, 0);
     assert!(!result(&shell)["error"].is_null(), "its tools are not accepted yet");
-    assert_eq!(shell.run(["mcp", "accept", "test"]).code, 0);
+    assert_eq!(approved(&shell, "accept", "test").code, 0);
     assert!(called(&shell, "echo", json!({ "text": "x" }))["error"].is_null());
 
     let before = scripted.starts();

@@ -112,7 +112,7 @@ const HOSTILE: &[Hostile] = &[
     }),
     ("one changed byte after the approval", |shell, run| {
         shared(shell, &json!({ "evil": { "command": "true", "args": ["a"] } }));
-        let trusted = shell.run(["mcp", "trust", "evil"]);
+        let trusted = super::mcp::approved(shell, "trust", "evil");
         assert_eq!(trusted.code, 0, "{trusted:?}");
         shared(shell, &json!({ "evil": { "command": run, "args": ["a"] } }));
     }),

@@ -272,6 +272,11 @@ impl Credential {
     }
 }
 
+/// The name under which a secret of an MCP server is stored.
+pub fn name_for_server(server: &str, variable: &str) -> String {
+    format!("mcp:{server}:{variable}")
+}
+
 /// Shorter secrets are not removed from texts, bytes.
 pub(crate) const SHORTEST_SECRET: usize = 8;
 /// Stands where a secret was.

@@ -70,9 +70,13 @@ fn options(field: &Value) -> Vec<String> {
     if field["type"] == "boolean" {
         return vec!["yes".to_owned(), "no".to_owned()];
     }
+    values(field).take(9).map(|it| clean(it).into_owned()).collect()
+}
+
+/// The texts of which the server wants one.
+fn values(field: &Value) -> impl Iterator<Item = &str> {
     let named = field["oneOf"].as_array().into_iter().flatten().filter_map(|it| it["const"].as_str());
-    let listed = field["enum"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    named.chain(listed).take(9).map(|it| clean(it).into_owned()).collect()
+    named.chain(field["enum"].as_array().into_iter().flatten().filter_map(Value::as_str))
 }
 
 /// The answers as an object of the schema. `None` where one does not fit.
@@ -90,7 +94,8 @@ pub(super) fn content(schema: &Value, answers: &Answers) -> Option<Value> {
             Some("boolean") => Value::Bool(text == "yes"),
             Some("integer") => text.parse::<i64>().ok()?.into(),
             Some("number") => text.parse::<f64>().ok()?.into(),
-            _ => text.into(),
+            // The option was shown without what hides in it.
+            _ => values(field).find(|it| clean(it).trim() == text).unwrap_or(text).into(),
         };
         all.insert(name.clone(), value);
     }
@@ -120,5 +125,8 @@ mod tests {
         assert_eq!(content(&schema, &answers(["main", "", ""])), Some(json!({ "a": "main", "c": 7 })));
         assert_eq!(content(&schema, &answers(["", "no", "3"])), None);
         assert_eq!(content(&schema, &answers(["main", "no", "three"])), None);
+        let hidden = json!({ "properties": { "a": { "type": "string", "enum": ["x", "y\u{200b}"] } } });
+        let shown = questions("git", "Which?", &hidden).expect("a question")[0].options[1].clone();
+        assert_eq!(content(&hidden, &vec![vec![shown]]), Some(json!({ "a": "y\u{200b}" })));
     }
 }

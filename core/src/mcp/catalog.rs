@@ -198,10 +198,22 @@ impl Catalog {
     }
 
     /// The accepted definitions of this launch of a server; `None` before the first contact.
-    pub(crate) fn load(&self, server: &str, launch: &str) -> Option<Pins> {
-        let text = regular::read_to_string(&self.path(server, launch)).ok()?;
-        let pins: Pins = serde_json::from_str(&text).ok()?;
-        (pins.launch == launch && pins.server == server).then_some(pins)
+    ///
+    /// # Errors
+    /// `READ_FAILED` when there are some that cannot be read. They stay as they are.
+    pub(crate) fn load(&self, server: &str, launch: &str) -> Result<Option<Pins>> {
+        let path = self.path(server, launch);
+        let failed = |why: &dyn std::fmt::Display| {
+            let message = format!("the accepted tools of {server} cannot be read: {}: {why}", path.display());
+            Error::new(Code::ReadFailed, message, "move the file away; then the server's tools are accepted anew")
+        };
+        let text = match regular::read_to_string(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(failed(&e)),
+        };
+        let pins: Pins = serde_json::from_str(&text).map_err(|e| failed(&e))?;
+        Ok((pins.launch == launch && pins.server == server).then_some(pins))
     }
 
     /// Accepts these definitions. What was accepted for the launch before is replaced.

@@ -8,7 +8,8 @@ const LONGEST: usize = 64;
 const CUT: usize = 55;
 
 /// The name of each tool of one server, by the server's own names. Names that are too long, or that would be alike, end in a
-/// hash, each of them, so that no name depends on the order of the list.
+/// hash, each of them, so that no name depends on the order of the list. Tools that are alike all the same have none: a call
+/// could mean either of them.
 pub(crate) fn of(server: &str, raw: &[&str]) -> BTreeMap<String, String> {
     let mut plain: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for name in raw {
@@ -21,6 +22,11 @@ pub(crate) fn of(server: &str, raw: &[&str]) -> BTreeMap<String, String> {
             names.insert(name.to_owned(), if is_fine { shown.clone() } else { hashed(server, name, &shown) });
         }
     }
+    let mut owners: BTreeMap<String, usize> = BTreeMap::new();
+    for shown in names.values() {
+        *owners.entry(shown.clone()).or_default() += 1;
+    }
+    names.retain(|_, shown| owners[shown] == 1);
     names
 }
 
@@ -54,6 +60,9 @@ mod tests {
         assert_eq!(names["plain"], "git__plain");
         assert!(names["git.log"].starts_with("git__git_log_") && names["git/log"].starts_with("git__git_log_"));
         assert_eq!((names[&long].len(), &names[&long][..8]), (64, "git__xxx"));
+        let taken = names["git.log"].trim_start_matches("git__").to_owned();
+        let hostile = of("git", &["git.log", "git/log", "plain", &taken]);
+        assert_eq!(hostile.keys().collect::<Vec<_>>(), ["git/log", "plain"], "two tools have one name");
         let reversed: Vec<&str> = raw.iter().rev().copied().collect();
         assert_eq!(of("git", &reversed), names);
     }

@@ -69,7 +69,8 @@ struct Found {
 
 impl Found {
     fn of(servers: &Servers, server: Configured) -> Found {
-        let pins = servers.pins(&server);
+        // The user reads in the list of servers why they cannot be read.
+        let pins = servers.pins(&server).ok().flatten();
         let tools = pins.as_ref().map_or(Vec::new(), |pins| offered(&server, pins));
         let bytes = tools.iter().map(|(_, spec)| size(spec)).sum();
         Found { server, pins, tools, bytes, exposure: Exposure::Search }
@@ -111,9 +112,14 @@ pub(super) fn offered(server: &Configured, pins: &Pins) -> Vec<(Definition, Tool
     tools.filter_map(|it| Some((it.clone(), spec(&server.name, it, names.get(&it.name)?)?))).collect()
 }
 
-/// The accepted tools of a server whose schema no Provider takes, and why.
+/// The accepted tools of a server that cannot be offered, and why.
 pub(super) fn left_out(pins: &Pins) -> Vec<String> {
-    let why = |it: &Definition| Some(format!("`{}`: {}", it.name, schema::normalised(&it.input).err()?));
+    let raw: Vec<&str> = pins.tools.iter().map(|it| it.name.as_str()).collect();
+    let names = names::of(&pins.server, &raw);
+    let why = |it: &Definition| {
+        let is_alike = (!names.contains_key(&it.name)).then(|| "another tool of the server has its name".to_owned());
+        Some(format!("`{}`: {}", it.name, is_alike.or_else(|| schema::normalised(&it.input).err())?))
+    };
     pins.tools.iter().filter_map(why).collect()
 }
 

@@ -7,7 +7,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
 use crate::config::Environment;
-use crate::config::credentials::{SHORTEST_SECRET, Vault};
+use crate::config::credentials::{SHORTEST_SECRET, Vault, name_for_server};
 use crate::config::mcp::McpServer;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::{Remedy, ServerSecret};
@@ -32,18 +32,13 @@ pub(super) struct Secrets {
     masked: Arc<Vec<(String, SecretString)>>,
 }
 
-/// The name of a stored secret of a server.
-pub(crate) fn stored_name(server: &str, variable: &str) -> String {
-    format!("mcp:{server}:{variable}")
-}
-
 impl Source {
     /// The value of a variable: from the environment, else from the stored secrets.
     fn find(&self, server: &str, variable: &str) -> Result<Option<SecretString>> {
         if let Some(value) = self.environment.variable(variable) {
             return Ok(Some(SecretString::from(value)));
         }
-        let found = self.vault.find(&stored_name(server, variable), None, &self.environment)?;
+        let found = self.vault.find(&name_for_server(server, variable), None, &self.environment)?;
         Ok(found.map(|it| SecretString::from(it.secret().reveal().expose_secret())))
     }
 

@@ -17,7 +17,10 @@ impl Servers {
     fn state(&self, it: &Configured) -> ServerState {
         let server = self.started(it);
         let running = server.as_ref().and_then(|server| server.running());
-        let pins = self.pins(it);
+        let (pins, unreadable) = match self.pins(it) {
+            Ok(pins) => (pins, None),
+            Err(e) => (None, Some(e.body())),
+        };
         let now = running.as_ref().map(|running| running.offered());
         let changes = match (&pins, &now) {
             (Some(pins), Some(now)) => pins.changes(now),
@@ -68,7 +71,7 @@ impl Servers {
             .concat(),
             dropped_lines: running.as_ref().map_or(0, |running| running.dropped_lines()),
             stderr: server.as_ref().map_or(String::new(), |server| server.stderr()),
-            error: None,
+            error: unreadable,
         }
     }
 
@@ -81,7 +84,7 @@ impl Servers {
         let error = self.contact(&it).await.err().map(|e: Error| e.body());
         let this = self.clone();
         let state = crate::call::off_loop(move || Ok(this.state(&it))).await?;
-        Ok(ServerState { error, ..state })
+        Ok(ServerState { error: error.or(state.error), ..state })
     }
 
     /// Starts a server anew, also one that ended too often.

@@ -258,7 +258,7 @@ pub(crate) async fn find(servers: &Servers, query: &str, only: Option<&str>) -> 
     .await?;
     let (mut found, mut notes) = (Vec::new(), Vec::new());
     let pinned = all.iter().map(|it| async {
-        match servers.pins(it) {
+        match servers.pins(it)? {
             Some(pins) => Ok(Some(pins)),
             None => servers.contact(it).await.map(|it| it.pins),
         }
@@ -396,7 +396,7 @@ pub(crate) fn prepared_by_name(servers: &Servers, name: &str, args: Map<String, 
 fn named(servers: &Servers, name: &str) -> Result<(Configured, Definition)> {
     let (it, name, raw) = found(servers, name)?;
     let server = it.name.as_str();
-    let Some(pins) = servers.pins(&it) else {
+    let Some(pins) = servers.pins(&it)? else {
         let message = format!("the tools of the MCP server {server} are not known yet");
         return Err(Error::new(Code::UnknownTool, message, format!("mcp_find with server = \"{server}\" first")));
     };

@@ -176,6 +176,7 @@ impl Fixture {
         let server = shell.aside("mcp_server.py", include_str!("../../mcp_server.py")).display().to_string();
         shell.configure(&format!("[mcp.scripted]\ncommand = \"/usr/bin/python3\"\nargs = {}\n", json!([server])));
         assert_eq!(shell.run(["mcp", "test", "scripted"]).code, 0);
+        assert_eq!(crate::stories::mcp::approved(&shell, "trust", "theirs").code, 0);
         let elsewhere = root(&shell).join("elsewhere");
         fs::create_dir(&elsewhere).expect("mkdir");
         let elsewhere = elsewhere.display().to_string();
