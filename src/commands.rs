@@ -26,7 +26,7 @@ mod inspect; // the exact request
 mod man; // manual pages
 mod mcp; // servers of the Model Context Protocol
 mod models; // the available models
-mod permissions; // rules of the user
+pub(crate) mod permissions; // rules of the user
 mod prompt; // `pixir [PROMPT]`, without a command
 mod replay; // a Session replayed from its Log
 mod restore; // undo and redo
@@ -38,9 +38,9 @@ mod skills; // instructions for certain kinds of work
 mod status; // what is here, at a glance
 mod themes; // colours and their contrast
 mod tools; // the tools of models, without a model
-mod tree; // turns and branches
+pub(crate) mod tree; // turns and branches
 mod workflow; // graphs of steps
-mod trust; // what the user trusts of workspaces
+pub(crate) mod trust; // what the user trusts of workspaces
 mod tui; // the terminal interface without a terminal
 
 #[derive(Debug, Subcommand)]

@@ -64,6 +64,7 @@ mod stories {
     mod acp_races; // an editor at its worst
     mod acp_requests; // what an editor asks of pixir
     mod acp_responses; // each prompt has one response, whatever happens to it
+    mod acp_slash; // slash commands without a screen
     mod acp_transcripts; // what an editor and pixir say, line by line
     mod acp_updates; // what an editor is shown
     mod host; // a program drives a Session by lines
@@ -87,6 +88,7 @@ mod stories {
     mod answer_limits; // answers beyond every limit
     mod credentials; // keys and tokens: stored, used, renewed, never shown
     mod local_servers; // servers on their usual ports
+    mod next_actions; // what errors and results name as the next thing to do
     mod models; // which model answers, with which effort
     mod server_faults; // every fault of a server, at every moment
     mod server_patience; // answers that break off, busy servers, fallback models

@@ -436,6 +436,15 @@ impl Harness {
         self.services.providers.add(new)
     }
 
+    /// Gives these Providers to all Sessions, also to those that run and to their agents: they ask with the keys that were
+    /// found now from their next request on.
+    ///
+    /// # Errors
+    /// `CONFIG_INVALID` while the answers of models are recorded.
+    pub fn replace_providers(&self, providers: Providers) -> Result<()> {
+        self.services.providers.replace(providers)
+    }
+
     /// The tools that Sessions offer.
     pub fn registry(&self) -> &Registry {
         &self.services.registry

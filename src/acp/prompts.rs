@@ -18,6 +18,8 @@ struct Prompt<R> {
     reply: R,
     stage: Stage,
     cancel: Cancel,
+    /// What the user is told when the slash command is done.
+    after: String,
 }
 
 /// How far a prompt has come.
@@ -69,12 +71,24 @@ impl<R> Prompts<R> {
     pub(super) fn add(&mut self, reply: R) -> u64 {
         let key = self.next;
         self.next += 1;
-        self.open.push(Prompt { key, reply, stage: Stage::Sent, cancel: Cancel::No });
+        self.open.push(Prompt { key, reply, stage: Stage::Sent, cancel: Cancel::No, after: String::new() });
         key
     }
 
     fn find(&mut self, key: u64) -> Option<&mut Prompt<R>> {
         self.open.iter_mut().find(|prompt| prompt.key == key)
+    }
+
+    /// The user is told this when the slash command is done.
+    pub(super) fn tells(&mut self, key: u64, text: String) {
+        if let Some(prompt) = self.find(key) {
+            prompt.after = text;
+        }
+    }
+
+    /// What the user is to be told now.
+    pub(super) fn told(&mut self, key: u64) -> String {
+        self.find(key).map(|prompt| std::mem::take(&mut prompt.after)).unwrap_or_default()
     }
 
     /// What ends when the client cancels this prompt.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use pixir_core::event::{Approval, Confirmation, Form, Preview, Question, RestorePreview, Rule, Scope};
 use pixir_core::rules;
 use pixir_core::text::clean::{visible, visible_command};
+use pixir_core::trust::TrustAnswer;
 use pixir_core::{Decision, Input};
 use serde_json::{Value, json};
 
@@ -14,6 +15,7 @@ use super::projection::Projection;
 pub(super) const ONCE: &str = "allow_once";
 const ALWAYS: &str = "allow_always";
 const NO: &str = "reject_once";
+const NEVER: &str = "reject_always";
 
 fn option(id: &str, kind: &str, name: &str) -> Value {
     json!({ "optionId": id, "kind": kind, "name": name })
@@ -157,6 +159,38 @@ pub(super) fn plan(session_id: &str, id: &str, title: &str, content: Vec<Value>)
     let options = [option(ONCE, "allow_once", "Yes"), option(NO, "reject_once", "No")];
     let call = json!({ "toolCallId": id, "title": title, "kind": "other", "status": "pending", "content": content });
     json!({ "sessionId": session_id, "toolCall": call, "options": options })
+}
+
+/// The question whether what the workspace brings along is in force.
+pub(super) fn trust(session_id: &str, id: &str, shown: &str) -> Value {
+    let options = [
+        option(ONCE, "allow_once", "Trust it, as it is now"),
+        option(NO, "reject_once", "Not now"),
+        option(NEVER, "reject_always", "Never, and do not ask again"),
+    ];
+    let content = json!([{ "type": "content", "content": { "type": "text", "text": shown } }]);
+    let title = "Trust what this workspace brings along";
+    let call = json!({ "toolCallId": id, "title": title, "kind": "other", "status": "pending", "content": content });
+    json!({ "sessionId": session_id, "toolCall": call, "options": options })
+}
+
+/// The answer that such an option stands for; every other one trusts nothing.
+pub(super) fn trust_answer(chosen: Option<&str>) -> TrustAnswer {
+    match chosen {
+        Some(ONCE) => TrustAnswer::Trust,
+        Some(NEVER) => TrustAnswer::Never,
+        Some(_) | None => TrustAnswer::NotNow,
+    }
+}
+
+/// What the user is told about the answer.
+pub(super) const fn trusted(answer: TrustAnswer) -> &'static str {
+    match answer {
+        TrustAnswer::Trust => "It is in force, as it is now.",
+        TrustAnswer::NotNow => "What was not trusted before stays without effect.",
+        TrustAnswer::Never => "Nothing that this workspace brings along is in force, and pixir does not ask again.",
+        TrustAnswer::Revoke => "Nothing that this workspace brings along is in force any more.",
+    }
 }
 
 /// The diffs of the preview of a restore.

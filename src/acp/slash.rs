@@ -1,23 +1,38 @@
 //! Slash commands of a client: each is its Input, and never text for a model.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use pixir_core::error::nearest;
-use pixir_core::event::{ContextReport, JobState, JobStatus};
-use pixir_core::history::Settings;
-use pixir_core::input::{CompactOptions, Message, RestoreOptions, RuleReach, SettingsChange, WorkflowOrder};
-use pixir_core::text::clean::clean;
-use pixir_core::{Event, Harness, Input, Live};
+use pixir_core::input::{CompactOptions, Message, RestoreOptions, RuleReach, SettingsChange, Summarize, WorkflowOrder};
+use pixir_core::servers::ServerAct;
+use pixir_core::tree::{self, Node};
+use pixir_core::trust::TrustAnswer;
+use pixir_core::{Harness, Input, PLAN_ROLE, Watch};
 use serde_json::{Map, Value, json};
 
 use crate::headless::slash;
 use crate::json_rpc::Failure;
 
+mod shown; // texts for the user
+
+pub(super) use shown::{contributions, shown};
+
 /// Verbs that are Inputs: the name, what it does, and what to type after it.
-const VERBS: [(&str, &str, &str); 14] = [
+const VERBS: [(&str, &str, &str); 24] = [
     ("compact", "Replace the older part of the conversation by a summary", "what the summary should focus on"),
     ("undo", "Take back the file changes of a turn", "number of the turn"),
     ("redo", "Take back the last undo", ""),
+    ("plan", "Show the plan; with a task, plan it and change nothing until you agree", "the task, on or off"),
+    ("tree", "Show the turns and branches", ""),
+    (
+        "rewind",
+        "Go back to the end of an earlier turn, with or without its file changes",
+        "number or label of the turn",
+    ),
+    ("fork", "Continue from here in a new session; this one stays as it is", ""),
+    ("label", "Name the last turn; without a name, remove its name", "the name"),
+    ("pin", "Keep the last turn word for word in compactions, or no longer", ""),
     ("init", "Let the model write AGENTS.md", ""),
     ("skill", "Activate a skill", "NAME, and what to do with it"),
     ("rename", "Name this session", "the name"),
@@ -26,26 +41,62 @@ const VERBS: [(&str, &str, &str); 14] = [
     ("toolset", "Change the tools of the model", "typed, run or both"),
     ("model", "Change the model", "provider/model"),
     ("add-dir", "Let the tools read a folder outside the workspace", "the folder"),
+    ("trust", "Show what this workspace brings along, and decide whether it is in force", "revoke"),
+    ("permissions", "Show the mode and the rules by which calls run without asking", ""),
     ("workflows", "Run a workflow of this workspace", "NAME [parameter=value]…"),
+    ("agents", "Show the agents and what each does", ""),
+    ("mcp", "Show the MCP servers and their tools", ""),
     ("context", "Show what fills the window of the model", ""),
     ("jobs", "Show the background jobs", ""),
 ];
 
-/// The parts of the window that are named one by one; the rest is one line.
-const MOST_PARTS: usize = 20;
+/// Commands of the terminal interface that need its screen, and what does the same beside an editor.
+const ON_A_SCREEN: [(&str, &str); 20] = [
+    ("interrupt", "the stop button of your editor"),
+    ("quit", "your editor, which closes the session"),
+    ("find", "the search of your editor, or pixir sessions export"),
+    ("help", "pixir --help"),
+    ("keys", "pixir --help"),
+    ("outline", "/tree"),
+    ("diff", "git diff, or pixir sessions show"),
+    ("settings", "pixir config"),
+    ("config", "pixir config"),
+    ("connect", "pixir auth login"),
+    ("auth", "pixir auth login"),
+    ("status", "pixir status"),
+    ("doctor", "pixir doctor"),
+    ("log", "the file pixir.log in the state folder"),
+    ("new", "the menu of new threads of your editor"),
+    ("resume", "the list of sessions of your editor, or pixir resume"),
+    ("sessions", "the list of sessions of your editor, or pixir sessions list"),
+    ("attach", "the mentions of your editor, or the path in the prompt"),
+    ("export", "pixir sessions export"),
+    ("usage", "the usage that your editor shows, or pixir sessions show"),
+];
+
+/// Commands that only change the screen of the terminal interface.
+const OF_THE_SCREEN: [&str; 3] = ["copy", "theme", "mouse"];
 
 /// What a prompt means.
 pub(super) enum Meaning {
     /// A message for the model.
     Message,
-    /// An Input that is carried out as it is.
-    Do(Input),
-    /// An Input whose preview the user sees first: the dry run.
-    Preview(Input),
+    /// Inputs that are carried out as they are; what came of the last one is the end of the command. Then the text.
+    Do(Vec<Input>, String),
+    /// An Input whose preview the user sees first: the dry run. After it the text.
+    Preview(Input, String),
     /// An Input whose events are shown as text.
     Show(Input),
+    /// What the workspace brings along, and the question whether it is in force.
+    Trust,
     /// Nothing; the text is for the user.
     Say(String),
+}
+
+impl From<Input> for Meaning {
+    fn from(input: Input) -> Meaning {
+        Meaning::Do(vec![input], String::new())
+    }
 }
 
 /// The commands of a Session, for the client's menu.
@@ -74,8 +125,8 @@ pub(super) fn commands(harness: &Harness) -> Value {
     json!({ "sessionUpdate": "available_commands_update", "availableCommands": all })
 }
 
-/// What a prompt means.
-pub(super) fn read(harness: &Harness, settings: &Settings, message: &Message) -> Meaning {
+/// What a prompt means in this Session.
+pub(super) fn read(harness: &Harness, session: &Watch, message: &Message) -> Meaning {
     let Some(line) = message.text.strip_prefix('/') else { return Meaning::Message };
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ':'));
@@ -83,39 +134,136 @@ pub(super) fn read(harness: &Harness, settings: &Settings, message: &Message) ->
         return Meaning::Message;
     }
     let (args, attachments) = (rest.trim().to_owned(), message.attachments.clone());
-    let set = |change: SettingsChange| Meaning::Do(Input::Set(change));
+    let set = |change: SettingsChange| Meaning::from(Input::Set(change));
     match name {
-        "init" => Meaning::Do(Input::Init),
+        "init" => Input::Init.into(),
         "context" => Meaning::Show(Input::ShowContext),
         "jobs" => Meaning::Show(Input::ListJobs),
+        "permissions" => Meaning::Show(Input::ListRules),
+        "mcp" => Meaning::Show(Input::Mcp { server: None, act: ServerAct::Show }),
+        "agents" => Meaning::Say(shown::agents(&session.now.children)),
+        "tree" => Meaning::Say(shown::tree(&session.past)),
+        "plan" => plan(session, &args, message),
+        "rewind" => rewind(session, &args),
+        "fork" => match session.past.head() {
+            Some(seq) => Input::Fork { seq }.into(),
+            None => Meaning::Say("There is nothing to fork yet.".to_owned()),
+        },
+        "label" => label(session, args),
+        "pin" => pin(session),
+        "trust" if args.is_empty() => Meaning::Trust,
+        "trust" if args == "revoke" => {
+            let revoke = Input::AnswerTrust { answer: TrustAnswer::Revoke, seen: BTreeMap::new() };
+            Meaning::Do(vec![revoke], "Nothing that this workspace brings along is in force any more.".to_owned())
+        }
+        "trust" => Meaning::Say(
+            "/trust shows what this workspace brings along and asks; /trust revoke stops trusting it.".to_owned(),
+        ),
         "add-dir" | "model" | "workflows" if args.is_empty() => Meaning::Say(format!("/{name} needs {}", hint(name))),
-        "add-dir" => Meaning::Do(Input::AddFolder { path: args, holds: RuleReach::Session }),
+        "add-dir" => Input::AddFolder { path: args, holds: RuleReach::Session }.into(),
         "model" => {
             let providers = harness.providers();
-            let (provider, model) = providers.split(&args, &settings.provider);
+            let (provider, model) = providers.split(&args, &session.past.settings.provider);
             let (provider, model) = (Some(provider.to_owned()), Some(model.to_owned()));
             set(SettingsChange { provider, model, ..SettingsChange::default() })
         }
-        "workflows" => workflow(&args).map_or_else(Meaning::Say, |order| Meaning::Do(Input::RunWorkflow(order))),
+        "workflows" => workflow(&args).map_or_else(Meaning::Say, |order| Input::RunWorkflow(order).into()),
         "effort" if args == "default" => {
             set(SettingsChange { effort: Some(String::new()), ..SettingsChange::default() })
         }
-        "compact" | "undo" | "redo" => of_headless(harness, &message.text).map_or_else(Meaning::Say, Meaning::Preview),
+        "compact" | "undo" | "redo" => match of_headless(harness, &message.text) {
+            Ok(input) => Meaning::Preview(input, String::new()),
+            Err(text) => Meaning::Say(text),
+        },
         _ if VERBS.iter().any(|(verb, ..)| *verb == name) => {
-            of_headless(harness, &message.text).map_or_else(Meaning::Say, Meaning::Do)
+            of_headless(harness, &message.text).map_or_else(Meaning::Say, Meaning::from)
         }
         _ if harness.templates().iter().any(|it| it.name == name) => {
-            Meaning::Do(Input::UseTemplate { name: name.to_owned(), args, attachments })
+            Input::UseTemplate { name: name.to_owned(), args, attachments }.into()
         }
         _ if harness.skills().iter().any(|it| it.name == name) => {
-            Meaning::Do(Input::ActivateSkill { name: name.to_owned(), args, attachments })
+            Input::ActivateSkill { name: name.to_owned(), args, attachments }.into()
         }
-        _ => Meaning::Say(unknown(harness, name)),
+        _ => Meaning::Say(elsewhere(name).unwrap_or_else(|| unknown(harness, name))),
     }
 }
 
 fn hint(name: &str) -> &'static str {
     VERBS.iter().find(|(verb, ..)| *verb == name).map_or("", |(_, _, hint)| hint)
+}
+
+/// Begins or ends planning, plans a task, or shows the plan.
+fn plan(session: &Watch, task: &str, message: &Message) -> Meaning {
+    let plans = session.past.settings.role.as_deref() == Some(PLAN_ROLE);
+    let role = |role: &str| Input::Set(SettingsChange { role: Some(role.to_owned()), ..SettingsChange::default() });
+    match task {
+        "" => Meaning::Say(shown::plan(&session.past.plan)),
+        "on" if plans => Meaning::Say("The session is planning already; /plan off ends it.".to_owned()),
+        "off" if !plans => Meaning::Say("The session is not planning; /plan on begins it.".to_owned()),
+        "on" => Meaning::Do(vec![role(PLAN_ROLE)], "Planning: nothing is changed until you agree.".to_owned()),
+        "off" => Meaning::Do(vec![role("")], "The session is not planning any more.".to_owned()),
+        _ if session.now.turn.is_some() => {
+            Meaning::Say("A turn is running; send /plan with the task when it has ended.".to_owned())
+        }
+        _ => {
+            let prompt = Input::Prompt(Message { text: task.to_owned(), ..message.clone() });
+            let begin = (!plans).then(|| role(PLAN_ROLE));
+            Meaning::Do(begin.into_iter().chain([prompt]).collect(), String::new())
+        }
+    }
+}
+
+/// The node of the tree that holds the head.
+fn head(session: &Watch) -> Option<Node> {
+    tree::nodes(&session.past).into_iter().find(|node| node.is_head)
+}
+
+fn name_of(node: &Node) -> String {
+    node.turn.map_or("The last step".to_owned(), |turn| format!("Turn {turn}"))
+}
+
+fn rewind(session: &Watch, to: &str) -> Meaning {
+    if to.is_empty() {
+        return Meaning::Say("/rewind needs the number or the label of a turn; /tree shows them.".to_owned());
+    }
+    let nodes = tree::nodes(&session.past);
+    let by_number = to.parse::<u32>().ok().and_then(|turn| nodes.iter().find(|node| node.turn == Some(turn)));
+    let by_label = || nodes.iter().find(|node| node.label.as_deref().is_some_and(|it| it.eq_ignore_ascii_case(to)));
+    match by_number.or_else(by_label) {
+        Some(node) if node.is_head => Meaning::Say("The conversation is already there.".to_owned()),
+        Some(node) => {
+            let files = Some(RestoreOptions { dry_run: true, ..RestoreOptions::default() });
+            let back = Input::MoveHead { to_seq: Some(node.end_seq), summarize: Summarize::No, files };
+            let turn = node.turn.map_or_else(|| to.to_owned(), |turn| format!("turn {turn}"));
+            let text = format!("The conversation goes on behind {turn}; /tree shows what came later.");
+            Meaning::Preview(back, text)
+        }
+        None => Meaning::Say(format!("There is no turn {to}, and no label of that name; /tree shows them.")),
+    }
+}
+
+fn label(session: &Watch, name: String) -> Meaning {
+    let Some(node) = head(session) else { return Meaning::Say("There is no turn to label yet.".to_owned()) };
+    let turn = name_of(&node);
+    let text = match (name.is_empty(), &node.label) {
+        (true, None) => return Meaning::Say(format!("{turn} has no label; /label NAME gives it one.")),
+        (true, Some(_)) => format!("{turn} has no label any more."),
+        (false, _) => format!("{turn} is labelled {name}; /rewind {name} comes back to it."),
+    };
+    Meaning::Do(vec![Input::Label { seq: node.seq, text: name }], text)
+}
+
+fn pin(session: &Watch) -> Meaning {
+    let Some(node) = head(session) else { return Meaning::Say("There is no turn to pin yet.".to_owned()) };
+    let (turn, pinned) = (name_of(&node), !node.pinned);
+    let text = if pinned {
+        format!("{turn} is pinned: compactions keep it word for word. /pin again unpins it.")
+    } else {
+        format!("{turn} is not pinned any more.")
+    };
+    let mut seqs = vec![node.seq, node.end_seq];
+    seqs.dedup();
+    Meaning::Do(seqs.into_iter().map(|seq| Input::Pin { seq, pinned }).collect(), text)
 }
 
 /// The run that `NAME parameter=value …` orders.
@@ -132,49 +280,17 @@ fn workflow(args: &str) -> Result<WorkflowOrder, String> {
     Ok(WorkflowOrder { name, params, ..WorkflowOrder::default() })
 }
 
-/// What the events of an Input show the user.
-pub(super) fn shown(events: &[Event]) -> String {
-    let text = events.iter().find_map(|event| match event.live() {
-        Some(Live::ContextListed(it)) => Some(window(it)),
-        Some(Live::JobsChanged { jobs }) => Some(list_of_jobs(jobs)),
-        _ => None,
-    });
-    text.unwrap_or_else(|| list_of_jobs(&[]))
-}
-
-fn window(it: &ContextReport) -> String {
-    let of = it.window.map_or_else(String::new, |window| format!(" of {window}"));
-    let mut text = format!("{}{of} tokens are in use.\n\n", it.tokens);
-    let mut parts: Vec<_> = it.parts.iter().collect();
-    parts.sort_by_key(|part| std::cmp::Reverse(part.tokens));
-    for part in parts.iter().take(MOST_PARTS) {
-        text.push_str(&format!("- {} {}: {}\n", part.kind.name(), clean(&part.title), part.tokens));
-    }
-    let rest = &parts[parts.len().min(MOST_PARTS)..];
-    if !rest.is_empty() {
-        let tokens: u64 = rest.iter().map(|part| part.tokens).sum();
-        text.push_str(&format!("- {} smaller parts: {tokens}\n", rest.len()));
-    }
-    text
-}
-
-fn list_of_jobs(jobs: &[JobState]) -> String {
-    if jobs.is_empty() {
-        return "There are no background jobs.".to_owned();
-    }
-    let line = |job: &JobState| {
-        let status = match job.status {
-            JobStatus::Running => "runs".to_owned(),
-            JobStatus::Ended { exit_code } => format!("ended with {exit_code}"),
-            JobStatus::Stopped => "was stopped".to_owned(),
-        };
-        format!("- {} {status}: {}", job.id, clean(&job.command))
-    };
-    jobs.iter().map(line).collect::<Vec<_>>().join("\n")
-}
-
 fn of_headless(harness: &Harness, text: &str) -> Result<Input, String> {
     slash::input(harness, text.to_owned(), true).map_err(|e| Failure::from(e).message)
+}
+
+/// What does the same as a command that needs a screen.
+fn elsewhere(name: &str) -> Option<String> {
+    if OF_THE_SCREEN.contains(&name) {
+        return Some(format!("/{name} changes the screen of pixir in a terminal; there is nothing to change here."));
+    }
+    let (_, instead) = ON_A_SCREEN.iter().find(|(known, _)| *known == name)?;
+    Some(format!("/{name} needs the screen of pixir in a terminal. Here, use {instead}."))
 }
 
 fn unknown(harness: &Harness, name: &str) -> String {
@@ -198,6 +314,9 @@ pub(super) fn carried_out(preview: Input, token: &str) -> Input {
         }
         Input::Undo { turn, options } => Input::Undo { turn, options: restore(options) },
         Input::Redo { options } => Input::Redo { options: restore(options) },
+        Input::MoveHead { to_seq, summarize, files } => {
+            Input::MoveHead { to_seq, summarize, files: files.map(restore) }
+        }
         other => other,
     }
 }

@@ -49,9 +49,7 @@ impl Workspaces {
     }
 
     async fn open(&self, cwd: &Path) -> Result<Harness, Failure> {
-        let options = RunOptions { workspace: Some(cwd.to_owned()), ..self.cli.options.clone() };
-        let cli = Cli { options, ..self.cli.clone() };
-        let harness = cli.harness(cwd, Attendance::Attended).await?.keeping_unused();
+        let harness = self.of(cwd).harness(cwd, Attendance::Attended).await?.keeping_unused();
         let providers = harness.providers();
         if providers.provider == "demo" && self.cli.options.provider.is_none() {
             // An editor's user would take the demo's text for an answer.
@@ -136,7 +134,18 @@ impl Workspaces {
         if providers.provider == "demo" && self.cli.options.provider.is_none() {
             return Err(providers.unconnected().into());
         }
+        // Sessions that run, and their agents, ask with the key that is stored now.
+        let open: Vec<Harness> = self.harnesses.lock().values().filter_map(|cell| cell.get().cloned()).collect();
+        for harness in open {
+            harness.replace_providers(self.of(harness.workspace()).providers().await?)?;
+        }
         Ok(json!({}))
+    }
+
+    /// The command line as it is in this folder.
+    fn of(&self, cwd: &Path) -> Cli {
+        let options = RunOptions { workspace: Some(cwd.to_owned()), ..self.cli.options.clone() };
+        Cli { options, ..self.cli.clone() }
     }
 
     /// Forgets the stored key of the Provider of new Sessions.

@@ -8,6 +8,8 @@ use crate::cli::Cli;
 mod rules; // the rules that the user made
 mod why; // how a command line is judged
 
+pub(crate) use rules::line;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum PermissionsCommand {
     /// Show how a command line is judged, program by program; runs nothing

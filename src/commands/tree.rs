@@ -8,7 +8,7 @@ use pixir_core::{Harness, Result, tree};
 use serde_json::{Value, json};
 
 use crate::cli::Cli;
-use crate::output::{Output, chatter, count};
+use crate::output::{chatter, count};
 
 #[derive(Debug, Args)]
 pub(crate) struct TreeArgs {
@@ -36,7 +36,7 @@ pub(super) fn run(cli: &Cli, args: &TreeArgs) -> Result<u8> {
         return Ok(0);
     }
     for node in &nodes {
-        print_node(node, output);
+        output.line(&line(node));
     }
     for it in family.iter().flatten() {
         let at = it.forked_at.map_or(String::new(), |seq| format!(" at {seq}"));
@@ -49,7 +49,8 @@ pub(super) fn run(cli: &Cli, args: &TreeArgs) -> Result<u8> {
     Ok(0)
 }
 
-fn print_node(node: &Node, output: &Output) {
+/// A node of the tree in one line.
+pub(crate) fn line(node: &Node) -> String {
     let mark = match (node.is_head, node.on_path) {
         (true, _) => "◉",
         (false, true) => "●",
@@ -70,7 +71,7 @@ fn print_node(node: &Node, output: &Output) {
     let text: String = node.text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(90).collect();
     let indent = "  ".repeat(node.depth);
     let turn = node.turn.map_or(String::new(), |turn| format!("turn {turn}"));
-    output.line(&format!("{turn:<8} {:>5}–{:<5} {indent}{mark} {label}{text}{notes}", node.seq, node.end_seq));
+    format!("{turn:<8} {:>5}–{:<5} {indent}{mark} {label}{text}{notes}", node.seq, node.end_seq)
 }
 
 /// The other Sessions that descend from the same original one.

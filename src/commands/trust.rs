@@ -87,7 +87,7 @@ fn text(cli: &Cli, answer: TrustAnswer, seen: &Contributions) -> String {
 }
 
 /// One contribution, with how it stood before the answer.
-fn line(it: &Contribution) -> String {
+pub(crate) fn line(it: &Contribution) -> String {
     let before = match &it.standing {
         Standing::InForce => "in force".to_owned(),
         Standing::Inert => "not in force".to_owned(),

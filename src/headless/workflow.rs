@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use pixir_core::event::{
-    AgentEvent, AgentStatus, Ask, Cost, Isolation, Planned, StepEnded, StepOutcome, TurnEnded, TurnStatus, Usage,
+    AgentEvent, AgentStatus, Ask, Cost, Isolation, Mode, Planned, StepEnded, StepOutcome, TurnEnded, TurnStatus, Usage,
     WorkflowEvent, encode_live,
 };
 use pixir_core::{Code, Error, Event, Fact, Handle, Input, Live};
@@ -35,6 +35,8 @@ struct Step {
 struct Run<'a> {
     output: &'a Output,
     session: String,
+    /// Its steps may change what is around them.
+    writes: bool,
     planned: Planned,
     /// The run has just been resumed; an edited graph may follow.
     goes_on: bool,
@@ -64,6 +66,7 @@ pub(crate) async fn carry_out(handle: &Handle, input: Input, output: &Output, mu
     let mut run = Run {
         output,
         session: handle.id().to_string(),
+        writes: watch.past.settings.mode == Mode::Auto,
         planned: Planned::default(),
         goes_on: false,
         order: Vec::new(),
@@ -253,7 +256,10 @@ impl Run<'_> {
             Value::Null if !self.order.is_empty() => self.counts(),
             counts => counts.clone(),
         };
-        let resume = format!("pixir workflow resume {}", self.session);
+        // A run goes on with what it was allowed only if the command allows it again.
+        let is_held = error.as_ref().is_some_and(|it| it.code == Code::WorkflowHeld);
+        let write = if self.writes || is_held { " --write" } else { "" };
+        let resume = format!("pixir workflow resume {}{write}", self.session);
         let mut next = Vec::new();
         let mut result = json!({
             "ok": exit == 0,
@@ -284,9 +290,6 @@ impl Run<'_> {
                         _ => format!("{resume} --answer '{id}={choice}'"),
                     });
                 }
-            }
-            if error.as_ref().is_some_and(|it| it.code == Code::WorkflowHeld) {
-                next.push(format!("{resume} --write"));
             }
             next.extend(self.files_that_wait());
             if !next.iter().any(|it| it.starts_with(&resume)) {

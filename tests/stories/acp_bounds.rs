@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{ChildStdin, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -56,21 +57,27 @@ fn a_client_that_never_reads_takes_no_memory_and_its_cancel_works() {
     wait::until("the command runs", || is_running(&seconds));
     let before = peak(child.id());
 
-    let long = "x".repeat(1 << 20);
-    let mut id = 2;
-    for _ in 0..LARGE {
-        id += 1;
-        request(&mut stdin, id, "session/prompt", prompt(&long));
-    }
-    for n in 0..SMALL {
-        id += 1;
-        match n % 3 {
-            0 => request(&mut stdin, id, "session/set_mode", json!({ "sessionId": session, "modeId": "auto" })),
-            1 => request(&mut stdin, id, "session/prompt", prompt("more")),
-            _ => request(&mut stdin, id, "session/list", json!({ "cwd": shell.workspace() })),
+    let last = 2 + LARGE + SMALL;
+    let (running, folder) = (session.clone(), json!({ "cwd": shell.workspace() }));
+    let sender = std::thread::spawn(move || {
+        let prompt = |text: &str| json!({ "sessionId": running, "prompt": [{ "type": "text", "text": text }] });
+        let long = "x".repeat(1 << 20);
+        for id in 3..=last {
+            match id % 3 {
+                _ if id <= 2 + LARGE => request(&mut stdin, id, "session/prompt", prompt(&long)),
+                0 => request(&mut stdin, id, "session/set_mode", json!({ "sessionId": running, "modeId": "auto" })),
+                1 => request(&mut stdin, id, "session/prompt", prompt("more")),
+                _ => request(&mut stdin, id, "session/list", folder.clone()),
+            }
         }
+        send(&mut stdin, &json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": running } }));
+        stdin
+    });
+    if !wait::within(wait::PATIENCE, || sender.is_finished()) {
+        child.kill().expect("it is killed");
+        panic!("pixir does not read what the client sends");
     }
-    send(&mut stdin, &json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": session } }));
+    let stdin = sender.join().expect("all was sent");
     wait::until("the cancel has ended the command", || !is_running(&seconds));
     let more = peak(child.id()).saturating_sub(before) >> 10;
     figures(&format!("a client that never reads: {} requests, {more} MB more memory", SMALL + LARGE));
@@ -91,7 +98,7 @@ fn a_client_that_never_reads_takes_no_memory_and_its_cancel_works() {
     let message = refused.last().expect("some are refused")["error"]["message"].as_str().expect("a message");
     assert_eq!(message, "256 requests have no response yet; read the responses, then send the request again");
     // What leaves while pixir ends may miss its reader; what was refused does not.
-    assert_eq!(answers.keys().max(), Some(&u64::try_from(id).expect("small")), "the last one is answered too");
+    assert_eq!(answers.keys().max(), Some(&u64::try_from(last).expect("small")), "the last one is answered too");
 }
 
 /// Broken builds: the 65th Session stops pixir from reading; a Session that is closed or cannot be opened keeps its place.
@@ -142,24 +149,34 @@ fn the_sixty_fifth_session_is_refused_and_a_closed_one_makes_a_place() {
 /// Broken builds: refusals have no bound; the end of stdin is not seen while nothing is read.
 #[test]
 fn a_client_that_reads_nothing_at_all_can_still_leave() {
+    const MOST: usize = 48 << 20;
     let shell = Shell::new(&[]);
     let flags = scripted(&shell, &script(&[]), &[]);
     let all: Vec<&str> = std::iter::once("acp").chain(flags.iter().map(String::as_str)).collect();
     let mut child = shell.command(&all).stdin(Stdio::piped()).spawn().expect("it starts");
     let mut stdin = child.stdin.take().expect("stdin");
     let unread = child.stdout.take().expect("stdout");
-    // The response to each names its id, so it is as long as the request. The pipe takes the rest of what is not read.
-    let id = "i".repeat(1 << 20);
-    for _ in 0..24 {
-        send(&mut stdin, &json!({ "jsonrpc": "2.0", "id": id, "method": "none" }));
-    }
-    send(&mut stdin, &json!({ "jsonrpc": "2.0", "id": "last", "method": "none" }));
+    rustix::io::ioctl_fionbio(&stdin, true).expect("a pipe that does not wait");
+    // The response to each names its id, so it is as long as the request.
+    let line = format!("{{\"id\":\"{}\",\"method\":\"none\"}}\n", "i".repeat(1 << 20));
+    let mut taken = 0;
+    // pixir takes what it can hold; then the pipe is full.
+    let takes_more = |stdin: &mut ChildStdin, taken: &mut usize| {
+        wait::found(Duration::from_secs(3), || {
+            let rest = &line.as_bytes()[*taken % line.len()..];
+            stdin.write(rest).ok().filter(|bytes| *bytes > 0)
+        })
+        .inspect(|bytes| *taken += bytes)
+        .is_some()
+    };
+    while taken < MOST && takes_more(&mut stdin, &mut taken) {}
+    let is_over = taken >= MOST;
     drop(stdin);
     let ended = wait::found(wait::PATIENCE, || child.try_wait().expect("it can be asked"));
-    let ended = ended.unwrap_or_else(|| {
-        let _ = child.kill();
-        panic!("pixir waits for a client that has gone")
-    });
+    if ended.is_none() {
+        child.kill().expect("it is killed");
+    }
     drop(unread);
-    assert_eq!(ended.code(), Some(0));
+    assert!(!is_over, "pixir holds {} MB for a client that reads nothing", taken >> 20);
+    assert_eq!(ended.expect("pixir waits for a client that has gone").code(), Some(0));
 }

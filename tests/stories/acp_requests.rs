@@ -9,9 +9,10 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::acp::{opened, runs, script, writes};
+use super::acp_responses::held;
 use crate::editor::{Editor, able};
 use crate::hosted::Hosted;
-use crate::server::{Dialect, Gate, Reply, Server, text};
+use crate::server::{Dialect, Gate, Reply, Server, call, text};
 use crate::shell::{Shell, entries, png, ran};
 
 fn with_blocks(editor: &mut Editor, session: &str, blocks: Value) -> Value {
@@ -331,6 +332,53 @@ fn logout_forgets_the_stored_key() {
     assert_eq!(refused["error"]["code"], -32000, "{refused}");
     let wrong = editor.ask("authenticate", json!({ "methodId": "magic" }));
     assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
+    assert_eq!(editor.close(), 0);
+}
+
+/// A Session with an agent runs while the user stores another key and the editor looks again.
+///
+/// Broken builds: Sessions that are open keep the key that they began with; looking again disturbs what runs.
+#[test]
+fn a_new_key_is_used_by_sessions_that_run_and_by_their_agents() {
+    let shell = Shell::new(&[]);
+    let gate = Gate::default();
+    let spawn = json!({ "task": "Count to three", "name": "counter", "role": "explorer" });
+    let server = Server::start(vec![
+        call("c1", "spawn_agent", spawn),
+        Reply::Raw(held("1, 2, 3", &gate)),
+        text("It counts."),
+        text("Still here."),
+    ]);
+    shell.configure(&format!(
+        "model = \"work/m\"\n[providers.work]\nbase_url = \"{}\"\ndialect = \"chat\"\n",
+        server.url
+    ));
+    let keys = ["one", "two"].map(|name| format!("{}-login-{name}", crate::shell::SECRET));
+    let log_in = |key: &str| {
+        let mut login =
+            shell.command(["auth", "login", "work", "--offline"]).stdin(Stdio::piped()).spawn().expect("it starts");
+        login.stdin.take().expect("stdin").write_all(key.as_bytes()).expect("write");
+        assert_eq!(ran(login.wait_with_output().expect("it ends")).code, 0);
+    };
+    log_in(&keys[0]);
+    let mut editor = Editor::on(&shell, &["--mode", "auto"]);
+    editor.initialize(able());
+    let session = editor.session(&shell.workspace());
+    let running = editor.prompt(&session, "count");
+    server.wait_for(2);
+    log_in(&keys[1]);
+    let again = editor.ask("authenticate", json!({ "methodId": "pixir-check" }));
+    assert_eq!(again["result"], json!({}), "{again}");
+    gate.open();
+    assert_eq!(editor.response(running)["result"]["stopReason"], "end_turn");
+    assert_eq!(editor.say(&session, "and now?"), "end_turn");
+    let used: Vec<usize> = server
+        .keys()
+        .iter()
+        .map(|key| keys.iter().position(|it| key.ends_with(it.as_str())).expect("one of both"))
+        .collect();
+    assert_eq!((used.first(), used.last()), (Some(&0), Some(&1)), "{used:?}");
+    assert_eq!(used.iter().filter(|it| **it == 0).count(), 2, "the next request has the new key: {used:?}");
     assert_eq!(editor.close(), 0);
 }
 

@@ -106,7 +106,7 @@ fn prompts_with_one_text_that_cannot_be_recorded_have_one_response_each() {
 }
 
 /// An answer with this text that ends when the gate opens.
-fn held(text: &str, gate: &Gate) -> Vec<Act> {
+pub(super) fn held(text: &str, gate: &Gate) -> Vec<Act> {
     let event = |choice: Value| format!("data: {}\n\n", json!({ "choices": [choice] })).into_bytes();
     vec![
         Act::Send(HEAD.as_bytes().to_vec()),

@@ -23,17 +23,36 @@ impl SharedProviders {
         Arc::clone(&self.0.read())
     }
 
+    /// Takes the place of all Providers, with the keys that were found now.
+    ///
+    /// # Errors
+    /// `CONFIG_INVALID` while the answers of models are recorded.
+    pub(crate) fn replace(&self, providers: Providers) -> Result<()> {
+        let mut now = self.0.write();
+        now.may_change()?;
+        *now = Arc::new(providers);
+        Ok(())
+    }
+
     /// Adds a Provider, or replaces one, and chooses it for new Sessions.
     ///
     /// # Errors
-    /// `CONFIG_INVALID` while the answers of models are recorded: a recording has no secrets because it knows every key.
+    /// `CONFIG_INVALID` while the answers of models are recorded.
     pub(crate) fn add(&self, new: NewProvider) -> Result<()> {
         let mut providers = self.0.write();
-        if providers.is_recorded() {
+        providers.may_change()?;
+        *providers = Arc::new(providers.with(new));
+        Ok(())
+    }
+}
+
+impl Providers {
+    /// A recording has no secrets because it knows every key.
+    fn may_change(&self) -> Result<()> {
+        if self.is_recorded() {
             let message = "the answers of the models are being recorded";
             return Err(Error::new(Code::ConfigInvalid, message, "connect the model first, then begin the recording"));
         }
-        *providers = Arc::new(providers.with(new));
         Ok(())
     }
 }

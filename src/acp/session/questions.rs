@@ -3,13 +3,15 @@
 use pixir_core::agent::Asker;
 use pixir_core::event::{Approval, Form, RestorePreview};
 use pixir_core::now::Now;
-use pixir_core::{Event, Input, Live};
+use pixir_core::trust::{Contribution, Contributions, Standing};
+use pixir_core::{Error, Event, Input, Live};
 use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::requests::Done;
 use super::{Attached, unless};
 use crate::acp::{question, slash};
+use crate::json_rpc::Failure;
 
 /// What a question is about: a call of the Session, or of an agent below it. Two agents can have calls of the same id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -96,7 +98,8 @@ impl Attached {
     pub(super) fn agree(&mut self, key: u64, input: Input, events: &[Event]) {
         let previewed = events.iter().find_map(|event| match event.live() {
             Some(Live::RestorePreviewed(it)) => {
-                let title = format!("{} {}", input.name(), paths(it));
+                let what = if let Input::MoveHead { .. } = input { "rewind" } else { input.name() };
+                let title = format!("{what} {}", paths(it));
                 Some((title, question::restore_diffs(it, &self.projection), it.token.clone()))
             }
             Some(Live::CompactionPreviewed(it)) => {
@@ -119,6 +122,33 @@ impl Attached {
             let answer = asked.answer().await;
             let agrees = question::chosen(answer.as_ref()) == Some(question::ONCE);
             Done::Agreed { key, input: agrees.then(|| slash::carried_out(input, &token)) }
+        })));
+    }
+
+    /// Asks whether what the workspace brings along is to be in force, if the user has not answered for it as it is.
+    pub(super) fn ask_for_trust(&mut self, key: u64, found: Result<Contributions, Error>) {
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => {
+                self.say(&Failure::from(error).message);
+                let over = self.prompts.end(key, Ok("end_turn"));
+                return self.respond(over);
+            }
+        };
+        let shown = slash::contributions(&found);
+        let is_inert = |it: &Contribution| matches!(it.standing, Standing::New | Standing::Changed | Standing::Inert);
+        if !found.all.iter().any(is_inert) {
+            self.say(&shown);
+            let over = self.prompts.end(key, Ok("end_turn"));
+            return self.respond(over);
+        }
+        let params = question::trust(&self.id, &format!("trust-{key}"), &shown);
+        let Some(stopped) = self.prompts.until_cancelled(key) else { return };
+        let asked = self.ask("session/request_permission", params);
+        self.work.push(Box::pin(unless(stopped, async move {
+            let answer = asked.answer().await;
+            let answer = question::trust_answer(question::chosen(answer.as_ref()));
+            Done::Agreed { key, input: Some(Input::AnswerTrust { answer, seen: found.seen() }) }
         })));
     }
 }

@@ -2,14 +2,15 @@
 
 use pixir_core::event::SettingsChanged;
 use pixir_core::input::{Message, SettingsChange};
-use pixir_core::{Accepted, Error, Event, Input};
+use pixir_core::trust::Contributions;
+use pixir_core::{Accepted, Error, Event, Handle, Input, Live, Watch};
 use serde_json::{Value, json};
 
 use super::questions::Asking;
 use super::{Attached, unless};
 use crate::acp::command::Command;
 use crate::acp::slash::{self, Meaning};
-use crate::acp::{content, options};
+use crate::acp::{content, options, question};
 use crate::headless;
 use crate::headless::host;
 use crate::json_rpc::{Failure, Reply};
@@ -35,6 +36,11 @@ pub(super) enum Done {
     Said {
         key: u64,
         text: String,
+    },
+    /// What the workspace brings along, as a slash command shows it.
+    Looked {
+        key: u64,
+        found: Result<Contributions, Error>,
     },
     /// What a preview asks the user.
     Planned {
@@ -127,10 +133,33 @@ impl Attached {
 
     async fn begin(&mut self, reply: Reply, message: Message, deliver: Deliver) {
         let key = self.prompts.add(reply);
-        match slash::read(&self.harness, &self.settings, &message) {
+        if !message.text.starts_with('/') {
+            return self.submit(key, deliver(message)).await;
+        }
+        let Some(watch) = self.handle.watch().await else {
+            let over = self.prompts.end(key, Ok("cancelled"));
+            return self.respond(over);
+        };
+        match slash::read(&self.harness, &watch, &message) {
             Meaning::Message => self.submit(key, deliver(message)).await,
-            Meaning::Do(input) => self.submit(key, input).await,
-            Meaning::Preview(input) => {
+            Meaning::Do(mut inputs, text) => {
+                let Some(last) = inputs.pop() else { return };
+                for input in inputs {
+                    self.handle.send(input).await;
+                }
+                self.prompts.tells(key, text);
+                self.submit(key, last).await;
+            }
+            Meaning::Trust => {
+                let Some(stopped) = self.prompts.until_cancelled(key) else { return };
+                let handle = self.handle.clone();
+                self.work.push(Box::pin(unless(stopped, async move {
+                    let found = contributions(&handle, watch).await;
+                    Done::Looked { key, found }
+                })));
+            }
+            Meaning::Preview(input, text) => {
+                self.prompts.tells(key, text);
                 let Some(stopped) = self.prompts.until_cancelled(key) else { return };
                 let handle = self.handle.clone();
                 self.work.push(Box::pin(unless(stopped, async move {
@@ -205,8 +234,19 @@ impl Attached {
         let over = match done {
             Done::Submitted { key, outcome } => {
                 self.catch_up();
+                let text = self.prompts.told(key);
                 let over = match outcome {
-                    Ok(accepted) => self.prompts.accepted(key, &accepted),
+                    Ok(accepted) => {
+                        if let Some(id) = &accepted.forked {
+                            self.say(&format!("The new session is {id}; it has the conversation so far."));
+                        }
+                        if !text.is_empty() {
+                            self.say(&text);
+                            // What is trusted now brings commands along, or takes them away.
+                            self.show_commands();
+                        }
+                        self.prompts.accepted(key, &accepted)
+                    }
                     Err(error) => self.prompts.end(key, Err(error.into())),
                 };
                 self.respond(over);
@@ -226,6 +266,10 @@ impl Attached {
                 self.say(&text);
                 self.prompts.end(key, Ok("end_turn"))
             }
+            Done::Looked { key, found } => {
+                self.catch_up();
+                return self.ask_for_trust(key, found);
+            }
             Done::Planned { key, outcome: Err(error), .. } => {
                 self.catch_up();
                 self.say(&Failure::from(error).message);
@@ -241,6 +285,9 @@ impl Attached {
             }
             Done::Agreed { key, input: Some(input) } => {
                 self.prompts.sent(key);
+                if let Input::AnswerTrust { answer, .. } = &input {
+                    self.prompts.tells(key, question::trusted(*answer).to_owned());
+                }
                 return self.submit(key, input).await;
             }
             Done::Cancelled => {
@@ -254,4 +301,17 @@ impl Attached {
         };
         self.respond(over);
     }
+}
+
+/// What the workspace brings along; the Session reads it beside its other work.
+async fn contributions(handle: &Handle, mut watch: Watch) -> Result<Contributions, Error> {
+    handle.request(Input::ShowTrust).await?;
+    handle.settle().await;
+    let mut found = Contributions::default();
+    while let Some(event) = watch.try_next() {
+        if let Some(Live::TrustAsked(it)) = event.live() {
+            found = it.clone();
+        }
+    }
+    Ok(found)
 }

@@ -167,7 +167,7 @@ fn words(rule: &Rule) -> (&'static str, String) {
     }
 }
 
-fn line(it: &SavedRule, now: Timestamp) -> String {
+pub(crate) fn line(it: &SavedRule, now: Timestamp) -> String {
     let (effect, what) = words(&it.rule);
     let holds = match &it.holds {
         Reach::Session { session, .. } => format!("session {session}"),
