@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, mpsc};
 use crate::call::agents::Above;
 use crate::call::leases::Holder;
 use crate::call::protection::jobs::JobGuards;
-use crate::call::{Agents, Leases, Standing};
+use crate::call::{Agents, Leases, Registry, Standing};
 use crate::context::library::Library;
 use crate::conversation::history::History;
 use crate::door::Handle;
@@ -165,8 +165,7 @@ impl Position {
     /// Whether a Session here may start children.
     fn may_spawn(&self) -> bool {
         let role = self.child.as_ref().map(|child| &child.role);
-        let leaves_any = role.is_none_or(|role| role.spawns.as_ref().is_none_or(|roles| !roles.is_empty()));
-        leaves_any && self.depth() < self.tree.options.depth
+        role.is_none_or(|role| role.leaves_any()) && self.depth() < self.tree.options.depth
     }
 }
 
@@ -235,10 +234,32 @@ pub(crate) fn begin(base: &Services, beginning: Beginning) -> Result<Handle> {
             Node::new(base, id.clone(), at, services.outputs.clone(), history.settings.clone(), known, news);
         services.agents = Some(node);
     } else {
-        let starts = |name: &str| tools::agent::NAMES.contains(&name) || name == workflow::tool::NAME;
-        services.registry = services.registry.keeping(|name| !starts(name));
+        services.registry = starting_none(&services.registry);
     }
     Ok(Session::spawn(Opened { id, log, history, services, job_news, agent_news, note, role }))
+}
+
+/// The tools of a Session that starts no children.
+fn starting_none(registry: &Registry) -> Registry {
+    let starts = |name: &str| tools::agent::NAMES.contains(&name) || name == workflow::tool::NAME;
+    registry.keeping(|name| !starts(name))
+}
+
+/// The tools that the Session with this Log is offered, without those of MCP servers: for an agent, what its role and its depth
+/// leave to it.
+pub(crate) fn registry_of(entries: &[Arc<Entry>], services: &Services) -> Registry {
+    let parent = entries.first().and_then(|entry| match &entry.fact {
+        Fact::SessionStarted(started) => started.parent.as_deref().map(|parent| (&entry.session_id, parent)),
+        _ => None,
+    });
+    let depth = services.options.agents.depth;
+    let Some((id, parent)) = parent else {
+        return if depth == 0 { starting_none(&services.registry) } else { services.registry.clone() };
+    };
+    let role = links::role_of(&services.library.roles(), &parent.role);
+    let schema = links::schema_of(id, parent, services).or_else(|| role.schema.clone());
+    let narrowed = role::narrow(&role, schema.as_ref(), &services.registry);
+    if parent.depth < depth && role.leaves_any() { narrowed } else { starting_none(&narrowed) }
 }
 
 /// The workspace as the tools of one Session see it: pixir's own folders are out of their reach.

@@ -450,6 +450,11 @@ impl Harness {
         &self.services.registry
     }
 
+    /// The tools that the Session with these Entries is offered, without those of MCP servers.
+    pub fn registry_of(&self, entries: &[Arc<Entry>]) -> Registry {
+        agents::registry_of(entries, &self.services)
+    }
+
     /// Stores an image for a [`Message`](crate::protocol::input::Message): a file, relative to the workspace or absolute. An
     /// image that is never sent is cleaned up like any blob that no Log names.
     ///

@@ -39,7 +39,8 @@ pub(super) fn run(cli: &Cli, args: &InspectArgs) -> Result<u8> {
         entries.retain(|entry| entry.seq <= seq);
     }
     let agents = agents_in(&entries, &place);
-    let inspection = inspect(entries, place.id.as_str(), harness.registry(), harness.blobs(), &providers);
+    let registry = harness.registry_of(&entries);
+    let inspection = inspect(entries, place.id.as_str(), &registry, harness.blobs(), &providers);
     if args.ledger {
         let ledger = inspection.ledger();
         let document = LedgerDocument {

@@ -1,6 +1,7 @@
 //! Agents that work in copies of the workspace, and what becomes of their changes.
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -476,4 +477,35 @@ fn a_copy_without_a_repository_is_said_to_be_one() {
     let expected = "its copy has no repository: its objects are in another repository";
     assert_eq!(ran.document()["agents"][0]["note"], expected, "{ran:?}");
     assert!(results(&logs(&shell)[0])[0].contains(expected));
+}
+
+/// Broken builds: a file whose mode alone changed counts as adopted and is not; a symlink is lost without a word; a file that the agent removed stays; what an agent
+/// of the agent did gets lost between both copies; the undo leaves the mode.
+#[test]
+fn removals_and_modes_arrive_through_two_copies_and_are_undone() {
+    let shell = Shell::new(&[("run.sh", "echo\n"), ("gone.txt", "bye\n")]);
+    let mode = |name: &str| fs::metadata(shell.workspace().join(name)).expect("a file").mode() & 0o777;
+    fs::set_permissions(shell.workspace().join("run.sh"), fs::Permissions::from_mode(0o644)).expect("chmod");
+    let copied = |task: &str, name: &str| spawn(task, json!({ "name": name, "isolation": "copy" }));
+    let command = "rm gone.txt; chmod 755 run.sh; printf 'echo new\\n' > new.sh; chmod 755 new.sh; ln -s run.sh link";
+    let script = json!([
+        { "calls": [copied("Lead", "lead")] },
+        { "of": "Lead", "calls": [copied("Dig", "deep")] },
+        { "of": "Dig", "calls": [bash(command)] },
+        { "of": "Dig", "text": "Dug." },
+        { "of": "Lead", "text": "Led." },
+        { "text": "So." },
+    ]);
+    let ran = run(&shell, script, &["go", "--mode", "auto", "--toolset", "typed", "--config", "agents.depth=2"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(!shell.workspace().join("gone.txt").exists());
+    assert_eq!((mode("run.sh"), mode("new.sh"), shell.read("new.sh").as_str()), (0o755, 0o755, "echo new\n"));
+    let all = logs(&shell);
+    let lead = all.iter().find(|log| log[0]["data"]["parent"]["name"] == "lead").expect("its log");
+    let told = results(lead)[0];
+    assert!(told.contains("note: symlinks that it made in its copy are not adopted: link\n"), "{told}");
+    let id = all[0][0]["session_id"].as_str().expect("an id");
+    assert_eq!(run(&shell, json!([]), &["resume", id, "/undo"]).code, 0);
+    assert_eq!((mode("run.sh"), shell.read("gone.txt").as_str()), (0o644, "bye\n"));
+    assert!(!shell.workspace().join("new.sh").exists());
 }

@@ -63,12 +63,14 @@ pub(super) struct Child {
     pub(super) place: AgentPlace,
 }
 
-/// A child whose Session does not exist yet.
-#[derive(Debug)]
+/// A child that has not been told its task yet.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Unbegun {
     /// The call that started it.
     pub(super) call_id: Option<String>,
     pub(super) task: String,
+    /// Its Log is on the disk: pixir was killed before its first Turn.
+    pub(super) has_log: bool,
 }
 
 /// A message for a child.
@@ -216,9 +218,12 @@ impl Child {
         self.path.last().map_or("", String::as_str)
     }
 
-    /// Has its result say this about the files that it works on.
+    /// Has its results say this about the files that it works on.
     pub(super) fn note(&self, text: &str) {
-        self.notes.lock().push(text.to_owned());
+        let mut notes = self.notes.lock();
+        if notes.iter().all(|note| note != text) {
+            notes.push(text.to_owned());
+        }
     }
 
     /// What its result says about the files that it works on.

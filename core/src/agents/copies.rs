@@ -121,6 +121,11 @@ pub(super) fn check(workspace: &Path) -> std::result::Result<(), String> {
     }
 }
 
+/// Symlinks that the child made or changed in its copy: an adoption writes files alone.
+pub(super) fn new_links(base: &Services, root: &SessionId, child: &Child) -> Vec<String> {
+    copy::new_links(&folder(base, root, child), base.workspace.root())
+}
+
 /// Removes the child's copy. What it changed there is in its Log, and in the blobs.
 pub(super) fn remove(base: &Services, root: &SessionId, child: &Child) {
     if child.isolation == Isolation::Shared {

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::Position;
 use super::Role;
-use super::child::{Bounds, Child, Terms};
+use super::child::{Bounds, Child, Terms, Unbegun};
 use super::own_entries;
 use super::tally::Tally;
 use crate::call::agents::{MOST_TOLD, headline, reported, reported_within};
@@ -15,7 +17,8 @@ use crate::files::workspace::Workspace;
 use crate::protocol::agent::AgentState;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{
-    Adoption, AgentEvent, AgentResult, AgentStatus, Fact, Isolation, SessionId, Spawned, Telling, ToldBy, ToolResult,
+    Adoption, AgentEvent, AgentResult, AgentStatus, Fact, Isolation, ParentSession, SessionId, Spawned, Telling,
+    ToldBy, ToolResult,
 };
 use crate::session::Services;
 use crate::storage::log::{self, Log};
@@ -304,7 +307,13 @@ pub(super) fn known(history: &History, at: &Position, services: &Services) -> Ve
             workflow: None,
         };
         let above = (at.child.clone(), spawned.name.as_str());
+        let has_log = services.place(&id).log().exists();
+        let never_ran = ended.as_ref().is_some_and(is_never_started);
         let child = Child::new(above, id, Arc::clone(&at.tree.places), terms, &spawned.task);
+        if (never_ran || !has_log) && !spawned.is_run {
+            let (call_id, task) = (spawned.call_id.clone(), spawned.task.clone());
+            *child.unbegun.lock() = Some(Unbegun { call_id, task, has_log });
+        }
         spawned.note.iter().for_each(|note| child.note(note));
         child.change(|state| state.is_run = spawned.is_run);
         adopted.iter().for_each(|it| child.adoptions.settle(it));
@@ -333,7 +342,25 @@ pub(super) fn known(history: &History, at: &Position, services: &Services) -> Ve
     all
 }
 
+/// Its process died before it was told its task.
+fn is_never_started(result: &AgentResult) -> bool {
+    result.error.as_ref().is_some_and(|error| error.code == Code::NeverStarted.name())
+}
+
 /// A role that is not there any more, or that the user does not trust any more, may at least do no harm.
-fn role_of(roles: &[Role], name: &str) -> Role {
+pub(super) fn role_of(roles: &[Role], name: &str) -> Role {
     Role::for_child(roles, name).cloned().unwrap_or_else(|_| Role::missing(name))
+}
+
+/// The schema that the call gave to a child, as the Log of its parent has it.
+pub(super) fn schema_of(id: &SessionId, parent: &ParentSession, services: &Services) -> Option<Value> {
+    let above = SessionId::parse(&parent.session_id).ok()?;
+    let contents = log::read(&services.place(&above).log()).ok()?;
+    contents.entries.iter().find_map(|entry| match &entry.fact {
+        Fact::AgentEvent(event) => match &**event {
+            AgentEvent::Spawned(it) if it.session_id == id.as_str() => it.schema.clone(),
+            _ => None,
+        },
+        _ => None,
+    })
 }

@@ -12,11 +12,13 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use super::Position;
 use super::child::Child;
+use super::copies;
 use super::starting::Opened;
 use super::stop_file::Heeding;
 use super::transcript::transcript;
 use crate::call::Agents;
-use crate::call::agents::{AgentNews, MOST_TOLD, Order, OrderedBy, Seen, Settle, Stop, Until, Usual};
+use crate::call::agents::{AgentNews, MOST_TOLD, Order, OrderedBy, Seen, Settle, Stop, Until, Usual, listed};
+use crate::call::off_loop;
 use crate::call::tool::panicked;
 use crate::conversation::history::Settings;
 use crate::door::Handle;
@@ -24,7 +26,7 @@ use crate::door::answer_of;
 use crate::files::workspace::Workspace;
 use crate::protocol::agent::AgentState;
 use crate::protocol::error::{Code, Error, Result, nearest};
-use crate::protocol::event::{Adoption, AgentEvent, AgentResult, Live, SessionId, Telling};
+use crate::protocol::event::{Adoption, AgentEvent, AgentResult, Isolation, Live, SessionId, Telling};
 use crate::protocol::input::{Accepted, Input, RestoreOptions};
 use crate::provider::budget::Budget;
 use crate::session::Services;
@@ -215,6 +217,13 @@ impl Node {
     async fn end(&self, child: &Arc<Child>, mut result: AgentResult, decided: watch::Receiver<u64>) {
         child.place.leave();
         result.isolation = child.isolation;
+        if child.isolation == Isolation::Copy {
+            let (base, root, own) = (self.base.0.clone(), self.at.tree.root.clone(), Arc::clone(child));
+            let links = off_loop(move || Ok(copies::new_links(&base, &root, &own))).await.unwrap_or_default();
+            if !links.is_empty() {
+                child.note(&format!("symlinks that it made in its copy are not adopted: {}", listed(&links)));
+            }
+        }
         result.note = child.notes();
         let recorded = self.record(AgentEvent::Ended(Box::new(result.clone()))).await;
         if let Err(error) = recorded {

@@ -57,7 +57,8 @@ impl Node {
         let terms = Terms { role, schema, bounds, writes, isolation, context, workflow };
         let above = (self.at.child.clone(), name.as_str());
         let child = Arc::new(Child::new(above, id.clone(), Arc::clone(&tree.places), terms, &order.task));
-        *child.unbegun.lock() = Some(Unbegun { call_id: order.call_id.clone(), task: order.task.clone() });
+        *child.unbegun.lock() =
+            Some(Unbegun { call_id: order.call_id.clone(), task: order.task.clone(), has_log: false });
         note.iter().for_each(|note| child.note(note));
         tree.writers.add(self.base.0.workspace.root(), &child);
         drop(choosing);
@@ -138,12 +139,17 @@ impl Node {
         }
         let (input, door) = match begins {
             Begins::First => {
-                let (call_id, task) =
-                    child.unbegun.lock().as_ref().map(|it| (it.call_id.clone(), it.task.clone())).unwrap_or_default();
+                let Unbegun { call_id, task, has_log } = child.unbegun.lock().clone().unwrap_or_default();
                 if !is_run {
                     child.sent.lock().push(task.clone());
                 }
-                (child.first_input(task), self.create(&child, call_id).await)
+                let door = if has_log {
+                    *child.unbegun.lock() = None;
+                    self.reopen(&child).await
+                } else {
+                    self.create(&child, call_id).await
+                };
+                (child.first_input(task), door)
             }
             Begins::Again(message) => {
                 if child.order.lock().by != OrderedBy::User {

@@ -383,7 +383,7 @@ pub(crate) fn adopted(adoption: Option<&Adoption>) -> String {
 }
 
 /// The first paths, and how many there are besides.
-fn listed<'a>(paths: impl IntoIterator<Item = &'a String>) -> String {
+pub(crate) fn listed<'a>(paths: impl IntoIterator<Item = &'a String>) -> String {
     let paths: Vec<&str> = paths.into_iter().map(String::as_str).collect();
     let some = paths[..paths.len().min(MAX_PATHS)].join(", ");
     match paths.len().saturating_sub(MAX_PATHS) {

@@ -191,6 +191,11 @@ impl Role {
         self.kind != RoleKind::Child
     }
 
+    /// Whether it leaves any role to the agents that it may start.
+    pub(crate) fn leaves_any(&self) -> bool {
+        self.spawns.as_ref().is_none_or(|roles| !roles.is_empty())
+    }
+
     /// What it leaves to the Session that has it.
     pub(crate) fn bounds(&self) -> Bounds {
         Bounds {

@@ -1,13 +1,14 @@
 //! Copies of a workspace, in which agents work on their own.
 
-use std::fs::{self, File, FileTimes};
+use std::fs::{self, File, FileTimes, OpenOptions};
 use std::io;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ignore::{DirEntry, WalkBuilder};
 use parking_lot::Mutex;
+use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
 use tokio_util::sync::CancellationToken;
 
 use crate::files::walk::walk_files;
@@ -64,6 +65,7 @@ pub(crate) fn copy(
     };
     remove(&making).map_err(|e| failed("an earlier copy", &e))?;
     make_private(&making).map_err(|e| failed("its folder", &e))?;
+    making.ancestors().skip(1).take(2).for_each(spread);
     let all = || ignored.iter().try_for_each(|path| below(path, from, &making));
     let made = files(from, |entry, path| one(entry, &making.join(path))).and_then(|()| all()).and_then(|()| {
         let copied = git.map(|git| repository(git, &making.join(".git"))).transpose();
@@ -79,6 +81,24 @@ pub(crate) fn copy(
     made
 }
 
+/// Has ext4 put each folder that is made in this one into another group of blocks; other file systems refuse, and need it not.
+///
+/// For 5 minutes after an inode was freed, ext4 passes it over for a new file, and tests it again for each further one. Where a copy
+/// is made in the group in which one was just removed, this takes 4 s for 10,000 files, in place of 0.3 s.
+fn spread(folder: &Path) {
+    let spread = || -> io::Result<()> {
+        let folder = File::open(folder)?;
+        let flags = ioctl_getflags(&folder)?;
+        if !flags.contains(IFlags::TOPDIR) {
+            ioctl_setflags(&folder, flags | IFlags::TOPDIR)?;
+        }
+        Ok(())
+    };
+    if let Err(e) = spread() {
+        tracing::debug!(folder = %folder.display(), "copies are not spread over the disk: {e}");
+    }
+}
+
 /// Removes a copy; one that is not there is no error.
 ///
 /// # Errors
@@ -88,6 +108,24 @@ pub(crate) fn remove(copy: &Path) -> io::Result<()> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
+}
+
+/// The symlinks of a copy that the workspace does not have so.
+pub(crate) fn new_links(copy: &Path, workspace: &Path) -> Vec<String> {
+    let found = Mutex::new(Vec::new());
+    walk_files(copy, &CancellationToken::new(), &|| {
+        Box::new(|entry: &DirEntry| {
+            let Ok(path) = entry.path().strip_prefix(copy) else { return };
+            if let Ok(target) = fs::read_link(entry.path())
+                && fs::read_link(workspace.join(path)).ok() != Some(target)
+            {
+                found.lock().push(path.display().to_string());
+            }
+        })
+    });
+    let mut found = found.into_inner();
+    found.sort();
+    found
 }
 
 /// Whether a folder has no more files than a copy may have.
@@ -172,18 +210,22 @@ fn one(entry: &DirEntry, to: &Path) -> io::Result<()> {
     if !kind.is_some_and(|it| it.is_file()) {
         return Ok(());
     }
-    let metadata = entry.metadata().map_err(io::Error::other)?;
-    let copied = match fs::copy(entry.path(), to) {
-        // The folder is made by the first file in it.
-        Err(e) if e.kind() == io::ErrorKind::NotFound => parent().and_then(|()| fs::copy(entry.path(), to)),
-        other => other,
-    };
-    match copied {
+    let mut content = match File::open(entry.path()) {
         // It has gone since the folder was listed.
-        Err(e) if e.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(entry.path()).is_err() => return Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         other => other?,
     };
-    File::open(to)?.set_times(FileTimes::new().set_modified(metadata.modified()?))
+    let metadata = content.metadata()?;
+    let create = || OpenOptions::new().write(true).create_new(true).mode(metadata.permissions().mode()).open(to);
+    let mut copied = match create() {
+        // The folder is made by the first file in it.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => parent().and_then(|()| create()),
+        other => other,
+    }?;
+    // Where the file system can, both share their blocks.
+    io::copy(&mut content, &mut copied)?;
+    copied.set_permissions(metadata.permissions())?;
+    copied.set_times(FileTimes::new().set_modified(metadata.modified()?))
 }
 
 fn repository(from: &GitFolders, to: &Path) -> io::Result<CopiedRepository> {
@@ -230,6 +272,27 @@ fn tree(from: &Path, to: &Path, room: &mut u64) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What `statfs` says of ext4.
+    const EXT4: i64 = 0xef53;
+
+    /// Broken build: the copies of a session are made in the group of blocks in which an earlier one was removed.
+    #[test]
+    fn copies_are_spread_over_the_disk() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (from, copies) = (folder.path().join("app"), folder.path().join("copies"));
+        fs::create_dir(&from).expect("mkdir");
+        fs::write(from.join("a"), "a").expect("write");
+        copy(&from, None, &[], &copies.join("root/worker-1")).expect("it is copied");
+        let is_spread = |folder: &Path| {
+            let flags = ioctl_getflags(File::open(folder).expect("open")).unwrap_or(IFlags::empty());
+            flags.contains(IFlags::TOPDIR)
+        };
+        let is_ext4 = rustix::fs::statfs(folder.path()).expect("a file system").f_type == EXT4;
+        assert_eq!((is_spread(&copies), is_spread(&copies.join("root"))), (is_ext4, is_ext4));
+        assert!(!is_spread(&copies.join("root/worker-1")));
+        assert_eq!(fs::read(copies.join("root/worker-1/a")).expect("it is copied"), b"a");
+    }
 
     /// Broken builds: `one` follows symlinks; ignored files are copied.
     #[test]

@@ -148,7 +148,7 @@ fn unkept(e: std::io::Error) -> Error {
     Error::new(Code::WriteFailed, format!("a version of a file cannot be stored: {e}"), Remedy::CheckStateFolder)
 }
 
-/// Writes what was planned. A file that has the new content already was written before a crash; one that changed meanwhile is
+/// Writes what was planned. A file that has the new content and mode already was written before a crash; one that changed meanwhile is
 /// left as it is. Returns what is in the workspace now, and what was left.
 pub(crate) fn carry_out(
     planned: &[FileChange],
@@ -186,7 +186,8 @@ fn carry_out_one(
     }
     let current = workspace.read_if_there(&at)?;
     let now = current.as_ref().map(|it| it.bytes.as_slice());
-    if now == after.as_deref() {
+    let has_mode = |mode: u32| current.as_ref().is_none_or(|it| it.mode == mode);
+    if now == after.as_deref() && change.after_mode.is_none_or(has_mode) {
         return Ok(change.clone());
     }
     if now != before.as_deref() {
