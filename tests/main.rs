@@ -42,6 +42,7 @@ mod stories {
     mod agents; // child Sessions on one task each
     mod agents_screen; // agents in the interface
     mod roles; // what an agent is for, and what it may do at most
+    mod roles_keys; // what the keys of a role choose
     mod workflows; // graphs of steps, run from the command line
     mod workflows_ends; // steps beside each other, and runs that do not go as planned
     mod workflows_many; // hostile values, refusals, stops, the workflows that pixir has
@@ -51,9 +52,11 @@ mod stories {
     mod workflows_resume; // runs that were cut off, stopped or edited
     mod agents_copies; // agents that work in copies of the workspace
     mod agents_doors; // sessions of agents from outside
+    mod agents_ends; // how agents end, and what the model reads of it
     mod agents_faults; // agents where something around them fails
     mod agents_figures; // agents in numbers
     mod agents_limits; // what bounds agents
+    mod agents_root; // what the session of the user has for all of its agents
     mod agents_told; // what agents are told
     mod agents_waiting; // what agents wait for
     mod agents_whole; // agents from a plan to an undo

@@ -27,9 +27,14 @@ impl Scripted {
 
     /// Its section of a configuration file.
     pub(crate) fn section(&self, name: &str, options: &[&str], more: &str) -> String {
-        let mut args = vec![self.program.display().to_string(), format!("journal={}", self.journal.display())];
+        let mut args = vec![self.program.display().to_string(), self.journal_flag()];
         args.extend(options.iter().map(|it| (*it).to_owned()));
         format!("[mcp.{name}]\ncommand = \"python3\"\nargs = {}\n{more}\n", json!(args))
+    }
+
+    /// The argument that names its journal.
+    pub(crate) fn journal_flag(&self) -> String {
+        format!("journal={}", self.journal.display())
     }
 
     /// The lines of its journal so far.
@@ -84,8 +89,7 @@ pub(crate) fn latest(shell: &Shell) -> PathBuf {
 fn a_server_is_added_with_one_command_and_its_tool_is_used_in_the_next_session() {
     let shell = Shell::new(&[]);
     let scripted = Scripted::new(&shell);
-    let (program, journal) = (scripted.program.display().to_string(), scripted.journal.display().to_string());
-    let journal = format!("journal={journal}");
+    let (program, journal) = (scripted.program.display().to_string(), scripted.journal_flag());
     let added =
         shell.run(["mcp", "add", "test", "--reads", "look", "--", "python3", &program, &journal, "tools=echo,look"]);
     assert_eq!(added.code, 0, "{added:?}");

@@ -163,6 +163,9 @@ pub async fn gate(
                     Caller::User if by == DecidedBy::Mode && error.code != Code::PermissionDenied => {
                         Error { remedy: Remedy::SetMode { mode: Mode::Ask }, ..error }
                     }
+                    Caller::Model if by == DecidedBy::Mode && bounds.iter().any(|it| it.only_reads()) => {
+                        Error { remedy: "describe the change instead; the role changes nothing".into(), ..error }
+                    }
                     Caller::User | Caller::Model => error,
                 };
                 decisions.push(decision(call, Verdict::Deny, by, error.message.clone(), rule));

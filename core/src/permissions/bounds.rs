@@ -40,6 +40,11 @@ impl Bounds {
         Bounds { tools: None, commands: None, ..self.clone() }
     }
 
+    /// Whether the role leaves only reading: what changes something is then refused whatever mode the user sets.
+    pub(crate) fn only_reads(&self) -> bool {
+        self.mode == Some(Mode::ReadOnly)
+    }
+
     /// Why a call of this tool may not touch this. Paths of files are real ones, without symlinks.
     pub(crate) fn refuses<'a>(&self, tool: &str, touch: &Touch, readable: impl Into<Readable<'a>>) -> Option<Error> {
         let readable = readable.into();
@@ -114,6 +119,19 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+
+    /// Broken build: a tool passes that the role does not have.
+    #[test]
+    fn a_role_calls_its_tools_and_no_others() {
+        let tools = vec!["read".to_owned(), "bash".to_owned()];
+        let role = Bounds { by: SetBy::Role("r".into()), tools: Some(tools), ..Bounds::default() };
+        let code = |tool: &str, touch: Touch| role.refuses(tool, &touch, Path::new("/")).map(|it| it.code);
+        assert_eq!(code("read", Touch::Read), None);
+        assert_eq!(code("bash", Touch::Command("touch x".into())), None);
+        let file = || Touch::Files { path: Some("x".into()), protected: None };
+        assert_eq!(["write", "apply_patch"].map(|it| code(it, file())), [Some(Code::PermissionDenied); 2]);
+        assert_eq!(code("grep", Touch::Read), Some(Code::PermissionDenied));
+    }
 
     /// Broken builds: a command beside a listed one passes; a proven command passes unlisted; a pattern covers a part of a word.
     #[test]

@@ -69,15 +69,11 @@ impl Session {
         if self.work.is_some() {
             return;
         }
-        let mut due = self.reports();
-        let Some(last) = due.pop() else { return };
-        let number = self.history.turns + 1;
-        for event in due {
-            if let Err(error) = self.record(Some(number), event.into()).await {
-                return self.refuse(REPORT, &error);
-            }
-        }
-        if let Err(error) = self.begin(REPORT, last.into(), Turn::run, Status::Thinking).await {
+        let mut due = self.reports().into_iter();
+        let Some(first) = due.next() else { return };
+        // The model reads the others before the first request of the Turn.
+        self.to_tell.extend(due);
+        if let Err(error) = self.begin(REPORT, first.into(), Turn::run, Status::Thinking).await {
             self.refuse(REPORT, &error);
         }
     }

@@ -47,7 +47,7 @@ impl Tool for SpawnAgent {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "spawn_agent".into(),
-            description: "Start an agent; several in one answer run together. It knows only its task: say all (context=fork: this talk). Roles: explorer, reviewer (change nothing), worker. Several writers get copies. wait=false: its end comes later.".into(),
+            description: "Start an agent; those of one answer run together. It knows only its task: say all (context=fork: this talk). Roles: worker, tester (keeps nothing), explorer, reviewer (change nothing). Several writers get copies. wait=false: its end comes later.".into(),
             parameters: object(
                 json!({
                     "task": { "type": "string" },
@@ -172,7 +172,7 @@ impl Tool for WaitAgent {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "wait_agent".into(),
-            description: "Wait for agents (no names: all) and read their ends.".into(),
+            description: "Read the ends of agents (no names: all).".into(),
             parameters: object(
                 json!({
                     "names": { "type": "array", "items": { "type": "string" } },
@@ -238,9 +238,8 @@ impl Tool for TellAgent {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "tell_agent".into(),
-            description:
-                "Tell an agent something: steer joins its work, next follows it, stop ends it; an ended one goes on."
-                    .into(),
+            description: "Tell an agent: steer joins its work, next follows, stop ends it; an ended one goes on."
+                .into(),
             parameters: object(
                 json!({
                     "name": { "type": "string" },

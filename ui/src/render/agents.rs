@@ -277,3 +277,31 @@ fn since(then: i64, now: Duration) -> Duration {
     let then = Duration::from_millis(u64::try_from(then).unwrap_or(0));
     now.saturating_sub(then)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Broken build: an agent that has said nothing for a minute looks as if it were busy.
+    #[test]
+    fn an_agent_that_has_done_nothing_for_a_minute_is_said_to_be_quiet() {
+        let began = "2026-11-26T10:00:00Z";
+        let state = |status: &str| -> AgentState {
+            serde_json::from_value(json!({
+                "path": ["scout"], "session_id": "20261126T100000-0a1b2c", "role": "explorer", "task": "look around",
+                "status": status, "waiting_for": (status == "waiting").then_some("user"), "doing": "read a.txt", "since": began, "active": began,
+                "took_ms": null, "calls": 1, "usage": { "input": 0, "output": 0, "cached": 0 }, "cost": { "usd": 0.0 },
+                "added": 0, "removed": 0, "queued": [], "waiting_files": 0, "is_run": false,
+            }))
+            .expect("a state")
+        };
+        let began = Duration::from_millis(state("running").active.as_millisecond().unsigned_abs());
+        let said = |status: &str, seconds: u64| doing(&state(status), began + Duration::from_secs(seconds));
+        assert_eq!(said("running", 59), "read a.txt");
+        assert_eq!(said("running", 60), "quiet for 1m00s · read a.txt");
+        assert_eq!(said("waiting", 600), "asks: read a.txt");
+        assert!(is_quiet(&state("running"), began + QUIET) && !is_quiet(&state("completed"), began + QUIET));
+    }
+}

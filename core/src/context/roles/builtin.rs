@@ -12,7 +12,13 @@ pub(super) fn all() -> Vec<Role> {
         ..Role::plain(name)
     };
     vec![
-        role("worker", "does one piece of work, as the parent may", None, ""),
+        role(
+            "worker",
+            "does one piece of work, as the parent may",
+            None,
+            "Do all of it, and nothing beside it: others may work in the same files. Check what you did with what the project \
+             has for it. Report what you changed, what you ran to check it and with which outcome, and what is left to do.",
+        ),
         role(
             "explorer",
             "finds out how something works; changes nothing",
