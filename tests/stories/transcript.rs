@@ -120,6 +120,20 @@ pub(super) fn place(screen: &str, text: &str) -> (u16, u16) {
     (column as u16 + 1, row as u16 + 1)
 }
 
+/// Broken build: until the row below its head is whole, a table that streams in is shown with its pipes.
+#[tokio::test]
+async fn a_table_that_streams_in_is_a_table_from_its_head_on() {
+    for begun in ["| numbers | before", "| numbers | before |\n", "| numbers | before |\n|---|-"] {
+        let text = format!("The averages:\n\n{begun}");
+        let mut pixir = Pixir::new(vec![Step { hang: true, ..says(&text) }], &[]);
+        pixir.screen.until_idle().await;
+        pixir.screen.keys("go<Enter>").await;
+        pixir.screen.until("numbers │ before").await;
+        let screen = pixir.screen.screen();
+        assert!(!screen.contains('|') && !screen.contains("---"), "{begun:?}:\n{screen}");
+    }
+}
+
 #[tokio::test]
 async fn a_long_answer_looks_the_same_streamed_whole_and_resumed() {
     let mut text = String::from("# Title\n\n");

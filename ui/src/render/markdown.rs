@@ -12,10 +12,12 @@ use super::context::{Medium, RenderContext};
 use super::split::outdented;
 use super::text::{End, Ink, Row, fit, plain, span_width, width, wrap_linked};
 
+mod begun; // a table whose head is still being written
 mod pipes; // pipes in code inside of tables
 mod table; // tables as grids or lists
 mod words; // the plain words of a text
 
+pub(crate) use begun::begun_table;
 use pipes::with_pipes;
 use table::{MAX_TABLE, Table};
 pub(crate) use words::words;

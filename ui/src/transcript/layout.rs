@@ -9,6 +9,8 @@ use pixir_core::event::Printed;
 
 use super::{Cell, Tool, Transcript, rows};
 use crate::render::context::{Fold, LayoutKey, RenderContext};
+use crate::render::markdown::begun_table;
+use crate::render::split::Part;
 use crate::render::text::Row;
 
 /// The most cells whose rows stay laid out.
@@ -189,7 +191,11 @@ impl Transcript {
         }
         let part = self.draft.splitter.rest(&self.draft.text);
         let growing = RenderContext { grows: true, ..*context };
-        let mut rows = rows::message_part(&self.draft.text, &part, &growing);
+        let begun = Some(&self.draft.text[part.range.clone()]).filter(|_| part.fence.is_none() && part.table.is_none());
+        let mut rows = match begun.and_then(begun_table) {
+            Some(table) => rows::message_part(&table, &Part { range: 0..table.len(), ..part }, &growing),
+            None => rows::message_part(&self.draft.text, &part, &growing),
+        };
         if self.stands_apart(at) && !rows.is_empty() {
             rows.insert(0, Row::default());
         }
