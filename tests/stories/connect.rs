@@ -328,6 +328,10 @@ fn a_small_screen_offers_every_way_to_a_model() {
     terminal.send("3");
     terminal.wait_for("No server answers.");
     terminal.wait_that("there is nothing to choose", |screen| !screen.contains("Enter connect"));
+    terminal.send("\x1b");
+    terminal.wait_for("Enter choose");
+    terminal.send("\x1b");
+    terminal.wait_that("the dialog is closed", |screen| !screen.contains("Connect a model"));
     terminal.send("\x03\x03\x03");
     terminal.end().assert_sane();
 }

@@ -91,7 +91,9 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, size: (u16, u16)) {
     state.layout.is_wide = area.width >= WIDE;
     state.layout.side =
         (side_columns > 0).then(|| Rect { x: area.right() - side_columns, width: side_columns, ..body });
-    let body = Rect { width: body.width - side_columns, ..body };
+    // A free column keeps the scrollbar apart from the edge of the panel.
+    let gap = u16::from(side_columns > 0);
+    let body = Rect { width: body.width - side_columns - gap, ..body };
     header::draw(state, canvas, header);
     if canvas.regions.is_some() {
         let text = canvas.row_text(header.y);

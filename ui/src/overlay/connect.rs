@@ -422,24 +422,18 @@ impl ConnectView {
             canvas.line(line, Rect { y, height: 1, ..area });
         }
         let step = if area.bottom().saturating_sub(first) >= 8 { 2 } else { 1 };
-        for (number, way) in Way::ALL.into_iter().enumerate() {
+        let abouts = Way::ALL.map(|way| self.about(way));
+        // If one of them would be cut, all stand below their titles.
+        let is_cut = abouts.iter().any(|about| OPTION + width(about) > usize::from(area.width));
+        for (number, (way, about)) in Way::ALL.into_iter().zip(abouts).enumerate() {
             let y = first + step * u16::try_from(number).unwrap_or(0);
             if y >= area.bottom() {
                 break;
             }
-            let about = match (way, &self.local) {
-                (Way::Local, Some(servers)) if !servers.is_empty() => {
-                    servers.iter().map(describe).collect::<Vec<_>>().join(", ")
-                }
-                (Way::Local, Some(_)) => "none answers now; start ollama, llama.cpp, LM Studio or vLLM".to_owned(),
-                (Way::Local, None) => "looking…".to_owned(),
-                (Way::Key | Way::SignIn | Way::Demo, _) => way.about().to_owned(),
-            };
             let here = Rect { y, height: 1, ..area };
             let key = paint.keys.key_of(way.action()).unwrap_or_default();
             let title = format!("{key}  {}", way.title());
-            // What would be cut stands below the title.
-            if step == 2 && OPTION + width(&about) > usize::from(here.width) && y + 1 < area.bottom() {
+            if step == 2 && is_cut && y + 1 < area.bottom() {
                 option(canvas, here, number == at, &title, "", theme);
                 let below = Rect { y: y + 1, x: here.x + 3, width: here.width.saturating_sub(3), ..here };
                 canvas.line(Line::styled(fit(&about, usize::from(below.width)), theme.dim()), below);
@@ -448,6 +442,18 @@ impl ConnectView {
                 option(canvas, here, number == at, &title, &about, theme);
                 places.put(here, number);
             }
+        }
+    }
+
+    /// What is to be said about a way.
+    fn about(&self, way: Way) -> String {
+        match (way, &self.local) {
+            (Way::Local, Some(servers)) if !servers.is_empty() => {
+                servers.iter().map(describe).collect::<Vec<_>>().join(", ")
+            }
+            (Way::Local, Some(_)) => "none answers now: start ollama, LM Studio, …".to_owned(),
+            (Way::Local, None) => "looking…".to_owned(),
+            (Way::Key | Way::SignIn | Way::Demo, _) => way.about().to_owned(),
         }
     }
 

@@ -12,7 +12,7 @@ use super::rows::RowMap;
 use super::{Notification, Outcome, Paint, Press, Request, dialog, panel};
 use crate::input::action::Action;
 use crate::render::figures;
-use crate::render::text::{fit, fit_path, visible, width};
+use crate::render::text::{fit, fit_path, visible, width, wrap_lines};
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::theme::Theme;
 
@@ -151,7 +151,8 @@ impl JobsView {
         let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "Background jobs", &keys, theme);
         if self.jobs.is_empty() {
             let text = "No background jobs: the model starts one for a server or a long build";
-            canvas.line(Line::styled(fit(text, usize::from(inner.width)), theme.dim()), inner);
+            let lines = wrap_lines(&[Span::styled(text, theme.dim())], usize::from(inner.width), &[], &[]);
+            panes::draw_lines(canvas, inner, lines);
             return;
         }
         let most = u16::try_from(self.jobs.len()).unwrap_or(u16::MAX).min(inner.height / 2);

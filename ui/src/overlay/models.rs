@@ -316,7 +316,7 @@ impl ModelsView {
             };
             let Some(number) = line else {
                 let heading = lines.get(at + 1).copied().flatten().map_or("", |n| self.rows[shown[n]].group.as_str());
-                canvas.line(Line::styled(visible(heading), theme.fg(theme.accent)), here);
+                canvas.line(Line::styled(visible(heading), theme.fg(theme.accent).bold()), here);
                 continue;
             };
             let row = &self.rows[shown[*number]];

@@ -449,7 +449,7 @@ impl SettingsView {
             let here = Rect { y: row, height: 1, ..list };
             let Some(number) = lines[at] else {
                 let next = lines[at + 1].map_or("", |number| self.rows[shown[number]].group);
-                canvas.line(Line::styled(next, theme.fg(theme.accent)), here);
+                canvas.line(Line::styled(next, theme.fg(theme.accent).bold()), here);
                 continue;
             };
             let it = &self.rows[shown[number]];

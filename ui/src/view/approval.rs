@@ -17,6 +17,9 @@ use crate::theme::Theme;
 /// With fewer rows or columns, the card has no frame on the right and no reason.
 const ROOMY: (usize, usize) = (7, 56);
 
+/// With at least this many rows, the card has a blank one above the answers.
+const AIRY: usize = 14;
+
 /// The card of the first approval in at most `most` rows, and whether all that the call would change is visible.
 pub(super) fn lines(state: &mut State, columns: usize, most: usize) -> Option<(Vec<Line<'static>>, bool)> {
     let (theme, highlighter) = (&state.look.theme, &state.look.highlighter);
@@ -99,6 +102,11 @@ pub(super) fn lines(state: &mut State, columns: usize, most: usize) -> Option<(V
     }
     let mut lines = vec![edge(('┏', '┓'), title.spans(theme), &count, columns, is_roomy, ink, theme)];
     let has_reason = !reason.is_empty();
+    // Air above the answers, where nothing is missing for it.
+    let rows = frame + body.len() + reason.len() + answers.len();
+    if most >= AIRY && is_roomy && is_whole && !body.is_empty() && rows + 1 < most {
+        body.push(Line::default());
+    }
     body.extend(reason);
     body.extend(answers);
     let last = body.len() - 1;

@@ -8,6 +8,7 @@ use ratatui::text::{Line, Span};
 
 use super::{AgentsView, Field};
 use crate::input::action::Action;
+use crate::overlay::panes::draw_lines;
 use crate::overlay::rows::RowMap;
 use crate::overlay::{Paint, dialog, panel};
 use crate::render::agents::{self, Columns, named, summary};
@@ -36,7 +37,8 @@ impl AgentsView {
         let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), &title, &self.hints(paint), theme);
         if all.is_empty() {
             let text = "No agents yet: the model starts one for a task with a context of its own";
-            canvas.line(Line::styled(fit(text, usize::from(inner.width)), theme.dim()), inner);
+            let lines = wrap_lines(&[Span::styled(text, theme.dim())], usize::from(inner.width), &[], &[]);
+            draw_lines(canvas, inner, lines);
             return;
         }
         let columns = usize::from(inner.width);

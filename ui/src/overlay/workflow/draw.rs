@@ -46,7 +46,8 @@ impl WorkflowView {
         if self.run.planned.is_none() {
             let text =
                 "No workflow was run in this session: /workflows NAME runs one, `pixir workflow list` shows them";
-            canvas.line(Line::styled(fit(text, columns), theme.dim()), inner);
+            let lines = wrap_lines(&[Span::styled(text, theme.dim())], columns, &[], &[]);
+            self.draw_page(canvas, inner, lines, theme);
             return;
         }
         let bar = self.draw_bar(canvas, inner, theme);
@@ -102,6 +103,9 @@ impl WorkflowView {
         }
         if self.offer.is_some() {
             return paint.hints(&[(Action::Choose, "run"), (Action::CloseOverlay, "close")]);
+        }
+        if self.run.planned.is_none() {
+            return paint.hints(&[(Action::CloseOverlay, "close")]);
         }
         let mut all = Vec::new();
         if waits {
