@@ -274,8 +274,8 @@ fn launch(folder: &TempDir, script: Script) -> Launch {
 
 /// The line without the duration of a Turn, if it ends one. Its rule then has one character.
 pub(crate) fn timeless_footer(line: &str) -> String {
-    let Some(at) = line.find(" call").filter(|_| line.contains(" ──") || line.contains("m ─") || line.contains("m──"))
-    else {
+    let has_rule = line.contains(" ──") || line.contains("m ─") || line.contains("m──");
+    let Some(at) = line.find(" call").filter(|_| has_rule && !line.contains('╭')) else {
         return line.to_owned();
     };
     let begin = line[..at].rfind(|c: char| !c.is_ascii_digit()).map_or(0, |at| at + 1);

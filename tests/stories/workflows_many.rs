@@ -299,7 +299,7 @@ fn a_dry_run_does_nothing_and_bounds_what_then_happens() {
     let limited = format!("[limits]\ntokens = 50000\ncost = 0.5\nfailures = 2\n{flow}");
     let path = file(&shell, &limited).display().to_string();
     let text = go(&path, &["--dry-run"]).stdout;
-    assert!(text.contains("limits of the graph: 50000 tokens, $0.50, 2 failed steps"), "{text}");
+    assert!(text.contains("limits of the graph: 50k tokens, $0.50, 2 failed steps"), "{text}");
     // Without a model there is no price.
     let plan = shell.run(["workflow", "run", &path, "--dry-run", "--json"]).document()["plan"].clone();
     assert!(plan["most_cost"].is_null(), "{plan}");

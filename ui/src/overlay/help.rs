@@ -17,8 +17,6 @@ use crate::theme::Theme;
 const SIZE: (u16, u16) = (132, 44);
 /// From this width on there are two columns.
 const TWO_COLUMNS: usize = 110;
-/// The heading of the slash commands.
-const COMMANDS: &str = "Commands";
 /// Columns between two columns of text.
 const BETWEEN: usize = 3;
 
@@ -97,7 +95,7 @@ impl HelpView {
             let keys = if keys.is_empty() { String::new() } else { format!(" · {keys}") };
             (format!("/{} {}", slash.name, slash.args).trim_end().to_owned(), format!("{}{keys}", spec.about))
         };
-        Section { title: COMMANDS, rows: matches.into_iter().map(row).collect() }
+        Section { title: "Commands", rows: matches.into_iter().map(row).collect() }
     }
 
     fn keys_of(&self, spec: &ActionSpec) -> &str {
@@ -140,13 +138,6 @@ impl HelpView {
         if sections.is_empty() {
             return (vec![Line::styled("No matches", theme.dim())], Vec::new());
         }
-        let widest = [true, false].map(|of_commands| {
-            let of_kind = sections.iter().filter(|it| (it.title == COMMANDS) == of_commands);
-            let most = if columns < 70 { 24 } else { 28 };
-            let names = of_kind.flat_map(|it| &it.rows).map(|(left, _)| width(left) + 4);
-            names.filter(|it| *it <= most).max().unwrap_or(most)
-        });
-        let names = |section: &Section| widest[usize::from(section.title != COMMANDS)];
         if columns < TWO_COLUMNS {
             let (mut lines, mut headings) = (Vec::new(), Vec::new());
             for section in &sections {
@@ -154,12 +145,12 @@ impl HelpView {
                     lines.push(Line::default());
                 }
                 headings.push(lines.len());
-                lines.extend(section.lines(columns, names(section), theme));
+                lines.extend(section.lines(columns, theme));
             }
             return (lines, headings);
         }
         let wide = (columns - BETWEEN) / 2;
-        let blocks: Vec<Vec<Line<'static>>> = sections.iter().map(|it| it.lines(wide, names(it), theme)).collect();
+        let blocks: Vec<Vec<Line<'static>>> = sections.iter().map(|it| it.lines(wide, theme)).collect();
         let all: usize = blocks.iter().map(|it| it.len() + 1).sum();
         let (mut left, mut right, mut headings) = (Vec::new(), Vec::new(), Vec::new());
         for block in blocks {
@@ -197,8 +188,11 @@ impl HelpView {
 }
 
 impl Section {
-    /// Its lines, with `wide` columns for the names.
-    fn lines(&self, columns: usize, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
+    /// Its lines. The names have only the columns that they need.
+    fn lines(&self, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+        let most: usize = if columns < 70 { 24 } else { 28 };
+        let names = self.rows.iter().map(|(left, _)| width(left) + 4);
+        let wide = names.filter(|it| *it <= most).max().unwrap_or(most);
         let mut lines = vec![Line::styled(self.title, theme.bold())];
         for (left, about) in &self.rows {
             let left = format!("  {left}");

@@ -102,12 +102,12 @@ pub(super) fn lines(state: &mut State, columns: usize, most: usize) -> Option<(V
     }
     let mut lines = vec![edge(('┏', '┓'), title.spans(theme), &count, columns, is_roomy, ink, theme)];
     let has_reason = !reason.is_empty();
-    // Air above the answers, where nothing is missing for it.
     let rows = frame + body.len() + reason.len() + answers.len();
+    body.extend(reason);
+    // Air above the answers, where nothing is missing for it.
     if most >= AIRY && is_roomy && is_whole && !body.is_empty() && rows + 1 < most {
         body.push(Line::default());
     }
-    body.extend(reason);
     body.extend(answers);
     let last = body.len() - 1;
     for (at, line) in body.into_iter().enumerate() {

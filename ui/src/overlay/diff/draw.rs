@@ -22,6 +22,8 @@ use crate::theme::Theme;
 
 /// The narrowest overlay that has room for the list of files beside the lines.
 const WITH_LIST: u16 = 96;
+/// The columns that the totals on the frame may take.
+const TOTALS: usize = 38;
 /// Lines that are coloured together, and the lines before them that tell the state of the language.
 const CHUNK: u32 = 64;
 const BEFORE: u32 = 128;
@@ -160,6 +162,7 @@ impl DiffView {
             None => String::new(),
         };
         let room = usize::from(area.width).saturating_sub(width(&self.title()) + 8);
+        self.draw_sources(canvas, area, theme);
         let named = format!(" {files} {}", if files == 1 { "file" } else { "files" });
         spans.push(Span::styled(named, theme.dim()));
         let lines = plus_minus_spans(&format!("  {mark}"), (added, removed), theme);
@@ -176,6 +179,20 @@ impl DiffView {
         if usize::from(wide) <= room {
             let at = Rect { x: area.right().saturating_sub(wide + 2), width: wide, height: 1, ..area };
             canvas.line(Line::from(spans), at);
+        }
+    }
+
+    /// On the frame, behind the title: what else can be compared, in the order of the key that switches.
+    fn draw_sources(&self, canvas: &mut Canvas, area: Rect, theme: &Theme) {
+        let count = self.sources.len();
+        let others = (1..count).map(|by| self.sources[(self.source + by) % count].1.as_str());
+        let text = format!("· {} ", others.collect::<Vec<_>>().join(" · "));
+        let before = width(&self.title()) + 3;
+        // The totals stand at the right.
+        if count > 1 && !canvas.is_bare && usize::from(area.width) > before + width(&text) + TOTALS {
+            let x = area.x + u16::try_from(before).unwrap_or(0);
+            let wide = u16::try_from(width(&text)).unwrap_or(0);
+            canvas.line(Line::styled(text, theme.dim()), Rect { x, width: wide, height: 1, ..area });
         }
     }
 
