@@ -263,7 +263,7 @@ impl Projection {
             Live::TrustAsked(it) if it.needs_answer() => {
                 let paths: Vec<&str> = it.all.iter().map(|it| it.path.as_str()).collect();
                 let text = format!("not in force without your trust: {}", paths.join(", "));
-                self.notice(Moment::Now, Severity::Info, &text, Some("look at it, then run: pixir trust".to_owned()))
+                self.notice(Moment::Now, Severity::Info, &text, Some("/trust shows it, and asks".to_owned()))
             }
             Live::TrustAsked(_)
             | Live::SummaryDelta { .. }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::time::Instant;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use pixir_core::event::{LiveEvent, Severity, Status, encode_live};
 use pixir_core::history::{History, Settings, starts_turn};
@@ -246,6 +246,10 @@ impl Attached {
     async fn closed(&mut self) {
         self.questions.clear();
         self.catch_up();
+        // What the Session has not answered fails at once, now that it is closed.
+        while let Some(Some(done)) = self.work.next().now_or_never() {
+            self.finish(done).await;
+        }
         let rest = self.prompts.close();
         self.respond(rest);
         for reply in std::mem::take(&mut self.loads) {

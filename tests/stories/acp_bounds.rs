@@ -31,11 +31,12 @@ fn request(stdin: &mut ChildStdin, id: usize, method: &str, params: Value) {
 /// A client sends 24,000 requests and 60 MB of prompts, reads nothing, and cancels.
 ///
 /// Broken builds: the number or the bytes of open requests have no bound; a request too many is dropped without a word; pixir
-/// stops reading before the cancel.
+/// stops reading before the cancel; what was held back is lost when the client reads.
 #[test]
 fn a_client_that_never_reads_takes_no_memory_and_its_cancel_works() {
     const SMALL: usize = 24_000;
     const LARGE: usize = 60;
+    const MOST: u64 = 64;
     let shell = Shell::new(&[]);
     let seconds = mark();
     let flags = scripted(&shell, &script(&[runs(&format!("sleep {seconds}"))]), &["--mode", "auto"]);
@@ -78,27 +79,35 @@ fn a_client_that_never_reads_takes_no_memory_and_its_cancel_works() {
         panic!("pixir does not read what the client sends");
     }
     let stdin = sender.join().expect("all was sent");
-    wait::until("the cancel has ended the command", || !is_running(&seconds));
-    let more = peak(child.id()).saturating_sub(before) >> 10;
-    figures(&format!("a client that never reads: {} requests, {more} MB more memory", SMALL + LARGE));
-    assert!(more <= 64, "{more} MB more");
+    let more = || peak(child.id()).saturating_sub(before) >> 10;
+    wait::until("the cancel has ended the command", || !is_running(&seconds) || more() > MOST);
+    figures(&format!("a client that never reads: {} requests, {} MB more memory", SMALL + LARGE, more()));
+    assert!(more() <= MOST, "{} MB more", more());
 
-    drop(stdin);
-    let mut answers: BTreeMap<u64, Value> = BTreeMap::new();
-    for line in out.lines() {
-        let line: Value = serde_json::from_str(&line.expect("a line")).expect("JSON");
+    // Now it reads.
+    let (line, lines) = std::sync::mpsc::channel();
+    std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|text| line.send(text)));
+    let mut answers: BTreeMap<usize, Value> = BTreeMap::new();
+    while answers.len() < last - 1 {
+        let Ok(text) = lines.recv_timeout(wait::PATIENCE) else {
+            child.kill().expect("it is killed");
+            let lost: Vec<usize> = (2..=last).filter(|id| !answers.contains_key(id)).collect();
+            panic!("{} requests have no response: {:?}", lost.len(), lost.first());
+        };
+        let line: Value = serde_json::from_str(&text).expect("JSON");
         if let (Some(id), None) = (line["id"].as_u64(), line.get("method")) {
+            let id = usize::try_from(id).expect("an id of this client");
             assert!(answers.insert(id, line).is_none(), "a second response to {id}");
         }
     }
+    drop(stdin);
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
     assert_eq!(answers[&2]["result"]["stopReason"], "cancelled", "{}", answers[&2]);
     let refused: Vec<&Value> = answers.values().filter(|it| it["error"].is_object()).collect();
-    assert!(refused.iter().all(|it| it["error"]["data"]["code"] == "TOO_MANY_ITEMS"), "{:#?}", refused.first());
+    let other = refused.iter().find(|it| it["error"]["data"]["code"] != "TOO_MANY_ITEMS");
+    assert_eq!(other, None, "a request fails for another reason");
     let message = refused.last().expect("some are refused")["error"]["message"].as_str().expect("a message");
     assert_eq!(message, "256 requests have no response yet; read the responses, then send the request again");
-    // What leaves while pixir ends may miss its reader; what was refused does not.
-    assert_eq!(answers.keys().max(), Some(&u64::try_from(last).expect("small")), "the last one is answered too");
 }
 
 /// Broken builds: the 65th Session stops pixir from reading; a Session that is closed or cannot be opened keeps its place.
@@ -172,7 +181,7 @@ fn a_client_that_reads_nothing_at_all_can_still_leave() {
     while taken < MOST && takes_more(&mut stdin, &mut taken) {}
     let is_over = taken >= MOST;
     drop(stdin);
-    let ended = wait::found(wait::PATIENCE, || child.try_wait().expect("it can be asked"));
+    let ended = wait::found(Duration::from_secs(8), || child.try_wait().expect("it can be asked"));
     if ended.is_none() {
         child.kill().expect("it is killed");
     }
