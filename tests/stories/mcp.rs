@@ -242,6 +242,36 @@ fn a_call_shows_server_tool_and_arguments_and_waits_for_the_decision() {
     assert_eq!(scripted.starts(), 2, "once for the test, once at the first call: {journal:?}");
 }
 
+/// The servers at four sizes: one whose tools changed, one that is switched off, one that waits for an approval.
+#[test]
+fn the_servers_are_readable_at_four_sizes() {
+    let shell = Shell::new(&[]);
+    // Its name on the PATH is the same on every machine.
+    let program = include_str!("../mcp_server.py");
+    let folder = shell.aside("notes-server", "").parent().expect("a folder").to_owned();
+    let install = |text: &str| {
+        let at = shell.aside("notes-server", &format!("#!/usr/bin/env python3\n{text}"));
+        fs::set_permissions(at, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("chmod");
+    };
+    install(program);
+    shell.configure(
+        "[mcp.notes]\ncommand = \"notes-server\"\nargs = [\"tools=echo,look,wipe\", \"instructions=Look before you wipe.\", \"stderr=ready\"]\nreads = [\"look\"]\n[mcp.old]\nurl = \"https://mcp.example.com/mcp\"\nenabled = false\n",
+    );
+    shell.write(".mcp.json", r#"{ "mcpServers": { "theirs": { "command": "./serve", "args": ["--all"] } } }"#);
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").expect("a PATH"));
+    let run = |words: &[&str]| ran(shell.command(words).env("PATH", &path).output().expect("it runs"));
+    assert_eq!(run(&["mcp", "test", "notes"]).code, 0);
+    install(&program.replace("Looks at something", "Looks at something, and tells somebody"));
+    shell.write("keys.txt", "keys /mcp<Enter>\nexpect not running\nkeys r\nexpect tools changed\nidle\nframe end\n");
+    assert_eq!(run(&["trust", "--revoke"]).code, 0);
+    let provider = format!("script:{}", shell.aside("steps.json", r#"{ "steps": [] }"#).display());
+    for size in ["60x20", "80x24", "120x40", "200x60"] {
+        let shown = run(&["tui", "--size", size, "--script", "keys.txt", "--provider", &provider]);
+        assert_eq!(shown.code, 0, "{shown:?}");
+        insta::assert_snapshot!(format!("servers-{size}"), crate::driver::timeless(&shown.stdout));
+    }
+}
+
 /// Broken builds: the requests are made from what the servers have at the moment; a death, or a change of the list, makes a new
 /// offer.
 #[test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::mcp::{Scripted, approved, latest, result, tool_names, turn};
+use crate::pty::Terminal;
 use crate::server::{Server, call, text};
 use crate::shell::{Shell, entries, is_running, mark, peak};
 use crate::wait;
@@ -288,6 +289,26 @@ fn a_server_of_the_user_loads_nothing_of_a_repository_that_is_not_approved() {
     let elsewhere = tempfile::tempdir().expect("a folder");
     let there = shell.run(["mcp", "test", "test", "--workspace", &elsewhere.path().display().to_string()]);
     assert!(there.code != 0 && there.stderr.contains("starts in the workspace"), "{there:?}");
+}
+
+/// Broken builds: what changed is accepted before it is on the screen; any answer agrees.
+#[test]
+fn on_a_terminal_what_changed_is_shown_and_then_asked_about() {
+    let (shell, scripted) = with_server(&["tools=echo"], "");
+    let program = fs::read_to_string(&scripted.program).expect("the server");
+    fs::write(&scripted.program, program.replace("Says the text again", "Says the text to somebody")).expect("write");
+    let home = format!("HOME={}", shell.home().parent().expect("a parent").display());
+    let answered = |keys: &str| {
+        let words = [&home, env!("CARGO_BIN_EXE_pixir"), "mcp", "accept", "test"];
+        let mut terminal = Terminal::mute_of(&shell, "/usr/bin/env", &words, 100, 40);
+        let screen = terminal.wait_for("accept these tools? [y/N]");
+        assert!(screen.contains("+  \"description\": \"Says the text to somebody"), "{screen}");
+        terminal.send(keys);
+        terminal.wait_until_ended();
+        shell.run(["mcp", "accept", "test", "--dry-run"]).stdout
+    };
+    assert!(answered("n\r").contains("would accept these tools"));
+    assert!(answered("y\r").contains("nothing has changed"));
 }
 
 /// Broken builds: a damaged file is as good as none, so that the next start accepts whatever the server has; it is
