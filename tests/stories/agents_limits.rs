@@ -222,7 +222,8 @@ fn a_wait_for_agents_ends_at_its_limit_and_leaves_them_running() {
         { "calls": [{ "name": "tell_agent", "args": { "name": "endless", "how": "stop" } }] },
         { "text": "I did not wait for it." },
     ]);
-    let ran = run(&shell, script, &["go"]);
+    // A wait without a limit ends the run, and fails the story.
+    let ran = run(&shell, script, &["go", "--deadline", "20"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     let root = &logs(&shell)[0];
     let waited: Vec<&Value> = root.iter().filter(|it| it["type"] == "tool_result").collect();
