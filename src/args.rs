@@ -65,6 +65,8 @@ pub(crate) fn parse() -> Result<Args, clap::Error> {
         && let Ok(WithoutCommand { prompt, goes_on, run, output }) = WithoutCommand::try_parse()
         // Only lists have rows; what is wrong with it is told with all commands.
         && output.format != Some(Format::Tsv)
+        // A run without a screen takes no option of the screen.
+        && !(run.headless && (run.theme.is_some() || run.inline))
     {
         return Ok(Args { prompt, goes_on, run, output, command: None });
     }

@@ -110,6 +110,11 @@ pub(crate) fn formats(path: &str) -> &'static [&'static str] {
     }
 }
 
+/// Whether an option chooses a format, and the command has one only.
+fn is_needless_choice(id: &str, path: &str) -> bool {
+    matches!(id, "format" | "json") && heeded(path).is_some_and(|it| it.forms == Forms::Text)
+}
+
 /// Every command with the options that it heeds.
 pub(crate) fn whole() -> Command {
     with_own_options(Args::command(), None)
@@ -136,7 +141,7 @@ fn with_common(mut command: Command, path: &str, common: &[clap::Arg]) -> Comman
     let heeded = heeded(path);
     let is_shown = |it: &clap::Arg| match it.get_help_heading() {
         Some("Run options") => below.is_empty() && heeded.as_ref().is_none_or(|all| all.has(it.get_id().as_str())),
-        Some(_) | None => true,
+        Some(_) | None => !below.is_empty() || !is_needless_choice(it.get_id().as_str(), path),
     };
     let own: Vec<String> = command.get_arguments().map(|it| it.get_id().to_string()).collect();
     let letters: Vec<char> = command.get_arguments().filter_map(clap::Arg::get_short).collect();
@@ -151,21 +156,20 @@ fn with_common(mut command: Command, path: &str, common: &[clap::Arg]) -> Comman
 /// commands that they may name: for all of them this takes most of a short start.
 pub(super) fn with_own_options(mut root: Command, words: Option<&[OsString]>) -> Command {
     let common: Vec<clap::Arg> = root.get_arguments().filter(|it| it.is_global_set()).cloned().collect();
-    let run: Vec<clap::Arg> = common.into_iter().filter(|it| it.get_help_heading() == Some("Run options")).collect();
     let names: Vec<String> = root.get_subcommands().map(|it| it.get_name().to_owned()).collect();
     for name in names {
         let is_meant = |words: &[OsString]| words.iter().any(|word| *word == *name);
         if words.is_none_or(is_meant) {
-            root = root.mut_subcommand(&name, |it| narrowed(it, &name, &run));
+            root = root.mut_subcommand(&name, |it| narrowed(it, &name, &common));
         }
     }
     root
 }
 
-fn narrowed(mut command: Command, path: &str, run: &[clap::Arg]) -> Command {
+fn narrowed(mut command: Command, path: &str, common: &[clap::Arg]) -> Command {
     let below: Vec<String> = command.get_subcommands().map(|it| it.get_name().to_owned()).collect();
     for name in &below {
-        command = command.mut_subcommand(name, |it| narrowed(it, &format!("{path} {name}"), run));
+        command = command.mut_subcommand(name, |it| narrowed(it, &format!("{path} {name}"), common));
     }
     let is_heeded = |id: &str| match heeded(path) {
         _ if !below.is_empty() => false,
@@ -174,8 +178,12 @@ fn narrowed(mut command: Command, path: &str, run: &[clap::Arg]) -> Command {
     };
     let own: Vec<String> = command.get_arguments().map(|it| it.get_id().to_string()).collect();
     let letters: Vec<char> = command.get_arguments().filter_map(clap::Arg::get_short).collect();
-    let others = run.iter().filter(|it| !own.contains(&it.get_id().to_string()));
+    let others = common.iter().filter(|it| !own.contains(&it.get_id().to_string()));
     let changed = others.filter_map(|it| {
+        if it.get_help_heading() != Some("Run options") {
+            let is_hidden = below.is_empty() && is_needless_choice(it.get_id().as_str(), path);
+            return is_hidden.then(|| it.clone().hide(true));
+        }
         // A command may use a letter for an option of its own: `workflow run -p NAME=VALUE`.
         let is_taken = it.get_short().is_some_and(|letter| letters.contains(&letter));
         let it = if is_taken { it.clone().short(None) } else { it.clone() };
@@ -211,6 +219,11 @@ pub(crate) fn check(matches: &ArgMatches) -> Result<(), clap::Error> {
             return Err(unheeded(arg, &path));
         }
     }
+    if at.get_flag("headless")
+        && let Some(arg) = root.get_arguments().find(|it| is_of_the_screen(it, at))
+    {
+        return Err(unheeded(arg, format!("{path} --headless").trim_start()));
+    }
     let format = at.get_one::<super::Format>("format").copied();
     let json = at.get_flag("json");
     let forms = heeded.map_or(Forms::Document, |it| it.forms);
@@ -234,11 +247,16 @@ pub(crate) fn check(matches: &ArgMatches) -> Result<(), clap::Error> {
     }
 }
 
+/// Whether this line has the option, and only a screen heeds it.
+fn is_of_the_screen(arg: &clap::Arg, line: &ArgMatches) -> bool {
+    let id = arg.get_id().as_str();
+    SCREEN.contains(&id) && line.value_source(id) == Some(ValueSource::CommandLine)
+}
+
 fn unheeded(arg: &clap::Arg, path: &str) -> clap::Error {
     let flag = arg.get_long().map(|long| format!("--{long}")).unwrap_or_default();
     let mut error = clap::Error::new(ErrorKind::UnknownArgument);
     error.insert(ContextKind::Custom, ContextValue::String(format!("`pixir {path}` does not take {flag}")));
     error.insert(ContextKind::InvalidArg, ContextValue::String(flag));
-    error.insert(ContextKind::SuggestedSubcommand, ContextValue::String(path.to_owned()));
     error
 }

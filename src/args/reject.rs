@@ -72,6 +72,9 @@ fn usage_error(e: &clap::Error, words: &[String]) -> Error {
     match e.kind() {
         ErrorKind::UnknownArgument => {
             let wrong = invalid.unwrap_or_default();
+            // It is refused although the command has it.
+            let hides_it = command.get_arguments().any(|it| it.is_hide_set() && is_flag(it, &wrong));
+            let is_out_of_place = custom.is_some() && !hides_it && root.get_arguments().any(|it| is_flag(it, &wrong));
             let message = custom.unwrap_or_else(|| format!("there is no flag {} of `{path}`", wrong.escape_debug()));
             if !wrong.starts_with('-') {
                 return superfluous(&root, command, &path, &wrong, words);
@@ -83,6 +86,7 @@ fn usage_error(e: &clap::Error, words: &[String]) -> Error {
                     "put -- before a prompt that begins with a dash: pixir -p -- \"-5 is wrong\"".to_owned()
                 }
                 Some(ours) => format!("use {ours}"),
+                None if is_out_of_place => format!("leave out {wrong}, which only a screen heeds"),
                 None => nearest_flag(command, &wrong).map_or(help, |near| format!("did you mean {near}?")),
             };
             Error::new(Code::UnknownFlag, message, fix).with("input", wrong)
@@ -132,6 +136,10 @@ fn usage_error(e: &clap::Error, words: &[String]) -> Error {
             }
         }
     }
+}
+
+fn is_flag(arg: &clap::Arg, flag: &str) -> bool {
+    arg.get_long().is_some_and(|long| flag.strip_prefix("--") == Some(long))
 }
 
 /// A word too many: a mistyped command with arguments, or a prompt without quotes.

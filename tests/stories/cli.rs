@@ -50,6 +50,37 @@ fn a_prompt_comes_from_stdin_and_a_missing_one_is_an_error() {
     assert!(bare.stderr.contains("NO_PROMPT") && bare.stderr.contains("--headless"), "{}", bare.stderr);
 }
 
+/// Broken build: a mistyped theme is ignored without a word.
+#[test]
+fn an_option_that_only_a_screen_heeds_is_refused_where_there_is_none() {
+    let shell = Shell::new(&[]);
+    for (args, flag) in [
+        (&["-p", "--theme", "drk", "hello"][..], "--theme"),
+        (&["--headless", "--inline", "hello"], "--inline"),
+        (&["demo", "-p", "--theme", "dark"], "--theme"),
+    ] {
+        let ran = shell.run(args);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{args:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(&format!("--headless` does not take {flag}")), "{args:?}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains(&format!("leave out {flag}, which only a screen heeds")),
+            "{args:?}: {}",
+            ran.stderr
+        );
+    }
+}
+
+/// Broken build: the help of a command offers a format that the command refuses.
+#[test]
+fn a_command_that_prints_text_alone_offers_no_other_format() {
+    let shell = Shell::new(&[]);
+    for args in [&["themes", "preview"][..], &["completions"], &["man"], &["mcp", "serve"]] {
+        let help = shell.run(args.iter().chain(&["--help"])).stdout;
+        assert!(help.contains("Usage:") && !help.contains("--json") && !help.contains("--format"), "{args:?}: {help}");
+    }
+    assert!(shell.run(["themes", "list", "--help"]).stdout.contains("--json"));
+}
+
 #[test]
 fn a_mistyped_flag_or_command_gets_a_suggestion() {
     let shell = Shell::new(&[]);

@@ -45,7 +45,9 @@ impl Definition {
             let name = it["name"].as_str().unwrap_or_default().to_owned();
             std::iter::once(name).chain(strings(&it["aliases"]))
         });
-        let shared = ["--format", "--json", "--error-format", "--help"].map(str::to_owned);
+        // Where there is one format, there is no choice.
+        let choice: &[&str] = if self.strings("formats") == ["plain"] { &[] } else { &["--format", "--json"] };
+        let shared = choice.iter().chain(&["--error-format", "--help"]).map(|it| (*it).to_owned());
         own.filter(|it| it.starts_with("--")).chain(self.strings("run_options")).chain(shared).collect()
     }
 }
