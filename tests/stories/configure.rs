@@ -113,7 +113,7 @@ async fn a_setting_is_unset_and_the_default_holds_at_once() {
     assert_eq!(pixir.settings(), "[keys]\ntree = \"f5\"\n");
     let screen = pixir.does("u").await;
     assert_eq!(pixir.settings(), "");
-    assert!(row(&screen, "  tree ").contains("Ctrl+T"), "{screen}");
+    assert!(row(&screen, "  Keys: tree ").contains("Ctrl+T"), "{screen}");
     pixir.does("<Esc><Esc>").await;
     pixir.does("go<Enter>").await;
     let screen = pixir.does("<C-t>").await;

@@ -111,7 +111,7 @@ async fn help_stands_in_two_columns_and_an_overlay_shows_its_keys_first() {
     let mut pixir = Pixir::sized(vec![], &[], 132, 40);
     let screen = pixir.does("<F1>").await;
     let row = screen.lines().find(|line| line.contains("Commands")).expect("a heading");
-    assert!(row.contains("In every overlay"), "two columns:\n{screen}");
+    assert!(row.contains("With the side panel in focus"), "two columns:\n{screen}");
     let screen = pixir.does("side panel").await;
     assert!(screen.contains("› side panel") && screen.contains("show or hide the side panel"), "{screen}");
     let screen = pixir.does("<C-u>zzzzz").await;
