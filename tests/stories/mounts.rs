@@ -197,6 +197,8 @@ fn a_workspace_that_takes_nothing_fails_the_tools_and_not_the_turn() {
         terminal.wait_for("Ask pixir");
         terminal.send("go\r");
         terminal.wait_for("I could not.");
+        // The line below the answer: the Turn has ended.
+        terminal.wait_for("5 calls");
         terminal.send("\x04");
         check(&shell, "workspace", &terminal.end());
         check_log(1);
