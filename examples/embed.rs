@@ -35,12 +35,13 @@ fn main() -> ExitCode {
 #[tokio::main]
 async fn converse() -> Result<()> {
     let prompt = std::env::args().nth(1).unwrap_or_else(|| "What is in this folder?".into());
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let home = tempfile::tempdir().expect("a temporary folder");
     let settings = Environment { home: home.path().to_owned(), ..Environment::default() };
     let providers = Arc::new(Providers::only("script", "demo", Arc::new(Scripted::new(Scripted::parse(SCRIPT)?))));
     // Approvals are put to a Presenter that can answer them; this one can.
     let options = Options { can_ask: true, ..Options::default() };
-    let harness = Harness::new(home.path(), &settings, providers, options, SessionDefaults::default())?;
+    let harness = Harness::new(folder.path(), &settings, providers, options, SessionDefaults::default())?;
 
     let session = harness.start()?;
     let mut watch = session.watch().await.expect("the Session has just started");
@@ -58,7 +59,7 @@ async fn converse() -> Result<()> {
                 _ => {}
             },
             Event::Recorded(entry) => match &entry.fact {
-                Fact::ToolResult(result) => print!("{}", result.output),
+                Fact::ToolResult(result) => println!("{}", result.output),
                 Fact::TurnEnded(end) => {
                     println!("\n{}", end.status.name());
                     break;
