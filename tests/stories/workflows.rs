@@ -609,7 +609,9 @@ fn a_user_and_a_model_read_every_fault_of_what_they_wrote() {
     let path = file(&shell, flow).display().to_string();
     let ran = shell.run(["workflow", "run", &path, "-p", "c=z", "-p", "x=1"]);
     assert_eq!(ran.code, 10, "{ran:?}");
-    for part in ["there is no parameter `x`", "`n` is missing", "`z` is none of: a, b"] {
+    for part in
+        ["there is no parameter `x`", "`n` is missing", "`z` is none of: a, b", "-p NAME=VALUE gives one its value"]
+    {
         assert!(ran.stderr.contains(part), "{part}: {ran:?}");
     }
     let graph = json!({ "version": 1, "steps": [

@@ -84,14 +84,20 @@ pub(super) fn run(cli: &Cli, args: &RunArgs) -> Result<u8> {
     })
 }
 
-/// The error names one fault of the file; the command that names all of them is its way out.
+/// The error names one fault of the file; the command that names all of them is its way out. Faults of the parameters are mended
+/// on the command line.
 fn all_faults(error: Error, name: &str) -> Error {
     let is_in_file = |fault: &Value| fault["line"].as_u64().is_some_and(|line| line > 0);
-    let faults = error.details.get("faults").and_then(Value::as_array);
-    if faults.is_none_or(|faults| faults.len() < 2 || !faults.iter().all(is_in_file)) {
+    let is_given = |fault: &Value| fault["at"].as_str().is_some_and(|at| at.starts_with("params."));
+    let Some(faults) = error.details.get("faults").and_then(Value::as_array) else { return error };
+    let name = pixir_core::run::quote(name);
+    let remedy = if faults.iter().all(|it| !is_in_file(it) && is_given(it)) {
+        format!("pixir workflow show {name} lists its parameters; -p NAME=VALUE gives one its value")
+    } else if faults.len() > 1 && faults.iter().all(is_in_file) {
+        format!("pixir workflow validate {name} names every fault")
+    } else {
         return error;
-    }
-    let remedy = format!("pixir workflow validate {} names every fault", pixir_core::run::quote(name));
+    };
     Error { remedy: remedy.into(), ..error }
 }
 
