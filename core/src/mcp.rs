@@ -16,6 +16,7 @@ use tokio::sync::{Semaphore, watch};
 mod ask; // what a server asks the user
 mod catalog; // accepted definitions
 mod client; // the protocol, by the SDK
+mod deaths; // when a server died, and when it may start again
 mod http; // servers that run elsewhere
 mod lines; // what a server prints on stdout
 mod names; // names of tools as a model calls them

@@ -1,6 +1,5 @@
 //! One server: cold until it is needed, started once for all who wait, stopped with everything that it started.
 
-use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -17,6 +16,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::catalog::{Definition, MAX_TOOLS, Pins};
 use super::client::{Answer, Begin, Client, Fault};
+use super::deaths::Deaths;
 use super::process::{Process, Stderr, exit_words, plain_line};
 use super::secrets::Secrets;
 use crate::call::FormRequest;
@@ -26,15 +26,6 @@ use crate::protocol::remedy::{McpNeed, Remedy, ServerSecret};
 use crate::protocol::servers::ServerPhase;
 use crate::text::clean::without_hidden;
 
-/// Waits before the next start, by the number of deaths in a row before it.
-const WAITS: [Duration; 5] =
-    [Duration::ZERO, Duration::ZERO, Duration::from_secs(1), Duration::from_secs(4), Duration::from_secs(15)];
-/// Deaths that are older do not count, and after so long without one a row of them is over.
-const MEMORY: Duration = Duration::from_secs(300);
-/// After so many deaths a server is not started again unless the user says so.
-const MOST_DEATHS: usize = 4;
-/// More deaths of a row are not remembered.
-const MAX_ROW: usize = 8;
 /// The most servers that start at the same time.
 const STARTS_AT_ONCE: usize = 4;
 /// The most bytes of what a server says about itself.
@@ -60,8 +51,7 @@ pub(super) struct Server {
     stopping: Stopping,
     starts: Arc<Semaphore>,
     state: Mutex<State>,
-    /// When it died, newest last.
-    deaths: Mutex<VecDeque<Instant>>,
+    deaths: Deaths,
     used: Mutex<Instant>,
     /// How many callers use it now.
     busy: AtomicUsize,
@@ -136,7 +126,7 @@ impl Server {
             stopping,
             starts,
             state: Mutex::new(State::Cold),
-            deaths: Mutex::default(),
+            deaths: Deaths::default(),
             used: Mutex::new(Instant::now()),
             busy: AtomicUsize::new(0),
             stderr: Arc::default(),
@@ -153,7 +143,7 @@ impl Server {
         match &*self.state.lock() {
             State::Starting { .. } => ServerPhase::Starting,
             State::Running(it) if it.is_alive() => ServerPhase::Running,
-            State::Running(_) | State::Cold if next_start(&self.deaths()).is_err() => ServerPhase::Failed,
+            State::Running(_) | State::Cold if self.deaths.next_start().is_err() => ServerPhase::Failed,
             State::Running(_) | State::Cold => ServerPhase::Cold,
         }
     }
@@ -174,25 +164,9 @@ impl Server {
         }
     }
 
-    /// How long ago the deaths of the last row were, newest last.
-    fn deaths(&self) -> Vec<Duration> {
-        let mut deaths = self.deaths.lock();
-        let over = deaths.len().saturating_sub(MAX_ROW);
-        deaths.drain(..over);
-        deaths.iter().map(Instant::elapsed).collect()
-    }
-
-    fn died(&self) {
-        let mut deaths = self.deaths.lock();
-        if deaths.back().is_some_and(|it| it.elapsed() >= MEMORY) {
-            deaths.clear();
-        }
-        deaths.push_back(Instant::now());
-    }
-
     /// Forgets how often it died, because the user wants it to start.
     pub(super) fn forgive(&self) {
-        self.deaths.lock().clear();
+        self.deaths.forget();
     }
 
     /// The running server, which does not become idle before [`Busy`] is dropped. It is started if it does not run, once for
@@ -212,7 +186,7 @@ impl Server {
                     if let State::Running(dead) = std::mem::replace(&mut *state, State::Cold) {
                         self.give_up(dead);
                     }
-                    let wait = next_start(&self.deaths()).map_err(|deaths| {
+                    let wait = self.deaths.next_start().map_err(|deaths| {
                         let message = format!("the MCP server {} ended {deaths} times in five minutes", self.name);
                         let message = format!("{message}; its last words: {}", self.last_words());
                         let fix = Remedy::mcp(&self.name, McpNeed::Restart);
@@ -252,7 +226,7 @@ impl Server {
                 Ok(running) => *state = State::Running(Arc::clone(running)),
                 Err(_) => {
                     *state = State::Cold;
-                    self.died();
+                    self.deaths.add();
                 }
             }
         }
@@ -275,7 +249,7 @@ impl Server {
     /// Ends what is left of a server with which pixir cannot speak any more. It counts as a death.
     fn give_up(&self, dead: Arc<Running>) {
         if dead.process.is_some() {
-            self.died();
+            self.deaths.add();
         }
         tokio::spawn(async move { dead.end_after_its_last_moment().await });
     }
@@ -295,7 +269,7 @@ impl Server {
                     return;
                 }
                 *state = State::Cold;
-                this.died();
+                this.deaths.add();
             }
             this.tell();
             running.end_after_its_last_moment().await;
@@ -602,35 +576,5 @@ impl Running {
     /// What it offered when it was last asked.
     pub(super) fn offered(&self) -> Arc<Pins> {
         Arc::clone(&self.offered.lock())
-    }
-}
-
-/// How long the next start waits. `Err` with the number of deaths in five minutes where there is none. `deaths` says how long
-/// ago each was, newest last.
-fn next_start(deaths: &[Duration]) -> std::result::Result<Duration, usize> {
-    let recent = deaths.iter().filter(|ago| **ago < MEMORY).count();
-    match recent {
-        0 => Ok(Duration::ZERO),
-        MOST_DEATHS.. => Err(recent),
-        _ => Ok(WAITS[deaths.len().min(WAITS.len() - 1)]),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Broken builds: waits of 0, 0, 1 and 4 s; deaths of an hour ago count; a row never fails.
-    #[test]
-    fn a_server_that_dies_again_and_again_starts_after_longer_waits_and_then_not_at_all() {
-        let next = |ago: &[u64]| next_start(&ago.iter().map(|it| Duration::from_secs(*it)).collect::<Vec<_>>());
-        let after = |seconds: u64| Ok(Duration::from_secs(seconds));
-        assert_eq!(next(&[]), after(0), "the first start");
-        assert_eq!(next(&[1]), after(0));
-        assert_eq!(next(&[9, 1]), after(1));
-        assert_eq!(next(&[20, 9, 1]), after(4));
-        assert_eq!(next(&[400, 200, 100, 1]), after(15), "three of them in five minutes");
-        assert_eq!(next(&[200, 100, 50, 1]), Err(4));
-        assert_eq!(next(&[900, 600, 301]), after(0), "the row is over");
     }
 }
