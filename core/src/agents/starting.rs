@@ -144,8 +144,9 @@ impl Node {
                     child.sent.lock().push(task.clone());
                 }
                 let door = if has_log {
-                    *child.unbegun.lock() = None;
-                    self.reopen(&child).await
+                    let unbegun = child.unbegun.lock().take();
+                    // Where it cannot be opened now, it can be told to begin later.
+                    self.reopen(&child).await.inspect_err(|_| *child.unbegun.lock() = unbegun)
                 } else {
                     self.create(&child, call_id).await
                 };
