@@ -18,6 +18,17 @@ fn start(shell: &Shell, environment: &[(&str, &str)], (columns, rows): (u16, u16
     Terminal::of(shell, binary.as_ref(), &[], environment, columns, rows)
 }
 
+/// Chooses whose key it is, from the ways to a model on.
+fn choose_openai(terminal: &mut Terminal) {
+    terminal.send("1");
+    terminal.wait_for("Whose key is it?");
+    terminal.send("openai");
+    terminal.wait_that("one provider is left", |screen| !screen.contains("GROQ_API_KEY"));
+    // Directly behind letters that came at once, Enter may count as a part of a paste.
+    let reader = terminal.reader();
+    terminal.press_until("\r", "the provider is chosen", || reader.shows("Key for openai"));
+}
+
 /// Broken build: the Session keeps the Providers that it began with.
 #[test]
 fn a_first_start_without_a_key_takes_one_and_answers_without_a_restart() {
@@ -28,13 +39,7 @@ fn a_first_start_without_a_key_takes_one_and_answers_without_a_restart() {
     terminal.wait_that("the header names no model", |screen| {
         screen.lines().next().is_some_and(|it| it.contains("no model"))
     });
-    terminal.send("1");
-    terminal.wait_for("Whose key is it?");
-    terminal.send("openai");
-    terminal.wait_that("one provider is left", |screen| !screen.contains("GROQ_API_KEY"));
-    // Directly behind letters that came at once, Enter may count as a part of a paste.
-    let reader = terminal.reader();
-    terminal.press_until("\r", "the provider is chosen", || reader.shows("Key for openai"));
+    choose_openai(&mut terminal);
     let key = format!("{SECRET}-0123456789abcd");
     terminal.send(&format!("\x1b[200~{key}\x1b[201~"));
     terminal.wait_for(&format!("{} characters", key.len()));
@@ -68,13 +73,7 @@ fn a_message_without_a_model_waits_in_the_composer_until_one_is_connected() {
     terminal.wait_for("Connect a model");
     let screen = terminal.wait_for("no model answers yet: connect one, and Enter sends your message");
     assert!(screen.contains("❯ good morning"), "{screen}");
-    terminal.send("1");
-    terminal.wait_for("Whose key is it?");
-    terminal.send("openai");
-    terminal.wait_that("one provider is left", |screen| !screen.contains("GROQ_API_KEY"));
-    // Directly behind letters that came at once, Enter may count as a part of a paste.
-    let reader = terminal.reader();
-    terminal.press_until("\r", "the provider is chosen", || reader.shows("Key for openai"));
+    choose_openai(&mut terminal);
     terminal.send(&format!("\x1b[200~{SECRET}-0123456789abcd\x1b[201~"));
     terminal.wait_for("characters");
     terminal.settle();
