@@ -170,7 +170,7 @@ const LAST_LINES: Duration = Duration::from_millis(100);
 /// [`Client::on`] returned, `fix` says how the client is to be started.
 ///
 /// # Errors
-/// `WRITE_FAILED`; a client that has closed its end is none.
+/// `WRITE_FAILED`, unless the client has closed its end.
 pub(crate) fn last_written(written: &std::sync::mpsc::Receiver<io::Error>, fix: &'static str) -> Result<(), Error> {
     match written.recv_timeout(LAST_LINES) {
         Ok(e) if e.kind() != io::ErrorKind::BrokenPipe => {

@@ -289,7 +289,7 @@ mod tests {
                 assert_eq!(prompts.turn_ended(turn, Ok("end_turn")), []);
             }
             assert_eq!(prompts.accepted(key, &queued(3)), Some(("a", outcome)));
-            assert!(prompts.ended.is_empty() && prompts.left.is_empty(), "nothing is kept for nobody");
+            assert!(prompts.ended.is_empty() && prompts.left.is_empty(), "no end is kept that no prompt waits for");
         }
         let mut prompts = Prompts::new();
         let key = prompts.add("a");

@@ -33,7 +33,7 @@ impl Answer {
                 self.is_open = !it.partial;
             }
             Fact::ToolResult(_) | Fact::UserMessage(_) => self.is_open = false,
-            // The answer to it is the output, not what was said before.
+            // The output is what the model says after the report of the agent, not what it said before.
             Fact::AgentEvent(event) if matches!(**event, AgentEvent::Reported { .. }) => self.is_open = false,
             Fact::TurnEnded(it) => self.end = Some((**it).clone()),
             _ => {}

@@ -131,7 +131,7 @@ fn turns_are_shown_labelled_pinned_and_gone_back_to() {
     assert_eq!(editor.close(), 0);
 }
 
-/// Broken build: a fork has no answer, so that nobody finds it.
+/// Broken build: `/fork` is answered with nothing, so the user does not learn the id of the new session.
 #[test]
 fn a_fork_is_named_and_can_be_opened() {
     let shell = Shell::new(&[]);

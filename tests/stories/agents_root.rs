@@ -48,7 +48,7 @@ fn what_an_agent_of_an_agent_asks_is_answered_at_the_root_and_undo_waits_for_it(
     assert!(results(&deep)[1].contains("2 m"), "{:?}", results(&deep));
 }
 
-/// Broken builds: the agent has no link in the log; its end is told to nobody; a role that does not exist starts a worker.
+/// Broken builds: the agent has no link in the log; the model is not told of its end; a role that does not exist starts a worker.
 #[test]
 fn the_user_starts_an_agent_and_the_model_reads_its_end() {
     let shell = Shell::new(&[("a.txt", "alpha\n")]);

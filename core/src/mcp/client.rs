@@ -256,7 +256,7 @@ impl Client {
         key: &str,
         request: impl Fn(Option<PaginatedRequestParams>) -> ClientRequest,
     ) -> Result<Listed, Fault> {
-        let none = || Fault::Odd(format!("its list of {key} is none"));
+        let none = || Fault::Odd(format!("what it sent as its {key} is not a list"));
         let (mut all, mut bytes) = (Listed::default(), 0);
         let (mut cursor, mut cursors) = (None, Vec::new());
         for _ in 0..MAX_PAGES {
