@@ -95,6 +95,7 @@ struct Prison {
 struct Outside {
     files: BTreeMap<PathBuf, (u32, u32, u64, i64, Vec<u8>)>,
     limits: String,
+    is_stopped: bool,
     niceness: String,
     machine: Vec<String>,
 }
@@ -292,10 +293,18 @@ impl Prison {
                 .filter(|path| !now.files.contains_key(*path))
                 .map(|path| format!("removed: {}", path.display())),
         );
-        if (&now.limits, &now.niceness, &now.machine)
-            != (&self.before.limits, &self.before.niceness, &self.before.machine)
-        {
-            effects.push(format!("changed: {:?} {}", now.machine, now.niceness));
+        let before = &self.before;
+        if now.is_stopped && !before.is_stopped {
+            effects.push("the victim is stopped".into());
+        }
+        for (what, before, now) in [
+            ("limits", &before.limits, &now.limits),
+            ("niceness", &before.niceness, &now.niceness),
+            ("machine", &before.machine.join(""), &now.machine.join("")),
+        ] {
+            if before != now {
+                effects.push(format!("changed: {what}, from {before} to {now}"));
+            }
         }
         self.before = now;
         for path in Outside::files(&[top.join("home")]).into_keys() {
@@ -361,8 +370,11 @@ impl Outside {
         Outside {
             files: Outside::files(&own),
             limits: status("limits"),
-            // The state, the priority and the niceness.
-            niceness: [0, 15, 16].map(|at| fields.get(at).copied().unwrap_or_default()).join(" ")
+            // A process that sleeps is seen to run for a moment when the kernel wakes it; only being stopped is an effect.
+            is_stopped: matches!(fields.first(), Some(&"T" | &"t")),
+            // The priority and the niceness.
+            niceness: [15, 16].map(|at| fields.get(at).copied().unwrap_or_default()).join(" ")
+                + " "
                 + &status("oom_score_adj"),
             machine: ["kernel/hostname", "kernel/core_pattern", "kernel/modprobe", "vm/overcommit_memory"]
                 .map(|name| fs::read_to_string(format!("/proc/sys/{name}")).unwrap_or_default())
