@@ -5,15 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::agents::{self, Beginning, Position};
-use crate::call::agents::Usual;
 use crate::call::leases::Holder;
 use crate::call::protection::jobs::JobGuards;
 use crate::call::{Context, Leases, Registry, Standing, Tool, Unattended};
-use crate::config::credentials::Vault;
-use crate::config::{Environment, McpLimits, McpServer, StartFolder};
+use crate::config::Environment;
 use crate::context::library::Library;
 use crate::context::roles::{self, Role};
-use crate::context::servers::plain;
 use crate::context::sketch::{self, Sketch};
 use crate::context::skills::{Skill, Validated, found};
 use crate::context::templates::Template;
@@ -22,17 +19,14 @@ use crate::door::Handle;
 use crate::files::images;
 use crate::files::snapshot::SessionSnapshot;
 use crate::files::workspace::{Workspace, remove_left};
-use crate::mcp::{self, Servers};
 use crate::process;
 use crate::process::Stopping;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{
-    Attachment, ContextDocument, Entry, Mode, Planned, Resumed, Rule, SessionId, SessionStarted, SettingsChanged,
-    Toolset, WorkflowEvent,
+    Attachment, ContextDocument, Entry, Mode, Rule, SessionId, SessionStarted, SettingsChanged, Toolset,
 };
 use crate::protocol::input::SettingsChange;
-use crate::protocol::remedy::{McpNeed, ModelNeed, Remedy};
-use crate::protocol::servers::ServerState;
+use crate::protocol::remedy::{ModelNeed, Remedy};
 use crate::protocol::trust::Contributions;
 use crate::provider::choose::Providers;
 use crate::provider::connect::NewProvider;
@@ -45,10 +39,12 @@ use crate::storage::blobs::Blobs;
 use crate::storage::log::Disk;
 use crate::storage::log::{self, Contents, Log, LogWriter, RealDisk};
 use crate::storage::store::{Place, Store, Summary};
-use crate::workflow::run::{Run, Still};
-use crate::workflow::{Checked, Fault, Journal, Known, Rehearsed, WorkflowFile, WorkflowPlan};
 use crate::{run, tools, workflow};
-use serde_json::{Map, Value};
+
+mod servers; // MCP servers
+mod workflows; // what runs of workflows would be
+
+pub use servers::{McpServers, usable_servers};
 
 /// The factory of a workspace's Sessions, and everything that these share. Clones share it too.
 #[derive(Clone)]
@@ -86,17 +82,6 @@ impl std::fmt::Debug for Harness {
             .field("providers", &self.services.providers)
             .finish_non_exhaustive()
     }
-}
-
-/// The MCP servers that a Harness is given.
-#[derive(Debug, Clone, Default)]
-pub struct McpServers {
-    /// The servers in the user's own configuration.
-    pub own: BTreeMap<String, McpServer>,
-    /// Bounds of what they take of a request.
-    pub limits: McpLimits,
-    /// The servers that a client brings along.
-    pub of_client: BTreeMap<String, McpServer>,
 }
 
 /// Whether the work that a Session is resumed for asks a model.
@@ -197,39 +182,6 @@ impl Harness {
     #[must_use]
     pub fn keeping_unused(mut self) -> Harness {
         self.services.options.keeps_unused = true;
-        self
-    }
-
-    /// The same harness, whose Sessions may use MCP servers: those of the user's configuration, those that the client brings
-    /// along, and those of the workspace that the user trusts.
-    #[must_use]
-    pub fn with_servers(mut self, servers: McpServers, around: &Environment) -> Harness {
-        let McpServers { own, limits, of_client } = servers;
-        let in_workspace = own.iter().chain(&of_client).filter(|(_, it)| it.cwd == StartFolder::Workspace);
-        Arc::make_mut(&mut self.services.library).own_servers =
-            in_workspace.map(|(name, it)| (name.clone(), it.clone())).collect();
-        let setup = mcp::Setup {
-            servers: own,
-            limits,
-            secrets: mcp::secrets::Source { environment: around.clone(), vault: Vault::new(around) },
-            environment: Arc::clone(&self.services.environment),
-            sandbox: self.services.sandbox.clone(),
-            workspace: self.workspace().to_owned(),
-            run_folder: around.home.join("mcp/run"),
-            library: Arc::clone(&self.services.library),
-            stopping: self.services.stopping.clone(),
-        };
-        self.services.servers =
-            Some(Servers::new(setup, mcp::Catalog::new(&around.home, self.services.options.dry_run), of_client));
-        self
-    }
-
-    /// The same harness with the MCP servers that a client brings along, as [`usable_servers`] found them.
-    #[must_use]
-    pub fn with_client_servers(mut self, servers: BTreeMap<String, McpServer>) -> Harness {
-        if let Some(own) = self.services.servers.as_ref().filter(|_| !servers.is_empty()) {
-            self.services.servers = Some(own.with_client(servers));
-        }
         self
     }
 
@@ -540,170 +492,6 @@ impl Harness {
         Ok(found)
     }
 
-    /// Workflows: pixir's own, the user's, those of skills and of the workspace.
-    pub fn workflows(&self) -> Vec<WorkflowFile> {
-        self.services.library.workflows().0
-    }
-
-    /// The workflow with this name, whether it can be run or not.
-    ///
-    /// # Errors
-    /// `WORKFLOW_NOT_FOUND`, with the nearest name.
-    pub fn workflow(&self, name: &str) -> Result<WorkflowFile> {
-        self.services.library.workflows().find(name).cloned()
-    }
-
-    /// The workflow with this name, if the user trusts it.
-    ///
-    /// # Errors
-    /// `WORKFLOW_NOT_FOUND`, `WORKSPACE_UNTRUSTED`, `READ_FAILED`.
-    pub fn usable_workflow(&self, name: &str) -> Result<WorkflowFile> {
-        self.services.library.workflows().usable(name).cloned()
-    }
-
-    /// All faults of a workflow.
-    pub fn faults_of_workflow(&self, text: &str, name: &str) -> Vec<Fault> {
-        Checked::read(text, name, &Known::to_look(&self.services.library)).err().unwrap_or_default()
-    }
-
-    /// A workflow as the data that an Input takes.
-    ///
-    /// # Errors
-    /// `WORKFLOW_INVALID` when it is neither TOML nor JSON.
-    pub fn workflow_as_data(&self, text: &str) -> Result<Value> {
-        workflow::as_data(text).map_err(|faults| workflow::invalid("workflow", &faults))
-    }
-
-    /// What a run of this workflow would be. Nothing is done.
-    ///
-    /// # Errors
-    /// `WORKFLOW_INVALID` with all faults; `NOT_FOUND` for a step that it does not have.
-    pub fn plan_workflow(
-        &self,
-        text: &str,
-        name: &str,
-        params: &Map<String, Value>,
-        until: Option<&str>,
-    ) -> Result<WorkflowPlan> {
-        let known = Known::to_run(&self.services.library);
-        let checked = Checked::read(text, name, &known).map_err(|faults| workflow::invalid(name, &faults))?;
-        let params = checked.params(params)?;
-        let until = until.map(|id| checked.index_of(id)).transpose()?;
-        Ok(WorkflowPlan::of(&checked, &params, until, &self.usual()))
-    }
-
-    /// What a resume of the run in this Session would do about each step. Nothing is done. Blocks while it reads the Log.
-    ///
-    /// # Errors
-    /// `NOT_FOUND` when no workflow was run there; `WORKFLOW_INVALID`, and those of the Log.
-    pub fn rehearse_workflow(
-        &self,
-        id: &SessionId,
-        decisions: Resumed,
-        edited: Option<&str>,
-    ) -> Result<impl Future<Output = Vec<Rehearsed>>> {
-        let (mut journal, planned, checked) = self.run_to_resume(id, edited)?;
-        let given = checked.known_params(&planned.params);
-        let params = checked.params(&given)?;
-        checked.has_steps(&decisions)?;
-        journal.take(&WorkflowEvent::Resumed(Box::new(decisions)).into());
-        let until = planned.until.as_deref().map(|id| checked.index_of(id)).transpose()?;
-        let run = Run { id: id.to_string(), checked, params, until, journal, edited: None };
-        let still = Still { ctx: self.tool_context(""), registry: self.services.registry.clone() };
-        Ok(async move { run.rehearse(&still).await })
-    }
-
-    /// Whether the run in this Session has steps that an agent does, so that a model is needed to go on with it. Blocks while
-    /// it reads the Log.
-    ///
-    /// # Errors
-    /// As for [`Harness::rehearse_workflow`].
-    pub fn run_has_agents(&self, id: &SessionId, edited: Option<&str>) -> Result<bool> {
-        let (_, _, checked) = self.run_to_resume(id, edited)?;
-        Ok(checked.steps.iter().any(|it| it.agent.is_some()))
-    }
-
-    fn run_to_resume(&self, id: &SessionId, edited: Option<&str>) -> Result<(Journal, Planned, Checked)> {
-        let entries = log::read(&self.services.place(id).log())?.entries;
-        let journal = Journal::fold(&entries);
-        let Some(planned) = journal.planned.clone() else {
-            let message = "no workflow was run in this session";
-            return Err(Error::new(Code::NotFound, message, "a session that a workflow was run in"));
-        };
-        let checked = match edited {
-            Some(text) => Checked::read(text, &planned.name, &Known::to_run(&self.services.library)),
-            None => Checked::of_log(&planned, self.roles()),
-        };
-        let checked = checked.map_err(|faults| workflow::invalid(&planned.name, &faults))?;
-        Ok((journal, planned, checked))
-    }
-
-    /// What agents may use, and what it costs, with the model of new Sessions.
-    fn usual(&self) -> Usual {
-        let providers = self.services.providers.now();
-        self.services.usual((&providers.provider, &providers.model), &self.roles())
-    }
-
-    /// The MCP servers that something names, as they are now; none is started.
-    pub fn mcp_servers(&self) -> Vec<ServerState> {
-        self.services.servers.as_ref().map_or(Vec::new(), Servers::states)
-    }
-
-    /// Starts an MCP server, if it does not run, and tells how it is. The first contact with a server of the user accepts its
-    /// tools.
-    ///
-    /// # Errors
-    /// `NOT_FOUND`, `MCP_UNTRUSTED`; an error of the start is in the state.
-    pub async fn look_at_server(&self, name: &str) -> Result<ServerState> {
-        self.servers()?.look(name).await
-    }
-
-    /// The same for the server of a tool, as a user or a model names it.
-    ///
-    /// # Errors
-    /// As [`Harness::look_at_server`].
-    pub async fn look_at_server_of(&self, tool: &str) -> Result<ServerState> {
-        let servers = self.servers()?;
-        let (from, tool) = (servers.clone(), tool.to_owned());
-        let name = crate::call::off_loop(move || mcp::tool::server_of(&from, &tool)).await?;
-        servers.look(&name).await
-    }
-
-    /// Accepts the tools of an MCP server as they are now; `seen` names those that the user saw.
-    ///
-    /// # Errors
-    /// As [`Harness::look_at_server`]; `PREVIEW_STALE` when they have changed since, `WRITE_FAILED`.
-    pub async fn accept_server(&self, name: &str, seen: Option<&str>) -> Result<ServerState> {
-        self.servers()?.accept_by_name(name, seen).await
-    }
-
-    /// Forgets the accepted tools of an MCP server.
-    ///
-    /// # Errors
-    /// `WRITE_FAILED`.
-    pub fn forget_server(&self, name: &str) -> Result<()> {
-        self.servers()?.forget(name)
-    }
-
-    /// Stops every MCP server.
-    pub async fn stop_servers(&self) {
-        if let Some(servers) = &self.services.servers {
-            servers.stop_all().await;
-        }
-    }
-
-    /// The tools that find, call and read what MCP servers have, for calls outside a Session.
-    pub fn servers_registry(&self) -> Registry {
-        self.services.registry.with_all(mcp::tool::general(self.services.servers.as_ref()))
-    }
-
-    fn servers(&self) -> Result<&Servers> {
-        self.services
-            .servers
-            .as_ref()
-            .ok_or_else(|| Error::new(Code::NotFound, "there are no MCP servers here", Remedy::mcp("", McpNeed::Add)))
-    }
-
     /// What the workspace brings along that is in force only with the user's trust.
     pub fn contributions(&self) -> Contributions {
         self.services.library.contributions()
@@ -774,19 +562,6 @@ impl Harness {
     pub fn store(&self) -> &Store {
         &self.store
     }
-}
-
-/// The MCP servers of a client that can be used, in the letters of names of servers, and the faults of the others.
-pub fn usable_servers(servers: BTreeMap<String, McpServer>) -> (BTreeMap<String, McpServer>, Vec<Error>) {
-    let (mut usable, mut faults) = (BTreeMap::new(), Vec::new());
-    for (name, server) in servers {
-        let name = plain(&name);
-        match server.check(&name) {
-            Ok(()) => drop(usable.insert(name, server)),
-            Err(e) => faults.push(e),
-        }
-    }
-    (usable, faults)
 }
 
 /// The built-in tools and `others`; of two with one name the later one counts.

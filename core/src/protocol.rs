@@ -13,3 +13,8 @@ pub(crate) mod sandbox; // the means by which programs are confined
 pub mod tool_spec; // how a tool is offered to a model
 pub mod servers; // how MCP servers are
 pub mod trust; // what a workspace brings along, and the user's answer about it
+
+/// Whether a number need not be written.
+pub(crate) fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
+}

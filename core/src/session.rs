@@ -6,20 +6,19 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
+use crate::call::Registry;
 use crate::call::agents::{AgentNews, Order};
-use crate::call::{self, Answers, Registry};
 use crate::context::roles::Role;
 use crate::conversation::history::{History, Settings};
 use crate::door::{Command, Handle, Outbox, Reply, Watch};
 use crate::mcp::Servers;
-use crate::protocol::agent::Asker;
 use crate::protocol::effort::Effort;
 use crate::protocol::error::{Code, Error, NoticeCode, Result};
 use crate::protocol::event::{
     AgentEvent, AgentResult, Approval, CompactionPreview, Delivery, Event, Fact, Form, Label, Live, LiveEvent, Printed,
     Refusal, SessionId, SettingsChanged, Severity, SkillIndex, Status,
 };
-use crate::protocol::input::{Accepted, Decision, Input, Message, SettingsChange};
+use crate::protocol::input::{Accepted, Input, Message, SettingsChange};
 use crate::protocol::now::{Draft, Now};
 use crate::protocol::remedy::Remedy;
 use crate::provider::budget::Budget;
@@ -27,10 +26,12 @@ use crate::storage::log::LogWriter;
 use crate::storage::store::Indexed;
 
 mod agents; // child Sessions: what is recorded and heard of them
+mod answers; // what the user answers
 mod branches; // branches that the user removes and restores
 mod fork; // a branch as the beginning of another Session
 mod folders; // folders outside the workspace that the tools may read
 mod compact; // compactions on request: previews, drafts, what the user approved; what fills the context
+mod jobs; // background jobs
 mod queue; // messages that wait for the running Turn
 mod record; // what is recorded and published
 mod role; // the role that the user gives to the Session
@@ -95,7 +96,7 @@ pub(crate) struct Session {
     /// Inputs that came during a restore, a fork or a move of the head. They are taken in when it is over, in their order.
     held: VecDeque<(Input, Option<Reply>)>,
     /// Jobs that are being stopped on request.
-    stopping_jobs: JoinSet<StoppedJob>,
+    stopping_jobs: JoinSet<jobs::Stopped>,
     /// What the workspace brings along is being read.
     looking: JoinSet<Looked>,
     /// A watcher was asked whether it trusts what the workspace brings along, if there is something to ask.
@@ -142,12 +143,6 @@ pub(crate) struct Opened {
     pub(crate) note: Option<String>,
     /// The role that the user gave to the Session.
     pub(crate) role: Option<Arc<Role>>,
-}
-
-/// The answer to `Input::StopJob`.
-struct StoppedJob {
-    reply: Option<Reply>,
-    outcome: Result<Accepted>,
 }
 
 impl Drop for Session {
@@ -289,17 +284,6 @@ impl Session {
         drop(self);
         if let Some(done) = done {
             let _ = done.send(());
-        }
-    }
-
-    /// Tells what was written to protected files while jobs ran, since the last call.
-    async fn close_job_guards(&mut self) {
-        let ctx = self.services.context("", self.history.settings.toolset, false);
-        let attended = self.services.options.can_ask;
-        let told = tokio::task::spawn_blocking(move || ctx.job_guards.close(&ctx, attended)).await;
-        for text in told.unwrap_or_default() {
-            tracing::warn!("{text}");
-            self.notice(Severity::Warning, NoticeCode::FileProtected.name(), text);
         }
     }
 
@@ -516,106 +500,11 @@ impl Session {
         Ok(Accepted::default())
     }
 
-    fn decide(&mut self, call_id: &str, decision: Decision, word: Option<&str>) -> Result<Accepted> {
-        let turn = self.work.as_mut().and_then(Work::turn_mut);
-        let open = turn.and_then(|turn| {
-            let at = turn.approvals.iter().position(|it| it.approval.call_id == call_id)?;
-            Some((turn, at))
-        });
-        let (turn, at) = open.ok_or_else(|| not_open("approval", call_id, Remedy::AnswerOpenApproval))?;
-        // The call goes on waiting, so that the word can still be typed.
-        call::check_word(&turn.approvals[at].approval, &decision, word)?;
-        let (number, open) = (turn.number, turn.approvals.remove(at));
-        let _ = open.reply.send(Some(decision));
-        self.set_status_answered();
-        Ok(Accepted { turn: Some(number), ..Accepted::default() })
-    }
-
-    fn answer(&mut self, call_id: &str, answers: Option<Answers>) -> Result<Accepted> {
-        let turn = self.work.as_mut().and_then(Work::turn_mut);
-        let open = turn.and_then(|turn| {
-            let at = turn.forms.iter().position(|it| it.form.call_id == call_id)?;
-            Some((turn.number, turn.forms.remove(at)))
-        });
-        let (number, open) = open.ok_or_else(|| not_open("form", call_id, Remedy::AnswerOpenForm))?;
-        let _ = open.reply.send(answers);
-        // No result of a call tells the watchers that it is no longer open.
-        if !self.history.orphans().any(|id| id == call_id) {
-            self.publish(Live::AnswerTaken { call_id: call_id.to_owned(), agent: Asker::default() });
-        }
-        self.set_status_answered();
-        Ok(Accepted { turn: Some(number), ..Accepted::default() })
-    }
-
-    /// Refuses what waits for the user, in the name of nobody.
-    fn stop_asking(&mut self) -> Accepted {
-        self.services.options.can_ask = false;
-        if let Some(agents) = &self.services.agents {
-            agents.stop_asking();
-        }
-        if let Some(turn) = self.work.as_mut().and_then(Work::turn_mut) {
-            turn.approvals.drain(..).for_each(|open| drop(open.reply.send(None)));
-            turn.forms.drain(..).for_each(|open| drop(open.reply.send(None)));
-            if self.status == Status::Asking {
-                self.set_status(Status::Working);
-            }
-        }
-        Accepted::default()
-    }
-
-    /// One question less is open.
-    fn set_status_answered(&mut self) {
-        let turn = self.work.as_ref().and_then(Work::turn);
-        if turn.is_some_and(|turn| turn.approvals.is_empty() && turn.forms.is_empty()) {
-            self.set_status(Status::Working);
-        }
-    }
-
-    fn stop_job(&mut self, job: u32, reply: Option<Reply>) {
-        let jobs = self.services.jobs.clone();
-        self.stopping_jobs.spawn(async move {
-            let outcome = match jobs {
-                Some(jobs) => jobs.stop(job).await.map(|_| Accepted::default()),
-                None => Ok(Accepted::default()),
-            };
-            StoppedJob { reply, outcome }
-        });
-    }
-
-    fn on_stopped_job(&mut self, stopped: std::result::Result<StoppedJob, tokio::task::JoinError>) {
-        match stopped {
-            Ok(StoppedJob { reply, outcome }) => self.answer_input(STOP_JOB, reply, outcome),
-            Err(e) => {
-                let error =
-                    Error::new(Code::CommandFailed, format!("stop a job: {e}"), Remedy::Retry { after_s: None });
-                self.refuse(STOP_JOB, &error);
-            }
-        }
-    }
-
     fn list_rules(&mut self) -> Accepted {
         let loaded = self.services.store.rules().load();
         let rules = loaded.in_force(Some(&self.id), self.services.workspace.root(), jiff::Timestamp::now());
         self.publish(Live::RulesListed { rules, warning: loaded.warning() });
         Accepted::default()
-    }
-
-    /// Publishes the jobs, with the ports on which they listen now.
-    async fn list_jobs(&mut self) -> Accepted {
-        if let Some(jobs) = self.services.jobs.clone()
-            && let Err(e) = tokio::task::spawn_blocking(move || jobs.look_at_ports()).await
-        {
-            tracing::warn!("look at the ports of jobs: {e}");
-        }
-        self.publish_jobs();
-        Accepted::default()
-    }
-
-    fn publish_jobs(&mut self) {
-        if let Some(jobs) = &self.services.jobs {
-            let live = Live::JobsChanged { jobs: jobs.list() };
-            self.publish(live);
-        }
     }
 
     /// A Session in which nothing was said leaves no files behind when it closes.
@@ -658,9 +547,6 @@ fn asked_form(event: &LiveEvent) -> Option<Form> {
     if let Live::FormOpened(it) = &event.live { Some(it.clone()) } else { None }
 }
 
-/// The name of `Input::StopJob`.
-const STOP_JOB: &str = "stop_job";
-
 /// The conversation has an entry with this number.
 fn on_entry(history: &History, seq: u64) -> Result<()> {
     match history.entry(seq) {
@@ -670,8 +556,4 @@ fn on_entry(history: &History, seq: u64) -> Result<()> {
                 .with("input", seq))
         }
     }
-}
-
-fn not_open(what: &str, call_id: &str, remedy: Remedy) -> Error {
-    Error::new(Code::NotFound, format!("that {what} is no longer open"), remedy).with("input", call_id)
 }

@@ -224,15 +224,10 @@ pub struct Imported {
     /// Number of saved outputs in the document.
     pub outputs: usize,
     /// Number of Sessions below it that are in the document.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::protocol::is_zero")]
     pub agents: usize,
     /// Whether the Session was already there with the same Log, so that nothing changed.
     pub already_there: bool,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
-fn is_zero(n: &usize) -> bool {
-    *n == 0
 }
 
 /// Exports a Session with those that it has started as one document, which `write` gets in pieces. The memory in use does not grow with the Log.

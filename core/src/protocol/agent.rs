@@ -47,16 +47,11 @@ pub struct AgentState {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queued: Vec<String>,
     /// Files of its copy that are not in the workspace, and wait for the user.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::protocol::is_zero")]
     pub waiting_files: u32,
     /// It is a run of a workflow.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_run: bool,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 /// What an agent waits for.

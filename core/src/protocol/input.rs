@@ -7,18 +7,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::protocol::agent::Asker;
-use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{
-    Attachment, Delivery, EditorDocument, HunkReviewed, Mode, Resumed, Rule, SettingsChanged, TemplateUse, Toolset,
-};
+use crate::protocol::event::{Attachment, Delivery, HunkReviewed, Mode, Resumed, Rule, SettingsChanged, Toolset};
 use crate::protocol::servers::ServerAct;
 use crate::protocol::trust::TrustAnswer;
 
 mod compact; // what the user changed in the preview of a compaction
 mod hunk; // a part of a change that is taken back
+mod message; // a message of the user
+mod restore; // how files are restored
 
 pub use compact::CompactOptions;
 pub use hunk::{HunkEdit, HunkRevert};
+pub use message::{MAX_CONTEXT, MAX_DOCUMENT, Message};
+pub use restore::{OnConflict, RestoreOptions, has_marks};
 
 /// One request of a Presenter to a Session. Events report its effects.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -436,76 +437,6 @@ pub struct Queued {
     pub id: Option<u64>,
 }
 
-/// A message of the user.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Message {
-    /// The text.
-    pub text: String,
-    /// Images; the Harness stores them before the Session records the message.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub attachments: Vec<Attachment>,
-    /// What the user's editor shows; at most 32 documents, 64 KiB of text each and 256 KiB in all.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub context: Vec<EditorDocument>,
-    /// The template that made the text. Only the Session sets it.
-    #[serde(skip)]
-    pub template: Option<Box<TemplateUse>>,
-}
-
-impl<T: Into<String>> From<T> for Message {
-    fn from(text: T) -> Message {
-        Message { text: text.into(), ..Message::default() }
-    }
-}
-
-/// The most editor documents of one message.
-const MAX_DOCUMENTS: usize = 32;
-/// The most text of an editor document, bytes.
-pub const MAX_DOCUMENT: usize = 64 << 10;
-/// The most text of all editor documents of a message, bytes.
-pub const MAX_CONTEXT: usize = 256 << 10;
-/// The longest path of an editor document, bytes.
-const MAX_PATH: usize = 4_096;
-
-impl Message {
-    /// Checks what the user's editor shows.
-    ///
-    /// # Errors
-    /// `INVALID_ARGS` for too many or too long documents, a path with control characters, or lines in the wrong order.
-    pub(crate) fn check_context(&self) -> Result<()> {
-        let invalid = |message: String, fix: &str| Err(Error::new(Code::InvalidArgs, message, fix));
-        if self.context.len() > MAX_DOCUMENTS {
-            let message =
-                format!("the context has {} documents; at most {MAX_DOCUMENTS} are taken", self.context.len());
-            return invalid(message, "send those that matter for the prompt");
-        }
-        let text: usize = self.context.iter().map(|it| it.text.len()).sum();
-        let lines_that_matter = "send the lines that matter; the model reads files by itself";
-        if text > MAX_CONTEXT {
-            let most = MAX_CONTEXT >> 10;
-            let message = format!("the context has {} KB of text; at most {most} KB are taken", text >> 10);
-            return invalid(message, lines_that_matter);
-        }
-        for (at, document) in self.context.iter().enumerate() {
-            let EditorDocument { path, lines, text, .. } = document;
-            if text.len() > MAX_DOCUMENT {
-                let most = MAX_DOCUMENT >> 10;
-                let message =
-                    format!("`context[{at}]` has {} KB of text; at most {most} KB are taken", text.len() >> 10);
-                return invalid(message, lines_that_matter);
-            }
-            if path.is_empty() || path.len() > MAX_PATH || path.chars().any(char::is_control) {
-                let message = format!("`context[{at}].path` is empty, too long or holds a control character");
-                return invalid(message, "a path relative to the workspace, or an absolute one");
-            }
-            if lines.is_some_and(|it| it.from == 0 || it.to < it.from) {
-                return invalid(format!("`context[{at}].lines` has no line"), "lines from 1 on, `from` before `to`");
-            }
-        }
-        Ok(())
-    }
-}
-
 /// How a branch that the Head leaves is summarised.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -573,64 +504,4 @@ pub enum RuleReach {
     Project,
     /// Everywhere.
     User,
-}
-
-/// What a restore does with a file that changed since.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OnConflict {
-    /// Leave the file as it is.
-    #[default]
-    Keep,
-    /// Merge the restore with the changes since, which stay in the file.
-    Merge,
-    /// Restore the file completely. The changes since remain only in the blob store.
-    Overwrite,
-}
-
-impl OnConflict {
-    /// Parses a name.
-    ///
-    /// # Errors
-    /// `INVALID_ARGS`, with the valid names.
-    pub fn parse(name: &str) -> Result<OnConflict> {
-        match name {
-            "keep" => Ok(OnConflict::Keep),
-            "merge" => Ok(OnConflict::Merge),
-            "overwrite" => Ok(OnConflict::Overwrite),
-            _ => Err(Error::new(
-                Code::InvalidArgs,
-                format!("there is no choice `{}`", name.escape_debug()),
-                "choose keep, merge or overwrite",
-            )),
-        }
-    }
-}
-
-/// Whether a text still has the marks of a conflict.
-pub fn has_marks(text: &str) -> bool {
-    text.lines().any(|line| line.starts_with("<<<<<<< ") || line.starts_with(">>>>>>> "))
-}
-
-/// How files are restored.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct RestoreOptions {
-    /// Publish the preview and touch nothing.
-    #[serde(default)]
-    pub dry_run: bool,
-    /// What to do with files that changed since, unless `choices` names them.
-    #[serde(default)]
-    pub changed_since: OnConflict,
-    /// What to do with single files that changed since, by path.
-    #[serde(default)]
-    pub choices: BTreeMap<String, OnConflict>,
-    /// Files as the user wrote them, by path, in place of both versions. Only files of an agent's copy can be written so.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub written: BTreeMap<String, String>,
-    /// The user agreed that protected files are written. Without that, a restore that would write one is refused.
-    #[serde(default)]
-    pub protected: bool,
-    /// The token of the preview that the user approved. If a file changed since that preview, nothing is restored.
-    #[serde(default)]
-    pub seen: Option<String>,
 }

@@ -25,13 +25,8 @@ pub struct JobState {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<u16>,
     /// Bytes of output that were not saved, because a job's output file is limited to 64 MB.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::protocol::is_zero")]
     pub lost: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
-fn is_zero(n: &u64) -> bool {
-    *n == 0
 }
 
 /// Whether a job runs.

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Cost, ErrorBody, FileChange, LeftFile, Usage};
+use super::{Cost, FileChange, LeftFile, Usage};
+use crate::protocol::error::ErrorBody;
 
 mod wire; // how a step is read: one object whose fields depend on `event`
 
@@ -298,10 +299,10 @@ pub struct Evidence {
     /// Calls of tools.
     pub calls: u64,
     /// Calls that failed.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::protocol::is_zero")]
     pub failures: u64,
     /// Calls that were refused.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::protocol::is_zero")]
     pub denials: u64,
     /// The last ten commands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -322,11 +323,6 @@ pub struct Ran {
     /// Its exit code; absent if it did not run to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
-fn is_zero(n: &u64) -> bool {
-    *n == 0
 }
 
 impl AgentEvent {

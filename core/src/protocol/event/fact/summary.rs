@@ -65,7 +65,7 @@ pub struct HistoryCompaction {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turns: Vec<TurnDigest>,
     /// Replaced Turns that the summary does not tell of, over all compactions.
-    #[serde(default, skip_serializing_if = "super::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::protocol::is_zero")]
     pub turns_left_out: u64,
     /// What the model wrote about the replaced part, in this compaction or an earlier one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

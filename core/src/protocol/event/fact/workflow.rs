@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{ChangeKind, Cost, ErrorBody, FileChange, Usage};
+use super::{ChangeKind, Cost, FileChange, Usage};
+use crate::protocol::error::ErrorBody;
 
 mod wire; // how an event is read: one object whose fields depend on `event`
 

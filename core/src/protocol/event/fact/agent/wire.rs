@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::{
     Adoption, AgentContext, AgentEvent, AgentResult, AgentStatus, Evidence, Isolation, Spawned, Telling, ToldBy,
 };
-use crate::protocol::event::fact::{Cost, ErrorBody, FileChange, LeftFile, Usage};
+use crate::protocol::error::ErrorBody;
+use crate::protocol::event::fact::{Cost, FileChange, LeftFile, Usage};
 
 /// All fields that steps have.
 #[derive(Deserialize)]

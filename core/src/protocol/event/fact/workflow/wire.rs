@@ -4,7 +4,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{Ask, CheckRan, Held, LeftBehind, Planned, Resumed, StepEnded, StepOutcome, StepStarted, WorkflowEvent};
-use crate::protocol::event::fact::{Cost, ErrorBody, Usage};
+use crate::protocol::error::ErrorBody;
+use crate::protocol::event::fact::{Cost, Usage};
 
 /// All fields that events have.
 #[derive(Deserialize)]
