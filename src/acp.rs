@@ -28,7 +28,7 @@ mod workspaces; // the Harness of each folder, and keys
 
 use command::{Command, Opening};
 use session::Attached;
-use workspaces::Workspaces;
+use workspaces::{Opened, Workspaces};
 
 /// The version of the protocol that is served, whatever is asked for.
 const VERSION: u32 = 1;
@@ -287,7 +287,7 @@ impl Agent {
 
     async fn start(&self, reply: Reply, place: OwnedSemaphorePermit, params: Value, abilities: Abilities) {
         let opened = self.0.workspaces.start(&params).await;
-        let (harness, handle) = match opened {
+        let Opened { harness, handle, folder } = match opened {
             Ok(opened) => opened,
             Err(failure) => {
                 // The client may try again as soon as it has the answer.
@@ -304,6 +304,7 @@ impl Agent {
             return;
         };
         open.serve(attached, params, commands).await;
+        drop(folder);
     }
 
     async fn reopened(
@@ -315,7 +316,7 @@ impl Agent {
         abilities: Abilities,
         mut commands: mpsc::UnboundedReceiver<Command>,
     ) {
-        let (harness, handle) = match self.0.workspaces.resume(&open.id, &params).await {
+        let Opened { harness, handle, folder } = match self.0.workspaces.resume(&open.id, &params).await {
             Ok(opened) => opened,
             Err(failure) => {
                 let not_open = not_open(&open.id);
@@ -330,6 +331,7 @@ impl Agent {
         let client = self.0.client.clone();
         let Some(attached) = Attached::open(client, harness, handle, abilities, opening, reply).await else { return };
         open.serve(attached, params, commands).await;
+        drop(folder);
     }
 
     /// Moves a Session to the trash; one that is open closes first.

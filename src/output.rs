@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::{ErrorFormat, Format, OutputOptions};
-use crate::{remedies, start};
+use crate::{next_actions, remedies, start};
 
 mod list; // rows in every format
 
@@ -174,10 +174,10 @@ pub(crate) fn envelope(error: &Error) -> Value {
     })
 }
 
-/// An error in a document: `details` has what can be done next, each as one step.
+/// An error in a document: `details` has what can be done next, each as one command.
 pub(crate) fn error_json(error: &Error) -> Value {
     let mut details = error.details.clone();
-    details.insert("next_actions".into(), json!(remedies::actions(&error.remedy)));
+    details.insert("next_actions".into(), json!(next_actions::after(error)));
     json!({ "kind": error.kind(), "message": error.message, "details": details })
 }
 
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(plain(&error), "error: item 42 not found\n  code: NOT_FOUND\n  fix:  list items to find a valid id");
         assert_eq!(
             envelope(&error),
-            json!({"schemaVersion": 1, "ok": false, "error": {"kind": "not_found", "message": "item 42 not found", "details": {"input": "42", "next_actions": ["list items to find a valid id"]}},
+            json!({"schemaVersion": 1, "ok": false, "error": {"kind": "not_found", "message": "item 42 not found", "details": {"input": "42", "next_actions": next_actions::after(&error)}},
                    "code": "NOT_FOUND", "remediation": "list items to find a valid id", "exit_code": 5})
         );
         assert_eq!(flat(&error)["error"], "item 42 not found");

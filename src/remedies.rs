@@ -14,7 +14,7 @@ pub(crate) fn word(remedy: &Remedy) -> String {
         Remedy::Retry { after_s } => retry(*after_s),
         Remedy::AnswerOpenApproval => "decide on the approval that is open now".into(),
         Remedy::AnswerOpenForm => "answer the form that is open now".into(),
-        Remedy::Compact => "/compact in the terminal interface".into(),
+        Remedy::Compact => "pixir compact, or /compact in the terminal interface".into(),
         Remedy::NewSession => "pixir  # starts a new session".into(),
         Remedy::ShowTree => "pixir tree".into(),
         Remedy::Undo => "pixir undo".into(),
@@ -42,7 +42,7 @@ pub(crate) fn word(remedy: &Remedy) -> String {
         Remedy::OpenReadOnly { id } => format!("pixir resume --read-only {id}"),
         Remedy::Repair { id } => format!("pixir sessions repair {id} --dry-run"),
         Remedy::DeleteSession { id } => format!("pixir sessions delete {id} --yes  # moves it to the trash"),
-        Remedy::ExportSession => "name a file that pixir sessions export --to json wrote".into(),
+        Remedy::ExportSession => "export the session again: pixir sessions export ID --to json".into(),
         Remedy::RunInSession => "pixir --toolset run, which runs it in a session".into(),
         Remedy::SetWorkspace => "name an existing folder: --workspace DIR".into(),
         Remedy::ChooseModel { need } => format!("{}: --model NAME (pixir models list)", need.words()),
@@ -72,16 +72,8 @@ pub(crate) fn word(remedy: &Remedy) -> String {
         }
         Remedy::CheckSetup => "pixir doctor".into(),
         Remedy::CheckStateFolder => "check the state folder (pixir doctor shows where it is)".into(),
-        Remedy::ShowScriptSchema => "use the format that pixir schema --script prints".into(),
-        Remedy::ShowErrorCodes => "use a code that pixir schema lists".into(),
-    }
-}
-
-/// The steps of a remedy, one by one: each alternative, each step.
-pub(crate) fn actions(remedy: &Remedy) -> Vec<String> {
-    match remedy {
-        Remedy::AnyOf { remedies } | Remedy::Steps { steps: remedies } => remedies.iter().flat_map(actions).collect(),
-        one => Some(word(one)).filter(|it| !it.is_empty()).into_iter().collect(),
+        Remedy::ShowScriptSchema => "use the format that this prints: pixir schema --script".into(),
+        Remedy::ShowErrorCodes => "use a code that this lists: pixir schema error_codes".into(),
     }
 }
 

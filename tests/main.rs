@@ -64,6 +64,7 @@ mod stories {
     mod acp; // pixir inside an editor
     mod acp_bounds; // clients that ask for more than pixir holds
     mod acp_clients; // clients of others: SDKs and acpx
+    mod acp_faults; // faults of pixir itself, and what an editor leaves behind
     mod acp_races; // an editor at its worst
     mod acp_requests; // what an editor asks of pixir
     mod acp_responses; // each prompt has one response, whatever happens to it

@@ -22,9 +22,23 @@ pub(super) const LOGIN: &str = "pixir-login";
 /// The way to log in that only looks again.
 pub(super) const CHECK: &str = "pixir-check";
 
+/// The most folders without an open Session whose Harness is kept for the next one.
+const MOST_UNUSED: usize = 16;
+
+/// The Harness of a folder, once it is open. Who holds it uses the folder.
+type Folder = Arc<OnceCell<Harness>>;
+
 pub(super) struct Workspaces {
     cli: Cli,
-    harnesses: Mutex<HashMap<PathBuf, Arc<OnceCell<Harness>>>>,
+    harnesses: Mutex<HashMap<PathBuf, Folder>>,
+}
+
+/// A Session that has just been opened.
+pub(super) struct Opened {
+    pub(super) harness: Harness,
+    pub(super) handle: Handle,
+    /// Held while the Session is open, so that the others of its folder use the same Harness.
+    pub(super) folder: Folder,
 }
 
 impl Workspaces {
@@ -38,14 +52,25 @@ impl Workspaces {
     }
 
     /// The Harness of the folder that a request names.
-    async fn harness(&self, params: &Value) -> Result<Harness, Failure> {
+    async fn harness(&self, params: &Value) -> Result<(Harness, Folder), Failure> {
         let cwd = folder(params, "cwd")?;
         for (at, other) in params["additionalDirectories"].as_array().into_iter().flatten().enumerate() {
             absolute(other, &format!("additionalDirectories[{at}]"))?;
         }
-        let cell = Arc::clone(self.harnesses.lock().entry(cwd.clone()).or_default());
-        let harness = cell.get_or_try_init(|| self.open(&cwd)).await?;
-        Ok(harness.clone().with_client_servers(servers::of(params).0))
+        let folder = self.folder(&cwd);
+        let harness = folder.get_or_try_init(|| self.open(&cwd)).await?;
+        Ok((harness.clone().with_client_servers(servers::of(params).0), folder))
+    }
+
+    /// The folder in the list of those that are open. An editor that runs for weeks opens any number of them, and each takes
+    /// memory and a descriptor, so those that no Session uses leave the list when it is long.
+    fn folder(&self, cwd: &Path) -> Folder {
+        let mut all = self.harnesses.lock();
+        let unused = |folder: &Folder| Arc::strong_count(folder) == 1;
+        if !all.contains_key(cwd) && all.values().filter(|it| unused(it)).count() >= MOST_UNUSED {
+            all.retain(|_, folder| !unused(folder));
+        }
+        Arc::clone(all.entry(cwd.to_owned()).or_default())
     }
 
     async fn open(&self, cwd: &Path) -> Result<Harness, Failure> {
@@ -59,17 +84,17 @@ impl Workspaces {
     }
 
     /// Starts a Session.
-    pub(super) async fn start(&self, params: &Value) -> Result<(Harness, Handle), Failure> {
-        let harness = self.harness(params).await?;
+    pub(super) async fn start(&self, params: &Value) -> Result<Opened, Failure> {
+        let (harness, folder) = self.harness(params).await?;
         let starting = harness.clone();
         let handle = blocking(move || starting.start()).await??;
-        Ok((harness, handle))
+        Ok(Opened { harness, handle, folder })
     }
 
     /// Opens a Session again. One that another process has open is opened to look at.
-    pub(super) async fn resume(&self, id: &str, params: &Value) -> Result<(Harness, Handle), Failure> {
+    pub(super) async fn resume(&self, id: &str, params: &Value) -> Result<Opened, Failure> {
         let id = SessionId::parse(id)?;
-        let harness = self.harness(params).await?;
+        let (harness, folder) = self.harness(params).await?;
         let (opening, cli) = (harness.clone(), self.cli.clone());
         let handle = blocking(move || {
             let place = opening.place(&id);
@@ -82,7 +107,7 @@ impl Workspaces {
             Err(Failure { data: Some(json!({ "cwd": recorded })), ..Failure::invalid_params(message) })
         })
         .await??;
-        Ok((harness, handle))
+        Ok(Opened { harness, handle, folder })
     }
 
     /// A page of Sessions, the latest first.

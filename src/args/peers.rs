@@ -18,6 +18,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("allowedTools", "--allow RULE"),
     ("allowed-tools", "--allow RULE"),
     ("allow-tool", "--allow RULE"),
+    ("allow-mcp", "--allow 'mcp(SERVER.TOOL)'"),
     ("disallowedTools", "pixir permissions add --deny RULE"),
     ("disallowed-tools", "pixir permissions add --deny RULE"),
     ("deny-tool", "pixir permissions add --deny RULE"),

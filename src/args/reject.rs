@@ -103,6 +103,15 @@ fn usage_error(e: &clap::Error, words: &[String]) -> Error {
             let names: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
             Error::new(Code::Usage, format!("`{path}` needs a command"), format!("one of {}", names.join(", ")))
         }
+        ErrorKind::ArgumentConflict => {
+            let wrong = invalid.unwrap_or_default();
+            // The parser names flags with their values.
+            let name = |flag: &str| flag.split(' ').next().unwrap_or(flag).to_owned();
+            let other = context(ContextKind::PriorArg).map_or(String::new(), |other| name(&other));
+            let message = format!("{} and {other} exclude each other", name(&wrong));
+            Error::new(Code::Usage, message, format!("leave out {} or {other}", name(&wrong)))
+                .with("input", name(&wrong))
+        }
         _ => {
             let rendered = e.to_string();
             // clap lists missing arguments on lines of their own, below the message.

@@ -6,7 +6,7 @@ use pixir_core::diagnose::{Finding, Level, diagnose};
 use serde_json::{Value, json};
 
 use crate::cli::Cli;
-use crate::remedies;
+use crate::{next_actions, remedies};
 
 #[derive(Debug, Args)]
 pub(crate) struct DiagnoseArgs {
@@ -27,7 +27,7 @@ pub(super) fn run(cli: &Cli, args: &DiagnoseArgs) -> Result<u8> {
         let findings: Vec<Value> = diagnosis.findings.iter().map(finding_json).collect();
         output.document(json!({
             "ok": !failed, "session_id": diagnosis.session_id, "findings": findings,
-            "next_actions": [remedies::word(&diagnosis.next_action)],
+            "next_actions": next_actions::for_session(&diagnosis.next_action, &diagnosis.session_id),
         }));
         return Ok(u8::from(failed));
     }

@@ -20,11 +20,13 @@ use super::narration::{self, Narrator};
 use super::{Answer, AnswerSchema, Job, Narrate};
 use crate::args::Format;
 use crate::cli::Signals;
-use crate::output::{Output, chatter, error_json, exit_code, versioned};
-use crate::remedies;
+use crate::output::{Output, chatter, count, error_json, exit_code, versioned};
+use crate::{next_actions, remedies};
 
 /// The most characters of one file's diff in a result.
 const MOST_DIFF: usize = 20_000;
+/// The most characters of a prompt that the notes on stderr repeat.
+const LONGEST_ECHO: usize = 200;
 
 /// What a headless run waits for besides its own work.
 #[expect(clippy::large_enum_variant, reason = "nearly all of them are events")]
@@ -417,6 +419,8 @@ impl<'a> Report<'a> {
             self.narrate(&held);
         }
         let is_answer = matches!(fact, Fact::AssistantMessage(it) if !it.partial);
+        let is_own = matches!(fact, Fact::UserMessage(_)) && self.narrate == Narrate::OnStderr;
+        let text = if is_own { beginning(&text) } else { text };
         if is_answer && self.narrate == Narrate::OnStderr && std::io::stdout().is_terminal() {
             self.held = Some(text);
         } else {
@@ -474,9 +478,8 @@ impl<'a> Report<'a> {
         if let Some(error) = &error {
             result["error"] = error_json(error);
             result["code"] = json!(error.code.name());
-            let fix = remedies::word(&error.remedy);
-            result["remediation"] = json!(fix);
-            next.push(fix);
+            result["remediation"] = json!(remedies::word(&error.remedy));
+            next.extend(next_actions::after(error));
         }
         next.extend(resume);
         for command in self.agents.commands(&self.session) {
@@ -570,6 +573,16 @@ pub(crate) async fn is_at_rest(handle: &Handle) -> bool {
     handle.settle().await;
     let Some(Watch { now: Now { turn, children, waking, .. }, .. }) = handle.watch().await else { return true };
     turn.is_none() && !waking && !children.iter().any(|child| child.status.is_open())
+}
+
+/// The first line of a prompt, which its user knows: with a document from stdin, it can have a megabyte.
+fn beginning(text: &str) -> String {
+    let mut lines = text.trim_end().lines();
+    let first = lines.next().unwrap_or_default();
+    let end = first.char_indices().nth(LONGEST_ECHO).map_or(first.len(), |(at, _)| at);
+    let (cut, more) = (if end < first.len() { "…" } else { "" }, lines.count());
+    let more = if more == 0 { String::new() } else { format!("\n  … and {}", count(more, "more line")) };
+    format!("{}{cut}{more}\n", &first[..end])
 }
 
 async fn until(at: Option<Instant>) {

@@ -95,7 +95,7 @@ fn a_mistyped_flag_or_command_gets_a_suggestion() {
     assert_eq!(row(&["--modle", "x"]), (2, "code: UNKNOWN_FLAG fix:  did you mean --model?".into()));
     assert_eq!(row(&["tools", "show", "grpe"]).0, 2);
     assert!(
-        row(&["tools", "show", "grpe"]).1.contains("fix:  grep. Available: apply_patch, ask_user, bash"),
+        row(&["tools", "show", "grpe"]).1.contains("fix:  did you mean grep? Available: apply_patch, ask_user, bash"),
         "{:?}",
         row(&["tools", "show", "grpe"])
     );

@@ -1,33 +1,75 @@
-//! What an error or a result names as the next thing to do: each command of pixir in it exists, with the flags that it needs.
+//! What an error or a result names as the next thing to do: each entry is a command that can be typed.
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::shell::{Shell, ran};
+use crate::shell::{Ran, Shell, ran};
 
-/// The command in a sentence: without the comment or the half-sentence behind it, and what follows `--`.
-fn command(action: &str) -> Option<&str> {
-    let command = action.strip_prefix("pixir ")?;
-    let ends = [" # ", "  #", ", ", "; ", " -- "].iter().filter_map(|mark| command.find(mark));
-    Some(command[..ends.min().unwrap_or(command.len())].trim())
+/// The command's help page, which the parser prints if it accepts all words before.
+fn its_help(shell: &Shell, command: &str) -> Ran {
+    let words = command.strip_prefix("pixir").expect("a command").replace(" N", " 1");
+    let (flags, rest) = words.split_once(" -- ").unwrap_or((&words, ""));
+    let mut given = Command::new("sh");
+    let rest = if rest.is_empty() { String::new() } else { format!("-- {rest}") };
+    given.args(["-c", &format!("exec \"$0\" {flags} --help {rest}"), env!("CARGO_BIN_EXE_pixir")]);
+    given.env("HOME", shell.home()).env("PIXIR_HOME", shell.home()).current_dir(shell.workspace());
+    ran(given.output().expect("it runs"))
 }
 
-/// Broken build: a remedy names a command that was renamed, or a flag that it does not have.
+fn strings(list: &Value) -> Vec<String> {
+    list.as_array().into_iter().flatten().filter_map(|it| it.as_str().map(str::to_owned)).collect()
+}
+
+/// Broken builds: a remedy names a command that was renamed, or a flag that it does not have; an entry is a sentence or a
+/// flag alone; an error has no entry; a comment stands behind a command.
 #[test]
-fn each_command_that_an_error_names_exists() {
+fn each_next_action_is_a_command_that_the_parser_takes() {
     let shell = Shell::new(&[(".pixir/skills/lint/SKILL.md", "---\nname: lint\ndescription: Lints\n---\nLint.\n")]);
     let nowhere = "20260101T000000-abcdef";
-    let failing: [&[&str]; 22] = [
-        &["--headless", "hi"],
-        &["--headless", "hi", "--model", "openai/gpt-5"],
-        &["--headless", "hi", "--provider", "opnai"],
+    let step = json!({ "steps": [{ "calls": [{ "name": "write", "args": { "path": "a.txt", "content": "x" } }] }, { "text": "No." }] });
+    let script = format!("script:{}", shell.aside("step.json", &step.to_string()).display());
+    let failing: &[&[&str]] = &[
+        &["-p", "hi"],
+        &["-p", "hi", "--model", "openai/gpt-5"],
+        &["-p", "hi", "--provider", "opnai"],
+        &["-p", "hi", "--provider", "local"],
+        &["-p", "hi", "--effort", "hihg"],
+        &["-p", "hi", "--skill", "lnt"],
+        &["-p", "hi", "--attach", "gone.txt"],
+        &["-p", "hi", "--output-schema", "gone.json"],
+        &["-p", "hi", "--workspace", "gone"],
+        &["-p", "hi", "--config", "effrt=low"],
+        &["-p", "hi", "--session-id", "x"],
+        &["-p", "hi", "--theme", "dark"],
+        &["-p", "-5 is wrong"],
+        &["-p", "/undo x y"],
+        &["-p", "/settings"],
+        &["-p", "change it", "--provider", &script],
+        &["-p", "change it", "--max-rounds", "1", "--write", "--provider", &script],
+        &["hi"],
+        &["-p"],
+        &["fix", "the", "bug"],
+        &["sesions", "list"],
+        &["sessions"],
+        &["sessions", "lst"],
+        &["sessions", "list", "--limt", "3"],
+        &["sessions", "list", "--limit", "x"],
+        &["sessions", "list", "--cursor", "x"],
+        &["sessions", "list", "--select", "titel"],
+        &["sessions", "delete", "last"],
+        &["schema", "--format", "tsv"],
+        &["completions", "bsh"],
+        &["--output-format", "json", "-p", "x"],
+        &["-p", "x", "--yolo"],
+        &["-p", "x", "--permission-mode", "plan"],
+        &["exec", "x"],
         &["resume", nowhere],
         &["fork", nowhere, "1"],
         &["tree", nowhere],
-        &["undo", "last"],
-        &["redo", "last"],
+        &["undo", nowhere],
+        &["redo", nowhere],
         &["compact", nowhere],
         &["inspect", nowhere],
         &["diagnose", nowhere],
@@ -36,34 +78,78 @@ fn each_command_that_an_error_names_exists() {
         &["sessions", "repair", nowhere],
         &["sessions", "import", "nothing.json"],
         &["agents", "adopt", nowhere],
+        &["agents", "show", "none"],
         &["workflow", "run", "none"],
         &["workflow", "resume", nowhere],
         &["permissions", "add", "bash(git push *)"],
         &["permissions", "revoke", "r000000"],
         &["mcp", "test", "none"],
+        &["mcp", "add"],
         &["skills", "show", "none"],
+        &["skills", "show", "lnt"],
+        &["themes", "preview", "drak"],
+        &["models", "list", "--provider", "opnai"],
+        &["config", "get", "effrt"],
+        &["config", "set", "effort", "hihg"],
+        &["tools", "show", "raed"],
+        &["tools", "run", "write", "{\"path\": \"b\", \"content\": \"x\"}"],
+        &["tools", "run", "read", "{\"paht\": \"b\"}"],
+        &["run", "write b x"],
+        &["auth", "login"],
     ];
-    let mut named: BTreeSet<String> = BTreeSet::new();
+    let mut wrong = Vec::new();
+    let mut tried = BTreeSet::new();
+    let mut of = |args: &[&str], actions: Vec<String>| {
+        if actions.is_empty() {
+            wrong.push(format!("{args:?}: nothing"));
+        }
+        for action in actions {
+            let is_export = action.starts_with("export ") && action.contains('=');
+            let is_command = action == "pixir" || action.starts_with("pixir ");
+            if !tried.insert(action.clone()) || is_export {
+                continue;
+            }
+            if !is_command || action.contains('#') {
+                wrong.push(format!("{args:?}: {action} is no command"));
+                continue;
+            }
+            let help = its_help(&shell, &action);
+            let is_help = help.stdout.contains("Usage: pixir") || help.stdout.contains("\"examples\"");
+            if help.code != 0 || !is_help {
+                wrong.push(format!("{args:?}: {action}\n    {}", help.stderr.lines().next().unwrap_or_default()));
+            }
+        }
+    };
     for args in failing {
         let ran = shell.run(args.iter().copied().chain(["--json"]));
-        assert_ne!(ran.code, 0, "{args:?} fails");
-        let error = ran.error();
-        let actions = error["error"]["details"]["next_actions"].as_array();
-        let actions = actions.unwrap_or_else(|| panic!("{args:?}: {error}"));
-        named.extend(actions.iter().filter_map(Value::as_str).filter(|it| it.starts_with("pixir ")).map(str::to_owned));
+        let failed = ran.code != 0 && ran.stderr.contains("next_actions");
+        assert!(failed, "{args:?}: {} {}{}", ran.code, ran.stdout, ran.stderr);
+        of(args, strings(&ran.error()["error"]["details"]["next_actions"]));
+        if ran.stdout.starts_with('{') {
+            of(args, strings(&ran.document()["next_actions"]));
+        }
     }
-    let status = shell.run(["status", "--json"]).document();
-    let next = status["next_actions"].as_array().expect("a list").iter().filter_map(Value::as_str);
-    named.extend(next.map(str::to_owned));
-    assert!(named.len() >= 8, "{named:?}");
-    for action in &named {
-        let command = command(action).unwrap_or_else(|| panic!("no command: {action}"));
-        let mut given = Command::new("sh");
-        given.args(["-c", &format!("exec \"$0\" {command} --help"), env!("CARGO_BIN_EXE_pixir")]);
-        given.env("HOME", shell.home()).env("PIXIR_HOME", shell.home()).current_dir(shell.workspace());
-        let ran = ran(given.output().expect("it runs"));
-        let first = command.split(' ').next().unwrap_or_default();
-        let is_there = ran.stdout.contains(&format!("Usage: pixir {first}"));
-        assert!(ran.code == 0 && is_there, "`{action}` is no command: {}{}", ran.stderr, ran.stdout);
+    of(&["status"], strings(&shell.run(["status", "--json"]).document()["next_actions"]));
+    assert!(wrong.is_empty() && tried.len() >= 30, "{} of {}:\n{}", wrong.len(), tried.len(), wrong.join("\n"));
+    super::sessions::session(&shell);
+    let diagnosis = shell.run(["diagnose", "last", "--json"]).document();
+    assert!(strings(&diagnosis["next_actions"]).iter().all(|it| it.starts_with("pixir ")), "{diagnosis}");
+}
+
+/// Broken builds: the flag stands alone; the wrong word stays in the call; the call's own prompt is lost.
+#[test]
+fn a_flag_that_helps_is_shown_in_the_call_that_failed() {
+    let shell = Shell::new(&[]);
+    for (args, expected) in [
+        (&["-p", "fix it", "--yolo", "--json"][..], "pixir -p 'fix it' --json --write"),
+        (&["sessions", "list", "--limt", "3", "--json"], "pixir sessions list --limit 3 --json"),
+        (&["sesions", "list", "--json"], "pixir sessions list --json"),
+        (&["-p", "x", "--effort", "hihg", "--json"], "pixir -p x --effort high --json"),
+        (&["run", "write b x", "--json"], "pixir run 'write b x' --json --write"),
+        (&["-p", "hi", "--json"], "pixir -p hi --json --base-url URL"),
+    ] {
+        let error = shell.run(args).error();
+        let actions = strings(&error["error"]["details"]["next_actions"]);
+        assert!(actions.iter().any(|it| it == expected), "{args:?}: {error}");
     }
 }

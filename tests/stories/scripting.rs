@@ -27,12 +27,16 @@ fn asked(body: &Value) -> String {
     }
 }
 
-/// Broken builds: stdin is dropped beside a prompt; `-` is a prompt; an empty pipe makes an empty document.
+/// Broken builds: stdin is dropped beside a prompt; `-` is a prompt; an empty pipe makes an empty document; the notes on stderr
+/// repeat the document.
 #[test]
 fn a_document_on_stdin_joins_the_prompt() {
     let shell = Shell::new(&[]);
     let server = Server::start((0..3).map(|_| text("Seen.")).collect());
-    assert_eq!(piped(&shell, &server, &["-p", "review this"], "+ added\n").code, 0);
+    let reviewed = piped(&shell, &server, &["-p", "review this"], "+ added\n");
+    assert_eq!(reviewed.code, 0);
+    let notes = reviewed.stderr.as_str();
+    assert!(notes.starts_with("> review this\n  … and 4 more lines\n") && !notes.contains("+ added"), "{notes}");
     assert_eq!(piped(&shell, &server, &["-p", "-"], "all of it\n").code, 0);
     assert_eq!(piped(&shell, &server, &["-p", "nothing beside"], "").code, 0);
     let bodies = server.bodies();
@@ -223,13 +227,16 @@ fn flags_of_other_programs_are_answered_with_pixirs() {
         (&["--yolo"], "--write"),
         (&["-p", "--allowedTools", "Bash", "x"], "--allow RULE"),
         (&["-p", "x", "--image", "a.png"], "--attach FILE"),
+        (&["-p", "x", "--allow-mcp", "git"], "--allow 'mcp(SERVER.TOOL)'"),
+        (&["-p", "x", "--json", "--format", "jsonl"], "leave out --format or --json"),
+        (&["-p", "x", "--write", "--mode", "ask"], "leave out --"),
         (&["--resume", "abc"], "pixir resume ID"),
         (&["-p", "x", "--json-schema", "f"], "--output-schema FILE"),
         (&["exec", "fix it"], "pixir -p"),
         (&["chat", "--model", "x", "y"], "pixir"),
     ] {
         let ran = shell.run(args);
-        let fix = ran.stderr.split("fix:").nth(1).unwrap_or_default();
+        let fix = ran.stderr.split("fix:").nth(1).unwrap_or(&ran.stderr);
         assert!(ran.code == 2 && fix.contains(ours), "{args:?}: {}", ran.stderr);
     }
 }

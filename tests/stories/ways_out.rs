@@ -269,6 +269,18 @@ const IMPOSSIBLE_CLOCK: &str = "#define _GNU_SOURCE\n#include <time.h>\n#include
       if (id == CLOCK_REALTIME && armed && unlink(armed) == 0) { t->tv_nsec = 2000000000; }\n\
       return (int)r; }\n";
 
+/// Builds that shim; without a compiler the test is skipped.
+pub(super) fn impossible_clock(shell: &Shell) -> Option<std::path::PathBuf> {
+    let source = shell.aside("clock.c", IMPOSSIBLE_CLOCK);
+    let shim = shell.home().with_file_name("clock.so");
+    let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&shim).arg(&source).status();
+    let is_built = built.is_ok_and(|it| it.success());
+    if !is_built {
+        skip("there is no C compiler for the clock");
+    }
+    is_built.then_some(shim)
+}
+
 /// A panic in the thread of the screen, in the task of a Session and in the task of a Turn: the terminal is given back,
 /// one sentence says what happened, pixir.log has the panic, and the Turn has its one end, at the latest when the Session
 /// is opened again.
@@ -283,12 +295,7 @@ fn a_panic_of_any_thread_is_one_sentence_and_the_turn_ends() {
         ("turn", "the turn failed because of a bug in pixir", true),
     ] {
         let shell = Shell::new(&[]);
-        let source = shell.aside("clock.c", IMPOSSIBLE_CLOCK);
-        let shim = shell.home().with_file_name("clock.so");
-        let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&shim).arg(&source).status();
-        if !built.is_ok_and(|it| it.success()) {
-            return skip("there is no C compiler for the clock");
-        }
+        let Some(shim) = impossible_clock(&shell) else { return };
         let gate = Gate::default();
         let refusal = "HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
         let server = Server::start(match thread {

@@ -118,7 +118,7 @@ impl Registry {
                 let command = named.and_then(|it| it.tool.run_command()).unwrap_or("<program> <argument>…");
                 format!("run with the command `{command}`; `help` lists all")
             }
-            Some(near) => format!("{near}. Available: {all}"),
+            Some(near) => format!("did you mean {near}? Available: {all}"),
             None => format!("one of: {all}"),
         };
         Err(Error::new(Code::UnknownTool, format!("there is no tool `{shown}`"), fix).with("input", shown))
