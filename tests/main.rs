@@ -30,6 +30,7 @@ mod stories {
     mod guided; // programs that drive pixir: what they can read, and what they get done
     mod shells; // completions and manual pages
     mod environment; // TERM, colour variables, no terminal at all
+    mod led_astray; // a workspace that steers what runs unasked, or what later commands see
     mod outside; // reading outside the workspace
     mod patches; // several files by one patch, all or nothing
     mod pipes; // standard input and output: slow, closed, left open

@@ -127,6 +127,7 @@ impl Harness {
         let passed_on = around.environment.iter().filter(|(name, _)| !keys.contains(&name.as_str())).cloned();
         let environment = process::environment(passed_on, &around.passed_on);
         let places = Places {
+            workspace: workspace.root().to_owned(),
             home: around.home.clone(),
             user_folder: around.user_folder.clone(),
             environment: environment.clone(),

@@ -8,7 +8,7 @@ pub(crate) mod ports; // where a job listens
 mod sweep; // processes that a killed pixir has left
 
 pub use ending::EndSignals;
-pub(crate) use environment::environment;
+pub(crate) use environment::{environment, names_code};
 pub(crate) use group::children;
 pub(crate) use group::{Ended, Group, Stopping, Stream, drain, joined, program};
 pub use group::{OfThePerson, adopt_orphans, between_starts};

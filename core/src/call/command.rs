@@ -13,10 +13,11 @@ use crate::files::guard::Taken;
 use crate::permissions::configures_git;
 use crate::permissions::repository::{Repository, runs_nothing};
 use crate::permissions::shell::quoted;
+use crate::process::names_code;
 use crate::protocol::error::Result;
 use crate::protocol::event::{FileChange, Printed};
 use crate::protocol::sandbox::Tier;
-use crate::sandbox::{Own, Policy};
+use crate::sandbox::{Own, Policy, leads_through};
 use crate::storage::store::make_private;
 
 /// A program to run, and its working folder.
@@ -109,7 +110,8 @@ impl Line {
         let is_joined = is_job && shares;
         let own = Own { workspace, outputs, scratch, protected, git, beside, added, jobs, is_joined };
         let mut command = ctx.sandbox.command(policy, &program, &args, &folder, &own);
-        let environment = ctx.environment.iter().filter(|(name, _)| !runs_unasked || !name.starts_with("GIT_"));
+        let is_passed_on = |name: &str| !runs_unasked || !(name.starts_with("GIT_") || names_code(name));
+        let environment = ctx.environment.iter().filter(|(name, _)| is_passed_on(name));
         command
             .env_clear()
             .envs(environment.map(|(name, value)| (name, value)))
@@ -165,7 +167,7 @@ fn unasked(
     ];
     let mut all: Vec<_> = fixed.into_iter().map(|(name, value)| (name, value.to_owned())).collect();
     let path = environment.iter().find(|(name, _)| name == "PATH").map_or("/usr/bin:/bin", |(_, value)| value);
-    let folders = path.split(':').filter(|folder| folder.starts_with('/') && !Path::new(folder).starts_with(root));
+    let folders = path.split(':').filter(|folder| folder.starts_with('/') && !leads_through(Path::new(folder), root));
     all.push(("PATH", folders.collect::<Vec<_>>().join(":")));
     let text = |path: &Path| path.display().to_string();
     match repository {

@@ -152,6 +152,20 @@ const BEGINNINGS: &[&str] = &[
     "CABAL_",
     "npm_config_cache",
 ];
+/// Variables that name folders or options from which a program loads code before it does anything: often `.` or `src`, which
+/// is code of the workspace.
+const NAME_CODE: [&str; 10] = [
+    "PYTHONPATH",
+    "NODE_PATH",
+    "GEM_HOME",
+    "GEM_PATH",
+    "BUNDLE_PATH",
+    "BUNDLE_GEMFILE",
+    "ERL_LIBS",
+    "JULIA_DEPOT_PATH",
+    "MAKEFLAGS",
+    "GOFLAGS",
+];
 /// Variables that keep a program from starting a pager or an editor and from asking: no user is at its terminal.
 const QUIET: [(&str, &str); 6] = [
     ("PAGER", "cat"),
@@ -196,6 +210,11 @@ pub(crate) fn environment(all: impl IntoIterator<Item = (String, String)>, named
         all.into_iter().filter(|(name, value)| !is_quiet(name) && is_passed_on(name, value)).collect();
     kept.extend(QUIET.map(|(name, value)| (name.to_owned(), value.to_owned())));
     kept
+}
+
+/// Whether a variable of this name makes programs load code. A command that runs unasked gets none of them.
+pub(crate) fn names_code(name: &str) -> bool {
+    NAME_CODE.contains(&name)
 }
 
 fn is_refused(name: &str) -> bool {

@@ -330,6 +330,8 @@ const SYSTEM_SECRETS: [&str; 12] = [
 /// Folders and variables around pixir.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Places {
+    /// The workspace. What a command put there leads to nothing else.
+    pub(crate) workspace: PathBuf,
     /// pixir's state folder.
     pub(crate) home: PathBuf,
     /// The folder of the user's settings.
@@ -413,6 +415,17 @@ impl Views {
         };
         let home = variable("HOME").filter(|home| home.is_absolute() && home.parent().is_some());
         let mut views = Views { home: home.as_ref().and_then(|home| home.canonicalize().ok()), ..Views::default() };
+        let changed = changed_by_programs(places, home.as_deref(), &variable);
+        let is_kept_apart = |path: &Path, real: &Path| !is_led_astray(path, real, &places.workspace, &changed);
+        let real = |path: &Path, links: &mut Vec<(PathBuf, PathBuf)>| {
+            let known = links.len();
+            let found = real(path, links).filter(|found| is_kept_apart(path, found));
+            if found.is_none() {
+                links.truncate(known);
+            }
+            found
+        };
+        let source = |path: &Path| there(path).filter(|found| is_kept_apart(path, found));
         for path in SYSTEM {
             views.fixed.extend(real(Path::new(path), &mut views.links));
         }
@@ -420,7 +433,7 @@ impl Views {
             let named = variable(name).filter(|path| !holds_more_than_programs(path, views.home.as_deref()));
             let Some(found) = named.and_then(|path| real(&path, &mut views.links)) else { continue };
             let of_packages = SOURCES_OF_VARIABLES.iter().filter(|(of, _)| *of == name);
-            views.sources.extend(of_packages.filter_map(|(_, below)| there(&found.join(below))));
+            views.sources.extend(of_packages.filter_map(|(_, below)| source(&found.join(below))));
             if is_cache { &mut views.caches } else { &mut views.named }.insert(found);
         }
         if let Some(home) = &home {
@@ -445,7 +458,7 @@ impl Views {
             views.secrets.extend(with_password.filter(|path| sets_password(path)));
         }
         views.sources.extend(SOURCES.iter().map(PathBuf::from).filter(|path| path.exists()));
-        let of_home = home.iter().flat_map(|home| SOURCES_OF_HOME.iter().filter_map(|name| there(&home.join(name))));
+        let of_home = home.iter().flat_map(|home| SOURCES_OF_HOME.iter().filter_map(|name| source(&home.join(name))));
         views.sources.extend(of_home);
         let path = variable("PATH").unwrap_or_default();
         for folder in std::env::split_paths(&path).filter(|it| it.is_absolute()) {
@@ -602,6 +615,51 @@ fn sets_password(path: &Path) -> bool {
 fn there(path: &Path) -> Option<PathBuf> {
     path.symlink_metadata().ok()?;
     path.canonicalize().ok()
+}
+
+/// Whether a path leads through this folder, by any name of it.
+pub(crate) fn leads_through(path: &Path, folder: &Path) -> bool {
+    path.starts_with(folder) || path.ancestors().any(|it| it.canonicalize().is_ok_and(|real| real.starts_with(folder)))
+}
+
+/// Folders that programs change, without symlinks: the workspace and the caches.
+fn changed_by_programs(
+    places: &Places,
+    home: Option<&Path>,
+    variable: &dyn Fn(&str) -> Option<PathBuf>,
+) -> Vec<PathBuf> {
+    let of_home = home.into_iter().flat_map(|home| {
+        // Of this one, only what is kept is changed.
+        let caches = CACHES.iter().filter(|name| **name != ".cache").map(|name| home.join(name));
+        caches.chain(KEPT_CACHES.iter().map(|name| home.join(".cache").join(name)))
+    });
+    let of_variables = VARIABLES.iter().filter(|(_, is_cache)| *is_cache).filter_map(|(name, _)| variable(name));
+    let all = of_home.chain(of_variables).filter_map(|path| there(&path));
+    std::iter::once(places.workspace.clone()).chain(all).collect()
+}
+
+/// Whether a path leads out of the workspace by a symlink that lies where programs change files. A command may have put it
+/// there, and what it names would be shown to the commands of the next Session.
+fn is_led_astray(path: &Path, real: &Path, workspace: &Path, changed: &[PathBuf]) -> bool {
+    let mut path = path.to_owned();
+    // As many symlinks as the kernel follows.
+    for _ in 0..40 {
+        if path == real || real.starts_with(workspace) {
+            return false;
+        }
+        let above: Vec<&Path> = path.ancestors().collect();
+        let Some(link) = above.into_iter().rev().find(|it| it.is_symlink()) else { return false };
+        let (Some(folder), Ok(target)) = (link.parent().and_then(|it| it.canonicalize().ok()), link.read_link()) else {
+            return true;
+        };
+        if changed.iter().any(|it| folder.starts_with(it)) {
+            return true;
+        }
+        let rest = path.strip_prefix(link).unwrap_or(Path::new(""));
+        let next = folder.join(target);
+        path = if rest.as_os_str().is_empty() { next } else { next.join(rest) };
+    }
+    true
 }
 
 /// The path without symlinks, if it exists; a name that differs from it becomes a link.

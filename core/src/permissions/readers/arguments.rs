@@ -335,8 +335,9 @@ fn table(known: &Known, args: &[Argument], folder: &Path, ground: &Ground<'_>) -
         Operands::With(names) => {
             let listed =
                 flags.iter().any(|(flag, _)| names.split(' ').any(|name| name == flag.trim_start_matches('-')));
-            // `git config user.name` reads it.
-            let reads_a_key = known.program == "config" && operands.len() == 1;
+            // `git config user.name` reads it. A word without a dot is no key, but a command: `git config edit`.
+            let is_key = |word: &Argument| word.text == "list" || word.text.contains('.');
+            let reads_a_key = known.program == "config" && operands.len() == 1 && is_key(operands[0]);
             match operands.first() {
                 Some(word) if !listed && !reads_a_key => Err(not_known(&word.text)),
                 Some(_) | None => Ok(()),
@@ -417,7 +418,7 @@ fn check_choice(folder: &Path, ground: &Ground<'_>) -> Proof {
             };
             let is_bad = match name {
                 "package.json" => text.contains("\"volta\"") && text.contains("extends"),
-                "rust-toolchain" | "rust-toolchain.toml" => text.contains("path"),
+                "rust-toolchain" | "rust-toolchain.toml" | "global.json" => text.contains("path"),
                 _ => text.contains(['/', '\\']) || text.contains("..") || text.contains("path"),
             };
             if is_bad {

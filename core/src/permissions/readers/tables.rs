@@ -279,8 +279,8 @@ pub(super) const PROGRAMS: &[Known] = &[
 pub(super) const TESTS: &str = "e f d r w x s L h b c p S g u k O G N n z eq ne lt gt le ge nt ot ef a o";
 
 /// Programs that may be asked for their version: none of them looks into the workspace for what to run, except by the files of
-/// [`CHOOSES_A_VERSION`].
-pub(super) const TELL_THEIR_VERSION: &str = "cargo rustc rustup rustfmt clippy-driver rust-analyzer node npm npx python python3 pip pip3 go gcc g++ cc clang clang++ ld make cmake ninja git java javac ruby perl php docker kubectl deno bun tsc eslint prettier mypy ruff black bash sh zsh rg fd fdfind jq sed awk gawk grep find sort tree curl wget tar gzip unzip zip ssh openssl sqlite3 psql redis-cli vim nvim emacs tmux less diff patch file xxd uv poetry ffmpeg pandoc gdb valgrind strace terraform helm gh swift ghc zig lua luajit julia R dotnet protoc uname ls cat env pnpm hugo shellcheck";
+/// [`CHOOSES_A_VERSION`]. Poetry is not among them: it loads plugins from `.poetry` first.
+pub(super) const TELL_THEIR_VERSION: &str = "cargo rustc rustup rustfmt clippy-driver rust-analyzer node npm npx python python3 pip pip3 go gcc g++ cc clang clang++ ld make cmake ninja git java javac ruby perl php docker kubectl deno bun tsc eslint prettier mypy ruff black bash sh zsh rg fd fdfind jq sed awk gawk grep find sort tree curl wget tar gzip unzip zip ssh openssl sqlite3 psql redis-cli vim nvim emacs tmux less diff patch file xxd uv ffmpeg pandoc gdb valgrind strace terraform helm gh swift ghc zig lua luajit julia R dotnet protoc uname ls cat env pnpm hugo shellcheck";
 
 /// Other words by which they tell it, alone: the dashes, which matter because `node v` runs a file, and the rest.
 pub(super) const VERSION_FLAGS: [(&str, &str, &str); 5] = [
@@ -292,7 +292,7 @@ pub(super) const VERSION_FLAGS: [(&str, &str, &str); 5] = [
 ];
 
 /// Files by which a version manager chooses a toolchain, which may then lie in the workspace.
-pub(super) const CHOOSES_A_VERSION: [&str; 8] = [
+pub(super) const CHOOSES_A_VERSION: [&str; 9] = [
     "rust-toolchain",
     "rust-toolchain.toml",
     ".python-version",
@@ -301,6 +301,7 @@ pub(super) const CHOOSES_A_VERSION: [&str; 8] = [
     ".nvmrc",
     ".tool-versions",
     "package.json",
+    "global.json",
 ];
 
 const DIFF: &str = " stat numstat shortstat dirstat summary name-only name-status cached staged color no-color unified= word-diff word-diff-regex= color-words minimal patience histogram diff-algorithm= ignore-all-space ignore-space-change ignore-space-at-eol ignore-blank-lines find-renames find-copies no-renames relative raw patch no-patch full-index abbrev merge-base exit-code quiet check diff-filter= no-index pickaxe-regex pickaxe-all function-context inter-hunk-context= no-prefix compact-summary no-ext-diff no-textconv";
