@@ -77,6 +77,56 @@ fn what_a_command_wrote_to_protected_files_is_taken_back() {
     }
 }
 
+/// A command fills one protected folder, so that pixir looks no further.
+///
+/// Broken builds: a folder that is full ends the whole look; `take_back` looks once.
+#[test]
+fn a_command_hides_nothing_behind_many_files() {
+    for tier in ["ns", "ll"] {
+        let shell = Shell::new(&[("src/a", "a")]);
+        let root = shell.workspace();
+        git(&root, &["init", "-q", "."]);
+        fs::remove_dir_all(root.join(".git/hooks")).expect("rm");
+        let config = shell.read(".git/config");
+        let command = "mkdir -p .agents .vscode .git/hooks; (cd .agents && seq 4100 | xargs touch); echo x > .envrc; \
+                       echo x > .vscode/tasks.json; echo x > .git/hooks/pre-commit; echo '[alias] x = !y' >> .git/config; true";
+        let outputs = runs(&shell, tier, &[command], &[]);
+        for path in [".envrc", ".vscode", ".agents", ".git/hooks"] {
+            let found = fs::symlink_metadata(root.join(path));
+            assert!(found.is_err(), "{tier}: {path} is still there: {}", &outputs[0][..outputs[0].len().min(400)]);
+        }
+        assert_eq!(shell.read(".git/config"), config, "{tier}");
+        assert!(outputs[0].contains("and so with"), "{tier}: {}", outputs[0]);
+    }
+}
+
+/// Git reads the settings and hooks of a linked work tree from where its `commondir` leads.
+///
+/// Broken builds: the look leaves `worktrees` out; what git itself writes there is taken back.
+#[test]
+fn linked_work_trees_are_made_and_not_turned_away() {
+    for tier in ["ns", "ll"] {
+        let shell = Shell::new(&[("src/a", "a")]);
+        let root = shell.workspace();
+        git(&root, &["init", "-q", "."]);
+        git(&root, &["add", "-A"]);
+        git(&root, &["commit", "-qm", "first"]);
+        git(&root, &["worktree", "add", "-q", "../linked"]);
+        let evil = "mkdir evil; echo ../../../evil > .git/worktrees/linked/commondir; \
+                    echo '[alias] x = !y' > .git/worktrees/linked/config.worktree";
+        let work =
+            "git worktree add -q inside -b inside && git -C inside log --oneline && git worktree remove inside && ls";
+        let outputs = runs(&shell, tier, &[evil, work], &[]);
+        let at = root.join(".git/worktrees");
+        let of = |name: &str| fs::read_to_string(at.join("linked").join(name)).ok();
+        assert_eq!(of("commondir").as_deref(), Some("../..\n"), "{tier}: {outputs:?}");
+        assert_eq!(of("config.worktree"), None, "{tier}: {outputs:?}");
+        assert!(outputs[0].contains("commondir, which is protected; it was put back"), "{tier}: {outputs:?}");
+        assert!(outputs[1].contains("first") && outputs[1].contains("src"), "{tier}: {outputs:?}");
+        assert!(!outputs[1].contains("protected") && !at.join("inside").exists(), "{tier}: {outputs:?}");
+    }
+}
+
 /// Broken build: `Place::take_back` does not ask `is_plain`, or asks it of repositories that were there.
 #[test]
 fn repositories_are_made_and_commits_too() {

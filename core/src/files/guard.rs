@@ -15,8 +15,10 @@ use super::protected::{FILES, FOLDERS, PLACES};
 use super::workspace::Workspace;
 use crate::storage::blobs::Blobs;
 
-/// The most protected files and folders that are looked at.
+/// The most files and folders that are looked at in one protected folder.
 const MOST: usize = 2_000;
+/// How often a folder that a command has filled is looked at again, once what was found there has been taken back.
+const MOST_LOOKS: usize = 100;
 /// The largest file whose bytes are kept, and the most bytes of all.
 const LARGEST: u64 = 1 << 20;
 const MOST_BYTES: u64 = 16 << 20;
@@ -47,8 +49,8 @@ struct Listed {
     items: BTreeMap<PathBuf, Item>,
     /// Folders of repositories.
     repositories: BTreeSet<PathBuf>,
-    /// There are more than are looked at.
-    cut: bool,
+    /// Protected folders with more in them than is looked at.
+    cut: BTreeSet<PathBuf>,
 }
 
 #[derive(Debug, Clone)]
@@ -135,7 +137,20 @@ impl Guard {
     /// What it takes back is stored.
     pub(crate) fn take_back(&self, workspace: &Workspace, blobs: &Blobs, is_plain: fn(&str) -> bool) -> Vec<Taken> {
         let own = workspace.own_writes_since(self.own_writes);
-        self.places.iter().flat_map(|place| place.take_back(&own, blobs, is_plain)).collect()
+        let mut all: Vec<Taken> = Vec::new();
+        let mut known = BTreeSet::new();
+        for place in &self.places {
+            for _ in 0..MOST_LOOKS {
+                let (taken, is_cut) = place.take_back(&own, blobs, is_plain);
+                let new: Vec<Taken> = taken.into_iter().filter(|it| known.insert(it.path.clone())).collect();
+                let goes_on = is_cut && new.iter().any(|it| it.is_back);
+                all.extend(new);
+                if !goes_on {
+                    break;
+                }
+            }
+        }
+        all
     }
 
     /// What happened to protected files since, without taking anything back.
@@ -162,7 +177,8 @@ impl Place {
         for (path, now) in &after.items {
             let did = match before.items.get(path) {
                 None if now.on_the_way && now.kind == Kind::Folder => continue,
-                None if before.cut || after.is_plain(path, now, before, is_plain) => continue,
+                None if before.is_cut(path) || after.is_plain(path, now, before, is_plain) => continue,
+                None if is_of_git_worktree(path, now) => continue,
                 None => Did::Wrote,
                 Some(old) if old.is_same(now) => continue,
                 Some(_) => Did::Changed,
@@ -173,15 +189,20 @@ impl Place {
         }
         for (path, old) in before.items.iter().filter(|(path, _)| !after.items.contains_key(*path)) {
             let is_way = old.on_the_way && old.kind == Kind::Folder;
-            if !is_way && !after.cut && !is_exempt(path) {
+            // Git has removed the work tree with all that it knew of it.
+            let is_gone =
+                is_in_worktrees(path) && path.parent().is_some_and(|it| self.dir.symlink_metadata(it).is_err());
+            if !is_way && !is_gone && !after.is_cut(path) && !is_exempt(path) {
                 did_to.insert(path.clone(), Did::Removed);
             }
         }
         Found { after, did_to }
     }
 
-    fn take_back(&self, own: &BTreeSet<PathBuf>, blobs: &Blobs, is_plain: fn(&str) -> bool) -> Vec<Taken> {
+    /// Returns what was taken back, and whether a folder may hold more that was not seen.
+    fn take_back(&self, own: &BTreeSet<PathBuf>, blobs: &Blobs, is_plain: fn(&str) -> bool) -> (Vec<Taken>, bool) {
         let found = self.found(own, is_plain);
+        let is_cut = found.after.cut.iter().any(|it| !self.before.cut.contains(it));
         let Found { after, did_to } = &found;
         let before = &self.before;
         let files = found.files();
@@ -208,7 +229,7 @@ impl Place {
                 let _ = self.put_back(path, old);
             }
         }
-        self.told(&found)
+        (self.told(&found), is_cut)
     }
 
     /// What was found, as it stands now.
@@ -295,7 +316,7 @@ impl Item {
 
 impl Listed {
     fn read(dir: &Dir, is_git: bool, old: Option<&Listed>) -> Listed {
-        let mut look = Look { dir, old, bytes: 0, listed: Listed::default() };
+        let mut look = Look::new(dir, old);
         if is_git {
             look.inside_git(Path::new(""), DEEPEST);
         } else {
@@ -305,9 +326,14 @@ impl Listed {
     }
 
     fn read_one(dir: &Dir, path: &Path) -> Option<Item> {
-        let mut look = Look { dir, old: None, bytes: 0, listed: Listed::default() };
+        let mut look = Look::new(dir, None);
         look.item(path, false);
         look.listed.items.remove(path)
+    }
+
+    /// Whether this path lies in a folder with more than is looked at.
+    fn is_cut(&self, path: &Path) -> bool {
+        path.ancestors().any(|it| self.cut.contains(it))
     }
 
     /// Whether git gives such a file to each new repository.
@@ -333,27 +359,44 @@ struct Look<'a> {
     old: Option<&'a Listed>,
     /// Bytes that were kept.
     bytes: u64,
+    /// The protected folder that is looked at, and how much was seen there.
+    folder: PathBuf,
+    seen: usize,
     listed: Listed,
 }
 
-impl Look<'_> {
+impl<'a> Look<'a> {
+    fn new(dir: &'a Dir, old: Option<&'a Listed>) -> Look<'a> {
+        Look { dir, old, bytes: 0, folder: PathBuf::new(), seen: 0, listed: Listed::default() }
+    }
+
+    /// The files first, and what may be large last: a command that fills one folder hides nothing elsewhere.
     fn workspace(&mut self) {
-        for name in self.names(Path::new(".")) {
-            let lower = name.to_string_lossy().to_lowercase();
-            let path = Path::new(&name);
-            if lower == ".git" {
-                self.git(path, DEEPEST);
-            } else if FOLDERS.contains(&lower.as_str()) || FILES.contains(&lower.as_str()) {
-                self.whole(path);
-            }
+        let lower = |name: &std::ffi::OsString| name.to_string_lossy().to_lowercase();
+        let names = self.names(Path::new("."));
+        for name in names.iter().filter(|name| FILES.contains(&lower(name).as_str())) {
+            self.whole(Path::new(name));
+        }
+        for name in names.iter().filter(|name| lower(name) == ".git") {
+            self.git(Path::new(name), DEEPEST);
         }
         for place in PLACES.map(Path::new) {
             let above: Vec<&Path> = place.ancestors().skip(1).filter(|it| !it.as_os_str().is_empty()).collect();
             // A symlink on the way would be a protected folder under another name.
             if above.iter().rev().all(|path| self.item(path, true) == Some(Kind::Folder)) {
+                self.begin(place);
                 self.whole(place);
             }
         }
+        for name in names.iter().filter(|name| lower(name) != ".git" && FOLDERS.contains(&lower(name).as_str())) {
+            self.begin(Path::new(name));
+            self.whole(Path::new(name));
+        }
+    }
+
+    /// What follows lies in this protected folder, as far as it can be told.
+    fn begin(&mut self, folder: &Path) {
+        (self.folder, self.seen) = (folder.to_owned(), 0);
     }
 
     /// The folder of a repository.
@@ -365,15 +408,28 @@ impl Look<'_> {
     }
 
     fn inside_git(&mut self, at: &Path, deepest: usize) {
-        for name in ["config", "config.worktree", "commondir", "hooks"] {
+        for name in ["config", "config.worktree", "commondir"] {
             self.whole(&at.join(name));
         }
         if self.item(&at.join("info"), true) == Some(Kind::Folder) {
             self.item(&at.join("info/attributes"), false);
         }
+        self.begin(&at.join("hooks"));
+        self.whole(&at.join("hooks"));
         if self.item(&at.join("modules"), true) == Some(Kind::Folder) {
+            self.begin(&at.join("modules"));
             self.modules(&at.join("modules"), deepest);
         }
+        let worktrees = at.join("worktrees");
+        if self.item(&worktrees, true) == Some(Kind::Folder) {
+            self.begin(&worktrees);
+            for name in self.names(&worktrees) {
+                for file in ["commondir", "config.worktree"] {
+                    self.item(&worktrees.join(&name).join(file), false);
+                }
+            }
+        }
+        self.begin(at);
     }
 
     /// The repositories of submodules.
@@ -406,10 +462,11 @@ impl Look<'_> {
 
     fn item(&mut self, path: &Path, on_the_way: bool) -> Option<Kind> {
         let metadata = self.dir.symlink_metadata(path).ok()?;
-        if self.listed.items.len() >= MOST {
-            self.listed.cut = true;
+        if self.seen >= MOST {
+            self.listed.cut.insert(self.folder.clone());
             return None;
         }
+        self.seen += 1;
         let kind = if metadata.is_dir() {
             Kind::Folder
         } else if metadata.is_file() {
@@ -444,6 +501,18 @@ impl Look<'_> {
         file.take(LARGEST).read_to_end(&mut bytes).ok()?;
         Some(bytes.into())
     }
+}
+
+/// Whether a path is a file of git about a linked work tree.
+fn is_in_worktrees(path: &Path) -> bool {
+    path.parent().and_then(Path::parent).is_some_and(|it| it.ends_with("worktrees"))
+}
+
+/// Whether a file says, as git writes it, that a linked work tree belongs to this repository.
+fn is_of_git_worktree(path: &Path, item: &Item) -> bool {
+    is_in_worktrees(path)
+        && path.file_name().is_some_and(|name| name == "commondir")
+        && item.bytes.as_deref() == Some(b"../..\n")
 }
 
 fn stamp(it: &Metadata) -> [i64; 6] {
