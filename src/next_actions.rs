@@ -276,6 +276,9 @@ fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pixir_core::event::{Mode, Toolset};
+    use pixir_core::remedy::{Limit, McpNeed, ModelNeed, ServerSecret, Sessions};
+
     use super::*;
 
     fn named(given: &[&str], input: &str, text: &str) -> Vec<String> {
@@ -301,6 +304,69 @@ mod tests {
             ("use pixir agents, which work in copies", &["pixir agents --help"]),
         ] {
             assert_eq!(named(&[], "", text), expected, "{text}");
+        }
+    }
+
+    /// Broken build: a command is renamed, and the remedy names the old one: the reader finds its group alone, or nothing.
+    #[test]
+    fn each_remedy_names_commands_that_the_parser_has() {
+        let id = || "20260101T000000-aaaaaa".to_owned();
+        let resume = format!("pixir resume {}", id());
+        let read_only = format!("pixir resume --read-only {}", id());
+        let repair = format!("pixir sessions repair {} --dry-run", id());
+        let delete = format!("pixir sessions delete {} --yes", id());
+        let fork = format!("pixir fork {}", id());
+        let provider = || Some("openai".to_owned());
+        let secret = Box::new(ServerSecret { server: "git".into(), variable: "TOKEN".into() });
+        for (remedy, expected) in [
+            (Remedy::Compact, &["pixir compact"][..]),
+            (Remedy::NewSession, &["pixir"]),
+            (Remedy::ShowTree, &["pixir tree"]),
+            (Remedy::Undo, &["pixir undo"]),
+            (Remedy::Redo, &["pixir redo"]),
+            (Remedy::ShowRules, &["pixir permissions list"]),
+            (Remedy::TrustWorkspace, &["pixir trust", "pixir -p x --trust-workspace"]),
+            (Remedy::SetMode { mode: Mode::Auto }, &["pixir -p x --write"]),
+            (Remedy::SetMode { mode: Mode::Ask }, &["pixir -p x --write", "pixir -p x --mode ask"]),
+            (Remedy::SetToolset { toolset: Toolset::Run }, &["pixir -p x --toolset run"]),
+            (Remedy::RaiseLimit { limit: Limit::Deadline }, &["pixir -p x --deadline SECONDS"]),
+            (Remedy::RaiseLimit { limit: Limit::Rounds }, &["pixir -p x --max-rounds N"]),
+            (Remedy::RaiseLimit { limit: Limit::Tokens }, &["pixir -p x --max-tokens N"]),
+            (Remedy::RaiseLimit { limit: Limit::Cost }, &["pixir -p x --max-cost USD"]),
+            (Remedy::ShowSkills, &["pixir skills list"]),
+            (Remedy::UseSkill { name: "lint".into() }, &["pixir -p x --skill lint"]),
+            (Remedy::ListSessions { which: Sessions::Here }, &["pixir sessions list"]),
+            (Remedy::ListSessions { which: Sessions::All }, &["pixir sessions list --all"]),
+            (Remedy::ListSessions { which: Sessions::Trash }, &["pixir sessions list --trash"]),
+            (Remedy::Resume { id: id() }, &[&resume]),
+            (Remedy::Fork { id: id() }, &[&fork]),
+            (Remedy::OpenReadOnly { id: id() }, &[&read_only]),
+            (Remedy::Repair { id: id() }, &[&repair]),
+            (Remedy::DeleteSession { id: id() }, &[&delete]),
+            (Remedy::ExportSession, &["pixir sessions export ID --to json"]),
+            (Remedy::RunInSession, &["pixir --toolset run"]),
+            (Remedy::SetWorkspace, &["pixir -p x --workspace DIR"]),
+            (Remedy::ChooseModel { need: ModelNeed::Any }, &["pixir -p x --model NAME", "pixir models list"]),
+            (Remedy::NameModel { provider: "openai".into() }, &["pixir -p x --model openai/NAME"]),
+            (Remedy::SetBaseUrl { url: None }, &["pixir -p x --base-url URL"]),
+            (Remedy::CheckEndpoint, &["pixir doctor"]),
+            (Remedy::Login { provider: provider() }, &["pixir auth login openai"]),
+            (Remedy::SignIn { provider: provider() }, &["pixir auth login openai --device"]),
+            (Remedy::SetVariable { name: "OPENAI_API_KEY".into() }, &["export OPENAI_API_KEY=VALUE"]),
+            (Remedy::ReplaceVariable { name: "OPENAI_API_KEY".into() }, &["export OPENAI_API_KEY=VALUE"]),
+            (Remedy::ReplaceKey { provider: "openai".into() }, &["pixir auth login openai"]),
+            (Remedy::mcp("", McpNeed::Add), &["pixir mcp add NAME -- COMMAND"]),
+            (Remedy::mcp("git", McpNeed::Test), &["pixir mcp test git"]),
+            (Remedy::mcp("git", McpNeed::Accept), &["pixir mcp accept git"]),
+            (Remedy::mcp("git", McpNeed::Trust), &["pixir mcp trust git"]),
+            (Remedy::StoreSecret(secret), &["export TOKEN=VALUE", "pixir mcp secret git TOKEN"]),
+            (Remedy::CheckSetup, &["pixir doctor"]),
+            (Remedy::CheckStateFolder, &["pixir doctor"]),
+            (Remedy::ShowScriptSchema, &["pixir schema --script"]),
+            (Remedy::ShowErrorCodes, &["pixir schema error_codes"]),
+            (Remedy::Retry { after_s: Some(3) }, &["pixir -p x"]),
+        ] {
+            assert_eq!(named(&["-p", "x"], "", &remedies::word(&remedy)), expected, "{remedy:?}");
         }
     }
 

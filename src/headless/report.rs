@@ -481,8 +481,7 @@ impl<'a> Report<'a> {
             result["remediation"] = json!(remedies::word(&error.remedy));
             next.extend(next_actions::after(error));
         }
-        next.extend(resume);
-        for command in self.agents.commands(&self.session) {
+        for command in resume.into_iter().chain(self.agents.commands(&self.session)) {
             if !next.contains(&command) {
                 next.push(command);
             }

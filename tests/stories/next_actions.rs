@@ -5,7 +5,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::shell::{Ran, Shell, ran};
+use crate::shell::{Ran, Shell, entries, ran};
+use crate::wait;
 
 /// The command's help page, which the parser prints if it accepts all words before.
 fn its_help(shell: &Shell, command: &str) -> Ran {
@@ -136,7 +137,8 @@ fn each_next_action_is_a_command_that_the_parser_takes() {
     assert!(strings(&diagnosis["next_actions"]).iter().all(|it| it.starts_with("pixir ")), "{diagnosis}");
 }
 
-/// Broken builds: the flag stands alone; the wrong word stays in the call; the call's own prompt is lost.
+/// Broken builds: the flag stands alone; the wrong word stays in the call; the call's own prompt is lost; a command stands
+/// twice in a result.
 #[test]
 fn a_flag_that_helps_is_shown_in_the_call_that_failed() {
     let shell = Shell::new(&[]);
@@ -152,4 +154,16 @@ fn a_flag_that_helps_is_shown_in_the_call_that_failed() {
         let actions = strings(&error["error"]["details"]["next_actions"]);
         assert!(actions.iter().any(|it| it == expected), "{args:?}: {error}");
     }
+    // A turn that ended by a signal is resumed by the command that its error names, too.
+    let hang = json!({ "steps": [{ "text": "Wait.", "hang": true }] }).to_string();
+    let provider = format!("script:{}", shell.aside("hang.json", &hang).display());
+    let child = shell.command(["-p", "go", "--json", "--provider", &provider]).spawn().expect("it starts");
+    wait::until("the turn runs", || {
+        shell.logs().iter().any(|log| entries(log).iter().any(|it| it["type"] == "user_message"))
+    });
+    let id = rustix::process::Pid::from_raw(i32::try_from(child.id()).expect("a pid")).expect("a pid");
+    rustix::process::kill_process(id, rustix::process::Signal::TERM).expect("the signal is sent");
+    let stopped = ran(child.wait_with_output().expect("it ends"));
+    let result = stopped.document();
+    assert_eq!((stopped.code, &result["next_actions"]), (143, &json!([result["resume_command"]])), "{result}");
 }

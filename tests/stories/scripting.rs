@@ -251,7 +251,8 @@ fn previews_write_no_file_and_a_reader_that_has_enough_hears_of_no_error() {
     let frames = shell.run(["tui", "--script", "keys.txt", "--frames", "out", "--dry-run"]);
     assert_eq!((frames.code, frames.stdout.as_str()), (0, "would write the frame start to out\n"), "{frames:?}");
     assert!(!shell.workspace().join("talk.cast").exists() && !shell.workspace().join("out").exists());
-    let steps = json!({ "steps": [{ "text": "word ".repeat(200_000) }] }).to_string();
+    // The turn is not over when the reader leaves.
+    let steps = json!({ "steps": [{ "text": "word ".repeat(200_000), "hang": true }] }).to_string();
     let provider = format!("script:{}", shell.aside("long.json", &steps).display());
     let mut child =
         shell.command(["-p", "--format", "jsonl", "--provider", &provider, "go"]).spawn().expect("it starts");
