@@ -98,6 +98,14 @@ fn a_command_hides_nothing_behind_many_files() {
         assert_eq!(shell.read(".git/config"), config, "{tier}");
         assert!(outputs[0].contains("and so with"), "{tier}: {}", outputs[0]);
     }
+    // The same below the workspace's root, behind more files than are watched.
+    let shell = Shell::new(&[("src/a", "a")]);
+    let command = "mkdir 0 && (cd 0 && seq 20100 | xargs touch); echo x > src/.envrc; git init -q zz; \
+                   echo x > zz/.git/hooks/pre-commit";
+    let outputs = runs(&shell, "ns", &[command], &[]);
+    for path in ["src/.envrc", "zz/.git/hooks/pre-commit"] {
+        assert!(!shell.workspace().join(path).exists(), "{path}: {}", outputs[0]);
+    }
 }
 
 /// Git reads the settings and hooks of a linked work tree from where its `commondir` leads.
@@ -114,16 +122,63 @@ fn linked_work_trees_are_made_and_not_turned_away() {
         git(&root, &["worktree", "add", "-q", "../linked"]);
         let evil = "mkdir evil; echo ../../../evil > .git/worktrees/linked/commondir; \
                     echo '[alias] x = !y' > .git/worktrees/linked/config.worktree";
-        let work =
-            "git worktree add -q inside -b inside && git -C inside log --oneline && git worktree remove inside && ls";
-        let outputs = runs(&shell, tier, &[evil, work], &[]);
+        let lead = "mkdir -p lead evil2/objects evil2/refs && echo 'ref: refs/heads/main' > evil2/HEAD && \
+                    echo 'gitdir: ../evil2' > lead/.git; echo '[alias] x = !y' > evil2/config";
+        let make = "git worktree add -q inside -b inside && git -C inside log --oneline";
+        let remove = "git -C inside log --oneline && git worktree remove inside && ls";
+        let outputs = runs(&shell, tier, &[evil, make, remove, lead], &[]);
         let at = root.join(".git/worktrees");
         let of = |name: &str| fs::read_to_string(at.join("linked").join(name)).ok();
         assert_eq!(of("commondir").as_deref(), Some("../..\n"), "{tier}: {outputs:?}");
         assert_eq!(of("config.worktree"), None, "{tier}: {outputs:?}");
         assert!(outputs[0].contains("commondir, which is protected; it was put back"), "{tier}: {outputs:?}");
-        assert!(outputs[1].contains("first") && outputs[1].contains("src"), "{tier}: {outputs:?}");
-        assert!(!outputs[1].contains("protected") && !at.join("inside").exists(), "{tier}: {outputs:?}");
+        assert!(outputs[1].contains("first") && !outputs[1].contains("protected"), "{tier}: {outputs:?}");
+        assert!(outputs[2].contains("first") && outputs[2].contains("src"), "{tier}: {outputs:?}");
+        assert!(!outputs[2].contains("protected") && !at.join("inside").exists(), "{tier}: {outputs:?}");
+        assert!(outputs[3].contains("lead/.git, which is protected; it was removed"), "{tier}: {outputs:?}");
+    }
+}
+
+/// A workspace is often a folder of several repositories, and the user works in each.
+///
+/// Broken builds: `walk_noting_repositories` notes none; `new_among` is empty; what was moved or removed counts as written.
+#[test]
+fn repositories_below_the_workspace_are_kept_too() {
+    for tier in ["ns", "ll"] {
+        let shell = Shell::new(&[("one/a", "a"), ("two/deep/b", "b"), ("three/c", "c"), ("four/d", "d")]);
+        let root = shell.workspace();
+        for folder in ["one", "two/deep", "three", "four"] {
+            git(&root.join(folder), &["init", "-q", "."]);
+            git(&root.join(folder), &["add", "-A"]);
+            git(&root.join(folder), &["commit", "-qm", "first"]);
+        }
+        fs::write(root.join("four/.git/hooks/pre-commit"), "mine\n").expect("write");
+        let config = shell.read("one/.git/config");
+        let outputs = runs(
+            &shell,
+            tier,
+            &[
+                "echo x > one/.git/hooks/pre-commit; git -C one config core.fsmonitor ./evil; true",
+                "printf '[alias]\\nx = !y\\n' >> two/deep/.git/config",
+                "git init -q new && echo x > new/.git/hooks/post-checkout; git -C new config core.fsmonitor ./evil; true",
+                "git -C one config user.name me; git clone -q one copy && git -C copy log --oneline; rm -rf three; mv four five",
+            ],
+            &[],
+        );
+        for (output, path) in
+            outputs.iter().zip(["one/.git/hooks/pre-commit", "two/deep/.git/config", "new/.git/hooks/post-checkout"])
+        {
+            assert!(output.contains(&format!("{path}, which is protected; it was")), "{tier}: {path}: {output}");
+        }
+        assert!(
+            !root.join("one/.git/hooks/pre-commit").exists() && !root.join("new/.git/hooks/post-checkout").exists()
+        );
+        assert!(!shell.read("two/deep/.git/config").contains("alias"), "{tier}");
+        assert!(!shell.read("new/.git/config").contains("evil"), "{tier}: {}", outputs[2]);
+        assert_eq!(shell.read("one/.git/config"), format!("{config}[user]\n\tname = me\n"), "{tier}");
+        assert!(outputs[3].contains("first") && !outputs[3].contains("protected"), "{tier}: {}", outputs[3]);
+        assert!(!root.join("three").exists() && !root.join("four").exists(), "{tier}");
+        assert_eq!(shell.read("five/.git/hooks/pre-commit"), "mine\n", "{tier}");
     }
 }
 

@@ -72,6 +72,11 @@ impl Top {
     /// Takes back, from the changes of a command, those of protected files in the workspace's folders. Blocks.
     pub(super) fn take_back_below(self, changes: Vec<FileChange>) -> (Vec<FileChange>, Vec<Taken>) {
         let Top { ctx, guard: Some(guard), mut taken } = self else { return (changes, Vec::new()) };
+        // Repositories that the command made are known only now.
+        let made = guard.new_among(ctx.snapshot.repositories());
+        if !made.is_empty() {
+            taken.extend(guard.take_back_with(&made, &ctx.workspace, &ctx.blobs, is_plain));
+        }
         let is_below = |change: &FileChange| {
             let at = ctx.workspace.locate(&change.path);
             at.is_ok_and(|at| ctx.workspace.is_protected_below(&at) && !guard.is_own(&ctx.workspace, at.as_path()))
@@ -102,7 +107,7 @@ impl Drop for Watched {
 
 fn look(ctx: &Context, keeper: Keeper) -> Guard {
     let (git, kept) = places(ctx, keeper);
-    Guard::before(&ctx.workspace, &git, &kept)
+    Guard::before(&ctx.workspace, &ctx.snapshot.repositories(), &git, &kept)
 }
 
 /// The folders of the repository elsewhere, and what the kernel keeps from programs that start now.

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::ambient_authority;
@@ -41,6 +41,12 @@ struct Place {
     outside: Option<PathBuf>,
     /// What the kernel keeps from the command here.
     kept: Vec<PathBuf>,
+    /// Folders below it with a repository of their own.
+    below: BTreeSet<PathBuf>,
+    /// Its path.
+    at: PathBuf,
+    /// Where git keeps what it knows of work trees and submodules here.
+    records: Vec<PathBuf>,
     before: Listed,
 }
 
@@ -116,15 +122,19 @@ impl Taken {
 }
 
 impl Guard {
-    /// Looks at the protected files of a workspace and of its repository's folders elsewhere. `kept` are the paths that the
-    /// kernel keeps from the command.
-    pub(crate) fn before(workspace: &Workspace, git: &[PathBuf], kept: &[PathBuf]) -> Guard {
+    /// Looks at the protected files of a workspace, of the repositories in these folders below it, and of its repository's
+    /// folders elsewhere. `kept` are the paths that the kernel keeps from the command.
+    pub(crate) fn before(workspace: &Workspace, below: &BTreeSet<PathBuf>, git: &[PathBuf], kept: &[PathBuf]) -> Guard {
         let place = |dir: io::Result<Dir>, outside: Option<&PathBuf>| {
             let dir = dir.ok()?;
-            let below = outside.map_or(workspace.root(), PathBuf::as_path);
-            let kept = kept.iter().filter_map(|path| Some(path.strip_prefix(below).ok()?.to_owned())).collect();
-            let before = Listed::read(&dir, outside.is_some(), None);
-            Some(Place { dir, outside: outside.cloned(), kept, before })
+            let at = outside.map_or(workspace.root(), PathBuf::as_path);
+            let kept = kept.iter().filter_map(|path| Some(path.strip_prefix(at).ok()?.to_owned())).collect();
+            let below = if outside.is_some() { BTreeSet::new() } else { below.clone() };
+            let before = Listed::read(&dir, outside.is_some(), &below, None);
+            let own = workspace.root().join(".git");
+            let records = git.iter().chain([&own]).flat_map(|git| ["worktrees", "modules"].map(|name| git.join(name)));
+            let (records, at) = (records.collect(), at.to_owned());
+            Some(Place { dir, outside: outside.cloned(), kept, below, at, records, before })
         };
         let own_writes = workspace.own_writes();
         let elsewhere =
@@ -136,12 +146,23 @@ impl Guard {
     /// `is_plain` tells whether its configuration runs and reads nothing else.
     /// What it takes back is stored.
     pub(crate) fn take_back(&self, workspace: &Workspace, blobs: &Blobs, is_plain: fn(&str) -> bool) -> Vec<Taken> {
+        self.take_back_with(&BTreeSet::new(), workspace, blobs, is_plain)
+    }
+
+    /// The same, also in repositories that were made meanwhile in these folders below the workspace.
+    pub(crate) fn take_back_with(
+        &self,
+        made: &BTreeSet<PathBuf>,
+        workspace: &Workspace,
+        blobs: &Blobs,
+        is_plain: fn(&str) -> bool,
+    ) -> Vec<Taken> {
         let own = workspace.own_writes_since(self.own_writes);
         let mut all: Vec<Taken> = Vec::new();
         let mut known = BTreeSet::new();
         for place in &self.places {
             for _ in 0..MOST_LOOKS {
-                let (taken, is_cut) = place.take_back(&own, blobs, is_plain);
+                let (taken, is_cut) = place.take_back(made, &own, blobs, is_plain);
                 let new: Vec<Taken> = taken.into_iter().filter(|it| known.insert(it.path.clone())).collect();
                 let goes_on = is_cut && new.iter().any(|it| it.is_back);
                 all.extend(new);
@@ -156,7 +177,13 @@ impl Guard {
     /// What happened to protected files since, without taking anything back.
     pub(crate) fn found(&self, workspace: &Workspace, is_plain: fn(&str) -> bool) -> Vec<Taken> {
         let own = workspace.own_writes_since(self.own_writes);
-        self.places.iter().flat_map(|place| place.told(&place.found(&own, is_plain))).collect()
+        let none = BTreeSet::new();
+        self.places.iter().flat_map(|place| place.told(&place.found(&none, &own, is_plain))).collect()
+    }
+
+    /// Those of these folders whose repositories were not there at the look before.
+    pub(crate) fn new_among(&self, below: BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
+        below.into_iter().filter(|it| self.places.iter().all(|place| !place.below.contains(it))).collect()
     }
 
     /// Whether pixir itself has written this path of the workspace since.
@@ -167,9 +194,24 @@ impl Guard {
 
 impl Place {
     /// What was done to protected files here since the look before.
-    fn found(&self, own: &BTreeSet<PathBuf>, is_plain: fn(&str) -> bool) -> Found {
-        let after = Listed::read(&self.dir, self.outside.is_some(), Some(&self.before));
+    fn found(&self, made: &BTreeSet<PathBuf>, own: &BTreeSet<PathBuf>, is_plain: fn(&str) -> bool) -> Found {
+        let none = BTreeSet::new();
+        let made = if self.outside.is_some() { &none } else { made };
+        let below: BTreeSet<PathBuf> = self.below.union(made).cloned().collect();
+        let after = Listed::read(&self.dir, self.outside.is_some(), &below, Some(&self.before));
         let before = &self.before;
+        // Only in repositories below the workspace: git may change their settings to others that start nothing, and a
+        // repository may be moved, or removed with all that is in it.
+        let is_below = |path: &Path| below.iter().any(|it| path.starts_with(it));
+        let was_moved = |now: &Item| before.items.values().any(|old| old.kind == now.kind && old.stamp == now.stamp);
+        let is_removed = |path: &Path| {
+            let of = path.ancestors().filter(|it| before.repositories.contains(*it)).last();
+            of.is_some_and(|it| !after.items.contains_key(it))
+        };
+        let starts_nothing = |path: &Path, now: &Item| {
+            let text = now.bytes.as_deref().and_then(|bytes| std::str::from_utf8(bytes).ok());
+            path.ends_with(".git/config") && now.kind == Kind::File && text.is_some_and(is_plain)
+        };
         let is_exempt = |path: &Path| {
             path.ancestors().any(|it| self.outside.is_none() && own.contains(it)) || self.is_kept(path, &after)
         };
@@ -179,6 +221,9 @@ impl Place {
                 None if now.on_the_way && now.kind == Kind::Folder => continue,
                 None if before.is_cut(path) || after.is_plain(path, now, before, is_plain) => continue,
                 None if is_of_git_worktree(path, now) => continue,
+                None | Some(_) if is_below(path) && self.leads_to_records(path, now) => continue,
+                None if is_below(path) && was_moved(now) => continue,
+                Some(_) if is_below(path) && starts_nothing(path, now) => continue,
                 None => Did::Wrote,
                 Some(old) if old.is_same(now) => continue,
                 Some(_) => Did::Changed,
@@ -192,6 +237,7 @@ impl Place {
             // Git has removed the work tree with all that it knew of it.
             let is_gone =
                 is_in_worktrees(path) && path.parent().is_some_and(|it| self.dir.symlink_metadata(it).is_err());
+            let is_gone = is_gone || (is_below(path) && is_removed(path));
             if !is_way && !is_gone && !after.is_cut(path) && !is_exempt(path) {
                 did_to.insert(path.clone(), Did::Removed);
             }
@@ -200,8 +246,14 @@ impl Place {
     }
 
     /// Returns what was taken back, and whether a folder may hold more that was not seen.
-    fn take_back(&self, own: &BTreeSet<PathBuf>, blobs: &Blobs, is_plain: fn(&str) -> bool) -> (Vec<Taken>, bool) {
-        let found = self.found(own, is_plain);
+    fn take_back(
+        &self,
+        made: &BTreeSet<PathBuf>,
+        own: &BTreeSet<PathBuf>,
+        blobs: &Blobs,
+        is_plain: fn(&str) -> bool,
+    ) -> (Vec<Taken>, bool) {
+        let found = self.found(made, own, is_plain);
         let is_cut = found.after.cut.iter().any(|it| !self.before.cut.contains(it));
         let Found { after, did_to } = &found;
         let before = &self.before;
@@ -245,6 +297,21 @@ impl Place {
             }
         });
         told.collect()
+    }
+
+    /// Whether a file `.git` leads to what git itself knows of a work tree or submodule.
+    fn leads_to_records(&self, path: &Path, now: &Item) -> bool {
+        let text = now.bytes.as_deref().and_then(|bytes| std::str::from_utf8(bytes).ok());
+        let Some(target) = text.and_then(|text| text.strip_prefix("gitdir:")).map(str::trim) else { return false };
+        let mut to = PathBuf::new();
+        for part in self.at.join(path.parent().unwrap_or(Path::new(""))).join(target).components() {
+            match part {
+                Component::ParentDir => drop(to.pop()),
+                Component::CurDir => {}
+                Component::Prefix(_) | Component::RootDir | Component::Normal(_) => to.push(part),
+            }
+        }
+        path.ends_with(".git") && self.records.iter().any(|it| to.starts_with(it))
     }
 
     /// Whether the kernel has kept this path from the command: it stands below a kept one, and no folder above that has been
@@ -315,12 +382,17 @@ impl Item {
 }
 
 impl Listed {
-    fn read(dir: &Dir, is_git: bool, old: Option<&Listed>) -> Listed {
+    fn read(dir: &Dir, is_git: bool, below: &BTreeSet<PathBuf>, old: Option<&Listed>) -> Listed {
         let mut look = Look::new(dir, old);
         if is_git {
             look.inside_git(Path::new(""), DEEPEST);
         } else {
             look.workspace();
+            look.without_samples = true;
+            for folder in below {
+                look.begin(folder);
+                look.git(&folder.join(".git"), DEEPEST);
+            }
         }
         look.listed
     }
@@ -362,12 +434,15 @@ struct Look<'a> {
     /// The protected folder that is looked at, and how much was seen there.
     folder: PathBuf,
     seen: usize,
+    /// The samples of hooks, which git never runs, are left out: a workspace may have many repositories.
+    without_samples: bool,
     listed: Listed,
 }
 
 impl<'a> Look<'a> {
     fn new(dir: &'a Dir, old: Option<&'a Listed>) -> Look<'a> {
-        Look { dir, old, bytes: 0, folder: PathBuf::new(), seen: 0, listed: Listed::default() }
+        let (folder, listed) = (PathBuf::new(), Listed::default());
+        Look { dir, old, bytes: 0, folder, seen: 0, without_samples: false, listed }
     }
 
     /// The files first, and what may be large last: a command that fills one folder hides nothing elsewhere.
@@ -448,7 +523,9 @@ impl<'a> Look<'a> {
     fn whole(&mut self, path: &Path) {
         if self.item(path, false) == Some(Kind::Folder) {
             for name in self.names(path) {
-                self.whole(&path.join(name));
+                if !self.without_samples || !name.as_encoded_bytes().ends_with(b".sample") {
+                    self.whole(&path.join(name));
+                }
             }
         }
     }

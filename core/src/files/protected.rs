@@ -3,17 +3,24 @@
 use std::path::{Path, PathBuf};
 
 /// Folders of such files, at any depth.
-pub(super) const FOLDERS: [&str; 8] = [".git", ".pixir", ".agents", ".claude", ".husky", ".vscode", ".ssh", ".gnupg"];
+pub(super) const FOLDERS: [&str; 9] =
+    [".git", ".pixir", ".agents", ".claude", ".cursor", ".husky", ".vscode", ".ssh", ".gnupg"];
 /// Such files, at any depth, in lower case.
-pub(super) const FILES: [&str; 20] = [
+pub(super) const FILES: [&str; 30] = [
     ".gitmodules",
     ".gitattributes",
     ".gitconfig",
     ".envrc",
     ".npmrc",
+    ".yarnrc",
+    ".yarnrc.yml",
     ".mcp.json",
     "agents.md",
     "claude.md",
+    "gemini.md",
+    ".cursorrules",
+    ".clinerules",
+    ".windsurfrules",
     ".bashrc",
     ".bash_profile",
     ".bash_login",
@@ -23,13 +30,28 @@ pub(super) const FILES: [&str; 20] = [
     ".zshenv",
     ".zprofile",
     ".zlogin",
+    ".zlogout",
+    ".xprofile",
+    ".xinitrc",
+    ".pam_environment",
     ".inputrc",
     ".pythonrc",
     ".vimrc",
 ];
 /// Such files and folders by their last names, at any depth.
-pub(super) const PLACES: [&str; 6] =
-    [".cargo/config.toml", ".cargo/config", ".github/workflows", ".config/pixir", ".config/git", ".local/state/pixir"];
+pub(super) const PLACES: [&str; 11] = [
+    ".cargo/config.toml",
+    ".cargo/config",
+    ".github/workflows",
+    ".github/copilot-instructions.md",
+    ".config/pixir",
+    ".config/git",
+    ".config/autostart",
+    ".config/environment.d",
+    ".config/fish",
+    ".config/systemd",
+    ".local/state/pixir",
+];
 /// The parts of a repository that run code or lead elsewhere; commits change the rest.
 const IN_GIT: [&str; 4] = [".git/hooks", ".git/config", ".git/config.worktree", ".git/info/attributes"];
 
@@ -60,6 +82,7 @@ pub(super) fn existing(root: &Path) -> Vec<PathBuf> {
     let files = FILES.iter().map(|name| match *name {
         "agents.md" => "AGENTS.md",
         "claude.md" => "CLAUDE.md",
+        "gemini.md" => "GEMINI.md",
         name => name,
     });
     let names = folders.copied().chain(files).chain(PLACES).chain(IN_GIT);

@@ -1,6 +1,6 @@
 //! Finds what commands change in the workspace by comparing its files before and after.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::files::changes;
+use crate::files::protected::is_protected;
 use crate::files::workspace::Workspace;
 use crate::protocol::event::{ChangeKind, FileChange, SessionId};
 use crate::storage::blobs::Blobs;
@@ -18,6 +19,8 @@ use tokio_util::sync::CancellationToken;
 
 /// The most files that are watched.
 const MAX_FILES: usize = 20_000;
+/// The most files among which protected ones are looked for when a command has made more than are watched.
+const MOST_AFTER_A_COMMAND: usize = 500_000;
 /// The bytes of files larger than this are not stored; the files are still watched.
 pub(super) const MAX_KEPT: u64 = 4 << 20;
 /// The most bytes stored in all, before compression.
@@ -116,6 +119,12 @@ impl SessionSnapshot {
             state.running.push(Running { key: self.key(call_id), found: CommandChanges::default() });
         }
         self.shared.commands.store(state.running.len(), Ordering::Relaxed);
+    }
+
+    /// The folders below the workspace's root that had a `.git` at the last look, relative to it. Those in folders that git
+    /// ignores are not among them.
+    pub(crate) fn repositories(&self) -> BTreeSet<PathBuf> {
+        self.shared.state().seen.repositories.clone()
     }
 
     /// Returns what this call's command changed. The changes are noted first, so that they survive a caller that is
@@ -299,6 +308,8 @@ struct Seen {
     looked: Option<SystemTime>,
     /// Paths of symlinks, sockets and other special files.
     others: HashSet<PathBuf>,
+    /// Folders below the root that have a `.git`.
+    repositories: BTreeSet<PathBuf>,
     pack: Option<File>,
     end: u64,
     /// Bytes of the pack that are still in use: packed (`live`) and unpacked (`total`).
@@ -331,8 +342,9 @@ impl Seen {
     fn refresh(&mut self, workspace: &Workspace, blobs: &Blobs) {
         self.looked = Some(file_clock());
         self.tidy();
-        let now = list(workspace.root());
+        let now = list(workspace.root(), MAX_FILES);
         (self.cut, self.folders, self.others) = (now.cut, now.folders, now.others);
+        self.repositories = now.repositories;
         let mut before = std::mem::take(&mut self.files);
         for (path, mut file) in now.files {
             match before.remove(&path) {
@@ -371,7 +383,14 @@ impl Seen {
 
     /// Returns everything that differs from the last refresh.
     fn compare(&mut self, workspace: &Workspace, blobs: &Blobs) -> CommandChanges {
-        let now = list(workspace.root());
+        let mut now = list(workspace.root(), MAX_FILES);
+        if now.cut && !self.cut {
+            // So many are new. Behind them a protected file may be.
+            let all = list(workspace.root(), MOST_AFTER_A_COMMAND);
+            now.files.extend(all.files.into_iter().filter(|(path, _)| is_protected(path)));
+            now.repositories = all.repositories;
+        }
+        self.repositories.clone_from(&now.repositories);
         let mut found = CommandChanges::default();
         let cut = now.cut || self.cut;
         if cut {
@@ -413,7 +432,7 @@ impl Seen {
         for (path, file) in touched {
             let was_made = self.looked.is_none_or(|looked| file.born.is_some_and(|born| born >= looked));
             let was_moved = file.born.is_some_and(|born| known.contains(&(file.stamp.inode, born)));
-            let was_there = self.others.contains(&path) || rules_changed || cut;
+            let was_there = self.others.contains(&path) || rules_changed || self.cut;
             let is_known = was_moved || (was_made && !was_there);
             found.changes.extend(self.change(workspace, blobs, &path, Some(file), is_known));
         }
@@ -546,24 +565,27 @@ fn stat(root: &Path, path: &Path) -> Option<SeenFile> {
 }
 
 /// The files and folders of a workspace.
+#[derive(Default)]
 struct Listed {
     files: BTreeMap<PathBuf, SeenFile>,
     folders: HashSet<PathBuf>,
     others: HashSet<PathBuf>,
+    repositories: BTreeSet<PathBuf>,
     /// The workspace has more files than are watched.
     cut: bool,
 }
 
 /// Lists every file and folder of the workspace that is not ignored.
-fn list(root: &Path) -> Listed {
+fn list(root: &Path, most: usize) -> Listed {
     let now = SystemTime::now();
-    let mut listed = Listed { files: BTreeMap::new(), folders: HashSet::new(), others: HashSet::new(), cut: false };
-    for entry in crate::files::walk::walk(root).flatten() {
+    let mut listed = Listed::default();
+    let repositories = Arc::default();
+    for entry in crate::files::walk::walk_noting_repositories(root, &repositories).flatten() {
         let Ok(path) = entry.path().strip_prefix(root) else { continue };
         if entry.file_type().is_some_and(|t| t.is_dir()) {
             listed.folders.insert(path.to_owned());
         } else if entry.file_type().is_some_and(|t| t.is_file()) {
-            if listed.files.len() >= MAX_FILES {
+            if listed.files.len() >= most {
                 listed.cut = true;
                 break;
             }
@@ -573,6 +595,7 @@ fn list(root: &Path) -> Listed {
             listed.others.insert(path.to_owned());
         }
     }
+    listed.repositories = std::mem::take(&mut *repositories.lock());
     listed
 }
 

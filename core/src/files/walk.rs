@@ -1,8 +1,11 @@
 //! Walks over the files of a folder. They skip `.git` and ignored files, and follow no symlinks.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ignore::{DirEntry, WalkBuilder, WalkState};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 /// Visits each file below a folder, on several threads with one visitor each. Stops when cancelled.
@@ -30,6 +33,21 @@ pub(crate) fn walk_files<'a>(
 /// Walks everything below a folder, sorted by name.
 pub(crate) fn walk(root: &Path) -> ignore::Walk {
     builder(root).sort_by_file_name(std::cmp::Ord::cmp).build()
+}
+
+/// Walks everything as [`walk`] does, and notes the folders below the root that have a `.git`.
+pub(crate) fn walk_noting_repositories(root: &Path, found: &Arc<Mutex<BTreeSet<PathBuf>>>) -> ignore::Walk {
+    let (root, found) = (root.to_owned(), Arc::clone(found));
+    let mut builder = builder(&root);
+    builder.sort_by_file_name(std::cmp::Ord::cmp).filter_entry(move |entry| {
+        let is_git = entry.file_name() == ".git";
+        let below = entry.path().parent().and_then(|it| it.strip_prefix(&root).ok());
+        if let Some(below) = below.filter(|below| is_git && !below.as_os_str().is_empty()) {
+            found.lock().insert(below.to_owned());
+        }
+        !is_git
+    });
+    builder.build()
 }
 
 fn builder(root: &Path) -> WalkBuilder {

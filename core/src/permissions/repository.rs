@@ -348,8 +348,11 @@ fn is_harmless_to_readers(key: &str) -> bool {
 
 /// Whether git runs and reads nothing because of a repository's configuration.
 pub(crate) fn is_plain(text: &str) -> bool {
-    keys(text).all(|key| KEYS.contains(&key.as_str()))
+    keys(text).all(|key| KEYS.contains(&key.as_str()) || PLAIN_KEYS.contains(&key.as_str()))
 }
+
+/// Keys that start nothing and lead nowhere, although a command that only reads is not proven where they are set.
+const PLAIN_KEYS: [&str; 5] = ["submodule.active", "submodule.url", "commit.gpgsign", "tag.gpgsign", "gc.auto"];
 
 /// Whether git runs no program for a repository in any of its commands: there is no hook, and no key that could name one.
 pub(crate) fn runs_nothing(repository: &Repository, home: Option<&Path>) -> bool {

@@ -42,7 +42,7 @@ pub(crate) fn start_job(line: Line, jobs: &Arc<Jobs>, shown: &str, ctx: &Context
     let line = Line { is_job: true, ..line };
     let watched = line.may_write(ctx).then(|| {
         let (git, kept) = places(ctx, Keeper::Kernel);
-        let guard = Guard::before(&ctx.workspace, &git, &kept);
+        let guard = Guard::before(&ctx.workspace, &BTreeSet::new(), &git, &kept);
         (git, kept, guard)
     });
     let started = jobs.start(line.shares(ctx), || line.ready(ctx), shown)?;
@@ -96,7 +96,7 @@ impl Waiting<'_> {
     /// What stands there now has been decided about.
     fn look_again(&mut self) {
         for it in &mut self.guards {
-            it.guard = Guard::before(&self.ctx.workspace, &it.git, &it.kept);
+            it.guard = Guard::before(&self.ctx.workspace, &BTreeSet::new(), &it.git, &it.kept);
         }
     }
 }
