@@ -213,6 +213,9 @@ fn first_process(plan: &Plan, program: &[OsString], note: &Start) -> Result<u8> 
         return Err("pixir has ended".into());
     }
     namespaces::build(plan)?;
+    if plan.network == Network::Machine {
+        landlock::close_abstract_sockets();
+    }
     limit(true);
     capabilities::give_up()?;
     syscalls::refuse(plan)?;

@@ -52,6 +52,13 @@ pub(super) fn confine(plan: &Plan) -> Result<()> {
     if status.ruleset == RulesetStatus::NotEnforced { Err("the kernel has no Landlock".into()) } else { Ok(()) }
 }
 
+/// Keeps this process, and all that it starts, from sockets with abstract names that others have opened. They belong to the
+/// machine's network, and behind them are the user's screen and services. A kernel before 6.12 cannot do that.
+pub(super) fn close_abstract_sockets() {
+    let ruleset = Ruleset::default().scope(Scope::AbstractUnixSocket).and_then(|it| it.create());
+    let _ = ruleset.and_then(|it| it.restrict_self());
+}
+
 /// The folder; where something below it is hidden, all of its children but that.
 fn without(path: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
     if hidden.iter().any(|it| it == path) {
