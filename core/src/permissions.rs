@@ -224,6 +224,7 @@ pub(crate) fn judge<'a>(mode: Mode, touch: &Touch, rules: &[Rule], readable: imp
         Mode::Auto if !confines && matches!(touch, Touch::Command(_) | Touch::Program(_)) => {
             match rules::allowing(rules, touch, readable) {
                 Some(it) => Ruling::Allow { by: DecidedBy::Rule, rule: Some(it), reason },
+                None if reason == NOTHING_CONFINES => Ruling::Ask { reason, rule },
                 None => Ruling::Ask { reason: format!("{NOTHING_CONFINES}; {reason}"), rule },
             }
         }

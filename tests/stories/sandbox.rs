@@ -247,6 +247,12 @@ fn on_a_kernel_without_any_sandbox_everything_asks() {
             let allowed =
                 log.iter().filter(|it| it["type"] == "permission_decision" && it["data"]["verdict"] == "allow");
             assert_eq!(allowed.count(), 0, "{flags:?}");
+            if flags[1] == "auto" {
+                // The reason is given once, and the way out is not the mode that it is in.
+                let first = results(&log)[0]["output"].as_str().expect("a text").to_owned();
+                let told = first.matches("no sandbox works on this machine").count();
+                assert!(told == 1 && !first.contains("the mode to auto"), "{flags:?}: {first}");
+            }
         }
         let doctor = shell.run(["doctor", "--json"]);
         assert!(doctor.stdout.contains("none works here: pixir asks before it runs any command"), "{}", doctor.stdout);

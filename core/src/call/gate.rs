@@ -388,10 +388,15 @@ async fn ask(
             refused(each(Verdict::Deny, DecidedBy::User, None), feedback)
         }
         None => {
+            let way = match authority.permissions().await?.mode {
+                // It asks there too.
+                Mode::Auto => "have the user make a rule for it".into(),
+                Mode::Ask | Mode::ReadOnly => Remedy::SetMode { mode: Mode::Auto },
+            };
             let error = Error::new(
                 Code::InputRequired,
                 format!("this needs the user's approval ({reason}), and no user can be asked here"),
-                Remedy::any_of(["try another way".into(), Remedy::SetMode { mode: Mode::Auto }]),
+                Remedy::any_of(["try another way".into(), way]),
             );
             (each(Verdict::Deny, DecidedBy::NoAsker, None), Some(error))
         }
