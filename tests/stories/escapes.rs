@@ -268,6 +268,17 @@ impl Prison {
         effects
     }
 
+    /// What is seen of a signal to the victim where nothing confines the sender.
+    fn signals_victim_freely(&mut self, signal: &str) -> Vec<String> {
+        let line = format!("kill -{signal} {}", self.victim.id());
+        let sent = as_user(self.user, "/bin/bash").args(["-c", &line]).status().expect("it starts");
+        assert!(sent.success(), "{line}");
+        // The kernel stops a process a moment after the signal is sent.
+        let (top, victim) = (self.top(), self.victim.id());
+        wait::within(Duration::from_secs(2), || Outside::now(&top, victim).is_stopped == (signal == "STOP"));
+        self.effects()
+    }
+
     /// What has changed outside since the last look.
     fn effects(&mut self) -> Vec<String> {
         let top = self.top();
@@ -534,6 +545,9 @@ fn without_a_sandbox_the_attempts_have_effects() {
     let all = attempts();
     let safe = all.iter().filter(|it| SAFE.iter().any(|name| it.name.starts_with(name)));
     let late = LATE.iter().filter_map(|name| all.iter().find(|it| it.name == *name));
+    // Without the rest of that attempt, which would stop this process.
+    assert_eq!(prison.signals_victim_freely("STOP"), ["the victim is stopped"]);
+    assert_eq!(prison.signals_victim_freely("CONT"), [""; 0]);
     let (mut tried, mut harmless) = (0, Vec::new());
     // A victim that another attempt has removed shows nothing any more.
     for it in safe.filter(|it| !["write-by-rename", "write-system"].contains(&it.name)).chain(late) {
