@@ -355,7 +355,8 @@ fn values(known: &Known, flags: &[(String, Option<&str>)]) -> Proof {
     for (flag, value) in flags {
         let value = value.unwrap_or_default();
         // `%G` makes git start gpg; `%(signature)` too.
-        if ["--format", "--pretty"].contains(&flag.as_str()) && (value.contains("%G") || value.contains("signature")) {
+        let is_shown = ["--format", "--pretty", "--sort"].contains(&flag.as_str());
+        if is_shown && (value.contains("%G") || value.contains("signature")) {
             return Err(format!("git {} {flag} with signatures starts another program", known.program));
         }
         if known.program == "awk" || known.program == "mawk" || known.program == "gawk" {
