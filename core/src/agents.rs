@@ -3,6 +3,7 @@
 //! A child is a Session with a Log of its own, in this process. Its parent supervises it as it does a background job.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -22,6 +23,7 @@ use crate::process::jobs::Jobs;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Entry, Fact, ParentSession, SessionId};
 use crate::provider::budget::Budget;
+use crate::sandbox::is_secret_of_home;
 use crate::session::{AgentOptions, LogAccess, Opened, Services, Session};
 use crate::storage::log::Log;
 use crate::storage::outputs;
@@ -262,11 +264,12 @@ pub(crate) fn registry_of(entries: &[Arc<Entry>], services: &Services) -> Regist
     if parent.depth < depth && role.leaves_any() { narrowed } else { starting_none(&narrowed) }
 }
 
-/// The workspace as the tools of one Session see it: pixir's own folders are out of their reach.
+/// The workspace as the tools of one Session see it: pixir's own folders and the user's secrets are out of their reach.
 fn guarded(base: &Services) -> Result<Workspace> {
     let own = [Some(base.store.home()), base.user_folder.as_deref()];
     let workspace = Workspace::open(base.workspace.root())?.noting(base.store.running());
-    Ok(workspace.guarding(own.into_iter().flatten()))
+    let home = base.environment.iter().find(|(name, _)| name == "HOME").map(|(_, value)| Path::new(value));
+    Ok(workspace.guarding(own.into_iter().flatten()).hiding_secrets_of(home, is_secret_of_home))
 }
 
 /// A crash may have left calls without a result and a Turn without an end.

@@ -32,7 +32,7 @@ use crate::provider::choose::Providers;
 use crate::provider::connect::NewProvider;
 use crate::provider::gate::Gates;
 use crate::provider::shared::SharedProviders;
-use crate::sandbox::{Places, Sandbox};
+use crate::sandbox::{Places, Sandbox, is_secret_of_home};
 use crate::session::{LogAccess, Options, Services};
 use crate::storage::blobs::Blobs;
 #[cfg(test)]
@@ -110,7 +110,12 @@ impl Harness {
         process::sweep(&left);
         remove_left(&left);
         let own = [Some(around.home.as_path()), around.user_folder.as_deref()];
-        let workspace = Arc::new(workspace.noting(store.running()).guarding(own.into_iter().flatten()));
+        let home = around.environment.iter().find(|(name, _)| name == "HOME").map(|(_, value)| Path::new(value));
+        let workspace = workspace
+            .noting(store.running())
+            .guarding(own.into_iter().flatten())
+            .hiding_secrets_of(home, is_secret_of_home);
+        let workspace = Arc::new(workspace);
         let logs = store.folder_of(workspace.root());
         let library = Library {
             logs: logs.clone(),

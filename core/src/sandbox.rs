@@ -26,7 +26,7 @@ mod executable; // what takes the launcher's part
 mod probe; // which tier works here
 mod view; // what a policy shows and lets change
 
-pub(crate) use view::{Own, Places, leads_through};
+pub(crate) use view::{Own, Places, is_secret_of_home, leads_through};
 use view::{View, Views};
 
 /// The name (argument 0) under which pixir's executable is the launcher, and of the launcher's own executable.

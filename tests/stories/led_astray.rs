@@ -91,3 +91,64 @@ fn a_symlink_that_a_command_left_shows_the_next_session_nothing() {
         }
     }
 }
+
+/// The workspace is the home folder. Its secrets stay out of reach, under other names too.
+///
+/// Broken builds: `hiding_secrets_of` is not called; `View::change` has no folders on the way to what is hidden.
+#[test]
+fn a_home_folder_as_the_workspace_keeps_its_secrets() {
+    for tier in ["ns", "ll"] {
+        let secrets = [".config/gh/hosts.yml", ".netrc", ".aws/credentials", ".local/share/keyrings/k", ".ssh/id_rsa"];
+        let mut all: Vec<(&str, &str)> = secrets.iter().map(|path| (*path, CANARY)).collect();
+        all.push(("project/notes", "plain\n"));
+        let shell = Shell::new(&all);
+        let variables = [("HOME", shell.workspace().display().to_string())];
+        let mut calls: Vec<(&str, serde_json::Value)> =
+            secrets.iter().map(|path| ("read", serde_json::json!({ "path": path }))).collect();
+        calls.push(("grep", serde_json::json!({ "pattern": "canary" })));
+        calls.push(("read", serde_json::json!({ "path": "project/notes" })));
+        let lines = [
+            "mv .config c2; mv .local l2; mv .aws a2; mv .ssh s2; true",
+            "cat c2/gh/hosts.yml l2/share/keyrings/k a2/credentials s2/id_rsa .config/gh/hosts.yml; true",
+            "ln .netrc n2; cat n2 .netrc; cp -r .config c3; cat c3/gh/hosts.yml; true",
+            "grep -r canary . ; true",
+        ];
+        calls.extend(commands(lines).into_iter().map(|args| ("bash", args)));
+        let ran = called(&shell, &calls, &["--mode", "auto", "--sandbox", tier], &variables);
+        for ((_, args), (verdict, output)) in calls.iter().zip(&ran) {
+            assert!(!output.contains(CANARY), "{tier}: {args}: {verdict}: {output}");
+        }
+        assert!(ran[secrets.len() + 1].1.contains("plain"), "{tier}: {ran:?}");
+        let mut written = vec![("write", serde_json::json!({ "path": ".netrc", "content": "mine" }))];
+        written.push(("write", serde_json::json!({ "path": "project/notes", "content": "mine" })));
+        let ran = called(&shell, &written, &["--mode", "auto", "--sandbox", tier], &variables);
+        assert!(ran[0].0 != "allow" && ran[1].0 == "allow", "{tier}: {ran:?}");
+        for path in secrets {
+            assert_eq!(shell.read(path), CANARY, "{tier}: {path}");
+        }
+    }
+}
+
+/// A command that has the network reaches no socket of the machine by an abstract name: behind such names are screens.
+///
+/// Broken build: `close_abstract_sockets` is not called.
+#[test]
+fn the_network_leads_to_no_abstract_socket() {
+    use std::os::linux::net::SocketAddrExt as _;
+    use std::os::unix::net::{SocketAddr, UnixListener};
+
+    let name = format!("pixir-{}", crate::shell::mark());
+    let _listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).expect("a name")).expect("bind");
+    let shell = Shell::new(&[]);
+    let line = format!(
+        "perl -e 'use Socket; socket(my $s, PF_UNIX, SOCK_STREAM, 0); connect($s, pack(\"Sa*\", 1, \"\\0{name}\")) \
+         and print \"{CANARY}\\n\"; print \"$!\\n\"'"
+    );
+    for tier in ["ns", "ll"] {
+        let flags = ["--mode", "auto", "--sandbox", tier, "--allow", "network"];
+        let ran = judged(&shell, &commands([line.as_str()]), &flags);
+        assert!(!ran[0].1.contains(CANARY) && ran[0].0 == "allow", "{tier}: {ran:?}");
+    }
+    let control = std::process::Command::new("bash").args(["-c", &line]).output().expect("bash starts");
+    assert!(String::from_utf8_lossy(&control.stdout).contains(CANARY), "without a sandbox it works");
+}

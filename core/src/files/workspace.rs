@@ -43,12 +43,22 @@ pub struct Workspace {
     own_writes: Mutex<Vec<PathBuf>>,
     /// pixir's own folders in the workspace, relative to the root.
     own: Vec<PathBuf>,
+    /// The user's home folder, relative to the root, where the workspace is that or holds it.
+    home: Option<Home>,
 }
 
 impl fmt::Debug for Workspace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Workspace").field("root", &self.root).finish_non_exhaustive()
     }
+}
+
+/// A home folder in the workspace.
+struct Home {
+    /// Relative to the root.
+    path: PathBuf,
+    /// Whether a path below it is known to hold secrets.
+    is_secret: fn(&Path) -> bool,
 }
 
 /// The contents of a file, with its permission bits.
@@ -76,7 +86,7 @@ impl Workspace {
                 .with("input", root.display().to_string())
         })?;
         let (notes, own_writes) = (Running::default(), Mutex::default());
-        Ok(Workspace { root, dir, outputs: None, notes, own_writes, own: Vec::new() })
+        Ok(Workspace { root, dir, outputs: None, notes, own_writes, own: Vec::new(), home: None })
     }
 
     /// Returns the same root, noting its temporary files here.
@@ -93,6 +103,16 @@ impl Workspace {
         // A folder may not exist yet.
         let real = own.into_iter().map(|folder| folder.canonicalize().unwrap_or_else(|_| folder.to_owned()));
         self.own = real.filter_map(|folder| Some(folder.strip_prefix(&self.root).ok()?.to_owned())).collect();
+        self
+    }
+
+    /// Returns the same root without the secrets of this home folder, where it lies in the workspace or is the workspace: no
+    /// tool reads them, and writing one always needs an approval. `is_secret` tells them by their paths in the home folder.
+    #[must_use]
+    pub(crate) fn hiding_secrets_of(mut self, home: Option<&Path>, is_secret: fn(&Path) -> bool) -> Workspace {
+        let real = home.and_then(|home| home.canonicalize().ok());
+        let path = real.and_then(|home| Some(home.strip_prefix(&self.root).ok()?.to_owned()));
+        self.home = path.map(|path| Home { path, is_secret });
         self
     }
 
@@ -522,6 +542,10 @@ mod tests {
             ".claude/skills/x/SKILL.md",
             ".cargo/config.toml",
             ".ssh/authorized_keys",
+            ".cursor/rules/a.mdc",
+            "sub/GEMINI.md",
+            ".yarnrc.yml",
+            ".config/systemd/user/a.service",
         ] {
             assert!(workspace.is_protected(&workspace.locate(path).expect(path)), "{path}");
         }

@@ -547,6 +547,18 @@ impl Views {
             view.empty.clone_from(&self.empty);
             view.keep.clone_from(&own.protected);
         }
+        // A folder on the way to what is hidden could be moved away with it, and shown under its new name. One that is a mount
+        // cannot be moved.
+        let on_the_way: Vec<PathBuf> = all
+            .iter()
+            .filter(|(_, access)| **access == Access::Hide)
+            .filter_map(|(path, _)| Some((path, path.ancestors().skip(1).find(|above| all.contains_key(*above))?)))
+            .filter(|(_, above)| all.get(*above) == Some(&Access::Change))
+            .flat_map(|(path, above)| path.ancestors().skip(1).take_while(move |it| *it != above).map(Path::to_owned))
+            .collect();
+        view.change.extend(on_the_way);
+        view.change.sort();
+        view.change.dedup();
         for (path, access) in &all {
             // A path that is shown like the folder above it needs no place of its own.
             let above = path.ancestors().skip(1).find_map(|above| all.get(above));
@@ -563,6 +575,11 @@ impl Views {
         }
         view
     }
+}
+
+/// Whether a path below a home folder is known to hold secrets.
+pub(crate) fn is_secret_of_home(path: &Path) -> bool {
+    SECRETS.iter().any(|name| path.starts_with(name))
 }
 
 /// The folder of programs, and what of the folder around it belongs to them.

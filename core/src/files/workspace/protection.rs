@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::inside::Base;
-use super::{Inside, Workspace};
+use super::{Home, Inside, Workspace};
 use crate::files::protected;
 use crate::protocol::error::{Code, Error, Result};
 
@@ -12,8 +12,11 @@ impl Workspace {
     /// Whether writing the path always needs an approval: by its name or its real folder, it can run code or widen
     /// pixir's permissions.
     pub fn is_protected(&self, at: &Inside) -> bool {
-        let is_protected =
-            |path: &Path| protected::is_protected(path) || self.own.iter().any(|own| path.starts_with(own));
+        let is_protected = |path: &Path| {
+            protected::is_protected(path)
+                || self.own.iter().any(|own| path.starts_with(own))
+                || self.is_secret_of_home(path)
+        };
         is_protected(&at.path) || self.behind_links(at).is_none_or(|real| is_protected(&real))
     }
 
@@ -29,13 +32,25 @@ impl Workspace {
         Some(real.join(at.path.file_name().map(Path::new).unwrap_or(Path::new(""))))
     }
 
-    /// Refuses to read pixir's own files: keys, rules, settings and Logs.
+    /// Whether a path of the workspace lies in the home folder and is known to hold secrets.
+    fn is_secret_of_home(&self, path: &Path) -> bool {
+        let is_secret = |home: &Home| path.strip_prefix(&home.path).is_ok_and(home.is_secret);
+        self.home.as_ref().is_some_and(is_secret)
+    }
+
+    /// Refuses to read pixir's own files: keys, rules, settings and Logs; and the secrets of a home folder that is opened as
+    /// the workspace.
     pub(super) fn check_not_own(&self, at: &Inside) -> Result<()> {
-        if at.base != Base::Root || self.own.is_empty() {
+        if at.base != Base::Root || (self.own.is_empty() && self.home.is_none()) {
             return Ok(());
         }
         // A symlink to a file of pixir leads there too.
         let real = self.dir.canonicalize(at.as_path()).ok().or_else(|| self.behind_links(at));
+        if real.as_ref().is_some_and(|real| self.is_secret_of_home(real)) {
+            let message = format!("`{}` may hold secrets, so no tool of pixir reads it", at.display());
+            let fix = "another file; the user can look there";
+            return Err(Error::new(Code::PermissionDenied, message, fix).with("input", at.display()));
+        }
         let is_own = real.is_none_or(|real| self.own.iter().any(|own| real.starts_with(own)));
         if !is_own {
             return Ok(());
