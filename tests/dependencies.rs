@@ -183,6 +183,20 @@ fn sources(folder: &Path) -> Vec<String> {
 
 const NONE: [String; 0] = [];
 
+/// Broken build: `[profile.release.package.pixir]`. cargo then strips debug information alone, and the program that people
+/// install has 14 MB of symbols more.
+#[test]
+fn the_program_that_people_install_is_stripped() {
+    let text = fs::read_to_string(root().join("Cargo.toml")).expect("Cargo.toml");
+    let manifest: toml::Value = toml::from_str(&text).expect("TOML");
+    let release = &manifest["profile"]["release"];
+    assert_eq!(release["strip"].as_bool(), Some(true));
+    let packages = release["package"].as_table().expect("packages that are optimised for speed");
+    for name in ["pixir", "*"] {
+        assert!(!packages.contains_key(name), "an override for `{name}` makes cargo forget `strip` there");
+    }
+}
+
 #[test]
 fn every_package_has_an_allowed_licence() {
     assert_eq!(bad_licences(list(&metadata(), "packages")), NONE);
