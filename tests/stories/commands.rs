@@ -23,14 +23,19 @@ async fn rewind_goes_to_the_end_of_a_turn_by_its_number_or_its_label() {
     assert!(screen.contains("One.") && !screen.contains("Two."), "{screen}");
     let screen = pixir.does("/rewind 1<Enter>").await;
     assert!(screen.contains("the conversation is already there"), "{screen}");
-    let screen = pixir.does("/rewind 2<Enter>").await;
+    let screen = pixir.does("/rewind ").await;
+    assert!(
+        screen.contains("\n 2  second") && screen.contains("\n 1  ⚑ good start · first"),
+        "each beside its prompt:\n{screen}"
+    );
+    let screen = pixir.does("2<Enter>").await;
     assert!(screen.contains("Two."), "{screen}");
     let screen = pixir.does("/rewind Good Start<Enter>").await;
     assert!(screen.contains("One.") && !screen.contains("Two."), "by its label:\n{screen}");
     let screen = pixir.does("/rewind 9<Enter>").await;
     assert!(screen.contains("there is no turn 9"), "{screen}");
     assert_eq!(inputs(&pixir, "head_moved").len(), 3);
-    let screen = pixir.does("/rewind<Enter>").await;
+    let screen = pixir.does("<C-c>/rewind<Enter>").await;
     assert!(screen.contains("Tree") && screen.contains("second"), "without a turn it opens the tree:\n{screen}");
 }
 
@@ -85,9 +90,9 @@ async fn a_folder_outside_the_workspace_is_read_after_add_dir() {
         Pixir::new(vec![read("../lib/notes.txt"), says("Read.")], &[("../lib/notes.txt", "the secret of tea\n")]);
     let screen = pixir.does("/add-dir ../nowhere<Enter>").await;
     assert!(screen.contains("it cannot be opened"), "{screen}");
-    let screen = pixir.does("/add-dir src/..<Enter>").await;
+    let screen = pixir.does("<C-c>/add-dir src/..<Enter>").await;
     assert!(screen.contains("is not added"), "{screen}");
-    let screen = pixir.does("/add-dir ../lib<Enter>").await;
+    let screen = pixir.does("<C-c>/add-dir ../lib<Enter>").await;
     assert!(screen.contains("without asking, in this session"), "{screen}");
     let screen = pixir.does("what is there<Enter>").await;
     assert!(screen.contains("Read."), "no approval was asked for:\n{screen}");
@@ -198,6 +203,73 @@ async fn a_command_that_has_to_wait_says_so_and_an_unknown_one_is_never_sent() {
     assert_eq!(pixir.kinds(), ["session_started"], "nothing was sent");
 }
 
+/// Broken builds: a wrong argument becomes a red block of the conversation; the command is gone from the composer.
+#[tokio::test]
+async fn a_command_with_a_wrong_argument_says_why_and_stays_to_be_corrected() {
+    let mut pixir = Pixir::sized(vec![says("Hello.")], &[], 80, 24);
+    pixir.does("hi<Enter>").await;
+    let transcript = |pixir: &Pixir| {
+        let whole = pixir.screen.screen();
+        whole.lines().take_while(|line| !line.starts_with('╭')).map(str::trim_end).collect::<Vec<_>>().join("\n")
+    };
+    let (before, entries) = (transcript(&pixir).trim_end().to_owned(), pixir.kinds());
+    for (typed, why) in [
+        ("/theme drak", "did you mean dark?"),
+        ("/skill reviw", "there is no skill `reviw`"),
+        ("/undo 7", "there is no turn 7"),
+        ("/undo x", "/undo takes the number of a turn"),
+        ("/rewind 9", "there is no turn 9"),
+        ("/mode fast", "choose read-only, ask or auto"),
+        ("/effort hardest", "one of: none, minimal, low"),
+        ("/toolset none-such", "choose typed, run or both"),
+        ("/model nobody/nothing", "the provider `nobody` is not set up"),
+        ("/resume nothing", "that is not a session id"),
+        ("/resume 20261121T203012-0a1b2c", "there is no session with that id"),
+        ("/export pdf", "/export takes md, html or json"),
+        ("/copy everything", "/copy takes"),
+        ("/attach nothing.txt", "there is no file nothing.txt"),
+        ("/attach nothing.png", "read `nothing.png`"),
+        ("/add-dir ../nowhere", "it cannot be opened"),
+        ("/trust me", "/trust revoke stops trusting it"),
+        ("/help comapct", "did you mean /compact?"),
+        ("/agents nobody", "there is no agent `nobody`"),
+        ("/workflows nothing", "there is no workflow `nothing`"),
+        ("/fork and mend it", "/fork takes nothing after its name"),
+    ] {
+        let screen = pixir.does(&format!("{typed}<Enter>")).await;
+        let said =
+            screen.rsplit('╯').next().expect("below the composer").split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(why), "{typed} says why:\n{screen}");
+        assert_eq!(pixir.screen.draft(), typed, "it stays:\n{screen}");
+        let screen = pixir.does("<C-c>").await;
+        assert_eq!(transcript(&pixir).trim_end(), before, "{typed} leaves nothing in the conversation:\n{screen}");
+    }
+    assert_eq!(pixir.kinds(), entries, "nothing was recorded");
+    // Corrected in place, it runs.
+    pixir.does("/mode fast<Enter>").await;
+    pixir.does("<C-w>auto<Enter>").await;
+    assert_eq!(inputs(&pixir, "settings_changed").last().expect("one"), &json!({"mode": "auto"}));
+    // What is missing is typed behind the command.
+    pixir.does("/rename<Enter>").await;
+    pixir.does("tea<Enter>").await;
+    assert_eq!(inputs(&pixir, "settings_changed").last().expect("one"), &json!({"name": "tea"}));
+    // What the user has begun meanwhile is not replaced.
+    pixir.screen.keys("/model nobody/nothing<Enter>and now").await;
+    pixir.does("").await;
+    assert_eq!(pixir.screen.draft(), "and now");
+}
+
+/// Broken build: the status line cuts the message at the edge of the screen.
+#[tokio::test]
+async fn a_message_that_is_longer_than_a_row_is_read_to_its_end() {
+    let mut pixir = Pixir::sized(vec![], &[], 60, 20);
+    let screen = pixir.does("/rewind nowhere<Enter>").await;
+    let said = screen.rsplit('╯').next().expect("below the composer").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(said, "there is no turn nowhere, and no label of that name; /rewind opens the tree");
+    let screen = pixir.does("s").await;
+    assert!(screen.lines().last().expect("a line").contains("/ commands"), "one row again:\n{screen}");
+}
+
 #[tokio::test]
 async fn status_shows_model_mode_sandbox_session_and_tokens() {
     let mut pixir = Pixir::sized(vec![says("One.")], &[], 100, 40);
@@ -246,7 +318,7 @@ fn a_session_is_exported_to_a_new_file_in_the_format_of_its_ending() {
                   keys /export page.html<Enter>\nexpect wrote page.html\n\
                   keys /export json all.txt<Enter>\nexpect wrote all.txt\n\
                   keys /export taken.md<Enter>\nexpect name a file that does not exist yet\n\
-                  keys /export pdf<Enter>\nexpect /export takes md, html or json\n";
+                  keys <C-c>/export pdf<Enter>\nexpect /export takes md, html or json\n";
     run_screen(&shell, script);
     let file = |name: &str| std::fs::read_to_string(shell.workspace().join(name)).unwrap_or_else(|e| format!("({e})"));
     assert!(file("pixir-my-work.md").contains("It is done."), "{}", file("pixir-my-work.md"));

@@ -165,7 +165,7 @@ async fn nothing_to_compact_is_a_plain_notice() {
     let mut pixir = Pixir::new(vec![says("Short.")], &[]);
     pixir.does("hello<Enter>").await;
     let screen = pixir.does("/compact<Enter>").await;
-    assert!(screen.contains("· there is nothing to compact") && !screen.contains(['✗', '■']), "{screen}");
+    assert!(screen.contains("\n there is nothing to compact") && !screen.contains(['✗', '■']), "{screen}");
 }
 
 /// Broken builds: one whose numbers are not those of `pixir inspect --ledger`; one that still sends what was dropped; one

@@ -22,7 +22,7 @@ async fn effort_and_usage_commands_show_the_current_values() {
     pixir.does("<Esc>").await;
     let screen = pixir.does("/effort hihg<Enter>").await;
     assert!(screen.contains("there is no effort `hihg`"), "{screen}");
-    let screen = pixir.does("/effort high<Enter>").await;
+    let screen = pixir.does("<C-w>high<Enter>").await;
     assert!(screen.contains("effort: high") && screen.contains("test-model · high"), "{screen}");
     pixir.does("first<Enter>").await;
     pixir.does("second<Enter>").await;

@@ -188,9 +188,9 @@ async fn a_workflow_is_looked_at_begun_and_its_gate_answered_with_a_key() {
     let mut pixir = Pixir::with_workflow(script, "ship", SHIP, 100, 30);
     let screen = pixir.does("/workflows ship 2.0<Enter>").await;
     assert!(screen.contains("`2.0` has no `=`"), "{screen}");
-    let screen = pixir.does("/workflows shipp<Enter>").await;
+    let screen = pixir.does("<C-u>/workflows shipp<Enter>").await;
     assert!(screen.contains("there is no workflow `shipp`"), "{screen}");
-    let screen = pixir.does("/workflows ship version=2.0<Enter>").await;
+    let screen = pixir.does("<C-u>/workflows ship version=2.0<Enter>").await;
     for text in ["Workflow ship", "Look, ask, and note.", "layer 3", "ask  gate  after look", "at most: 2 agents"] {
         assert!(screen.contains(text), "{text}:\n{screen}");
     }

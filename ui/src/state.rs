@@ -38,7 +38,7 @@ pub(crate) use approval::PendingApproval;
 pub(crate) use effect::Effect;
 pub(crate) use layout::{FrameStats, Layout, MouseState};
 pub(crate) use look::Look;
-pub(crate) use pending::{Guard, Pending, PendingConfirm};
+pub(crate) use pending::{Guard, Pending, PendingConfirm, SlashCommand};
 pub(crate) use printing::{Announced, Printing};
 pub(crate) use reading::Reading;
 pub(crate) use session::{Activity, Connection, Queue, Retry, RetryLimit, SessionFacts};

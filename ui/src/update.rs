@@ -27,6 +27,7 @@ pub(crate) mod offers; // slash commands of templates and skills
 mod overlay; // requests of overlays
 mod perform; // the effect of each action
 pub(crate) mod read; // scroll, jump, fold, search, copy
+pub(crate) mod refused; // slash commands that go back into the composer
 mod report; // what /status, /usage and /plan show
 pub(crate) mod review; // the diff: what it reads, what it decides
 pub(crate) mod replay; // steps through a replay
@@ -46,7 +47,9 @@ const DOUBLE_CLICK: std::time::Duration = std::time::Duration::from_millis(400);
 /// Handles a key. The first of these that uses the key gets it: the top overlay, an unfinished interaction (a search,
 /// copy labels, a completion), the key map, the draft.
 pub(crate) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
+    let command = state.pending.command.take();
     let mut effects = use_key(state, key);
+    refused::forget_asked(state, command, &effects);
     effects.extend(agents::ask_next(state));
     effects
 }
@@ -252,16 +255,29 @@ fn on_label_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
     Some(chosen.map_or_else(Vec::new, |label| vec![Effect::Copy(label.text)]))
 }
 
-/// Runs `/name rest`, typed or chosen. A command that cannot run now goes back into the composer.
+/// Runs `/name rest`, typed or chosen. A command that cannot run goes back into the composer.
 pub(crate) fn run_slash(state: &mut State, text: &str) -> Vec<Effect> {
+    refused::note(state, text, &[]);
+    let effects = run_command(state, text);
+    if state.pending.command.is_some() {
+        refused::note(state, text, &effects);
+    }
+    effects
+}
+
+fn run_command(state: &mut State, text: &str) -> Vec<Effect> {
     let Some((spec, rest)) = slash::parse(text) else { return offers::run(state, text) };
     let name = spec.slash.map_or(spec.id, |slash| slash.name);
     if let Some(why) = spec.when.unavailable(state.session_kind(), state.turn_state()) {
         if spec.when == When::Idle && state.replay.is_none() {
-            return send::put_off(state, text, name);
+            return send::put_off(state, name);
         }
         state.say(format!("/{name} is not available: {why}"));
         return Vec::new();
+    }
+    // Words that a command would drop without a sound are often meant for the model.
+    if !rest.is_empty() && spec.slash.is_some_and(|slash| slash.args.is_empty()) {
+        return refused::refuse(state, format!("/{name} takes nothing after its name"));
     }
     state.uses.note(spec);
     perform(state, spec.action, rest)
@@ -327,6 +343,7 @@ pub(crate) fn on_mouse(state: &mut State, mouse: MouseEvent) -> Option<Vec<Effec
 
 fn on_press(state: &mut State, column: u16, row: u16) -> Vec<Effect> {
     state.keys.chord.clear();
+    state.pending.command = None;
     let at = Position { x: column, y: row };
     let again =
         state.mouse.last.is_some_and(|(when, x, y)| (x, y) == (column, row) && state.now.since(when) < DOUBLE_CLICK);

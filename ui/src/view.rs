@@ -189,13 +189,14 @@ impl Foot {
         let frame = if state.look.screen_reader { 0 } else { 2 };
         let draft_rows = state.composer.rows(area.width.saturating_sub(4 + frame)).min(area.height / 3).max(1);
         let composer_rows = if state.replay.is_some() { 3 } else { draft_rows + frame };
+        let status_rows = status::rows(state, area.width);
         // The approval may take most of the room, but a few rows of the conversation that it is about stay visible
         // above.
-        let room = usize::from(area.height.saturating_sub(composer_rows + 2));
+        let room = usize::from(area.height.saturating_sub(composer_rows + 1 + status_rows));
         let most = usize::from(area.height * 3 / 5).max(12).min(room - (room / 4).min(3));
         let (lines, shows_whole_preview) = dock::lines(state, area.width, most);
         let dock_rows = u16::try_from(lines.len()).unwrap_or(u16::MAX);
-        let most_of_form = area.height.saturating_sub(composer_rows + 2 + dock_rows);
+        let most_of_form = area.height.saturating_sub(composer_rows + 1 + status_rows + dock_rows);
         let form_rows = match docked_form(state) {
             Some(form) => {
                 form.rows(area.width, &state.look.theme).min(most_of_form - most_of_form.min(area.height / 6))
@@ -203,7 +204,7 @@ impl Foot {
             None => 0,
         };
         let row = |y: u16, height: u16| Rect { y, height, ..area };
-        let status = row(area.bottom().saturating_sub(1), 1);
+        let status = row(area.bottom().saturating_sub(status_rows), status_rows);
         let composer = row(status.y.saturating_sub(composer_rows), composer_rows);
         let form = row(composer.y.saturating_sub(form_rows), form_rows.min(composer.y));
         let dock = row(form.y.saturating_sub(dock_rows).max(1), dock_rows.min(form.y.saturating_sub(1)));

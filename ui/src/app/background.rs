@@ -32,7 +32,7 @@ use crate::transcript::Cell;
 use crate::transcript::reading::find::Matches;
 use crate::transcript::replay::Replay;
 use crate::update::workflow::RefusedPlan;
-use crate::update::{self, arguments, events, offers, workflow};
+use crate::update::{self, arguments, events, offers, refused, workflow};
 
 /// The list of the workspace's files is read again when it is older than this.
 const MAX_INDEX_AGE: Duration = Duration::from_secs(20);
@@ -366,8 +366,13 @@ impl App {
                 // The draft on the screen is not saved under this Session yet.
                 self.saved_draft = SavedDraft::default();
                 self.save_soon = true;
-                if let Some(error) = instead {
-                    self.state.transcript.push(Cell::Error(Box::new(error.body())));
+                match instead {
+                    Some(error) if refused::is_asked(&self.state, "open") => {
+                        let why = refused::because(&self.state, &error);
+                        refused::refuse(&mut self.state, why);
+                    }
+                    Some(error) => self.state.transcript.push(Cell::Error(Box::new(error.body()))),
+                    None => {}
                 }
                 if self.state.transcript.is_empty() && !self.state.session.is_demo && self.state.replay.is_none() {
                     self.load_recent();
@@ -428,10 +433,11 @@ impl App {
             }
             BackgroundEvent::Attached(Err((pasted, why))) => {
                 self.state.pending.images -= 1;
-                if let Some(text) = pasted {
+                let is_typed = refused::is_asked(&self.state, "attach");
+                if let Some(text) = pasted.filter(|_| !is_typed) {
                     self.state.composer.insert(&text);
                 }
-                self.state.say(why);
+                refused::refuse_late(&mut self.state, "attach", why);
             }
             BackgroundEvent::Past(texts) => self.state.composer.past.load(texts),
             BackgroundEvent::Stored(all) => {

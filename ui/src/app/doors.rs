@@ -18,8 +18,7 @@ use crate::render::figures::age;
 use crate::render::text::plain;
 use crate::state::uses::{Counts, merged};
 use crate::theme::Theme;
-use crate::transcript::Cell;
-use crate::update::arguments;
+use crate::update::{arguments, refused};
 
 /// The most lines of a job's output that are kept for the screen.
 const MOST_LINES: usize = 200;
@@ -136,8 +135,8 @@ impl App {
                 self.state.say(format!("wrote {path} ({})", human_size(bytes)));
             }
             Err(error) => {
-                self.state.transcript.push(Cell::Error(Box::new(error.body())));
-                self.state.viewport.follow();
+                let why = refused::because(&self.state, &error);
+                refused::refuse_late(&mut self.state, "export", why);
             }
         }
     }

@@ -139,6 +139,22 @@ impl Effect {
         if mentions.is_empty() { Effect::Send(input) } else { Effect::Deliver { input, mentions } }
     }
 
+    /// The name of what this asks for, if that can be refused because of an argument.
+    pub(crate) fn asks(&self) -> Option<&'static str> {
+        match self {
+            // A message is no argument, and what becomes of it is shown where the message stands.
+            Effect::Send(Input::Prompt(_) | Input::Steer(_) | Input::FollowUp(_)) => None,
+            Effect::Send(input) => Some(input.name()),
+            Effect::AddFolder { .. } => Some("add_folder"),
+            Effect::AttachFile { .. } | Effect::MentionFile { .. } => Some("attach"),
+            Effect::Export { .. } => Some("export"),
+            Effect::Open(_) => Some("open"),
+            Effect::PlanWorkflow(_) => Some("workflow"),
+            Effect::SetTheme(_) => Some("theme"),
+            _ => None,
+        }
+    }
+
     /// Loads the data that an overlay needs when it opens.
     pub(crate) fn to_fill(overlay: &Overlay, session: Option<&SessionId>) -> Vec<Effect> {
         match overlay {

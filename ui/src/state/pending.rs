@@ -19,6 +19,8 @@ pub(crate) struct Pending {
     pub(crate) compaction: Option<Option<String>>,
     /// A slash command that waits until templates and skills are read.
     pub(crate) slash: Option<String>,
+    /// The slash command that ran last, as long as what it asked for can be refused.
+    pub(crate) command: Option<SlashCommand>,
     /// Comments on the diff that were not sent yet.
     pub(crate) review: Review,
     /// The Provider and the model that were connected last, until a Session uses them.
@@ -27,6 +29,14 @@ pub(crate) struct Pending {
     pub(crate) mode: Option<Mode>,
     /// Images that are being read, for the draft or for a message on its way.
     pub(crate) images: usize,
+}
+
+/// A slash command as it was typed.
+#[derive(Debug)]
+pub(crate) struct SlashCommand {
+    pub(crate) text: String,
+    /// What it asked for, as [`Effect::asks`](super::Effect::asks) names it.
+    pub(crate) asks: Vec<&'static str>,
 }
 
 /// The action of a second press of the same key.

@@ -7,6 +7,7 @@ use pixir_core::{Event, Fact, Input, Live};
 use ratatui::text::Line;
 
 use super::events::{notify, on_live};
+use super::refused;
 use crate::overlay::agents::AgentsView;
 use crate::overlay::form::{FormView, Keys, Style};
 use crate::overlay::{Notification, Overlay};
@@ -24,10 +25,7 @@ pub(super) fn open(state: &mut State, name: &str) -> Vec<Effect> {
         let found = state.session.agents.all().iter().find(|it| it.name() == name || it.path.join("/") == name);
         return match found.map(|it| it.path.clone()) {
             Some(path) => vec![Effect::EnterAgent { path, from_list: false }],
-            None => {
-                state.say(format!("there is no agent `{name}`"));
-                Vec::new()
-            }
+            None => refused::refuse(state, format!("there is no agent `{name}`")),
         };
     }
     let at = state.session.agents.at.clone();

@@ -4,7 +4,7 @@ use pixir_core::event::PlanItem;
 use pixir_core::input::{RuleReach, SettingsChange, Summarize};
 use pixir_core::{Input, PLAN_ROLE, tree};
 
-use super::{send, travel};
+use super::{refused, send, travel};
 use crate::composer::is_image_name;
 use crate::input::argument::ExportFormat;
 use crate::overlay::Overlay;
@@ -57,7 +57,7 @@ pub(super) fn plan(state: &mut State, task: &str) -> Vec<Effect> {
         }
         "on" => return role(PLAN_ROLE),
         "off" => return role(""),
-        _ if state.is_busy() => return send::put_off(state, &format!("/plan {task}"), "plan"),
+        _ if state.is_busy() => return send::put_off(state, "plan"),
         _ => {}
     }
     state.viewport.follow();
@@ -91,8 +91,7 @@ pub(super) fn rewind(state: &mut State, to: &str) -> Vec<Effect> {
             travel::preview_move(state, pending)
         }
         None => {
-            state.say(format!("there is no turn {to}, and no label of that name; /rewind opens the tree"));
-            Vec::new()
+            refused::refuse(state, format!("there is no turn {to}, and no label of that name; /rewind opens the tree"))
         }
     }
 }
@@ -103,8 +102,7 @@ pub(super) fn label(state: &mut State, name: &str) -> Vec<Effect> {
         return Vec::new();
     };
     if name.is_empty() && node.label.is_none() {
-        state.say("the last turn has no label; /label <name> gives it one");
-        return Vec::new();
+        return refused::refuse(state, "the last turn has no label; /label <name> gives it one");
     }
     let turn = node.turn.map_or("the last step".to_owned(), |turn| format!("turn {turn}"));
     state.say(if name.is_empty() {
@@ -138,8 +136,7 @@ pub(super) fn pin(state: &mut State) -> Vec<Effect> {
 pub(super) fn attach(state: &mut State, path: &str) -> Vec<Effect> {
     let path = path.trim_matches('"');
     if path.is_empty() {
-        state.say("/attach needs a file: /attach <file>");
-        return Vec::new();
+        return refused::refuse(state, "/attach needs a file: /attach <file>");
     }
     let quoted = if path.contains(' ') { format!("@\"{path}\" ") } else { format!("@{path} ") };
     if is_image_name(path) {
@@ -154,14 +151,13 @@ pub(crate) fn on_mentioned(state: &mut State, path: &str, mention: &str, is_ther
         state.composer.insert(mention);
         state.say("mentioned; the model reads it when it needs to");
     } else {
-        state.say(format!("there is no file {path}"));
+        refused::refuse_late(state, "attach", format!("there is no file {path}"));
     }
 }
 
 pub(super) fn add_folder(state: &mut State, path: &str) -> Vec<Effect> {
     if path.is_empty() {
-        state.say("/add-dir needs a folder: /add-dir <folder>");
-        return Vec::new();
+        return refused::refuse(state, "/add-dir needs a folder: /add-dir <folder>");
     }
     state.viewport.follow();
     let path = path.trim_matches('"').to_owned();
@@ -177,8 +173,7 @@ pub(super) fn export(state: &mut State, args: &str) -> Vec<Effect> {
         (None, file) => match file.rsplit_once('.').and_then(|(_, ending)| ExportFormat::parse(ending)) {
             Some(format) => (format, file),
             None => {
-                state.say("/export takes md, html or json, and a file: /export html talk.html");
-                return Vec::new();
+                return refused::refuse(state, "/export takes md, html or json, and a file: /export html talk.html");
             }
         },
     };

@@ -13,7 +13,7 @@ use pixir_core::text::human::next_attempt;
 use pixir_core::{Code, Entry, Event, Fact, Live, PLAN_ROLE, Remedy};
 
 use super::settings::open_session;
-use super::{agents, context, read, review, send, travel};
+use super::{agents, context, read, refused, review, send, travel};
 use crate::overlay::diff::Review;
 use crate::overlay::picker::DEFAULT_EFFORT;
 use crate::overlay::trust::TrustView;
@@ -322,8 +322,7 @@ pub(super) fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
                 state.pending.compaction = None;
             }
             let redo = if error.remedy() == Remedy::Redo { "; /redo brings the last ones back" } else { "" };
-            state.transcript.push(Cell::Notice(Severity::Info, format!("{}{redo}", error.message).into()));
-            state.viewport.follow();
+            state.say(format!("{}{redo}", error.message));
         }
         Live::Refused(Refusal { error, input }) => {
             if input == "revert_hunk" {
@@ -334,6 +333,11 @@ pub(super) fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             }
             if input == "set" {
                 state.pending.mode = None;
+            }
+            // A wrong argument is corrected, and not kept in the conversation.
+            if refused::is_asked(state, &input) {
+                let why = refused::because_of(state, &error);
+                return refused::refuse(state, why);
             }
             state.transcript.push(Cell::Error(Box::new(error)));
             state.viewport.follow();

@@ -8,7 +8,7 @@ use crate::overlay::Overlay;
 use crate::overlay::arguments::ArgumentsView;
 use crate::state::{Connection, Effect, State};
 
-use super::send;
+use super::{refused, send};
 
 /// Starts reading them when the user begins a slash command, so that those of now are offered.
 pub(super) fn load_for(state: &State) -> Vec<Effect> {
@@ -37,12 +37,10 @@ fn use_offer(state: &mut State, text: &str) -> Vec<Effect> {
     let (name, args) = slash::split(text);
     let Some(offer) = offers.iter().find(|it| it.name == name).cloned() else {
         let why = slash::unknown(name, offers);
-        put_back(state, text);
-        state.say(why);
-        return Vec::new();
+        return refused::refuse(state, why);
     };
     if offer.kind == OfferKind::Skill && state.is_busy() {
-        return send::put_off(state, text, name);
+        return send::put_off(state, name);
     }
     if let Some(form) = ArgumentsView::new(&offer.name, &offer.about, &offer.parameters, args) {
         return state.open(Overlay::Arguments(form));
@@ -63,14 +61,14 @@ pub(super) fn use_template(state: &mut State, name: String, args: String) -> Vec
 pub(crate) fn on_loaded(state: &mut State, offers: Vec<Offer>) -> Vec<Effect> {
     state.composer.offers = Some(offers);
     match state.pending.slash.take() {
-        Some(text) => use_offer(state, &text),
+        Some(text) => {
+            refused::note(state, &text, &[]);
+            let effects = use_offer(state, &text);
+            if state.pending.command.is_some() {
+                refused::note(state, &text, &effects);
+            }
+            effects
+        }
         None => Vec::new(),
-    }
-}
-
-/// The text was sent a while ago, so the user may have begun another one; Up brings back the first.
-fn put_back(state: &mut State, text: &str) {
-    if state.composer.is_empty() {
-        state.composer.set(text);
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pixir_core::Fact;
 
-use super::{agents, context, report, review};
+use super::{agents, context, refused, report, review};
 use crate::input::action::{Action, Scope, SessionKind, of_slash};
 use crate::input::keymap::Keymap;
 use crate::input::slash;
@@ -120,8 +120,7 @@ fn help_about(state: &mut State, command: &str) -> Vec<Effect> {
         }
         None => {
             let why = slash::unknown(name, state.composer.offers.as_deref().unwrap_or_default());
-            state.say(why);
-            Vec::new()
+            refused::refuse(state, why)
         }
     }
 }
@@ -374,10 +373,7 @@ pub(super) fn copy(state: &mut State, what: &str) -> Vec<Effect> {
             show_labels(state);
             Vec::new()
         }
-        other => {
-            state.say(format!("/copy takes `answer` or `code`, not `{other}`"));
-            Vec::new()
-        }
+        other => refused::refuse(state, format!("/copy takes `answer` or `code`, not `{other}`")),
     }
 }
 

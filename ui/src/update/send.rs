@@ -5,7 +5,7 @@ use pixir_core::event::Approval;
 use pixir_core::input::Message;
 use pixir_core::{Decision, Input};
 
-use super::{agents, run_slash, travel};
+use super::{agents, refused, run_slash, travel};
 use crate::input::action::Action;
 use crate::state::{Effect, Focus, PendingConfirm, State};
 
@@ -81,14 +81,9 @@ pub(super) fn submit(state: &mut State, if_busy: IfBusy) -> Vec<Effect> {
 }
 
 /// Puts a command back that has to wait for the end of the Turn, and says so.
-pub(super) fn put_off(state: &mut State, text: &str, name: &str) -> Vec<Effect> {
-    // Up brings back the command where the user has begun something else.
-    if state.composer.is_empty() {
-        state.composer.set(text);
-    }
+pub(super) fn put_off(state: &mut State, name: &str) -> Vec<Effect> {
     let stop = state.keys.map.and_hints(&[(Action::Escape, "interrupts it")]);
-    state.say(format!("/{name} has to wait until the turn has ended{stop}"));
-    Vec::new()
+    refused::refuse(state, format!("/{name} has to wait until the turn has ended{stop}"))
 }
 
 /// Runs `!cmd`, or `!!cmd`, whose output the model does not see.

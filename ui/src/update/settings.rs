@@ -26,8 +26,8 @@ fn set_or_say(state: &mut State, change: pixir_core::Result<SettingsChange>) -> 
     match change {
         Ok(change) => set(change),
         Err(e) => {
-            state.say(format!("{}: {}", e.message, state.look.more.remedies.word(&e.remedy)));
-            Vec::new()
+            let why = refused::because(state, &e);
+            refused::refuse(state, why)
         }
     }
 }
@@ -115,16 +115,15 @@ pub(crate) fn open_session(state: &mut State, id: &str) -> Vec<Effect> {
         Ok(id) if Some(&id) == state.session.id.as_ref() && !state.session.read_only => Vec::new(),
         Ok(id) => vec![Effect::Open(id)],
         Err(e) => {
-            state.transcript.push(Cell::Error(Box::new(e.body())));
-            Vec::new()
+            let why = refused::because(state, &e);
+            refused::refuse(state, why)
         }
     }
 }
 
 pub(super) fn rename(state: &mut State, name: &str) -> Vec<Effect> {
     if name.is_empty() {
-        state.say("/rename needs a name: /rename <name>");
-        return Vec::new();
+        return refused::refuse(state, "/rename needs a name: /rename <name>");
     }
     set(SettingsChange { name: Some(name.to_owned()), ..SettingsChange::default() })
 }
@@ -165,14 +164,17 @@ pub(crate) fn on_theme_chosen(state: &mut State, name: &str, loaded: pixir_core:
     }
 }
 
-/// Uses a theme, or shows why it cannot be loaded.
+/// Uses a theme, or says why it cannot be loaded.
 pub(crate) fn use_theme(state: &mut State, name: &str, loaded: pixir_core::Result<Theme>) {
     match loaded {
         Ok(theme) => {
             name.clone_into(&mut state.look.theme_name);
             set_theme(state, theme);
         }
-        Err(e) => state.transcript.push(Cell::Error(Box::new(e.body()))),
+        Err(e) => {
+            let why = refused::because(state, &e);
+            refused::refuse_late(state, "theme", why);
+        }
     }
 }
 
@@ -189,9 +191,6 @@ pub(super) fn trust(state: &mut State, args: &str) -> Vec<Effect> {
     match args.trim() {
         "" => vec![Effect::Send(Input::ShowTrust)],
         "revoke" => vec![Effect::Send(Input::AnswerTrust { answer: TrustAnswer::Revoke, seen: BTreeMap::new() })],
-        _ => {
-            state.say("/trust shows what this workspace brings along, /trust revoke stops trusting it");
-            Vec::new()
-        }
+        _ => refused::refuse(state, "/trust shows what this workspace brings along, /trust revoke stops trusting it"),
     }
 }

@@ -12,7 +12,7 @@ use crate::render::agents::named;
 use crate::render::text::visible;
 use crate::state::{Effect, State};
 use crate::transcript::Cell;
-use crate::update::replay;
+use crate::update::{refused, replay};
 
 pub(super) fn open_tree(state: &mut State) -> Vec<Effect> {
     let now = i64::try_from(state.now.wall.as_secs()).unwrap_or(i64::MAX);
@@ -108,8 +108,8 @@ pub(super) fn undo(state: &mut State, turn: &str) -> Vec<Effect> {
         _ if turn.is_empty() => None,
         Ok(turn) => Some(turn),
         Err(_) => {
-            state.say("/undo takes the number of a turn, or nothing for the last one: /undo 3");
-            return Vec::new();
+            let why = "/undo takes the number of a turn, or nothing for the last one: /undo 3";
+            return refused::refuse(state, why);
         }
     };
     vec![Effect::Send(Input::Undo { turn, options: RestoreOptions { dry_run: true, ..RestoreOptions::default() } })]

@@ -7,24 +7,21 @@ use serde_json::{Map, Value};
 use crate::overlay::Overlay;
 use crate::overlay::workflow::WorkflowView;
 use crate::state::{Effect, State};
+use crate::update::refused;
 
 /// Shows the run of the Session, or the one that its model has begun; with a name, what a run of that workflow would be:
 /// `/workflows fix-and-verify fault='the sum is wrong'`.
 pub(super) fn open(state: &mut State, args: &str) -> Vec<Effect> {
     let words = match words(args) {
         Ok(words) => words,
-        Err(why) => {
-            state.say(why);
-            return Vec::new();
-        }
+        Err(why) => return refused::refuse(state, why),
     };
     let mut words = words.into_iter();
     let Some(name) = words.next() else { return show(state) };
     let mut params = Map::new();
     for word in words {
         let Some((param, value)) = word.split_once('=') else {
-            state.say(format!("`{word}` has no `=`: /workflows {name} parameter='value'"));
-            return Vec::new();
+            return refused::refuse(state, format!("`{word}` has no `=`: /workflows {name} parameter='value'"));
         };
         params.insert(param.to_owned(), Value::from(value));
     }
@@ -72,10 +69,7 @@ pub(crate) fn on_planned(
             let view = WorkflowView::planned(order, &plan);
             state.open(Overlay::Workflow(Box::new(view)))
         }
-        Err(RefusedPlan { why, faults, .. }) if faults.is_empty() => {
-            state.say(why);
-            Vec::new()
-        }
+        Err(RefusedPlan { why, faults, .. }) if faults.is_empty() => refused::refuse_late(state, "workflow", why),
         Err(RefusedPlan { faults, order, .. }) => {
             let view = WorkflowView::refused(order, faults);
             state.open(Overlay::Workflow(Box::new(view)))

@@ -11,7 +11,7 @@ use super::gauge;
 use crate::input::action::Action;
 use crate::overlay::Overlay;
 use crate::render::figures::short;
-use crate::render::text::{fit, span_width, visible, width};
+use crate::render::text::{fit, span_width, visible, width, wrap_lines};
 use crate::state::{Focus, PendingConfirm, Retry, RetryLimit, State};
 use crate::terminal::canvas::Canvas;
 use crate::transcript::Mark;
@@ -23,12 +23,53 @@ const SILENCE: Duration = Duration::from_secs(20);
 const TOAST: Duration = Duration::from_secs(4);
 /// Columns of the status line that hints leave to the gauge.
 const MIN_GAUGE: usize = 22;
+/// The most rows of a message.
+const MOST_ROWS: usize = 4;
 const SPINNER: [&str; 8] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠇"];
+
+/// The message to the user, if nothing else has the status line.
+fn message(state: &State) -> Option<&str> {
+    let is_over = |since: Instant| state.is_animated() && state.now.since(since) >= TOAST;
+    let (text, _) = state.toast.as_ref().filter(|(_, since)| !is_over(*since))?;
+    Some(text)
+}
+
+/// A message that is longer than a row, on rows of its own; none for one that fits.
+fn wrapped(state: &State, columns: u16) -> Vec<Line<'static>> {
+    let text = message(state).map(visible).unwrap_or_default();
+    let is_free = state.guard.confirm == PendingConfirm::Nothing
+        && state.reading.search.is_none()
+        && state.composer.past_search.is_none();
+    if !is_free || width(&text) + 2 <= usize::from(columns) {
+        return Vec::new();
+    }
+    let (style, blank) = (state.look.theme.fg(state.look.theme.accent), [Span::raw(" ")]);
+    let mut lines = wrap_lines(&[Span::styled(text, style)], usize::from(columns.saturating_sub(1)), &blank, &blank);
+    if lines.len() > MOST_ROWS {
+        lines.truncate(MOST_ROWS);
+        if let Some(last) = lines.last_mut() {
+            last.push_span(Span::styled(" …", style));
+        }
+    }
+    lines
+}
+
+/// The rows that the status line needs: more than one for a long message.
+pub(super) fn rows(state: &State, columns: u16) -> u16 {
+    u16::try_from(wrapped(state, columns).len()).unwrap_or(1).max(1)
+}
 
 pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
     let theme = &state.look.theme;
     if let Some(search) = &state.reading.search {
         return draw_search(search, state, canvas, area);
+    }
+    let long = wrapped(state, area.width);
+    if !long.is_empty() {
+        for (y, line) in (area.y..area.bottom()).zip(long) {
+            canvas.line(line, Rect { y, height: 1, ..area });
+        }
+        return;
     }
     if let Some(search) = &state.composer.past_search {
         let has_match = search.letters.is_empty() || search.current().is_some();
@@ -54,7 +95,6 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
     } else {
         "●"
     };
-    let toast = state.toast.as_ref().filter(|(_, since)| !state.is_animated() || state.now.since(*since) < TOAST);
     // On an agent's screen an empty line leads back, and the agent goes on.
     let goes_back = state.session.agents.is_inside() && state.composer.is_empty();
     let stop = if goes_back { "back to main" } else { "interrupts" };
@@ -64,7 +104,7 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
         let key = state.keys.map.key_of(action).unwrap_or_default();
         Span::styled(format!(" {key} again {word}"), theme.fg(colour))
     };
-    let left = match (state.guard.confirm, toast, state.status()) {
+    let left = match (state.guard.confirm, message(state), state.status()) {
         (PendingConfirm::Quit, ..) => again(Action::StashOrQuit, "quits", theme.warning),
         (PendingConfirm::Agents, ..) if running > 0 => {
             let what =
@@ -72,7 +112,7 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
             again(Action::Escape, &what, theme.warning)
         }
         (PendingConfirm::Tree, ..) => again(Action::Escape, "opens the tree", theme.accent),
-        (PendingConfirm::Nothing | PendingConfirm::Agents, Some((text, _)), _) => {
+        (PendingConfirm::Nothing | PendingConfirm::Agents, Some(text), _) => {
             Span::styled(format!(" {}", visible(text)), theme.fg(theme.accent))
         }
         // No clock here: a screen reader would read it again and again.
