@@ -5,7 +5,7 @@ pub mod compaction; // where to cut a long History, and what to keep
 pub(crate) mod contributions; // what a workspace brings along, in force only with trust
 pub(crate) mod documents; // what is said before the conversation: AGENTS.md, the environment
 pub(crate) mod environment; // where the model is, and what it may do
-mod git; // branch, commits and changed files, read without git
+pub(crate) mod git; // branch, commits and changed files, read without git
 mod imports; // names of other documents in a context file
 mod instructions; // one body for all Providers, a last block for the toolset
 pub mod ledger; // what takes up the window, segment by segment

@@ -65,6 +65,7 @@ pub use storage::{blobs::Blobs, log, rules as saved_rules, store, trust::TrustDe
 pub use context::{
     arguments, compaction,
     contributions::{NotRead, ProjectFile, project_config},
+    git::Git,
     ledger, prompt, review,
     roles::{PLAN as PLAN_ROLE, Role, RoleKind, RoleLimits, RoleOrigin},
     sketch::Sketch,

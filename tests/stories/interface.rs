@@ -28,6 +28,35 @@ async fn the_header_follows_the_git_branch() {
     pixir.screen.until("app · other").await;
 }
 
+/// Broken builds: the header has no mark; it stays after the commit; it is set before a file differs.
+#[tokio::test]
+async fn the_header_marks_a_branch_with_changes_that_are_not_committed() {
+    let mut pixir = Pixir::new(vec![], &[("a.txt", "1\n")]);
+    pixir.does("").await;
+    let folder = pixir.path("");
+    let git = |args: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        git.current_dir(&folder).args(["-c", "user.name=a", "-c", "user.email=a@b.c"]).args(args);
+        let ran =
+            git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null").output().expect("git runs");
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    };
+    git(&["init", "-q", "-b", "main"]);
+    git(&["add", "."]);
+    git(&["commit", "-qm", "First"]);
+    let mut pixir = pixir
+        .anew(vec![calls("edit", json!({"path": "a.txt", "old_text": "1", "new_text": "2"})), says("Done.")])
+        .await;
+    let screen = pixir.does("/mode auto<Enter>").await;
+    assert!(screen.contains("app · main ") && !screen.contains("main*"), "{screen}");
+    pixir.does("change it<Enter>").await;
+    pixir.screen.until("app · main* ").await;
+    git(&["commit", "-qam", "Second"]);
+    // The window has the focus again.
+    pixir.screen.bytes(b"\x1b[O\x1b[I").await;
+    pixir.screen.until("app · main ").await;
+}
+
 #[tokio::test]
 async fn a_skill_is_listed_and_activated_by_name() {
     let skill = "---\nname: review\ndescription: Reads a diff hard\n---\nLook for what is missing.\n";

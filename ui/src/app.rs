@@ -418,7 +418,7 @@ impl App {
                 // The click or key that brought the window back was not meant for an approval.
                 self.state.guard.quiet_since = self.state.now.at;
                 self.reload_theme();
-                self.read_branch();
+                self.read_repository();
                 Vec::new()
             }
             TerminalEvent::Reply(reply) => {

@@ -11,6 +11,7 @@ mod index; // which tracked files differ from the index
 mod objects; // commits, loose or in packs
 mod sha1; // the names of objects
 
+use index::Until;
 use objects::{Commit, Id, Objects};
 
 /// How many commits the model is told about.
@@ -23,7 +24,7 @@ const MAX_LINKS: usize = 5;
 const DIGITS: usize = 10;
 
 /// A repository and the commit that its head is on.
-pub(crate) struct Git {
+pub struct Git {
     repository: Repository,
     branch: Option<String>,
     head: Option<Id>,
@@ -31,7 +32,7 @@ pub(crate) struct Git {
 
 impl Git {
     /// The repository that a workspace belongs to, if pixir may read it.
-    pub(crate) fn of(workspace: &Path) -> Option<Git> {
+    pub fn of(workspace: &Path) -> Option<Git> {
         let repository = Repository::find(workspace).ok()??;
         if !repository.may_be_shown(workspace) {
             return None;
@@ -47,12 +48,20 @@ impl Git {
         Some(Git { repository, branch, head })
     }
 
+    /// Whether a tracked file differs from the commit, or the index does. `None` if there are too many files to find out,
+    /// or pixir cannot read the repository. It asks for the status of each tracked file until one differs.
+    pub fn has_changes(&self) -> Option<bool> {
+        let tree = self.head.and_then(|id| Objects::of(&self.repository).commit(id)).map(|commit| commit.tree);
+        let state = index::compare(&self.repository, tree, Until::Different)?;
+        Some(state.changed > 0 || state.staged)
+    }
+
     /// Branch, commit and the number of changed files. It reads the index and asks for the status of each tracked file,
     /// but of no more than [`index::MOST`].
     pub(crate) fn state(&self) -> GitState {
         let objects = Objects::of(&self.repository);
         let tree = self.head.and_then(|id| objects.commit(id)).map(|commit| commit.tree);
-        let state = index::compare(&self.repository, tree);
+        let state = index::compare(&self.repository, tree, Until::Counted);
         GitState {
             branch: self.branch.clone(),
             commit: self.head.map(|id| short(&id)),
@@ -157,6 +166,10 @@ mod tests {
         format!("{at}{}", rest.get(DIGITS..).unwrap_or_default())
     }
 
+    fn has_changes(folder: &Path) -> Option<bool> {
+        Git::of(folder).expect("a repository").has_changes()
+    }
+
     /// Broken build: one that takes a touched file for a changed one, or does not find what is staged.
     #[test]
     fn the_state_is_what_git_status_says_of_tracked_files() {
@@ -177,11 +190,17 @@ mod tests {
         assert_eq!(now(at), "branch main, clean but for untracked files", "the content is the same");
         fs::write(at.join("a.txt"), "two\n").expect("write");
         assert_eq!(now(at), "branch main, dirty: 1 tracked file changed");
+        assert_eq!(has_changes(at), Some(true));
         fs::remove_file(at.join("src/c.txt")).expect("rm");
         assert_eq!(now(at), "branch main, dirty: 2 tracked files changed");
         git(at, &["add", "a.txt"]);
         assert_eq!(now(at), "branch main, dirty: 1 tracked file changed, the index differs from the commit");
         git(at, &["commit", "-qam", "Second"]);
+        assert_eq!(has_changes(at), Some(false));
+        fs::write(at.join("src/b.txt"), "three\n").expect("write");
+        git(at, &["add", "."]);
+        assert_eq!(has_changes(at), Some(true), "a change that is only staged is one too");
+        git(at, &["reset", "-q", "--hard"]);
         git(at, &["checkout", "-q", "--detach"]);
         assert_eq!(now(at), "no branch,, clean but for untracked files");
         git(at, &["update-index", "--index-version", "4"]);

@@ -9,7 +9,7 @@ use pixir_core::history::History;
 use pixir_core::input::WorkflowOrder;
 use pixir_core::search::{Found, Said};
 use pixir_core::store::Summary;
-use pixir_core::{Error, Handle, Harness, Input, Result, Skill, Watch, WorkflowPlan, changes};
+use pixir_core::{Error, Git, Handle, Harness, Input, Result, Skill, Watch, WorkflowPlan, changes};
 
 use super::App;
 use super::connecting::Connecting;
@@ -53,7 +53,8 @@ pub(super) enum BackgroundEvent {
         number: u64,
         error: Error,
     },
-    Branch(Option<String>),
+    /// The branch of the workspace's repository, and whether files of it are changed, if that was looked for.
+    Repository(Option<String>, Option<bool>),
     CallDiff(usize, u64, Vec<FileDiff>),
     /// A part of the diff was read.
     Reviewed(Reviewed),
@@ -279,9 +280,19 @@ impl App {
         });
     }
 
+    /// Reads the branch, which is quick.
     pub(super) fn read_branch(&mut self) {
         let workspace = self.state.session.workspace.clone();
-        self.spawn_blocking(move || BackgroundEvent::Branch(branch_of(&workspace)));
+        self.spawn_blocking(move || BackgroundEvent::Repository(branch_of(&workspace), None));
+    }
+
+    /// Reads the branch, and whether files are changed. That asks the file system about each tracked file.
+    pub(super) fn read_repository(&mut self) {
+        let workspace = self.state.session.workspace.clone();
+        self.spawn_blocking(move || {
+            let changes = Git::of(&workspace).and_then(|git| git.has_changes());
+            BackgroundEvent::Repository(branch_of(&workspace), Some(changes == Some(true)))
+        });
     }
 
     pub(super) fn load_comparison(&mut self, left: &[u64], right: &[u64]) {
@@ -381,6 +392,7 @@ impl App {
                 effects.extend(update::connect::use_connected(&mut self.state));
                 self.watch = Some(*watch);
                 self.handle = Some(handle);
+                self.read_repository();
                 Box::pin(self.perform(effects)).await;
             }
             BackgroundEvent::NotOpened { number, .. } if number != self.opens_requested => {}
@@ -390,7 +402,10 @@ impl App {
             BackgroundEvent::Entered(Err(error)) => self.state.say(one_line(&error, &self.state.look.more.remedies)),
             BackgroundEvent::AgentSteps(steps) => self.on_agent_steps(&steps),
             BackgroundEvent::PastOf(path, history) => update::agents::on_past(&mut self.state, &path, &history),
-            BackgroundEvent::Branch(branch) => self.state.session.branch = branch,
+            BackgroundEvent::Repository(branch, changes) => {
+                self.state.session.branch = branch;
+                self.state.session.has_changes = changes.unwrap_or(self.state.session.has_changes);
+            }
             BackgroundEvent::CallDiff(cell, result, diffs) => self.state.transcript.set_diffs(cell, result, diffs),
             BackgroundEvent::Reviewed(reviewed) => self.on_reviewed(reviewed).await,
             BackgroundEvent::Matches(number, matches) => {

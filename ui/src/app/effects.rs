@@ -48,7 +48,7 @@ impl App {
                 | Effect::Connect(_)
                 | Effect::ListThemes
                 | Effect::LoadSettings
-                | Effect::ReadBranch
+                | Effect::ReadRepository
                 | Effect::SaveSettings(..)
                 | Effect::UnsetSetting(..)
                 | Effect::SetTheme(_)
@@ -88,7 +88,7 @@ impl App {
                 Effect::Open(id) => self.reopen(move |harness| harness.resume_or_read(&id)).await,
                 Effect::ReadDiff(want) => self.read_diff(want),
                 Effect::LoadComparison { left, right } => self.load_comparison(&left, &right),
-                Effect::ReadBranch => self.read_branch(),
+                Effect::ReadRepository => self.read_repository(),
                 Effect::LoadSessions { forks_of } => {
                     if let Some(harness) = self.harness.clone() {
                         // The forest of the tree shows agents below the Sessions that started them.

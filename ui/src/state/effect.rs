@@ -45,7 +45,7 @@ pub(crate) enum Effect {
         right: Vec<u64>,
     },
     /// Read the current git branch; a command may have changed it.
-    ReadBranch,
+    ReadRepository,
     LoadSessions {
         forks_of: Option<String>,
     },

@@ -19,6 +19,8 @@ pub(crate) struct SessionFacts {
     pub(crate) places: Vec<(&'static str, PathBuf)>,
     /// The git branch of the workspace.
     pub(crate) branch: Option<String>,
+    /// Files of the repository are changed and not committed, as far as that is known.
+    pub(crate) has_changes: bool,
     pub(crate) connection: Connection,
     /// A Provider can be connected here.
     pub(crate) can_connect: bool,
@@ -54,6 +56,7 @@ impl SessionFacts {
             home: None,
             places: Vec::new(),
             branch: None,
+            has_changes: false,
             connection: Connection::Starting,
             can_connect: false,
             is_demo: false,

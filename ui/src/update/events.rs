@@ -188,8 +188,10 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
     if !pixir_core::changes::of_entry(&entry.fact).is_empty() || matches!(entry.fact, Fact::UserMessage(_)) {
         effects.extend(review::read_again(state));
     }
-    if matches!(entry.fact, Fact::TurnEnded(_)) && state.replay.is_none() {
-        effects.push(Effect::ReadBranch);
+    if matches!(entry.fact, Fact::TurnEnded(_) | Fact::UserCommand(_) | Fact::FilesRestored(_))
+        && state.replay.is_none()
+    {
+        effects.push(Effect::ReadRepository);
     }
     effects.extend(context::after(state, &entry.fact));
     effects

@@ -64,7 +64,8 @@ pub(super) fn status(state: &State) -> Report {
 
     let mut places = vec![Item::value("workspace", state.session.workspace.display().to_string())];
     if let Some(branch) = &state.session.branch {
-        places.push(Item::value("git branch", branch.clone()));
+        let changes = if state.session.has_changes { ", with changes that are not committed" } else { "" };
+        places.push(Item::value("git branch", format!("{branch}{changes}")));
     }
     places.extend(state.session.places.iter().map(|(name, path)| Item::value(*name, path.display().to_string())));
     let version =

@@ -15,7 +15,7 @@ use crate::terminal::canvas::Canvas;
 const LEFT: usize = 24;
 const NAME: &str = " pixir ";
 
-/// ` pixir  ~/src/slugify · main · fix unicode        sonnet-5 · high · ask · sandbox ns `
+/// ` pixir  ~/src/slugify · main* · fix unicode        sonnet-5 · high · ask · sandbox ns `
 pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
     let theme = &state.look.theme;
     let columns = usize::from(area.width);
@@ -85,7 +85,9 @@ fn place(state: &State, room: usize) -> Vec<Span<'static>> {
         it => format!("~/{it}/"),
     });
     let (above, folder) = (visible(&above), visible(&folder));
-    let branch = state.session.branch.as_deref().map(visible);
+    // The mark says that something is not committed, as prompts of shells do.
+    let mark = if state.session.has_changes { "*" } else { "" };
+    let branch = state.session.branch.as_deref().map(|branch| format!("{}{mark}", visible(branch)));
     let inside = state.session.agents.is_inside().then(|| visible(&breadcrumb(&state.session.agents.at)));
     let name = inside.or_else(|| state.history.settings.name.as_deref().map(visible));
     // Whose screen this is matters more than the branch.

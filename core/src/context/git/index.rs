@@ -45,16 +45,29 @@ impl Tracked<'_> {
     }
 }
 
+/// How far a comparison goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Until {
+    /// All changed files are counted, in a repository that is not large.
+    Counted,
+    /// One difference is found.
+    Different,
+}
+
 /// Compares the work tree with the index; `tree` is that of the commit. `None` if there are too many files, or pixir does
 /// not understand the index.
-pub(super) fn compare(repository: &Repository, tree: Option<Id>) -> Option<Comparison> {
+pub(super) fn compare(repository: &Repository, tree: Option<Id>, until: Until) -> Option<Comparison> {
     let path = repository.git.join("index");
     if fs::symlink_metadata(&path).is_err_and(|e| e.kind() == ErrorKind::NotFound) {
         return Some(Comparison { changed: 0, staged: tree.is_some() });
     }
-    let index = repository::bytes(&path, LONGEST)?;
+    let (longest, most) = match until {
+        Until::Counted => (LONGEST, MOST),
+        Until::Different => (LONGEST_REVIEWED, MOST_REVIEWED),
+    };
+    let index = repository::bytes(&path, longest)?;
     let (version, count) = (be(&index, 4)?, be(&index, 8)?);
-    if index.get(..4)? != b"DIRC" || !matches!(version, 2..=4) || count > MOST {
+    if index.get(..4)? != b"DIRC" || !matches!(version, 2..=4) || count > most {
         return None;
     }
     let mut at = 12;
@@ -67,6 +80,9 @@ pub(super) fn compare(repository: &Repository, tree: Option<Id>) -> Option<Compa
         if entry.name != before && !entry.is_skipped {
             let is_conflict = entry.fields[60] & 0x30 != 0;
             changed += u32::from(is_conflict || look.differs(&entry)?);
+        }
+        if changed > 0 && until == Until::Different {
+            return Some(Comparison { changed, staged: false });
         }
         before = entry.name;
     }
