@@ -33,6 +33,26 @@ async fn an_unknown_theme_is_an_error() {
     assert!(screen.contains("nope") && !screen.contains("until you quit"), "{screen}");
 }
 
+/// Broken builds: only the row of the cursor shows colours; a light theme shows them on the dark ground of the list.
+#[tokio::test]
+async fn each_theme_of_the_list_shows_its_colours_on_its_ground() {
+    let mut pixir = Pixir::sized(vec![], &[], 60, 20);
+    let screen = pixir.does("/theme<Enter>").await;
+    let mut grounds = std::collections::BTreeMap::new();
+    for (y, line) in screen.lines().enumerate() {
+        let Some(before) = line.split("● ● ●").next().filter(|_| line.contains("● ● ●")) else { continue };
+        let name = before.trim_matches(|c: char| !c.is_ascii_lowercase()).to_owned();
+        let x = before.chars().count();
+        let cell = &pixir.screen.buffer()[(u16::try_from(x).expect("fits"), u16::try_from(y).expect("fits"))];
+        grounds.insert(name, cell.bg);
+    }
+    for name in ["auto", "dark", "light", "high-contrast-light", "colour-blind-dark"] {
+        assert!(grounds.contains_key(name), "{name} of {grounds:?}:\n{screen}");
+    }
+    assert_eq!(grounds["auto"], grounds["dark"], "this terminal is dark");
+    assert_ne!(grounds["dark"], grounds["light"]);
+}
+
 #[test]
 fn a_theme_file_reloads_when_written_and_reports_errors() {
     let shell = Shell::new(&[]);

@@ -134,7 +134,13 @@ impl App {
                 }
                 Effect::Copy(text) => self.copy(text),
                 Effect::ListThemes => {
-                    let effects = settings::on_themes(&mut self.state, &Theme::names(self.themes_folder.as_deref()));
+                    let names = Theme::names(self.themes_folder.as_deref());
+                    let all = names.into_iter().map(|name| {
+                        let theme = self.load_theme(&name).ok();
+                        (name, theme)
+                    });
+                    let all = all.collect();
+                    let effects = settings::on_themes(&mut self.state, all);
                     Box::pin(self.perform(effects)).await;
                 }
                 Effect::SetTheme(name) => {

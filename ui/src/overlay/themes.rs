@@ -1,6 +1,7 @@
 //! The themes. The whole screen shows the one that the cursor is on.
 
 use ratatui::layout::{Position, Rect};
+use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
 
 use super::narrow::Narrow;
@@ -10,16 +11,59 @@ use super::save_for::SaveFor;
 use super::{Outcome, Paint, Press, Request, dialog, panel};
 use crate::input::action::Action;
 use crate::input::slash::fuzzy;
-use crate::render::text::visible;
+use crate::render::text::{visible, width};
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::terminal::key::KeyEvent;
+use crate::theme::{Depth, Theme};
 
 /// The size of the dialog: small, so that much of the screen shows the theme.
 const SIZE: (u16, u16) = (SMALL, 16);
 
+/// A theme of the list.
+#[derive(Debug)]
+pub(crate) struct ThemeRow {
+    name: String,
+    swatch: Swatch,
+}
+
+/// The colours of a theme, in its row.
+#[derive(Debug)]
+enum Swatch {
+    /// Its background, and what stands on it.
+    Colours(Color, [Color; 6]),
+    /// The screen has no colours.
+    Plain,
+    /// Its file cannot be used.
+    Faulty,
+}
+
+impl ThemeRow {
+    pub(crate) fn new(name: String, theme: Option<&Theme>, depth: Depth) -> ThemeRow {
+        let swatch = match (theme, depth) {
+            (None, _) => Swatch::Faulty,
+            (Some(_), Depth::Mono) => Swatch::Plain,
+            (Some(it), Depth::True | Depth::Indexed | Depth::Named) => {
+                Swatch::Colours(it.background, [it.text, it.accent, it.user, it.success, it.warning, it.error])
+            }
+        };
+        ThemeRow { name, swatch }
+    }
+
+    fn swatch(&self, theme: &Theme) -> Vec<Span<'static>> {
+        match &self.swatch {
+            Swatch::Colours(ground, colours) => {
+                let dot = |colour: &Color| Span::styled("● ", Style::new().fg(*colour).bg(*ground));
+                [Span::styled(" ", Style::new().bg(*ground))].into_iter().chain(colours.iter().map(dot)).collect()
+            }
+            Swatch::Plain => Vec::new(),
+            Swatch::Faulty => vec![Span::styled("cannot be used", theme.fg(theme.warning))],
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct ThemesView {
-    names: Vec<String>,
+    all: Vec<ThemeRow>,
     /// The theme in use, to return to.
     before: String,
     narrow: Narrow,
@@ -28,10 +72,10 @@ pub(crate) struct ThemesView {
 }
 
 impl ThemesView {
-    pub(crate) fn new(names: &[String], current: &str) -> ThemesView {
-        let chosen = names.iter().position(|name| name == current).unwrap_or(0);
+    pub(crate) fn new(all: Vec<ThemeRow>, current: &str) -> ThemesView {
+        let chosen = all.iter().position(|row| row.name == current).unwrap_or(0);
         ThemesView {
-            names: names.to_vec(),
+            all,
             before: current.to_owned(),
             narrow: Narrow { chosen, ..Narrow::default() },
             save: SaveFor::You,
@@ -40,11 +84,11 @@ impl ThemesView {
     }
 
     fn shown(&self) -> Vec<usize> {
-        fuzzy(&self.narrow.letters, (0..self.names.len()).collect(), |at| self.names[*at].clone())
+        fuzzy(&self.narrow.letters, (0..self.all.len()).collect(), |at| self.all[*at].name.clone())
     }
 
     fn chosen(&self) -> Option<&String> {
-        self.shown().get(self.narrow.chosen).map(|at| &self.names[*at])
+        self.shown().get(self.narrow.chosen).map(|at| &self.all[*at].name)
     }
 
     fn preview(&self) -> Outcome {
@@ -113,8 +157,10 @@ impl ThemesView {
         }
         self.narrow.chosen = self.narrow.chosen.min(shown.len() - 1);
         let top = self.narrow.top(list.height);
+        let names = self.all.iter().map(|it| width(&it.name)).max().unwrap_or(0);
         for (y, (number, at)) in (list.y..list.bottom()).zip(shown.iter().enumerate().skip(top)) {
-            let name = &self.names[*at];
+            let row = &self.all[*at];
+            let name = &row.name;
             let here = Rect { y, height: 1, ..list };
             let is_chosen = number == self.narrow.chosen;
             self.rows.put(here, number);
@@ -123,17 +169,11 @@ impl ThemesView {
             canvas.region_state(RegionState { focused: false, selected: is_chosen });
             let mut line = Line::from(vec![
                 Span::styled(if *name == self.before { "● " } else { "  " }, theme.fg(theme.success)),
-                Span::styled(visible(name), theme.fg(theme.text)),
+                Span::styled(format!("{:names$}  ", visible(name)), theme.fg(theme.text)),
             ]);
+            line.extend(row.swatch(theme));
             if name == "auto" {
-                line.push_span(Span::styled("  dark or light, as the terminal is", theme.dim()));
-            }
-            // The colours of the previewed theme, so that the list says more than names.
-            if is_chosen {
-                line.push_span(Span::raw("  "));
-                for colour in [theme.accent, theme.user, theme.success, theme.warning, theme.error] {
-                    line.push_span(Span::styled("● ", theme.fg(colour)));
-                }
+                line.push_span(Span::styled("  as the terminal is", theme.dim()));
             }
             canvas.line(line, here);
         }

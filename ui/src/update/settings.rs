@@ -12,10 +12,10 @@ use crate::overlay::models::ModelsView;
 use crate::overlay::picker::{DEFAULT_EFFORT, Picker};
 use crate::overlay::sessions::SessionList;
 use crate::overlay::skills::SkillsView;
-use crate::overlay::themes::ThemesView;
+use crate::overlay::themes::{ThemeRow, ThemesView};
 use crate::state::{Effect, State};
 use crate::theme::{Depth, Theme};
-use crate::transcript::Cell;
+use crate::update::refused;
 
 fn set(change: SettingsChange) -> Vec<Effect> {
     vec![Effect::Send(Input::Set(change))]
@@ -145,12 +145,13 @@ pub(super) fn theme(name: &str) -> Vec<Effect> {
     }]
 }
 
-/// Lists the themes.
-pub(crate) fn on_themes(state: &mut State, names: &[String]) -> Vec<Effect> {
-    state.open(Overlay::Themes(ThemesView::new(names, &state.look.theme_name)))
+/// Lists the themes, each with its colours if it can be read.
+pub(crate) fn on_themes(state: &mut State, all: Vec<(String, Option<Theme>)>) -> Vec<Effect> {
+    let rows = all.into_iter().map(|(name, theme)| ThemeRow::new(name, theme.as_ref(), state.look.depth)).collect();
+    state.open(Overlay::Themes(ThemesView::new(rows, &state.look.theme_name)))
 }
 
-/// The user chose a theme: uses it, and says so; or shows why it cannot be loaded.
+/// The user named a theme: uses it, and says so; or says why it cannot be loaded.
 pub(crate) fn on_theme_chosen(state: &mut State, name: &str, loaded: pixir_core::Result<Theme>) {
     let is_loaded = loaded.is_ok();
     use_theme(state, name, loaded);
