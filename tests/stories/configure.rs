@@ -168,7 +168,7 @@ async fn the_model_in_use_is_marked_and_chosen_with_its_effort() {
     // A name that no server lists can be typed, and is shown then.
     pixir.does("/model script/other<Enter>").await;
     let screen = pixir.does("/model<Enter>").await;
-    assert!(screen.contains("● script/other  in use; its server does not list it"), "{screen}");
+    assert!(screen.contains("● script/other  in use; not listed"), "{screen}");
 }
 
 #[test]

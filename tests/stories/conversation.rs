@@ -186,3 +186,14 @@ async fn always_says_what_the_rule_would_have_done() {
     assert!(screen.contains("bash(touch a)"), "{screen}");
     assert!(screen.contains("would have allowed 2 of the last 2 calls that asked, 1 that you refused"), "{screen}");
 }
+
+/// Broken build: the card has the text for the model, with its mark and its advice.
+#[tokio::test]
+async fn the_error_of_a_call_is_said_to_the_user_without_the_advice_for_the_model() {
+    let mut pixir = Pixir::new(vec![calls("read", json!({"path": "missing.txt"})), says("I see.")], &[]);
+    let screen = pixir.does("read it<Enter>").await;
+    assert!(screen.contains("│ there is no `missing.txt`"), "{screen}");
+    assert!(!screen.contains("[error]") && !screen.contains("Use: "), "{screen}");
+    let told = pixir.log().into_iter().find(|it| it["type"] == "tool_result").expect("a result");
+    assert!(told["data"]["output"].as_str().expect("text").starts_with("[error] read: "), "{told}");
+}

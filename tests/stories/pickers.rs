@@ -62,6 +62,19 @@ async fn the_palette_finds_sessions_files_and_actions_without_a_command() {
 }
 
 /// Broken build: only titles are searched.
+/// Broken build: the preview shows the signs of Markdown.
+#[tokio::test]
+async fn the_preview_of_a_session_shows_its_answers_as_the_conversation_does() {
+    let answer = "## Fixed\n\nSlugs keep **accents** now.\n\n| input | now |\n|---|---|\n| tea | TEA |";
+    let mut pixir = Pixir::new(vec![says(answer)], &[]);
+    pixir.does("fix it<Enter>").await;
+    let mut pixir = pixir.anew(vec![]).await;
+    let screen = pixir.does("/sessions<Enter>").await;
+    let preview = screen.split("Fixed").nth(1).unwrap_or_else(|| panic!("a heading:\n{screen}"));
+    assert!(preview.contains("Slugs keep accents now.") && preview.contains("tea   │ TEA"), "{screen}");
+    assert!(!screen.contains("## Fixed") && !screen.contains("**") && !screen.contains("|---"), "{screen}");
+}
+
 #[tokio::test]
 async fn sessions_are_found_by_any_text_in_them_and_previewed() {
     let mut pixir = Pixir::new(vec![says("The answer speaks of marmalade.")], &[]);

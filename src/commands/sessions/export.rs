@@ -179,6 +179,9 @@ impl NewFile<'_> {
             return Err(failed(path, &ErrorKind::AlreadyExists.into()));
         }
         let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if !folder.is_dir() {
+            return Err(failed(path, &io::Error::other("there is no such folder")));
+        }
         let mut new = tempfile::Builder::new();
         let new = new.prefix(".pixir-export-").permissions(Permissions::from_mode(0o666)).tempfile_in(folder);
         Ok(NewFile { path, to: BufWriter::new(new.map_err(|e| failed(path, &e))?) })

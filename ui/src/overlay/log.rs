@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use super::{Notification, Outcome, Paint, dialog, panel};
 use crate::input::action::Action;
 use crate::overlay::narrow::Narrow;
-use crate::render::text::{fit, visible, wrap_lines};
+use crate::render::text::{fit, fit_path, visible, width, wrap_lines};
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::terminal::key::KeyEvent;
 use crate::theme::Theme;
@@ -152,8 +152,10 @@ impl LogView {
         let state = match &tail.error {
             Some(why) => format!("{} cannot be read: {why}", tail.path),
             None => {
-                let follows = if self.follows { " · following" } else { "" };
-                format!("{} of {} lines · {}{follows}", matches.len(), tail.lines.len(), tail.path)
+                let follows = if self.follows { "following · " } else { "" };
+                let count = format!("{} of {} lines · {follows}", matches.len(), tail.lines.len());
+                let path = fit_path(&tail.path, columns.saturating_sub(width(&count)));
+                count + &path
             }
         };
         canvas.line(Line::styled(fit(&visible(&state), columns), theme.dim()), head);

@@ -154,7 +154,7 @@ impl ModelsView {
                 rows.push(row("Recent", it));
             } else if wanted == self.current && !(has_real && wanted.starts_with("demo/")) {
                 let (provider, model) = wanted.split_once('/').unwrap_or(("", wanted));
-                let note = "in use; its server does not list it";
+                let note = "in use; not listed";
                 rows.push(Row {
                     group: "Recent".to_owned(),
                     provider: provider.to_owned(),

@@ -68,7 +68,7 @@ impl Picker {
         let about = |mode| match mode {
             Mode::ReadOnly => "only calls that read",
             Mode::Ask => "calls that read run, all others ask you",
-            Mode::Auto => "every call runs; protected paths still ask you",
+            Mode::Auto => "every call runs; protected paths ask you",
         };
         let rows = Mode::ALL.map(|mode| Row {
             label: mode.name().into(),

@@ -14,9 +14,10 @@ use super::rows::RowMap;
 use super::{Notification, Outcome, Paint, Press, Request, dialog, panel};
 use crate::input::action::Action;
 use crate::input::slash::fuzzy;
+use crate::render::context::RenderContext;
 use crate::render::figures::age;
-use crate::render::marked;
 use crate::render::text::{fit, plain, visible, width, wrap_lines};
+use crate::render::{markdown, marked};
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 use crate::theme::Theme;
@@ -375,7 +376,7 @@ impl SessionList {
             places.put(row, at);
         }
         let (area, it) = (preview.unwrap_or_default(), shown[chosen]);
-        let lines = self.preview_lines(it, usize::from(area.width).max(1), theme);
+        let lines = self.preview_lines(it, usize::from(area.width).max(1), paint);
         let most = lines.len().saturating_sub(usize::from(area.height));
         let read = if self.read.0 == it.id { self.read.1.min(most) } else { 0 };
         let id = it.id.clone();
@@ -410,7 +411,8 @@ impl SessionList {
     }
 
     /// What the search has found, then the last messages.
-    fn preview_lines(&self, it: &Summary, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    fn preview_lines(&self, it: &Summary, columns: usize, paint: Paint<'_>) -> Vec<Line<'static>> {
+        let theme = paint.theme;
         let mut lines = vec![Line::styled(fit(&visible(it.title()), columns), theme.bold())];
         let calls = if it.tool_calls == 1 { "1 call".to_owned() } else { format!("{} calls", it.tool_calls) };
         let mut facts = format!("{} · {calls}", it.model);
@@ -430,13 +432,19 @@ impl SessionList {
         let said = self.preview.iter().filter(|(id, _)| *id == it.id).flat_map(|(_, said)| said);
         for Said { by_user, text } in said {
             lines.push(Line::default());
-            let (mark, style) = if *by_user { ("❯ ", theme.fg(theme.user)) } else { ("  ", theme.fg(theme.text)) };
             let start: String = text.chars().take(columns * MESSAGE).collect();
-            // The fences of code would look like text here.
-            let is_shown = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with("```");
-            let parts = start.lines().filter(is_shown);
-            let wrapped = parts.enumerate().flat_map(|(at, part)| {
-                let first = if at == 0 { mark } else { "  " };
+            if !by_user {
+                let context = RenderContext::new(theme, paint.highlighter, columns.saturating_sub(2).max(1));
+                let rows = markdown::rows(&plain(&start), &context).into_iter().take(MESSAGE);
+                lines.extend(rows.map(|mut row| {
+                    row.line.spans.insert(0, Span::raw("  "));
+                    row.line
+                }));
+                continue;
+            }
+            let style = theme.fg(theme.user);
+            let wrapped = start.lines().filter(|line| !line.trim().is_empty()).enumerate().flat_map(|(at, part)| {
+                let first = if at == 0 { "❯ " } else { "  " };
                 let text = [Span::styled(plain(part).into_owned(), style)];
                 wrap_lines(&text, columns, &[Span::styled(first, style)], &[Span::raw("  ")])
             });

@@ -442,8 +442,12 @@ impl SettingsView {
         let first_of_chosen = lines.iter().position(|line| *line == Some(self.narrow.chosen)).unwrap_or(0);
         let top = (of_chosen + 2).saturating_sub(height).min(first_of_chosen);
         let columns = usize::from(list.width);
-        let (title, value) = if columns >= 90 { (26, 26) } else { (columns / 3, columns / 3) };
-        let origin = if columns >= 50 { 14 } else { 0 };
+        // Where there is no room for what a setting is about, its value has that room.
+        let (title, value, origin) = match columns {
+            90.. => (26, 26, 14),
+            50.. => (columns / 3, columns * 2 / 3 - 12, 10),
+            _ => (columns / 3, columns * 2 / 3 - 2, 0),
+        };
         let about = columns.saturating_sub(title + value + origin + 2);
         for (row, at) in (list.y..list.bottom()).zip(top..lines.len()) {
             let here = Rect { y: row, height: 1, ..list };

@@ -16,7 +16,7 @@ use crate::input::action::Action;
 use crate::input::slash::fuzzy;
 use crate::render::context::RenderContext;
 use crate::render::markdown;
-use crate::render::text::{fit, lines_of, plain, visible, width, wrap_lines};
+use crate::render::text::{fit, fit_path, lines_of, plain, visible, width, wrap_lines};
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::terminal::key::KeyEvent;
 use crate::theme::Theme;
@@ -266,7 +266,8 @@ fn preview_lines(
     let theme = paint.theme;
     let wrapped = |text: String, style| wrap_lines(&[Span::styled(text, style)], columns, &[], &[]);
     let mut lines = wrapped(visible(&skill.name), theme.bold());
-    lines.extend(wrapped(visible(&skill.path.display().to_string()), theme.dim()));
+    let path = visible(&skill.path.display().to_string());
+    lines.push(Line::styled(fit_path(&path, columns), theme.dim()));
     if !skill.is_active() {
         lines.extend(
             fault(skill).into_iter().flat_map(|why| wrapped(format!("⚠ {}", visible(&why)), theme.fg(theme.warning))),

@@ -172,7 +172,13 @@ pub(crate) fn rows_of(line: &DiffLine<'_>, columns: usize, digits: usize, flow: 
         Flow::Wrap => wrap(&spans, columns, &first, &more),
         Flow::Scroll(left) => {
             let gutter = span_width(&first);
-            let text = cut(spans, left, columns.saturating_sub(gutter));
+            let room = columns.saturating_sub(gutter);
+            // A wide character may begin in the last column.
+            let mut text = cut(spans, left, room + 2);
+            if span_width(&text) > room {
+                text = cut(text, 0, room.saturating_sub(1));
+                text.push(Span::styled("›", ground.fg(theme.dim)));
+            }
             let line = Line::from(first.into_iter().chain(text).collect::<Vec<_>>());
             vec![Row { line, gutter, ..Row::default() }]
         }
@@ -314,6 +320,21 @@ mod tests {
             (tinted(theme.removed_word), tinted(theme.added_word)),
             (vec!["1".to_owned()], vec!["22".to_owned()])
         );
+    }
+
+    /// Broken build: a line that ends at the edge looks like one that goes on, or the other way round.
+    #[test]
+    fn a_line_that_goes_on_beyond_the_edge_has_a_mark() {
+        let theme = Theme::load("dark", None, Depth::True, Background::Dark).expect("it is embedded");
+        let shown = |text: &str, left| {
+            let line = DiffLine { tag: Some(Tag::Added), number: Some(1), text, ..DiffLine::default() };
+            rows_of(&line, 10, 3, Flow::Scroll(left), &theme)[0].line.to_string()
+        };
+        assert_eq!(
+            [shown("abcd", 0), shown("abcde", 0), shown("abcde", 1)],
+            ["  1 + abcd", "  1 + abc›", "  1 + bcde"]
+        );
+        assert_eq!([shown("abc漢", 0), shown("ab漢", 0)], ["  1 + abc›", "  1 + ab漢"]);
     }
 
     #[test]

@@ -494,6 +494,13 @@ fn output(cell: &Tool, result: &ToolResult, context: &RenderContext<'_>, fold: F
     let question = card::target(cell);
     let is_named = cell.call().about().kind == CallKind::Ask;
     let text = text.strip_prefix(&question).filter(|_| is_named).map_or(text, |rest| rest.trim_start_matches('\n'));
+    // An error alone is said without its form and its advice, which are for the model.
+    let is_alone = text.starts_with("[error] ") && text.trim_end().lines().count() == 1;
+    if let Some(error) = result.error.as_ref().filter(|_| is_alone) {
+        let bar = [Span::styled("  │ ", context.theme.fg(context.theme.border))];
+        let said = Span::styled(plain(&error.message).into_owned(), context.theme.fg(context.theme.error));
+        return wrap(&[said], context.columns, &bar, &bar);
+    }
     // The outcome of a command is in its last lines.
     let is_last = !result.ok || (omitted == 0 && cell.is_command());
     let most = if cell.is_by_user() { USER_PREVIEW } else { PREVIEW };

@@ -53,8 +53,12 @@ pub(super) fn draw(state: &mut State, canvas: &mut Canvas, composer: Rect) {
         canvas.line(Line::from(line), above);
     }
     canvas.fill(area, state.look.theme.base());
+    // The names of one list are of one kind. Those of a list of numbers need little room.
+    let wide =
+        completions.iter().map(|it| if let Completion::Argument(it) = it { width(&it.value) + 3 } else { NAMES });
+    let names = wide.max().unwrap_or(NAMES).min(NAMES).min(usize::from(columns) * 2 / 5);
     for (row, (at, completion)) in (area.y..area.bottom()).zip(completions.iter().enumerate().skip(top)) {
-        let line = line(completion, usize::from(columns), state);
+        let line = line(completion, names, usize::from(columns), state);
         let at_row = Rect { y: row, height: 1, ..area };
         let is_selected = selected == Some(at);
         let style = if is_selected { state.look.theme.selected() } else { state.look.theme.base() };
@@ -65,7 +69,7 @@ pub(super) fn draw(state: &mut State, canvas: &mut Canvas, composer: Rect) {
     }
 }
 
-fn line(completion: &Completion, columns: usize, state: &State) -> Line<'static> {
+fn line(completion: &Completion, names: usize, columns: usize, state: &State) -> Line<'static> {
     let theme = &state.look.theme;
     match completion {
         Completion::Command(slash, spec) => {
@@ -73,22 +77,36 @@ fn line(completion: &Completion, columns: usize, state: &State) -> Line<'static>
             match spec.when.unavailable(state.session_kind(), state.turn_state()) {
                 Some(why) => {
                     let about = format!("{why} · {}", spec.about);
-                    described(&name, &about, "", columns, (theme.dim(), theme.dim()), theme)
+                    described(&name, &about, "", (names, columns), (theme.dim(), theme.dim()), theme)
                 }
                 None => {
                     let key = state.keys.map.key_of(spec.action).unwrap_or_default();
-                    described(&name, spec.about, &key, columns, (theme.fg(theme.accent), theme.fg(theme.text)), theme)
+                    described(
+                        &name,
+                        spec.about,
+                        &key,
+                        (names, columns),
+                        (theme.fg(theme.accent), theme.fg(theme.text)),
+                        theme,
+                    )
                 }
             }
         }
         Completion::Offer(offer) => {
             let name = format!("/{} {}", offer.name, offer.hint);
             let kind = offer.kind.name();
-            described(&name, &offer.about, kind, columns, (theme.fg(theme.accent), theme.fg(theme.text)), theme)
+            described(
+                &name,
+                &offer.about,
+                kind,
+                (names, columns),
+                (theme.fg(theme.accent), theme.fg(theme.text)),
+                theme,
+            )
         }
         Completion::Argument(candidate) => {
             let styles = (theme.fg(theme.accent), theme.fg(theme.text));
-            described(&visible(&candidate.value), &visible(&candidate.about), "", columns, styles, theme)
+            described(&visible(&candidate.value), &visible(&candidate.about), "", (names, columns), styles, theme)
         }
         Completion::File(path) => {
             let (folder, name) =
@@ -110,13 +128,13 @@ fn described(
     name: &str,
     about: &str,
     tail: &str,
-    columns: usize,
+    (names, columns): (usize, usize),
     (of_name, of_about): (Style, Style),
     theme: &Theme,
 ) -> Line<'static> {
-    let name = fit(&format!(" {name}"), NAMES.min(columns));
-    let pad = " ".repeat(NAMES.saturating_sub(width(&name)));
-    let room = columns.saturating_sub(NAMES + width(tail) + 3);
+    let name = fit(&format!(" {name}"), names.min(columns));
+    let pad = " ".repeat(names.saturating_sub(width(&name)));
+    let room = columns.saturating_sub(names + width(tail) + 3);
     let about = fit(about, room);
     let gap = " ".repeat(room.saturating_sub(width(&about)) + 2);
     Line::from(vec![
