@@ -40,7 +40,8 @@ impl Remedies {
             Remedy::AnswerOpenForm => "answer the form that is on the screen".into(),
             Remedy::Compact => "/compact".into(),
             Remedy::NewSession => "/new".into(),
-            Remedy::ShowTree => or_key("/tree", &self.tree),
+            Remedy::ShowTree if self.tree.is_empty() => "/tree shows the turns".into(),
+            Remedy::ShowTree => format!("/tree, or {}, shows the turns", self.tree),
             Remedy::Undo => "/undo".into(),
             Remedy::Redo => "/redo".into(),
             Remedy::AllowProtected => "preview it again; Enter there agrees to the files that are marked".into(),
@@ -58,31 +59,33 @@ impl Remedies {
             Remedy::ShowSkills => "/skill lists them".into(),
             Remedy::UseSkill { name } => format!("/skill {name}"),
             Remedy::ListSessions { which: Sessions::Here } => "/resume lists them".into(),
-            Remedy::ListSessions { which: Sessions::All } => "pixir sessions list --all".into(),
+            Remedy::ListSessions { which: Sessions::All } => {
+                "/sessions lists them, Tab there those of all workspaces".into()
+            }
             Remedy::ListSessions { which: Sessions::Trash } => "pixir sessions list --trash".into(),
             Remedy::Resume { id } => format!("/resume {id}"),
             Remedy::Fork { .. } => "/fork continues in a copy".into(),
             Remedy::OpenReadOnly { id } => format!("pixir resume --read-only {id}"),
             Remedy::Repair { id } => format!("pixir sessions repair {id} --dry-run"),
             Remedy::DeleteSession { id } => format!("pixir sessions delete {id} --yes"),
-            Remedy::ExportSession => "pixir sessions export --to json".into(),
+            Remedy::ExportSession => "/export json".into(),
             Remedy::RunInSession => "run it in a session".into(),
             Remedy::SetWorkspace => "start pixir with --workspace DIR".into(),
             Remedy::ChooseModel { need } => format!("{} (/model)", need.words()),
             Remedy::NameModel { provider } => format!("/model {provider}/NAME"),
             Remedy::SetBaseUrl { url: Some(url) } => format!("start pixir with --base-url {url}"),
             Remedy::SetBaseUrl { url: None } => "start pixir with --base-url URL".into(),
-            Remedy::CheckEndpoint => "check the model (/model) and the base URL (pixir doctor)".into(),
-            Remedy::Login { provider: Some(provider) } => format!("pixir auth login {provider}"),
-            Remedy::Login { provider: None } => "pixir auth login PROVIDER".into(),
-            Remedy::SignIn { provider: Some(provider) } => format!("pixir auth login {provider} --device"),
-            Remedy::SignIn { provider: None } => "pixir auth login PROVIDER --device".into(),
+            Remedy::CheckEndpoint => "check the model (/model) and the base URL (/doctor)".into(),
+            Remedy::Login { provider: Some(provider) } => format!("/connect takes a key of {provider}"),
+            Remedy::Login { provider: None } => "/connect takes a key".into(),
+            Remedy::SignIn { provider: Some(provider) } => format!("/connect signs in at {provider}"),
+            Remedy::SignIn { provider: None } => "/connect signs in".into(),
             Remedy::SetVariable { name } => format!("export {name}=…"),
             Remedy::ReplaceVariable { name } => {
                 format!("the server rejected the key in {name}: export {name}=… with another")
             }
             Remedy::ReplaceKey { provider } => {
-                format!("the server rejected the stored key: pixir auth login {provider} with another")
+                format!("the server rejected the stored key: /connect takes another one of {provider}")
             }
             Remedy::McpServer { server, need } => match need {
                 McpNeed::Add => "pixir mcp add NAME -- COMMAND".into(),
@@ -94,8 +97,8 @@ impl Remedies {
             Remedy::StoreSecret(it) => {
                 format!("export {0}=…, or pixir mcp secret {1} {0}", it.variable, it.server)
             }
-            Remedy::CheckSetup => "pixir doctor".into(),
-            Remedy::CheckStateFolder => "check the state folder (pixir doctor shows where it is)".into(),
+            Remedy::CheckSetup => "/doctor".into(),
+            Remedy::CheckStateFolder => "check the state folder (/doctor shows where it is)".into(),
             Remedy::ShowScriptSchema => "use the format that pixir schema --script prints".into(),
             Remedy::ShowErrorCodes => "use a code that pixir schema lists".into(),
         }
@@ -123,5 +126,24 @@ mod tests {
         assert_eq!(word(BTreeMap::new()), "/mode ask, or Shift+Tab");
         assert_eq!(word(keys("f5")), "/mode ask, or F5");
         assert_eq!(word(keys("none")), "/mode ask");
+    }
+
+    /// Broken build: one that sends the user to the shell for what a command here does without a restart.
+    #[test]
+    fn what_the_interface_can_do_is_a_command_of_it() {
+        let words = Remedies::new(&Keymap::new(&BTreeMap::new()).expect("free keys"));
+        let provider = || "openai".to_owned();
+        for (remedy, command) in [
+            (Remedy::Login { provider: Some(provider()) }, "/connect"),
+            (Remedy::Login { provider: None }, "/connect"),
+            (Remedy::SignIn { provider: Some(provider()) }, "/connect"),
+            (Remedy::ReplaceKey { provider: provider() }, "/connect"),
+            (Remedy::ListSessions { which: Sessions::All }, "/sessions"),
+            (Remedy::ExportSession, "/export"),
+            (Remedy::CheckSetup, "/doctor"),
+        ] {
+            let word = words.word(&remedy);
+            assert!(word.contains(command) && !word.contains("pixir "), "{word}");
+        }
     }
 }
