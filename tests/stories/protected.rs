@@ -249,8 +249,10 @@ fn hooks_of_a_repository_elsewhere_are_taken_back_too() {
 fn an_interrupted_command_is_taken_back() {
     for tier in ["ns", "ll"] {
         let shell = Shell::new(&[]);
-        runs(&shell, tier, &["echo x > .envrc; touch wrote; sleep 60"], &["--deadline", "2"]);
-        assert!(shell.workspace().join("wrote").exists());
+        let line = "echo x > .envrc; mkdir -p sub; echo x > sub/.envrc; touch sub/plain wrote; sleep 60";
+        runs(&shell, tier, &[line], &["--deadline", "2"]);
+        assert!(shell.workspace().join("wrote").exists() && shell.workspace().join("sub/plain").exists());
+        wait::until("it is gone", || !shell.workspace().join("sub/.envrc").exists());
         wait::until("it is gone", || !shell.workspace().join(".envrc").exists());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::command::Keeper;
 use super::{Call, Context, Gone, Output, off_loop};
@@ -9,6 +10,7 @@ use crate::call::gate::{self, Authority};
 use crate::files::changes;
 use crate::files::guard::{Did, Guard, Taken};
 use crate::files::private::Modes;
+use crate::files::snapshot::{file_clock, protected_since};
 use crate::permissions::repository::{Repository, is_plain};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{ChangeKind, FileChange, Preview};
@@ -28,6 +30,8 @@ pub(crate) struct Watched {
     guard: Option<Guard>,
     /// The modes of the user's private files, where the kernel does not keep them.
     modes: Option<Modes>,
+    /// When the look was.
+    at: SystemTime,
 }
 
 impl Watched {
@@ -40,7 +44,7 @@ impl Watched {
         };
         let is_open = guard.is_some() && ctx.sandbox.tier() == Tier::Landlock;
         let modes = is_open.then(|| Modes::of(ctx.sandbox.secrets()));
-        Watched { ctx: ctx.clone(), guard, modes }
+        Watched { ctx: ctx.clone(), guard, modes, at: file_clock() }
     }
 
     /// Closes the private files that the command opened to others. Returns a remark for the model. Blocks.
@@ -90,13 +94,18 @@ impl Top {
 impl Drop for Watched {
     fn drop(&mut self) {
         let (Some(guard), Ok(runtime)) = (self.guard.take(), tokio::runtime::Handle::try_current()) else { return };
-        let (ctx, modes) = (self.ctx.clone(), self.modes.take());
+        let (ctx, modes, at) = (self.ctx.clone(), self.modes.take(), self.at);
         runtime.spawn(async move {
             ctx.stopping.finished().await;
             let take = move || {
                 // Only its modes: this one has no guard, so that nothing is taken back twice.
-                Watched { ctx: ctx.clone(), guard: None, modes }.close_again();
-                for it in guard.take_back(&ctx.workspace, &ctx.blobs, is_plain) {
+                Watched { ctx: ctx.clone(), guard: None, modes, at }.close_again();
+                let below = protected_since(&ctx.workspace, at).into_iter().filter(|path| {
+                    let at = path.to_str().and_then(|path| ctx.workspace.locate(path).ok());
+                    at.is_some_and(|at| ctx.workspace.is_protected_below(&at) && !guard.is_own(&ctx.workspace, path))
+                });
+                let below: Vec<Taken> = below.filter_map(|path| Some(take_back_new(&ctx, path.to_str()?))).collect();
+                for it in guard.take_back(&ctx.workspace, &ctx.blobs, is_plain).iter().chain(&below) {
                     tracing::warn!("after an interrupt: {}", it.told());
                 }
             };
@@ -118,6 +127,17 @@ fn places(ctx: &Context, keeper: Keeper) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let is_kernel = ctx.sandbox.tier() == Tier::Namespaces;
     let kept = if is_kernel { super::command::kept(ctx, &git, keeper) } else { Vec::new() };
     (git, kept)
+}
+
+/// Takes back a file that is new in a folder of the workspace. Its bytes are stored.
+fn take_back_new(ctx: &Context, path: &str) -> Taken {
+    let read = || ctx.workspace.read(&ctx.workspace.locate(path).ok()?).ok();
+    let after = read().map(|it| (it.bytes, it.mode));
+    let new = after.as_ref().map(|(bytes, mode)| (bytes.as_slice(), *mode));
+    match changes::record(&ctx.blobs, path, None, new) {
+        Ok(change) => take_back_one(ctx, &change),
+        Err(_) => Taken { path: path.to_owned(), did: Did::Wrote, is_back: false, written: None, before: None },
+    }
 }
 
 /// Takes back a change in a folder of the workspace.

@@ -281,9 +281,17 @@ impl State {
     }
 }
 
+/// The protected files below the workspace's root that were made since, relative to it. Where the file system notes no times of
+/// birth, there are none.
+pub(crate) fn protected_since(workspace: &Workspace, since: SystemTime) -> Vec<PathBuf> {
+    let files = list(workspace.root(), MOST_AFTER_A_COMMAND).files.into_iter();
+    let new = files.filter(|(path, file)| file.born.is_some_and(|born| born >= since) && is_protected(path));
+    new.map(|(path, _)| path).collect()
+}
+
 /// Returns the current time of the clock that stamps files. It advances in steps and is never ahead of the system
 /// clock.
-fn file_clock() -> SystemTime {
+pub(crate) fn file_clock() -> SystemTime {
     #[cfg(target_os = "linux")]
     {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
