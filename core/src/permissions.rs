@@ -210,7 +210,15 @@ pub(crate) fn judge<'a>(mode: Mode, touch: &Touch, rules: &[Rule], readable: imp
         }
     };
     match mode {
-        Mode::ReadOnly => Ruling::Deny { by: DecidedBy::Mode, rule: None, error: blocked(&reason) },
+        Mode::ReadOnly => {
+            let look = match touch {
+                Touch::Command(_) | Touch::Program(_) if confines => Some("read, grep, find, or the same without that"),
+                Touch::Command(_) | Touch::Program(_) => Some("read, grep and find, which start no program"),
+                Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Mcp { .. } => None,
+                Touch::Workflow | Touch::Files { .. } => None,
+            };
+            Ruling::Deny { by: DecidedBy::Mode, rule: None, error: blocked(&reason, look) }
+        }
         // The unreadable rule may deny exactly this call, so the user decides.
         Mode::Ask | Mode::Auto if may_be_denied.is_some() => {
             Ruling::Ask { reason: format!("{reason}, and {}", may_be_denied.unwrap_or_default()), rule: None }
@@ -305,12 +313,11 @@ fn forbidden() -> Error {
     )
 }
 
-fn blocked(reason: &str) -> Error {
-    Error::new(
-        Code::MutationBlocked,
-        format!("the mode is read-only: {reason}"),
-        Remedy::any_of(["describe the change instead".into(), Remedy::SetMode { mode: Mode::Ask }]),
-    )
+/// `look` is how the model can look instead.
+fn blocked(reason: &str, look: Option<&str>) -> Error {
+    let others = ["describe the change instead".into(), Remedy::SetMode { mode: Mode::Ask }];
+    let remedies = look.map(Remedy::from).into_iter().chain(others).collect();
+    Error::new(Code::MutationBlocked, format!("the mode is read-only: {reason}"), Remedy::AnyOf { remedies })
 }
 
 #[cfg(test)]

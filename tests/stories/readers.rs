@@ -181,6 +181,12 @@ fn what_only_looks_runs_unasked() {
         let output: String = ran.iter().map(|(_, output)| output.as_str()).collect();
         assert!(output.contains("fn main") && output.contains("second") && !output.contains(OUTSIDE));
     }
+    // A refusal names what is allowed.
+    let refused = &judged(&shell, &commands(["awk -f s README.md"]), &["--mode", "read-only"])[0];
+    assert!(
+        refused.0 == "deny" && refused.1.contains("Use: read, grep, find, or the same without that"),
+        "{refused:?}"
+    );
     let ran = judged(&shell, &commands(works.iter().copied()), &["--mode", "ask", "--no-input"]);
     assert!(ran.iter().all(|(verdict, _)| verdict == "deny"), "builds and tests are asked about");
     assert_eq!(files(shell.workspace().parent().expect("a parent")), before, "nothing changed");

@@ -636,7 +636,11 @@ fn there(path: &Path) -> Option<PathBuf> {
 
 /// Whether a path leads through this folder, by any name of it.
 pub(crate) fn leads_through(path: &Path, folder: &Path) -> bool {
-    path.starts_with(folder) || path.ancestors().any(|it| it.canonicalize().is_ok_and(|real| real.starts_with(folder)))
+    // Most paths have no symlink, which one look tells.
+    if path.starts_with(folder) || path.canonicalize().is_ok_and(|real| real == path) {
+        return path.starts_with(folder);
+    }
+    path.ancestors().any(|it| it.canonicalize().is_ok_and(|real| real.starts_with(folder)))
 }
 
 /// Folders that programs change, without symlinks: the workspace and the caches.
