@@ -286,10 +286,12 @@ const LAST_WORDS: &str = "trap 'echo late > .envrc; exit' TERM; echo ready; whil
 #[test]
 fn what_was_written_while_a_job_ran_is_taken_back() {
     for tier in ["ns", "ll"] {
-        let shell = Shell::new(&[("AGENTS.md", "be brief\n")]);
+        let shell = Shell::new(&[("AGENTS.md", "be brief\n"), ("one/a", "a")]);
         git(&shell.workspace(), &["init", "-q", "."]);
+        git(&shell.workspace().join("one"), &["init", "-q", "."]);
         let job = "echo x > .envrc; mkdir -p .github/workflows; echo y > .github/workflows/ci.yml; \
-                   echo more >> AGENTS.md; echo wrote; sleep 60";
+                   echo more >> AGENTS.md; echo x > one/.git/hooks/pre-commit; echo x > one/.envrc; \
+                   echo wrote; sleep 60";
         let told = with_jobs(&shell, tier, &[job, LAST_WORDS]);
         let of_job = "job 1, or another program meanwhile, wrote .envrc, which is protected; it was removed";
         assert!(told.contains(of_job), "{tier}: {told}");
@@ -297,8 +299,8 @@ fn what_was_written_while_a_job_ran_is_taken_back() {
         // In namespaces the kernel has refused it.
         assert!(tier == "ns" || told.contains("changed AGENTS.md, which is protected; it was put back"), "{told}");
         assert_eq!(shell.read("AGENTS.md"), "be brief\n", "{tier}");
-        for path in [".envrc", ".github/workflows"] {
-            assert!(!shell.workspace().join(path).exists(), "{tier}: {path}");
+        for path in [".envrc", ".github/workflows", "one/.git/hooks/pre-commit", "one/.envrc"] {
+            assert!(!shell.workspace().join(path).exists(), "{tier}: {path}: {told}");
         }
     }
 }

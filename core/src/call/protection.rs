@@ -100,11 +100,8 @@ impl Drop for Watched {
             let take = move || {
                 // Only its modes: this one has no guard, so that nothing is taken back twice.
                 Watched { ctx: ctx.clone(), guard: None, modes, at }.close_again();
-                let below = protected_since(&ctx.workspace, at).into_iter().filter(|path| {
-                    let at = path.to_str().and_then(|path| ctx.workspace.locate(path).ok());
-                    at.is_some_and(|at| ctx.workspace.is_protected_below(&at) && !guard.is_own(&ctx.workspace, path))
-                });
-                let below: Vec<Taken> = below.filter_map(|path| Some(take_back_new(&ctx, path.to_str()?))).collect();
+                let below = new_below(&ctx, &guard, &protected_since(&ctx.workspace, at));
+                let below: Vec<Taken> = below.iter().map(|path| take_back_new(&ctx, path)).collect();
                 for it in guard.take_back(&ctx.workspace, &ctx.blobs, is_plain).iter().chain(&below) {
                     tracing::warn!("after an interrupt: {}", it.told());
                 }
@@ -127,6 +124,23 @@ fn places(ctx: &Context, keeper: Keeper) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let is_kernel = ctx.sandbox.tier() == Tier::Namespaces;
     let kept = if is_kernel { super::command::kept(ctx, &git, keeper) } else { Vec::new() };
     (git, kept)
+}
+
+/// Which of these new files are protected ones in folders of the workspace that pixir itself has not written.
+fn new_below(ctx: &Context, guard: &Guard, new: &[(PathBuf, SystemTime)]) -> Vec<String> {
+    let is_foreign = |path: &String| {
+        let at = ctx.workspace.locate(path);
+        let is_below = at.is_ok_and(|at| ctx.workspace.is_protected_below(&at));
+        is_below && !guard.is_own(&ctx.workspace, path.as_ref())
+    };
+    new.iter().filter_map(|(path, _)| path.to_str().map(str::to_owned)).filter(is_foreign).collect()
+}
+
+/// A file that is new in a folder of the workspace, as it stands there.
+fn written_below(ctx: &Context, path: &str) -> Taken {
+    let read = || ctx.workspace.read(&ctx.workspace.locate(path).ok()?).ok();
+    let written = read().map(|it| (it.bytes.into(), it.mode));
+    Taken { path: path.to_owned(), did: Did::Wrote, is_back: false, written, before: None }
 }
 
 /// Takes back a file that is new in a folder of the workspace. Its bytes are stored.

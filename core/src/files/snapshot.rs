@@ -281,12 +281,17 @@ impl State {
     }
 }
 
-/// The protected files below the workspace's root that were made since, relative to it. Where the file system notes no times of
-/// birth, there are none.
-pub(crate) fn protected_since(workspace: &Workspace, since: SystemTime) -> Vec<PathBuf> {
-    let files = list(workspace.root(), MOST_AFTER_A_COMMAND).files.into_iter();
-    let new = files.filter(|(path, file)| file.born.is_some_and(|born| born >= since) && is_protected(path));
-    new.map(|(path, _)| path).collect()
+/// The protected files below the workspace's root that were made since, relative to it, with the times of their birth. Where the
+/// file system notes none, there are none.
+pub(crate) fn protected_since(workspace: &Workspace, since: SystemTime) -> Vec<(PathBuf, SystemTime)> {
+    let files = list(workspace.root(), MAX_FILES).files.into_iter();
+    let new = files.filter_map(|(path, file)| Some((path, file.born.filter(|born| *born >= since)?)));
+    new.filter(|(path, _)| is_protected(path)).collect()
+}
+
+/// The folders below the workspace's root that have a `.git`, relative to it.
+pub(crate) fn repositories_of(workspace: &Workspace) -> BTreeSet<PathBuf> {
+    list(workspace.root(), MAX_FILES).repositories
 }
 
 /// Returns the current time of the clock that stamps files. It advances in steps and is never ahead of the system
