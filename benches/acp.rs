@@ -1,7 +1,7 @@
-//! What an editor waits for: the start, a new session, a cancel, a long session loaded; memory, and what happens at rest:
-//! `cargo bench --bench acp`.
+//! What an editor waits for: the start, a new session, a delta, a cancel, a long session loaded; memory, and what happens at
+//! rest: `cargo bench --bench acp`.
 //!
-//! The model is a script, so all of it is pixir's own work and the disk's.
+//! The model is a script or a server of this process, so all of it is pixir's own work and the disk's.
 
 #[path = "../tests/driver.rs"]
 #[expect(dead_code, reason = "the stories use more of it")]
@@ -11,6 +11,9 @@ mod driver;
 mod editor;
 #[path = "../tests/lines.rs"]
 mod lines;
+#[path = "../tests/server.rs"]
+#[expect(dead_code, reason = "the stories use more of it")]
+mod server;
 #[path = "../tests/shell.rs"]
 #[expect(dead_code, reason = "the stories use more of it")]
 mod shell;
@@ -23,10 +26,14 @@ use std::time::{Duration, Instant};
 
 use editor::{Editor, able};
 use serde_json::{Value, json};
+use server::{Act, Dialect, Gate, HEAD, Reply, Server, event};
 use shell::Shell;
 
 /// Runs of each row; the median counts.
 const RUNS: usize = 15;
+/// Deltas of one answer, and the time between them: those that come faster are merged.
+const DELTAS: usize = 100;
+const APART: Duration = Duration::from_millis(50);
 /// Prompts that are cancelled.
 const CANCELS: usize = 100;
 /// Sessions beside the first.
@@ -38,6 +45,7 @@ const REST: Duration = Duration::from_secs(60);
 
 fn main() {
     start();
+    deltas();
     cancels();
     load();
     memory_and_rest();
@@ -68,6 +76,34 @@ fn start() {
     }
     row("from the start to the first answer", started);
     row("the first new session", new);
+}
+
+fn deltas() {
+    let gates: Vec<Gate> = (0..DELTAS).map(|_| Gate::default()).collect();
+    let delta = |n: usize| json!({ "choices": [{ "index": 0, "delta": { "content": format!("word{n} ") } }] });
+    let each = gates.iter().enumerate();
+    let parts = each.flat_map(|(n, gate)| [Act::Until(gate.clone()), Act::Send(event(&delta(n)).into_bytes())]);
+    let head = std::iter::once(Act::Send(HEAD.into()));
+    let answer = Reply::Raw(head.chain(parts).chain([Act::Send(b"data: [DONE]\n\n".to_vec())]).collect());
+    let server = Server::start(vec![answer]);
+    let shell = Shell::new(&[]);
+    let flags = server.flags(Dialect::Chat);
+    let mut editor = Editor::on(&shell, &flags.iter().map(String::as_str).collect::<Vec<_>>());
+    editor.initialize(able());
+    let session = editor.session(&shell.workspace());
+    let prompt = editor.prompt(&session, "begin");
+    server.wait_for(1);
+    let mut times = Vec::new();
+    for gate in gates {
+        let from = editor.seen.len();
+        wait::lapse(APART);
+        let began = Instant::now();
+        gate.open();
+        editor.until(from, |line| line["params"]["update"]["sessionUpdate"] == "agent_message_chunk");
+        times.push(began.elapsed());
+    }
+    editor.response(prompt);
+    row("from a delta to its update", times);
 }
 
 fn cancels() {

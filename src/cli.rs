@@ -330,6 +330,7 @@ impl Cli {
             let text = real.as_ref().and_then(|it| it.to_str()).ok_or_else(|| {
                 let message = format!("--add-dir {}: there is no such folder", folder.display());
                 Error::new(Code::NotFound, message, "name an existing folder")
+                    .with("input", folder.display().to_string())
             })?;
             rules::parse(&format!("read({text})"))
         });

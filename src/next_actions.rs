@@ -192,11 +192,18 @@ impl<'a> Call<'a> {
     /// The command that this call named, and its path.
     fn command(&self) -> (&'a Command, String) {
         let (mut command, mut path) = (self.root, "pixir".to_owned());
-        for word in self.given.iter().take_while(|word| *word != "--").filter(|word| !word.starts_with('-')) {
-            if let Some(below) = command.find_subcommand(word) {
-                command = below;
-                path = format!("{path} {word}");
+        let mut words = self.given.iter().take_while(|word| *word != "--");
+        while let Some(word) = words.next() {
+            if word.starts_with('-') {
+                // The value of a flag names no command.
+                if !word.contains('=') && self.arg(command, word).is_some_and(takes_value) {
+                    words.next();
+                }
+                continue;
             }
+            let Some(below) = command.find_subcommand(word) else { break };
+            command = below;
+            path = format!("{path} {word}");
         }
         (command, path)
     }
@@ -384,6 +391,20 @@ mod tests {
             "pixir -p x --format json"
         );
         assert_eq!(named(&["--yolo", "x"], "--yolo", "use --write"), ["pixir x --write"]);
+    }
+
+    /// Broken build: the value of a flag counts as a command.
+    #[test]
+    fn the_command_of_a_call_is_its_own() {
+        for (given, path) in [
+            (&["-p", "x", "--provider", "demo"][..], "pixir"),
+            (&["-m", "status", "sessions", "list", "--limit=1"], "pixir sessions list"),
+            (&["resume", "last", "status"], "pixir resume"),
+            (&["--", "doctor"], "pixir"),
+        ] {
+            let given: Vec<String> = given.iter().map(|it| (*it).to_owned()).collect();
+            assert_eq!(Call { root: &whole(), given: &given, input: "" }.command().1, path, "{given:?}");
+        }
     }
 
     #[test]

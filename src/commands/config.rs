@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use pixir_core::layers::{Setting, Source};
 use pixir_core::{Code, Error, ProjectFile, Result, catalogue, edit, error};
+use pixir_ui::theme::{Background, Depth, Theme};
 use serde_json::{Value, json};
 
 use crate::args::Format;
@@ -153,6 +154,10 @@ fn get(cli: &Cli, args: &GetArgs) -> Result<u8> {
 fn set(cli: &Cli, args: &SetArgs) -> Result<u8> {
     let path = cli.user_config()?;
     let change = edit::Change::of(&path, &args.key, &args.value)?;
+    // The core has no themes, so it takes any name.
+    if args.key == "theme" && !args.value.is_empty() {
+        Theme::load(&args.value, cli.themes_folder().as_deref(), Depth::True, Background::Dark)?;
+    }
     if !cli.options.dry_run {
         change.write()?;
     }

@@ -49,7 +49,9 @@ pub(super) fn run(cli: &Cli, args: &TuiArgs) -> Result<u8> {
         std::fs::read_to_string(&args.script)
     };
     let text = text.map_err(|e| {
-        Error::new(Code::Usage, format!("read the script {}: {e}", args.script), "name a file, or - for stdin")
+        let code = if e.kind() == std::io::ErrorKind::NotFound { Code::NotFound } else { Code::ReadFailed };
+        Error::new(code, format!("read the script {}: {e}", args.script), "name a file, or - for stdin")
+            .with("input", args.script.as_str())
     })?;
     let lines = script::parse(&text)?;
     let (columns, rows) = script::size(&args.size).ok_or_else(|| {

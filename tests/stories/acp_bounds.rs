@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::acp::{opened, runs, script};
+use crate::editor::{Editor, able};
 use crate::lines::scripted;
 use crate::shell::{Shell, figures, is_running, mark};
 use crate::wait;
@@ -188,4 +189,41 @@ fn a_client_that_reads_nothing_at_all_can_still_leave() {
     drop(unread);
     assert!(!is_over, "pixir holds {} MB for a client that reads nothing", taken >> 20);
     assert_eq!(ended.expect("pixir waits for a client that has gone").code(), Some(0));
+}
+
+/// A client with more Sessions than a page holds reads all of them, page by page.
+///
+/// Broken builds: the list has no bound; the next page begins with the last row of the page before; a page has no cursor, so
+/// that the rest is never seen; the oldest come first.
+#[test]
+fn a_list_comes_in_pages_of_fifty() {
+    const ALL: usize = 53;
+    let shell = Shell::new(&[]);
+    let steps: Vec<Value> = (0..ALL).map(|n| json!({ "text": format!("answer {n}") })).collect();
+    let mut editor = Editor::start(&shell, &script(&steps), &[]);
+    editor.initialize(able());
+    let mut made = Vec::new();
+    for n in 0..ALL {
+        let session = editor.session(&shell.workspace());
+        assert_eq!(editor.say(&session, &format!("prompt {n}")), "end_turn");
+        editor.ask("session/close", json!({ "sessionId": session }));
+        made.push(session);
+    }
+    let mut pages = Vec::new();
+    let mut listed: Vec<String> = Vec::new();
+    let mut cursor = Value::Null;
+    loop {
+        let page = editor.ask("session/list", json!({ "cwd": shell.workspace(), "cursor": cursor }))["result"].take();
+        let rows = page["sessions"].as_array().expect("a list");
+        pages.push(rows.len());
+        listed.extend(rows.iter().filter_map(|it| it["sessionId"].as_str().map(str::to_owned)));
+        cursor = page["nextCursor"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    assert_eq!(pages, [50, 3]);
+    made.reverse();
+    assert_eq!(listed, made, "the latest first, each once");
+    assert_eq!(editor.close(), 0);
 }

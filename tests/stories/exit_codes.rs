@@ -89,3 +89,34 @@ fn every_exit_code_of_the_table_is_that_of_a_run() {
     produced.sort_by(|a, b| listed.iter().position(|it| it == a).cmp(&listed.iter().position(|it| it == b)));
     assert_eq!(produced, listed);
 }
+
+/// Broken builds: a file that is missing is a mistake in the arguments of one command, and not found by another; a theme that
+/// does not exist is written to the configuration.
+#[test]
+fn one_kind_of_fault_has_one_exit_code_in_every_command() {
+    let shell = Shell::new(&[]);
+    let ends = |args: &[&str], expected: i32, input: &str| {
+        let ran = shell.run(args.iter().copied().chain(["--json"]));
+        let error = ran.error();
+        assert_eq!((ran.code, &error["exit_code"]), (expected, &Value::from(expected)), "{args:?}: {error}");
+        assert_eq!(error["error"]["details"]["input"], input, "{args:?}: {error}");
+    };
+    let demo = ["-p", "x", "--provider", "demo"];
+    for flags in [["--attach", "gone"], ["--output-schema", "gone"], ["--add-dir", "gone"], ["-C", "gone"]] {
+        ends(&[&demo[..], &flags].concat(), 5, "gone");
+    }
+    for words in [&["sessions", "import", "gone"][..], &["skills", "validate", "gone"], &["agents", "validate", "gone"]]
+    {
+        ends(words, 5, "gone");
+    }
+    ends(&["workflow", "validate", "./gone.toml"], 5, "./gone.toml");
+    let script = shell.run(["tui", "--script", "gone", "--screen", "text"]);
+    assert!(script.code == 5 && script.stderr.contains("code: NOT_FOUND"), "{script:?}");
+    // A value that its setting cannot have.
+    for (key, value) in [("effort", "hihg"), ("mode", "aks"), ("theme", "drak")] {
+        ends(&["config", "set", key, value], 10, value);
+    }
+    let themes = shell.run(["config", "set", "theme", "drak"]);
+    assert!(themes.stderr.contains("dark"), "what would fit is named: {}", themes.stderr);
+    assert_eq!(shell.run(["config", "set", "theme", "dark"]).code, 0);
+}

@@ -28,7 +28,7 @@ fn asked(body: &Value) -> String {
 }
 
 /// Broken builds: stdin is dropped beside a prompt; `-` is a prompt; an empty pipe makes an empty document; the notes on stderr
-/// repeat the document.
+/// repeat the document; the title of the session goes on with it.
 #[test]
 fn a_document_on_stdin_joins_the_prompt() {
     let shell = Shell::new(&[]);
@@ -37,6 +37,8 @@ fn a_document_on_stdin_joins_the_prompt() {
     assert_eq!(reviewed.code, 0);
     let notes = reviewed.stderr.as_str();
     assert!(notes.starts_with("> review this\n  … and 4 more lines\n") && !notes.contains("+ added"), "{notes}");
+    let listed = shell.run(["sessions", "list", "--json"]).document();
+    assert_eq!(listed["sessions"][0]["title"], "review this", "{listed}");
     assert_eq!(piped(&shell, &server, &["-p", "-"], "all of it\n").code, 0);
     assert_eq!(piped(&shell, &server, &["-p", "nothing beside"], "").code, 0);
     let bodies = server.bodies();
@@ -228,7 +230,7 @@ fn flags_of_other_programs_are_answered_with_pixirs() {
         (&["-p", "--allowedTools", "Bash", "x"], "--allow RULE"),
         (&["-p", "x", "--image", "a.png"], "--attach FILE"),
         (&["-p", "x", "--allow-mcp", "git"], "--allow 'mcp(SERVER.TOOL)'"),
-        (&["-p", "x", "--json", "--format", "jsonl"], "leave out --format or --json"),
+        (&["-p", "x", "--json", "--format", "jsonl"], "leave out --json or --format"),
         (&["-p", "x", "--write", "--mode", "ask"], "leave out --"),
         (&["--resume", "abc"], "pixir resume ID"),
         (&["-p", "x", "--json-schema", "f"], "--output-schema FILE"),

@@ -52,12 +52,13 @@ pub(super) fn named(harness: &Harness, name: &str, purpose: Purpose) -> Result<N
         return Ok(Named { name: it.name, text: it.text, path: it.path });
     }
     let fix = "the path of a file, or one of `pixir workflow list`";
-    let size = std::fs::metadata(path).map_err(|e| Error::new(Code::NotFound, format!("read {name}: {e}"), fix))?.len();
+    let failed =
+        |code: Code, e: &std::io::Error| Error::new(code, format!("read {name}: {e}"), fix).with("input", name);
+    let size = std::fs::metadata(path).map_err(|e| failed(Code::NotFound, &e))?.len();
     if size > 256 << 10 {
         return Err(Error::new(Code::WorkflowInvalid, format!("{name} is larger than 256 KB"), "a smaller workflow"));
     }
-    let text =
-        std::fs::read_to_string(path).map_err(|e| Error::new(Code::ReadFailed, format!("read {name}: {e}"), fix))?;
+    let text = std::fs::read_to_string(path).map_err(|e| failed(Code::ReadFailed, &e))?;
     let stem = path.file_stem().and_then(|it| it.to_str()).unwrap_or("workflow").to_owned();
     Ok(Named { name: stem, text, path: Some(path.to_owned()) })
 }

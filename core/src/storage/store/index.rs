@@ -28,7 +28,7 @@ pub struct Summary {
     pub name: Option<String>,
     /// The root of its workspace.
     pub workspace: String,
-    /// The first prompt, as one line; `None` if there was no prompt.
+    /// The first paragraph of the first prompt, as one line; `None` if there was no prompt.
     pub first_prompt: Option<String>,
     /// The model, as `provider/model`.
     pub model: String,
@@ -153,7 +153,9 @@ impl Summary {
 
     fn begin_with(&mut self, text: &str) {
         if self.first_prompt.is_none() {
-            let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            // What follows the first paragraph is often a document that goes with the prompt.
+            let first = text.trim_start().split("\n\n").next().unwrap_or(text);
+            let line = first.split_whitespace().collect::<Vec<_>>().join(" ");
             self.first_prompt = Some(line.chars().take(MAX_PROMPT).collect());
         }
     }
