@@ -67,6 +67,10 @@ pub(crate) fn word(remedy: &Remedy) -> String {
             McpNeed::Accept => format!("pixir mcp accept {server}, which shows what changed, and asks"),
             McpNeed::Trust => format!("pixir mcp trust {server}, which shows the launch, and asks"),
         },
+        Remedy::McpLogin(it) => match &it.scope {
+            Some(scope) => format!("pixir mcp login {} --scope '{scope}'", it.server),
+            None => format!("pixir mcp login {}", it.server),
+        },
         Remedy::StoreSecret(it) => {
             format!("export {0}=…, or pixir mcp secret {1} {0}", it.variable, it.server)
         }

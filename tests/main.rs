@@ -80,6 +80,9 @@ mod stories {
     mod request_prefix; // each request repeats the one before it
     mod tasks; // tasks as a model meets them
     mod mcp; // servers of the Model Context Protocol
+    mod mcp_asks; // what they ask the user, and what the user waits for
+    mod mcp_secrets; // a secret that such a server tells everywhere
+    mod mcp_login; // signing in to a server that runs elsewhere
     mod mcp_real; // real servers, from npm and PyPI
     mod mcp_faults; // such servers that fail, change or mean harm
     mod mcp_cells; // every fault of such servers at every moment

@@ -27,7 +27,7 @@ pub(crate) mod project; // what a project may set
 
 use agents::AGENT_KEYS;
 pub use agents::AgentsConfig;
-pub use mcp::{Expose, McpLimits, McpServer, OnChange, StartFolder};
+pub use mcp::{Expose, McpLimits, McpServer, OAuth, OnChange, StartFolder};
 pub use patience::Patience;
 pub(crate) use price::Price;
 

@@ -48,11 +48,13 @@ pub use protocol::{agent, call_info, error, event, input, now, remedy, rule, ser
 
 // Sessions that run.
 pub use config::{
-    AgentsConfig, CompactionConfig, Config, Environment, Expose, LimitsConfig, McpLimits, McpServer, OnChange,
+    AgentsConfig, CompactionConfig, Config, Environment, Expose, LimitsConfig, McpLimits, McpServer, OAuth, OnChange,
     Patience, RequestsConfig, StartFolder, SummaryAuthor, catalogue, credentials, edit, layers, project::PROJECT_KEYS,
 };
 pub use door::{Handle, Watch};
 pub use harness::{Harness, McpServers, SessionDefaults, builtin_tools, usable_servers};
+pub use mcp::login::{LoginOffer, ServerLogin};
+pub use mcp::prompts::ServerPrompt;
 pub use provider::{budget::Budget, rest_between_parts};
 pub use session::{AgentOptions, CompactionOptions, Limits, Options};
 pub use workflow::{Fault as WorkflowFault, PlannedStep, Rehearsed, RunView, StepView, WorkflowFile, WorkflowPlan};

@@ -17,31 +17,46 @@ mod ask; // what a server asks the user
 mod catalog; // accepted definitions
 mod client; // the protocol, by the SDK
 mod deaths; // when a server died, and when it may start again
+mod faults; // what went wrong, in words
 mod http; // servers that run elsewhere
+mod landing; // the page that ends a sign-in
 mod lines; // what a server prints on stdout
+pub(crate) mod login; // signing in to a server that runs elsewhere
 mod names; // names of tools as a model calls them
 pub(crate) mod offer; // which tools a Session offers
 mod process; // the process of a server
+pub(crate) mod prompts; // prompts and resources, for the user who writes
 mod result; // what a server answered, for the model
 mod schema; // schemas for Providers, arguments against the original
 pub(crate) mod secrets; // what a server gets and nobody sees
+mod sign_in; // the stored sign-in of such a server
 mod state; // how the servers are, for the user
 mod supervise; // one server: started, watched, stopped
 pub(crate) mod tool; // their tools, and those that search them
 
+use crate::call::Context;
+use crate::call::command::tell;
+use crate::config::credentials::name_for_login;
 use crate::config::mcp::{McpLimits, McpServer, StartFolder};
 use crate::context::library::Library;
 use crate::context::servers::ProjectServer;
 use crate::permissions::UsersWord;
 use crate::process::Stopping;
 use crate::protocol::error::{Code, Error, Result, nearest};
+use crate::protocol::event::Printed;
 use crate::protocol::remedy::{McpNeed, Remedy};
 use crate::protocol::trust::Standing;
 use crate::sandbox::{Own, Policy, Sandbox};
 use crate::storage::store::make_private;
 pub(crate) use catalog::Catalog;
 use catalog::{Definition, Pins};
+use client::Begin;
+use login::LoginOffer;
+use sign_in::SignIn;
 use supervise::{Around, Busy, Launch, Running, Server};
+
+/// How often a call that waits for a server looks at what there is to show.
+const START_SHOWN: Duration = Duration::from_millis(250);
 
 /// What a Harness knows of the user's servers.
 pub(crate) struct Setup {
@@ -248,14 +263,27 @@ impl Servers {
         let secrets = setup.secrets.of(&it.name, &it.server, it.expands)?;
         let launch = match (&it.server.command, &it.server.url) {
             (Some(command), _) => self.program(command, &it.server, &secrets),
-            (None, url) => Launch::Http(http::Endpoint {
+            (None, url) => Launch::Http(Box::new(http::Endpoint {
                 url: url.clone().unwrap_or_default(),
-                secrets: secrets.clone(),
                 is_of_project: matches!(it.source, Source::Project(_)),
-            }),
+                oauth: it.server.oauth.clone(),
+                sign_in: SignIn::new(
+                    &it.name,
+                    url.as_deref().unwrap_or_default(),
+                    &setup.secrets.vault,
+                    &setup.secrets.environment,
+                    &secrets,
+                ),
+                secrets: secrets.clone(),
+            })),
         };
-        let around =
-            Around { stopping: setup.stopping.clone(), starts: Arc::clone(&self.0.starts), news: self.0.news.clone() };
+        let around = Around {
+            stopping: setup.stopping.clone(),
+            starts: Arc::clone(&self.0.starts),
+            news: self.0.news.clone(),
+            // A damaged file is reported where its tools are needed.
+            remembers: self.pins(it).ok().flatten().and_then(|pins| Begin::of_version(&pins.version)),
+        };
         let server = Server::new(&it.name, &it.launch, launch, it.server.start_limit(), secrets, around);
         let server = Arc::clone(self.0.running.lock().entry(key).or_insert_with(|| Arc::new(server)));
         self.stop_when_idle(&server, Duration::from_secs(it.server.idle_stop));
@@ -304,11 +332,23 @@ impl Servers {
     /// `MCP_START_FAILED`, `MCP_AUTH_REQUIRED`, and those of a call.
     pub(crate) async fn contact(&self, it: &Configured) -> Result<Contact> {
         let server = self.server(it)?;
-        let (running, busy) = server.connected().await?;
-        let offered = server.offered(&running).await?;
+        let (mut running, mut busy) = server.connected().await?;
+        let offered = match server.offered(&running).await {
+            Err(e) if e.code == Code::McpAuthRequired && server.has_another_sign_in(&running).await => {
+                (running, busy) = server.connected().await?;
+                server.offered(&running).await?
+            }
+            offered => offered?,
+        };
         let (catalog, is_first) = (self.0.catalog.clone(), matches!(it.source, Source::User | Source::Client));
         let (name, launch, own) = (it.name.clone(), it.launch.clone(), Arc::clone(&offered));
         let pins = crate::call::off_loop(move || match catalog.load(&name, &launch)? {
+            // What the user writes with is no part of what is accepted.
+            Some(pins) if pins.prompts != own.prompts || pins.has_resources != own.has_resources => {
+                let pins = Pins { prompts: own.prompts.clone(), has_resources: own.has_resources, ..pins };
+                catalog.save(&pins)?;
+                Ok(Some(pins))
+            }
             Some(pins) => Ok(Some(pins)),
             None if is_first => {
                 catalog.save(&own)?;
@@ -318,6 +358,64 @@ impl Servers {
         })
         .await?;
         Ok(Contact { server, running, _busy: busy, offered, pins })
+    }
+
+    /// The same for a call, whose live view shows that the server starts, what it prints meanwhile, and how long it waits
+    /// because it died again and again.
+    ///
+    /// # Errors
+    /// As [`Servers::contact`].
+    pub(crate) async fn contact_for(&self, it: &Configured, ctx: &Context) -> Result<Contact> {
+        let server = self.server(it)?;
+        let contact = self.contact(it);
+        tokio::pin!(contact);
+        let mut told = String::new();
+        loop {
+            tokio::select! {
+                biased;
+                contact = &mut contact => return contact,
+                () = tokio::time::sleep(START_SHOWN) => {}
+            }
+            let now = server.start_words();
+            if now != told && !now.is_empty() {
+                tell(ctx, Printed { text: format!("{now}\n"), ..Printed::default() });
+                told = now;
+            }
+        }
+    }
+
+    /// Who signs the user in to a server.
+    ///
+    /// # Errors
+    /// As [`Servers::find`] and [`LoginOffer::find`].
+    pub(crate) async fn login(&self, name: &str, scope: Option<String>) -> Result<LoginOffer> {
+        let it = self.find_apart(name).await?;
+        let server = self.server(&it)?;
+        let Some(endpoint) = server.endpoint() else {
+            let message = format!("the MCP server {name} runs on this machine, and has no sign-in");
+            return Err(Error::new(Code::InvalidArgs, message, "give it a key in env_from").with("input", name));
+        };
+        if endpoint.has_key() {
+            let message = format!("the MCP server {name} is sent the key of its Authorization header");
+            let fix = format!("remove Authorization from the headers of [mcp.{name}], or keep the key");
+            return Err(Error::new(Code::InvalidArgs, message, fix).with("input", name));
+        }
+        let secrets = &self.0.setup.secrets;
+        LoginOffer::find(name, endpoint, scope, secrets.client_secret(name)?, secrets.vault.clone()).await
+    }
+
+    /// Forgets the sign-in to a server. Returns whether there was one.
+    ///
+    /// # Errors
+    /// As [`Servers::find`]; `AUTH_WRITE_FAILED`.
+    pub(crate) fn logout(&self, name: &str) -> Result<bool> {
+        let it = self.configured().into_iter().find(|it| it.name == name && !it.is_shadowed);
+        let url = match it {
+            Some(it) => it.server.url.unwrap_or_default(),
+            // The error of a name that nothing has.
+            None => self.find(name)?.server.url.unwrap_or_default(),
+        };
+        self.0.setup.secrets.vault.remove(&name_for_login(&url))
     }
 
     /// Returns when every server runs that requests wait for.

@@ -89,6 +89,8 @@ pub(super) enum Meaning {
     Show(Input),
     /// What the workspace brings along, and the question whether it is in force.
     Trust,
+    /// A prompt of an MCP server, whose text the user reads before it is sent.
+    Prompt { name: String, args: String },
     /// Nothing; the text is for the user.
     Say(String),
 }
@@ -120,6 +122,16 @@ pub(super) fn commands(harness: &Harness) -> Value {
         if !taken.contains(&it.name) {
             all.push(command(&it.name, &it.description, "what to do with it"));
             taken.push(it.name.clone());
+        }
+    }
+    for it in harness.server_prompts() {
+        if !taken.contains(&it.name) {
+            all.push(command(
+                &it.name,
+                &it.about,
+                &it.needs.iter().chain(&it.optional).cloned().collect::<Vec<_>>().join(", "),
+            ));
+            taken.push(it.name);
         }
     }
     json!({ "sessionUpdate": "available_commands_update", "availableCommands": all })
@@ -183,6 +195,9 @@ pub(super) fn read(harness: &Harness, session: &Watch, message: &Message) -> Mea
         }
         _ if harness.skills().iter().any(|it| it.name == name) => {
             Input::ActivateSkill { name: name.to_owned(), args, attachments }.into()
+        }
+        _ if harness.server_prompts().iter().any(|it| it.name == name) => {
+            Meaning::Prompt { name: name.to_owned(), args }
         }
         _ => Meaning::Say(elsewhere(name).unwrap_or_else(|| unknown(harness, name))),
     }

@@ -72,8 +72,10 @@ fn heeded(path: &str) -> Option<Heeded> {
         | "workflow validate" => (&[PLACE, &["trust_workspace"]], Document),
         "mcp list" => (&[PLACE, CONFIG], List),
         "mcp show" => (&[PLACE, CONFIG], Document),
-        "mcp test" | "mcp call" | "mcp add" | "mcp remove" | "mcp secret" => (&[PLACE, CONFIG, DRY_RUN], Document),
-        "mcp trust" | "mcp accept" => (&[PLACE, CONFIG, DRY_RUN, NO_INPUT], Document),
+        "mcp test" | "mcp call" | "mcp add" | "mcp remove" | "mcp secret" | "mcp logout" => {
+            (&[PLACE, CONFIG, DRY_RUN], Document)
+        }
+        "mcp trust" | "mcp accept" | "mcp login" => (&[PLACE, CONFIG, DRY_RUN, NO_INPUT], Document),
         "gc" => (&[DRY_RUN], Document),
         "compact" => (&[PLACE, CONFIG, MODEL, DRY_RUN, &["record", "sandbox", "deadline"]], Document),
         "replay" => (&[HEADLESS, PLACE, CONFIG, SCREEN, DRY_RUN], Document),

@@ -18,6 +18,8 @@ use crate::commands::tools;
 use crate::output::{List, ListOptions};
 use crate::{remedies, serve};
 
+mod login; // the sign-in to a server that runs elsewhere
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
     /// List the servers that your configuration and this workspace name, and how each stands; starts none
@@ -57,6 +59,14 @@ pub(crate) enum McpCommand {
         after_help = "Examples:\n  pixir mcp secret github GITHUB_TOKEN\n  gh auth token | pixir mcp secret github GITHUB_TOKEN"
     )]
     Secret(SecretArgs),
+    /// Sign in to a server that runs elsewhere: shows the page to open, and waits for your browser
+    #[command(
+        after_help = "Examples:\n  pixir mcp login sentry\n  pixir mcp login sentry --scope 'org:read event:write'\n  pixir mcp login sentry --dry-run"
+    )]
+    Login(login::LoginArgs),
+    /// Forget the sign-in to a server
+    #[command(after_help = "Examples:\n  pixir mcp logout sentry\n  pixir mcp logout sentry --dry-run")]
+    Logout(Named),
     /// Be an MCP server on stdin and stdout: other agents give pixir tasks; read-only unless --mode says otherwise
     #[command(
         after_help = "Examples:\n  pixir mcp serve --workspace ~/app\n  claude mcp add pixir -- pixir mcp serve --mode ask"
@@ -137,6 +147,8 @@ pub(super) fn run(cli: &Cli, command: McpCommand) -> Result<u8> {
         McpCommand::Trust(it) => trust(cli, &it),
         McpCommand::Accept(it) => accept(cli, &it),
         McpCommand::Secret(args) => secret(cli, &args),
+        McpCommand::Login(args) => login::login(cli, args),
+        McpCommand::Logout(it) => login::logout(cli, &it.name),
         McpCommand::Serve => serve::run(cli),
     }
 }

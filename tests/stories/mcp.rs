@@ -135,11 +135,11 @@ fn a_server_is_added_with_one_command_and_its_tool_is_used_in_the_next_session()
 }
 
 /// The scripted server over HTTP. It ends with its owner.
-struct Elsewhere(Child);
+pub(crate) struct Elsewhere(Child);
 
 impl Elsewhere {
     /// Starts it, and tells its URL.
-    fn start(scripted: &Scripted, options: &[&str]) -> (Elsewhere, String) {
+    pub(crate) fn start(scripted: &Scripted, options: &[&str]) -> (Elsewhere, String) {
         let port = scripted.program.with_file_name("port");
         let child = Command::new("python3")
             .arg(&scripted.program)
@@ -202,7 +202,7 @@ fn a_server_that_runs_elsewhere_is_used_with_a_key_that_nobody_sees() {
 }
 
 /// A scripted model for the interface, and what a script of keys shows.
-fn screens(shell: &Shell, steps: &Value, keys: &str) -> Ran {
+pub(crate) fn screens(shell: &Shell, steps: &Value, keys: &str) -> Ran {
     let script = shell.aside("steps.json", &json!({ "steps": steps }).to_string());
     shell.write("keys.txt", keys);
     let provider = format!("script:{}", script.display());

@@ -492,9 +492,10 @@ impl Composer {
         for _ in mention.letters.chars() {
             self.area.delete_char();
         }
-        // The user goes on typing after a folder, but not after a file.
+        // The user goes on typing after a folder or a server, but not after a file.
         let quoted = if path.contains(' ') { format!("\"{path}\"") } else { path.to_owned() };
-        self.area.insert_str(if path.ends_with('/') { quoted } else { format!("{quoted} ") });
+        let goes_on = path.ends_with(['/', ':']);
+        self.area.insert_str(if goes_on { quoted } else { format!("{quoted} ") });
         self.edited();
     }
 

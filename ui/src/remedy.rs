@@ -94,6 +94,10 @@ impl Remedies {
                 McpNeed::Accept => "/mcp shows what changed, and accepts it".into(),
                 McpNeed::Trust => "/trust shows it".into(),
             },
+            Remedy::McpLogin(it) => match &it.scope {
+                Some(scope) => format!("pixir mcp login {} --scope '{scope}'", it.server),
+                None => format!("pixir mcp login {}", it.server),
+            },
             Remedy::StoreSecret(it) => {
                 format!("export {0}=…, or pixir mcp secret {1} {0}", it.variable, it.server)
             }

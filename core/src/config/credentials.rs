@@ -64,6 +64,58 @@ pub struct Token {
     pub endpoint: String,
     /// The OAuth client id.
     pub client_id: String,
+    /// What the issuer wants besides to renew the token of an MCP server.
+    pub grant: Option<Box<Grant>>,
+}
+
+/// What a token of an MCP server is good for, and how pixir proves there that it is the client which got it.
+#[derive(Debug, Clone)]
+pub struct Grant {
+    /// The issuer.
+    pub issuer: String,
+    /// The server, as the issuer knows it.
+    pub resource: String,
+    /// The scope that was asked for.
+    pub scope: Option<String>,
+    /// The client's own secret, where it has one.
+    pub client: ClientProof,
+}
+
+/// How an OAuth client proves to the issuer which one it is.
+#[derive(Debug, Clone)]
+pub enum ClientProof {
+    /// It has no secret.
+    Nothing,
+    /// Its secret is in the form.
+    InForm(SecretString),
+    /// Its secret is in the header.
+    InHeader(SecretString),
+}
+
+impl Grant {
+    fn to_json(&self) -> Value {
+        let client = match &self.client {
+            ClientProof::Nothing => Value::Null,
+            ClientProof::InForm(secret) => json!({ "in": "form", "secret": secret.expose_secret() }),
+            ClientProof::InHeader(secret) => json!({ "in": "header", "secret": secret.expose_secret() }),
+        };
+        json!({ "issuer": self.issuer, "resource": self.resource, "scope": self.scope, "client": client })
+    }
+
+    fn from_json(value: &Value) -> Option<Grant> {
+        let text = |it: &Value| it.as_str().map(str::to_owned);
+        let secret = value["client"]["secret"].as_str().map(SecretString::from);
+        Some(Grant {
+            issuer: text(&value["issuer"])?,
+            resource: text(&value["resource"])?,
+            scope: text(&value["scope"]),
+            client: match (value["client"]["in"].as_str(), secret) {
+                (Some("header"), Some(secret)) => ClientProof::InHeader(secret),
+                (_, Some(secret)) => ClientProof::InForm(secret),
+                (_, None) => ClientProof::Nothing,
+            },
+        })
+    }
 }
 
 impl Secret {
@@ -85,6 +137,7 @@ impl Secret {
                 "expires": token.expires,
                 "endpoint": token.endpoint,
                 "client_id": token.client_id,
+                "grant": token.grant.as_ref().map(|it| it.to_json()),
             }),
         }
     }
@@ -100,6 +153,7 @@ impl Secret {
                 expires: field("expires").and_then(|it| it.parse().ok()),
                 endpoint: field("endpoint")?.to_owned(),
                 client_id: field("client_id")?.to_owned(),
+                grant: Grant::from_json(&value["grant"]).map(Box::new),
             })),
             _ => None,
         }
@@ -277,6 +331,11 @@ pub fn name_for_server(server: &str, variable: &str) -> String {
     format!("mcp:{server}:{variable}")
 }
 
+/// The name under which the sign-in to an MCP server at this URL is stored.
+pub(crate) fn name_for_login(url: &str) -> String {
+    format!("mcp-login:{url}")
+}
+
 /// Shorter secrets are not removed from texts, bytes.
 pub(crate) const SHORTEST_SECRET: usize = 8;
 /// Stands where a secret was.
@@ -340,7 +399,7 @@ impl Vault {
     }
 
     /// Waits until no other process renews a token.
-    async fn lock_renewal(&self) -> Result<fs::File> {
+    pub(crate) async fn lock_renewal(&self) -> Result<fs::File> {
         let path = self.path.with_extension("renewal.lock");
         let locking = tokio::task::spawn_blocking(move || {
             if let Some(folder) = path.parent() {
@@ -490,6 +549,7 @@ mod tests {
             expires: Some(Timestamp::UNIX_EPOCH),
             endpoint: String::new(),
             client_id: String::new(),
+            grant: None,
         };
         let credential = vault.hold("one", Secret::Token(token("old-token")));
         let before = credential.number();

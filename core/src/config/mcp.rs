@@ -13,7 +13,7 @@ use crate::protocol::error::{Code, Error, Result};
 use crate::text::clean::visible;
 
 /// The keys of a server.
-pub(super) const MCP_KEYS: [&str; 19] = [
+pub(super) const MCP_KEYS: [&str; 20] = [
     "command",
     "args",
     "cwd",
@@ -22,6 +22,7 @@ pub(super) const MCP_KEYS: [&str; 19] = [
     "url",
     "headers",
     "headers_from",
+    "oauth",
     "insecure",
     "reads",
     "allow",
@@ -61,6 +62,8 @@ pub struct McpServer {
     pub headers: BTreeMap<String, String>,
     /// Headers whose value is a variable of pixir's environment or a stored secret.
     pub headers_from: BTreeMap<String, String>,
+    /// How the user signs in to it.
+    pub oauth: OAuth,
     /// Allows plain http to another machine.
     pub insecure: bool,
     /// Tools that only read, by the user's word: names, with `*`.
@@ -86,6 +89,24 @@ pub struct McpServer {
     /// What a changed definition stops.
     pub on_change: OnChange,
 }
+
+/// How the user signs in to a server that runs elsewhere.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OAuth {
+    /// The client that the user has registered with the issuer; without it, pixir registers itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
+    /// The scopes to ask for; without them, those that the server names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<String>,
+    /// The port of this machine to which the browser comes back; without it, any that is free.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+}
+
+/// The keys of `oauth`.
+const OAUTH_KEYS: [&str; 3] = ["client_id", "scopes", "port"];
 
 /// Where the program of a server starts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,6 +168,7 @@ impl Default for McpServer {
             url: None,
             headers: BTreeMap::new(),
             headers_from: BTreeMap::new(),
+            oauth: OAuth::default(),
             insecure: false,
             reads: Vec::new(),
             allow: Vec::new(),
@@ -195,6 +217,10 @@ impl McpServer {
                 Some(it) => bad(
                     format!("`{}` in `mcp.{name}` is not the name of a variable", it.escape_debug()),
                     "letters, digits and _; env_from names variables, it does not hold their values",
+                ),
+                None if self.oauth != OAuth::default() => bad(
+                    format!("`mcp.{name}.oauth` is for a server with a url, and this one has a command"),
+                    "a program gets its key in env_from",
                 ),
                 None => Ok(()),
             },
@@ -254,12 +280,18 @@ impl McpServer {
         if !self.headers.is_empty() {
             text.push_str(&format!(" with the headers {}", pairs(&self.headers)));
         }
+        if let Some(id) = &self.oauth.client_id {
+            text.push_str(&format!(" as the OAuth client {}", quoted(id)));
+        }
+        if !self.oauth.scopes.is_empty() {
+            text.push_str(&format!(" with the scopes {}", quoted(&self.oauth.scopes.join(" "))));
+        }
         text
     }
 
     /// A hash of everything that decides what runs or who is asked, in this folder: 32 hex digits.
     pub fn launch(&self, folder: &Path) -> String {
-        let whole = json!({
+        let mut whole = json!({
             "command": self.command,
             "args": self.args,
             "folder": if self.command.is_some() { folder.display().to_string() } else { String::new() },
@@ -269,6 +301,9 @@ impl McpServer {
             "headers": self.headers,
             "headers_from": self.headers_from,
         });
+        if self.oauth != OAuth::default() {
+            whole["oauth"] = json!(self.oauth);
+        }
         blake3::hash(whole.to_string().as_bytes()).to_hex()[..32].to_owned()
     }
 
@@ -331,6 +366,9 @@ pub(super) fn check_keys(table: &toml::Table) -> Result<()> {
     for (name, value) in table.get("mcp").and_then(toml::Value::as_table).into_iter().flatten() {
         if let Some(server) = value.as_table() {
             super::check_keys(server, &known, &format!("mcp.{name}."))?;
+            if let Some(oauth) = server.get("oauth").and_then(toml::Value::as_table) {
+                super::check_keys(oauth, &OAUTH_KEYS, &format!("mcp.{name}.oauth."))?;
+            }
         }
     }
     Ok(())

@@ -8,6 +8,8 @@ use crate::call::{self, Registry};
 use crate::config::credentials::Vault;
 use crate::config::{Environment, McpLimits, McpServer, StartFolder};
 use crate::context::servers::plain;
+use crate::mcp::login::LoginOffer;
+use crate::mcp::prompts::ServerPrompt;
 use crate::mcp::{self, Servers};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::{McpNeed, Remedy};
@@ -89,6 +91,57 @@ impl Harness {
     /// As [`Harness::look_at_server`]; `PREVIEW_STALE` when they have changed since, `WRITE_FAILED`.
     pub async fn accept_server(&self, name: &str, seen: Option<&str>) -> Result<ServerState> {
         self.servers()?.accept_by_name(name, seen).await
+    }
+
+    /// The prompts of MCP servers, as they were at the last contact; none is started. Blocks while it reads files.
+    pub fn server_prompts(&self) -> Vec<ServerPrompt> {
+        self.services.servers.as_ref().map_or(Vec::new(), Servers::prompts)
+    }
+
+    /// The text that a prompt of an MCP server gives, with these words as its arguments. It is the server's text: the user
+    /// should see it before it is sent.
+    ///
+    /// # Errors
+    /// `TEMPLATE_NOT_FOUND`, `INVALID_ARGS`, and those of a call of a server.
+    pub async fn server_prompt(&self, name: &str, args: &str) -> Result<String> {
+        self.servers()?.prompt(name, args).await
+    }
+
+    /// Whether the letters behind an `@` name a server, such as `notes:`. Blocks while it reads files.
+    pub fn mentions_server(&self, letters: &str) -> bool {
+        let named = |name: &str| self.services.servers.as_ref().is_some_and(|it| it.is_named(name));
+        letters.split_once(':').is_some_and(|(name, _)| named(name))
+    }
+
+    /// The resources of the MCP server that these letters name, `SERVER:URI`. It is started if it does not run.
+    ///
+    /// # Errors
+    /// Those of a call of a server.
+    pub async fn server_resources(&self, letters: &str) -> Result<Vec<String>> {
+        let (name, rest) = letters.split_once(':').unwrap_or((letters, ""));
+        self.servers()?.resources(name, rest).await
+    }
+
+    /// The MCP servers with resources whose name begins with these letters. Blocks while it reads files.
+    pub fn servers_with_resources(&self, letters: &str) -> Vec<String> {
+        let servers = self.services.servers.as_ref().filter(|_| !letters.is_empty());
+        servers.map_or(Vec::new(), |it| it.with_resources(letters))
+    }
+
+    /// Who signs the user in to an MCP server; `scope` stands for the one that the server names.
+    ///
+    /// # Errors
+    /// As [`Harness::look_at_server`]; `MCP_AUTH_REQUIRED` where that cannot be found out, `NETWORK`, `CONFIG_INVALID`.
+    pub async fn server_login(&self, name: &str, scope: Option<String>) -> Result<LoginOffer> {
+        self.servers()?.login(name, scope).await
+    }
+
+    /// Forgets the sign-in to an MCP server. Returns whether there was one.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`, `AUTH_WRITE_FAILED`.
+    pub fn forget_login(&self, name: &str) -> Result<bool> {
+        self.servers()?.logout(name)
     }
 
     /// Forgets the accepted tools of an MCP server.

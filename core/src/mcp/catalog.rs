@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::prompts::Prompt;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::Remedy;
 use crate::storage::regular;
@@ -114,6 +115,12 @@ pub(crate) struct Pins {
     pub(crate) instructions: String,
     /// By the server's names.
     pub(crate) tools: Vec<Definition>,
+    /// What the user can write messages with. It reaches no model by itself, so it is no part of what is accepted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) prompts: Vec<Prompt>,
+    /// It has resources.
+    #[serde(default)]
+    pub(crate) has_resources: bool,
 }
 
 impl Pins {

@@ -1,16 +1,20 @@
 //! The protocol itself. Only this file knows the SDK.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use rmcp::handler::client::ClientHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, ClientRequest, ContentBlock,
-    ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, ErrorData, Implementation, JsonObject,
+    ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, ErrorData, GetPromptRequestParams,
+    GetPromptResponse, Implementation, InputRequest, InputRequiredResult, JsonObject, ListPromptsRequest,
     ListResourcesRequest, ListToolsRequest, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
-    ReadResourceRequestParams, ServerResult,
+    ReadResourceRequestParams, ReadResourceResponse, ServerResult,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, NotificationContext, Peer, RequestContext, RoleClient, RunningService,
@@ -18,11 +22,13 @@ use rmcp::service::{
 };
 use rmcp::transport::IntoTransport;
 use serde_json::{Map, Value};
-use tokio::sync::Notify;
+use tokio::sync::mpsc;
 
-use super::ask::{self, Ears};
+use super::ask::{self, Ears, Listening};
 use super::lines::TOO_LONG;
+use super::login::Challenge;
 use super::secrets::Secrets;
+use crate::call::FormRequest;
 use crate::protocol::event::Question;
 use crate::text::clean::clean;
 
@@ -30,6 +36,12 @@ use crate::text::clean::clean;
 const MAX_PAGES: usize = 64;
 /// The most items of a list that are read.
 const MAX_ITEMS: usize = 1_024;
+/// The codes of a server that does not know a method, or a version of the protocol.
+const OTHER_ERA: [i64; 2] = [-32_601, -32_022];
+/// How long a server may take to list its prompts. It is used without them after that.
+const PROMPTS: Duration = Duration::from_secs(3);
+/// How often a server may ask for something before it answers one request.
+const MAX_ROUNDS: usize = 4;
 /// The most of a list that is read, bytes as JSON.
 const MAX_LISTED: usize = 2 << 20;
 
@@ -38,8 +50,8 @@ pub(super) struct Client {
     service: tokio::sync::Mutex<Option<RunningService<RoleClient, Handler>>>,
     peer: Peer<RoleClient>,
     heard: Arc<Heard>,
-    /// The ways to the user, for what the server asks.
-    pub(super) ears: Arc<Ears>,
+    /// How the server asks the user.
+    asker: Arc<Asker>,
     /// What the server says about itself.
     pub(super) about: About,
 }
@@ -50,6 +62,8 @@ pub(super) struct About {
     pub(super) version: String,
     pub(super) instructions: String,
     pub(super) has_tools: bool,
+    pub(super) has_prompts: bool,
+    pub(super) has_resources: bool,
 }
 
 /// What a server has sent besides answers.
@@ -58,7 +72,6 @@ pub(super) struct Heard {
     /// The list of tools may be another one.
     pub(super) list_changed: AtomicBool,
     progress: AtomicU64,
-    progressed: Notify,
 }
 
 /// Why nothing came of a request.
@@ -66,6 +79,8 @@ pub(super) struct Heard {
 pub(super) enum Fault {
     /// The server answered with an error.
     Refused(String),
+    /// The server does not know this way to begin.
+    OtherEra(String),
     /// The answer is longer than a message may be.
     TooLong(String),
     /// The answer is no answer.
@@ -75,9 +90,10 @@ pub(super) enum Fault {
     /// It took too long.
     TimedOut(Duration),
     /// The server wants a sign-in.
-    NeedsLogin,
-    /// The server asks the user something that pixir does not show.
-    Asks,
+    NeedsLogin {
+        /// One with this scope, where the present one does not suffice.
+        scope: Option<String>,
+    },
 }
 
 /// What was read of a list.
@@ -117,33 +133,35 @@ pub(super) enum Block {
 }
 
 struct Handler {
-    name: String,
-    secrets: Secrets,
     heard: Arc<Heard>,
-    ears: Arc<Ears>,
+    asker: Arc<Asker>,
 }
 
-impl ClientHandler for Handler {
-    fn get_info(&self) -> ClientConfig {
-        let own = Implementation::new("pixir", env!("CARGO_PKG_VERSION"));
-        let asks = ElicitationCapability::new().with_form(Default::default()).with_url(Default::default());
-        let mut abilities = ClientCapabilities::default();
-        abilities.elicitation = Some(asks);
-        // The newest version that begins with `initialize`.
-        ClientConfig::new(abilities, own).with_protocol_version(ProtocolVersion::V_2025_11_25)
+/// How a server asks the user.
+struct Asker {
+    name: String,
+    secrets: Secrets,
+    ears: Ears,
+    /// How many questions are open.
+    open: AtomicUsize,
+}
+
+impl Asker {
+    /// Asks the user, and answers as the server wants it. Where nobody answers, it is declined.
+    async fn ask(&self, request: ElicitRequestParams) -> ElicitResult {
+        self.open.fetch_add(1, Ordering::SeqCst);
+        let answer = self.answer(request).await;
+        self.open.fetch_sub(1, Ordering::SeqCst);
+        answer
     }
 
-    async fn create_elicitation(
-        &self,
-        request: ElicitRequestParams,
-        _context: RequestContext<RoleClient>,
-    ) -> Result<ElicitResult, ErrorData> {
-        Ok(match request {
+    async fn answer(&self, request: ElicitRequestParams) -> ElicitResult {
+        match request {
             ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
                 let schema = serde_json::to_value(&requested_schema).unwrap_or_default();
                 let shown = self.secrets.masked_json(&schema);
                 let Some(questions) = ask::questions(&self.name, &self.secrets.masked(&message), &shown) else {
-                    return Ok(ElicitResult::new(ElicitationAction::Decline));
+                    return ElicitResult::new(ElicitationAction::Decline);
                 };
                 match self.ears.ask(questions).await.and_then(|answers| ask::content(&schema, &answers)) {
                     Some(content) => ElicitResult::new(ElicitationAction::Accept).with_content(content),
@@ -162,7 +180,56 @@ impl ClientHandler for Handler {
                 ElicitResult::new(if is_open { ElicitationAction::Accept } else { ElicitationAction::Decline })
             }
             _ => ElicitResult::new(ElicitationAction::Decline),
-        })
+        }
+    }
+
+    /// Answers what a server asks before it answers a request, by its own names.
+    async fn inputs(&self, asked: InputRequiredResult) -> Result<Inputs, Fault> {
+        let requests = asked.input_requests.unwrap_or_default();
+        if requests.is_empty() && asked.request_state.is_none() {
+            return Err(Fault::Odd("it asks for nothing and answers nothing".to_owned()));
+        }
+        let mut responses = BTreeMap::new();
+        for (key, request) in requests {
+            let InputRequest::Elicitation(request) = request else {
+                return Err(Fault::Odd("it asks for what pixir has not offered".to_owned()));
+            };
+            let answer = serde_json::to_value(self.ask(request.params).await).unwrap_or_default();
+            responses.insert(key, answer);
+        }
+        Ok(Inputs { responses: Some(responses).filter(|it| !it.is_empty()), state: asked.request_state })
+    }
+}
+
+/// What the user answered, for the next round of a request.
+#[derive(Default)]
+struct Inputs {
+    responses: Option<BTreeMap<String, Value>>,
+    state: Option<String>,
+}
+
+/// One answer of a server to a request.
+enum Round<T> {
+    Done(T),
+    Asks(InputRequiredResult),
+}
+
+impl ClientHandler for Handler {
+    fn get_info(&self) -> ClientConfig {
+        let own = Implementation::new("pixir", env!("CARGO_PKG_VERSION"));
+        let asks = ElicitationCapability::new().with_form(Default::default()).with_url(Default::default());
+        let mut abilities = ClientCapabilities::default();
+        abilities.elicitation = Some(asks);
+        // The newest version that begins with `initialize`.
+        ClientConfig::new(abilities, own).with_protocol_version(ProtocolVersion::V_2025_11_25)
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        Ok(self.asker.ask(request).await)
     }
 
     #[expect(deprecated, reason = "the SDK would answer with an empty list, and roots are not declared")]
@@ -179,7 +246,6 @@ impl ClientHandler for Handler {
 
     async fn on_progress(&self, _params: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
         self.heard.progress.fetch_add(1, Ordering::Relaxed);
-        self.heard.progressed.notify_waiters();
     }
 }
 
@@ -190,6 +256,22 @@ pub(super) enum Begin {
     Initialize,
     /// `server/discover`, of the stateless revision.
     Discover,
+}
+
+impl Begin {
+    /// What a server with this version of the protocol answers at once; `None` where its version is not known.
+    pub(super) fn of_version(version: &str) -> Option<Begin> {
+        let is_stateless = version >= ProtocolVersion::V_2026_07_28.as_str();
+        (!version.is_empty()).then_some(if is_stateless { Begin::Discover } else { Begin::Initialize })
+    }
+
+    /// The other one.
+    pub(super) fn other(self) -> Begin {
+        match self {
+            Begin::Initialize => Begin::Discover,
+            Begin::Discover => Begin::Initialize,
+        }
+    }
 }
 
 impl Client {
@@ -205,15 +287,16 @@ impl Client {
         E: std::error::Error + Send + Sync + 'static,
     {
         let heard = Arc::new(Heard::default());
-        let ears = Arc::<Ears>::default();
-        let handler = Handler {
+        let asker = Arc::new(Asker {
             name: name.to_owned(),
             secrets: secrets.clone(),
-            heard: Arc::clone(&heard),
-            ears: Arc::clone(&ears),
-        };
+            ears: Ears::default(),
+            open: AtomicUsize::new(0),
+        });
+        let handler = Handler { heard: Arc::clone(&heard), asker: Arc::clone(&asker) };
         let lifecycle = match begin {
             Begin::Initialize => ClientLifecycleMode::Initialize,
+            // Falls back to `initialize` by itself where the server answers that it does not know this.
             Begin::Discover => ClientLifecycleMode::Auto {
                 preferred_versions: vec![ProtocolVersion::V_2026_07_28],
                 legacy_version: Some(ProtocolVersion::V_2025_11_25),
@@ -226,8 +309,10 @@ impl Client {
             version: info.protocol_version.to_string(),
             instructions: info.instructions.clone().unwrap_or_default(),
             has_tools: info.capabilities.tools.is_some(),
+            has_prompts: info.capabilities.prompts.is_some(),
+            has_resources: info.capabilities.resources.is_some(),
         });
-        Ok(Client { service: tokio::sync::Mutex::new(Some(service)), peer, heard, ears, about })
+        Ok(Client { service: tokio::sync::Mutex::new(Some(service)), peer, heard, asker, about })
     }
 
     /// Whether nothing can be sent any more.
@@ -248,6 +333,50 @@ impl Client {
         let request =
             |params| ListToolsRequest { method: Default::default(), params, extensions: Default::default() }.into();
         self.listed("tools", request).await
+    }
+
+    /// The prompts; none where the server does not list them in time.
+    pub(super) async fn prompts(&self) -> Vec<Value> {
+        if !self.about.has_prompts {
+            return Vec::new();
+        }
+        let request =
+            |params| ListPromptsRequest { method: Default::default(), params, extensions: Default::default() }.into();
+        match tokio::time::timeout(PROMPTS, self.listed("prompts", request)).await {
+            Ok(Ok(listed)) => listed.items,
+            Ok(Err(_)) | Err(_) => Vec::new(),
+        }
+    }
+
+    /// The text of a prompt.
+    pub(super) async fn prompt(&self, name: &str, args: Map<String, Value>, limit: Duration) -> Result<String, Fault> {
+        let asked = GetPromptRequestParams::new(name.to_owned()).with_arguments(args);
+        let result = self
+            .answered(limit, |inputs| {
+                let mut params = asked.clone();
+                (params.input_responses, params.request_state) = (inputs.responses, inputs.state);
+                async move {
+                    match self.peer.get_prompt_once(params).await.map_err(of_service)? {
+                        GetPromptResponse::Complete(result) => Ok(Round::Done(result)),
+                        GetPromptResponse::InputRequired(asked) => Ok(Round::Asks(asked)),
+                        _ => Err(Fault::Odd("it answered with something newer".to_owned())),
+                    }
+                }
+                .boxed()
+            })
+            .await?;
+        let text = |it: rmcp::model::PromptMessage| match block(it.content) {
+            Block::Text(text) => text,
+            Block::Bytes { media_type, .. } => format!("[{media_type}, which a message cannot hold]"),
+            Block::Link { uri, .. } => uri,
+        };
+        Ok(result.messages.into_iter().map(text).collect::<Vec<_>>().join("\n\n"))
+    }
+
+    /// The addresses of its resources.
+    pub(super) async fn resources(&self, limit: Duration) -> Result<Vec<String>, Fault> {
+        let listed = self.within(limit, self.listed("resources", list_resources)).await??;
+        Ok(listed.items.iter().filter_map(|it| it["uri"].as_str()).map(str::to_owned).collect())
     }
 
     /// A list, page by page: as much of it as is read of any list.
@@ -286,6 +415,12 @@ impl Client {
                     }
                     page.next_cursor
                 }
+                ServerResult::ListPromptsResult(page) => {
+                    for it in page.prompts {
+                        has_room = has_room && add(serde_json::to_value(it).map_err(json)?);
+                    }
+                    page.next_cursor
+                }
                 // The SDK reads no list in which one item is odd.
                 ServerResult::CustomResult(mut page) => {
                     let next = page.0["nextCursor"].as_str().map(str::to_owned);
@@ -314,54 +449,99 @@ impl Client {
     /// Calls a tool. Dropping the future tells the server that the call is cancelled.
     pub(super) async fn call(&self, tool: &str, args: Map<String, Value>, limit: Duration) -> Result<Answer, Fault> {
         let args: JsonObject = args;
-        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(args);
-        let answer = self.within(limit, self.peer.call_tool_once(params)).await?.map_err(of_service)?;
-        match answer {
-            CallToolResponse::Complete(result) => Ok(Answer {
-                content: result.content.into_iter().map(block).collect(),
-                structured: result.structured_content,
-                is_error: result.is_error == Some(true),
-                note: None,
-            }),
-            CallToolResponse::InputRequired(_) => Err(Fault::Asks),
-            CallToolResponse::Task(_) => Err(Fault::Odd("it answered with a task".to_owned())),
-            _ => Err(Fault::Odd("it answered with something newer".to_owned())),
+        let asked = CallToolRequestParams::new(tool.to_owned()).with_arguments(args);
+        let result = self
+            .answered(limit, |inputs| {
+                let mut params = asked.clone();
+                (params.input_responses, params.request_state) = (inputs.responses, inputs.state);
+                async move {
+                    match self.peer.call_tool_once(params).await.map_err(of_service)? {
+                        CallToolResponse::Complete(result) => Ok(Round::Done(result)),
+                        CallToolResponse::InputRequired(asked) => Ok(Round::Asks(asked)),
+                        CallToolResponse::Task(_) => Err(Fault::Odd("it answered with a task".to_owned())),
+                        _ => Err(Fault::Odd("it answered with something newer".to_owned())),
+                    }
+                }
+                .boxed()
+            })
+            .await?;
+        Ok(Answer {
+            content: result.content.into_iter().map(block).collect(),
+            structured: result.structured_content,
+            is_error: result.is_error == Some(true),
+            note: None,
+        })
+    }
+
+    /// The answer to a request, after everything that the server asks the user before it.
+    async fn answered<'a, T>(
+        &'a self,
+        limit: Duration,
+        request: impl Fn(Inputs) -> BoxFuture<'a, Result<Round<T>, Fault>>,
+    ) -> Result<T, Fault> {
+        let mut inputs = Inputs::default();
+        for asked_before in 0..=MAX_ROUNDS {
+            match self.within(limit, request(inputs)).await?? {
+                Round::Done(answer) => return Ok(answer),
+                Round::Asks(_) if asked_before == MAX_ROUNDS => break,
+                Round::Asks(asked) => inputs = self.asker.inputs(asked).await?,
+            }
         }
+        Err(Fault::Odd(format!("it asked more than {MAX_ROUNDS} times before it answered")))
     }
 
     /// Reads a resource; without a URI, lists them.
     pub(super) async fn read(&self, uri: &str, limit: Duration) -> Result<Answer, Fault> {
         if uri.is_empty() {
-            let request = |params| {
-                ListResourcesRequest { method: Default::default(), params, extensions: Default::default() }.into()
-            };
-            let Listed { items, is_whole } = self.within(limit, self.listed("resources", request)).await??;
+            let Listed { items, is_whole } = self.within(limit, self.listed("resources", list_resources)).await??;
             let text = |it: &Value, key: &str| it[key].as_str().unwrap_or_default().to_owned();
             let lines: String = items.iter().map(|it| format!("{}  {}\n", text(it, "uri"), text(it, "name"))).collect();
             let first = items.len();
             let note = (!is_whole).then(|| format!("the server lists more than these {first} resources"));
             return Ok(Answer { note, content: vec![Block::Text(lines)], ..Answer::default() });
         }
-        let params = ReadResourceRequestParams::new(uri);
-        let read = self.within(limit, self.peer.read_resource(params)).await?.map_err(of_service)?;
+        let read = self
+            .answered(limit, |inputs| {
+                let mut params = ReadResourceRequestParams::new(uri);
+                (params.input_responses, params.request_state) = (inputs.responses, inputs.state);
+                async move {
+                    match self.peer.read_resource_once(params).await.map_err(of_service)? {
+                        ReadResourceResponse::Complete(read) => Ok(Round::Done(read)),
+                        ReadResourceResponse::InputRequired(asked) => Ok(Round::Asks(asked)),
+                        _ => Err(Fault::Odd("it answered with something newer".to_owned())),
+                    }
+                }
+                .boxed()
+            })
+            .await?;
         let parts = read.contents.iter().map(|it| resource(&serde_json::to_value(it).unwrap_or_default()));
         Ok(Answer { content: parts.collect(), ..Answer::default() })
     }
 
-    /// Waits as long as the server is allowed to take. Each sign of progress begins the time anew, ten times at most.
+    /// The call can ask the user until this is dropped; without `forms` nobody answers.
+    pub(super) fn listen(&self, forms: Option<mpsc::Sender<FormRequest>>) -> Option<Listening<'_>> {
+        self.asker.ears.listen(forms)
+    }
+
+    /// Waits as long as the server is allowed to take. Each sign of progress begins the time anew, ten times at most; while
+    /// the server waits for the user, it does not count.
     async fn within<T>(&self, limit: Duration, work: impl Future<Output = T>) -> Result<T, Fault> {
         tokio::pin!(work);
         let mut seen = self.heard.progress.load(Ordering::Relaxed);
-        for _ in 0..=10 {
+        let mut extensions = 0;
+        loop {
             if let Ok(done) = tokio::time::timeout(limit, &mut work).await {
                 return Ok(done);
             }
+            if self.asker.open.load(Ordering::SeqCst) > 0 {
+                continue;
+            }
             let now = self.heard.progress.load(Ordering::Relaxed);
-            if std::mem::replace(&mut seen, now) == now {
-                break;
+            extensions += 1;
+            if std::mem::replace(&mut seen, now) == now || extensions > 10 {
+                return Err(Fault::TimedOut(limit));
             }
         }
-        Err(Fault::TimedOut(limit))
     }
 
     /// Closes the connection, which closes the server's stdin.
@@ -371,6 +551,10 @@ impl Client {
             let _ = tokio::time::timeout(Duration::from_millis(200), service.cancel()).await;
         }
     }
+}
+
+fn list_resources(params: Option<PaginatedRequestParams>) -> ClientRequest {
+    ListResourcesRequest { method: Default::default(), params, extensions: Default::default() }.into()
 }
 
 fn block(content: ContentBlock) -> Block {
@@ -399,11 +583,17 @@ fn of_service(error: ServiceError) -> Fault {
     match error {
         ServiceError::McpError(it) if i64::from(it.code.0) == TOO_LONG => Fault::TooLong(it.message.to_string()),
         ServiceError::McpError(it) => Fault::Refused(it.message.to_string()),
-        it if it.is_authorization_required() => Fault::NeedsLogin,
+        it if it.auth_challenge().is_some() => of_challenge(it.auth_challenge()),
         ServiceError::TransportClosed | ServiceError::Cancelled { .. } => Fault::Closed,
         ServiceError::Timeout { timeout } => Fault::TimedOut(timeout),
         other => of_other(&other.to_string()),
     }
+}
+
+/// What a server wants that lets nobody in without a sign-in, or not this one.
+fn of_challenge(header: Option<&str>) -> Fault {
+    let is_short = |it: &&str| it.contains("insufficient_scope");
+    Fault::NeedsLogin { scope: header.filter(is_short).and_then(|it| Challenge::read(it).scope) }
 }
 
 /// What happened, without the types of the SDK that stand around it.
@@ -411,13 +601,16 @@ fn of_other(text: &str) -> Fault {
     let why = text.rsplit_once("unexpected server response: ").map_or(text, |(_, why)| why);
     let why = why.split(", when send").next().unwrap_or(why).trim_end_matches([':', ',', ' ']);
     // A server that wants a key should name how to get one. Many do not.
-    if why.starts_with("HTTP 401") { Fault::NeedsLogin } else { Fault::Odd(why.to_owned()) }
+    if why.starts_with("HTTP 401") { Fault::NeedsLogin { scope: None } } else { Fault::Odd(why.to_owned()) }
 }
 
 fn of_initialize(error: &ClientInitializeError) -> Fault {
     match error {
-        it if it.is_authorization_required() => Fault::NeedsLogin,
+        it if it.auth_challenge().is_some() => of_challenge(it.auth_challenge()),
         ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::Cancelled => Fault::Closed,
+        ClientInitializeError::JsonRpcError(it) if OTHER_ERA.contains(&i64::from(it.code.0)) => {
+            Fault::OtherEra(it.message.to_string())
+        }
         ClientInitializeError::JsonRpcError(it) => Fault::Refused(it.message.to_string()),
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => of_initialize(fallback),
         other => of_other(&other.to_string()),

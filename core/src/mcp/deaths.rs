@@ -36,6 +36,14 @@ impl Deaths {
         self.0.lock().clear();
     }
 
+    /// How long the next start waits, for the user.
+    pub(super) fn wait_words(&self) -> String {
+        match self.next_start() {
+            Ok(wait) => format!("{} s after its end", wait.as_secs()),
+            Err(_) => "when the user says so".to_owned(),
+        }
+    }
+
     /// How long the next start waits.
     ///
     /// # Errors

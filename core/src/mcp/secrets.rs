@@ -1,8 +1,9 @@
 //! What a server gets from the environment and from the stored secrets. It is given to the server and printed nowhere.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use parking_lot::RwLock;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
@@ -12,12 +13,17 @@ use crate::config::mcp::McpServer;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::{Remedy, ServerSecret};
 
+/// The variable that holds the secret of an OAuth client.
+const CLIENT_SECRET: &str = "OAUTH_CLIENT_SECRET";
+
 /// Where values of `env_from`, `headers_from` and `${VAR}` come from.
 pub(crate) struct Source {
     pub(crate) environment: Environment,
     pub(crate) vault: Vault,
 }
 
+/// Older tokens of a sign-in are not masked any more.
+const MOST_LEARNED: usize = 8;
 /// A line of a secret of several lines that is shorter is no secret by itself, bytes.
 const SHORTEST_LINE: usize = 6;
 
@@ -30,6 +36,8 @@ pub(super) struct Secrets {
     pub(super) headers: Arc<BTreeMap<String, SecretString>>,
     /// What is masked, the longest first: the name of a secret, and its text or one line of it.
     masked: Arc<Vec<(String, SecretString)>>,
+    /// The same of what was learned since: tokens of a sign-in, the newest last.
+    learned: Arc<RwLock<VecDeque<(String, SecretString)>>>,
 }
 
 impl Source {
@@ -40,6 +48,14 @@ impl Source {
         }
         let found = self.vault.find(&name_for_server(server, variable), None, &self.environment)?;
         Ok(found.map(|it| SecretString::from(it.secret().reveal().expose_secret())))
+    }
+
+    /// The secret of the client that the user has registered with the issuer of a server.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub(super) fn client_secret(&self, server: &str) -> Result<Option<SecretString>> {
+        self.find(server, CLIENT_SECRET)
     }
 
     /// Everything that a server gets.
@@ -79,7 +95,8 @@ impl Source {
             masked.push((variable.clone(), value.clone()));
             headers.insert(header.clone(), value);
         }
-        Ok(Secrets { env: Arc::new(env), headers: Arc::new(headers), masked: Arc::new(forms(&masked)) })
+        let masked = Arc::new(forms(&masked));
+        Ok(Secrets { env: Arc::new(env), headers: Arc::new(headers), masked, learned: Arc::default() })
     }
 }
 
@@ -108,6 +125,19 @@ impl Secrets {
         Secrets { masked: Arc::new(masked), ..Secrets::default() }
     }
 
+    /// Masks this secret too from now on.
+    pub(super) fn learn(&self, name: &str, secret: &SecretString) {
+        let is_known = |it: &(String, SecretString)| it.1.expose_secret() == secret.expose_secret();
+        let mut learned = self.learned.write();
+        if secret.expose_secret().len() < SHORTEST_SECRET || learned.iter().any(is_known) {
+            return;
+        }
+        if learned.len() == MOST_LEARNED {
+            learned.pop_front();
+        }
+        learned.push_back((name.to_owned(), secret.clone()));
+    }
+
     /// The length of the longest text that is masked, bytes.
     pub(super) fn longest(&self) -> usize {
         self.masked.first().map_or(0, |(_, value)| value.expose_secret().len())
@@ -115,7 +145,7 @@ impl Secrets {
 
     /// The same JSON with `[secret NAME]` where a secret is.
     pub(super) fn masked_json(&self, it: &Value) -> Value {
-        if self.masked.is_empty() {
+        if self.masked.is_empty() && self.learned.read().is_empty() {
             return it.clone();
         }
         match it {
@@ -131,7 +161,8 @@ impl Secrets {
 
     /// The text with `[secret NAME]` where a secret is.
     pub(super) fn masked(&self, text: &str) -> String {
-        self.masked.iter().fold(text.to_owned(), |text, (name, value)| {
+        let learned = self.learned.read();
+        learned.iter().chain(self.masked.iter()).fold(text.to_owned(), |text, (name, value)| {
             if text.contains(value.expose_secret()) {
                 text.replace(value.expose_secret(), &format!("[secret {name}]"))
             } else {

@@ -42,6 +42,7 @@ impl Servers {
             shadowed: it.is_shadowed,
             ignored: it.ignored.iter().map(|key| (*key).to_owned()).collect(),
             phase: server.as_ref().map_or(ServerPhase::Cold, |server| server.phase()),
+            waits_s: server.as_ref().and_then(|server| server.waits()).map(|it| it.as_secs_f64().ceil() as u64),
             version: pins.as_ref().map_or(String::new(), |pins| pins.version.clone()),
             bytes: tools.iter().flatten().map(|(_, spec)| size(spec) as u64).sum(),
             tools: tools.map(|tools| {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt as _;
 use futures_util::future::Shared;
 use parking_lot::Mutex;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Map, Value};
 use tokio::process::Command;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
@@ -17,12 +18,13 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use super::catalog::{Definition, MAX_TOOLS, Pins};
 use super::client::{Answer, Begin, Client, Fault};
 use super::deaths::Deaths;
-use super::process::{Process, Stderr, exit_words, plain_line};
+use super::process::{Process, Stderr};
+use super::prompts::Prompt;
 use super::secrets::Secrets;
 use crate::call::FormRequest;
 use crate::process::Stopping;
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::remedy::{McpNeed, Remedy, ServerSecret};
+use crate::protocol::remedy::{McpNeed, Remedy};
 use crate::protocol::servers::ServerPhase;
 use crate::text::clean::without_hidden;
 
@@ -38,7 +40,7 @@ pub(super) enum Launch {
     /// A program, with its environment and folder set.
     Program(Box<dyn Fn() -> io::Result<Command> + Send + Sync>),
     /// A URL.
-    Http(super::http::Endpoint),
+    Http(Box<super::http::Endpoint>),
 }
 
 /// One server of a workspace.
@@ -47,6 +49,8 @@ pub(super) struct Server {
     launch_hash: String,
     launch: Launch,
     start_limit: Duration,
+    /// How it began when its tools were accepted.
+    remembers: Option<Begin>,
     secrets: Secrets,
     stopping: Stopping,
     starts: Arc<Semaphore>,
@@ -55,17 +59,19 @@ pub(super) struct Server {
     used: Mutex<Instant>,
     /// How many callers use it now.
     busy: AtomicUsize,
-    stderr: Arc<Stderr>,
+    pub(super) stderr: Arc<Stderr>,
     news: watch::Sender<u64>,
 }
 
-/// What the servers of a workspace share.
+/// What a server has from its workspace.
 #[derive(Clone)]
 pub(super) struct Around {
     pub(super) stopping: Stopping,
     /// At most so many servers start at the same time.
     pub(super) starts: Arc<Semaphore>,
     pub(super) news: watch::Sender<u64>,
+    /// How the server began when its tools were accepted.
+    pub(super) remembers: Option<Begin>,
 }
 
 /// While it exists, a server is not stopped for having nothing to do.
@@ -93,6 +99,8 @@ enum State {
         done: Starting,
         /// The start ends when this is dropped.
         wanted: oneshot::Sender<()>,
+        /// When it begins: a server that died again and again waits.
+        begins: Instant,
     },
     Running(Arc<Running>),
 }
@@ -104,7 +112,9 @@ pub(super) struct Running {
     offered: Mutex<Arc<Pins>>,
     /// Tools that it has and that cannot be offered, and why.
     pub(super) left_out: Mutex<Vec<String>>,
-    process: Option<Process>,
+    pub(super) process: Option<Process>,
+    /// The token of the sign-in with which it was reached.
+    token: Option<SecretString>,
 }
 
 impl Server {
@@ -116,12 +126,13 @@ impl Server {
         secrets: Secrets,
         around: Around,
     ) -> Server {
-        let Around { stopping, starts, news } = around;
+        let Around { stopping, starts, news, remembers } = around;
         Server {
             name: name.to_owned(),
             launch_hash: launch_hash.to_owned(),
             launch,
             start_limit,
+            remembers,
             secrets,
             stopping,
             starts,
@@ -145,6 +156,30 @@ impl Server {
             State::Running(it) if it.is_alive() => ServerPhase::Running,
             State::Running(_) | State::Cold if self.deaths.next_start().is_err() => ServerPhase::Failed,
             State::Running(_) | State::Cold => ServerPhase::Cold,
+        }
+    }
+
+    /// What a user who waits for the server may want to know; empty where it runs.
+    pub(super) fn start_words(&self) -> String {
+        let begins = match &*self.state.lock() {
+            State::Starting { begins, .. } => *begins,
+            State::Running(_) | State::Cold => return String::new(),
+        };
+        let name = &self.name;
+        match (begins > Instant::now(), self.stderr.last_line()) {
+            (true, _) => format!("{name} has ended again and again; it starts again {}", self.deaths.wait_words()),
+            (false, Some(line)) => format!("{name} starts: {line}"),
+            (false, None) => format!("{name} starts"),
+        }
+    }
+
+    /// How long the next start still waits, because the server died again and again.
+    pub(super) fn waits(&self) -> Option<Duration> {
+        match &*self.state.lock() {
+            State::Starting { begins, .. } => {
+                Some(begins.saturating_duration_since(Instant::now())).filter(|it| !it.is_zero())
+            }
+            State::Running(_) | State::Cold => None,
         }
     }
 
@@ -200,7 +235,7 @@ impl Server {
                         async move { task.await.unwrap_or_else(|e| Err(crate::call::tool::panicked(&e.to_string()))) }
                             .boxed()
                             .shared();
-                    *state = State::Starting { done: done.clone(), wanted };
+                    *state = State::Starting { done: done.clone(), wanted, begins: Instant::now() + wait };
                     done
                 }
             }
@@ -224,6 +259,8 @@ impl Server {
             }
             match &began {
                 Ok(running) => *state = State::Running(Arc::clone(running)),
+                // The user may sign in at any time.
+                Err(e) if e.code == Code::McpAuthRequired => *state = State::Cold,
                 Err(_) => {
                     *state = State::Cold;
                     self.deaths.add();
@@ -238,7 +275,10 @@ impl Server {
     }
 
     async fn try_start(&self, wait: Duration) -> Result<Running> {
-        tokio::time::sleep(wait).await;
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
+            self.tell();
+        }
         let _place = self.starts.acquire().await;
         match tokio::time::timeout(self.start_limit, self.begin()).await {
             Ok(began) => began,
@@ -276,27 +316,47 @@ impl Server {
         });
     }
 
+    /// Starts the program, and begins to speak with it.
+    async fn begin_program(
+        &self,
+        command: &(dyn Fn() -> io::Result<Command> + Send + Sync),
+        begin: Begin,
+    ) -> Result<(std::result::Result<Client, Fault>, Process)> {
+        let started =
+            command().and_then(|it| Process::start(it, &self.name, &self.stderr, &self.secrets, &self.stopping));
+        let (process, io) = started.map_err(|e| self.start_failed(&format!("it cannot be started: {e}")))?;
+        let client = tokio::select! {
+            client = Client::connect(&self.name, &self.secrets, io, begin) => client,
+            () = process.gone() => Err(Fault::Closed),
+        };
+        Ok((client, process))
+    }
+
     async fn begin(&self) -> Result<Running> {
-        let (client, process) = match &self.launch {
+        let (client, process, token) = match &self.launch {
             Launch::Program(command) => {
-                let started = command()
-                    .and_then(|it| Process::start(it, &self.name, &self.stderr, &self.secrets, &self.stopping));
-                let (process, io) = started.map_err(|e| self.start_failed(&format!("it cannot be started: {e}")))?;
-                let client = tokio::select! {
-                    client = Client::connect(&self.name, &self.secrets, io, Begin::Initialize) => client,
-                    () = process.gone() => Err(Fault::Closed),
+                let first = self.remembers.unwrap_or(Begin::Initialize);
+                let (client, process) = match self.begin_program(command, first).await? {
+                    // It answers, so what it does not know is this way to begin. It gets a process of its own for the other.
+                    (Err(Fault::OtherEra(_)), process) if first == Begin::Initialize => {
+                        process.stop().await;
+                        self.begin_program(command, first.other()).await?
+                    }
+                    begun => begun,
                 };
                 match client {
-                    Ok(client) => (client, Some(process)),
+                    Ok(client) => (client, Some(process), None),
                     Err(fault) => return Err(self.not_begun(&fault, Some(&process)).await),
                 }
             }
-            Launch::Http(endpoint) => match endpoint.connect(&self.name).await {
-                Ok(client) => (client, None),
-                Err(fault) => return Err(self.not_begun(&fault, None).await),
-            },
+            Launch::Http(endpoint) => {
+                match endpoint.connect(&self.name, self.remembers.unwrap_or(Begin::Discover)).await {
+                    Ok((client, token)) => (client, None, token),
+                    Err(fault) => return Err(self.not_begun(&fault, None).await),
+                }
+            }
         };
-        let running = Running { client, offered: Mutex::default(), left_out: Mutex::default(), process };
+        let running = Running { client, offered: Mutex::default(), left_out: Mutex::default(), process, token };
         let listed = tokio::select! {
             biased;
             listed = self.list(&running) => listed,
@@ -306,55 +366,6 @@ impl Server {
             Ok(()) => Ok(running),
             Err(fault) => Err(self.not_begun(&fault, running.process.as_ref()).await),
         }
-    }
-
-    /// The error of a start, after everything that it started has ended.
-    async fn not_begun(&self, fault: &Fault, process: Option<&Process>) -> Error {
-        let exit = match process {
-            Some(process) => {
-                // Its last words may follow the end of its stdout.
-                let exit = process.ended_within(Duration::from_millis(300)).await;
-                process.stop().await;
-                exit
-            }
-            None => None,
-        };
-        let why = match (fault, exit) {
-            (Fault::NeedsLogin, _) => return self.needs_login(),
-            (Fault::Closed, Some(status)) => exit_words(status),
-            (Fault::Closed, _) => "it closed the connection".to_owned(),
-            (Fault::Refused(why) | Fault::Odd(why) | Fault::TooLong(why), _) => {
-                format!("it does not speak the protocol: {}", self.plain(why))
-            }
-            (Fault::TimedOut(limit), _) => format!("it did not answer within {} s", limit.as_secs()),
-            (Fault::Asks, _) => "it asks a question before anything was called".to_owned(),
-        };
-        self.start_failed(&why)
-    }
-
-    fn start_failed(&self, why: &str) -> Error {
-        let words = self.stderr.last_line().map_or(String::new(), |it| format!("; its last words: {it}"));
-        let fix = Remedy::mcp(&self.name, McpNeed::Test);
-        Error::new(Code::McpStartFailed, format!("the MCP server {} did not start: {why}{words}", self.name), fix)
-            .with("server", self.name.as_str())
-    }
-
-    fn needs_login(&self) -> Error {
-        let message = format!("the MCP server {} wants a token", self.name);
-        let fix = Remedy::steps([
-            format!("name a header of [mcp.{}] in headers_from, such as Authorization = \"TOKEN\"", self.name).into(),
-            Remedy::StoreSecret(Box::new(ServerSecret { server: self.name.clone(), variable: "TOKEN".to_owned() })),
-        ]);
-        Error::new(Code::McpAuthRequired, message, fix).with("server", self.name.as_str())
-    }
-
-    fn last_words(&self) -> String {
-        self.stderr.last_line().unwrap_or_else(|| "none".to_owned())
-    }
-
-    /// Words of the server on one line. A secret is masked before the line is cut, so that no part of it is shown.
-    fn plain(&self, words: &str) -> String {
-        plain_line(&self.secrets.masked(words))
     }
 
     /// Asks the server for its tools.
@@ -380,6 +391,9 @@ impl Server {
             let most = tools.len();
             left_out.insert(0, format!("the server lists more than the {most} tools that pixir reads of it"));
         }
+        let prompts = Prompt::read(
+            &running.client.prompts().await.iter().map(|it| self.secrets.masked_json(it)).collect::<Vec<_>>(),
+        );
         *running.left_out.lock() = left_out;
         let mut instructions = self.secrets.masked(&without_hidden(&running.client.about.instructions));
         if instructions.len() > MAX_INSTRUCTIONS {
@@ -392,6 +406,8 @@ impl Server {
             version: running.client.about.version.clone(),
             instructions,
             tools,
+            prompts,
+            has_resources: running.client.about.has_resources,
         });
         Ok(())
     }
@@ -430,7 +446,7 @@ impl Server {
         limit: Duration,
         forms: Option<mpsc::Sender<FormRequest>>,
     ) -> Result<Answer> {
-        let _listening = running.client.ears.listen(forms);
+        let _listening = running.client.listen(forms);
         let answer = tokio::select! {
             biased;
             answer = running.client.call(tool, args, limit) => answer,
@@ -446,7 +462,14 @@ impl Server {
     ///
     /// # Errors
     /// As [`Server::call`].
-    pub(super) async fn read(&self, running: &Running, uri: &str, limit: Duration) -> Result<Answer> {
+    pub(super) async fn read(
+        &self,
+        running: &Running,
+        uri: &str,
+        limit: Duration,
+        forms: Option<mpsc::Sender<FormRequest>>,
+    ) -> Result<Answer> {
+        let _listening = running.client.listen(forms);
         let answer = tokio::select! {
             biased;
             answer = running.client.read(uri, limit) => answer,
@@ -458,46 +481,82 @@ impl Server {
         }
     }
 
-    async fn failed(&self, fault: Fault, running: &Running, tool: &str) -> Error {
-        let name = &self.name;
-        let error = match fault {
-            Fault::Closed => {
-                let exit = match &running.process {
-                    // Its stdout may close a moment before it has ended.
-                    Some(process) => process.ended_within(Duration::from_millis(300)).await,
-                    None => None,
-                };
-                let how = exit.map_or_else(|| "it closed the connection".to_owned(), exit_words);
-                let message =
-                    format!("the MCP server {name} ended during the call: {how}; last words: {}", self.last_words());
-                let fix = "find out first whether the call took effect; the next call starts the server again";
-                Error::new(Code::McpServerExited, message, fix)
-            }
-            Fault::TimedOut(limit) => {
-                let message = format!("`{tool}` of the MCP server {name} did not answer within {} s", limit.as_secs());
-                let fix = "ask for less at a time; the server was told that the call is cancelled, and lives on";
-                Error::new(Code::McpTimeout, message, fix)
-            }
-            Fault::TooLong(why) => {
-                let message = format!("the answer of `{tool}` of the MCP server {name} was dropped: {why}");
-                Error::new(Code::McpLimit, message, "ask for less: a page, a filter, a smaller range")
-            }
-            Fault::Refused(why) => {
-                let message = format!("the MCP server {name} refused `{tool}`: {}", self.plain(&why));
-                Error::new(Code::McpProtocol, message, "check the arguments, or try another way")
-            }
-            Fault::Odd(why) => {
-                let message = format!("the MCP server {name} gave no valid answer to `{tool}`: {}", self.plain(&why));
-                Error::new(Code::McpProtocol, message, Remedy::mcp(name, McpNeed::Test))
-            }
-            Fault::NeedsLogin => self.needs_login(),
-            Fault::Asks => {
-                let message =
-                    format!("`{tool}` of the MCP server {name} asks the user for something, and no user answers");
-                Error::new(Code::InputRequired, message, "give it in the arguments if the tool takes it")
-            }
+    /// The text of a prompt.
+    ///
+    /// # Errors
+    /// As [`Server::call`].
+    pub(super) async fn prompt(
+        &self,
+        running: &Running,
+        name: &str,
+        args: Map<String, Value>,
+        limit: Duration,
+    ) -> Result<String> {
+        let answer = tokio::select! {
+            biased;
+            answer = running.client.prompt(name, args, limit) => answer,
+            () = running.gone() => Err(Fault::Closed),
         };
-        error.with("server", name.as_str())
+        match answer {
+            Ok(text) => Ok(text),
+            Err(fault) => Err(self.failed(fault, running, name).await),
+        }
+    }
+
+    /// The addresses of its resources.
+    ///
+    /// # Errors
+    /// As [`Server::call`].
+    pub(super) async fn resources(&self, running: &Running, limit: Duration) -> Result<Vec<String>> {
+        let answer = tokio::select! {
+            biased;
+            answer = running.client.resources(limit) => answer,
+            () = running.gone() => Err(Fault::Closed),
+        };
+        match answer {
+            Ok(all) => Ok(all),
+            Err(fault) => Err(self.failed(fault, running, "resources/list").await),
+        }
+    }
+
+    /// Gives up a connection whose sign-in the server has refused, where there is another sign-in for the next one.
+    pub(super) async fn has_another_sign_in(&self, running: &Arc<Running>) -> bool {
+        let Launch::Http(endpoint) = &self.launch else { return false };
+        if endpoint.has_key() || !endpoint.sign_in.renew(running.token.as_ref()).await.unwrap_or(false) {
+            return false;
+        }
+        self.give_up_connection(running).await;
+        true
+    }
+
+    /// Gives up a connection whose sign-in does not suffice, where the user has signed in anew since.
+    pub(super) async fn has_newer_sign_in(&self, running: &Arc<Running>) -> bool {
+        let Launch::Http(endpoint) = &self.launch else { return false };
+        let text = |it: &SecretString| it.expose_secret().to_owned();
+        let stored = if endpoint.has_key() { Ok(None) } else { endpoint.sign_in.token().await };
+        let is_newer = stored.is_ok_and(|it| it.is_some() && it.as_ref().map(text) != running.token.as_ref().map(text));
+        if is_newer {
+            self.give_up_connection(running).await;
+        }
+        is_newer
+    }
+
+    async fn give_up_connection(&self, running: &Arc<Running>) {
+        {
+            let mut state = self.state.lock();
+            if matches!(&*state, State::Running(it) if Arc::ptr_eq(it, running)) {
+                *state = State::Cold;
+            }
+        }
+        running.end().await;
+    }
+
+    /// How the user signs in to it; `None` where it runs on this machine.
+    pub(super) fn endpoint(&self) -> Option<&super::http::Endpoint> {
+        match &self.launch {
+            Launch::Http(endpoint) => Some(endpoint.as_ref()),
+            Launch::Program(_) => None,
+        }
     }
 
     /// Ends the server: it is told first, and then stopped with everything that it started. A start is ended at once.
@@ -505,7 +564,7 @@ impl Server {
         let before = std::mem::replace(&mut *self.state.lock(), State::Cold);
         match before {
             State::Running(running) => running.end().await,
-            State::Starting { done, wanted } => {
+            State::Starting { done, wanted, .. } => {
                 drop(wanted);
                 let _ = done.await;
                 // What was started so far is ended on a task of its own.

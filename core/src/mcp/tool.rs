@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::catalog::Definition;
 use super::offer::{offered, shown};
-use super::{Configured, Servers, result, schema};
+use super::{Configured, Contact, Servers, result, schema};
 use crate::call::arguments::{self, object, text};
 use crate::call::command::{Effect, Keeper, look_after, look_before};
 use crate::call::{Context, Others, Output, Prepared, Tool};
@@ -132,7 +132,7 @@ fn prepared(
         is_destructive: definition.is_destructive(),
     };
     Ok(Prepared::new(preview, touch, move |ctx| async move {
-        let contact = servers.contact(&server).await?;
+        let contact = servers.contact_for(&server, &ctx).await?;
         contact.check(&server, &tool, &pin)?;
         let limit = server.server.call_limit();
         // What a program of this machine changes in the workspace can be undone.
@@ -140,9 +140,9 @@ fn prepared(
         let watched = if changes { Some(look_before(&ctx, Keeper::Kernel).await?) } else { None };
         let answer = contact.server.call(&contact.running, &tool, args.clone(), limit, ctx.forms.clone()).await;
         let answer = match answer {
-            // What only reads may be read again.
-            Err(e) if e.code == Code::McpServerExited && word == UsersWord::Reads => {
-                let contact = servers.contact(&server).await?;
+            // What only reads may be read again; what was refused for want of a sign-in was not done.
+            Err(e) if may_repeat(&e, word, &contact).await => {
+                let contact = servers.contact_for(&server, &ctx).await?;
                 contact.check(&server, &tool, &pin)?;
                 contact.server.call(&contact.running, &tool, args, limit, ctx.forms.clone()).await
             }
@@ -305,6 +305,18 @@ pub(crate) async fn find(servers: &Servers, query: &str, only: Option<&str>) -> 
     Ok(lines.join("\n") + "\n")
 }
 
+/// Whether a call that failed may be sent once more.
+async fn may_repeat(e: &Error, word: UsersWord, contact: &Contact) -> bool {
+    match e.code {
+        Code::McpServerExited => word == UsersWord::Reads,
+        Code::McpAuthRequired if e.details.contains_key("scope") => {
+            contact.server.has_newer_sign_in(&contact.running).await
+        }
+        Code::McpAuthRequired => contact.server.has_another_sign_in(&contact.running).await,
+        _ => false,
+    }
+}
+
 /// How well a tool matches: its name counts more than its description. Every tool matches no words.
 fn score(query: &str, it: &Definition, server: &str) -> usize {
     let words: Vec<String> = query.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect();
@@ -460,7 +472,9 @@ impl Tool for Reader {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "mcp_read".into(),
-            description: "Read a resource of an MCP server by its URI; \"\" lists them.".into(),
+            description:
+                "Read a resource of an MCP server by its URI, which messages name as @SERVER:URI; \"\" lists them."
+                    .into(),
             parameters: object(
                 json!({ "server": { "type": "string" }, "uri": { "type": "string" } }),
                 &["server", "uri"],
@@ -489,17 +503,19 @@ fn reading(servers: Servers, server: &str, uri: String) -> Result<Prepared> {
     let server = servers.find(server)?;
     let tool = "resources/read".to_owned();
     let preview = Preview { would: "read".to_owned(), target: format!("{}: {uri}", server.name), ..Preview::default() };
-    let touch = Touch::Mcp {
-        server: server.name.clone(),
-        tool: tool.clone(),
-        pin: String::new(),
-        word: server.word(&tool),
-        is_destructive: false,
-    };
+    let word = server.word(&tool);
+    let touch =
+        Touch::Mcp { server: server.name.clone(), tool: tool.clone(), pin: String::new(), word, is_destructive: false };
     Ok(Prepared::new(preview, touch, move |ctx| async move {
-        let contact = servers.contact(&server).await?;
+        let mut contact = servers.contact_for(&server, &ctx).await?;
         let limit = server.server.call_limit();
-        let answer = contact.server.read(&contact.running, &uri, limit).await?;
+        let answer = match contact.server.read(&contact.running, &uri, limit, ctx.forms.clone()).await {
+            Err(e) if may_repeat(&e, word, &contact).await => {
+                contact = servers.contact_for(&server, &ctx).await?;
+                contact.server.read(&contact.running, &uri, limit, ctx.forms.clone()).await?
+            }
+            answer => answer?,
+        };
         let mut output = result::output(answer, &server.name, &tool, contact.server.secrets(), &ctx);
         output.origin = Some(ResultOrigin { server: server.name.clone(), tool, pin: String::new() });
         Ok(output)

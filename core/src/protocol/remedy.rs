@@ -178,6 +178,8 @@ pub enum Remedy {
         /// What to do.
         need: McpNeed,
     },
+    /// Sign in to an MCP server.
+    McpLogin(Box<ServerScope>),
     /// Store a secret that an MCP server gets.
     StoreSecret(Box<ServerSecret>),
 
@@ -216,6 +218,16 @@ pub enum Sessions {
     All,
     /// Those in the trash.
     Trash,
+}
+
+/// A sign-in that an MCP server wants.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ServerScope {
+    /// The server.
+    pub server: String,
+    /// The scope to ask for, where it is another one than at the first sign-in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
 }
 
 /// A secret that an MCP server gets.
@@ -275,6 +287,11 @@ impl Remedy {
     /// Something about an MCP server; its name is empty where none is configured yet.
     pub fn mcp(server: &str, need: McpNeed) -> Remedy {
         Remedy::McpServer { server: server.into(), need }
+    }
+
+    /// Sign in to an MCP server, with this scope if one is named.
+    pub fn mcp_login(server: &str, scope: Option<String>) -> Remedy {
+        Remedy::McpLogin(Box::new(ServerScope { server: server.to_owned(), scope }))
     }
 
     /// Creates a list of alternatives, each of them sufficient.
@@ -337,6 +354,7 @@ impl Remedy {
             | Remedy::ReplaceVariable { .. }
             | Remedy::ReplaceKey { .. }
             | Remedy::McpServer { .. }
+            | Remedy::McpLogin(_)
             | Remedy::StoreSecret(_)
             | Remedy::CheckSetup
             | Remedy::CheckStateFolder
@@ -404,6 +422,7 @@ impl Remedy {
                 McpNeed::Accept => format!("have the user look at the tools of {server} and accept them"),
                 McpNeed::Trust => format!("have the user look at the launch of {server} and approve it"),
             },
+            Remedy::McpLogin(it) => format!("have the user sign in to {}", it.server),
             Remedy::StoreSecret(it) => {
                 format!("have the user set {} in the environment, or store it for {}", it.variable, it.server)
             }

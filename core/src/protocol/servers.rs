@@ -67,6 +67,9 @@ pub struct ServerState {
     pub ignored: Vec<String>,
     /// How it is.
     pub phase: ServerPhase,
+    /// Seconds until its start begins, where it waits because it died again and again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_s: Option<u64>,
     /// The version of the protocol that it speaks.
     pub version: String,
     /// The accepted tools; `None` before the first contact.

@@ -193,7 +193,7 @@ pub(super) async fn refresh(old: Token, provider: String) -> Result<Token> {
     }
 }
 
-fn token(answer: &Value, endpoint: &str, client_id: &str, before: Option<&SecretString>) -> Result<Token> {
+pub(crate) fn token(answer: &Value, endpoint: &str, client_id: &str, before: Option<&SecretString>) -> Result<Token> {
     let secret = |name: &str| answer[name].as_str().filter(|it| !it.is_empty()).map(SecretString::from);
     let access = secret("access_token").ok_or_else(|| failed("the issuer returned no token"))?;
     let lasts = number(&answer["expires_in"]).and_then(|s| i64::try_from(s).ok());
@@ -203,6 +203,7 @@ fn token(answer: &Value, endpoint: &str, client_id: &str, before: Option<&Secret
         expires: lasts.and_then(|s| Timestamp::from_second(Timestamp::now().as_second().saturating_add(s)).ok()),
         endpoint: endpoint.to_owned(),
         client_id: client_id.to_owned(),
+        grant: None,
     })
 }
 
@@ -225,8 +226,8 @@ async fn post(address: &str, form: &[(&str, &str)]) -> Result<(u16, Value)> {
     Ok((status, document(response).await.unwrap_or_default()))
 }
 
-/// Returns the issuer's error text, and nothing else: the rest of the answer may be secret.
-fn told(answer: &Value) -> String {
+/// The issuer's error text, and nothing else: the rest of the answer may be secret.
+pub(crate) fn told(answer: &Value) -> String {
     let words = ["error_description", "error"].iter().find_map(|key| answer[*key].as_str());
     words.map_or_else(|| "(no explanation)".to_owned(), quoted)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use reqwest::header::{HeaderName, HeaderValue};
-use reqwest::{Client, Response};
+use reqwest::{Client, ClientBuilder, Response};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
@@ -23,6 +23,12 @@ const SECRET_HEADERS: [&str; 5] = ["authorization", "x-api-key", "api-key", "coo
 
 /// Creates the HTTP client for the server at this address. Requests to this machine use no proxy.
 pub(crate) fn client(address: &str) -> Result<Client> {
+    // A redirect could send the key to another server.
+    client_with(address, |builder| builder.redirect(reqwest::redirect::Policy::none()))
+}
+
+/// The same with a word of its own about redirects and addresses.
+pub(crate) fn client_with(address: &str, more: impl Fn(ClientBuilder) -> ClientBuilder) -> Result<Client> {
     let url = reqwest::Url::parse(address).ok();
     let is_local = url.as_ref().and_then(reqwest::Url::host_str).is_some_and(is_loopback);
     // Reading the certificates of this machine takes hundreds of system calls. Plain http to the machine itself, without
@@ -32,11 +38,7 @@ pub(crate) fn client(address: &str) -> Result<Client> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = || {
         let builder = if is_local { Client::builder().no_proxy() } else { Client::builder() };
-        builder
-            .connect_timeout(CONNECT)
-            // A redirect could send the key to another server.
-            .redirect(reqwest::redirect::Policy::none())
-            .user_agent(concat!("pixir/", env!("CARGO_PKG_VERSION")))
+        more(builder.connect_timeout(CONNECT).user_agent(concat!("pixir/", env!("CARGO_PKG_VERSION"))))
     };
     // A slim container has no CA certificates; the built-in Mozilla roots serve then.
     if is_plain {
@@ -114,7 +116,7 @@ pub(crate) fn quoted(text: &str) -> String {
 ///
 /// # Errors
 /// Why there is none.
-pub(super) async fn document<T: DeserializeOwned>(mut response: Response) -> std::result::Result<T, String> {
+pub(crate) async fn document<T: DeserializeOwned>(mut response: Response) -> std::result::Result<T, String> {
     let mut bytes = Vec::new();
     while let Some(piece) = response.chunk().await.map_err(|e| e.to_string())? {
         if bytes.len() + piece.len() > MAX_DOCUMENT {

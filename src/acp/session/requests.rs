@@ -175,6 +175,19 @@ impl Attached {
                     Done::Said { key, text }
                 }));
             }
+            Meaning::Prompt { name, args } => {
+                let Some(stopped) = self.prompts.until_cancelled(key) else { return };
+                let harness = self.harness.clone();
+                self.work.push(Box::pin(unless(stopped, async move {
+                    let text = match harness.server_prompt(&name, &args).await {
+                        Ok(text) => {
+                            format!("/{name} gives this text. It was not sent; send what you want of it:\n\n{text}")
+                        }
+                        Err(e) => Failure::from(e).message,
+                    };
+                    Done::Said { key, text }
+                })));
+            }
             Meaning::Say(text) => self.work.push(Box::pin(async move { Done::Said { key, text } })),
         }
     }

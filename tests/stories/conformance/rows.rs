@@ -73,6 +73,8 @@ pub(super) static ROWS: &[Row] = &[
     Row("mcp call", "scripted.look", 0),
     Row("mcp trust", "@theirs", 0),
     Row("mcp accept", "@scripted", 0),
+    Row("mcp login", "@scripted", 2),
+    Row("mcp logout", "@scripted", 0),
     Row("mcp secret", "scripted TOKEN --remove", 0),
     Row("mcp serve", "", 0),
     Row("trust", "", 0),
@@ -133,7 +135,7 @@ pub(super) static OTHER_OUTPUTS: &[Row] = &[
 ];
 
 /// Commands whose good call prints nothing here.
-pub(super) const SILENT: [&str; 4] = ["acp", "mcp serve", "auth login", "models list"];
+pub(super) const SILENT: [&str; 5] = ["acp", "mcp serve", "mcp login", "auth login", "models list"];
 
 /// What the rows refer to. A run that changed a file is taken back before the next one.
 pub(in crate::stories) struct Fixture {

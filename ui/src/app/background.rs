@@ -112,6 +112,8 @@ pub(super) enum BackgroundEvent {
     SkillText(PathBuf, std::result::Result<String, String>),
     /// The templates and skills that slash commands can name.
     Offers(Vec<Offer>),
+    /// The text of a prompt of a server, or why there is none.
+    PromptText(String, std::result::Result<String, String>),
     /// A message with its images; or the text to put back into the composer, and the reason.
     Delivered {
         /// The open of the Session that it was written for.
@@ -202,12 +204,27 @@ impl App {
     /// Finds files in the last list of the workspace's files. If that list is old or incomplete, it is read again
     /// meanwhile and the search is repeated.
     pub(super) fn find_files(&mut self, letters: String) {
+        if let Some(harness) = self.harness.clone()
+            && harness.mentions_server(&letters)
+        {
+            self.spawn(async move {
+                // A server that does not start is no reason to say so while the user types.
+                let found = harness.server_resources(&letters).await.unwrap_or_default();
+                BackgroundEvent::Files { letters, found }
+            });
+            return;
+        }
+        let names = self.harness.clone();
         let index = self.file_index.as_ref().map(|(_, index)| index.clone());
         let is_fresh =
             self.file_index.as_ref().is_some_and(|(since, it)| it.is_whole && since.elapsed() < MAX_INDEX_AGE);
         if let Some(index) = index.clone() {
             let letters = letters.clone();
-            self.spawn_blocking(move || BackgroundEvent::Files { found: index.find(&letters), letters });
+            self.spawn_blocking(move || {
+                let servers = names.map_or(Vec::new(), |it| it.servers_with_resources(&letters));
+                let servers = servers.into_iter().map(|it| format!("{it}:"));
+                BackgroundEvent::Files { found: servers.chain(index.find(&letters)).collect(), letters }
+            });
         }
         // One walk runs at a time, and the newest letters wait for it.
         if is_fresh || self.walk_letters.replace(letters).is_some() {
@@ -509,6 +526,7 @@ impl App {
                 let effects = offers::on_loaded(&mut self.state, offers);
                 Box::pin(self.perform(effects)).await;
             }
+            BackgroundEvent::PromptText(name, text) => offers::on_prompt(&mut self.state, &name, text),
             // Any cell may contain the code, so every visible cell is laid out again.
             BackgroundEvent::Coloured => {
                 self.state.transcript.tail_changed();

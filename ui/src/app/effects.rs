@@ -30,6 +30,7 @@ impl App {
                 | Effect::ReadAgent(_)
                 | Effect::ReadPast(_)
                 | Effect::EnterAgent { .. }
+                | Effect::ReadPrompt { .. }
                 | Effect::LoadOffers => true,
                 Effect::Send(_)
                 | Effect::Deliver { .. }
@@ -128,6 +129,7 @@ impl App {
                     }
                     self.load_offers();
                 }
+                Effect::ReadPrompt { name, args } => self.read_prompt(name, args),
                 Effect::Find { number, text } => {
                     let hay = find::haystack(&self.state.transcript, &self.state.look.more.remedies);
                     self.spawn_blocking(move || BackgroundEvent::Matches(number, find::find(&hay, &text)));

@@ -35,7 +35,19 @@ impl App {
 
     pub(super) fn load_offers(&mut self) {
         let Some(harness) = self.harness.clone() else { return };
-        self.spawn_blocking(move || BackgroundEvent::Offers(Offer::all(&harness.templates(), &harness.skills())));
+        self.spawn_blocking(move || {
+            BackgroundEvent::Offers(Offer::all(&harness.templates(), &harness.skills(), &harness.server_prompts()))
+        });
+    }
+
+    /// Asks a server for the text of its prompt.
+    pub(super) fn read_prompt(&mut self, name: String, args: String) {
+        let Some(harness) = self.harness.clone() else { return };
+        let remedies = self.state.look.more.remedies.clone();
+        self.spawn(async move {
+            let text = harness.server_prompt(&name, &args).await.map_err(|e| one_line(&e, &remedies));
+            BackgroundEvent::PromptText(name, text)
+        });
     }
 
     /// Reads the text of a skill.

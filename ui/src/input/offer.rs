@@ -1,11 +1,11 @@
-//! Slash commands that files bring along: prompt templates and skills, by their own names.
+//! Slash commands that files and servers bring along: prompt templates, skills and prompts, by their own names.
 
 use pixir_core::event::Attachment;
-use pixir_core::{Input, Skill, Template};
+use pixir_core::{Input, ServerPrompt, Skill, Template};
 
 use crate::input::action::of_slash;
 
-/// A template or a skill that `/name` stands for.
+/// A template, a skill, or a prompt of a server that `/name` stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Offer {
     pub(crate) name: String,
@@ -21,6 +21,8 @@ pub(crate) struct Offer {
 pub(crate) enum OfferKind {
     Template,
     Skill,
+    /// A prompt of a server: its text goes into the composer.
+    Prompt,
 }
 
 impl OfferKind {
@@ -29,13 +31,14 @@ impl OfferKind {
         match self {
             OfferKind::Template => "template",
             OfferKind::Skill => "skill",
+            OfferKind::Prompt => "prompt",
         }
     }
 }
 
 impl Offer {
     /// What can be used, sorted by name. Built-in commands keep their names, and a template keeps its name before a skill.
-    pub(crate) fn all(templates: &[Template], skills: &[Skill]) -> Vec<Offer> {
+    pub(crate) fn all(templates: &[Template], skills: &[Skill], prompts: &[ServerPrompt]) -> Vec<Offer> {
         let hint = |hint: &Option<String>| hint.clone().unwrap_or_default();
         let templates = templates.iter().filter(|it| it.is_active()).map(|it| Offer {
             name: it.name.clone(),
@@ -51,8 +54,18 @@ impl Offer {
             parameters: Vec::new(),
             kind: OfferKind::Skill,
         });
+        let prompts = prompts.iter().map(|it| Offer {
+            name: it.name.clone(),
+            hint: [hint_of(&it.needs), it.optional.iter().map(|it| format!("[{it}]")).collect::<Vec<_>>().join(" ")]
+                .join(" ")
+                .trim()
+                .to_owned(),
+            about: it.about.clone(),
+            parameters: it.needs.clone(),
+            kind: OfferKind::Prompt,
+        });
         let mut all: Vec<Offer> = Vec::new();
-        for offer in templates.chain(skills) {
+        for offer in templates.chain(skills).chain(prompts) {
             let is_free = of_slash(&offer.name).is_none() && all.iter().all(|it| it.name != offer.name);
             if is_free && !offer.name.contains([' ', '/']) {
                 all.push(offer);
@@ -62,12 +75,13 @@ impl Offer {
         all
     }
 
-    /// The Input of `/name args`.
-    pub(crate) fn input(&self, args: &str, attachments: Vec<Attachment>) -> Input {
+    /// The Input of `/name args`; `None` where its text goes into the composer.
+    pub(crate) fn input(&self, args: &str, attachments: Vec<Attachment>) -> Option<Input> {
         let (name, args) = (self.name.clone(), args.to_owned());
         match self.kind {
-            OfferKind::Template => Input::UseTemplate { name, args, attachments },
-            OfferKind::Skill => Input::ActivateSkill { name, args, attachments },
+            OfferKind::Template => Some(Input::UseTemplate { name, args, attachments }),
+            OfferKind::Skill => Some(Input::ActivateSkill { name, args, attachments }),
+            OfferKind::Prompt => None,
         }
     }
 }

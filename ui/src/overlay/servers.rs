@@ -175,7 +175,10 @@ fn state(it: &ServerState, theme: &Theme) -> (String, ratatui::style::Style) {
         (Standing::InForce, _) if !it.changes.is_empty() => ("tools changed".to_owned(), theme.fg(theme.warning)),
         (Standing::InForce, ServerPhase::Failed) => ("failed".to_owned(), theme.fg(theme.error)),
         (Standing::InForce, ServerPhase::Running) => ("running".to_owned(), theme.fg(theme.accent)),
-        (Standing::InForce, phase) => (phase.name().to_owned(), theme.dim()),
+        (Standing::InForce, phase) => match it.waits_s {
+            Some(seconds) => (format!("starts again in {seconds} s"), theme.dim()),
+            None => (phase.name().to_owned(), theme.dim()),
+        },
         (Standing::Unusable { .. }, _) => ("unusable".to_owned(), theme.fg(theme.error)),
         (Standing::New | Standing::Changed | Standing::Inert, _) => {
             ("not approved".to_owned(), theme.fg(theme.warning))

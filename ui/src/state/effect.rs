@@ -98,6 +98,11 @@ pub(crate) enum Effect {
     PlanWorkflow(Box<WorkflowOrder>),
     /// Read the text of a skill.
     ReadSkill(Box<Skill>),
+    /// Ask an MCP server for the text of its prompt.
+    ReadPrompt {
+        name: String,
+        args: String,
+    },
     /// Read the templates and skills that slash commands can name.
     LoadOffers,
     /// Search the whole conversation.

@@ -45,13 +45,40 @@ fn use_offer(state: &mut State, text: &str) -> Vec<Effect> {
     if let Some(form) = ArgumentsView::new(&offer.name, &offer.about, &offer.parameters, args) {
         return state.open(Overlay::Arguments(form));
     }
-    state.viewport.follow();
     let attachments = state.composer.images.within(args).attachments();
-    vec![Effect::Send(offer.input(args, attachments))]
+    match offer.input(args, attachments) {
+        Some(input) => {
+            state.viewport.follow();
+            vec![Effect::Send(input)]
+        }
+        None => read_prompt(state, offer.name, args.to_owned()),
+    }
+}
+
+/// Asks a server for the text of its prompt.
+fn read_prompt(state: &mut State, name: String, args: String) -> Vec<Effect> {
+    state.say(format!("/{name}: asking its server…"));
+    vec![Effect::ReadPrompt { name, args }]
+}
+
+/// The text of a prompt, or why there is none. The user reads it before it is sent; what was typed meanwhile stays.
+pub(crate) fn on_prompt(state: &mut State, name: &str, text: Result<String, String>) {
+    match text {
+        Ok(text) if text.trim().is_empty() => state.say(format!("/{name} gave no text")),
+        Ok(text) => {
+            state.composer.insert(&text);
+            state.say(format!("/{name}: its text is in the composer; Enter sends it"));
+        }
+        Err(why) => state.say(why),
+    }
 }
 
 /// The form has everything that the template needs.
 pub(super) fn use_template(state: &mut State, name: String, args: String) -> Vec<Effect> {
+    let is_prompt = |it: &&Offer| it.name == name && it.kind == OfferKind::Prompt;
+    if state.composer.offers.iter().flatten().any(|it| is_prompt(&it)) {
+        return read_prompt(state, name, args);
+    }
     state.viewport.follow();
     let attachments = state.composer.images.within(&args).attachments();
     vec![Effect::Send(Input::UseTemplate { name, args, attachments })]

@@ -109,8 +109,8 @@ fn line(completion: &Completion, names: usize, columns: usize, state: &State) ->
             described(&visible(&candidate.value), &visible(&candidate.about), "", (names, columns), styles, theme)
         }
         Completion::File(path) => {
-            let (folder, name) =
-                path.trim_end_matches('/').rsplit_once('/').map_or(("", path.as_str()), |(f, n)| (f, n));
+            let of_folder = path.trim_end_matches('/').rsplit_once('/').filter(|_| !path.contains("://"));
+            let (folder, name) = of_folder.unwrap_or(("", path.as_str()));
             let name = if path.ends_with('/') && !name.ends_with('/') { format!("{name}/") } else { name.to_owned() };
             Line::from(vec![
                 Span::styled(format!(" {}", visible(&name)), theme.fg(theme.accent)),
