@@ -109,13 +109,13 @@ fn tools() {
 fn calls() {
     let (shell, program, _) = home(1, "allow", &["tools=echo"]);
     assert_eq!(shell.run(["mcp", "test", "s0"]).code, 0);
-    let one = |n: usize, tool: &str, args: Value| json!({ "calls": [{ "name": tool, "args": args }], "id": n });
+    let one = |tool: &str, args: &Value| json!({ "calls": [{ "name": tool, "args": args }] });
     let of = |tool: &str, args: &Value| -> Vec<Value> {
-        (0..CALLS).map(|n| one(n, tool, args.clone())).chain([json!({ "text": "Done." })]).collect()
+        (0..CALLS).map(|_| one(tool, args)).chain([json!({ "text": "Done." })]).collect()
     };
     let run = |steps: &[Value]| -> Duration {
         let provider = script(&shell, steps);
-        let words = ["--headless", "--json", "--mode", "ask", "--provider", &provider, "go"];
+        let words = ["--headless", "--json", "--mode", "ask", "--max-rounds", "600", "--provider", &provider, "go"];
         timed(|| assert_eq!(shell.run(words).code, 0))
     };
     let a_call = |times: Duration| times / u32::try_from(CALLS).expect("few");

@@ -74,6 +74,8 @@ fn stream(deltas: usize, per_second: u64, typing: bool) {
     let (cpu, bytes) = (cpu_ticks(terminal.process()), terminal.written());
     let mut echo = Vec::new();
     if typing {
+        // `send` waits after a line, as a person does; that is not the time of the key.
+        wait::lapse(Duration::from_millis(100));
         let mut typed = String::from("❯ ");
         let began = Instant::now();
         while began.elapsed().as_secs_f64() < deltas as f64 / per_second as f64 * 0.9 && typed.len() < 90 {

@@ -128,7 +128,7 @@ fn headless() {
 /// A line that is appended to a file and synced. A turn waits for two before its request: its Log, and the message.
 fn synced_line() -> f64 {
     let shell = Shell::new(&[]);
-    let mut file = fs::File::create(shell.home().join("line")).expect("a file");
+    let mut file = fs::File::create(shell.workspace().join("line")).expect("a file");
     median(RUNS, || {
         timed(|| {
             file.write_all(&[b'x'; 500]).expect("it is written");

@@ -2,32 +2,42 @@
 
 use crate::driver::{log_of, say};
 use crate::shell::{Shell, figures, peak, ran};
+use pixir_core::event::SettingsChanged;
 use pixir_core::store::Store;
 use std::process::Command;
 
 /// Messages of the long Session; its Log has about 16 MB.
 const TURNS: u32 = 8_000;
 
-/// A Session of this many Turns; returns the size of its Log in bytes.
-fn session(shell: &Shell, turns: u32) -> u64 {
+/// A Session of this many Turns that goes on with this Provider; returns the size of its Log in bytes.
+fn session(shell: &Shell, turns: u32, provider: &str) -> u64 {
     let workspace = shell.workspace().canonicalize().expect("a folder");
     let mut log = log_of(&Store::new(&shell.home()).folder_of(&workspace), &workspace);
     let answer = "The parser reads each token once, and **nothing** is copied twice.\n".repeat(20);
     (1..=turns).for_each(|turn| say(&mut log, turn, &format!("question {turn}: how is it read?"), &answer));
+    let chosen =
+        SettingsChanged { provider: Some(provider.into()), model: Some("m".into()), ..SettingsChanged::default() };
+    log.append(None, chosen.into()).expect("append");
     log.establish().expect("establish");
     std::fs::metadata(&shell.logs()[0]).expect("a log").len()
 }
 
 /// Broken builds: an export, an import or a fork holds the Log, its Entries and its result at the same time; the request that
-/// `inspect` prints is made as a JSON value.
+/// `inspect` prints is made as a JSON value, for a server or for the demo, which has none.
 #[test]
 fn commands_on_a_long_session_take_at_most_2_5_times_its_log() {
-    let (long, short) = (Shell::new(&[]), Shell::new(&[]));
-    let (size, small) = (session(&long, TURNS), session(&short, 1));
+    let sessions = |provider| {
+        let (long, short) = (Shell::new(&[]), Shell::new(&[]));
+        let (size, small) = (session(&long, TURNS, provider), session(&short, 1, provider));
+        (long, short, size, small)
+    };
+    let (of_server, of_demo) = (sessions("script"), sessions("demo"));
     let export = |format| vec!["sessions", "export", "last", "--to", format, "--output", "out"];
     let cases = [export("md"), export("html"), export("json"), vec!["sessions", "import", "out"], vec!["fork", "last"]];
     let inspections = [vec!["inspect", "last", "--json"], vec!["inspect", "last"]];
-    for args in cases.into_iter().chain(inspections) {
+    let of_server = cases.into_iter().chain(inspections.clone()).map(|args| (args, &of_server));
+    let of_demo = inspections.into_iter().map(|args| (args, &of_demo));
+    for (args, (long, short, size, small)) in of_server.chain(of_demo) {
         let imports = args.contains(&"import");
         let used = |of: &Shell| {
             let elsewhere = Shell::new(&[]);
@@ -45,7 +55,7 @@ fn commands_on_a_long_session_take_at_most_2_5_times_its_log() {
         };
         // A look at a process can miss its peak, so the largest of several runs is the closest to it.
         let most = |of: &Shell| (0..5).map(|_| used(of)).max().expect("five runs");
-        let more = most(&long).saturating_sub(most(&short));
+        let more = most(long).saturating_sub(most(short));
         let times = more as f64 / (size - small) as f64;
         figures(&format!("{} of a Log of {} MB: {times:.1} times its size", args.join(" "), size >> 20));
         assert!(times <= 2.5, "{args:?} takes {times:.1} times the Log");
@@ -75,7 +85,7 @@ fn processor_time(shell: &Shell, args: &[&str]) -> f64 {
 fn the_work_of_an_export_grows_with_the_session() {
     let shells = [1, TURNS / 10, TURNS].map(|turns| {
         let shell = Shell::new(&[]);
-        session(&shell, turns);
+        session(&shell, turns, "script");
         shell
     });
     for format in ["md", "html", "json"] {

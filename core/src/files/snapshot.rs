@@ -121,8 +121,8 @@ impl SessionSnapshot {
         self.shared.commands.store(state.running.len(), Ordering::Relaxed);
     }
 
-    /// The repositories below the workspace's root at the last look: each `.git`, and folders that look like one without a work
-    /// tree. Those in folders that git ignores are not among them.
+    /// The folders below the workspace's root that had a `.git` at the last look, relative to it. Those in folders that git
+    /// ignores are not among them.
     pub(crate) fn repositories(&self) -> BTreeSet<PathBuf> {
         self.shared.state().seen.repositories.clone()
     }
@@ -289,7 +289,7 @@ pub(crate) fn protected_since(workspace: &Workspace, since: SystemTime) -> Vec<(
     new.filter(|(path, _)| is_protected(path)).collect()
 }
 
-/// The repositories below the workspace's root.
+/// The folders below the workspace's root that have a `.git`, relative to it.
 pub(crate) fn repositories_of(workspace: &Workspace) -> BTreeSet<PathBuf> {
     list(workspace.root(), MAX_FILES).repositories
 }
@@ -321,7 +321,7 @@ struct Seen {
     looked: Option<SystemTime>,
     /// Paths of symlinks, sockets and other special files.
     others: HashSet<PathBuf>,
-    /// Below the root: each `.git`, and folders that look like one without a work tree.
+    /// Folders below the root that have a `.git`.
     repositories: BTreeSet<PathBuf>,
     pack: Option<File>,
     end: u64,

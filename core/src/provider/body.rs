@@ -1,13 +1,13 @@
 //! The body of a request, as JSON that is written piece by piece.
 
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Request;
 use super::dialect::Dialect;
 use super::models::ModelInfo;
 use super::preset::Quirks;
-use crate::conversation::history::json_len;
+use crate::conversation::history::{Item, json_len};
 
 /// The body of a request, as its Provider sends it. Serializing it copies none of the conversation.
 #[derive(Debug, Clone)]
@@ -57,14 +57,39 @@ impl Serialize for RequestBody {
         let request = &self.request;
         match &self.form {
             Form::Sent { dialect, facts, quirks } => dialect.write(request, facts, quirks, serializer),
-            Form::Described => {
-                let items: Vec<String> = request.items.iter().map(|item| format!("{:?}", item.piece())).collect();
-                let described = json!({
-                    "model": request.model, "instructions": request.instructions, "context": request.context,
-                    "tools": request.tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), "items": items,
-                });
-                described.serialize(serializer)
+            Form::Described => Described {
+                context: &request.context,
+                instructions: &request.instructions,
+                items: Shown(&request.items),
+                model: &request.model,
+                tools: request.tools.iter().map(|tool| &*tool.name).collect(),
+            }
+            .serialize(serializer),
+        }
+    }
+}
+
+/// What a Provider without a server is asked.
+#[derive(Serialize)]
+struct Described<'a> {
+    context: &'a str,
+    instructions: &'a str,
+    items: Shown<'a>,
+    model: &'a str,
+    tools: Vec<&'a str>,
+}
+
+/// Items as Rust shows them, each written as it is made: together they can be as large as the Log.
+struct Shown<'a>(&'a [Item]);
+
+impl Serialize for Shown<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        struct One<'a>(&'a Item);
+        impl Serialize for One<'_> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(&format_args!("{:?}", self.0.piece()))
             }
         }
+        serializer.collect_seq(self.0.iter().map(One))
     }
 }

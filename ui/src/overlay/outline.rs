@@ -110,7 +110,7 @@ impl Outline {
             .hints_of(&[(!self.turns.is_empty(), Action::Choose, "go there"), (true, Action::CloseOverlay, "close")]);
         let inner = panel(canvas, dialog(area, 100, 42), "Outline", &keys, theme);
         if self.turns.is_empty() {
-            canvas.line(Line::styled("No prompts yet. Each message that you send becomes one.", theme.dim()), inner);
+            canvas.line(Line::styled("no prompts yet", theme.dim()), inner);
             return;
         }
         let columns = usize::from(inner.width);
