@@ -184,6 +184,9 @@ impl Attached {
         loop {
             let due = self.projection.due();
             tokio::select! {
+                // What the client said first counts first: work that it has cancelled must not be finished by an answer that
+                // came behind the cancel. The flood of the watch comes last, so that it holds up nothing else.
+                biased;
                 command = commands.recv() => match command {
                     None | Some(Command::End) => {
                         self.end().await;
@@ -196,6 +199,10 @@ impl Attached {
                     Some(command) => self.take(command).await,
                 },
                 Some(done) = self.work.next() => self.finish(done).await,
+                () = until(due) => {
+                    let updates = self.projection.due_now(Instant::now());
+                    self.show(updates);
+                }
                 () = self.client.room(), if !self.out.is_empty() => self.send(),
                 () = std::future::ready(()), if self.out.is_empty() && !self.loads.is_empty() => self.load().await,
                 // A slow client lets events wait in the watch, where deltas are merged.
@@ -206,10 +213,6 @@ impl Attached {
                         return None;
                     }
                 },
-                () = until(due) => {
-                    let updates = self.projection.due_now(Instant::now());
-                    self.show(updates);
-                }
             }
         }
     }
