@@ -143,7 +143,12 @@ fn the_official_suite_finds_no_fault_in_what_pixir_declares() {
             })
             .collect();
         for (scenario, run) in runs {
-            let ran = crate::shell::ran(run.join().expect("it ran"));
+            let mut ran = crate::shell::ran(run.join().expect("it ran"));
+            if ran.code != 0 {
+                // A server of the suite loses a question that it sends before the client has opened the stream for questions,
+                // which takes longer beside the others. So this one has the machine to itself.
+                ran = crate::shell::ran(crate::shell::run_to_its_end(&mut command(scenario)));
+            }
             if ran.code != 0 {
                 wrong.push(format!("{scenario}: {}\n{}", ran.stdout, ran.stderr));
             }

@@ -19,6 +19,7 @@ use crate::protocol::event::{
     AgentEvent, AgentResult, AgentStatus, Delivery, Entry, Event, Fact, Live, LiveEvent, Telling, ToldBy, WaitsOn,
 };
 use crate::protocol::input::Input;
+use crate::protocol::now::Now;
 
 /// A parent hears of a running child at most this often.
 const EACH: Duration = Duration::from_millis(100);
@@ -47,8 +48,6 @@ pub(super) struct Attendant {
     was_doing: Option<String>,
     /// Calls that wait for the user.
     asking: Vec<String>,
-    /// Messages that wait for the end of the Turn.
-    queued: usize,
     /// When the parent hears of what changed.
     due: Option<Instant>,
     /// The parent records the end of the last Turn, which waits for the user's decision about files.
@@ -80,7 +79,6 @@ impl Attendant {
             is_late: false,
             was_doing: None,
             asking: Vec::new(),
-            queued: 0,
             due: None,
             ending: None,
         };
@@ -123,7 +121,7 @@ impl Attendant {
                 () = over(&mut it.ending), if it.ending.is_some() => {
                     it.ending = None;
                     // What the child was told meanwhile is its next Turn.
-                    if it.queued == 0 {
+                    if !it.goes_on().await {
                         it.held = None;
                         it.held_above.clear();
                     }
@@ -157,6 +155,17 @@ impl Attendant {
         if let Some(door) = &self.held {
             door.wind_up(self.child.too_long()).await;
         }
+    }
+
+    /// Whether the child has begun another Turn, or will. The Session itself is asked, because a message leaves the queue
+    /// before an Entry tells of its Turn.
+    async fn goes_on(&self) -> bool {
+        let Some(door) = &self.held else { return false };
+        let watch = door.watch().await;
+        watch.is_some_and(|it| {
+            let Now { turn, queue, .. } = &it.now;
+            turn.is_some() || !queue.follow_up.is_empty()
+        })
     }
 
     async fn interrupt(&self) {
@@ -273,7 +282,6 @@ impl Attendant {
             }
             Live::TurnWaits { on } => return self.turn_waits(on),
             Live::QueueChanged { steer, follow_up } => {
-                self.queued = follow_up.len();
                 let state = self.child.change(|state| state.queued = steer.into_iter().chain(follow_up).collect());
                 return self.node.publish(state);
             }
