@@ -206,7 +206,7 @@ fn a_prompt_behind_a_cancel_is_not_cancelled() {
 #[test]
 fn a_cancel_ends_a_prompt_that_an_undo_held_back() {
     let shell = Shell::new(&[]);
-    let many = runs("for i in $(seq 100); do echo $i > f$i; done");
+    let many = runs("for i in $(seq 1000); do echo $i > f$i; done");
     let hangs = json!({ "text": "Wait.", "hang": true });
     let (mut editor, session) = opened(&shell, &[many, json!({ "text": "Done." }), hangs], &["--mode", "auto"]);
     assert_eq!(editor.say(&session, "write them"), "end_turn");
