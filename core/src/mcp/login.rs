@@ -240,7 +240,7 @@ impl LoginOffer {
     /// Registers pixir with the issuer where that is needed, and prepares the page for the user.
     ///
     /// # Errors
-    /// As [`LoginOffer::find`].
+    /// `MCP_AUTH_REQUIRED` where pixir cannot register itself, `NETWORK`, `CONFIG_INVALID`.
     pub async fn begin(self) -> Result<ServerLogin> {
         let landing = Landing::open(self.oauth.port).await.map_err(|e| {
             let port = self.oauth.port.unwrap_or_default();
