@@ -41,7 +41,7 @@ impl Session {
         Ok(Accepted { turn: Some(number), ..Accepted::default() })
     }
 
-    /// Refuses what waits for the user, in the name of nobody.
+    /// Refuses everything that waits for the user. No user is recorded as the one who decided.
     pub(super) fn stop_asking(&mut self) -> Accepted {
         self.services.options.can_ask = false;
         if let Some(agents) = &self.services.agents {
