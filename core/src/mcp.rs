@@ -31,6 +31,7 @@ mod schema; // schemas for Providers, arguments against the original
 pub(crate) mod secrets; // what a server gets and nobody sees
 mod sign_in; // the stored sign-in of such a server
 mod state; // how the servers are, for the user
+mod stream; // what a server over HTTP sends beside its answers
 mod supervise; // one server: started, watched, stopped
 pub(crate) mod tool; // their tools, and those that search them
 

@@ -95,6 +95,24 @@ fn a_user_may_think_longer_about_a_question_than_a_call_may_take() {
     session.end();
 }
 
+/// Broken build: a question whose call was interrupted counts as open for ever, and no later call times out.
+#[test]
+fn a_server_whose_question_was_interrupted_still_has_a_time_limit() {
+    let (shell, _) = with_server(&["tools=rounds,hang"], "call_timeout = 1");
+    let replies =
+        vec![call("c1", "test__rounds", json!({ "times": 1 })), call("c2", "test__hang", json!({})), text("Done.")];
+    let (mut session, _model) = session(&shell, replies);
+    prompt(&mut session, "p1");
+    session.event("question_asked");
+    session.ask("i", json!({ "type": "interrupt" }));
+    session.event("turn_ended");
+    prompt(&mut session, "p2");
+    let done = session.event("tool_result");
+    assert_eq!(done["data"]["error"]["code"], "MCP_TIMEOUT", "{done}");
+    session.event("turn_ended");
+    session.end();
+}
+
 /// Broken builds: a wait before a start is silent; so is a start that takes long; the list does not say that a server waits.
 #[test]
 fn a_start_that_takes_long_or_waits_is_shown_with_its_reason() {

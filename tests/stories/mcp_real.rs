@@ -114,7 +114,8 @@ const SCENARIOS: [&str; 23] = [
     "auth/offline-access-not-supported",
 ];
 
-/// Broken builds: a form without answers is one without its usual values; a stream that a server closes is not opened again.
+/// Broken builds: a form without answers is one without its usual values; a stream that a server closes is not opened again;
+/// a tool is called before the stream is open on which the server asks.
 #[test]
 fn the_official_suite_finds_no_fault_in_what_pixir_declares() {
     let (Some(suite), Some(node)) = (installed("conformance"), installed("node")) else {
@@ -143,12 +144,7 @@ fn the_official_suite_finds_no_fault_in_what_pixir_declares() {
             })
             .collect();
         for (scenario, run) in runs {
-            let mut ran = crate::shell::ran(run.join().expect("it ran"));
-            if ran.code != 0 {
-                // A server of the suite loses a question that it sends before the client has opened the stream for questions,
-                // which takes longer beside the others. So this one has the machine to itself.
-                ran = crate::shell::ran(crate::shell::run_to_its_end(&mut command(scenario)));
-            }
+            let ran = crate::shell::ran(run.join().expect("it ran"));
             if ran.code != 0 {
                 wrong.push(format!("{scenario}: {}\n{}", ran.stdout, ran.stderr));
             }

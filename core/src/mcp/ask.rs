@@ -25,7 +25,7 @@ impl Drop for Listening<'_> {
 }
 
 impl Ears {
-    /// The call can ask the user from now on; without `forms` nobody answers.
+    /// The server can ask the user during this call; without `forms` its questions are declined.
     pub(super) fn listen(&self, forms: Option<mpsc::Sender<FormRequest>>) -> Option<Listening<'_>> {
         let forms = forms?;
         let mut all = self.0.lock();
@@ -34,7 +34,7 @@ impl Ears {
         Some(Listening(self, number))
     }
 
-    /// Asks the user of the latest call. `None` where nobody answers, or the user does not want to.
+    /// Asks the user of the latest call. `None` where no user can answer, or the user does not want to.
     pub(super) async fn ask(&self, questions: Vec<Question>) -> Option<Answers> {
         let forms = self.0.lock().last().map(|(_, forms)| forms.clone())?;
         let (reply, answer) = oneshot::channel();

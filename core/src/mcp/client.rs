@@ -1,9 +1,8 @@
-//! The protocol itself. Only this file knows the SDK.
+//! The protocol itself, as the SDK speaks it.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -11,10 +10,9 @@ use futures_util::future::BoxFuture;
 use rmcp::handler::client::ClientHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, ClientRequest, ContentBlock,
-    ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, ErrorData, GetPromptRequestParams,
-    GetPromptResponse, Implementation, InputRequest, InputRequiredResult, JsonObject, ListPromptsRequest,
-    ListResourcesRequest, ListToolsRequest, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, ServerResult,
+    ElicitRequestParams, ElicitResult, ElicitationCapability, ErrorData, GetPromptRequestParams, GetPromptResponse,
+    Implementation, JsonObject, ListPromptsRequest, ListResourcesRequest, ListToolsRequest, PaginatedRequestParams,
+    ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerResult,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, NotificationContext, Peer, RequestContext, RoleClient, RunningService,
@@ -24,13 +22,15 @@ use rmcp::transport::IntoTransport;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
-use super::ask::{self, Ears, Listening};
+use super::ask::Listening;
 use super::lines::TOO_LONG;
 use super::login::Challenge;
 use super::secrets::Secrets;
 use crate::call::FormRequest;
-use crate::protocol::event::Question;
-use crate::text::clean::clean;
+
+mod asker; // what a server asks the user
+
+use asker::{Asker, Inputs, Round};
 
 /// The most pages of a list that are read.
 const MAX_PAGES: usize = 64;
@@ -137,83 +137,6 @@ struct Handler {
     asker: Arc<Asker>,
 }
 
-/// How a server asks the user.
-struct Asker {
-    name: String,
-    secrets: Secrets,
-    ears: Ears,
-    /// How many questions are open.
-    open: AtomicUsize,
-}
-
-impl Asker {
-    /// Asks the user, and answers as the server wants it. Where nobody answers, it is declined.
-    async fn ask(&self, request: ElicitRequestParams) -> ElicitResult {
-        self.open.fetch_add(1, Ordering::SeqCst);
-        let answer = self.answer(request).await;
-        self.open.fetch_sub(1, Ordering::SeqCst);
-        answer
-    }
-
-    async fn answer(&self, request: ElicitRequestParams) -> ElicitResult {
-        match request {
-            ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
-                let schema = serde_json::to_value(&requested_schema).unwrap_or_default();
-                let shown = self.secrets.masked_json(&schema);
-                let Some(questions) = ask::questions(&self.name, &self.secrets.masked(&message), &shown) else {
-                    return ElicitResult::new(ElicitationAction::Decline);
-                };
-                match self.ears.ask(questions).await.and_then(|answers| ask::content(&schema, &answers)) {
-                    Some(content) => ElicitResult::new(ElicitationAction::Accept).with_content(content),
-                    None => ElicitResult::new(ElicitationAction::Decline),
-                }
-            }
-            // The page is for the user; pixir does not open it.
-            ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
-                let question = format!("{} asks: {message}\nOpen this page in a browser: {url}", self.name);
-                let question = self.secrets.masked(&question);
-                let options = vec!["I have opened it".to_owned(), "No".to_owned()];
-                let question =
-                    Question { question: clean(&question).into_owned(), options, only_options: true, multiple: false };
-                let answers = self.ears.ask(vec![question]).await.unwrap_or_default();
-                let is_open = answers.first().and_then(|it| it.first()).is_some_and(|it| it != "No");
-                ElicitResult::new(if is_open { ElicitationAction::Accept } else { ElicitationAction::Decline })
-            }
-            _ => ElicitResult::new(ElicitationAction::Decline),
-        }
-    }
-
-    /// Answers what a server asks before it answers a request, by its own names.
-    async fn inputs(&self, asked: InputRequiredResult) -> Result<Inputs, Fault> {
-        let requests = asked.input_requests.unwrap_or_default();
-        if requests.is_empty() && asked.request_state.is_none() {
-            return Err(Fault::Odd("it asks for nothing and answers nothing".to_owned()));
-        }
-        let mut responses = BTreeMap::new();
-        for (key, request) in requests {
-            let InputRequest::Elicitation(request) = request else {
-                return Err(Fault::Odd("it asks for what pixir has not offered".to_owned()));
-            };
-            let answer = serde_json::to_value(self.ask(request.params).await).unwrap_or_default();
-            responses.insert(key, answer);
-        }
-        Ok(Inputs { responses: Some(responses).filter(|it| !it.is_empty()), state: asked.request_state })
-    }
-}
-
-/// What the user answered, for the next round of a request.
-#[derive(Default)]
-struct Inputs {
-    responses: Option<BTreeMap<String, Value>>,
-    state: Option<String>,
-}
-
-/// One answer of a server to a request.
-enum Round<T> {
-    Done(T),
-    Asks(InputRequiredResult),
-}
-
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
         let own = Implementation::new("pixir", env!("CARGO_PKG_VERSION"));
@@ -287,12 +210,7 @@ impl Client {
         E: std::error::Error + Send + Sync + 'static,
     {
         let heard = Arc::new(Heard::default());
-        let asker = Arc::new(Asker {
-            name: name.to_owned(),
-            secrets: secrets.clone(),
-            ears: Ears::default(),
-            open: AtomicUsize::new(0),
-        });
+        let asker = Arc::new(Asker::new(name, secrets));
         let handler = Handler { heard: Arc::clone(&heard), asker: Arc::clone(&asker) };
         let lifecycle = match begin {
             Begin::Initialize => ClientLifecycleMode::Initialize,
@@ -518,7 +436,7 @@ impl Client {
         Ok(Answer { content: parts.collect(), ..Answer::default() })
     }
 
-    /// The call can ask the user until this is dropped; without `forms` nobody answers.
+    /// The server can ask the user during this call, until the result is dropped; without `forms` its questions are declined.
     pub(super) fn listen(&self, forms: Option<mpsc::Sender<FormRequest>>) -> Option<Listening<'_>> {
         self.asker.ears.listen(forms)
     }
@@ -533,7 +451,7 @@ impl Client {
             if let Ok(done) = tokio::time::timeout(limit, &mut work).await {
                 return Ok(done);
             }
-            if self.asker.open.load(Ordering::SeqCst) > 0 {
+            if self.asker.waits() {
                 continue;
             }
             let now = self.heard.progress.load(Ordering::Relaxed);
@@ -590,7 +508,7 @@ fn of_service(error: ServiceError) -> Fault {
     }
 }
 
-/// What a server wants that lets nobody in without a sign-in, or not this one.
+/// The fault of a server that refuses a client without a sign-in, or with this one.
 fn of_challenge(header: Option<&str>) -> Fault {
     let is_short = |it: &&str| it.contains("insufficient_scope");
     Fault::NeedsLogin { scope: header.filter(is_short).and_then(|it| Challenge::read(it).scope) }

@@ -40,7 +40,7 @@ impl Server {
             .with("server", self.name.as_str())
     }
 
-    /// The error where the server lets nobody in without a sign-in, or not with the present one.
+    /// The error of a server that refuses a client without a sign-in, or with the present one.
     fn needs_login(&self, scope: Option<&str>) -> Error {
         let name = &self.name;
         let own_header = || {

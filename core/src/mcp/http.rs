@@ -15,6 +15,7 @@ use super::lines::MAX_MESSAGE;
 use super::login::ANSWER;
 use super::secrets::Secrets;
 use super::sign_in::{SignIn, failed};
+use super::stream::Streaming;
 use crate::config::OAuth;
 use crate::protocol::error::{Code, Error};
 use crate::provider::http;
@@ -62,12 +63,17 @@ impl Endpoint {
         config.auth_header = token.map(|it| it.expose_secret().to_owned());
         config.max_sse_event_size = MAX_MESSAGE;
         config.max_json_response_size = MAX_MESSAGE;
-        let transport = || StreamableHttpClientTransport::with_client(client.clone(), config.clone());
-        match Client::connect(name, &self.secrets, transport(), first).await {
+        let (client, config) = (&client, &config);
+        let connected = |begin: Begin| async move {
+            let (streaming, opened) = Streaming::new(client.clone());
+            let transport = StreamableHttpClientTransport::with_client(streaming, config.clone());
+            let connected = Client::connect(name, &self.secrets, transport, begin).await?;
+            opened.wait().await;
+            Ok(connected)
+        };
+        match connected(first).await {
             // Some answer anything that they do not know with nothing.
-            Err(Fault::Odd(_) | Fault::OtherEra(_)) => {
-                Client::connect(name, &self.secrets, transport(), first.other()).await
-            }
+            Err(Fault::Odd(_) | Fault::OtherEra(_)) => connected(first.other()).await,
             connected => connected,
         }
     }

@@ -428,7 +428,7 @@ fn holds(list: &Value, wanted: &str) -> bool {
     list.as_array().is_some_and(|it| it.iter().any(|it| it == wanted))
 }
 
-/// 43 letters that nobody can guess.
+/// 32 random bytes, as 43 letters.
 fn random() -> Result<String> {
     let mut bytes = [0; 32];
     SystemRandom::new().fill(&mut bytes).map_err(|_| failed("this machine gives no random numbers"))?;

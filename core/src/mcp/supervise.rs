@@ -10,23 +10,23 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt as _;
 use futures_util::future::Shared;
 use parking_lot::Mutex;
-use secrecy::{ExposeSecret as _, SecretString};
-use serde_json::{Map, Value};
+use secrecy::SecretString;
 use tokio::process::Command;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 
 use super::catalog::{Definition, MAX_TOOLS, Pins};
-use super::client::{Answer, Begin, Client, Fault};
+use super::client::{Begin, Client, Fault};
 use super::deaths::Deaths;
 use super::process::{Process, Stderr};
 use super::prompts::Prompt;
 use super::secrets::Secrets;
-use crate::call::FormRequest;
 use crate::process::Stopping;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::{McpNeed, Remedy};
 use crate::protocol::servers::ServerPhase;
 use crate::text::clean::without_hidden;
+
+mod requests; // what a running server is asked
 
 /// The most servers that start at the same time.
 const STARTS_AT_ONCE: usize = 4;
@@ -431,132 +431,6 @@ impl Server {
             self.tell();
         }
         Ok(Arc::clone(&running.offered.lock()))
-    }
-
-    /// Calls a tool.
-    ///
-    /// # Errors
-    /// `MCP_SERVER_EXITED`, `MCP_TIMEOUT`, `MCP_PROTOCOL`, `MCP_LIMIT`, `MCP_AUTH_REQUIRED`; what the server refuses is
-    /// `MCP_PROTOCOL` too.
-    pub(super) async fn call(
-        &self,
-        running: &Running,
-        tool: &str,
-        args: Map<String, Value>,
-        limit: Duration,
-        forms: Option<mpsc::Sender<FormRequest>>,
-    ) -> Result<Answer> {
-        let _listening = running.client.listen(forms);
-        let answer = tokio::select! {
-            biased;
-            answer = running.client.call(tool, args, limit) => answer,
-            () = running.gone() => Err(Fault::Closed),
-        };
-        match answer {
-            Ok(answer) => Ok(answer),
-            Err(fault) => Err(self.failed(fault, running, tool).await),
-        }
-    }
-
-    /// Reads a resource; without a URI, lists them.
-    ///
-    /// # Errors
-    /// As [`Server::call`].
-    pub(super) async fn read(
-        &self,
-        running: &Running,
-        uri: &str,
-        limit: Duration,
-        forms: Option<mpsc::Sender<FormRequest>>,
-    ) -> Result<Answer> {
-        let _listening = running.client.listen(forms);
-        let answer = tokio::select! {
-            biased;
-            answer = running.client.read(uri, limit) => answer,
-            () = running.gone() => Err(Fault::Closed),
-        };
-        match answer {
-            Ok(answer) => Ok(answer),
-            Err(fault) => Err(self.failed(fault, running, "resources/read").await),
-        }
-    }
-
-    /// The text of a prompt.
-    ///
-    /// # Errors
-    /// As [`Server::call`].
-    pub(super) async fn prompt(
-        &self,
-        running: &Running,
-        name: &str,
-        args: Map<String, Value>,
-        limit: Duration,
-    ) -> Result<String> {
-        let answer = tokio::select! {
-            biased;
-            answer = running.client.prompt(name, args, limit) => answer,
-            () = running.gone() => Err(Fault::Closed),
-        };
-        match answer {
-            Ok(text) => Ok(text),
-            Err(fault) => Err(self.failed(fault, running, name).await),
-        }
-    }
-
-    /// The addresses of its resources.
-    ///
-    /// # Errors
-    /// As [`Server::call`].
-    pub(super) async fn resources(&self, running: &Running, limit: Duration) -> Result<Vec<String>> {
-        let answer = tokio::select! {
-            biased;
-            answer = running.client.resources(limit) => answer,
-            () = running.gone() => Err(Fault::Closed),
-        };
-        match answer {
-            Ok(all) => Ok(all),
-            Err(fault) => Err(self.failed(fault, running, "resources/list").await),
-        }
-    }
-
-    /// Gives up a connection whose sign-in the server has refused, where there is another sign-in for the next one.
-    pub(super) async fn has_another_sign_in(&self, running: &Arc<Running>) -> bool {
-        let Launch::Http(endpoint) = &self.launch else { return false };
-        if endpoint.has_key() || !endpoint.sign_in.renew(running.token.as_ref()).await.unwrap_or(false) {
-            return false;
-        }
-        self.give_up_connection(running).await;
-        true
-    }
-
-    /// Gives up a connection whose sign-in does not suffice, where the user has signed in anew since.
-    pub(super) async fn has_newer_sign_in(&self, running: &Arc<Running>) -> bool {
-        let Launch::Http(endpoint) = &self.launch else { return false };
-        let text = |it: &SecretString| it.expose_secret().to_owned();
-        let stored = if endpoint.has_key() { Ok(None) } else { endpoint.sign_in.token().await };
-        let is_newer = stored.is_ok_and(|it| it.is_some() && it.as_ref().map(text) != running.token.as_ref().map(text));
-        if is_newer {
-            self.give_up_connection(running).await;
-        }
-        is_newer
-    }
-
-    async fn give_up_connection(&self, running: &Arc<Running>) {
-        {
-            let mut state = self.state.lock();
-            if matches!(&*state, State::Running(it) if Arc::ptr_eq(it, running)) {
-                *state = State::Cold;
-            }
-        }
-        running.end().await;
-    }
-
-    /// How the user signs in to it; `None` where it runs on this machine.
-    pub(super) fn endpoint(&self) -> Option<&super::http::Endpoint> {
-        match &self.launch {
-            Launch::Http(endpoint) => Some(endpoint.as_ref()),
-            Launch::Program(_) => None,
-        }
     }
 
     /// Ends the server: it is told first, and then stopped with everything that it started. A start is ended at once.
