@@ -1,7 +1,7 @@
 //! Layers over the transcript: the top one has the keys. An overlay changes only itself. For anything else it returns a
 //! [`Request`], which `update` carries out.
 //!
-//! A new overlay is a file here, a variant with its match arms, and a line in the action table that opens it.
+//! A new overlay is a file here with a [`View`], a variant, and a line in the action table that opens it.
 
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use crate::input::action::{Action, Scope};
 use crate::input::keymap::Keymap;
 use crate::render::highlight::Highlighter;
 use crate::terminal::canvas::Canvas;
+use crate::terminal::key::KeyEvent;
 use crate::theme::Theme;
 
 pub(crate) mod agents; // child Sessions
@@ -50,7 +51,6 @@ mod rows; // rows under a click
 pub(crate) mod sessions; // the stored Sessions
 pub(crate) mod tree; // turns and branches
 pub(crate) mod trust; // what the workspace brings along
-mod typing; // which keys are text
 pub(crate) mod workflow; // the run of a workflow
 
 pub(crate) use notification::Notification;
@@ -63,7 +63,7 @@ use always::AlwaysView;
 use approval::ApprovalView;
 use arguments::ArgumentsView;
 use compaction::CompactionView;
-use connect::{ConnectView, Order};
+use connect::ConnectView;
 use context::ContextView;
 use danger::DangerView;
 use diff::DiffView;
@@ -178,12 +178,105 @@ impl Paint<'_> {
     }
 }
 
-/// Calls the method that every overlay has under the same name.
+/// What every overlay does. The defaults are those of an overlay that takes no text, belongs to no call and asks nothing.
+pub(crate) trait View {
+    /// Its name for screen readers and scripts.
+    fn title(&self) -> &'static str;
+
+    /// The scopes of its keys, the innermost first.
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Overlay]
+    }
+
+    /// Carries out an action of one of its scopes. An action that means nothing here changes nothing.
+    fn act(&mut self, action: Action) -> Outcome;
+
+    /// Scrolls by rows, or moves the cursor of a list.
+    fn scroll(&mut self, by: isize);
+
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>);
+
+    /// Turns the wheel over this place: over a preview it scrolls the preview, over a list it moves there.
+    fn wheel(&mut self, _at: Position, by: isize) -> Outcome {
+        self.scroll(by);
+        Outcome::Stay
+    }
+
+    /// A click of the left button. In a card that answers a call it does nothing.
+    fn press(&mut self, _at: Position) -> Press {
+        Press::Nowhere
+    }
+
+    /// Updates the overlay with a notification.
+    fn notify(&mut self, _notification: Notification<'_>) {}
+
+    /// A field takes what the user types, so letters trigger no action.
+    fn is_typing(&self) -> bool {
+        false
+    }
+
+    /// Types into the field that takes text, if there is one. `None` if the key means nothing to the field: then it can
+    /// be an action.
+    fn key(&mut self, _key: KeyEvent) -> Option<Outcome> {
+        None
+    }
+
+    /// The key types a character, and yet no field here takes it: Space on an answer that can be marked.
+    fn leaves_to_actions(&self, _key: KeyEvent) -> bool {
+        false
+    }
+
+    /// Takes pasted text, if it has a field for it.
+    fn paste(&mut self, _text: &str) {}
+
+    /// A key without a meaning was pressed: it answers no question.
+    fn forget_question(&mut self) {}
+
+    /// Enter has an effect that the user must not trigger by accident: the overlay has to be visible for a moment
+    /// first.
+    fn is_guarded(&self) -> bool {
+        false
+    }
+
+    /// The overlay belongs to this call, and closes with it.
+    fn call_id(&self) -> Option<&str> {
+        None
+    }
+
+    /// The agent whose call the overlay decides about or answers; `None` if the Session itself asks.
+    fn asker(&self) -> Option<&Asker> {
+        None
+    }
+
+    /// The request when the user leaves the overlay without choosing.
+    fn leave(self) -> Option<Request>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
+    /// Itself, out of the box that it may be in.
+    fn as_view(&self) -> &dyn View
+    where
+        Self: Sized,
+    {
+        self
+    }
+
+    fn as_view_mut(&mut self) -> &mut dyn View
+    where
+        Self: Sized,
+    {
+        self
+    }
+}
+
+/// Evaluates an expression with the view of any overlay.
 macro_rules! each {
     ($overlay:expr, $it:ident => $call:expr) => {
         match $overlay {
             Overlay::Agents($it) => $call,
-            Overlay::Workflow($it) => $call,
             Overlay::Always($it) => $call,
             Overlay::Approval($it) => $call,
             Overlay::Arguments($it) => $call,
@@ -195,318 +288,48 @@ macro_rules! each {
             Overlay::Form($it) => $call,
             Overlay::Help($it) => $call,
             Overlay::Jobs($it) => $call,
-            Overlay::Servers($it) => $call,
-            Overlay::Models($it) => $call,
             Overlay::Log($it) => $call,
+            Overlay::Models($it) => $call,
             Overlay::Outline($it) => $call,
             Overlay::Palette($it) => $call,
             Overlay::Permissions($it) => $call,
             Overlay::Picker($it) => $call,
             Overlay::Report($it) => $call,
             Overlay::Restore($it) => $call,
+            Overlay::Servers($it) => $call,
+            Overlay::Sessions($it) => $call,
             Overlay::Settings($it) => $call,
             Overlay::Skills($it) => $call,
             Overlay::Themes($it) => $call,
-            Overlay::Sessions($it) => $call,
             Overlay::Tree($it) => $call,
             Overlay::Trust($it) => $call,
+            Overlay::Workflow($it) => $call,
         }
     };
 }
 
 impl Overlay {
-    /// Its name for screen readers and scripts.
-    pub(crate) fn title(&self) -> &'static str {
-        match self {
-            Overlay::Agents(_) => "Agents",
-            Overlay::Workflow(_) => "Workflow",
-            Overlay::Always(_) => "Allow always",
-            Overlay::Approval(_) => "Approval",
-            Overlay::Arguments(_) => "Prompt template",
-            Overlay::Compaction(_) => "Compact",
-            Overlay::Connect(_) => "Connect a model",
-            Overlay::Context(_) => "Context",
-            Overlay::Danger(_) => "Dangerous call",
-            Overlay::Diff(_) => "Diff",
-            Overlay::Form(_) => "Question of the model",
-            Overlay::Help(_) => "Help",
-            Overlay::Jobs(_) => "Background jobs",
-            Overlay::Servers(_) => "MCP servers",
-            Overlay::Models(_) => "Models",
-            Overlay::Log(_) => "Log",
-            Overlay::Outline(_) => "Outline",
-            Overlay::Palette(_) => "Palette",
-            Overlay::Permissions(_) => "Permissions",
-            Overlay::Picker(picker) => picker.kind().title(),
-            Overlay::Report(it) => it.title(),
-            Overlay::Restore(_) => "Files to restore",
-            Overlay::Settings(_) => "Settings",
-            Overlay::Skills(_) => "Skills",
-            Overlay::Themes(_) => "Theme",
-            Overlay::Sessions(_) => "Sessions",
-            Overlay::Tree(_) => "Tree",
-            Overlay::Trust(_) => "What this workspace brings along",
-        }
+    pub(crate) fn view(&self) -> &dyn View {
+        each!(self, it => it.as_view())
     }
 
-    /// The scopes of its keys, the innermost first.
-    pub(crate) fn scopes(&self) -> &'static [Scope] {
-        match self {
-            Overlay::Agents(_) => &[Scope::Agents, Scope::Overlay],
-            Overlay::Workflow(_) => &[Scope::Workflow, Scope::Overlay],
-            Overlay::Always(_) => &[Scope::Rule, Scope::Overlay],
-            Overlay::Approval(_) => &[Scope::ApprovalFocus, Scope::Overlay],
-            Overlay::Compaction(_) => &[Scope::Compaction, Scope::Overlay],
-            Overlay::Connect(_) => &[Scope::Connect, Scope::Overlay],
-            Overlay::Context(_) => &[Scope::Context, Scope::Overlay],
-            Overlay::Diff(_) => &[Scope::Diff, Scope::Overlay],
-            Overlay::Form(_) => &[Scope::Form, Scope::Overlay],
-            Overlay::Help(_) => &[Scope::Help, Scope::Overlay],
-            Overlay::Jobs(_) => &[Scope::Jobs, Scope::Overlay],
-            Overlay::Servers(_) => &[Scope::Servers, Scope::Overlay],
-            Overlay::Log(_) => &[Scope::Log, Scope::Overlay],
-            Overlay::Permissions(_) => &[Scope::Permissions, Scope::Overlay],
-            Overlay::Models(_) => &[Scope::Models, Scope::Saving, Scope::Overlay],
-            Overlay::Restore(_) => &[Scope::Restore, Scope::Overlay],
-            Overlay::Sessions(_) => &[Scope::Sessions, Scope::Overlay],
-            Overlay::Settings(_) => &[Scope::Settings, Scope::Saving, Scope::Overlay],
-            Overlay::Themes(_) => &[Scope::Saving, Scope::Overlay],
-            Overlay::Skills(_) => &[Scope::Skills, Scope::Overlay],
-            Overlay::Tree(_) => &[Scope::Tree, Scope::Overlay],
-            Overlay::Arguments(_)
-            | Overlay::Danger(_)
-            | Overlay::Outline(_)
-            | Overlay::Palette(_)
-            | Overlay::Picker(_)
-            | Overlay::Report(_)
-            | Overlay::Trust(_) => &[Scope::Overlay],
-        }
+    pub(crate) fn view_mut(&mut self) -> &mut dyn View {
+        each!(self, it => it.as_view_mut())
     }
 
-    /// Carries out an action of one of its scopes. An action that means nothing here changes nothing.
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
-        each!(self, it => it.act(action))
-    }
-
-    /// Scrolls by rows, or moves the cursor of a list.
-    pub(crate) fn scroll(&mut self, by: isize) {
-        each!(self, it => it.scroll(by))
-    }
-
-    /// Turns the wheel over this place: over a preview it scrolls the preview, over a list it moves there.
-    pub(crate) fn wheel(&mut self, at: Position, by: isize) -> Outcome {
-        match self {
-            Overlay::Compaction(it) => it.wheel(at, by),
-            Overlay::Context(it) => it.wheel(at, by),
-            Overlay::Diff(it) => return it.wheel(at, by),
-            Overlay::Jobs(it) => return it.wheel(at, by),
-            Overlay::Restore(it) => it.wheel(at, by),
-            Overlay::Servers(it) => it.wheel(at, by),
-            Overlay::Sessions(it) => return it.wheel(at, by),
-            Overlay::Skills(it) => return it.wheel(at, by),
-            Overlay::Themes(it) => return it.wheel(by),
-            Overlay::Tree(it) => it.wheel(at, by),
-            other => other.scroll(by),
-        }
-        Outcome::Stay
-    }
-
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
-        each!(self, it => it.draw(canvas, area, paint))
-    }
-
-    /// Updates the overlay with a notification.
-    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
-        match self {
-            Overlay::Agents(it) => it.notify(notification),
-            Overlay::Always(it) => {
-                if let Notification::PastOf { path, history } = notification {
-                    it.learn(path, history);
-                }
-            }
-            Overlay::Workflow(it) => it.notify(notification),
-            Overlay::Connect(it) => it.notify(notification),
-            Overlay::Compaction(it) => it.notify(notification),
-            Overlay::Context(it) => it.notify(notification),
-            Overlay::Diff(it) => it.notify(notification),
-            Overlay::Jobs(it) => it.notify(notification),
-            Overlay::Servers(it) => it.notify(notification),
-            Overlay::Models(it) => it.notify(notification),
-            Overlay::Log(it) => it.notify(notification),
-            Overlay::Palette(it) => it.notify(notification),
-            Overlay::Report(it) => it.notify(notification),
-            Overlay::Permissions(it) => it.notify(notification),
-            Overlay::Sessions(it) => it.notify(notification),
-            Overlay::Skills(it) => it.notify(notification),
-            Overlay::Tree(it) => it.notify(notification),
-            Overlay::Approval(_)
-            | Overlay::Arguments(_)
-            | Overlay::Danger(_)
-            | Overlay::Picker(_)
-            | Overlay::Form(_)
-            | Overlay::Help(_)
-            | Overlay::Outline(_)
-            | Overlay::Restore(_)
-            | Overlay::Settings(_)
-            | Overlay::Themes(_)
-            | Overlay::Trust(_) => {}
-        }
-    }
-
-    /// The overlay belongs to this call, and closes with it.
-    fn call_id(&self) -> Option<&str> {
-        match self {
-            Overlay::Always(it) => Some(it.call_id()),
-            Overlay::Approval(it) => Some(it.call_id()),
-            Overlay::Danger(it) => Some(it.call_id()),
-            Overlay::Form(it) => Some(it.call_id()),
-            Overlay::Agents(_)
-            | Overlay::Arguments(_)
-            | Overlay::Compaction(_)
-            | Overlay::Connect(_)
-            | Overlay::Context(_)
-            | Overlay::Diff(_)
-            | Overlay::Skills(_)
-            | Overlay::Help(_)
-            | Overlay::Jobs(_)
-            | Overlay::Servers(_)
-            | Overlay::Models(_)
-            | Overlay::Log(_)
-            | Overlay::Outline(_)
-            | Overlay::Palette(_)
-            | Overlay::Permissions(_)
-            | Overlay::Picker(_)
-            | Overlay::Report(_)
-            | Overlay::Restore(_)
-            | Overlay::Settings(_)
-            | Overlay::Themes(_)
-            | Overlay::Sessions(_)
-            | Overlay::Tree(_)
-            | Overlay::Trust(_)
-            | Overlay::Workflow(_) => None,
-        }
-    }
-
-    /// The agent whose call the overlay decides about or answers.
-    fn asker(&self) -> Option<&Asker> {
-        match self {
-            Overlay::Always(it) => it.asker(),
-            Overlay::Approval(it) => it.asker(),
-            Overlay::Danger(it) => it.asker(),
-            Overlay::Form(it) => it.asker(),
-            _ => None,
-        }
+    /// See [`View::leave`].
+    pub(crate) fn leave(self) -> Option<Request> {
+        each!(self, it => it.leave())
     }
 
     /// After this notification the overlay has no purpose any more.
     pub(crate) fn is_over(&self, notification: Notification<'_>) -> bool {
-        match (notification, self.call_id()) {
-            (Notification::CallEnded(ended), Some(call)) => self.asker().is_none() && call == ended,
-            (Notification::AnswerTaken { call_id, agent }, Some(call)) => {
-                self.asker() == Some(agent) && call == call_id
-            }
-            (Notification::TurnEnded, Some(_)) => self.asker().is_none(),
+        let asker = self.view().asker();
+        match (notification, self.view().call_id()) {
+            (Notification::CallEnded(ended), Some(call)) => asker.is_none() && call == ended,
+            (Notification::AnswerTaken { call_id, agent }, Some(call)) => asker == Some(agent) && call == call_id,
+            (Notification::TurnEnded, Some(_)) => asker.is_none(),
             (_, _) => false,
-        }
-    }
-
-    /// A click of the left button. In a card that answers a call it does nothing.
-    pub(crate) fn press(&mut self, at: Position) -> Press {
-        match self {
-            Overlay::Agents(it) => it.press(at),
-            Overlay::Workflow(it) => it.press(at),
-            Overlay::Compaction(it) => it.press(at),
-            Overlay::Connect(it) => it.press(at),
-            Overlay::Context(it) => it.press(at),
-            Overlay::Permissions(it) => it.press(at),
-            Overlay::Diff(diff) => Press::Did(Box::new(diff.press(at))),
-            Overlay::Jobs(it) => it.press(at),
-            Overlay::Servers(it) => it.press(at),
-            Overlay::Models(it) => it.press(at),
-            Overlay::Outline(it) => it.press(at),
-            Overlay::Palette(it) => it.press(at),
-            Overlay::Picker(it) => it.press(at),
-            Overlay::Sessions(it) => it.press(at),
-            Overlay::Settings(it) => it.press(at),
-            Overlay::Skills(it) => it.press(at),
-            Overlay::Themes(it) => it.press(at),
-            Overlay::Tree(tree) => tree.press(at),
-            Overlay::Restore(it) => it.press(at),
-            Overlay::Always(it) => Press::Did(Box::new(it.press(at))),
-            Overlay::Trust(it) => Press::Did(Box::new(it.press(at))),
-            Overlay::Approval(_)
-            | Overlay::Arguments(_)
-            | Overlay::Danger(_)
-            | Overlay::Form(_)
-            | Overlay::Help(_)
-            | Overlay::Log(_)
-            | Overlay::Report(_) => Press::Nowhere,
-        }
-    }
-
-    /// The request when the user leaves the overlay without choosing.
-    pub(crate) fn leave(self) -> Option<Request> {
-        match self {
-            Overlay::Compaction(it) => it.leave(),
-            Overlay::Arguments(it) => Some(it.leave()),
-            Overlay::Form(form) => Some(form.leave()),
-            Overlay::Connect(_) => Some(Request::Connect(Order::Cancel)),
-            Overlay::Themes(it) => Some(it.leave()),
-            Overlay::Restore(_) => Some(Request::Stay),
-            Overlay::Trust(card) => card.leave(),
-            Overlay::Diff(diff) => Some(Request::KeepReview(diff.into_review())),
-            Overlay::Agents(_)
-            | Overlay::Always(_)
-            | Overlay::Approval(_)
-            | Overlay::Context(_)
-            | Overlay::Danger(_)
-            | Overlay::Help(_)
-            | Overlay::Jobs(_)
-            | Overlay::Servers(_)
-            | Overlay::Log(_)
-            | Overlay::Models(_)
-            | Overlay::Outline(_)
-            | Overlay::Palette(_)
-            | Overlay::Permissions(_)
-            | Overlay::Picker(_)
-            | Overlay::Report(_)
-            | Overlay::Sessions(_)
-            | Overlay::Settings(_)
-            | Overlay::Skills(_)
-            | Overlay::Tree(_)
-            | Overlay::Workflow(_) => None,
-        }
-    }
-
-    /// Enter has an effect that the user must not trigger by accident: the overlay has to be visible for a moment
-    /// first.
-    pub(crate) fn is_guarded(&self) -> bool {
-        match self {
-            Overlay::Always(_) | Overlay::Danger(_) | Overlay::Restore(_) | Overlay::Trust(_) => true,
-            Overlay::Compaction(it) => it.is_guarded(),
-            Overlay::Form(form) => form.is_guarded(),
-            Overlay::Agents(_)
-            | Overlay::Approval(_)
-            | Overlay::Arguments(_)
-            | Overlay::Skills(_)
-            | Overlay::Connect(_)
-            | Overlay::Context(_)
-            | Overlay::Diff(_)
-            | Overlay::Help(_)
-            | Overlay::Jobs(_)
-            | Overlay::Servers(_)
-            | Overlay::Models(_)
-            | Overlay::Log(_)
-            | Overlay::Outline(_)
-            | Overlay::Palette(_)
-            | Overlay::Permissions(_)
-            | Overlay::Picker(_)
-            | Overlay::Settings(_)
-            | Overlay::Themes(_)
-            | Overlay::Report(_)
-            | Overlay::Sessions(_)
-            | Overlay::Workflow(_)
-            | Overlay::Tree(_) => false,
         }
     }
 

@@ -385,7 +385,7 @@ impl State {
     /// The scopes that apply now, the innermost first.
     pub(crate) fn scopes(&self) -> Vec<Scope> {
         if let Some(overlay) = self.overlays.last().filter(|overlay| !overlay.is_aside()) {
-            return overlay.scopes().to_vec();
+            return overlay.view().scopes().to_vec();
         }
         let inner = match self.focus {
             Focus::Composer if self.replay.is_some() => Scope::Replay,

@@ -112,7 +112,7 @@ fn use_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
 fn on_overlay_key(state: &mut State, key: KeyEvent, quiet_since: Instant) -> Option<Vec<Effect>> {
     let is_new = state.guard.top_overlay_since.is_none_or(|(_, since)| state.now.since(since) < state.guard.delay);
     let overlay = state.overlays.last_mut()?;
-    let is_guarded = is_new && overlay.is_guarded();
+    let is_guarded = is_new && overlay.view().is_guarded();
     if let Some(form) = overlay.form_mut() {
         if !form.has_keys() {
             if key.code == KeyCode::Tab {
@@ -144,18 +144,18 @@ fn on_overlay_key(state: &mut State, key: KeyEvent, quiet_since: Instant) -> Opt
         }
     }
     let is_text = matches!(key.code, KeyCode::Char(_)) && key.modifiers.is_typing();
-    let is_typing = state.keys.chord.is_empty() && overlay.is_typing();
-    let typed = if is_typing { overlay.key(key) } else { None };
+    let is_typing = state.keys.chord.is_empty() && overlay.view().is_typing();
+    let typed = if is_typing { overlay.view_mut().key(key) } else { None };
     let outcome = match typed {
         Some(outcome) => outcome,
         // Letters for a field never trigger an action.
-        None if is_typing && is_text && !overlay.leaves_to_actions(key) => Outcome::Stay,
+        None if is_typing && is_text && !overlay.view().leaves_to_actions(key) => Outcome::Stay,
         None => {
             state.keys.chord.push(Key::of(key));
-            match state.keys.map.find(&state.keys.chord, overlay.scopes()) {
+            match state.keys.map.find(&state.keys.chord, overlay.view().scopes()) {
                 Lookup::Prefix => return Some(Vec::new()),
                 Lookup::Nothing => {
-                    overlay.forget_question();
+                    overlay.view_mut().forget_question();
                     let chord = std::mem::take(&mut state.keys.chord);
                     return Some(match state.keys.map.find(&chord, &[Scope::Anywhere]) {
                         Lookup::Action(spec) if spec.works_over_overlays() => perform(state, spec.action, ""),
@@ -175,7 +175,7 @@ fn on_overlay_key(state: &mut State, key: KeyEvent, quiet_since: Instant) -> Opt
                         // The key can have been pressed before the overlay was visible.
                         Action::Choose if is_guarded => return Some(Vec::new()),
                         Action::OverlayHelp => return Some(perform(state, Action::OpenHelp, "")),
-                        action => overlay.act(action),
+                        action => overlay.view_mut().act(action),
                     }
                 }
             }
@@ -296,7 +296,7 @@ pub(crate) fn on_paste(state: &mut State, text: &str) -> Vec<Effect> {
         state.composer.past.remember(&search.draft);
     }
     match state.overlays.last_mut().filter(|overlay| !overlay.is_aside()) {
-        Some(overlay) => overlay.paste(text),
+        Some(overlay) => overlay.view_mut().paste(text),
         // A replay has no composer.
         None if state.replay.is_some() => {}
         None => {
@@ -332,7 +332,7 @@ pub(crate) fn on_mouse(state: &mut State, mouse: MouseEvent) -> Option<Vec<Effec
     state.mouse.row = None;
     match state.overlays.last_mut() {
         Some(overlay) => {
-            let outcome = overlay.wheel(at, by);
+            let outcome = overlay.view_mut().wheel(at, by);
             return Some(carry_out(state, outcome));
         }
         None if state.layout.side.is_some_and(|area| area.contains(at)) => state.side.scroll(by),
@@ -356,9 +356,9 @@ fn on_press(state: &mut State, column: u16, row: u16) -> Vec<Effect> {
     if let Some(overlay) = state.overlays.last_mut() {
         // A second click on the same row is like Enter there.
         let before = state.mouse.row.take();
-        let outcome = match overlay.press(at) {
+        let outcome = match overlay.view_mut().press(at) {
             Press::Did(outcome) => *outcome,
-            Press::OnRow(row) | Press::Preview(row, _) if before == Some(row) => overlay.act(Action::Choose),
+            Press::OnRow(row) | Press::Preview(row, _) if before == Some(row) => overlay.view_mut().act(Action::Choose),
             Press::OnRow(row) => {
                 state.mouse.row = Some(row);
                 Outcome::Stay

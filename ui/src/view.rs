@@ -134,7 +134,7 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, size: (u16, u16)) {
         if Some(at) == top && !canvas.is_bare {
             canvas.recede(middle, state.look.theme.dim());
         }
-        canvas.region("dialog", middle, || overlay.title().to_owned());
+        canvas.region("dialog", middle, || overlay.view().title().to_owned());
         canvas.region_state(RegionState { focused: !overlay.is_aside(), selected: false });
         let above_composer = foot.composer.y.saturating_sub(middle.y);
         let place = if overlay.is_of_card() && above_composer >= LEAST_DOCKED {
@@ -142,7 +142,7 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, size: (u16, u16)) {
         } else {
             middle
         };
-        overlay.draw(canvas, place, paint);
+        overlay.view_mut().draw(canvas, place, paint);
     }
     // A screen reader reads the line that the caret is on.
     if state.look.screen_reader
@@ -252,9 +252,9 @@ impl Foot {
             if let Some(form) = it.form_mut() {
                 form.waiting = asked;
             }
-            canvas.region("dialog", form, || it.title().to_owned());
+            canvas.region("dialog", form, || it.view().title().to_owned());
             canvas.region_state(RegionState { focused: !it.is_aside(), selected: false });
-            it.draw(canvas, form, paint);
+            it.view_mut().draw(canvas, form, paint);
         }
         if let Some(it) = &state.replay {
             canvas.region("replay", composer, || format!("{} of {}", it.shown(), it.len()));

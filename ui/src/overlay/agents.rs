@@ -4,12 +4,13 @@ use pixir_core::Input;
 use pixir_core::agent::AgentState;
 use pixir_core::input::{Message, RestoreOptions};
 use pixir_core::search::Step;
-use ratatui::layout::Position;
+use ratatui::layout::{Position, Rect};
 
 use super::narrow::cut_word;
 use super::rows::RowMap;
-use super::{Notification, Outcome, Press, Request};
-use crate::input::action::Action;
+use super::{Notification, Outcome, Paint, Press, Request, View};
+use crate::input::action::{Action, Scope};
+use crate::terminal::canvas::Canvas;
 use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 use crate::transcript::Agents;
 
@@ -69,21 +70,6 @@ impl AgentsView {
         view
     }
 
-    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
-        match notification {
-            Notification::Agents(agents) => {
-                self.agents = agents.clone();
-                if self.chosen.is_none() {
-                    self.step(0);
-                }
-            }
-            Notification::AgentSteps(steps) if self.chosen.as_ref() == Some(&steps.session) => {
-                self.steps = steps.clone();
-            }
-            _ => {}
-        }
-    }
-
     /// Those that match the filter: each after the one that started it, oldest first.
     fn rows(&self) -> Vec<&AgentState> {
         fn add<'a>(all: &'a [AgentState], above: &[String], rows: &mut Vec<&'a AgentState>) {
@@ -123,11 +109,65 @@ impl AgentsView {
         self.chosen = rows.get(at).map(|it| it.session_id.clone());
     }
 
-    pub(crate) fn scroll(&mut self, by: isize) {
+    /// Asks for the last messages and calls of the chosen agent.
+    fn read(&self) -> Outcome {
+        self.wanted().map_or(Outcome::Stay, |session| Outcome::Ask(Request::ReadAgent(session)))
+    }
+
+    /// Sends the text to the chosen agent.
+    fn tell(&mut self, field: Field) -> Outcome {
+        let Some((path, is_open)) = self.agent().map(|it| (it.path.clone(), it.status.is_open())) else {
+            return Outcome::Stay;
+        };
+        let typed = std::mem::take(&mut self.text).trim().to_owned();
+        let text = match (typed.is_empty(), field) {
+            (false, _) => typed,
+            (true, Field::Continue) => "Go on.".to_owned(),
+            (true, Field::Steer | Field::Filter) => {
+                self.field = None;
+                return Outcome::Stay;
+            }
+        };
+        self.field = None;
+        let message = Message { text, ..Message::default() };
+        let input = match (is_open, field) {
+            (true, Field::Steer | Field::Filter) => Input::Steer(message),
+            (true, Field::Continue) => Input::FollowUp(message),
+            (false, _) => Input::Prompt(message),
+        };
+        Outcome::send(Input::ToAgent { path, input: Box::new(input) })
+    }
+}
+
+impl View for AgentsView {
+    fn title(&self) -> &'static str {
+        "Agents"
+    }
+
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Agents, Scope::Overlay]
+    }
+
+    fn notify(&mut self, notification: Notification<'_>) {
+        match notification {
+            Notification::Agents(agents) => {
+                self.agents = agents.clone();
+                if self.chosen.is_none() {
+                    self.step(0);
+                }
+            }
+            Notification::AgentSteps(steps) if self.chosen.as_ref() == Some(&steps.session) => {
+                self.steps = steps.clone();
+            }
+            _ => {}
+        }
+    }
+
+    fn scroll(&mut self, by: isize) {
         self.step(by);
     }
 
-    pub(crate) fn press(&mut self, at: Position) -> Press {
+    fn press(&mut self, at: Position) -> Press {
         let Some(row) = self.places.at(at) else { return Press::Nowhere };
         let pressed = self.rows().get(row).map(|it| it.session_id.clone());
         let is_new = pressed.is_some() && pressed != self.chosen;
@@ -135,17 +175,12 @@ impl AgentsView {
         if is_new { Press::Preview(row, Box::new(self.read())) } else { Press::OnRow(row) }
     }
 
-    /// Asks for the last messages and calls of the chosen agent.
-    fn read(&self) -> Outcome {
-        self.wanted().map_or(Outcome::Stay, |session| Outcome::Ask(Request::ReadAgent(session)))
-    }
-
-    pub(crate) fn is_typing(&self) -> bool {
+    fn is_typing(&self) -> bool {
         self.field.is_some()
     }
 
     /// A key for the field.
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
+    fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
         let field = self.field?;
         match key.code {
             KeyCode::Esc => {
@@ -176,7 +211,7 @@ impl AgentsView {
         Some(Outcome::Stay)
     }
 
-    pub(crate) fn paste(&mut self, text: &str) {
+    fn paste(&mut self, text: &str) {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         match self.field {
             Some(Field::Filter) => self.filter.push_str(&text),
@@ -185,31 +220,7 @@ impl AgentsView {
         }
     }
 
-    /// Sends the text to the chosen agent.
-    fn tell(&mut self, field: Field) -> Outcome {
-        let Some((path, is_open)) = self.agent().map(|it| (it.path.clone(), it.status.is_open())) else {
-            return Outcome::Stay;
-        };
-        let typed = std::mem::take(&mut self.text).trim().to_owned();
-        let text = match (typed.is_empty(), field) {
-            (false, _) => typed,
-            (true, Field::Continue) => "Go on.".to_owned(),
-            (true, Field::Steer | Field::Filter) => {
-                self.field = None;
-                return Outcome::Stay;
-            }
-        };
-        self.field = None;
-        let message = Message { text, ..Message::default() };
-        let input = match (is_open, field) {
-            (true, Field::Steer | Field::Filter) => Input::Steer(message),
-            (true, Field::Continue) => Input::FollowUp(message),
-            (false, _) => Input::Prompt(message),
-        };
-        Outcome::send(Input::ToAgent { path, input: Box::new(input) })
-    }
-
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: Action) -> Outcome {
         match action {
             Action::CloseOverlay => return Outcome::Close,
             Action::OverlayUp => self.step(-1),
@@ -254,5 +265,9 @@ impl AgentsView {
             _ => return Outcome::Stay,
         }
         self.read()
+    }
+
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        self.paint(canvas, area, paint);
     }
 }

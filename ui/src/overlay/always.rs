@@ -14,8 +14,8 @@ use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
 use super::rows::RowMap;
-use super::{Outcome, Paint, Request, docked, panel};
-use crate::input::action::Action;
+use super::{Notification, Outcome, Paint, Press, Request, View, docked, panel};
+use crate::input::action::{self, Action};
 use crate::render::preview;
 use crate::render::text::{fit, visible, width};
 use crate::terminal::canvas::{Canvas, RegionState};
@@ -178,7 +178,7 @@ impl AlwaysView {
     }
 
     /// What the Session that asks has done before was read.
-    pub(crate) fn learn(&mut self, path: &[String], history: &History) {
+    fn learn(&mut self, path: &[String], history: &History) {
         if self.wanted() == Some(path) {
             self.before = Some(Before::of(history));
         }
@@ -230,31 +230,63 @@ impl AlwaysView {
         })
     }
 
+    /// The rows of the card, the same for every choice, so that it stands still.
+    fn height(&self) -> u16 {
+        let lists_commands = self.choices.iter().any(|(rule, _)| {
+            let (Rule::Allow(scope) | Rule::Deny(scope)) = rule;
+            matches!(scope, Scope::Command(_) | Scope::Pattern(_))
+        });
+        // The frame, the duration, what the rule would have allowed, and the danger of a command.
+        let commands = self.before.as_ref().map_or(usize::from(HEIGHT), |it| it.commands.len());
+        let around = if lists_commands { 10 + commands } else { 6 };
+        u16::try_from(self.choices.len() + around).unwrap_or(HEIGHT).min(HEIGHT)
+    }
+}
+
+impl View for AlwaysView {
+    fn title(&self) -> &'static str {
+        "Allow always"
+    }
+
+    fn scopes(&self) -> &'static [action::Scope] {
+        &[action::Scope::Rule, action::Scope::Overlay]
+    }
+
+    fn is_guarded(&self) -> bool {
+        true
+    }
+
     /// The agent that asks; `None` if the Session itself does.
-    pub(crate) fn asker(&self) -> Option<&Asker> {
+    fn asker(&self) -> Option<&Asker> {
         self.approval.agent.as_ref()
     }
 
-    pub(crate) fn call_id(&self) -> &str {
-        &self.approval.call_id
+    fn call_id(&self) -> Option<&str> {
+        Some(&self.approval.call_id)
     }
 
-    pub(crate) fn scroll(&mut self, by: isize) {
+    fn notify(&mut self, notification: Notification<'_>) {
+        if let Notification::PastOf { path, history } = notification {
+            self.learn(path, history);
+        }
+    }
+
+    fn scroll(&mut self, by: isize) {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.choices.len().saturating_sub(1));
     }
 
     /// A click chooses a rule and saves none: a rule wants a key.
-    pub(crate) fn press(&mut self, at: Position) -> Outcome {
+    fn press(&mut self, at: Position) -> Press {
         self.places.press(at, &mut self.chosen);
-        Outcome::Stay
+        Press::Did(Box::new(Outcome::Stay))
     }
 
     /// The user has to type a word first.
-    pub(crate) fn is_typing(&self) -> bool {
+    fn is_typing(&self) -> bool {
         self.danger().is_some()
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
+    fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
         match key.code {
             KeyCode::Backspace => drop(self.typed.pop()),
             KeyCode::Char(c) if key.modifiers.is_typing() => {
@@ -267,7 +299,7 @@ impl AlwaysView {
         Some(Outcome::Stay)
     }
 
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: Action) -> Outcome {
         match action {
             Action::CloseOverlay => return Outcome::Close,
             Action::OverlayUp => self.scroll(-1),
@@ -297,19 +329,7 @@ impl AlwaysView {
         Outcome::Stay
     }
 
-    /// The rows of the card, the same for every choice, so that it stands still.
-    fn height(&self) -> u16 {
-        let lists_commands = self.choices.iter().any(|(rule, _)| {
-            let (Rule::Allow(scope) | Rule::Deny(scope)) = rule;
-            matches!(scope, Scope::Command(_) | Scope::Pattern(_))
-        });
-        // The frame, the duration, what the rule would have allowed, and the danger of a command.
-        let commands = self.before.as_ref().map_or(usize::from(HEIGHT), |it| it.commands.len());
-        let around = if lists_commands { 10 + commands } else { 6 };
-        u16::try_from(self.choices.len() + around).unwrap_or(HEIGHT).min(HEIGHT)
-    }
-
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let (title, save, other) = if self.denies {
             ("Deny always", "deny and save", "allow")

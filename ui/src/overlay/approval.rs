@@ -4,8 +4,8 @@ use pixir_core::agent::Asker;
 use pixir_core::event::Approval;
 use ratatui::layout::Rect;
 
-use super::{Outcome, Page, Paint, Request, panel};
-use crate::input::action::Action;
+use super::{Outcome, Page, Paint, Request, View, panel};
+use crate::input::action::{Action, Scope};
 use crate::render::context::RenderContext;
 use crate::render::preview;
 use crate::render::text::visible;
@@ -25,7 +25,22 @@ impl ApprovalView {
 }
 
 impl ApprovalView {
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+    /// The call, if the user has seen its preview to the end.
+    pub(crate) fn call_read_to_end(&self) -> Option<&str> {
+        (self.is_drawn && self.page.is_at_end()).then_some(&self.approval.call_id)
+    }
+}
+
+impl View for ApprovalView {
+    fn title(&self) -> &'static str {
+        "Approval"
+    }
+
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::ApprovalFocus, Scope::Overlay]
+    }
+
+    fn act(&mut self, action: Action) -> Outcome {
         match action {
             Action::CloseOverlay | Action::Choose | Action::ExpandApproval => return Outcome::Close,
             // What is not read to its end cannot be allowed: the view stays, and the status line says why.
@@ -41,25 +56,20 @@ impl ApprovalView {
         Outcome::Stay
     }
 
-    pub(crate) fn scroll(&mut self, by: isize) {
+    fn scroll(&mut self, by: isize) {
         self.page.scroll(by);
     }
 
     /// The agent that asks; `None` if the Session itself does.
-    pub(crate) fn asker(&self) -> Option<&Asker> {
+    fn asker(&self) -> Option<&Asker> {
         self.approval.agent.as_ref()
     }
 
-    pub(crate) fn call_id(&self) -> &str {
-        &self.approval.call_id
+    fn call_id(&self) -> Option<&str> {
+        Some(&self.approval.call_id)
     }
 
-    /// The call, if the user has seen its preview to the end.
-    pub(crate) fn call_read_to_end(&self) -> Option<&str> {
-        (self.is_drawn && self.page.is_at_end()).then_some(&self.approval.call_id)
-    }
-
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let answers = [
             (Action::FocusedAllowOnce, "Allow"),
             (Action::FocusedAllowAlways, "Always…"),

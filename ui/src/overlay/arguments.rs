@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::narrow::cut_word;
-use super::{Outcome, Paint, Request, dialog, panel};
+use super::{Outcome, Paint, Request, View, dialog, panel};
 use crate::input::action::Action;
 use crate::render::text::{fit, visible, width};
 use crate::terminal::canvas::{Canvas, RegionState};
@@ -51,27 +51,37 @@ impl ArgumentsView {
         self.fields[..last].iter().map(|it| arguments::quoted(&it.value)).collect::<Vec<_>>().join(" ")
     }
 
-    /// The user does not send it: what was typed goes back into the composer.
-    pub(crate) fn leave(self) -> Request {
-        let draft = format!("/{} {}", self.template, self.line());
-        Request::Complete { draft: draft.trim_end().to_owned(), hint: None }
-    }
-
     fn step(&mut self, by: isize) {
         self.at = self.at.saturating_add_signed(by).min(self.fields.len().saturating_sub(1));
     }
+}
 
-    pub(crate) fn scroll(&mut self, by: isize) {
+impl View for ArgumentsView {
+    fn title(&self) -> &'static str {
+        "Prompt template"
+    }
+
+    fn is_typing(&self) -> bool {
+        true
+    }
+
+    /// The user does not send it: what was typed goes back into the composer.
+    fn leave(self) -> Option<Request> {
+        let draft = format!("/{} {}", self.template, self.line());
+        Some(Request::Complete { draft: draft.trim_end().to_owned(), hint: None })
+    }
+
+    fn scroll(&mut self, by: isize) {
         self.step(by.signum());
     }
 
-    pub(crate) fn paste(&mut self, text: &str) {
+    fn paste(&mut self, text: &str) {
         if let Some(field) = self.fields.get_mut(self.at) {
             field.value.push_str(text.trim_end());
         }
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
+    fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
         let last = self.fields.len().saturating_sub(1);
         let value = &mut self.fields.get_mut(self.at)?.value;
         match key.code {
@@ -86,7 +96,7 @@ impl ArgumentsView {
         Some(Outcome::Stay)
     }
 
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: Action) -> Outcome {
         match action {
             Action::CloseOverlay => return Outcome::Close,
             Action::OverlayUp => self.step(-1),
@@ -101,7 +111,7 @@ impl ArgumentsView {
         Outcome::Stay
     }
 
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let is_last = self.at + 1 == self.fields.len();
         let keys = paint.hints(&[

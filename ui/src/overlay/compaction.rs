@@ -10,8 +10,9 @@ use ratatui::layout::{Position, Rect};
 use tui_textarea::{CursorMove, CursorRenderMode, TextArea, WrapMode};
 
 use super::rows::RowMap;
-use super::{Notification, Outcome, Page, Press, Request};
-use crate::input::action::Action;
+use super::{Notification, Outcome, Page, Paint, Press, Request, View};
+use crate::input::action::{Action, Scope};
+use crate::terminal::canvas::Canvas;
 use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 
 mod draw; // bar, lists, summary
@@ -122,25 +123,6 @@ impl CompactionView {
         self.arrange();
     }
 
-    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
-        match notification {
-            Notification::SummaryDelta(text) if self.preview.draft == Draft::Writing => {
-                self.written.push_str(text);
-                self.page.forget();
-            }
-            _ => {}
-        }
-    }
-
-    pub(crate) fn is_typing(&self) -> bool {
-        self.field.is_some()
-    }
-
-    /// Enter applies it.
-    pub(crate) fn is_guarded(&self) -> bool {
-        self.purpose == Purpose::Decide
-    }
-
     fn is_writing(&self) -> bool {
         self.preview.draft == Draft::Writing
     }
@@ -230,8 +212,42 @@ impl CompactionView {
         self.page = Page::default();
     }
 
+    fn step(&mut self, by: isize) {
+        let to = self.lists.place(self.chosen).saturating_add_signed(by).min(self.lists.len().saturating_sub(1));
+        self.chosen = self.lists.segment(to).unwrap_or(0);
+    }
+}
+
+impl View for CompactionView {
+    fn title(&self) -> &'static str {
+        "Compact"
+    }
+
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Compaction, Scope::Overlay]
+    }
+
+    fn notify(&mut self, notification: Notification<'_>) {
+        match notification {
+            Notification::SummaryDelta(text) if self.preview.draft == Draft::Writing => {
+                self.written.push_str(text);
+                self.page.forget();
+            }
+            _ => {}
+        }
+    }
+
+    fn is_typing(&self) -> bool {
+        self.field.is_some()
+    }
+
+    /// Enter applies it.
+    fn is_guarded(&self) -> bool {
+        self.purpose == Purpose::Decide
+    }
+
     /// Everything that is typed belongs to the field; Esc leaves it.
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
+    fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
         let field = self.field.as_mut()?;
         let held = key.modifiers;
         let control = held == KeyModifiers::CONTROL;
@@ -263,13 +279,13 @@ impl CompactionView {
         Some(Outcome::Stay)
     }
 
-    pub(crate) fn paste(&mut self, text: &str) {
+    fn paste(&mut self, text: &str) {
         if let Some(field) = &mut self.field {
             field.insert_str(text);
         }
     }
 
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: Action) -> Outcome {
         let decides = self.purpose == Purpose::Decide;
         self.was_pressed = false;
         match action {
@@ -300,13 +316,8 @@ impl CompactionView {
         Outcome::Stay
     }
 
-    fn step(&mut self, by: isize) {
-        let to = self.lists.place(self.chosen).saturating_add_signed(by).min(self.lists.len().saturating_sub(1));
-        self.chosen = self.lists.segment(to).unwrap_or(0);
-    }
-
     /// A click chooses an entry; a second one moves it to the next list, as Space does. It never applies anything.
-    pub(crate) fn press(&mut self, at: Position) -> Press {
+    fn press(&mut self, at: Position) -> Press {
         if self.summary_area.contains(at) && self.field.is_none() {
             self.pane = Pane::Summary;
         }
@@ -319,7 +330,7 @@ impl CompactionView {
         Press::Nowhere
     }
 
-    pub(crate) fn scroll(&mut self, by: isize) {
+    fn scroll(&mut self, by: isize) {
         match (&mut self.field, self.pane) {
             (Some(field), _) => field.scroll((i16::try_from(by).unwrap_or(0), 0)),
             (None, Pane::Lists) => self.step(by),
@@ -327,16 +338,21 @@ impl CompactionView {
         }
     }
 
-    pub(crate) fn wheel(&mut self, at: Position, by: isize) {
+    fn wheel(&mut self, at: Position, by: isize) -> Outcome {
         match (&mut self.field, self.lists_area.contains(at), self.summary_area.contains(at)) {
             (None, true, _) => self.step(by),
             (None, _, true) => self.page.scroll(by),
             (_, _, _) => self.scroll(by),
         }
+        Outcome::Stay
     }
 
     /// The user closed it while the model was writing: nothing waits for the summary any more.
-    pub(crate) fn leave(self) -> Option<Request> {
+    fn leave(self) -> Option<Request> {
         self.is_writing().then(|| Request::Send(vec![Input::Interrupt]))
+    }
+
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        self.paint(canvas, area, paint);
     }
 }

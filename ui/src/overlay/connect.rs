@@ -6,8 +6,8 @@ use ratatui::text::{Line, Span};
 
 use super::narrow::Narrow;
 use super::rows::RowMap;
-use super::{Notification, Outcome, Paint, Press, Request, dialog, panel};
-use crate::input::action::Action;
+use super::{Notification, Outcome, Paint, Press, Request, View, dialog, panel};
+use crate::input::action::{Action, Scope};
 use crate::input::slash::fuzzy;
 use crate::render::text::{fit, visible, width, wrap_lines};
 use crate::terminal::canvas::{Canvas, RegionState};
@@ -166,20 +166,6 @@ impl ConnectView {
         };
     }
 
-    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
-        let Notification::Connecting(news) = notification else { return };
-        match news {
-            News::Accounts(accounts) => self.accounts = accounts.to_vec(),
-            News::LocalServers(servers) => self.local = Some(servers.to_vec()),
-            News::Invited { url, code } => {
-                if let Step::Waiting { invitation, .. } = &mut self.step {
-                    *invitation = Some((url.to_owned(), code.to_owned()));
-                }
-            }
-            News::Failed(why) => self.fail(why),
-        }
-    }
-
     /// Goes back to the step before the attempt, with the reason.
     fn fail(&mut self, why: &str) {
         let step = std::mem::replace(&mut self.step, Step::Menu(0));
@@ -274,145 +260,11 @@ impl ConnectView {
             Step::Key { .. } | Step::Waiting { .. } => {}
         }
     }
-
-    pub(crate) fn scroll(&mut self, by: isize) {
-        self.go(by);
-    }
-
-    pub(crate) fn press(&mut self, at: Position) -> Press {
-        let Some(row) = self.places.at(at) else { return Press::Nowhere };
-        match &mut self.step {
-            Step::Menu(chosen) | Step::Local(chosen) | Step::Providers { narrow: Narrow { chosen, .. }, .. } => {
-                *chosen = row;
-                Press::OnRow(row)
-            }
-            Step::Key { .. } | Step::Waiting { .. } => Press::Nowhere,
-        }
-    }
-
-    /// A field takes what the user types.
-    pub(crate) fn is_typing(&self) -> bool {
-        match &self.step {
-            Step::Providers { .. } | Step::Key { .. } => true,
-            Step::Menu(_) | Step::Local(_) | Step::Waiting { .. } => false,
-        }
-    }
-
-    pub(crate) fn key(&mut self, pressed: KeyEvent) -> Option<Outcome> {
-        match &mut self.step {
-            Step::Providers { narrow, .. } => return narrow.key(pressed).then_some(Outcome::Stay),
-            Step::Key { key, error, .. } => {
-                match pressed.code {
-                    KeyCode::Backspace => drop(key.0.pop()),
-                    KeyCode::Char('u') if pressed.modifiers == KeyModifiers::CONTROL => key.0.clear(),
-                    KeyCode::Char(c) if pressed.modifiers.is_typing() && key.0.len() < MAX_KEY => key.0.push(c),
-                    KeyCode::Char(_) if pressed.modifiers.is_typing() => {}
-                    _ => return None,
-                }
-                *error = None;
-            }
-            Step::Menu(_) | Step::Local(_) | Step::Waiting { .. } => return None,
-        }
-        Some(Outcome::Stay)
-    }
-
-    /// A pasted key goes into the field; before that it tells its Provider.
-    pub(crate) fn paste(&mut self, text: &str) {
-        let text = text.trim();
-        if text.len() > MAX_KEY {
-            return self.fail("the pasted text is too long for a key");
-        }
-        match &mut self.step {
-            Step::Key { key, error, .. } => {
-                key.0.push_str(text);
-                *error = None;
-            }
-            Step::Menu(_) | Step::Providers { signs_in: false, .. } => match provider_of(text) {
-                Some(provider) => {
-                    let key = PastedKey(text.to_owned());
-                    self.step = Step::Key { provider: provider.to_owned(), key, error: None };
-                }
-                None => {
-                    self.enter(Way::Key);
-                    self.failure = Some("choose whose key that is, then paste it again".to_owned());
-                }
-            },
-            Step::Providers { .. } | Step::Local(_) | Step::Waiting { .. } => {}
-        }
-    }
-
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
-        if let Step::Menu(at) = &mut self.step
-            && let Some(way) = Way::ALL.iter().position(|way| way.action() == action)
-        {
-            *at = way;
-            return self.choose();
-        }
-        match action {
-            Action::CloseOverlay => return self.back(),
-            Action::Choose => return self.choose(),
-            Action::OverlayUp => self.go(-1),
-            Action::OverlayDown => self.go(1),
-            Action::OverlayPageUp => self.go(-8),
-            Action::OverlayPageDown => self.go(8),
-            _ => {}
-        }
-        Outcome::Stay
-    }
 }
 
 // ─── Drawing ───
 
 impl ConnectView {
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
-        let theme = paint.theme;
-        let hints = |choose: &str, close: &str| paint.hints(&[(Action::Choose, choose), (Action::CloseOverlay, close)]);
-        let (title, keys) = match &self.step {
-            Step::Menu(_) => ("Connect a model".to_owned(), hints("choose", "close")),
-            Step::Providers { signs_in: false, .. } => {
-                ("Whose key is it?".to_owned(), format!("{} · or paste the key here", hints("choose", "back")))
-            }
-            Step::Providers { narrow, signs_in } if self.listed(narrow, *signs_in).is_empty() => {
-                ("Sign in with a browser".to_owned(), paint.hints(&[(Action::CloseOverlay, "back")]))
-            }
-            Step::Providers { .. } => ("Sign in with a browser".to_owned(), hints("sign in", "back")),
-            Step::Key { provider, .. } => (format!("Key for {}", visible(provider)), hints("connect", "back")),
-            Step::Local(_) if self.local.as_ref().is_none_or(|servers| servers.is_empty()) => {
-                ("Servers of this machine".to_owned(), paint.hints(&[(Action::CloseOverlay, "back")]))
-            }
-            Step::Local(_) => ("Servers of this machine".to_owned(), hints("connect", "back")),
-            Step::Waiting { .. } => ("Connect a model".to_owned(), paint.hints(&[(Action::CloseOverlay, "cancel")])),
-        };
-        let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), &title, &keys, theme);
-        let below = match &self.failure {
-            Some(why) => {
-                let columns = usize::from(inner.width);
-                let lines = wrap_lines(&[Span::styled(visible(why), theme.fg(theme.error))], columns, &[], &[]);
-                let rows = u16::try_from(lines.len()).unwrap_or(1).min(inner.height / 2);
-                for (y, line) in (inner.bottom() - rows..inner.bottom()).zip(lines) {
-                    canvas.line(line, Rect { y, height: 1, ..inner });
-                }
-                Rect { height: inner.height - rows, ..inner }
-            }
-            None => inner,
-        };
-        let mut places = RowMap::default();
-        match &self.step {
-            Step::Menu(at) => self.draw_menu(*at, &mut places, canvas, below, paint),
-            Step::Providers { narrow, signs_in } => {
-                self.draw_providers(narrow, *signs_in, &mut places, canvas, below, theme);
-            }
-            Step::Key { provider, key, error } => {
-                let variable =
-                    self.accounts.iter().find(|it| it.provider == *provider).and_then(|it| it.variable.as_deref());
-                draw_key(key, error.as_deref(), variable, canvas, below, theme);
-            }
-            Step::Local(at) => self.draw_local(*at, &mut places, canvas, below, theme),
-            Step::Waiting { what, invitation, .. } => draw_waiting(what, invitation.as_ref(), canvas, below, theme),
-        }
-        self.places = places;
-    }
-
     fn draw_menu(&self, at: usize, places: &mut RowMap, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let text = "Nothing needs a restart, and the key is stored on this machine only.";
@@ -518,6 +370,168 @@ impl ConnectView {
             option(canvas, here, number == at, &describe(it), &visible(&about), theme);
             places.put(here, number);
         }
+    }
+}
+
+impl View for ConnectView {
+    fn title(&self) -> &'static str {
+        "Connect a model"
+    }
+
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Connect, Scope::Overlay]
+    }
+
+    fn notify(&mut self, notification: Notification<'_>) {
+        let Notification::Connecting(news) = notification else { return };
+        match news {
+            News::Accounts(accounts) => self.accounts = accounts.to_vec(),
+            News::LocalServers(servers) => self.local = Some(servers.to_vec()),
+            News::Invited { url, code } => {
+                if let Step::Waiting { invitation, .. } = &mut self.step {
+                    *invitation = Some((url.to_owned(), code.to_owned()));
+                }
+            }
+            News::Failed(why) => self.fail(why),
+        }
+    }
+
+    fn scroll(&mut self, by: isize) {
+        self.go(by);
+    }
+
+    fn press(&mut self, at: Position) -> Press {
+        let Some(row) = self.places.at(at) else { return Press::Nowhere };
+        match &mut self.step {
+            Step::Menu(chosen) | Step::Local(chosen) | Step::Providers { narrow: Narrow { chosen, .. }, .. } => {
+                *chosen = row;
+                Press::OnRow(row)
+            }
+            Step::Key { .. } | Step::Waiting { .. } => Press::Nowhere,
+        }
+    }
+
+    /// A field takes what the user types.
+    fn is_typing(&self) -> bool {
+        match &self.step {
+            Step::Providers { .. } | Step::Key { .. } => true,
+            Step::Menu(_) | Step::Local(_) | Step::Waiting { .. } => false,
+        }
+    }
+
+    fn key(&mut self, pressed: KeyEvent) -> Option<Outcome> {
+        match &mut self.step {
+            Step::Providers { narrow, .. } => return narrow.key(pressed).then_some(Outcome::Stay),
+            Step::Key { key, error, .. } => {
+                match pressed.code {
+                    KeyCode::Backspace => drop(key.0.pop()),
+                    KeyCode::Char('u') if pressed.modifiers == KeyModifiers::CONTROL => key.0.clear(),
+                    KeyCode::Char(c) if pressed.modifiers.is_typing() && key.0.len() < MAX_KEY => key.0.push(c),
+                    KeyCode::Char(_) if pressed.modifiers.is_typing() => {}
+                    _ => return None,
+                }
+                *error = None;
+            }
+            Step::Menu(_) | Step::Local(_) | Step::Waiting { .. } => return None,
+        }
+        Some(Outcome::Stay)
+    }
+
+    /// A pasted key goes into the field; before that it tells its Provider.
+    fn paste(&mut self, text: &str) {
+        let text = text.trim();
+        if text.len() > MAX_KEY {
+            return self.fail("the pasted text is too long for a key");
+        }
+        match &mut self.step {
+            Step::Key { key, error, .. } => {
+                key.0.push_str(text);
+                *error = None;
+            }
+            Step::Menu(_) | Step::Providers { signs_in: false, .. } => match provider_of(text) {
+                Some(provider) => {
+                    let key = PastedKey(text.to_owned());
+                    self.step = Step::Key { provider: provider.to_owned(), key, error: None };
+                }
+                None => {
+                    self.enter(Way::Key);
+                    self.failure = Some("choose whose key that is, then paste it again".to_owned());
+                }
+            },
+            Step::Providers { .. } | Step::Local(_) | Step::Waiting { .. } => {}
+        }
+    }
+
+    fn act(&mut self, action: Action) -> Outcome {
+        if let Step::Menu(at) = &mut self.step
+            && let Some(way) = Way::ALL.iter().position(|way| way.action() == action)
+        {
+            *at = way;
+            return self.choose();
+        }
+        match action {
+            Action::CloseOverlay => return self.back(),
+            Action::Choose => return self.choose(),
+            Action::OverlayUp => self.go(-1),
+            Action::OverlayDown => self.go(1),
+            Action::OverlayPageUp => self.go(-8),
+            Action::OverlayPageDown => self.go(8),
+            _ => {}
+        }
+        Outcome::Stay
+    }
+
+    fn leave(self) -> Option<Request> {
+        Some(Request::Connect(Order::Cancel))
+    }
+
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        let theme = paint.theme;
+        let hints = |choose: &str, close: &str| paint.hints(&[(Action::Choose, choose), (Action::CloseOverlay, close)]);
+        let (title, keys) = match &self.step {
+            Step::Menu(_) => ("Connect a model".to_owned(), hints("choose", "close")),
+            Step::Providers { signs_in: false, .. } => {
+                ("Whose key is it?".to_owned(), format!("{} · or paste the key here", hints("choose", "back")))
+            }
+            Step::Providers { narrow, signs_in } if self.listed(narrow, *signs_in).is_empty() => {
+                ("Sign in with a browser".to_owned(), paint.hints(&[(Action::CloseOverlay, "back")]))
+            }
+            Step::Providers { .. } => ("Sign in with a browser".to_owned(), hints("sign in", "back")),
+            Step::Key { provider, .. } => (format!("Key for {}", visible(provider)), hints("connect", "back")),
+            Step::Local(_) if self.local.as_ref().is_none_or(|servers| servers.is_empty()) => {
+                ("Servers of this machine".to_owned(), paint.hints(&[(Action::CloseOverlay, "back")]))
+            }
+            Step::Local(_) => ("Servers of this machine".to_owned(), hints("connect", "back")),
+            Step::Waiting { .. } => ("Connect a model".to_owned(), paint.hints(&[(Action::CloseOverlay, "cancel")])),
+        };
+        let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), &title, &keys, theme);
+        let below = match &self.failure {
+            Some(why) => {
+                let columns = usize::from(inner.width);
+                let lines = wrap_lines(&[Span::styled(visible(why), theme.fg(theme.error))], columns, &[], &[]);
+                let rows = u16::try_from(lines.len()).unwrap_or(1).min(inner.height / 2);
+                for (y, line) in (inner.bottom() - rows..inner.bottom()).zip(lines) {
+                    canvas.line(line, Rect { y, height: 1, ..inner });
+                }
+                Rect { height: inner.height - rows, ..inner }
+            }
+            None => inner,
+        };
+        let mut places = RowMap::default();
+        match &self.step {
+            Step::Menu(at) => self.draw_menu(*at, &mut places, canvas, below, paint),
+            Step::Providers { narrow, signs_in } => {
+                self.draw_providers(narrow, *signs_in, &mut places, canvas, below, theme);
+            }
+            Step::Key { provider, key, error } => {
+                let variable =
+                    self.accounts.iter().find(|it| it.provider == *provider).and_then(|it| it.variable.as_deref());
+                draw_key(key, error.as_deref(), variable, canvas, below, theme);
+            }
+            Step::Local(at) => self.draw_local(*at, &mut places, canvas, below, theme),
+            Step::Waiting { what, invitation, .. } => draw_waiting(what, invitation.as_ref(), canvas, below, theme),
+        }
+        self.places = places;
     }
 }
 

@@ -12,8 +12,8 @@ use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::text::{Line, Span};
 
 use super::rows::RowMap;
-use super::{Notification, Outcome, Page, Paint, Press, Request, dialog, panel};
-use crate::input::action::Action;
+use super::{Notification, Outcome, Page, Paint, Press, Request, View, dialog, panel};
+use crate::input::action::{Action, Scope};
 use crate::render::amount::{bar, filled, share};
 use crate::render::figures::short;
 use crate::render::text::{fit, plain, width, wrap_lines};
@@ -79,22 +79,6 @@ impl ContextView {
         }
     }
 
-    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
-        let Notification::Context { report, history } = notification else { return };
-        let before = self.part().map(|it| (it.kind, it.seq, it.title.clone()));
-        self.texts = report.parts.iter().map(|part| text_of(part, history)).collect();
-        self.call_of = calls_of(&report.parts, history);
-        self.largest = report.parts.iter().map(|it| it.tokens).max().unwrap_or(1);
-        self.waits = report.parts.iter().any(|it| it.waits);
-        self.report = Some(Rc::new(report.clone()));
-        self.sort();
-        // The cursor stays with its part.
-        let same = |part: &Part| before.as_ref() == Some(&(part.kind, part.seq, part.title.clone()));
-        self.chosen = self.rows.iter().position(|at| same(&report.parts[*at])).unwrap_or(self.chosen);
-        self.chosen = self.chosen.min(self.rows.len().saturating_sub(1));
-        self.page = Page::default();
-    }
-
     fn sort(&mut self) {
         let parts = self.report.as_ref().map_or(&[][..], |it| &it.parts);
         self.rows = (0..parts.len()).collect();
@@ -115,57 +99,6 @@ impl ContextView {
         self.note = None;
     }
 
-    pub(crate) fn scroll(&mut self, by: isize) {
-        self.step(by);
-    }
-
-    pub(crate) fn wheel(&mut self, at: Position, by: isize) {
-        if self.preview_area.contains(at) { self.page.scroll(by) } else { self.step(by) }
-    }
-
-    pub(crate) fn press(&mut self, at: Position) -> Press {
-        let row = self.places.at(at);
-        if let Some(row) = row.filter(|row| *row != self.chosen) {
-            (self.chosen, self.page, self.note) = (row, Page::default(), None);
-        }
-        row.map_or(Press::Nowhere, Press::OnRow)
-    }
-
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
-        match action {
-            Action::CloseOverlay => return Outcome::Close,
-            Action::OverlayUp => self.step(-1),
-            Action::OverlayDown => self.step(1),
-            Action::OverlayPageUp => self.step(-10),
-            Action::OverlayPageDown => self.step(10),
-            Action::OverlayStart => self.step(isize::MIN),
-            Action::OverlayEnd => self.step(isize::MAX),
-            Action::SortContext => {
-                let part = self.rows.get(self.chosen).copied();
-                self.order = if self.order == Order::Place { Order::Size } else { Order::Place };
-                self.sort();
-                self.chosen = self.rows.iter().position(|at| Some(*at) == part).unwrap_or(0);
-            }
-            Action::ScrollPreview => self.page.scroll(5),
-            Action::ScrollPreviewBack => self.page.scroll(-5),
-            Action::Choose => match self.part().and_then(|it| it.seq) {
-                Some(seq) => return Outcome::CloseAndAsk(Request::ShowEntry(seq)),
-                None => self.note = Some("every request begins with it: it stands nowhere in the conversation"),
-            },
-            Action::PinPart => {
-                let pin = self.part().and_then(|it| Some(Input::Pin { seq: it.seq?, pinned: !it.pinned }));
-                return self.send(pin);
-            }
-            Action::DropPart => {
-                let droppable = self.part().filter(|it| can_drop(it.kind));
-                let input = droppable.and_then(|it| Some(Input::Drop { seq: it.seq?, dropped: !is_out(it) }));
-                return self.send(input);
-            }
-            _ => {}
-        }
-        Outcome::Stay
-    }
-
     /// Sends a change, and asks for the context as it is then.
     fn send(&mut self, input: Option<Input>) -> Outcome {
         match input {
@@ -175,65 +108,6 @@ impl ContextView {
                 Outcome::Stay
             }
         }
-    }
-
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
-        let theme = paint.theme;
-        let part = self.part();
-        let (pin, drop) = match part {
-            Some(it) => (if it.pinned { "unpin" } else { "pin" }, if is_out(it) { "send again" } else { "drop" }),
-            None => ("pin", "drop"),
-        };
-        let sort = if self.order == Order::Place { "by size" } else { "by place" };
-        let keys = paint.hints(&[
-            (Action::PinPart, pin),
-            (Action::DropPart, drop),
-            (Action::Choose, "go there"),
-            (Action::SortContext, sort),
-            (Action::CloseOverlay, "close"),
-            (Action::ScrollPreview, "scroll the text"),
-        ]);
-        let inner = panel(canvas, dialog(area, 160, 48), "Context", &keys, theme);
-        if inner.height < 4 {
-            return;
-        }
-        let Some(report) = self.report.clone() else {
-            canvas.line(Line::styled("measuring the next request…", theme.dim()), Rect { height: 1, ..inner });
-            return;
-        };
-        let [head, _, body, foot] = Layout::vertical([
-            Constraint::Length(1),
-            Constraint::Length(u16::from(inner.height > 12)),
-            Constraint::Fill(1),
-            Constraint::Length(1),
-        ])
-        .areas(inner);
-        draw_head(canvas, head, &report, theme);
-        let (list, preview) = if inner.width >= SIDE_BY_SIDE {
-            let [list, _, preview] =
-                Layout::horizontal([Constraint::Percentage(55), Constraint::Length(3), Constraint::Fill(1)])
-                    .areas(body);
-            (list, Some(preview))
-        } else if body.height >= BELOW {
-            let [list, _, preview] =
-                Layout::vertical([Constraint::Fill(2), Constraint::Length(1), Constraint::Fill(1)]).areas(body);
-            (list, Some(preview))
-        } else {
-            (body, None)
-        };
-        self.draw_list(canvas, list, &report, theme);
-        self.preview_area = preview.unwrap_or_default();
-        if let Some(area) = preview {
-            self.draw_preview(canvas, area, paint);
-        }
-        let (text, style) = match self.note {
-            Some(note) => (note, theme.fg(theme.warning)),
-            None if self.waits => {
-                ("A turn is running: what you changed holds from its next request on", theme.fg(theme.warning))
-            }
-            None => ("After a drop the provider caches the prompt anew, once", theme.dim()),
-        };
-        canvas.line(Line::styled(fit(text, usize::from(foot.width)), style), foot);
     }
 
     fn draw_list(&mut self, canvas: &mut Canvas, area: Rect, report: &ContextReport, theme: &Theme) {
@@ -327,6 +201,147 @@ impl ContextView {
             }
             lines
         });
+    }
+}
+
+impl View for ContextView {
+    fn title(&self) -> &'static str {
+        "Context"
+    }
+
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Context, Scope::Overlay]
+    }
+
+    fn notify(&mut self, notification: Notification<'_>) {
+        let Notification::Context { report, history } = notification else { return };
+        let before = self.part().map(|it| (it.kind, it.seq, it.title.clone()));
+        self.texts = report.parts.iter().map(|part| text_of(part, history)).collect();
+        self.call_of = calls_of(&report.parts, history);
+        self.largest = report.parts.iter().map(|it| it.tokens).max().unwrap_or(1);
+        self.waits = report.parts.iter().any(|it| it.waits);
+        self.report = Some(Rc::new(report.clone()));
+        self.sort();
+        // The cursor stays with its part.
+        let same = |part: &Part| before.as_ref() == Some(&(part.kind, part.seq, part.title.clone()));
+        self.chosen = self.rows.iter().position(|at| same(&report.parts[*at])).unwrap_or(self.chosen);
+        self.chosen = self.chosen.min(self.rows.len().saturating_sub(1));
+        self.page = Page::default();
+    }
+
+    fn scroll(&mut self, by: isize) {
+        self.step(by);
+    }
+
+    fn wheel(&mut self, at: Position, by: isize) -> Outcome {
+        if self.preview_area.contains(at) {
+            self.page.scroll(by)
+        } else {
+            self.step(by)
+        }
+        Outcome::Stay
+    }
+
+    fn press(&mut self, at: Position) -> Press {
+        let row = self.places.at(at);
+        if let Some(row) = row.filter(|row| *row != self.chosen) {
+            (self.chosen, self.page, self.note) = (row, Page::default(), None);
+        }
+        row.map_or(Press::Nowhere, Press::OnRow)
+    }
+
+    fn act(&mut self, action: Action) -> Outcome {
+        match action {
+            Action::CloseOverlay => return Outcome::Close,
+            Action::OverlayUp => self.step(-1),
+            Action::OverlayDown => self.step(1),
+            Action::OverlayPageUp => self.step(-10),
+            Action::OverlayPageDown => self.step(10),
+            Action::OverlayStart => self.step(isize::MIN),
+            Action::OverlayEnd => self.step(isize::MAX),
+            Action::SortContext => {
+                let part = self.rows.get(self.chosen).copied();
+                self.order = if self.order == Order::Place { Order::Size } else { Order::Place };
+                self.sort();
+                self.chosen = self.rows.iter().position(|at| Some(*at) == part).unwrap_or(0);
+            }
+            Action::ScrollPreview => self.page.scroll(5),
+            Action::ScrollPreviewBack => self.page.scroll(-5),
+            Action::Choose => match self.part().and_then(|it| it.seq) {
+                Some(seq) => return Outcome::CloseAndAsk(Request::ShowEntry(seq)),
+                None => self.note = Some("every request begins with it: it stands nowhere in the conversation"),
+            },
+            Action::PinPart => {
+                let pin = self.part().and_then(|it| Some(Input::Pin { seq: it.seq?, pinned: !it.pinned }));
+                return self.send(pin);
+            }
+            Action::DropPart => {
+                let droppable = self.part().filter(|it| can_drop(it.kind));
+                let input = droppable.and_then(|it| Some(Input::Drop { seq: it.seq?, dropped: !is_out(it) }));
+                return self.send(input);
+            }
+            _ => {}
+        }
+        Outcome::Stay
+    }
+
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        let theme = paint.theme;
+        let part = self.part();
+        let (pin, drop) = match part {
+            Some(it) => (if it.pinned { "unpin" } else { "pin" }, if is_out(it) { "send again" } else { "drop" }),
+            None => ("pin", "drop"),
+        };
+        let sort = if self.order == Order::Place { "by size" } else { "by place" };
+        let keys = paint.hints(&[
+            (Action::PinPart, pin),
+            (Action::DropPart, drop),
+            (Action::Choose, "go there"),
+            (Action::SortContext, sort),
+            (Action::CloseOverlay, "close"),
+            (Action::ScrollPreview, "scroll the text"),
+        ]);
+        let inner = panel(canvas, dialog(area, 160, 48), "Context", &keys, theme);
+        if inner.height < 4 {
+            return;
+        }
+        let Some(report) = self.report.clone() else {
+            canvas.line(Line::styled("measuring the next request…", theme.dim()), Rect { height: 1, ..inner });
+            return;
+        };
+        let [head, _, body, foot] = Layout::vertical([
+            Constraint::Length(1),
+            Constraint::Length(u16::from(inner.height > 12)),
+            Constraint::Fill(1),
+            Constraint::Length(1),
+        ])
+        .areas(inner);
+        draw_head(canvas, head, &report, theme);
+        let (list, preview) = if inner.width >= SIDE_BY_SIDE {
+            let [list, _, preview] =
+                Layout::horizontal([Constraint::Percentage(55), Constraint::Length(3), Constraint::Fill(1)])
+                    .areas(body);
+            (list, Some(preview))
+        } else if body.height >= BELOW {
+            let [list, _, preview] =
+                Layout::vertical([Constraint::Fill(2), Constraint::Length(1), Constraint::Fill(1)]).areas(body);
+            (list, Some(preview))
+        } else {
+            (body, None)
+        };
+        self.draw_list(canvas, list, &report, theme);
+        self.preview_area = preview.unwrap_or_default();
+        if let Some(area) = preview {
+            self.draw_preview(canvas, area, paint);
+        }
+        let (text, style) = match self.note {
+            Some(note) => (note, theme.fg(theme.warning)),
+            None if self.waits => {
+                ("A turn is running: what you changed holds from its next request on", theme.fg(theme.warning))
+            }
+            None => ("After a drop the provider caches the prompt anew, once", theme.dim()),
+        };
+        canvas.line(Line::styled(fit(text, usize::from(foot.width)), style), foot);
     }
 }
 

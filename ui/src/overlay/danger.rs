@@ -6,7 +6,7 @@ use pixir_core::event::{Approval, Confirmation};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{Outcome, Paint, Request, dialog, panel};
+use super::{Outcome, Paint, Request, View, dialog, panel};
 use crate::input::action::Action;
 use crate::render::text::{visible, wrap_lines};
 use crate::terminal::canvas::Canvas;
@@ -42,22 +42,36 @@ impl DangerView {
         })
     }
 
-    /// The agent that asks; `None` if the Session itself does.
-    pub(crate) fn asker(&self) -> Option<&Asker> {
-        self.agent.as_ref()
-    }
-
-    pub(crate) fn call_id(&self) -> &str {
-        &self.call_id
-    }
-
     fn is_complete(&self) -> bool {
         self.typed.trim() == self.word
     }
+}
 
-    pub(crate) fn scroll(&mut self, _by: isize) {}
+impl View for DangerView {
+    fn title(&self) -> &'static str {
+        "Dangerous call"
+    }
 
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
+    fn is_guarded(&self) -> bool {
+        true
+    }
+
+    fn is_typing(&self) -> bool {
+        true
+    }
+
+    /// The agent that asks; `None` if the Session itself does.
+    fn asker(&self) -> Option<&Asker> {
+        self.agent.as_ref()
+    }
+
+    fn call_id(&self) -> Option<&str> {
+        Some(&self.call_id)
+    }
+
+    fn scroll(&mut self, _by: isize) {}
+
+    fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
         match key.code {
             KeyCode::Backspace => drop(self.typed.pop()),
             KeyCode::Char(c) if key.modifiers.is_typing() => {
@@ -70,7 +84,7 @@ impl DangerView {
         Some(Outcome::Stay)
     }
 
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: Action) -> Outcome {
         match action {
             Action::CloseOverlay => Outcome::Close,
             Action::Choose if self.is_complete() => Outcome::CloseAndAsk(Request::Decide {
@@ -83,7 +97,7 @@ impl DangerView {
         }
     }
 
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let run = if self.is_complete() { "run it once" } else { "run it once, after the word" };
         let keys = paint.hints(&[(Action::Choose, run), (Action::CloseOverlay, "back")]);

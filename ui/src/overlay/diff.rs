@@ -228,7 +228,7 @@ impl DiffView {
         }
     }
 
-    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
+    pub(super) fn learn(&mut self, notification: Notification<'_>) {
         match notification {
             Notification::Changes { number, changes } if number == self.number => self.listed(changes.clone()),
             Notification::Counts { number, files } if number == self.number => {
@@ -374,14 +374,6 @@ impl DiffView {
     }
 
     // ─── Moving ───
-
-    pub(crate) fn scroll(&mut self, by: isize) {
-        if self.lists {
-            return self.step_in_list(by);
-        }
-        self.scroll_lines(by);
-    }
-
     fn scroll_lines(&mut self, by: isize) {
         let last = self.last_row();
         self.cursor = self.cursor.saturating_add_signed(by).min(last);

@@ -11,8 +11,8 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::narrow::cut_word;
-use super::{Outcome, Paint, Request, panel};
-use crate::input::action::Action;
+use super::{Outcome, Paint, Request, View, panel};
+use crate::input::action::{Action, Scope};
 use crate::render::agents::named;
 use crate::render::text::{visible, width, wrap_lines};
 use crate::theme::Theme;
@@ -235,17 +235,12 @@ impl FormView {
 }
 
 impl FormView {
-    /// The agent that asks; `None` if the Session itself does.
-    pub(crate) fn asker(&self) -> Option<&Asker> {
-        self.form.agent.as_ref()
-    }
-
     pub(crate) fn form(&self) -> &Form {
         &self.form
     }
 
     /// `Question 1 of 2 · reviewer-2 ‹ worker-1 asks · 3 more wait`
-    fn title(&self) -> String {
+    fn heading(&self) -> String {
         let mut title = match self.form.questions.len() {
             1 => "Question".to_owned(),
             n => format!("Question {} of {n}", self.at + 1),
@@ -261,17 +256,8 @@ impl FormView {
         title
     }
 
-    pub(crate) fn call_id(&self) -> &str {
-        &self.form.call_id
-    }
-
     pub(crate) fn has_keys(&self) -> bool {
         self.has_keys
-    }
-
-    /// Keys that the user was typing when the form appeared could answer it.
-    pub(crate) fn is_guarded(&self) -> bool {
-        self.has_keys && !self.is_chosen
     }
 
     /// Gives the keys to the form, because the user has turned to it.
@@ -284,20 +270,10 @@ impl FormView {
         self.has_keys = false;
     }
 
-    /// The user leaves the form without answers.
-    pub(crate) fn leave(self) -> Request {
-        let answer = Input::Answer { call_id: self.form.call_id, answers: None };
-        Request::Send(vec![answer.for_asker(self.form.agent.as_ref())])
-    }
-
-    pub(crate) fn scroll(&mut self, by: isize) {
-        self.select(by);
-    }
-
     /// The question as lines, with what to type; and its number, which changes when the next question appears.
     pub(crate) fn as_lines(&self, columns: usize, theme: &Theme) -> (Vec<Line<'static>>, usize) {
         let question = self.question();
-        let text = Span::styled(format!("{}: {}", self.title(), visible(&question.question)), theme.bold());
+        let text = Span::styled(format!("{}: {}", self.heading(), visible(&question.question)), theme.bold());
         let mut lines = wrap_lines(&[text], columns, &[], &[]);
         for (row, option) in question.options.iter().enumerate() {
             let text = Span::styled(format!("{}. {}", row + 1, visible(option)), theme.fg(theme.text));
@@ -332,7 +308,55 @@ impl FormView {
         Some(Outcome::Stay)
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
+    /// The rows of the form with its frame, on a screen of this width.
+    pub(crate) fn rows(&self, width: u16, theme: &Theme) -> u16 {
+        let (lines, _) = self.lines(usize::from(width.saturating_sub(4)).max(1), theme);
+        u16::try_from(lines.len() + 2).unwrap_or(u16::MAX)
+    }
+}
+
+impl View for FormView {
+    fn title(&self) -> &'static str {
+        "Question of the model"
+    }
+
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Form, Scope::Overlay]
+    }
+
+    fn is_typing(&self) -> bool {
+        true
+    }
+
+    /// The agent that asks; `None` if the Session itself does.
+    fn asker(&self) -> Option<&Asker> {
+        self.form.agent.as_ref()
+    }
+
+    fn call_id(&self) -> Option<&str> {
+        Some(&self.form.call_id)
+    }
+
+    /// Keys that the user was typing when the form appeared could answer it.
+    fn is_guarded(&self) -> bool {
+        self.has_keys && !self.is_chosen
+    }
+
+    fn leaves_to_actions(&self, key: KeyEvent) -> bool {
+        self.can_mark() && key.code == KeyCode::Char(' ')
+    }
+
+    /// The user leaves the form without answers.
+    fn leave(self) -> Option<Request> {
+        let answer = Input::Answer { call_id: self.form.call_id, answers: None };
+        Some(Request::Send(vec![answer.for_asker(self.form.agent.as_ref())]))
+    }
+
+    fn scroll(&mut self, by: isize) {
+        self.select(by);
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
         if self.style == Style::Lines {
             return self.line_key(key);
         }
@@ -367,7 +391,7 @@ impl FormView {
         Some(Outcome::Stay)
     }
 
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: Action) -> Outcome {
         match (action, self.style) {
             (Action::CloseOverlay, _) => return self.close(None),
             (Action::PreviousQuestion, _) => self.back(),
@@ -391,7 +415,7 @@ impl FormView {
         Outcome::Stay
     }
 
-    pub(crate) fn paste(&mut self, text: &str) {
+    fn paste(&mut self, text: &str) {
         if self.question().only_options {
             return;
         }
@@ -399,17 +423,11 @@ impl FormView {
         self.own.push_str(&text.split_whitespace().collect::<Vec<_>>().join(" "));
     }
 
-    /// The rows of the form with its frame, on a screen of this width.
-    pub(crate) fn rows(&self, width: u16, theme: &Theme) -> u16 {
-        let (lines, _) = self.lines(usize::from(width.saturating_sub(4)).max(1), theme);
-        u16::try_from(lines.len() + 2).unwrap_or(u16::MAX)
-    }
-
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let columns = usize::from(area.width.saturating_sub(4)).max(1);
         let (lines, cursor) = self.lines(columns, theme);
-        let title = self.title();
+        let title = self.heading();
         let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX);
         let fits = height <= area.height;
         self.fits = fits;

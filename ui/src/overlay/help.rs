@@ -4,7 +4,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::narrow::Narrow;
-use super::{Outcome, Page, Paint, dialog, panel};
+use super::{Outcome, Page, Paint, View, dialog, panel};
 use crate::input::action::{ACTIONS, Action, ActionSpec, Scope, SessionKind, Slash};
 use crate::input::keymap::Keymap;
 use crate::input::slash::{Matching, commands, found};
@@ -217,8 +217,22 @@ impl Section {
     }
 }
 
-impl HelpView {
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
+impl HelpView {}
+
+impl View for HelpView {
+    fn title(&self) -> &'static str {
+        "Help"
+    }
+
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Help, Scope::Overlay]
+    }
+
+    fn is_typing(&self) -> bool {
+        true
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
         match key.code {
             KeyCode::F(1) => return Some(Outcome::Close),
             KeyCode::Char('?') if self.narrow.letters.is_empty() => return Some(Outcome::Close),
@@ -231,7 +245,7 @@ impl HelpView {
         Some(Outcome::Stay)
     }
 
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: Action) -> Outcome {
         match action {
             Action::CloseOverlay | Action::Choose => return Outcome::Close,
             Action::NextHelpSection => {
@@ -247,11 +261,11 @@ impl HelpView {
         Outcome::Stay
     }
 
-    pub(crate) fn scroll(&mut self, by: isize) {
+    fn scroll(&mut self, by: isize) {
         self.page.scroll(by);
     }
 
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let hints = paint.hints(&[
             (Action::NextHelpSection, "next section"),
             (Action::OverlayPageDown, "page down"),

@@ -9,8 +9,8 @@ use ratatui::text::{Line, Span};
 
 use super::panes;
 use super::rows::RowMap;
-use super::{Notification, Outcome, Paint, Press, Request, dialog, panel};
-use crate::input::action::Action;
+use super::{Notification, Outcome, Paint, Press, Request, View, dialog, panel};
+use crate::input::action::{Action, Scope};
 use crate::render::figures;
 use crate::render::text::{fit, fit_path, visible, width, wrap_lines};
 use crate::terminal::canvas::{Canvas, RegionState};
@@ -59,17 +59,6 @@ impl JobsView {
         }
     }
 
-    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
-        match notification {
-            Notification::Jobs { all, now } => {
-                (self.jobs, self.now) = (all.to_vec(), now);
-                self.chosen = self.chosen.min(all.len().saturating_sub(1));
-            }
-            Notification::JobOutput(tail) => self.tail = Some(tail.clone()),
-            _ => {}
-        }
-    }
-
     /// The job whose output is shown: its number, and the path of its saved output.
     pub(crate) fn wanted(&self) -> Option<(u32, String)> {
         self.jobs.get(self.chosen).map(|job| (job.id, job.output_path.clone()))
@@ -84,16 +73,77 @@ impl JobsView {
         self.jobs.get(self.chosen).filter(|job| job.status == JobStatus::Running)
     }
 
-    pub(crate) fn scroll(&mut self, by: isize) {
-        self.chosen = self.chosen.saturating_add_signed(by).min(self.jobs.len().saturating_sub(1));
-        (self.is_confirming, self.below) = (false, 0);
-    }
-
     fn read(&self) -> Outcome {
         self.wanted().map_or(Outcome::Stay, |(job, path)| Outcome::Ask(Request::ReadJob { job, path }))
     }
 
-    pub(crate) fn wheel(&mut self, at: Position, by: isize) -> Outcome {
+    /// How long it has run, or ran: `42s`, `12m`.
+    fn age(&self, job: &JobState) -> String {
+        let since_1970 = |ms: i64| Duration::from_millis(u64::try_from(ms).unwrap_or(0));
+        let Some(started) = job.started.map(|it| since_1970(it.as_millisecond())) else { return String::new() };
+        let ran = job.ended.map_or(self.now, |it| since_1970(it.as_millisecond())).saturating_sub(started);
+        match ran.as_secs() {
+            seconds @ 0..60 => format!("{seconds}s"),
+            _ => figures::age(ran),
+        }
+    }
+
+    /// `listens on 8080, 8081 · runs for 12m`
+    fn facts(&self, job: &JobState) -> String {
+        let listens = match job.ports.as_slice() {
+            [] => String::new(),
+            ports => format!("listens on {} · ", ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ")),
+        };
+        let verb = if job.status == JobStatus::Running { "has run for" } else { "ran for" };
+        format!("{listens}{verb} {}", self.age(job))
+    }
+
+    /// What it is, or the question, then the end of the output.
+    fn preview_lines(&self, columns: usize, rows: usize, theme: &Theme) -> Vec<Line<'static>> {
+        let Some(job) = self.jobs.get(self.chosen) else { return Vec::new() };
+        let head = if self.is_confirming {
+            Line::styled(fit(&format!("Stop job {} and all its processes?", job.id), columns), theme.fg(theme.warning))
+        } else {
+            Line::styled(fit(&self.facts(job), columns), theme.fg(theme.text))
+        };
+        let mut lines = vec![head, Line::styled(fit_path(&visible(&job.output_path), columns), theme.dim())];
+        let Some(tail) = self.tail.as_ref().filter(|tail| tail.job == job.id) else { return lines };
+        if tail.lines.is_empty() {
+            lines.push(Line::styled("Nothing printed yet", theme.dim()));
+        }
+        let to = tail.lines.len().saturating_sub(self.below);
+        let shown = tail.lines[to.saturating_sub(rows.saturating_sub(2))..to].iter();
+        lines.extend(shown.map(|line| Line::styled(fit(&visible(line), columns), theme.fg(theme.text))));
+        lines
+    }
+}
+
+impl View for JobsView {
+    fn title(&self) -> &'static str {
+        "Background jobs"
+    }
+
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Jobs, Scope::Overlay]
+    }
+
+    fn notify(&mut self, notification: Notification<'_>) {
+        match notification {
+            Notification::Jobs { all, now } => {
+                (self.jobs, self.now) = (all.to_vec(), now);
+                self.chosen = self.chosen.min(all.len().saturating_sub(1));
+            }
+            Notification::JobOutput(tail) => self.tail = Some(tail.clone()),
+            _ => {}
+        }
+    }
+
+    fn scroll(&mut self, by: isize) {
+        self.chosen = self.chosen.saturating_add_signed(by).min(self.jobs.len().saturating_sub(1));
+        (self.is_confirming, self.below) = (false, 0);
+    }
+
+    fn wheel(&mut self, at: Position, by: isize) -> Outcome {
         if self.preview_area.contains(at) {
             self.below = self.below.saturating_add_signed(-by);
             return Outcome::Stay;
@@ -102,7 +152,7 @@ impl JobsView {
         self.read()
     }
 
-    pub(crate) fn press(&mut self, at: Position) -> Press {
+    fn press(&mut self, at: Position) -> Press {
         let before = self.chosen;
         let pressed = self.rows.press(at, &mut self.chosen);
         if self.chosen == before {
@@ -116,11 +166,11 @@ impl JobsView {
         }
     }
 
-    pub(crate) fn forget_question(&mut self) {
+    fn forget_question(&mut self) {
         self.is_confirming = false;
     }
 
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: Action) -> Outcome {
         if std::mem::take(&mut self.is_confirming) {
             return match (action, self.running()) {
                 (Action::ConfirmStop, Some(job)) => Outcome::send(Input::StopJob { job: job.id }),
@@ -140,7 +190,7 @@ impl JobsView {
         self.read()
     }
 
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let keys = if self.is_confirming {
             paint.hints(&[(Action::ConfirmStop, "stop it, any other key lets it run")])
@@ -196,46 +246,6 @@ impl JobsView {
             let lines = self.preview_lines(usize::from(area.width), usize::from(area.height), theme);
             panes::draw_lines(canvas, area, lines);
         }
-    }
-
-    /// How long it has run, or ran: `42s`, `12m`.
-    fn age(&self, job: &JobState) -> String {
-        let since_1970 = |ms: i64| Duration::from_millis(u64::try_from(ms).unwrap_or(0));
-        let Some(started) = job.started.map(|it| since_1970(it.as_millisecond())) else { return String::new() };
-        let ran = job.ended.map_or(self.now, |it| since_1970(it.as_millisecond())).saturating_sub(started);
-        match ran.as_secs() {
-            seconds @ 0..60 => format!("{seconds}s"),
-            _ => figures::age(ran),
-        }
-    }
-
-    /// `listens on 8080, 8081 · runs for 12m`
-    fn facts(&self, job: &JobState) -> String {
-        let listens = match job.ports.as_slice() {
-            [] => String::new(),
-            ports => format!("listens on {} · ", ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ")),
-        };
-        let verb = if job.status == JobStatus::Running { "has run for" } else { "ran for" };
-        format!("{listens}{verb} {}", self.age(job))
-    }
-
-    /// What it is, or the question, then the end of the output.
-    fn preview_lines(&self, columns: usize, rows: usize, theme: &Theme) -> Vec<Line<'static>> {
-        let Some(job) = self.jobs.get(self.chosen) else { return Vec::new() };
-        let head = if self.is_confirming {
-            Line::styled(fit(&format!("Stop job {} and all its processes?", job.id), columns), theme.fg(theme.warning))
-        } else {
-            Line::styled(fit(&self.facts(job), columns), theme.fg(theme.text))
-        };
-        let mut lines = vec![head, Line::styled(fit_path(&visible(&job.output_path), columns), theme.dim())];
-        let Some(tail) = self.tail.as_ref().filter(|tail| tail.job == job.id) else { return lines };
-        if tail.lines.is_empty() {
-            lines.push(Line::styled("Nothing printed yet", theme.dim()));
-        }
-        let to = tail.lines.len().saturating_sub(self.below);
-        let shown = tail.lines[to.saturating_sub(rows.saturating_sub(2))..to].iter();
-        lines.extend(shown.map(|line| Line::styled(fit(&visible(line), columns), theme.fg(theme.text))));
-        lines
     }
 }
 

@@ -3,8 +3,8 @@
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{Notification, Outcome, Paint, dialog, panel};
-use crate::input::action::Action;
+use super::{Notification, Outcome, Paint, View, dialog, panel};
+use crate::input::action::{Action, Scope};
 use crate::overlay::narrow::Narrow;
 use crate::render::text::{fit, fit_path, visible, width, wrap_lines};
 use crate::terminal::canvas::{Canvas, RegionState};
@@ -76,19 +76,44 @@ impl LogView {
         LogView { tail: None, narrow, level: Level::Trace, follows: true, top: 0, height: 0 }
     }
 
-    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
+    /// The lines that match the level and the words, each of which must be in the line.
+    fn matches(&self) -> Vec<&LogLine> {
+        let words: Vec<String> = self.narrow.letters.split_whitespace().map(str::to_lowercase).collect();
+        let lines = self.tail.iter().flat_map(|tail| &tail.lines);
+        let is_match = |it: &&LogLine| {
+            let text = it.text.to_lowercase();
+            it.level <= self.level && words.iter().all(|word| text.contains(word))
+        };
+        lines.filter(is_match).collect()
+    }
+}
+
+impl View for LogView {
+    fn title(&self) -> &'static str {
+        "Log"
+    }
+
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Log, Scope::Overlay]
+    }
+
+    fn is_typing(&self) -> bool {
+        true
+    }
+
+    fn notify(&mut self, notification: Notification<'_>) {
         if let Notification::Log(tail) = notification {
             self.tail = Some(tail.clone());
         }
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
+    fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
         let is_typed = self.narrow.key(key);
         self.follows |= is_typed;
         is_typed.then_some(Outcome::Stay)
     }
 
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: Action) -> Outcome {
         let page = isize::try_from(self.height.saturating_sub(1).max(1)).unwrap_or(1);
         match action {
             Action::CloseOverlay | Action::Choose => return Outcome::Close,
@@ -108,25 +133,14 @@ impl LogView {
         Outcome::Stay
     }
 
-    pub(crate) fn scroll(&mut self, by: isize) {
+    fn scroll(&mut self, by: isize) {
         let last = self.matches().len().saturating_sub(self.height);
         let from = if self.follows { last } else { self.top };
         self.top = from.saturating_add_signed(by).min(last);
         self.follows = self.top == last && by > 0;
     }
 
-    /// The lines that match the level and the words, each of which must be in the line.
-    fn matches(&self) -> Vec<&LogLine> {
-        let words: Vec<String> = self.narrow.letters.split_whitespace().map(str::to_lowercase).collect();
-        let lines = self.tail.iter().flat_map(|tail| &tail.lines);
-        let is_match = |it: &&LogLine| {
-            let text = it.text.to_lowercase();
-            it.level <= self.level && words.iter().all(|word| text.contains(word))
-        };
-        lines.filter(is_match).collect()
-    }
-
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let level = [
             (Action::CycleLogLevel, self.level.name()),

@@ -8,8 +8,8 @@ use ratatui::text::{Line, Span};
 use super::narrow::Narrow;
 use super::rows::RowMap;
 use super::save_for::SaveFor;
-use super::{Notification, Outcome, Paint, Press, Request, dialog, panel};
-use crate::input::action::Action;
+use super::{Notification, Outcome, Paint, Press, Request, View, dialog, panel};
+use crate::input::action::{Action, Scope};
 use crate::input::slash::fuzzy;
 use crate::render::text::{fit, visible, width};
 use crate::terminal::canvas::{Canvas, RegionState};
@@ -110,17 +110,6 @@ impl ModelsView {
         }
     }
 
-    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
-        if let Notification::Models { offered, recent, favourites } = notification {
-            self.favourites = favourites.to_vec();
-            self.show(offered, recent);
-            if self.narrow.letters.is_empty() {
-                self.narrow.chosen = self.rows.iter().position(|it| it.name() == self.current).unwrap_or(0);
-            }
-            self.offered = Some((offered.clone(), recent.to_vec()));
-        }
-    }
-
     fn show(&mut self, offered: &Offered, recent: &[String]) {
         self.is_loading = false;
         self.silent = offered.silent.iter().map(|(name, e)| (name.clone(), e.message.clone())).collect();
@@ -197,10 +186,6 @@ impl ModelsView {
         Outcome::Ask(Request::Change { key: "favourites".to_owned(), value, save: SaveFor::You })
     }
 
-    pub(crate) fn press(&mut self, at: Position) -> Press {
-        self.places.press(at, &mut self.narrow.chosen)
-    }
-
     fn shown(&self) -> Vec<usize> {
         fuzzy(&self.narrow.letters, (0..self.rows.len()).collect(), |at| self.rows[*at].name())
     }
@@ -231,60 +216,6 @@ impl ModelsView {
         let effort = self.effort.filter(|_| self.is_effort_chosen).map(|it| it.name().to_owned());
         let (provider, model) = (row.provider.clone(), row.model.clone());
         Outcome::CloseAndAsk(Request::ChooseModel { provider, model, effort, save: self.save })
-    }
-
-    pub(crate) fn scroll(&mut self, by: isize) {
-        let rows = self.shown().len();
-        self.narrow.scroll(by, rows);
-    }
-
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
-        self.narrow.key(key).then_some(Outcome::Stay)
-    }
-
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
-        match action {
-            Action::CloseOverlay => return Outcome::Close,
-            Action::Choose => return self.choose(),
-            Action::SaveFor => self.save = self.save.next(),
-            Action::MarkFavourite => return self.mark(),
-            Action::MoreEffort => self.change_effort(1),
-            Action::LessEffort => self.change_effort(-1),
-            Action::ConnectHere => return Outcome::CloseAndAsk(Request::Command("/connect".to_owned())),
-            action => {
-                let rows = self.shown().len();
-                self.narrow.act(action, rows);
-            }
-        }
-        Outcome::Stay
-    }
-
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
-        let theme = paint.theme;
-        let hints = paint.hints(&[
-            (Action::Choose, "use it"),
-            (Action::SaveFor, &self.save.choices()),
-            (Action::CloseOverlay, "close"),
-            (Action::MarkFavourite, "favourite"),
-            (Action::ConnectHere, "connect another"),
-        ]);
-        let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "Model", &hints, theme);
-        let list = self.narrow.draw(canvas, inner, theme);
-        let foot = 2.min(list.height / 3);
-        let list = Rect { height: list.height - foot, ..list };
-        let shown = self.shown();
-        if shown.is_empty() {
-            let text = match (self.is_loading, self.rows.is_empty()) {
-                (true, _) => "asking the servers for their models…",
-                (false, true) => "No model is connected. /connect connects one here.",
-                (false, false) => "No matches",
-            };
-            canvas.line(Line::styled(text, theme.dim()), Rect { height: 1.min(list.height), ..list });
-            return;
-        }
-        self.narrow.chosen = self.narrow.chosen.min(shown.len() - 1);
-        self.draw_rows(canvas, list, &shown, theme);
-        self.draw_effort(canvas, Rect { y: list.bottom(), height: foot, ..list }, paint);
     }
 
     fn draw_rows(&mut self, canvas: &mut Canvas, list: Rect, shown: &[usize], theme: &Theme) {
@@ -383,5 +314,88 @@ impl ModelsView {
             Span::styled(rest.unwrap_or_default(), theme.dim()),
         ]);
         canvas.line(line, at);
+    }
+}
+
+impl View for ModelsView {
+    fn title(&self) -> &'static str {
+        "Models"
+    }
+
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Models, Scope::Saving, Scope::Overlay]
+    }
+
+    fn is_typing(&self) -> bool {
+        true
+    }
+
+    fn notify(&mut self, notification: Notification<'_>) {
+        if let Notification::Models { offered, recent, favourites } = notification {
+            self.favourites = favourites.to_vec();
+            self.show(offered, recent);
+            if self.narrow.letters.is_empty() {
+                self.narrow.chosen = self.rows.iter().position(|it| it.name() == self.current).unwrap_or(0);
+            }
+            self.offered = Some((offered.clone(), recent.to_vec()));
+        }
+    }
+
+    fn press(&mut self, at: Position) -> Press {
+        self.places.press(at, &mut self.narrow.chosen)
+    }
+
+    fn scroll(&mut self, by: isize) {
+        let rows = self.shown().len();
+        self.narrow.scroll(by, rows);
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
+        self.narrow.key(key).then_some(Outcome::Stay)
+    }
+
+    fn act(&mut self, action: Action) -> Outcome {
+        match action {
+            Action::CloseOverlay => return Outcome::Close,
+            Action::Choose => return self.choose(),
+            Action::SaveFor => self.save = self.save.next(),
+            Action::MarkFavourite => return self.mark(),
+            Action::MoreEffort => self.change_effort(1),
+            Action::LessEffort => self.change_effort(-1),
+            Action::ConnectHere => return Outcome::CloseAndAsk(Request::Command("/connect".to_owned())),
+            action => {
+                let rows = self.shown().len();
+                self.narrow.act(action, rows);
+            }
+        }
+        Outcome::Stay
+    }
+
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        let theme = paint.theme;
+        let hints = paint.hints(&[
+            (Action::Choose, "use it"),
+            (Action::SaveFor, &self.save.choices()),
+            (Action::CloseOverlay, "close"),
+            (Action::MarkFavourite, "favourite"),
+            (Action::ConnectHere, "connect another"),
+        ]);
+        let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "Model", &hints, theme);
+        let list = self.narrow.draw(canvas, inner, theme);
+        let foot = 2.min(list.height / 3);
+        let list = Rect { height: list.height - foot, ..list };
+        let shown = self.shown();
+        if shown.is_empty() {
+            let text = match (self.is_loading, self.rows.is_empty()) {
+                (true, _) => "asking the servers for their models…",
+                (false, true) => "No model is connected. /connect connects one here.",
+                (false, false) => "No matches",
+            };
+            canvas.line(Line::styled(text, theme.dim()), Rect { height: 1.min(list.height), ..list });
+            return;
+        }
+        self.narrow.chosen = self.narrow.chosen.min(shown.len() - 1);
+        self.draw_rows(canvas, list, &shown, theme);
+        self.draw_effort(canvas, Rect { y: list.bottom(), height: foot, ..list }, paint);
     }
 }

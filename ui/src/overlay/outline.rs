@@ -6,7 +6,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
 use super::rows::RowMap;
-use super::{Outcome, Paint, Press, Request, dialog, panel};
+use super::{Outcome, Paint, Press, Request, View, dialog, panel};
 use crate::input::action::Action;
 use crate::render::markdown::first_line;
 use crate::terminal::canvas::{Canvas, RegionState};
@@ -77,8 +77,14 @@ impl Outline {
     }
 }
 
-impl Outline {
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+impl Outline {}
+
+impl View for Outline {
+    fn title(&self) -> &'static str {
+        "Outline"
+    }
+
+    fn act(&mut self, action: Action) -> Outcome {
         match action {
             Action::CloseOverlay => return Outcome::Close,
             Action::OverlayUp => self.scroll(-1),
@@ -96,15 +102,15 @@ impl Outline {
         Outcome::Stay
     }
 
-    pub(crate) fn press(&mut self, at: Position) -> Press {
+    fn press(&mut self, at: Position) -> Press {
         self.rows.press(at, &mut self.chosen)
     }
 
-    pub(crate) fn scroll(&mut self, by: isize) {
+    fn scroll(&mut self, by: isize) {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.turns.len().saturating_sub(1));
     }
 
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let keys = paint
             .hints_of(&[(!self.turns.is_empty(), Action::Choose, "go there"), (true, Action::CloseOverlay, "close")]);

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 
 use super::narrow::Narrow;
 use super::rows::RowMap;
-use super::{Notification, Outcome, Paint, Press, Request, dialog, panel};
+use super::{Notification, Outcome, Paint, Press, Request, View, dialog, panel};
 use crate::input::action::{ACTIONS, Action, ActionSpec, Scope, SessionKind, Slash, TurnState};
 use crate::input::keymap::Keymap;
 use crate::input::slash::{Uses, by_use, fuzzy};
@@ -67,16 +67,6 @@ impl Palette {
         Palette { narrow: Narrow::default(), entries, sessions: Vec::new(), files: None, places: RowMap::default() }
     }
 
-    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
-        match notification {
-            Notification::Sessions { all, current, forks_of: None } => {
-                self.sessions = all.iter().filter(|it| Some(it.id.as_str()) != current).cloned().collect();
-            }
-            Notification::Files { letters, found } => self.files = Some((letters.to_owned(), found.to_vec())),
-            _ => {}
-        }
-    }
-
     /// The letters after an `@`, which search files.
     fn file_letters(&self) -> Option<&str> {
         self.narrow.letters.strip_prefix('@')
@@ -103,28 +93,6 @@ impl Palette {
         rows
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
-        if !self.narrow.key(key) {
-            return None;
-        }
-        Some(match self.file_letters() {
-            Some(letters) => Outcome::Ask(Request::FindFiles(letters.to_owned())),
-            None => Outcome::Stay,
-        })
-    }
-
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
-        match action {
-            Action::CloseOverlay => Outcome::Close,
-            Action::Choose => self.choose(),
-            _ => {
-                let rows = self.rows().len();
-                self.narrow.act(action, rows);
-                Outcome::Stay
-            }
-        }
-    }
-
     fn choose(&self) -> Outcome {
         let rows = self.rows();
         let Some(row) = rows.get(self.narrow.chosen) else { return Outcome::Stay };
@@ -137,17 +105,59 @@ impl Palette {
             Row::File(path) => Request::Mention((*path).to_owned()),
         })
     }
+}
 
-    pub(crate) fn press(&mut self, at: Position) -> Press {
+impl View for Palette {
+    fn title(&self) -> &'static str {
+        "Palette"
+    }
+
+    fn is_typing(&self) -> bool {
+        true
+    }
+
+    fn notify(&mut self, notification: Notification<'_>) {
+        match notification {
+            Notification::Sessions { all, current, forks_of: None } => {
+                self.sessions = all.iter().filter(|it| Some(it.id.as_str()) != current).cloned().collect();
+            }
+            Notification::Files { letters, found } => self.files = Some((letters.to_owned(), found.to_vec())),
+            _ => {}
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
+        if !self.narrow.key(key) {
+            return None;
+        }
+        Some(match self.file_letters() {
+            Some(letters) => Outcome::Ask(Request::FindFiles(letters.to_owned())),
+            None => Outcome::Stay,
+        })
+    }
+
+    fn act(&mut self, action: Action) -> Outcome {
+        match action {
+            Action::CloseOverlay => Outcome::Close,
+            Action::Choose => self.choose(),
+            _ => {
+                let rows = self.rows().len();
+                self.narrow.act(action, rows);
+                Outcome::Stay
+            }
+        }
+    }
+
+    fn press(&mut self, at: Position) -> Press {
         self.places.press(at, &mut self.narrow.chosen)
     }
 
-    pub(crate) fn scroll(&mut self, by: isize) {
+    fn scroll(&mut self, by: isize) {
         let rows = self.rows().len();
         self.narrow.scroll(by, rows);
     }
 
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let hints = paint.hints(&[(Action::Choose, "run"), (Action::CloseOverlay, "close")]);
         let keys = format!("type to search · @ files · {hints}");

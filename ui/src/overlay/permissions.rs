@@ -9,8 +9,8 @@ use ratatui::text::{Line, Span};
 
 use super::always::covered;
 use super::rows::RowMap;
-use super::{Notification, Outcome, Paint, Press, panel};
-use crate::input::action::Action;
+use super::{Notification, Outcome, Paint, Press, View, panel};
+use crate::input::action::{Action, Scope};
 use crate::render::text::{fit, visible, wrap_lines};
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::theme::Theme;
@@ -81,7 +81,37 @@ impl PermissionsView {
         }
     }
 
-    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
+    fn rule_line(&self, at: usize, it: &SavedRule, columns: usize, theme: &Theme) -> Line<'static> {
+        let (effect, colour, scope) = match &it.rule {
+            Rule::Allow(scope) => ("allow", theme.added, scope),
+            Rule::Deny(scope) => ("deny ", theme.removed, scope),
+        };
+        let is_chosen = at == self.chosen;
+        let tail = match it.expires {
+            _ if is_chosen && self.is_confirming => "  revoke? y".to_owned(),
+            Some(end) => format!("  {} until {}", it.holds.name(), end.strftime("%Y-%m-%d %H:%M UTC")),
+            None => format!("  {}", it.holds.name()),
+        };
+        let what = fit(&covered(scope), columns.saturating_sub(8 + tail.chars().count()));
+        Line::from(vec![
+            Span::styled(if is_chosen { "▸ " } else { "  " }, theme.fg(theme.accent)),
+            Span::styled(format!("{effect} "), theme.fg(colour)),
+            Span::styled(what, theme.fg(theme.text)),
+            Span::styled(tail, if is_chosen && self.is_confirming { theme.fg(theme.warning) } else { theme.dim() }),
+        ])
+    }
+}
+
+impl View for PermissionsView {
+    fn title(&self) -> &'static str {
+        "Permissions"
+    }
+
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Permissions, Scope::Overlay]
+    }
+
+    fn notify(&mut self, notification: Notification<'_>) {
         if let Notification::Rules { rules, warning } = notification {
             self.chosen = self.chosen.min(rules.len().saturating_sub(1));
             self.rules = Some(rules.to_vec());
@@ -90,13 +120,13 @@ impl PermissionsView {
         }
     }
 
-    pub(crate) fn scroll(&mut self, by: isize) {
+    fn scroll(&mut self, by: isize) {
         let count = self.rules.as_ref().map_or(0, Vec::len);
         self.chosen = self.chosen.saturating_add_signed(by).min(count.saturating_sub(1));
         self.is_confirming = false;
     }
 
-    pub(crate) fn press(&mut self, at: Position) -> Press {
+    fn press(&mut self, at: Position) -> Press {
         if let Some(row) = self.places.at(at) {
             (self.chosen, self.is_confirming) = (row, false);
         }
@@ -104,11 +134,11 @@ impl PermissionsView {
         Press::Nowhere
     }
 
-    pub(crate) fn forget_question(&mut self) {
+    fn forget_question(&mut self) {
         self.is_confirming = false;
     }
 
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: Action) -> Outcome {
         let rule = self.rules.as_ref().and_then(|rules| rules.get(self.chosen));
         match (action, rule) {
             (Action::ConfirmRevoke, Some(rule)) if self.is_confirming => {
@@ -124,7 +154,7 @@ impl PermissionsView {
         Outcome::Stay
     }
 
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let keys = if self.is_confirming {
             paint.hints(&[(Action::ConfirmRevoke, "revoke it"), (Action::CloseOverlay, "keep it")])
@@ -184,26 +214,6 @@ impl PermissionsView {
             canvas.line(line, row);
         }
         self.places = places;
-    }
-
-    fn rule_line(&self, at: usize, it: &SavedRule, columns: usize, theme: &Theme) -> Line<'static> {
-        let (effect, colour, scope) = match &it.rule {
-            Rule::Allow(scope) => ("allow", theme.added, scope),
-            Rule::Deny(scope) => ("deny ", theme.removed, scope),
-        };
-        let is_chosen = at == self.chosen;
-        let tail = match it.expires {
-            _ if is_chosen && self.is_confirming => "  revoke? y".to_owned(),
-            Some(end) => format!("  {} until {}", it.holds.name(), end.strftime("%Y-%m-%d %H:%M UTC")),
-            None => format!("  {}", it.holds.name()),
-        };
-        let what = fit(&covered(scope), columns.saturating_sub(8 + tail.chars().count()));
-        Line::from(vec![
-            Span::styled(if is_chosen { "▸ " } else { "  " }, theme.fg(theme.accent)),
-            Span::styled(format!("{effect} "), theme.fg(colour)),
-            Span::styled(what, theme.fg(theme.text)),
-            Span::styled(tail, if is_chosen && self.is_confirming { theme.fg(theme.warning) } else { theme.dim() }),
-        ])
     }
 }
 

@@ -11,7 +11,7 @@ use super::models::about_effort;
 use super::narrow::Narrow;
 use super::panel::SMALL;
 use super::rows::RowMap;
-use super::{Outcome, Paint, Press, Request, dialog, panel};
+use super::{Outcome, Paint, Press, Request, View, dialog, panel};
 use crate::input::action::Action;
 use crate::input::slash::fuzzy;
 use crate::render::text::{fit, width};
@@ -127,21 +127,31 @@ impl Picker {
     pub(crate) fn kind(&self) -> Kind {
         self.kind
     }
+}
 
-    pub(crate) fn press(&mut self, at: Position) -> Press {
+impl View for Picker {
+    fn title(&self) -> &'static str {
+        self.kind().title()
+    }
+
+    fn is_typing(&self) -> bool {
+        true
+    }
+
+    fn press(&mut self, at: Position) -> Press {
         self.places.press(at, &mut self.narrow.chosen)
     }
 
-    pub(crate) fn scroll(&mut self, by: isize) {
+    fn scroll(&mut self, by: isize) {
         let rows = self.shown().len();
         self.narrow.scroll(by, rows);
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
+    fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
         self.narrow.key(key).then_some(Outcome::Stay)
     }
 
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: Action) -> Outcome {
         let shown = self.shown();
         match action {
             Action::CloseOverlay => Outcome::Close,
@@ -155,7 +165,7 @@ impl Picker {
         }
     }
 
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let shown = self.shown();
         self.places.clear();

@@ -4,7 +4,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::panel::inside;
-use super::{Notification, Outcome, Page, Paint, dialog, panel};
+use super::{Notification, Outcome, Page, Paint, View, dialog, panel};
 use crate::input::action::Action;
 use crate::render::report::{Item, Report, Section};
 use crate::terminal::canvas::Canvas;
@@ -39,8 +39,10 @@ impl ReportView {
     pub(crate) fn loading(kind: ReportKind) -> ReportView {
         ReportView { kind, report: None, page: Page::default() }
     }
+}
 
-    pub(crate) fn title(&self) -> &'static str {
+impl View for ReportView {
+    fn title(&self) -> &'static str {
         match self.kind {
             ReportKind::Status => "Status",
             ReportKind::Usage => "Usage",
@@ -50,7 +52,7 @@ impl ReportView {
         }
     }
 
-    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
+    fn notify(&mut self, notification: Notification<'_>) {
         if let (ReportKind::Doctor, Notification::Checks(checks)) = (self.kind, notification) {
             let items = checks.iter().cloned().map(Item::Check).collect();
             self.report = Some(Report { sections: vec![Section::new("", items)] });
@@ -58,7 +60,7 @@ impl ReportView {
         }
     }
 
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: Action) -> Outcome {
         if matches!(action, Action::CloseOverlay | Action::Choose) {
             return Outcome::Close;
         }
@@ -66,11 +68,11 @@ impl ReportView {
         Outcome::Stay
     }
 
-    pub(crate) fn scroll(&mut self, by: isize) {
+    fn scroll(&mut self, by: isize) {
         self.page.scroll(by);
     }
 
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let place = dialog(area, SIZE.0, SIZE.1);
         let mut page = std::mem::take(&mut self.page);

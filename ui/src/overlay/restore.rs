@@ -11,8 +11,8 @@ use ratatui::style::Color;
 use ratatui::text::{Line, Span};
 
 use super::rows::RowMap;
-use super::{Outcome, Page, Paint, Press, Request, panel};
-use crate::input::action::Action;
+use super::{Outcome, Page, Paint, Press, Request, View, panel};
+use crate::input::action::{Action, Scope};
 use crate::render::agents::named;
 use crate::render::diff;
 use crate::render::figures::plus_minus;
@@ -280,26 +280,49 @@ impl RestoreView {
     }
 }
 
-impl RestoreView {
-    pub(crate) fn scroll(&mut self, by: isize) {
+impl RestoreView {}
+
+impl View for RestoreView {
+    fn title(&self) -> &'static str {
+        "Files to restore"
+    }
+
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Restore, Scope::Overlay]
+    }
+
+    fn is_guarded(&self) -> bool {
+        true
+    }
+
+    fn leave(self) -> Option<Request> {
+        Some(Request::Stay)
+    }
+
+    fn scroll(&mut self, by: isize) {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.preview.files.len().saturating_sub(1));
         self.page = Page::default();
     }
 
     /// A click shows a file. A second one is not Enter: that would write all of them.
     /// Over the list the wheel goes from file to file, elsewhere it reads the chosen one.
-    pub(crate) fn wheel(&mut self, at: Position, by: isize) {
-        if self.places.at(at).is_some() { self.scroll(by) } else { self.page.scroll(by) }
+    fn wheel(&mut self, at: Position, by: isize) -> Outcome {
+        if self.places.at(at).is_some() {
+            self.scroll(by)
+        } else {
+            self.page.scroll(by)
+        }
+        Outcome::Stay
     }
 
-    pub(crate) fn press(&mut self, at: Position) -> Press {
+    fn press(&mut self, at: Position) -> Press {
         let Some(row) = self.places.at(at) else { return Press::Nowhere };
         self.chosen = row;
         self.page = Page::default();
         Press::Did(Box::new(Outcome::Stay))
     }
 
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: Action) -> Outcome {
         match action {
             // The call that waits for the decision goes on without it.
             Action::CloseOverlay if self.preview.asks => {
@@ -329,7 +352,7 @@ impl RestoreView {
         Outcome::Stay
     }
 
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let count = self.preview.files.len();
         let files = if count == 1 { "1 file".to_owned() } else { format!("{count} files") };

@@ -9,8 +9,8 @@ use ratatui::text::{Line, Span};
 use super::page::Page;
 use super::panes;
 use super::rows::RowMap;
-use super::{Notification, Outcome, Paint, Press, dialog, panel};
-use crate::input::action::Action;
+use super::{Notification, Outcome, Paint, Press, View, dialog, panel};
+use crate::input::action::{Action, Scope};
 use crate::render::text::{fit, visible, width, wrap_lines};
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::theme::Theme;
@@ -41,7 +41,27 @@ impl ServersView {
         }
     }
 
-    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
+    fn usable(&self) -> Option<&ServerState> {
+        let it = self.servers.get(self.chosen)?;
+        (it.standing == Standing::InForce && it.enabled && !it.shadowed).then_some(it)
+    }
+
+    fn to_accept(&self) -> Option<(&ServerState, &str)> {
+        let it = self.usable().filter(|it| !it.changes.is_empty())?;
+        Some((it, it.seen.as_deref()?))
+    }
+}
+
+impl View for ServersView {
+    fn title(&self) -> &'static str {
+        "MCP servers"
+    }
+
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Servers, Scope::Overlay]
+    }
+
+    fn notify(&mut self, notification: Notification<'_>) {
         if let Notification::Servers(servers) = notification {
             let name = self.servers.get(self.chosen).map(|it| it.name.clone());
             self.servers = servers.to_vec();
@@ -52,16 +72,21 @@ impl ServersView {
         }
     }
 
-    pub(crate) fn scroll(&mut self, by: isize) {
+    fn scroll(&mut self, by: isize) {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.servers.len().saturating_sub(1));
         self.page = Page::default();
     }
 
-    pub(crate) fn wheel(&mut self, at: Position, by: isize) {
-        if self.preview_area.contains(at) { self.page.scroll(by) } else { self.scroll(by) }
+    fn wheel(&mut self, at: Position, by: isize) -> Outcome {
+        if self.preview_area.contains(at) {
+            self.page.scroll(by)
+        } else {
+            self.scroll(by)
+        }
+        Outcome::Stay
     }
 
-    pub(crate) fn press(&mut self, at: Position) -> Press {
+    fn press(&mut self, at: Position) -> Press {
         let before = self.chosen;
         let pressed = self.rows.press(at, &mut self.chosen);
         if self.chosen != before {
@@ -70,17 +95,7 @@ impl ServersView {
         pressed
     }
 
-    fn usable(&self) -> Option<&ServerState> {
-        let it = self.servers.get(self.chosen)?;
-        (it.standing == Standing::InForce && it.enabled && !it.shadowed).then_some(it)
-    }
-
-    fn to_accept(&self) -> Option<(&ServerState, &str)> {
-        let it = self.usable().filter(|it| !it.changes.is_empty())?;
-        Some((it, it.seen.as_deref()?))
-    }
-
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: Action) -> Outcome {
         let about = |it: &ServerState, act: ServerAct| Outcome::send(Input::Mcp { server: Some(it.name.clone()), act });
         match action {
             Action::CloseOverlay => Outcome::Close,
@@ -110,7 +125,7 @@ impl ServersView {
         }
     }
 
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let phase = self.usable().map(|it| it.phase);
         let runs = phase == Some(ServerPhase::Running);

@@ -11,8 +11,8 @@ use ratatui::text::{Line, Span};
 use super::narrow::{Narrow, cut_word};
 use super::panes;
 use super::rows::RowMap;
-use super::{Notification, Outcome, Paint, Press, Request, dialog, panel};
-use crate::input::action::Action;
+use super::{Notification, Outcome, Paint, Press, Request, View, dialog, panel};
+use crate::input::action::{Action, Scope};
 use crate::input::slash::fuzzy;
 use crate::render::context::RenderContext;
 use crate::render::figures::age;
@@ -119,32 +119,6 @@ impl SessionList {
         }
     }
 
-    pub(crate) fn is_typing(&self) -> bool {
-        !self.is_confirming
-    }
-
-    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
-        match notification {
-            Notification::StoredSessions { all, current } => {
-                let before = self.chosen().map(|it| it.id.clone());
-                self.all = Some(all.to_vec());
-                self.current = current.map(str::to_owned);
-                // The cursor stays on its Session. It begins on the latest other one: Enter on the current one changes
-                // nothing.
-                let shown = self.shown();
-                let at = match &before {
-                    Some(id) => shown.iter().position(|it| it.id == *id),
-                    None => shown.iter().position(|it| Some(it.id.as_str()) != current),
-                };
-                self.narrow.chosen = at.unwrap_or(0);
-            }
-            Notification::SessionFound { id, found } => drop(self.hits.insert(id.to_owned(), found.clone())),
-            Notification::SearchEnded => self.is_searching = false,
-            Notification::SessionPreview { id, said } => self.preview = Some((id.to_owned(), said.to_vec())),
-            _ => {}
-        }
-    }
-
     /// Titles that match the letters, then Sessions whose text has the words, the latest first.
     fn shown(&self) -> Vec<&Summary> {
         let all = self.all.iter().flatten().filter(|it| !self.named || it.name.is_some());
@@ -184,7 +158,112 @@ impl SessionList {
         Work::Search { words, reach: self.reach }
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
+    fn line(&self, it: &Summary, columns: usize, theme: &Theme) -> Line<'static> {
+        let is_current = Some(&it.id) == self.current.as_ref();
+        let mark = if is_current {
+            "● "
+        } else if it.damaged {
+            "! "
+        } else {
+            "  "
+        };
+        let then = Duration::from_millis(u64::try_from(it.last_activity.as_millisecond()).unwrap_or(0));
+        let turns = if it.turns == 1 { "turn " } else { "turns" };
+        let ago = age(self.now.saturating_sub(then));
+        // Without a price there is no column for it.
+        let is_priced = self.all.iter().flatten().any(|it| !it.cost.to_string().is_empty());
+        let cost = if is_priced { format!(" {:>7}", it.cost.to_string()) } else { String::new() };
+        let tail = format!("  {:>3} {turns} {ago:>4}{cost}", it.turns);
+        let room = columns.saturating_sub(2 + width(&tail));
+        let title = fit(&visible(it.title()), room);
+        let pad = " ".repeat(room.saturating_sub(width(&title)));
+        let style = if it.name.is_some() { theme.fg(theme.strong) } else { theme.fg(theme.text) };
+        let mut spans = vec![Span::styled(mark, theme.fg(if it.damaged { theme.warning } else { theme.success }))];
+        spans.extend(marked::spans(&self.narrow.letters, &title, style, theme.bold().fg(theme.warning)));
+        spans.extend([Span::raw(pad), Span::styled(tail, theme.dim())]);
+        Line::from(spans)
+    }
+
+    /// What the search has found, then the last messages.
+    fn preview_lines(&self, it: &Summary, columns: usize, paint: Paint<'_>) -> Vec<Line<'static>> {
+        let theme = paint.theme;
+        let mut lines = vec![Line::styled(fit(&visible(it.title()), columns), theme.bold())];
+        let calls = if it.tool_calls == 1 { "1 call".to_owned() } else { format!("{} calls", it.tool_calls) };
+        let mut facts = format!("{} · {calls}", it.model);
+        if self.reach == Reach::Everywhere {
+            facts = format!("{} · {facts}", it.workspace);
+        }
+        lines.push(Line::styled(fit(&visible(&facts), columns), theme.dim()));
+        if self.is_confirming {
+            lines.push(Line::styled("Delete this session? It moves to the trash.", theme.fg(theme.warning)));
+        }
+        if let Some(found) = self.hits.get(&it.id) {
+            lines.push(Line::default());
+            let turn = found.turn.map_or(String::new(), |turn| format!("turn {turn}: "));
+            let text = [Span::styled(format!("{turn}{}", visible(&found.excerpt)), theme.fg(theme.warning))];
+            lines.extend(wrap_lines(&text, columns, &[], &[]));
+        }
+        let said = self.preview.iter().filter(|(id, _)| *id == it.id).flat_map(|(_, said)| said);
+        for Said { by_user, text } in said {
+            lines.push(Line::default());
+            let start: String = text.chars().take(columns * MESSAGE).collect();
+            if !by_user {
+                let context = RenderContext::new(theme, paint.highlighter, columns.saturating_sub(2).max(1));
+                let rows = markdown::rows(&plain(&start), &context).into_iter().take(MESSAGE);
+                lines.extend(rows.map(|mut row| {
+                    row.line.spans.insert(0, Span::raw("  "));
+                    row.line
+                }));
+                continue;
+            }
+            let style = theme.fg(theme.user);
+            let wrapped = start.lines().filter(|line| !line.trim().is_empty()).enumerate().flat_map(|(at, part)| {
+                let first = if at == 0 { "❯ " } else { "  " };
+                let text = [Span::styled(plain(part).into_owned(), style)];
+                wrap_lines(&text, columns, &[Span::styled(first, style)], &[Span::raw("  ")])
+            });
+            lines.extend(wrapped.take(MESSAGE));
+        }
+        lines
+    }
+}
+
+impl View for SessionList {
+    fn title(&self) -> &'static str {
+        "Sessions"
+    }
+
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Sessions, Scope::Overlay]
+    }
+
+    fn is_typing(&self) -> bool {
+        !self.is_confirming
+    }
+
+    fn notify(&mut self, notification: Notification<'_>) {
+        match notification {
+            Notification::StoredSessions { all, current } => {
+                let before = self.chosen().map(|it| it.id.clone());
+                self.all = Some(all.to_vec());
+                self.current = current.map(str::to_owned);
+                // The cursor stays on its Session. It begins on the latest other one: Enter on the current one changes
+                // nothing.
+                let shown = self.shown();
+                let at = match &before {
+                    Some(id) => shown.iter().position(|it| it.id == *id),
+                    None => shown.iter().position(|it| Some(it.id.as_str()) != current),
+                };
+                self.narrow.chosen = at.unwrap_or(0);
+            }
+            Notification::SessionFound { id, found } => drop(self.hits.insert(id.to_owned(), found.clone())),
+            Notification::SearchEnded => self.is_searching = false,
+            Notification::SessionPreview { id, said } => self.preview = Some((id.to_owned(), said.to_vec())),
+            _ => {}
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
         if let Some(name) = &mut self.naming {
             match key.code {
                 KeyCode::Backspace => drop(name.pop()),
@@ -203,11 +282,11 @@ impl SessionList {
         Some(Outcome::Ask(Request::Stored(std::iter::once(search).chain(preview).collect())))
     }
 
-    pub(crate) fn forget_question(&mut self) {
+    fn forget_question(&mut self) {
         self.is_confirming = false;
     }
 
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: Action) -> Outcome {
         if let Some(name) = self.naming.take() {
             return match (action, self.chosen()) {
                 (Action::Choose, Some(it)) => {
@@ -276,7 +355,7 @@ impl SessionList {
         self.look()
     }
 
-    pub(crate) fn press(&mut self, at: Position) -> Press {
+    fn press(&mut self, at: Position) -> Press {
         if self.naming.is_some() || std::mem::take(&mut self.is_confirming) {
             return Press::Nowhere;
         }
@@ -287,12 +366,12 @@ impl SessionList {
         }
     }
 
-    pub(crate) fn scroll(&mut self, by: isize) {
+    fn scroll(&mut self, by: isize) {
         let rows = self.shown().len();
         self.narrow.scroll(by, rows);
     }
 
-    pub(crate) fn wheel(&mut self, at: Position, by: isize) -> Outcome {
+    fn wheel(&mut self, at: Position, by: isize) -> Outcome {
         if self.preview_area.contains(at) {
             self.read.1 = self.read.1.saturating_add_signed(by);
             return Outcome::Stay;
@@ -304,7 +383,7 @@ impl SessionList {
         self.look()
     }
 
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let keys = if self.is_confirming {
             paint.hints(&[(Action::ConfirmDelete, "delete it, any other key keeps it")])
@@ -382,74 +461,5 @@ impl SessionList {
         let id = it.id.clone();
         panes::draw_lines(canvas, area, lines.into_iter().skip(read));
         (self.places, self.preview_area, self.read) = (places, area, (id, read));
-    }
-
-    fn line(&self, it: &Summary, columns: usize, theme: &Theme) -> Line<'static> {
-        let is_current = Some(&it.id) == self.current.as_ref();
-        let mark = if is_current {
-            "● "
-        } else if it.damaged {
-            "! "
-        } else {
-            "  "
-        };
-        let then = Duration::from_millis(u64::try_from(it.last_activity.as_millisecond()).unwrap_or(0));
-        let turns = if it.turns == 1 { "turn " } else { "turns" };
-        let ago = age(self.now.saturating_sub(then));
-        // Without a price there is no column for it.
-        let is_priced = self.all.iter().flatten().any(|it| !it.cost.to_string().is_empty());
-        let cost = if is_priced { format!(" {:>7}", it.cost.to_string()) } else { String::new() };
-        let tail = format!("  {:>3} {turns} {ago:>4}{cost}", it.turns);
-        let room = columns.saturating_sub(2 + width(&tail));
-        let title = fit(&visible(it.title()), room);
-        let pad = " ".repeat(room.saturating_sub(width(&title)));
-        let style = if it.name.is_some() { theme.fg(theme.strong) } else { theme.fg(theme.text) };
-        let mut spans = vec![Span::styled(mark, theme.fg(if it.damaged { theme.warning } else { theme.success }))];
-        spans.extend(marked::spans(&self.narrow.letters, &title, style, theme.bold().fg(theme.warning)));
-        spans.extend([Span::raw(pad), Span::styled(tail, theme.dim())]);
-        Line::from(spans)
-    }
-
-    /// What the search has found, then the last messages.
-    fn preview_lines(&self, it: &Summary, columns: usize, paint: Paint<'_>) -> Vec<Line<'static>> {
-        let theme = paint.theme;
-        let mut lines = vec![Line::styled(fit(&visible(it.title()), columns), theme.bold())];
-        let calls = if it.tool_calls == 1 { "1 call".to_owned() } else { format!("{} calls", it.tool_calls) };
-        let mut facts = format!("{} · {calls}", it.model);
-        if self.reach == Reach::Everywhere {
-            facts = format!("{} · {facts}", it.workspace);
-        }
-        lines.push(Line::styled(fit(&visible(&facts), columns), theme.dim()));
-        if self.is_confirming {
-            lines.push(Line::styled("Delete this session? It moves to the trash.", theme.fg(theme.warning)));
-        }
-        if let Some(found) = self.hits.get(&it.id) {
-            lines.push(Line::default());
-            let turn = found.turn.map_or(String::new(), |turn| format!("turn {turn}: "));
-            let text = [Span::styled(format!("{turn}{}", visible(&found.excerpt)), theme.fg(theme.warning))];
-            lines.extend(wrap_lines(&text, columns, &[], &[]));
-        }
-        let said = self.preview.iter().filter(|(id, _)| *id == it.id).flat_map(|(_, said)| said);
-        for Said { by_user, text } in said {
-            lines.push(Line::default());
-            let start: String = text.chars().take(columns * MESSAGE).collect();
-            if !by_user {
-                let context = RenderContext::new(theme, paint.highlighter, columns.saturating_sub(2).max(1));
-                let rows = markdown::rows(&plain(&start), &context).into_iter().take(MESSAGE);
-                lines.extend(rows.map(|mut row| {
-                    row.line.spans.insert(0, Span::raw("  "));
-                    row.line
-                }));
-                continue;
-            }
-            let style = theme.fg(theme.user);
-            let wrapped = start.lines().filter(|line| !line.trim().is_empty()).enumerate().flat_map(|(at, part)| {
-                let first = if at == 0 { "❯ " } else { "  " };
-                let text = [Span::styled(plain(part).into_owned(), style)];
-                wrap_lines(&text, columns, &[Span::styled(first, style)], &[Span::raw("  ")])
-            });
-            lines.extend(wrapped.take(MESSAGE));
-        }
-        lines
     }
 }

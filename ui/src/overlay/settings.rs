@@ -10,8 +10,8 @@ use ratatui::text::{Line, Span};
 use super::narrow::{Narrow, cut_word};
 use super::rows::RowMap;
 use super::save_for::SaveFor;
-use super::{Outcome, Paint, Press, Request, dialog, panel};
-use crate::input::action::Action;
+use super::{Outcome, Paint, Press, Request, View, dialog, panel};
+use crate::input::action::{Action, Scope};
 use crate::input::keymap::Keymap;
 use crate::input::keys::{Chord, Key, chord_name};
 use crate::input::slash::{Matching, found};
@@ -238,23 +238,6 @@ impl SettingsView {
         }
     }
 
-    pub(crate) fn press(&mut self, at: Position) -> Press {
-        if let (Edit::Choosing(_), Some(nth)) = (&self.edit, self.options.at(at)) {
-            self.edit = Edit::Choosing(nth);
-            // Values and settings are counted apart.
-            return Press::OnRow(usize::MAX - nth);
-        }
-        match self.places.at(at) {
-            Some(row) => {
-                if row != self.narrow.chosen {
-                    (self.edit, self.narrow.chosen) = (Edit::None, row);
-                }
-                Press::OnRow(row)
-            }
-            None => Press::Nowhere,
-        }
-    }
-
     /// Leaves the change, the filter, or the dialog.
     fn back(&mut self) -> Outcome {
         if self.edit != Edit::None {
@@ -280,11 +263,6 @@ impl SettingsView {
         }
     }
 
-    /// Letters go into a field, or the next key is bound as it is.
-    pub(crate) fn is_typing(&self) -> bool {
-        self.is_filtering || matches!(self.edit, Edit::Typing { .. } | Edit::Pressing { .. })
-    }
-
     /// Types into the field of the value. False if the key has no meaning there.
     fn type_into_field(&mut self, key: KeyEvent) -> bool {
         let Edit::Typing { text, error } = &mut self.edit else { return false };
@@ -297,44 +275,6 @@ impl SettingsView {
         }
         *error = None;
         true
-    }
-
-    pub(crate) fn paste(&mut self, pasted: &str) {
-        if let Edit::Typing { text, error } = &mut self.edit {
-            text.push_str(pasted.trim());
-            *error = None;
-        }
-    }
-
-    pub(crate) fn scroll(&mut self, by: isize) {
-        self.go(by);
-    }
-
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
-        match &self.edit {
-            Edit::Pressing { .. } => Some(self.press_key(key)),
-            Edit::Typing { .. } => self.type_into_field(key).then_some(Outcome::Stay),
-            Edit::None | Edit::Choosing(_) => self.narrow.key(key).then_some(Outcome::Stay),
-        }
-    }
-
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
-        let page = isize::try_from(self.page).unwrap_or(1);
-        match action {
-            Action::CloseOverlay => return self.back(),
-            Action::Choose => return self.choose(),
-            Action::SaveFor => self.save = self.save.next(),
-            Action::UnsetSetting => return self.unset(),
-            Action::FilterSettings => self.is_filtering = true,
-            Action::OverlayUp => self.go(-1),
-            Action::OverlayDown => self.go(1),
-            Action::OverlayPageUp => self.go(-page),
-            Action::OverlayPageDown => self.go(page),
-            Action::OverlayStart => self.go(isize::MIN / 2),
-            Action::OverlayEnd => self.go(isize::MAX / 2),
-            _ => {}
-        }
-        Outcome::Stay
     }
 }
 
@@ -356,46 +296,6 @@ fn unset_from(row: &SettingRow) -> Option<SaveFor> {
 // ─── Drawing ───
 
 impl SettingsView {
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
-        let theme = paint.theme;
-        let save = self.chosen().map_or(self.save, |row| self.save_for(row)).choices();
-        let hints = |choose: &str, close: &str| {
-            paint.hints(&[(Action::Choose, choose), (Action::SaveFor, &save), (Action::CloseOverlay, close)])
-        };
-        let keys = match &self.edit {
-            Edit::None if self.is_filtering => hints("change", "all settings"),
-            Edit::None => {
-                let unset = self.chosen().and_then(unset_from).map(|_| (Action::UnsetSetting, "unset"));
-                let more: Vec<(Action, &str)> = unset.into_iter().chain([(Action::FilterSettings, "filter")]).collect();
-                format!("{} · {}", hints("change", "close"), paint.hints(&more))
-            }
-            Edit::Choosing(_) => hints("choose", "keep it"),
-            Edit::Typing { .. } => hints("set", "keep it"),
-            Edit::Pressing { chord, .. } if chord.is_empty() => {
-                format!("press the new key · Backspace no key · Esc keep it · {save}")
-            }
-            Edit::Pressing { error: Some(_), .. } => "press another key · Esc start again".to_owned(),
-            Edit::Pressing { .. } => {
-                "Enter bind it · Tab bind it too · a second key makes a chord · Esc start again".to_owned()
-            }
-        };
-        let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "Settings", &keys, theme);
-        let shown = self.shown();
-        self.narrow.chosen = self.narrow.chosen.min(shown.len().saturating_sub(1));
-        let top = Rect { height: inner.height.min(1), ..inner };
-        self.draw_filter(canvas, top, shown.len(), theme);
-        let detail = DETAIL.min(inner.height.saturating_sub(4));
-        let list = Rect { y: inner.y + 1, height: inner.height.saturating_sub(1 + detail), ..inner };
-        if shown.is_empty() {
-            let text = if self.rows.is_empty() { "reading the settings…" } else { "No matches" };
-            canvas.line(Line::styled(text, theme.dim()), Rect { height: list.height.min(1), ..list });
-            return;
-        }
-        self.draw_list(canvas, list, &shown, theme);
-        let below = Rect { y: list.bottom(), height: detail, ..inner };
-        self.draw_detail(canvas, below, theme);
-    }
-
     fn draw_filter(&self, canvas: &mut Canvas, area: Rect, count: usize, theme: &Theme) {
         let count = format!("{count} of {}", self.rows.len());
         let left = if self.is_filtering || !self.narrow.letters.is_empty() {
@@ -553,5 +453,115 @@ impl SettingsView {
         for (y, line) in (area.y..area.bottom()).zip(lines) {
             canvas.line(line, Rect { y, height: 1, ..area });
         }
+    }
+}
+
+impl View for SettingsView {
+    fn title(&self) -> &'static str {
+        "Settings"
+    }
+
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Settings, Scope::Saving, Scope::Overlay]
+    }
+
+    fn press(&mut self, at: Position) -> Press {
+        if let (Edit::Choosing(_), Some(nth)) = (&self.edit, self.options.at(at)) {
+            self.edit = Edit::Choosing(nth);
+            // Values and settings are counted apart.
+            return Press::OnRow(usize::MAX - nth);
+        }
+        match self.places.at(at) {
+            Some(row) => {
+                if row != self.narrow.chosen {
+                    (self.edit, self.narrow.chosen) = (Edit::None, row);
+                }
+                Press::OnRow(row)
+            }
+            None => Press::Nowhere,
+        }
+    }
+
+    /// Letters go into a field, or the next key is bound as it is.
+    fn is_typing(&self) -> bool {
+        self.is_filtering || matches!(self.edit, Edit::Typing { .. } | Edit::Pressing { .. })
+    }
+
+    fn paste(&mut self, pasted: &str) {
+        if let Edit::Typing { text, error } = &mut self.edit {
+            text.push_str(pasted.trim());
+            *error = None;
+        }
+    }
+
+    fn scroll(&mut self, by: isize) {
+        self.go(by);
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
+        match &self.edit {
+            Edit::Pressing { .. } => Some(self.press_key(key)),
+            Edit::Typing { .. } => self.type_into_field(key).then_some(Outcome::Stay),
+            Edit::None | Edit::Choosing(_) => self.narrow.key(key).then_some(Outcome::Stay),
+        }
+    }
+
+    fn act(&mut self, action: Action) -> Outcome {
+        let page = isize::try_from(self.page).unwrap_or(1);
+        match action {
+            Action::CloseOverlay => return self.back(),
+            Action::Choose => return self.choose(),
+            Action::SaveFor => self.save = self.save.next(),
+            Action::UnsetSetting => return self.unset(),
+            Action::FilterSettings => self.is_filtering = true,
+            Action::OverlayUp => self.go(-1),
+            Action::OverlayDown => self.go(1),
+            Action::OverlayPageUp => self.go(-page),
+            Action::OverlayPageDown => self.go(page),
+            Action::OverlayStart => self.go(isize::MIN / 2),
+            Action::OverlayEnd => self.go(isize::MAX / 2),
+            _ => {}
+        }
+        Outcome::Stay
+    }
+
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        let theme = paint.theme;
+        let save = self.chosen().map_or(self.save, |row| self.save_for(row)).choices();
+        let hints = |choose: &str, close: &str| {
+            paint.hints(&[(Action::Choose, choose), (Action::SaveFor, &save), (Action::CloseOverlay, close)])
+        };
+        let keys = match &self.edit {
+            Edit::None if self.is_filtering => hints("change", "all settings"),
+            Edit::None => {
+                let unset = self.chosen().and_then(unset_from).map(|_| (Action::UnsetSetting, "unset"));
+                let more: Vec<(Action, &str)> = unset.into_iter().chain([(Action::FilterSettings, "filter")]).collect();
+                format!("{} · {}", hints("change", "close"), paint.hints(&more))
+            }
+            Edit::Choosing(_) => hints("choose", "keep it"),
+            Edit::Typing { .. } => hints("set", "keep it"),
+            Edit::Pressing { chord, .. } if chord.is_empty() => {
+                format!("press the new key · Backspace no key · Esc keep it · {save}")
+            }
+            Edit::Pressing { error: Some(_), .. } => "press another key · Esc start again".to_owned(),
+            Edit::Pressing { .. } => {
+                "Enter bind it · Tab bind it too · a second key makes a chord · Esc start again".to_owned()
+            }
+        };
+        let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "Settings", &keys, theme);
+        let shown = self.shown();
+        self.narrow.chosen = self.narrow.chosen.min(shown.len().saturating_sub(1));
+        let top = Rect { height: inner.height.min(1), ..inner };
+        self.draw_filter(canvas, top, shown.len(), theme);
+        let detail = DETAIL.min(inner.height.saturating_sub(4));
+        let list = Rect { y: inner.y + 1, height: inner.height.saturating_sub(1 + detail), ..inner };
+        if shown.is_empty() {
+            let text = if self.rows.is_empty() { "reading the settings…" } else { "No matches" };
+            canvas.line(Line::styled(text, theme.dim()), Rect { height: list.height.min(1), ..list });
+            return;
+        }
+        self.draw_list(canvas, list, &shown, theme);
+        let below = Rect { y: list.bottom(), height: detail, ..inner };
+        self.draw_detail(canvas, below, theme);
     }
 }

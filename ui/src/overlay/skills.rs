@@ -11,8 +11,8 @@ use ratatui::text::{Line, Span};
 
 use super::narrow::Narrow;
 use super::rows::RowMap;
-use super::{Notification, Outcome, Page, Paint, Press, Request, dialog, panel, panes};
-use crate::input::action::Action;
+use super::{Notification, Outcome, Page, Paint, Press, Request, View, dialog, panel, panes};
+use crate::input::action::{Action, Scope};
 use crate::input::slash::fuzzy;
 use crate::render::context::RenderContext;
 use crate::render::markdown;
@@ -46,17 +46,6 @@ impl SkillsView {
         self.skills = skills.iter().filter(|it| it.fields.user_invocable).cloned().collect();
         self.skills.sort_by_key(|it| (!it.is_active(), fault(it).is_some()));
         (self.is_loaded, self.previewed) = (true, None);
-    }
-
-    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
-        match notification {
-            Notification::Skills(all) => self.show(all),
-            Notification::SkillText { path, text } => {
-                self.texts.insert(path.clone(), text.clone());
-                self.previewed = None;
-            }
-            _ => {}
-        }
     }
 
     fn shown(&self) -> Vec<usize> {
@@ -100,55 +89,6 @@ impl SkillsView {
             Some(_) | None => Outcome::Stay,
         }
     }
-
-    pub(crate) fn scroll(&mut self, by: isize) {
-        let rows = self.shown().len();
-        self.narrow.scroll(by, rows);
-    }
-
-    pub(crate) fn wheel(&mut self, at: Position, by: isize) -> Outcome {
-        if self.preview_area.contains(at) {
-            self.preview.scroll(by);
-            return Outcome::Stay;
-        }
-        self.scroll(by);
-        self.moved()
-    }
-
-    pub(crate) fn press(&mut self, at: Position) -> Press {
-        match self.rows.press(at, &mut self.narrow.chosen) {
-            Press::OnRow(row) => match self.moved() {
-                Outcome::Stay => Press::OnRow(row),
-                read => Press::Preview(row, Box::new(read)),
-            },
-            other => other,
-        }
-    }
-
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
-        self.narrow.key(key).then(|| self.moved())
-    }
-
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
-        match action {
-            Action::CloseOverlay => Outcome::Close,
-            Action::Choose => self.choose(),
-            Action::GiveTask => self.give_task(),
-            Action::ReadOn => {
-                self.preview.scroll(self.preview.page());
-                Outcome::Stay
-            }
-            Action::ReadBack => {
-                self.preview.scroll(-self.preview.page());
-                Outcome::Stay
-            }
-            action => {
-                let rows = self.shown().len();
-                self.narrow.act(action, rows);
-                self.moved()
-            }
-        }
-    }
 }
 
 /// Why a skill cannot be used, or what is wrong in its file.
@@ -176,7 +116,118 @@ fn origin(skill: &Skill) -> &'static str {
 // ─── Drawing ───
 
 impl SkillsView {
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    fn draw_list(&mut self, canvas: &mut Canvas, list: Rect, shown: &[usize], theme: &Theme) {
+        let columns = usize::from(list.width);
+        let longest = shown.iter().map(|at| width(&self.skills[*at].name)).max().unwrap_or(0);
+        let name_width = longest.min(columns / 2);
+        let top = self.narrow.top(list.height);
+        for (y, (number, at)) in (list.y..list.bottom()).zip(shown.iter().enumerate().skip(top)) {
+            let it = &self.skills[*at];
+            let is_chosen = number == self.narrow.chosen;
+            let here = Rect { y, height: 1, ..list };
+            let name = fit(&it.name, name_width);
+            let pad = " ".repeat(name_width - width(&name));
+            let origin = origin(it);
+            let fault = fault(it);
+            let (about, style) = match &fault {
+                Some(why) => (format!("⚠ {}", visible(why)), theme.fg(theme.warning)),
+                None => (it.description.clone(), theme.dim()),
+            };
+            let about = fit(&about, columns.saturating_sub(name_width + 2 + 9));
+            let ink = if it.is_active() { theme.fg(theme.text) } else { theme.dim() };
+            canvas.tint(here, if is_chosen { theme.selected() } else { theme.base() });
+            canvas.region("option", here, || {
+                format!("{}, {origin}{}", it.name, fault.map_or(String::new(), |why| format!(", {why}")))
+            });
+            canvas.region_state(RegionState { focused: false, selected: is_chosen });
+            canvas.line(
+                Line::from(vec![
+                    Span::styled(name, ink),
+                    Span::raw(format!("{pad}  ")),
+                    Span::styled(format!("{origin:<9}"), theme.dim()),
+                    Span::styled(about, style),
+                ]),
+                here,
+            );
+            self.rows.put(here, number);
+        }
+    }
+}
+
+impl View for SkillsView {
+    fn title(&self) -> &'static str {
+        "Skills"
+    }
+
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Skills, Scope::Overlay]
+    }
+
+    fn is_typing(&self) -> bool {
+        true
+    }
+
+    fn notify(&mut self, notification: Notification<'_>) {
+        match notification {
+            Notification::Skills(all) => self.show(all),
+            Notification::SkillText { path, text } => {
+                self.texts.insert(path.clone(), text.clone());
+                self.previewed = None;
+            }
+            _ => {}
+        }
+    }
+
+    fn scroll(&mut self, by: isize) {
+        let rows = self.shown().len();
+        self.narrow.scroll(by, rows);
+    }
+
+    fn wheel(&mut self, at: Position, by: isize) -> Outcome {
+        if self.preview_area.contains(at) {
+            self.preview.scroll(by);
+            return Outcome::Stay;
+        }
+        self.scroll(by);
+        self.moved()
+    }
+
+    fn press(&mut self, at: Position) -> Press {
+        match self.rows.press(at, &mut self.narrow.chosen) {
+            Press::OnRow(row) => match self.moved() {
+                Outcome::Stay => Press::OnRow(row),
+                read => Press::Preview(row, Box::new(read)),
+            },
+            other => other,
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
+        self.narrow.key(key).then(|| self.moved())
+    }
+
+    fn act(&mut self, action: Action) -> Outcome {
+        match action {
+            Action::CloseOverlay => Outcome::Close,
+            Action::Choose => self.choose(),
+            Action::GiveTask => self.give_task(),
+            Action::ReadOn => {
+                self.preview.scroll(self.preview.page());
+                Outcome::Stay
+            }
+            Action::ReadBack => {
+                self.preview.scroll(-self.preview.page());
+                Outcome::Stay
+            }
+            action => {
+                let rows = self.shown().len();
+                self.narrow.act(action, rows);
+                self.moved()
+            }
+        }
+    }
+
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let enter = match self.chosen().map(|it| &it.standing) {
             Some(Standing::New | Standing::Inert | Standing::Changed) => "trust…",
@@ -216,43 +267,6 @@ impl SkillsView {
         }
         let text = self.texts.get(&skill.path);
         self.preview.draw(canvas, preview, paint, |columns| preview_lines(skill, text, columns, paint));
-    }
-
-    fn draw_list(&mut self, canvas: &mut Canvas, list: Rect, shown: &[usize], theme: &Theme) {
-        let columns = usize::from(list.width);
-        let longest = shown.iter().map(|at| width(&self.skills[*at].name)).max().unwrap_or(0);
-        let name_width = longest.min(columns / 2);
-        let top = self.narrow.top(list.height);
-        for (y, (number, at)) in (list.y..list.bottom()).zip(shown.iter().enumerate().skip(top)) {
-            let it = &self.skills[*at];
-            let is_chosen = number == self.narrow.chosen;
-            let here = Rect { y, height: 1, ..list };
-            let name = fit(&it.name, name_width);
-            let pad = " ".repeat(name_width - width(&name));
-            let origin = origin(it);
-            let fault = fault(it);
-            let (about, style) = match &fault {
-                Some(why) => (format!("⚠ {}", visible(why)), theme.fg(theme.warning)),
-                None => (it.description.clone(), theme.dim()),
-            };
-            let about = fit(&about, columns.saturating_sub(name_width + 2 + 9));
-            let ink = if it.is_active() { theme.fg(theme.text) } else { theme.dim() };
-            canvas.tint(here, if is_chosen { theme.selected() } else { theme.base() });
-            canvas.region("option", here, || {
-                format!("{}, {origin}{}", it.name, fault.map_or(String::new(), |why| format!(", {why}")))
-            });
-            canvas.region_state(RegionState { focused: false, selected: is_chosen });
-            canvas.line(
-                Line::from(vec![
-                    Span::styled(name, ink),
-                    Span::raw(format!("{pad}  ")),
-                    Span::styled(format!("{origin:<9}"), theme.dim()),
-                    Span::styled(about, style),
-                ]),
-                here,
-            );
-            self.rows.put(here, number);
-        }
     }
 }
 

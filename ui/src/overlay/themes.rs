@@ -8,8 +8,8 @@ use super::narrow::Narrow;
 use super::panel::SMALL;
 use super::rows::RowMap;
 use super::save_for::SaveFor;
-use super::{Outcome, Paint, Press, Request, dialog, panel};
-use crate::input::action::Action;
+use super::{Outcome, Paint, Press, Request, View, dialog, panel};
+use crate::input::action::{Action, Scope};
 use crate::input::slash::fuzzy;
 use crate::render::text::{visible, width};
 use crate::terminal::canvas::{Canvas, RegionState};
@@ -94,24 +94,38 @@ impl ThemesView {
     fn preview(&self) -> Outcome {
         self.chosen().map_or(Outcome::Stay, |name| Outcome::Ask(Request::RestoreTheme(name.clone())))
     }
+}
 
-    /// Goes back to the theme that was in use before others were previewed.
-    pub(crate) fn leave(self) -> Request {
-        Request::RestoreTheme(self.before)
+impl View for ThemesView {
+    fn title(&self) -> &'static str {
+        "Theme"
     }
 
-    pub(crate) fn scroll(&mut self, by: isize) {
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Saving, Scope::Overlay]
+    }
+
+    fn is_typing(&self) -> bool {
+        true
+    }
+
+    /// Goes back to the theme that was in use before others were previewed.
+    fn leave(self) -> Option<Request> {
+        Some(Request::RestoreTheme(self.before))
+    }
+
+    fn scroll(&mut self, by: isize) {
         let rows = self.shown().len();
         self.narrow.scroll(by, rows);
     }
 
-    pub(crate) fn wheel(&mut self, by: isize) -> Outcome {
+    fn wheel(&mut self, _at: Position, by: isize) -> Outcome {
         self.scroll(by);
         self.preview()
     }
 
     /// A click previews the theme under it.
-    pub(crate) fn press(&mut self, at: Position) -> Press {
+    fn press(&mut self, at: Position) -> Press {
         let before = self.narrow.chosen;
         match self.rows.press(at, &mut self.narrow.chosen) {
             Press::OnRow(row) if row != before => Press::Preview(row, Box::new(self.preview())),
@@ -119,11 +133,11 @@ impl ThemesView {
         }
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
+    fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
         self.narrow.key(key).then(|| self.preview())
     }
 
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: Action) -> Outcome {
         match action {
             Action::CloseOverlay => Outcome::Close,
             Action::Choose => self.chosen().map_or(Outcome::Stay, |name| {
@@ -141,7 +155,7 @@ impl ThemesView {
         }
     }
 
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let hints = paint.hints(&[
             (Action::Choose, "use it"),

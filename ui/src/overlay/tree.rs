@@ -237,7 +237,7 @@ impl TreeView {
         self.plot.node().map(|node| &self.tree.nodes[node])
     }
 
-    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
+    fn learn(&mut self, notification: Notification<'_>) {
         match notification {
             Notification::Branches(history) => self.read(history),
             Notification::Recorded { history, entry } => self.grow(history, entry),

@@ -6,8 +6,8 @@ use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::text::{Line, Span};
 
 use super::rows::RowMap;
-use super::{Outcome, Page, Paint, Request, dialog, panel};
-use crate::input::action::Action;
+use super::{Outcome, Page, Paint, Press, Request, View, dialog, panel};
+use crate::input::action::{Action, Scope};
 use crate::render::text::{fit, visible, width, wrap_lines};
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::theme::Theme;
@@ -75,23 +75,37 @@ impl TrustView {
     fn request(&self, answer: TrustAnswer) -> Request {
         Request::Send(vec![Input::AnswerTrust { answer, seen: self.all.seen() }])
     }
+}
+
+impl View for TrustView {
+    fn title(&self) -> &'static str {
+        "What this workspace brings along"
+    }
+
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Overlay]
+    }
+
+    fn is_guarded(&self) -> bool {
+        true
+    }
 
     /// Leaving the card is an answer too: the user has seen it.
-    pub(crate) fn leave(self) -> Option<Request> {
+    fn leave(self) -> Option<Request> {
         self.all.needs_answer().then(|| self.request(TrustAnswer::NotNow))
     }
 
     /// A click chooses an answer and gives none: trust wants a key.
-    pub(crate) fn press(&mut self, at: Position) -> Outcome {
+    fn press(&mut self, at: Position) -> Press {
         self.places.press(at, &mut self.chosen);
-        Outcome::Stay
+        Press::Did(Box::new(Outcome::Stay))
     }
 
-    pub(crate) fn scroll(&mut self, by: isize) {
+    fn scroll(&mut self, by: isize) {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.choices.len() - 1);
     }
 
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: Action) -> Outcome {
         match action {
             Action::CloseOverlay => return Outcome::Close,
             Action::Choose => {
@@ -108,7 +122,7 @@ impl TrustView {
         Outcome::Stay
     }
 
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let rows = u16::try_from(self.choices.len()).unwrap_or(1);
         let columns = usize::from(COLUMNS.min(area.width).saturating_sub(4));

@@ -7,12 +7,13 @@ use pixir_core::event::{AgentStatus, Cost, Form, Resumed, StepOutcome};
 use pixir_core::history::History;
 use pixir_core::input::WorkflowOrder;
 use pixir_core::{Input, PlannedStep, RunView, StepView, WorkflowPlan};
-use ratatui::layout::Position;
+use ratatui::layout::{Position, Rect};
 use serde_json::{Map, Value};
 
 use super::rows::RowMap;
-use super::{Notification, Outcome, Press, Request};
-use crate::input::action::Action;
+use super::{Notification, Outcome, Paint, Press, Request, View};
+use crate::input::action::{Action, Scope};
+use crate::terminal::canvas::Canvas;
 use crate::transcript::agents::Agents;
 
 mod draw; // the layers or the list, and the chosen step
@@ -151,18 +152,6 @@ impl WorkflowView {
         agent.is_some_and(|agent| self.waiting.contains(agent))
     }
 
-    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
-        if let Notification::Agents(agents) = notification {
-            self.see(agents);
-        }
-        if let Notification::Recorded { entry, .. } = notification {
-            self.run.take(entry);
-            if self.chosen.is_none() {
-                self.step(0);
-            }
-        }
-    }
-
     /// A step runs, and its time is on the screen.
     pub(crate) fn has_running(&self) -> bool {
         self.run.steps.iter().any(|it| it.since.is_some())
@@ -182,25 +171,9 @@ impl WorkflowView {
         (self.choice, self.top) = (0, 0);
     }
 
-    pub(crate) fn scroll(&mut self, by: isize) {
-        match self.offer {
-            Some(_) => self.scroll_page(by),
-            None => self.step(by),
-        }
-    }
-
     /// Scrolls what is said of the chosen step.
     fn scroll_page(&mut self, by: isize) {
         self.top = self.top.saturating_add_signed(by).min(self.max_top.get());
-    }
-
-    pub(crate) fn press(&mut self, at: Position) -> Press {
-        let Some(row) = self.places.at(at) else { return Press::Nowhere };
-        if let Some(step) = self.run.steps.get(row) {
-            self.chosen = Some(step.id.clone());
-            (self.choice, self.top) = (0, 0);
-        }
-        Press::OnRow(row)
     }
 
     /// The agent that does the chosen step.
@@ -222,8 +195,46 @@ impl WorkflowView {
         decide(&mut decisions, step.id.clone());
         Outcome::send(Input::ResumeWorkflow { decisions, graph: None })
     }
+}
 
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
+impl View for WorkflowView {
+    fn title(&self) -> &'static str {
+        "Workflow"
+    }
+
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Workflow, Scope::Overlay]
+    }
+
+    fn notify(&mut self, notification: Notification<'_>) {
+        if let Notification::Agents(agents) = notification {
+            self.see(agents);
+        }
+        if let Notification::Recorded { entry, .. } = notification {
+            self.run.take(entry);
+            if self.chosen.is_none() {
+                self.step(0);
+            }
+        }
+    }
+
+    fn scroll(&mut self, by: isize) {
+        match self.offer {
+            Some(_) => self.scroll_page(by),
+            None => self.step(by),
+        }
+    }
+
+    fn press(&mut self, at: Position) -> Press {
+        let Some(row) = self.places.at(at) else { return Press::Nowhere };
+        if let Some(step) = self.run.steps.get(row) {
+            self.chosen = Some(step.id.clone());
+            (self.choice, self.top) = (0, 0);
+        }
+        Press::OnRow(row)
+    }
+
+    fn act(&mut self, action: Action) -> Outcome {
         let page = isize::try_from(self.page.get()).unwrap_or(isize::MAX);
         match action {
             Action::CloseOverlay => return Outcome::Close,
@@ -275,5 +286,9 @@ impl WorkflowView {
             _ => {}
         }
         Outcome::Stay
+    }
+
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        self.paint(canvas, area, paint);
     }
 }

@@ -79,7 +79,7 @@ pub(super) fn note_told(state: &mut State, input: &Input) {
 
 fn tell_overlays(state: &mut State) {
     for overlay in &mut state.overlays {
-        overlay.notify(Notification::Agents(&state.session.agents));
+        overlay.view_mut().notify(Notification::Agents(&state.session.agents));
     }
 }
 

@@ -42,7 +42,7 @@ pub(super) fn on_welcome_key(state: &mut State, key: KeyEvent) -> Option<Vec<Eff
 
 pub(crate) fn on_news(state: &mut State, news: News<'_>) {
     for overlay in &mut state.overlays {
-        overlay.notify(Notification::Connecting(news));
+        overlay.view_mut().notify(Notification::Connecting(news));
     }
 }
 

@@ -7,7 +7,7 @@ use pixir_core::{Fact, Input, compaction};
 use crate::input::action::Action;
 use crate::overlay::compaction::CompactionView;
 use crate::overlay::context::ContextView;
-use crate::overlay::{Notification, Overlay};
+use crate::overlay::{Notification, Overlay, View};
 use crate::state::side::Tab;
 use crate::state::{Effect, Focus, State};
 use crate::transcript::Cell;
@@ -72,7 +72,7 @@ pub(super) fn refresh(state: &State) -> Vec<Effect> {
 pub(super) fn on_listed(state: &mut State, report: Box<ContextReport>) {
     let history = &state.history;
     for overlay in &mut state.overlays {
-        overlay.notify(Notification::Context { report: &report, history });
+        overlay.view_mut().notify(Notification::Context { report: &report, history });
     }
     state.session.context = Some(report);
 }

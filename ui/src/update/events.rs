@@ -73,7 +73,7 @@ pub(super) fn show(state: &mut State, past: History) {
 
 fn notify_branches(state: &mut State) {
     for overlay in &mut state.overlays {
-        overlay.notify(Notification::Branches(&state.history));
+        overlay.view_mut().notify(Notification::Branches(&state.history));
     }
 }
 
@@ -181,7 +181,7 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
         state.forms.retain(|form| form.agent.is_some() || form.call_id != call_id);
     }
     for overlay in &mut state.overlays {
-        overlay.notify(Notification::Recorded { history: &state.history, entry });
+        overlay.view_mut().notify(Notification::Recorded { history: &state.history, entry });
     }
     state.transcript.record(entry);
     let mut effects = read::search_again(state);
@@ -356,7 +356,7 @@ pub(super) fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
 
 pub(crate) fn notify(state: &mut State, notification: Notification<'_>) {
     for overlay in &mut state.overlays {
-        overlay.notify(notification);
+        overlay.view_mut().notify(notification);
     }
 }
 

@@ -6,7 +6,7 @@ use pixir_core::diff::{Across, ChangedFile, Changes};
 use pixir_core::{Fact, Input};
 
 use crate::overlay::diff::{DiffView, Loaded, Want};
-use crate::overlay::{Notification, Overlay};
+use crate::overlay::{Notification, Overlay, View};
 use crate::state::{Effect, State};
 use crate::transcript::Cell;
 

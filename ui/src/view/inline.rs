@@ -6,6 +6,7 @@ use ratatui::text::Line;
 
 use super::{Foot, completions, welcome};
 use crate::input::action::Action;
+use crate::overlay::View;
 use crate::render::text::Row;
 use crate::state::{Announced, Connection, State, text_columns};
 use crate::terminal::Extent;
@@ -96,7 +97,7 @@ fn read_out(state: &mut State, columns: u16) -> Vec<Row> {
         return Vec::new();
     };
     let (lines, at) = form.as_lines(text_columns(Rect { width: columns, ..Rect::default() }), &state.look.theme);
-    let question = Some((form.call_id().to_owned(), at));
+    let question = form.call_id().map(|it| (it.to_owned(), at));
     if state.printing.question == question {
         return Vec::new();
     }

@@ -305,7 +305,7 @@ fn of_overlay(state: &State) -> String {
     let key = match state.overlays.last() {
         // It is what the key would open.
         Some(Overlay::Help(_)) | None => None,
-        Some(overlay) if overlay.is_typing() => map.key_beside_text(Action::OverlayHelp),
+        Some(overlay) if overlay.view().is_typing() => map.key_beside_text(Action::OverlayHelp),
         Some(_) => map.key_of(Action::OverlayHelp),
     };
     match key {

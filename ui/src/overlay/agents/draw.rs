@@ -22,7 +22,7 @@ use crate::terminal::canvas::{Canvas, RegionState};
 const SIZE: (u16, u16) = (140, 40);
 
 impl AgentsView {
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    pub(super) fn paint(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let mut places = std::mem::take(&mut self.places);
         places.clear();
         self.draw_into(canvas, area, paint, &mut places);

@@ -23,7 +23,7 @@ const CELLS: usize = 8;
 const BOTH: u16 = 14;
 
 impl CompactionView {
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    pub(super) fn paint(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let title = match self.purpose {
             Purpose::Decide => "Compact".to_owned(),
             Purpose::Show => "Compacted".to_owned(),

@@ -9,49 +9,12 @@ use ratatui::layout::{Position, Rect};
 use super::comments::Typing;
 use super::search::{self, Search};
 use super::{COMPARING, Columns, DiffView, Review, places};
-use crate::input::action::Action;
-use crate::overlay::{Outcome, Request};
+use crate::input::action::{Action, Scope};
+use crate::overlay::{Notification, Outcome, Paint, Press, Request, View};
+use crate::terminal::canvas::Canvas;
 use crate::terminal::key::{KeyCode, KeyEvent};
 
 impl DiffView {
-    pub(crate) fn is_typing(&self) -> bool {
-        self.field.is_some() || self.search.is_typed || self.is_deaf
-    }
-
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
-        if let Some(field) = &mut self.field {
-            match field.key(key) {
-                Typing::Goes => {}
-                Typing::Done => {
-                    let field = self.field.take()?;
-                    self.review.put(field);
-                }
-                Typing::Left => self.field = None,
-                Typing::No => return None,
-            }
-            return Some(Outcome::Stay);
-        }
-        if self.is_deaf {
-            // The user believes to be writing a comment: letters do nothing, any other key goes on.
-            self.is_deaf = matches!(key.code, KeyCode::Char(_) | KeyCode::Backspace);
-            return Some(Outcome::Stay);
-        }
-        if !self.search.key(key) {
-            return None;
-        }
-        self.find(1, true);
-        Some(Outcome::Stay)
-    }
-
-    pub(crate) fn paste(&mut self, text: &str) {
-        if let Some(field) = &mut self.field {
-            field.paste(text);
-        } else if self.search.is_typed {
-            self.search.text.push_str(text.lines().next().unwrap_or_default());
-            self.find(1, true);
-        }
-    }
-
     /// Goes to the next row with the searched text, or stays on this one if it has it.
     fn find(&mut self, by: isize, may_stay: bool) {
         let (Some(text), false) = (self.text(), self.search.text.is_empty()) else { return };
@@ -60,78 +23,6 @@ impl DiffView {
         if let Some(found) = found {
             self.cursor = found;
         }
-    }
-
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
-        (self.notice, self.reverted, self.list_top) = (None, None, None);
-        if let Some(hunk) = self.protected.take() {
-            return match action {
-                Action::Choose => {
-                    let options = RestoreOptions { protected: true, ..revert_options() };
-                    Outcome::Ask(Request::Review { input: Input::RevertHunk { hunk, options }, wants: Vec::new() })
-                }
-                _ => Outcome::Stay,
-            };
-        }
-        if self.is_sending {
-            self.is_sending = false;
-            return match action {
-                Action::Choose => Outcome::Ask(Request::SendReview(self.review.message(&self.sources[self.source].1))),
-                _ => Outcome::Stay,
-            };
-        }
-        match action {
-            Action::CloseOverlay if self.lists => self.lists = false,
-            Action::CloseOverlay if !self.search.text.is_empty() => self.search = Search::default(),
-            Action::CloseOverlay => return Outcome::Close,
-            Action::Choose | Action::FoldFile if self.lists && self.turn_folder(self.folders.cursor) => {}
-            Action::Choose if self.lists => self.lists = false,
-            Action::Choose | Action::SendComments if !self.review.is_empty() => self.is_sending = true,
-            Action::OverlayUp => self.step(-1),
-            Action::OverlayDown => self.step(1),
-            Action::OverlayStart if self.lists => self.step_in_list(isize::MIN),
-            Action::OverlayEnd if self.lists => self.step_in_list(isize::MAX),
-            Action::OverlayPageUp => self.scroll(-isize::try_from(self.page).unwrap_or(1)),
-            Action::OverlayPageDown => self.scroll(isize::try_from(self.page).unwrap_or(1)),
-            Action::OverlayStart => (self.cursor, self.top) = (0, 0),
-            Action::OverlayEnd => self.cursor = self.last_row(),
-            Action::SwitchSource => self.switch_source((self.source + 1) % self.sources.len()),
-            Action::PreviousSource => {
-                self.switch_source((self.source + self.sources.len() - 1) % self.sources.len());
-            }
-            Action::SinceEarlierPrompt => self.move_prompt(-1),
-            Action::SinceLaterPrompt => self.move_prompt(1),
-            Action::NextFile => self.go_to_file(self.file + 1),
-            Action::PreviousFile => self.go_to_file(self.file.saturating_sub(1)),
-            Action::NextHunk if !self.search.text.is_empty() => self.find(1, false),
-            Action::PreviousHunk if !self.search.text.is_empty() => self.find(-1, false),
-            Action::NextHunk => self.next_hunk(),
-            Action::PreviousHunk => self.previous_hunk(),
-            Action::FindInDiff => self.search.begin(),
-            Action::FoldFile => self.fold(),
-            Action::SwitchColumns => self.columns = if self.is_split { Columns::Unified } else { Columns::Split },
-            Action::WrapLines => (self.wraps, self.left) = (!self.wraps, 0),
-            Action::ScrollLeft | Action::ScrollRight if self.lists => {
-                if let Some(changes) = &self.changes {
-                    self.folders.fold(action == Action::ScrollLeft, changes);
-                }
-            }
-            Action::ScrollLeft => self.left = self.left.saturating_sub(8),
-            Action::ScrollRight if !self.wraps => self.left += 8,
-            Action::ListFiles if self.lists => (self.lists, self.hides_list) = (false, self.areas.is_wide),
-            Action::ListFiles => {
-                (self.lists, self.hides_list) = (true, false);
-                self.folders.cursor = self.folders.row_of(self.file);
-            }
-            Action::CopyHunk => return self.copy(),
-            Action::EditLine => return self.edit(),
-            Action::KeepHunk => return self.keep(),
-            Action::RevertHunk => return self.revert(),
-            Action::CommentLine => self.comment(),
-            Action::RemoveComment => self.remove_comment(),
-            _ => {}
-        }
-        self.outcome()
     }
 
     fn step(&mut self, by: isize) {
@@ -275,9 +166,129 @@ impl DiffView {
     pub(crate) fn sent(&mut self) {
         self.review = Review::default();
     }
+}
+
+impl View for DiffView {
+    fn title(&self) -> &'static str {
+        "Diff"
+    }
+
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Diff, Scope::Overlay]
+    }
+
+    fn is_typing(&self) -> bool {
+        self.field.is_some() || self.search.is_typed || self.is_deaf
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
+        if let Some(field) = &mut self.field {
+            match field.key(key) {
+                Typing::Goes => {}
+                Typing::Done => {
+                    let field = self.field.take()?;
+                    self.review.put(field);
+                }
+                Typing::Left => self.field = None,
+                Typing::No => return None,
+            }
+            return Some(Outcome::Stay);
+        }
+        if self.is_deaf {
+            // The user believes to be writing a comment: letters do nothing, any other key goes on.
+            self.is_deaf = matches!(key.code, KeyCode::Char(_) | KeyCode::Backspace);
+            return Some(Outcome::Stay);
+        }
+        if !self.search.key(key) {
+            return None;
+        }
+        self.find(1, true);
+        Some(Outcome::Stay)
+    }
+
+    fn paste(&mut self, text: &str) {
+        if let Some(field) = &mut self.field {
+            field.paste(text);
+        } else if self.search.is_typed {
+            self.search.text.push_str(text.lines().next().unwrap_or_default());
+            self.find(1, true);
+        }
+    }
+
+    fn act(&mut self, action: Action) -> Outcome {
+        (self.notice, self.reverted, self.list_top) = (None, None, None);
+        if let Some(hunk) = self.protected.take() {
+            return match action {
+                Action::Choose => {
+                    let options = RestoreOptions { protected: true, ..revert_options() };
+                    Outcome::Ask(Request::Review { input: Input::RevertHunk { hunk, options }, wants: Vec::new() })
+                }
+                _ => Outcome::Stay,
+            };
+        }
+        if self.is_sending {
+            self.is_sending = false;
+            return match action {
+                Action::Choose => Outcome::Ask(Request::SendReview(self.review.message(&self.sources[self.source].1))),
+                _ => Outcome::Stay,
+            };
+        }
+        match action {
+            Action::CloseOverlay if self.lists => self.lists = false,
+            Action::CloseOverlay if !self.search.text.is_empty() => self.search = Search::default(),
+            Action::CloseOverlay => return Outcome::Close,
+            Action::Choose | Action::FoldFile if self.lists && self.turn_folder(self.folders.cursor) => {}
+            Action::Choose if self.lists => self.lists = false,
+            Action::Choose | Action::SendComments if !self.review.is_empty() => self.is_sending = true,
+            Action::OverlayUp => self.step(-1),
+            Action::OverlayDown => self.step(1),
+            Action::OverlayStart if self.lists => self.step_in_list(isize::MIN),
+            Action::OverlayEnd if self.lists => self.step_in_list(isize::MAX),
+            Action::OverlayPageUp => self.scroll(-isize::try_from(self.page).unwrap_or(1)),
+            Action::OverlayPageDown => self.scroll(isize::try_from(self.page).unwrap_or(1)),
+            Action::OverlayStart => (self.cursor, self.top) = (0, 0),
+            Action::OverlayEnd => self.cursor = self.last_row(),
+            Action::SwitchSource => self.switch_source((self.source + 1) % self.sources.len()),
+            Action::PreviousSource => {
+                self.switch_source((self.source + self.sources.len() - 1) % self.sources.len());
+            }
+            Action::SinceEarlierPrompt => self.move_prompt(-1),
+            Action::SinceLaterPrompt => self.move_prompt(1),
+            Action::NextFile => self.go_to_file(self.file + 1),
+            Action::PreviousFile => self.go_to_file(self.file.saturating_sub(1)),
+            Action::NextHunk if !self.search.text.is_empty() => self.find(1, false),
+            Action::PreviousHunk if !self.search.text.is_empty() => self.find(-1, false),
+            Action::NextHunk => self.next_hunk(),
+            Action::PreviousHunk => self.previous_hunk(),
+            Action::FindInDiff => self.search.begin(),
+            Action::FoldFile => self.fold(),
+            Action::SwitchColumns => self.columns = if self.is_split { Columns::Unified } else { Columns::Split },
+            Action::WrapLines => (self.wraps, self.left) = (!self.wraps, 0),
+            Action::ScrollLeft | Action::ScrollRight if self.lists => {
+                if let Some(changes) = &self.changes {
+                    self.folders.fold(action == Action::ScrollLeft, changes);
+                }
+            }
+            Action::ScrollLeft => self.left = self.left.saturating_sub(8),
+            Action::ScrollRight if !self.wraps => self.left += 8,
+            Action::ListFiles if self.lists => (self.lists, self.hides_list) = (false, self.areas.is_wide),
+            Action::ListFiles => {
+                (self.lists, self.hides_list) = (true, false);
+                self.folders.cursor = self.folders.row_of(self.file);
+            }
+            Action::CopyHunk => return self.copy(),
+            Action::EditLine => return self.edit(),
+            Action::KeepHunk => return self.keep(),
+            Action::RevertHunk => return self.revert(),
+            Action::CommentLine => self.comment(),
+            Action::RemoveComment => self.remove_comment(),
+            _ => {}
+        }
+        self.outcome()
+    }
 
     /// The wheel over the list scrolls the list and shows no other file.
-    pub(crate) fn wheel(&mut self, at: Position, by: isize) -> Outcome {
+    fn wheel(&mut self, at: Position, by: isize) -> Outcome {
         match self.areas.list.filter(|(list, _)| list.contains(at)) {
             Some((list, first)) => {
                 let last = self.folders.len().saturating_sub(usize::from(list.height));
@@ -289,7 +300,7 @@ impl DiffView {
     }
 
     /// A click on a file shows it, one on a line puts the cursor there.
-    pub(crate) fn press(&mut self, at: Position) -> Outcome {
+    fn press(&mut self, at: Position) -> Press {
         let inside = |area: Rect| area.contains(at);
         if let Some((list, first)) = self.areas.list.filter(|(list, _)| inside(*list)) {
             let row = first + usize::from(at.y - list.y);
@@ -306,7 +317,26 @@ impl DiffView {
         {
             self.cursor = (*row).min(self.last_row());
         }
-        self.outcome()
+        Press::Did(Box::new(self.outcome()))
+    }
+
+    fn scroll(&mut self, by: isize) {
+        if self.lists {
+            return self.step_in_list(by);
+        }
+        self.scroll_lines(by);
+    }
+
+    fn leave(self) -> Option<Request> {
+        Some(Request::KeepReview(self.into_review()))
+    }
+
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        self.paint(canvas, area, paint);
+    }
+
+    fn notify(&mut self, notification: Notification<'_>) {
+        self.learn(notification);
     }
 }
 

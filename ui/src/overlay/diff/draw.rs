@@ -40,7 +40,7 @@ pub(super) struct Areas {
 }
 
 impl DiffView {
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    pub(super) fn paint(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let wide = area.width >= SIDE_BY_SIDE;
         let is_split = match self.columns {
@@ -52,7 +52,7 @@ impl DiffView {
         if is_split != self.is_split {
             self.turn(is_split);
         }
-        let inner = panel(canvas, area, &self.title(), &self.hints(paint), theme);
+        let inner = panel(canvas, area, &self.heading(), &self.hints(paint), theme);
         self.draw_totals(canvas, area, theme);
         self.areas = Areas { is_wide: area.width >= WITH_LIST, ..Areas::default() };
         let note = self.changes.as_ref().and_then(|it| it.note.clone());
@@ -92,7 +92,7 @@ impl DiffView {
         }
     }
 
-    fn title(&self) -> String {
+    fn heading(&self) -> String {
         format!("Diff · {}", self.sources[self.source].1)
     }
 
@@ -161,7 +161,7 @@ impl DiffView {
             Some((at, of)) => format!("  hunk {}/{of}", at + 1),
             None => String::new(),
         };
-        let room = usize::from(area.width).saturating_sub(width(&self.title()) + 8);
+        let room = usize::from(area.width).saturating_sub(width(&self.heading()) + 8);
         self.draw_sources(canvas, area, theme);
         let named = format!(" {files} {}", if files == 1 { "file" } else { "files" });
         spans.push(Span::styled(named, theme.dim()));
@@ -187,7 +187,7 @@ impl DiffView {
         let count = self.sources.len();
         let others = (1..count).map(|by| self.sources[(self.source + by) % count].1.as_str());
         let text = format!("· {} ", others.collect::<Vec<_>>().join(" · "));
-        let before = width(&self.title()) + 3;
+        let before = width(&self.heading()) + 3;
         // The totals stand at the right.
         if count > 1 && !canvas.is_bare && usize::from(area.width) > before + width(&text) + TOTALS {
             let x = area.x + u16::try_from(before).unwrap_or(0);

@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::find::Filter;
 use super::{Face, Question, TreeView, list, preview};
 use crate::input::action::{Action, SessionKind};
-use crate::overlay::{Page, Paint, panel};
+use crate::overlay::{Page, Paint, View, panel};
 use crate::render::text::{fit, plain, width};
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::theme::Theme;
@@ -19,9 +19,9 @@ const BESIDE: u16 = 96;
 const BELOW: (u16, u16) = (70, 14);
 
 impl TreeView {
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    pub(super) fn paint(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
-        let title = self.title(area.width);
+        let title = self.heading(area.width);
         let inner = panel(canvas, area, &title, &self.hints(paint), theme);
         (self.rows, self.preview_area) = (Rect::default(), Rect::default());
         if self.tree.nodes.is_empty() && !matches!(self.face, Face::Forest) {
@@ -111,7 +111,7 @@ impl TreeView {
         self.is_running && node.is_some_and(|node| node.is_head && node.outcome.is_none())
     }
 
-    fn title(&self, columns: u16) -> String {
+    fn heading(&self, columns: u16) -> String {
         let count = |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
         match &self.face {
             Face::Forest => format!("Sessions · {}", count(self.forest.len(), "session", "sessions")),

@@ -6,56 +6,15 @@ use pixir_core::input::Summarize;
 use super::comparison::Compared;
 use super::find::Search;
 use super::{Face, PendingMove, Question, Sides, TreeView};
+use crate::input::action::Scope;
 use crate::input::action::{Action, SessionKind};
 use crate::overlay::narrow::cut_word;
-use crate::overlay::{Outcome, Press, Request};
+use crate::overlay::{Notification, Outcome, Paint, Press, Request, View};
+use crate::terminal::canvas::Canvas;
 use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::layout::Rect;
 
 impl TreeView {
-    /// Carries out an action. A question that is open is answered by Enter only; any other key takes it back.
-    pub(crate) fn act(&mut self, action: Action) -> Outcome {
-        self.note = None;
-        if !matches!(action, Action::Choose | Action::CloseOverlay) {
-            self.question = None;
-        }
-        match action {
-            Action::CloseOverlay => return self.back_out(),
-            Action::Choose => return self.enter(),
-            Action::OverlayUp => self.step(-1),
-            Action::OverlayDown => self.step(1),
-            Action::OverlayPageUp => self.page(-1),
-            Action::OverlayPageDown => self.page(1),
-            Action::OverlayStart => self.go_to_end(-1),
-            Action::OverlayEnd => self.go_to_end(1),
-            Action::ToggleTreePreview => return self.toggle_preview(),
-            Action::ToggleForest if self.session == SessionKind::Live => return self.toggle_forest(),
-            // The others are about the Turn under the cursor.
-            _ if !matches!(self.face, Face::Tree | Face::Preview) => {}
-            Action::FindInTree => return self.start_search(),
-            Action::NextInTree => return self.next_match(1),
-            Action::PreviousInTree => return self.next_match(-1),
-            Action::NextBranch => return self.sibling(1),
-            Action::PreviousBranch => return self.sibling(-1),
-            Action::FoldChain if matches!(self.face, Face::Preview) => self.page(1),
-            Action::FoldChain => return self.fold(),
-            Action::CycleTreeFilter => return self.cycle_filter(),
-            Action::MarkNode => return self.mark(),
-            _ if self.session == SessionKind::Replay => {}
-            Action::CompareNodes => return self.compare(),
-            Action::EditAgain => return self.edit(),
-            Action::JumpBack => return self.jump_back(),
-            Action::JumpForward => return self.jump_forward(),
-            Action::ForkHere => return self.ask_fork(),
-            Action::LabelNode => return self.name(),
-            Action::PinNode => return self.pin(),
-            Action::CycleSummary => return self.cycle_summary(),
-            Action::RemoveBranch => return self.ask_remove(),
-            Action::RestoreBranch => return self.restore(),
-            _ => {}
-        }
-        Outcome::Stay
-    }
-
     fn say(&mut self, text: &str) -> Outcome {
         self.note = Some(text.to_owned());
         Outcome::Stay
@@ -362,18 +321,96 @@ impl TreeView {
         }
     }
 
+    // ─── Fields ───
+
+    /// Ends typing: the label is set, or the search goes on with n and N.
+    fn type_enter(&mut self) -> Outcome {
+        if let Some(name) = self.naming.take() {
+            let text = name.trim().to_owned();
+            return self.chosen_seq().map_or(Outcome::Stay, |seq| Outcome::send(Input::Label { seq, text }));
+        }
+        let Some(search) = &mut self.search else { return Outcome::Stay };
+        search.is_typed = false;
+        if search.text.is_empty() {
+            self.search = None;
+        } else if let Some(node) = self.plot.nodes(self.plot.chosen).iter().find(|it| search.hits.contains(it)) {
+            let node = *node;
+            self.reveal(node);
+        }
+        Outcome::Stay
+    }
+}
+
+impl View for TreeView {
+    fn title(&self) -> &'static str {
+        "Tree"
+    }
+
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Tree, Scope::Overlay]
+    }
+
+    /// Carries out an action. A question that is open is answered by Enter only; any other key takes it back.
+    fn act(&mut self, action: Action) -> Outcome {
+        self.note = None;
+        if !matches!(action, Action::Choose | Action::CloseOverlay) {
+            self.question = None;
+        }
+        match action {
+            Action::CloseOverlay => return self.back_out(),
+            Action::Choose => return self.enter(),
+            Action::OverlayUp => self.step(-1),
+            Action::OverlayDown => self.step(1),
+            Action::OverlayPageUp => self.page(-1),
+            Action::OverlayPageDown => self.page(1),
+            Action::OverlayStart => self.go_to_end(-1),
+            Action::OverlayEnd => self.go_to_end(1),
+            Action::ToggleTreePreview => return self.toggle_preview(),
+            Action::ToggleForest if self.session == SessionKind::Live => return self.toggle_forest(),
+            // The others are about the Turn under the cursor.
+            _ if !matches!(self.face, Face::Tree | Face::Preview) => {}
+            Action::FindInTree => return self.start_search(),
+            Action::NextInTree => return self.next_match(1),
+            Action::PreviousInTree => return self.next_match(-1),
+            Action::NextBranch => return self.sibling(1),
+            Action::PreviousBranch => return self.sibling(-1),
+            Action::FoldChain if matches!(self.face, Face::Preview) => self.page(1),
+            Action::FoldChain => return self.fold(),
+            Action::CycleTreeFilter => return self.cycle_filter(),
+            Action::MarkNode => return self.mark(),
+            _ if self.session == SessionKind::Replay => {}
+            Action::CompareNodes => return self.compare(),
+            Action::EditAgain => return self.edit(),
+            Action::JumpBack => return self.jump_back(),
+            Action::JumpForward => return self.jump_forward(),
+            Action::ForkHere => return self.ask_fork(),
+            Action::LabelNode => return self.name(),
+            Action::PinNode => return self.pin(),
+            Action::CycleSummary => return self.cycle_summary(),
+            Action::RemoveBranch => return self.ask_remove(),
+            Action::RestoreBranch => return self.restore(),
+            _ => {}
+        }
+        Outcome::Stay
+    }
+
     /// Moves the cursor, or scrolls.
-    pub(crate) fn scroll(&mut self, by: isize) {
+    fn scroll(&mut self, by: isize) {
         self.step(by);
     }
 
     /// The wheel does so where the pointer is: over the preview, it scrolls the preview.
-    pub(crate) fn wheel(&mut self, at: ratatui::layout::Position, by: isize) {
-        if self.preview_area.contains(at) { self.preview.scroll(by) } else { self.step(by) }
+    fn wheel(&mut self, at: ratatui::layout::Position, by: isize) -> Outcome {
+        if self.preview_area.contains(at) {
+            self.preview.scroll(by)
+        } else {
+            self.step(by)
+        }
+        Outcome::Stay
     }
 
     /// A click chooses the row under it.
-    pub(crate) fn press(&mut self, at: ratatui::layout::Position) -> Press {
+    fn press(&mut self, at: ratatui::layout::Position) -> Press {
         if !self.rows.contains(at) {
             return Press::Nowhere;
         }
@@ -386,15 +423,13 @@ impl TreeView {
         if is_row { Press::OnRow(below) } else { Press::Nowhere }
     }
 
-    // ─── Fields ───
-
     /// The letters of the keys are text.
-    pub(crate) fn is_typing(&self) -> bool {
+    fn is_typing(&self) -> bool {
         self.naming.is_some() || self.search.as_ref().is_some_and(|search| search.is_typed)
     }
 
     /// A key while the user types.
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
+    fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
         let field = match (&mut self.naming, &mut self.search) {
             (Some(name), _) => name,
             (None, Some(search)) => &mut search.text,
@@ -421,25 +456,8 @@ impl TreeView {
         Some(Outcome::Stay)
     }
 
-    /// Ends typing: the label is set, or the search goes on with n and N.
-    fn type_enter(&mut self) -> Outcome {
-        if let Some(name) = self.naming.take() {
-            let text = name.trim().to_owned();
-            return self.chosen_seq().map_or(Outcome::Stay, |seq| Outcome::send(Input::Label { seq, text }));
-        }
-        let Some(search) = &mut self.search else { return Outcome::Stay };
-        search.is_typed = false;
-        if search.text.is_empty() {
-            self.search = None;
-        } else if let Some(node) = self.plot.nodes(self.plot.chosen).iter().find(|it| search.hits.contains(it)) {
-            let node = *node;
-            self.reveal(node);
-        }
-        Outcome::Stay
-    }
-
     /// Adds pasted text to the field that is typed.
-    pub(crate) fn paste(&mut self, text: &str) {
+    fn paste(&mut self, text: &str) {
         let line = text.lines().next().unwrap_or_default();
         if let Some(name) = &mut self.naming {
             name.push_str(line);
@@ -447,5 +465,13 @@ impl TreeView {
             search.text.push_str(line);
             self.on_search_typed();
         }
+    }
+
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        self.paint(canvas, area, paint);
+    }
+
+    fn notify(&mut self, notification: Notification<'_>) {
+        self.learn(notification);
     }
 }

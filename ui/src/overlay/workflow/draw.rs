@@ -24,7 +24,7 @@ const SIZE: (u16, u16) = (150, 40);
 const WIDE: u16 = 96;
 
 impl WorkflowView {
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    pub(super) fn paint(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let mut places = std::mem::take(&mut self.places);
         places.clear();
         self.draw_into(canvas, area, paint, &mut places);
