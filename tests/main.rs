@@ -4,6 +4,7 @@
 mod architecture; // the imports between rooms, and rules for all sources
 mod connected; // the real binary with a scripted model server
 mod dependencies; // licences, sources, bans, unused packages
+mod documents; // links between documents
 mod editor; // an editor that talks to `pixir acp`
 mod driver; // a whole pixir: a scripted model, keys, a screen
 mod issuer; // a small HTTP server with scripted answers

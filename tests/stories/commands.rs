@@ -370,5 +370,5 @@ fn the_guide_lists_every_command() {
     let commands = actions.iter().filter_map(|it| it["command"].as_str()?.split(' ').next());
     let mut commands: Vec<&str> = commands.collect();
     commands.sort_unstable();
-    assert!(read("docs/guide/README.md").contains(&format!("`{}`", commands.join(" "))), "{}", commands.join(" "));
+    assert!(read("docs/guide/screen.md").contains(&format!("`{}`", commands.join(" "))), "{}", commands.join(" "));
 }
