@@ -1,7 +1,7 @@
 //! `pixir doctor`: check this machine; each finding has a fix.
 
 use std::fs::{self, File};
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,8 @@ use serde_json::json;
 use crate::cli::{Cli, block_on};
 use crate::output::{Output, exit_code};
 use crate::remedies;
+
+mod terminal; // what the terminal announces and answers
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
@@ -51,7 +53,8 @@ fn fail(name: &'static str, message: impl Into<String>, fix: &str) -> Finding {
 
 pub(super) fn run(cli: &Cli, args: &DoctorArgs) -> Result<u8> {
     block_on(async {
-        let findings = examine(cli, args).await;
+        let mut findings = examine(cli, args).await;
+        findings.extend(terminal::answered(cli));
         Ok(report(&findings, &cli.output))
     })
 }
@@ -98,7 +101,7 @@ async fn examine(cli: &Cli, args: &DoctorArgs) -> Vec<Finding> {
     findings.extend(state_folder(&cli.environment.home));
     findings.push(program("bash", "install bash: the bash tool needs it"));
     findings.push(sandbox(cli));
-    findings.extend(terminal(cli));
+    findings.extend(terminal::announced(cli));
     findings
 }
 
@@ -218,32 +221,6 @@ fn program(name: &'static str, fix: &str) -> Finding {
     let found = std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(name).is_file()));
     if found { pass(name, "found") } else { fail(name, "not found in PATH", fix) }
-}
-
-fn terminal(cli: &Cli) -> Vec<Finding> {
-    let term = cli.environment.variable("TERM").unwrap_or("(not set)");
-    if !std::io::stdout().is_terminal() {
-        return vec![pass("terminal", format!("stdout is not a terminal (TERM={term}); use --headless"))];
-    }
-    let mut findings = vec![if term == "dumb" {
-        warn("terminal", "TERM=dumb", "use --headless, or a terminal that can move its cursor")
-    } else {
-        pass("terminal", format!("TERM={term}"))
-    }];
-    let truecolor = cli.environment.variable("COLORTERM").is_some_and(|v| v == "truecolor" || v == "24bit");
-    findings.push(if truecolor {
-        pass("colour", "24-bit")
-    } else {
-        warn(
-            "colour",
-            "COLORTERM does not announce 24-bit colour; themes use 256 colours",
-            "export COLORTERM=truecolor, if the terminal supports it",
-        )
-    });
-    if cli.environment.variable("TMUX").is_some() {
-        findings.push(pass("tmux", "inside tmux; copying needs `set -g allow-passthrough on`"));
-    }
-    findings
 }
 
 fn report(findings: &[Finding], output: &Output) -> u8 {

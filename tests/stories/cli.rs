@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::process::Stdio;
 
+use crate::pty::Terminal;
 use crate::shell::{Shell, ran};
 
 const SCRIPT: &str = r#"{ "steps": [ { "text": "It is <b>42</b> & http://x.y/?a=1&b=2" } ] }"#;
@@ -199,6 +200,26 @@ fn doctor_says_what_to_do_and_shows_no_secret() {
     assert_eq!(find("state")["status"], "pass");
     assert_eq!(find("provider")["status"], "pass");
     assert!(find("sandbox")["message"].as_str().expect("text").starts_with("ns (namespaces)"));
+}
+
+/// Broken builds: doctor does not ask the terminal; it leaves the keys without echo; a terminal that answers nothing makes it
+/// wait for ever, or passes for one that can do all.
+#[test]
+fn doctor_asks_the_terminal_what_it_can_and_leaves_it_as_it_was() {
+    let shell = Shell::new(&[]);
+    for (terminal, said) in [
+        (Terminal::start(&shell, &["doctor"], 120, 50), &["pass  frames", "pass  keys", "  glyphs"][..]),
+        (Terminal::mute(&shell, &["doctor"], 120, 50), &["warn  answers", "did not answer within 500 ms"]),
+    ] {
+        let left = terminal.end();
+        assert_eq!(left.code, 0, "{}", left.screen);
+        for it in said.iter().chain(&["pass  clipboard", "pass  terminal"]) {
+            assert!(left.screen.contains(it), "{it}:\n{}", left.screen);
+        }
+        left.assert_settings_restored();
+    }
+    let document = shell.run(["doctor", "--json"]);
+    assert!(!document.stdout.contains("\"frames\""), "no terminal is asked without one: {}", document.stdout);
 }
 
 #[test]

@@ -38,6 +38,11 @@ impl Clipboards {
         }
     }
 
+    /// The names of the programs that copy to a clipboard, the best first.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.programs().iter().map(|program| program[0]).collect()
+    }
+
     /// Programs that copy their input to a clipboard, the best first.
     fn programs(&self) -> Vec<&'static [&'static str]> {
         let mut programs: Vec<&'static [&'static str]> = Vec::new();
