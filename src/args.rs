@@ -86,8 +86,8 @@ fn for_help(given: Vec<OsString>) -> Vec<OsString> {
     while let Some(word) = words.next() {
         match word.to_str() {
             Some("--json") => {}
-            Some("--format") => drop(words.next()),
-            Some(it) if it.starts_with("--format=") => {}
+            Some("--format" | "--error-format") => drop(words.next()),
+            Some(it) if it.starts_with("--format=") || it.starts_with("--error-format=") => {}
             Some(_) | None => names.push(word),
         }
     }

@@ -12,10 +12,11 @@ use pixir_core::provider::{ProviderSelection, Providers, demo};
 use pixir_core::store::{Place, Store};
 use pixir_core::{
     AgentOptions, Code, CompactionOptions, Config, Effort, Entry, Environment, Error, Harness, Limits, McpServers,
-    Options, Result, SessionDefaults, Tier, log, rules,
+    Options, Remedy, Result, SessionDefaults, Tier, log, rules,
 };
 
 use crate::args::RunOptions;
+use crate::next_actions::quoted;
 use crate::output::Output;
 
 mod diagnostics; // the log file of the program itself
@@ -59,7 +60,11 @@ impl Cli {
     pub(crate) fn check_home(&self) -> Result<()> {
         if self.environment.home.as_os_str().is_empty() {
             let message = "there is no folder for sessions and keys: HOME, XDG_STATE_HOME and PIXIR_HOME are not set";
-            return Err(Error::new(Code::ConfigInvalid, message, "export PIXIR_HOME=/path/to/a/folder/of/your/own"));
+            return Err(Error::new(
+                Code::ConfigInvalid,
+                message,
+                Remedy::command("export PIXIR_HOME=/path/to/a/folder/of/your/own"),
+            ));
         }
         let home = &self.environment.home;
         let why = match std::fs::metadata(home) {
@@ -89,7 +94,7 @@ impl Cli {
                 Error::new(
                     Code::NotFound,
                     format!("the current folder does not exist any more: {e}"),
-                    "cd to an existing folder, or pass --workspace DIR",
+                    Remedy::text("cd to an existing folder, or pass ").and_flag("--workspace DIR"),
                 )
             }),
         }
@@ -253,9 +258,10 @@ impl Cli {
         }
         let folder = place.summary().map_or(String::new(), |it| it.workspace);
         let fix = if Path::new(&folder).is_dir() {
-            format!("pixir resume {} --workspace {folder}", place.id)
+            Remedy::command(format!("pixir resume {} --workspace {}", place.id, quoted(&folder)))
         } else {
-            format!("pixir sessions move {}  # its folder is gone; this moves it here", place.id)
+            Remedy::command(format!("pixir sessions move {}", place.id))
+                .and_text("  # its folder is gone; this moves it here")
         };
         Err(Error::new(Code::SessionNotFound, format!("that session belongs to another workspace: {folder}"), fix)
             .with("workspace", folder))

@@ -1,7 +1,7 @@
 //! Every command: its help, and where it runs.
 
 use clap::Subcommand;
-use pixir_core::{Code, Error, Result};
+use pixir_core::{Code, Error, Remedy, Result};
 
 use crate::args::Args;
 use crate::cli::Cli;
@@ -251,7 +251,7 @@ pub(crate) fn run(args: Args, cli: &Cli) -> Result<u8> {
         None => prompt::run(cli, args.prompt),
         // It would be lost: `pixir -c tree` continues nothing.
         Some(_) if args.goes_on => {
-            let fix = "pixir resume --last \"your prompt\"";
+            let fix = Remedy::command("pixir resume --last PROMPT");
             Err(Error::new(Code::Usage, "--continue goes with a prompt, and not with a command", fix)
                 .with("input", "--continue"))
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pixir_core::{Accepted, Blobs, Code, Error, Event, Handle, Input, Result, Watch};
+use pixir_core::{Accepted, Blobs, Code, Error, Event, Handle, Input, Remedy, Result, Watch};
 
 use crate::cli::Signals;
 use crate::output::Output;
@@ -126,7 +126,11 @@ fn begins_turn(input: &Input) -> bool {
 /// after an error.
 async fn open<'a>(handle: &Handle, job: &Job<'a>) -> Option<(Watch, Report<'a>)> {
     let Some(mut watch) = handle.watch().await else {
-        job.output.error(&Error::new(Code::SessionStartFailed, "the session closed before it began", "try again"));
+        job.output.error(&Error::new(
+            Code::SessionStartFailed,
+            "the session closed before it began",
+            Remedy::Retry { after_s: None },
+        ));
         return None;
     };
     let mut report = Report::new(handle, job);
@@ -147,7 +151,13 @@ async fn open<'a>(handle: &Handle, job: &Job<'a>) -> Option<(Watch, Report<'a>)>
 
 /// Sends one Input to an open Session; returns the answer and the events that it led to.
 pub(crate) async fn request(handle: &Handle, input: Input) -> Result<(Accepted, Vec<Event>)> {
-    let closed = || Error::new(Code::SessionStartFailed, "the session closed before it could answer", "try again");
+    let closed = || {
+        Error::new(
+            Code::SessionStartFailed,
+            "the session closed before it could answer",
+            Remedy::Retry { after_s: None },
+        )
+    };
     let mut watch = handle.watch().await.ok_or_else(closed)?;
     let accepted = handle.request(input).await?;
     Ok((accepted, std::iter::from_fn(|| watch.try_next()).collect()))

@@ -1,10 +1,10 @@
 //! The commands that make sense after an error. Each is one line that a shell runs; words in capitals are placeholders.
 //!
-//! They are read from the text of the remedy, so that `next_actions` and `remediation` name the same commands.
+//! They and the text in `remediation` are made of the same parts of the remedy.
 
 use clap::{Arg, ArgAction, Command};
 use pixir_core::Error;
-use pixir_core::remedy::Remedy;
+use pixir_core::remedy::{Part, Remedy};
 
 use crate::args::{formats, whole};
 use crate::remedies;
@@ -15,24 +15,20 @@ const LONGEST: usize = 200;
 /// Pairs of which a call takes one.
 const EITHER: [(&str, &str); 2] = [("--write", "--mode"), ("--format", "--json")];
 
-/// Words that a sentence goes on with behind a command.
-const SENTENCE: [&str; 14] =
-    ["a", "again", "and", "as", "for", "if", "in", "is", "or", "that", "the", "to", "which", "with"];
-
 /// The commands after an error of this process.
 pub(crate) fn after(error: &Error) -> Vec<String> {
     let given: Vec<String> = std::env::args_os().skip(1).map(|it| it.to_string_lossy().into_owned()).collect();
     let input = error.details.get("input").and_then(|it| it.as_str());
     let root = whole();
     let call = Call { root: &root, given: &given, input: input.unwrap_or_default() };
-    let all = call.named_in(&remedies::word(&error.remedy));
+    let all = call.actions(&remedies::parts(&error.remedy));
     if all.is_empty() { vec![format!("{} --help", call.command().1)] } else { all }
 }
 
 /// The commands of a remedy for a Session.
 pub(crate) fn for_session(remedy: &Remedy, id: &str) -> Vec<String> {
     let given = ["resume".to_owned(), id.to_owned()];
-    Call { root: &whole(), given: &given, input: "" }.named_in(&remedies::word(remedy))
+    Call { root: &whole(), given: &given, input: "" }.actions(&remedies::parts(remedy))
 }
 
 /// A call of pixir that failed.
@@ -45,53 +41,25 @@ struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// The commands that a text names, and this call again with the flags that it names.
-    fn named_in(&self, text: &str) -> Vec<String> {
+    /// The commands of the parts, and this call again with their flags and names.
+    fn actions(&self, parts: &[Part]) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
-        if text.contains("try again") {
-            all.push(self.again(self.given.to_vec()));
-        }
-        let mut at = 0;
-        if let Some((_, asked)) = text.split_once("did you mean ")
-            && let Some((near, rest)) = asked.split_once('?')
-            && let Some(corrected) = self.corrected(near.trim_matches('`'))
-        {
-            all.push(corrected);
-            at = text.len() - rest.len();
-        }
-        // What to leave out or to check is no command.
-        let adds = !["leave out", "check --", "without --"].iter().any(|it| text.contains(it));
-        while let Some(rest) = text.get(at..).filter(|it| !it.is_empty()) {
-            let starts_word = text[..at].chars().next_back().is_none_or(|c| c.is_whitespace() || "(`'".contains(c));
-            let found = match rest {
-                _ if !starts_word => None,
-                _ if rest == "pixir" || rest.starts_with("pixir ") => self.command_at(rest),
-                _ if rest.starts_with("export ") => exported(rest),
-                _ if rest.starts_with('-') && adds => self.flag_at(rest),
-                _ => None,
+        for part in parts {
+            let action = match part {
+                Part::Text(_) => None,
+                Part::Command(line) => Some(line.replace('…', "VALUE")),
+                Part::Flag(flag) => self.with_flag(flag),
+                Part::Again(_) => Some(self.again(self.given.to_vec())),
+                Part::Nearest(name) => self.corrected(name),
             };
-            match found {
-                Some((command, end)) => {
-                    all.push(command);
-                    at += end;
-                }
-                None => at += rest.chars().next().map_or(1, char::len_utf8),
-            }
+            all.extend(action.filter(|it| !all.contains(it)));
         }
-        let mut once: Vec<String> = Vec::new();
-        for command in all {
-            if !once.contains(&command) {
-                once.push(command);
-            }
-        }
-        once
+        all
     }
 
     /// This call with the nearest word instead of the wrong one.
     fn corrected(&self, near: &str) -> Option<String> {
-        // Of a command, the last word is the nearest.
-        let near = near.strip_prefix("pixir ").map_or(near, |path| path.rsplit(' ').next().unwrap_or(path));
-        if near.ends_with('…') || near.contains(' ') || self.input.is_empty() {
+        if self.input.is_empty() {
             return None;
         }
         let at = self.given.iter().position(|word| self.is_input(word))?;
@@ -106,65 +74,15 @@ impl<'a> Call<'a> {
             || word.split_once('=').is_some_and(|(name, value)| name == self.input || value == self.input)
     }
 
-    /// The command that a text begins with, as far as the parser knows it, and where it ends.
-    fn command_at(&self, text: &str) -> Option<(String, usize)> {
-        let mut words = vec!["pixir".to_owned()];
-        let (mut at, mut command) = ("pixir".len(), self.root);
-        // The value that the last flag still needs.
-        let mut value: Option<String> = None;
-        let (mut positionals, mut is_literal) = (0, false);
-        while let Some(next) = Word::at(text, at) {
-            let is_sentence = SENTENCE.contains(&next.text) || next.text.starts_with('#');
-            let room = command.get_positionals().any(|it| it.get_num_args().is_some_and(|n| n.max_values() > 1))
-                || positionals < command.get_positionals().count();
-            let is_placeholder = next.text.chars().all(|c| c.is_ascii_uppercase() || "_/=".contains(c));
-            if is_literal || (value.is_some() && !is_sentence && !next.text.starts_with('-')) {
-                value = None;
-            } else if next.text == "--" {
-                is_literal = true;
-            } else if next.text == "--help" {
-                // The parser adds it only when it parses.
-            } else if next.text.starts_with('-') {
-                let Some(arg) = self.arg(command, next.text) else { break };
-                words.extend(value.take());
-                value = takes_value(arg).then(|| placeholder(arg));
-            } else if let Some(below) = command.find_subcommand(next.text) {
-                command = below;
-            } else if room && (next.is_quoted || is_placeholder || (!std::ptr::eq(command, self.root) && !is_sentence))
-            {
-                positionals += 1;
-            } else {
-                break;
-            }
-            words.push(next.text.replace('…', if next.is_quoted { "PROMPT" } else { "VALUE" }));
-            at = next.end;
-            if next.is_last {
-                break;
-            }
-        }
-        words.extend(value);
-        // `that pixir wrote`, `as pixir does`: the program, and no command.
-        if words.len() == 1 && Word::at(text, at).is_some_and(|it| at == "pixir".len() && !it.text.starts_with('#')) {
-            return None;
-        }
-        if command.is_subcommand_required_set() || (command.has_subcommands() && !std::ptr::eq(command, self.root)) {
-            words.push("--help".to_owned());
-        }
-        Some((words.join(" "), at))
-    }
-
-    /// This call again with the flag that a text begins with, and where that ends.
-    fn flag_at(&self, text: &str) -> Option<(String, usize)> {
-        let flag = Word::at(text, 0)?;
-        let arg = self.arg(self.command().0, flag.text).filter(|it| it.get_id() != "help")?;
-        let mut end = flag.end;
-        let mut added = vec![flag.text.to_owned()];
-        if takes_value(arg) {
-            let value = Word::at(text, end).filter(|it| !flag.is_last && !SENTENCE.contains(&it.text));
-            end = value.as_ref().map_or(end, |it| it.end);
-            added.push(value.map_or_else(|| placeholder(arg), |it| it.text.to_owned()));
-        }
-        let other = EITHER.iter().find_map(|(one, other)| match flag.text {
+    /// This call again with a flag, if its command has it.
+    fn with_flag(&self, flag: &str) -> Option<String> {
+        let (flag, value) = flag.split_once(' ').map_or((flag, None), |(flag, value)| (flag, Some(value)));
+        let arg = self.arg(self.command().0, flag).filter(|it| !it.is_hide_set())?;
+        // A flag that can be given several times keeps the values that it has.
+        let is_list = matches!(arg.get_action(), ArgAction::Append);
+        let mut added = vec![flag.to_owned()];
+        added.extend(value.map(|it| it.trim_matches('\'').to_owned()));
+        let other = EITHER.iter().find_map(|(one, other)| match flag {
             it if it == *one => Some(*other),
             it if it == *other => Some(*one),
             _ => None,
@@ -174,7 +92,7 @@ impl<'a> Call<'a> {
         while let Some(word) = given.next() {
             let name = word.split('=').next().unwrap_or(word);
             let is_wrong = self.input.starts_with('-') && self.is_input(word);
-            if is_wrong || name == flag.text || Some(name) == other {
+            if is_wrong || (name == flag && !is_list) || Some(name) == other {
                 let had_value =
                     if is_wrong { takes_value(arg) } else { self.arg(self.root, name).is_some_and(takes_value) };
                 if had_value && !word.contains('=') {
@@ -186,7 +104,7 @@ impl<'a> Call<'a> {
         }
         let at = words.iter().position(|word| word == "--").unwrap_or(words.len());
         words.splice(at..at, added);
-        Some((self.again(words), end))
+        Some(self.again(words))
     }
 
     /// The command that this call named, and its path.
@@ -230,49 +148,12 @@ impl<'a> Call<'a> {
     }
 }
 
-/// A word of a text.
-struct Word<'a> {
-    text: &'a str,
-    is_quoted: bool,
-    /// Where the text goes on.
-    end: usize,
-    /// Whether punctuation ends the command behind it.
-    is_last: bool,
-}
-
-impl<'a> Word<'a> {
-    fn at(text: &'a str, at: usize) -> Option<Word<'a>> {
-        let rest = text.get(at..)?;
-        let start = at + (rest.len() - rest.trim_start().len());
-        let rest = text.get(start..).filter(|it| !it.is_empty())?;
-        let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''));
-        let whole = match quote.and_then(|c| rest[1..].find(c)) {
-            Some(close) => &rest[..close + 2],
-            None => rest.split_whitespace().next()?,
-        };
-        let word = whole.trim_end_matches([',', ';', ')', '?', ':', '`']);
-        let behind = text.get(start + whole.len()..).unwrap_or_default();
-        let is_last = word.len() < whole.len() || behind.starts_with([',', ';', ')', '?']);
-        Some(Word { text: word, is_quoted: quote.is_some(), end: start + word.len(), is_last })
-            .filter(|it| !it.text.is_empty())
-    }
-}
-
-/// `export NAME=VALUE`, and where it ends.
-fn exported(text: &str) -> Option<(String, usize)> {
-    let word = Word::at(text, "export".len())?;
-    word.text.contains('=').then(|| (format!("export {}", word.text.replace('…', "VALUE")), word.end))
-}
-
 fn takes_value(arg: &Arg) -> bool {
     matches!(arg.get_action(), ArgAction::Set | ArgAction::Append)
 }
 
-fn placeholder(arg: &Arg) -> String {
-    arg.get_value_names().and_then(|names| names.first()).map_or("VALUE".to_owned(), ToString::to_string)
-}
-
-fn quoted(word: &str) -> String {
+/// A word for a shell.
+pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         word.to_owned()
@@ -288,30 +169,16 @@ mod tests {
 
     use super::*;
 
-    fn named(given: &[&str], input: &str, text: &str) -> Vec<String> {
+    fn named(given: &[&str], input: &str, remedy: &Remedy) -> Vec<String> {
         let given: Vec<String> = given.iter().map(|it| (*it).to_owned()).collect();
-        Call { root: &whole(), given: &given, input }.named_in(text)
+        Call { root: &whole(), given: &given, input }.actions(&remedies::parts(remedy))
     }
 
+    /// Broken build: an action is looked for in the words.
     #[test]
-    fn commands_are_read_from_sentences() {
-        for (text, expected) in [
-            ("pixir  # starts a new session", &["pixir"][..]),
-            ("check the state folder (pixir doctor shows where it is)", &["pixir doctor"]),
-            (
-                "export OPENAI_API_KEY=…, or pixir auth login openai",
-                &["export OPENAI_API_KEY=VALUE", "pixir auth login openai"],
-            ),
-            ("the stored key: pixir auth login openai with another", &["pixir auth login openai"]),
-            ("pixir mcp accept fs, which shows what changed, and asks", &["pixir mcp accept fs"]),
-            ("pixir mcp add --help", &["pixir mcp add --help"]),
-            ("pixir mcp add NAME -- COMMAND", &["pixir mcp add NAME -- COMMAND"]),
-            ("pixir doctr (to send the word: pixir -- doctr)", &["pixir -- doctr"]),
-            ("the part of the window at which pixir compacts", &[]),
-            ("use pixir agents, which work in copies", &["pixir agents --help"]),
-        ] {
-            assert_eq!(named(&[], "", text), expected, "{text}");
-        }
+    fn what_words_say_is_no_action() {
+        let words = "try again, did you mean list? pixir doctor, or --write";
+        assert_eq!(named(&["-p", "x"], "x", &words.into()), [""; 0]);
     }
 
     /// Broken build: a command is renamed, and the remedy names the old one: the reader finds its group alone, or nothing.
@@ -373,24 +240,25 @@ mod tests {
             (Remedy::ShowErrorCodes, &["pixir schema error_codes"]),
             (Remedy::Retry { after_s: Some(3) }, &["pixir -p x"]),
         ] {
-            assert_eq!(named(&["-p", "x"], "", &remedies::word(&remedy)), expected, "{remedy:?}");
+            assert_eq!(named(&["-p", "x"], "", &remedy), expected, "{remedy:?}");
         }
     }
 
     #[test]
     fn a_flag_is_the_failed_call_with_it() {
         let call = &["-p", "--json", "fix it"];
-        assert_eq!(named(call, "", "more --max-rounds"), ["pixir -p --json 'fix it' --max-rounds N"]);
+        let rounds = Remedy::RaiseLimit { limit: Limit::Rounds };
+        assert_eq!(named(call, "", &rounds), ["pixir -p --json 'fix it' --max-rounds N"]);
         let limited = &["-p", "--max-rounds=1", "--", "-5 is wrong"];
-        assert_eq!(named(limited, "", "more --max-rounds"), ["pixir -p --max-rounds N -- '-5 is wrong'"]);
-        assert_eq!(named(&["-p", "--mode", "ask", "x"], "", "--write"), ["pixir -p x --write"]);
-        assert_eq!(named(call, "", "leave out --json, or --format"), [""; 0]);
-        let peer = &["--output-format", "json", "-p", "x"];
+        assert_eq!(named(limited, "", &rounds), ["pixir -p --max-rounds N -- '-5 is wrong'"]);
+        assert_eq!(named(&["-p", "--mode", "ask", "x"], "", &Remedy::flag("--write")), ["pixir -p x --write"]);
+        assert_eq!(named(&["sessions", "list"], "", &Remedy::flag("--write")), [""; 0], "it has no such flag");
+        let formats = Remedy::flag("--format json").and_text(", or ").and_flag("--format jsonl");
         assert_eq!(
-            named(peer, "--output-format", "use --format json, or --format jsonl for a stream")[0],
-            "pixir -p x --format json"
+            named(&["--output-format", "json", "-p", "x"], "--output-format", &formats),
+            ["pixir -p x --format json", "pixir -p x --format jsonl"]
         );
-        assert_eq!(named(&["--yolo", "x"], "--yolo", "use --write"), ["pixir x --write"]);
+        assert_eq!(named(&["--yolo", "x"], "--yolo", &Remedy::flag("--write")), ["pixir x --write"]);
     }
 
     /// Broken build: the value of a flag counts as a command.
@@ -409,11 +277,9 @@ mod tests {
 
     #[test]
     fn a_wrong_word_is_replaced_by_the_nearest() {
-        assert_eq!(
-            named(&["sessions", "list", "--limt=3"], "--limt", "did you mean --limit?"),
-            ["pixir sessions list --limit=3"]
-        );
-        assert_eq!(named(&["sesions", "list"], "sesions", "did you mean pixir sessions?"), ["pixir sessions list"]);
-        assert_eq!(named(&["skills", "show", "lnt"], "lnt", "did you mean lint?"), ["pixir skills show lint"]);
+        let limit = Remedy::nearest("--limit");
+        assert_eq!(named(&["sessions", "list", "--limt=3"], "--limt", &limit), ["pixir sessions list --limit=3"]);
+        assert_eq!(named(&["sesions", "list"], "sesions", &Remedy::nearest("sessions")), ["pixir sessions list"]);
+        assert_eq!(named(&["skills", "show", "lnt"], "lnt", &Remedy::nearest("lint")), ["pixir skills show lint"]);
     }
 }

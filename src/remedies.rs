@@ -1,84 +1,173 @@
-//! The text of remedies on the command line.
+//! Remedies on the command line: as text, and as the commands and flags that `next_actions` is made of.
 
 use pixir_core::error::ErrorBody;
 use pixir_core::event::Mode;
-use pixir_core::remedy::{Limit, McpNeed, Remedy, Sessions, either, in_order, retry};
+use pixir_core::remedy::{Limit, McpNeed, Part, Remedy, Sessions, retry, words};
 
 /// A remedy as commands and flags of `pixir`.
 pub(crate) fn word(remedy: &Remedy) -> String {
+    words(&parts(remedy))
+}
+
+/// The same, with the commands and flags as parts of their own.
+pub(crate) fn parts(remedy: &Remedy) -> Vec<Part> {
+    let text = |words: &str| Part::Text(words.to_owned());
+    let command = |line: &str| Part::Command(line.to_owned());
+    let flag = |flag: &str| Part::Flag(flag.to_owned());
     match remedy {
-        Remedy::Text { text } => text.clone(),
-        Remedy::AnyOf { remedies } => either(remedies, word),
-        Remedy::Steps { steps } => in_order(steps, word),
-        Remedy::Interrupt => "Ctrl+C interrupts it".into(),
-        Remedy::Retry { after_s } => retry(*after_s),
-        Remedy::AnswerOpenApproval => "decide on the approval that is open now".into(),
-        Remedy::AnswerOpenForm => "answer the form that is open now".into(),
-        Remedy::Compact => "pixir compact, or /compact in the terminal interface".into(),
-        Remedy::NewSession => "pixir  # starts a new session".into(),
-        Remedy::ShowTree => "pixir tree".into(),
-        Remedy::Undo => "pixir undo".into(),
-        Remedy::Redo => "pixir redo".into(),
-        Remedy::AllowProtected => "--dry-run shows them; --allow-protected restores them as well".into(),
-        Remedy::ShowRules => "pixir permissions list".into(),
-        Remedy::TrustWorkspace => "look at it, then: pixir trust  # or --trust-workspace for one run".into(),
-        Remedy::ResolveConflicts => "--dry-run shows each file; --changed-since merge or overwrite decides".into(),
-        Remedy::SetMode { mode: Mode::Auto } => "--write".into(),
-        Remedy::SetMode { mode: mode @ (Mode::Ask | Mode::ReadOnly) } => {
-            format!("--write, or --mode {} in the terminal interface", mode.name())
+        Remedy::Text { text: it } => vec![text(it)],
+        Remedy::Phrase { parts } => parts.clone(),
+        Remedy::AnyOf { remedies } => joined(remedies, ", ", ", or "),
+        Remedy::Steps { steps } => joined(steps, ", then ", ", then "),
+        Remedy::Interrupt => vec![text("Ctrl+C interrupts it")],
+        Remedy::Retry { after_s } => vec![Part::Again(retry(*after_s))],
+        Remedy::AnswerOpenApproval => vec![text("decide on the approval that is open now")],
+        Remedy::AnswerOpenForm => vec![text("answer the form that is open now")],
+        Remedy::Compact => vec![command("pixir compact"), text(", or /compact in the terminal interface")],
+        Remedy::NewSession => vec![command("pixir"), text("  # starts a new session")],
+        Remedy::ShowTree => vec![command("pixir tree")],
+        Remedy::Undo => vec![command("pixir undo")],
+        Remedy::Redo => vec![command("pixir redo")],
+        Remedy::AllowProtected => {
+            vec![flag("--dry-run"), text(" shows them; "), flag("--allow-protected"), text(" restores them as well")]
         }
-        Remedy::SetToolset { toolset } => format!("--toolset {}, which takes less room", toolset.name()),
-        Remedy::RaiseLimit { limit: Limit::Deadline } => "a longer --deadline".into(),
-        Remedy::RaiseLimit { limit: Limit::Rounds } => "more --max-rounds".into(),
-        Remedy::RaiseLimit { limit: Limit::Tokens } => "more --max-tokens".into(),
-        Remedy::RaiseLimit { limit: Limit::Cost } => "a higher --max-cost".into(),
-        Remedy::ShowSkills => "pixir skills list".into(),
-        Remedy::UseSkill { name } => format!("--skill {name}"),
-        Remedy::ListSessions { which: Sessions::Here } => "pixir sessions list".into(),
-        Remedy::ListSessions { which: Sessions::All } => "pixir sessions list --all".into(),
-        Remedy::ListSessions { which: Sessions::Trash } => "pixir sessions list --trash".into(),
-        Remedy::Resume { id } => format!("pixir resume {id}"),
-        Remedy::Fork { id } => format!("pixir fork {id}"),
-        Remedy::OpenReadOnly { id } => format!("pixir resume --read-only {id}"),
-        Remedy::Repair { id } => format!("pixir sessions repair {id} --dry-run"),
-        Remedy::DeleteSession { id } => format!("pixir sessions delete {id} --yes  # moves it to the trash"),
-        Remedy::ExportSession => "export the session again: pixir sessions export ID --to json".into(),
-        Remedy::RunInSession => "pixir --toolset run, which runs it in a session".into(),
-        Remedy::SetWorkspace => "name an existing folder: --workspace DIR".into(),
-        Remedy::ChooseModel { need } => format!("{}: --model NAME (pixir models list)", need.words()),
-        Remedy::NameModel { provider } => format!("name one: --model {provider}/NAME"),
-        Remedy::SetBaseUrl { url: Some(url) } => format!("--base-url {url}"),
-        Remedy::SetBaseUrl { url: None } => "--base-url URL".into(),
-        Remedy::CheckEndpoint => "check --model, --dialect and --base-url (pixir doctor)".into(),
-        Remedy::Login { provider: Some(provider) } => format!("pixir auth login {provider}"),
-        Remedy::Login { provider: None } => "pixir auth login PROVIDER".into(),
-        Remedy::SignIn { provider: Some(provider) } => format!("pixir auth login {provider} --device"),
-        Remedy::SignIn { provider: None } => "pixir auth login PROVIDER --device".into(),
-        Remedy::SetVariable { name } => format!("export {name}=…"),
-        Remedy::ReplaceVariable { name } => {
-            format!("the server rejected the key in {name}: export {name}=… with another")
+        Remedy::ShowRules => vec![command("pixir permissions list")],
+        Remedy::TrustWorkspace => vec![
+            text("look at it, then: "),
+            command("pixir trust"),
+            text("  # or "),
+            flag("--trust-workspace"),
+            text(" for one run"),
+        ],
+        Remedy::ResolveConflicts => vec![
+            flag("--dry-run"),
+            text(" shows each file; "),
+            flag("--changed-since merge"),
+            text(" or overwrite decides"),
+        ],
+        Remedy::SetMode { mode: Mode::Auto } => vec![flag("--write")],
+        Remedy::SetMode { mode: mode @ (Mode::Ask | Mode::ReadOnly) } => vec![
+            flag("--write"),
+            text(", or "),
+            Part::Flag(format!("--mode {}", mode.name())),
+            text(" in the terminal interface"),
+        ],
+        Remedy::SetToolset { toolset } => {
+            vec![Part::Flag(format!("--toolset {}", toolset.name())), text(", which takes less room")]
         }
-        Remedy::ReplaceKey { provider } => {
-            format!("the server rejected the stored key: pixir auth login {provider} with another")
+        Remedy::RaiseLimit { limit: Limit::Deadline } => vec![text("a longer "), flag("--deadline SECONDS")],
+        Remedy::RaiseLimit { limit: Limit::Rounds } => vec![text("more "), flag("--max-rounds N")],
+        Remedy::RaiseLimit { limit: Limit::Tokens } => vec![text("more "), flag("--max-tokens N")],
+        Remedy::RaiseLimit { limit: Limit::Cost } => vec![text("a higher "), flag("--max-cost USD")],
+        Remedy::ShowSkills => vec![command("pixir skills list")],
+        Remedy::UseSkill { name } => vec![Part::Flag(format!("--skill {name}"))],
+        Remedy::ListSessions { which: Sessions::Here } => vec![command("pixir sessions list")],
+        Remedy::ListSessions { which: Sessions::All } => vec![command("pixir sessions list --all")],
+        Remedy::ListSessions { which: Sessions::Trash } => vec![command("pixir sessions list --trash")],
+        Remedy::Resume { id } => vec![Part::Command(format!("pixir resume {id}"))],
+        Remedy::Fork { id } => vec![Part::Command(format!("pixir fork {id}"))],
+        Remedy::OpenReadOnly { id } => vec![Part::Command(format!("pixir resume --read-only {id}"))],
+        Remedy::Repair { id } => vec![Part::Command(format!("pixir sessions repair {id} --dry-run"))],
+        Remedy::DeleteSession { id } => {
+            vec![Part::Command(format!("pixir sessions delete {id} --yes")), text("  # moves it to the trash")]
         }
+        Remedy::ExportSession => {
+            vec![text("export the session again: "), command("pixir sessions export ID --to json")]
+        }
+        Remedy::RunInSession => vec![command("pixir --toolset run"), text(", which runs it in a session")],
+        Remedy::SetWorkspace => vec![text("name an existing folder: "), flag("--workspace DIR")],
+        Remedy::ChooseModel { need } => vec![
+            Part::Text(format!("{}: ", need.words())),
+            flag("--model NAME"),
+            text(" ("),
+            command("pixir models list"),
+            text(")"),
+        ],
+        Remedy::NameModel { provider } => {
+            vec![text("name one: "), Part::Flag(format!("--model {provider}/NAME"))]
+        }
+        Remedy::SetBaseUrl { url } => {
+            vec![Part::Flag(format!("--base-url {}", url.as_deref().unwrap_or("URL")))]
+        }
+        Remedy::CheckEndpoint => {
+            vec![text("check --model, --dialect and --base-url ("), command("pixir doctor"), text(")")]
+        }
+        Remedy::Login { provider } => {
+            vec![Part::Command(format!("pixir auth login {}", provider.as_deref().unwrap_or("PROVIDER")))]
+        }
+        Remedy::SignIn { provider } => {
+            vec![Part::Command(format!("pixir auth login {} --device", provider.as_deref().unwrap_or("PROVIDER")))]
+        }
+        Remedy::SetVariable { name } => vec![Part::Command(format!("export {name}=…"))],
+        Remedy::ReplaceVariable { name } => vec![
+            Part::Text(format!("the server rejected the key in {name}: ")),
+            Part::Command(format!("export {name}=…")),
+            text(" with another"),
+        ],
+        Remedy::ReplaceKey { provider } => vec![
+            text("the server rejected the stored key: "),
+            Part::Command(format!("pixir auth login {provider}")),
+            text(" with another"),
+        ],
         Remedy::McpServer { server, need } => match need {
-            McpNeed::Add => "pixir mcp add NAME -- COMMAND".into(),
-            McpNeed::Test | McpNeed::Restart => format!("pixir mcp test {server}"),
-            McpNeed::Accept => format!("pixir mcp accept {server}, which shows what changed, and asks"),
-            McpNeed::Trust => format!("pixir mcp trust {server}, which shows the launch, and asks"),
+            McpNeed::Add => vec![command("pixir mcp add NAME -- COMMAND")],
+            McpNeed::Test | McpNeed::Restart => vec![Part::Command(format!("pixir mcp test {server}"))],
+            McpNeed::Accept => {
+                vec![Part::Command(format!("pixir mcp accept {server}")), text(", which shows what changed, and asks")]
+            }
+            McpNeed::Trust => {
+                vec![Part::Command(format!("pixir mcp trust {server}")), text(", which shows the launch, and asks")]
+            }
         },
-        Remedy::McpLogin(it) => match &it.scope {
+        Remedy::McpLogin(it) => vec![Part::Command(match &it.scope {
             Some(scope) => format!("pixir mcp login {} --scope '{scope}'", it.server),
             None => format!("pixir mcp login {}", it.server),
-        },
-        Remedy::StoreSecret(it) => {
-            format!("export {0}=…, or pixir mcp secret {1} {0}", it.variable, it.server)
+        })],
+        Remedy::StoreSecret(it) => vec![
+            Part::Command(format!("export {}=…", it.variable)),
+            text(", or "),
+            Part::Command(format!("pixir mcp secret {} {}", it.server, it.variable)),
+        ],
+        Remedy::CheckSetup => vec![command("pixir doctor")],
+        Remedy::CheckStateFolder => {
+            vec![text("check the state folder ("), command("pixir doctor"), text(" shows where it is)")]
         }
-        Remedy::CheckSetup => "pixir doctor".into(),
-        Remedy::CheckStateFolder => "check the state folder (pixir doctor shows where it is)".into(),
-        Remedy::ShowScriptSchema => "use the format that this prints: pixir schema --script".into(),
-        Remedy::ShowErrorCodes => "use a code that this lists: pixir schema error_codes".into(),
+        Remedy::ShowScriptSchema => {
+            vec![text("use the format that this prints: "), command("pixir schema --script")]
+        }
+        Remedy::ShowErrorCodes => vec![text("use a code that this lists: "), command("pixir schema error_codes")],
     }
+}
+
+/// A part of a phrase in a table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Piece {
+    Text(&'static str),
+    Command(&'static str),
+    Flag(&'static str),
+}
+
+/// `use` and the pieces, as one phrase.
+pub(crate) fn instead(pieces: &[Piece]) -> Remedy {
+    pieces.iter().fold("use ".into(), |phrase: Remedy, piece| match *piece {
+        Piece::Text(words) => phrase.and_text(words),
+        Piece::Command(line) => phrase.and_command(line),
+        Piece::Flag(flag) => phrase.and_flag(flag),
+    })
+}
+
+/// The parts of several remedies, one behind the other.
+fn joined(remedies: &[Remedy], between: &str, last: &str) -> Vec<Part> {
+    let mut all = Vec::new();
+    for (at, remedy) in remedies.iter().enumerate() {
+        match at {
+            0 => {}
+            at if at + 1 == remedies.len() => all.push(Part::Text(last.to_owned())),
+            _ => all.push(Part::Text(between.to_owned())),
+        }
+        all.extend(parts(remedy));
+    }
+    all
 }
 
 /// The same, for an error that a Session recorded or refused with.
@@ -93,7 +182,10 @@ mod tests {
     #[test]
     fn a_remedy_is_worded_as_commands_and_flags() {
         let limit = Remedy::RaiseLimit { limit: Limit::Deadline };
-        assert_eq!(word(&Remedy::any_of(["send a message".into(), limit])), "send a message, or a longer --deadline");
+        assert_eq!(
+            word(&Remedy::any_of(["send a message".into(), limit])),
+            "send a message, or a longer --deadline SECONDS"
+        );
         let login = Remedy::Login { provider: Some("openai".into()) };
         let key = Remedy::any_of([Remedy::SetVariable { name: "OPENAI_API_KEY".into() }, login]);
         assert_eq!(word(&key), "export OPENAI_API_KEY=…, or pixir auth login openai");

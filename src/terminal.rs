@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use pixir_core::event::SessionId;
 use pixir_core::layers::Settings;
 use pixir_core::provider::{Connector, demo};
-use pixir_core::{Code, Error, Handle, Harness, ProjectFile, Result, edit};
+use pixir_core::{Code, Error, Handle, Harness, ProjectFile, Remedy, Result, edit};
 use pixir_ui::theme::{Background, Depth};
 use pixir_ui::{
     Check, Clipboards, ComposerKeys, ComposerOptions, Connect, Demo, ExitSummary, ExportFormat, Launch, LookOptions,
@@ -319,7 +319,7 @@ fn show(launch: Launch) -> Result<ExitSummary> {
         Error::new(
             Code::CommandFailed,
             format!("the terminal cannot be used: {e}"),
-            "pixir --headless works without one",
+            Remedy::flag("--headless").and_text(" works without one"),
         )
     };
     block_on_apart(|core| async { pixir_ui::run(launch, core).await.map_err(failed)? })

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::protocol::effort::Effort;
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::{Mode, Toolset};
-use crate::protocol::remedy::Remedy;
+use crate::protocol::remedy::{Part, Remedy};
 use crate::protocol::sandbox::Tier;
 use crate::storage::regular;
 
@@ -541,8 +541,10 @@ fn check_keys(table: &toml::Table, known: &[&str], prefix: &str) -> Result<()> {
         None => Ok(()),
         Some(wrong) => {
             let fix = match nearest(wrong, known.iter().copied()) {
-                Some(near) => format!("did you mean `{prefix}{near}`?"),
-                None => format!("known keys: {}", known.join(", ")),
+                Some(near) => {
+                    Remedy::text(format!("did you mean {prefix}")).and(Part::Nearest(near.to_owned())).and_text("?")
+                }
+                None => format!("known keys: {}", known.join(", ")).into(),
             };
             Err(Error::new(Code::ConfigInvalid, format!("unknown key `{prefix}{wrong}`"), fix)
                 .with("input", wrong.clone()))
@@ -557,9 +559,9 @@ mod tests {
     #[test]
     fn a_wrong_key_is_named_with_the_one_that_was_meant() {
         let error = Config::parse("modle = \"a/b\"").expect_err("unknown");
-        assert_eq!((error.code, error.remedy), (Code::ConfigInvalid, "did you mean `model`?".into()));
+        assert_eq!((error.code, &*error.remedy.plain()), (Code::ConfigInvalid, "did you mean model?"));
         let error = Config::parse("[providers.local]\ndialect = \"chat\"\nbase_ulr = \"x\"").expect_err("unknown");
-        assert_eq!(error.remedy, "did you mean `providers.local.base_url`?".into());
+        assert_eq!(error.remedy.plain(), "did you mean providers.local.base_url?");
         let config = Config::parse(
             "model = \"local/q\"\n[providers.local]\ndialect = \"chat\"\nbase_url = \"http://127.0.0.1:1/v1\"\n",
         )

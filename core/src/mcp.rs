@@ -221,7 +221,7 @@ impl Servers {
         let Some(it) = all.iter().find(|it| it.name == name && !it.is_shadowed) else {
             let names: Vec<&str> = all.iter().filter(|it| it.is_in_force()).map(|it| it.name.as_str()).collect();
             let fix = match nearest(name, names.iter().copied()) {
-                Some(near) => format!("did you mean {near}?").into(),
+                Some(near) => Remedy::nearest(near),
                 None if names.is_empty() => Remedy::mcp("", McpNeed::Add),
                 None => format!("one of: {}", names.join(", ")).into(),
             };

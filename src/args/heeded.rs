@@ -243,7 +243,7 @@ pub(crate) fn check(matches: &ArgMatches) -> Result<(), clap::Error> {
             let message = format!("`pixir {path}` cannot print {given}");
             error.insert(ContextKind::Custom, ContextValue::String(message));
             error.insert(ContextKind::InvalidValue, ContextValue::String(given.to_owned()));
-            error.insert(ContextKind::SuggestedValue, ContextValue::String(format!("--format {instead}")));
+            error.insert(ContextKind::SuggestedValue, ContextValue::String(instead.to_owned()));
             Err(error)
         }
     }

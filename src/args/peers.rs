@@ -1,89 +1,97 @@
 //! Flags and commands of other programs, and what does the same here.
 
+use pixir_core::Remedy;
+
+use crate::remedies::Piece::{Command, Flag, Text};
+use crate::remedies::{Piece, instead};
+
+/// Names, and what does the same here.
+type Table = &'static [(&'static str, &'static [Piece])];
+
 /// Flags, without their dashes.
-const FLAGS: &[(&str, &str)] = &[
-    ("output-format", "--format json, or --format jsonl for a stream"),
-    ("input-format", "--input jsonl"),
-    ("stream-json", "--format jsonl"),
-    ("max-turns", "--max-rounds N"),
-    ("max-steps", "--max-rounds N"),
-    ("max-budget-usd", "--max-cost USD"),
-    ("timeout", "--deadline SECONDS"),
-    ("dangerously-skip-permissions", "--write"),
-    ("dangerously-bypass-approvals-and-sandbox", "--write"),
-    ("yolo", "--write"),
-    ("full-auto", "--write"),
-    ("auto-approve", "--write"),
-    ("yes-always", "--write"),
-    ("allowedTools", "--allow RULE"),
-    ("allowed-tools", "--allow RULE"),
-    ("allow-tool", "--allow RULE"),
-    ("allow-mcp", "--allow 'mcp(SERVER.TOOL)'"),
-    ("disallowedTools", "pixir permissions add --deny RULE"),
-    ("disallowed-tools", "pixir permissions add --deny RULE"),
-    ("deny-tool", "pixir permissions add --deny RULE"),
-    ("permission-mode", "--mode read-only, ask or auto"),
-    ("approval-mode", "--mode read-only, ask or auto"),
-    ("ask-for-approval", "--mode ask"),
-    ("resume", "pixir resume ID"),
-    ("last", "pixir resume --last"),
-    ("fork-session", "pixir fork ID"),
-    ("cd", "-C DIR"),
-    ("cwd", "-C DIR"),
-    ("image", "--attach FILE"),
-    ("file", "--attach FILE"),
-    ("json-schema", "--output-schema FILE"),
-    ("output-last-message", "-o FILE"),
-    ("output", "-o FILE"),
-    ("no-session-persistence", "--ephemeral"),
-    ("no-session", "--ephemeral"),
-    ("system-prompt", "--append-system-prompt TEXT"),
-    ("append-system-prompt-file", "--append-system-prompt TEXT"),
-    ("message", "the prompt as an argument: pixir -p \"…\""),
-    ("prompt", "the prompt as an argument: pixir -p \"…\""),
-    ("reasoning-effort", "--effort LEVEL"),
-    ("thinking", "--effort LEVEL"),
-    ("profile", "--config KEY=VALUE"),
-    ("settings", "--config KEY=VALUE"),
-    ("verbose", "PIXIR_LOG=debug, and the log file that pixir doctor names"),
-    ("debug", "PIXIR_LOG=debug, and the log file that pixir doctor names"),
-    ("quiet", "2>/dev/null; stdout has the result alone"),
-    ("color", "NO_COLOR=1"),
-    ("no-color", "NO_COLOR=1"),
-    ("list-sessions", "pixir sessions list"),
-    ("list-models", "pixir models list"),
-    ("worktree", "pixir agents, which work in copies"),
+const FLAGS: Table = &[
+    ("output-format", &[Flag("--format json"), Text(", or "), Flag("--format jsonl"), Text(" for a stream")]),
+    ("input-format", &[Flag("--input jsonl")]),
+    ("stream-json", &[Flag("--format jsonl")]),
+    ("max-turns", &[Flag("--max-rounds N")]),
+    ("max-steps", &[Flag("--max-rounds N")]),
+    ("max-budget-usd", &[Flag("--max-cost USD")]),
+    ("timeout", &[Flag("--deadline SECONDS")]),
+    ("dangerously-skip-permissions", &[Flag("--write")]),
+    ("dangerously-bypass-approvals-and-sandbox", &[Flag("--write")]),
+    ("yolo", &[Flag("--write")]),
+    ("full-auto", &[Flag("--write")]),
+    ("auto-approve", &[Flag("--write")]),
+    ("yes-always", &[Flag("--write")]),
+    ("allowedTools", &[Flag("--allow RULE")]),
+    ("allowed-tools", &[Flag("--allow RULE")]),
+    ("allow-tool", &[Flag("--allow RULE")]),
+    ("allow-mcp", &[Flag("--allow 'mcp(SERVER.TOOL)'")]),
+    ("disallowedTools", &[Command("pixir permissions add --deny RULE")]),
+    ("disallowed-tools", &[Command("pixir permissions add --deny RULE")]),
+    ("deny-tool", &[Command("pixir permissions add --deny RULE")]),
+    ("permission-mode", &[Flag("--mode read-only"), Text(", ask or auto")]),
+    ("approval-mode", &[Flag("--mode read-only"), Text(", ask or auto")]),
+    ("ask-for-approval", &[Flag("--mode ask")]),
+    ("resume", &[Command("pixir resume ID")]),
+    ("last", &[Command("pixir resume --last")]),
+    ("fork-session", &[Command("pixir fork ID")]),
+    ("cd", &[Flag("-C DIR")]),
+    ("cwd", &[Flag("-C DIR")]),
+    ("image", &[Flag("--attach FILE")]),
+    ("file", &[Flag("--attach FILE")]),
+    ("json-schema", &[Flag("--output-schema FILE")]),
+    ("output-last-message", &[Flag("-o FILE")]),
+    ("output", &[Flag("-o FILE")]),
+    ("no-session-persistence", &[Flag("--ephemeral")]),
+    ("no-session", &[Flag("--ephemeral")]),
+    ("system-prompt", &[Flag("--append-system-prompt TEXT")]),
+    ("append-system-prompt-file", &[Flag("--append-system-prompt TEXT")]),
+    ("message", &[Text("the prompt as an argument: "), Command("pixir -p PROMPT")]),
+    ("prompt", &[Text("the prompt as an argument: "), Command("pixir -p PROMPT")]),
+    ("reasoning-effort", &[Flag("--effort LEVEL")]),
+    ("thinking", &[Flag("--effort LEVEL")]),
+    ("profile", &[Flag("--config KEY=VALUE")]),
+    ("settings", &[Flag("--config KEY=VALUE")]),
+    ("verbose", &[Text("PIXIR_LOG=debug, and the log file that "), Command("pixir doctor"), Text(" names")]),
+    ("debug", &[Text("PIXIR_LOG=debug, and the log file that "), Command("pixir doctor"), Text(" names")]),
+    ("quiet", &[Text("2>/dev/null; stdout has the result alone")]),
+    ("color", &[Text("NO_COLOR=1")]),
+    ("no-color", &[Text("NO_COLOR=1")]),
+    ("list-sessions", &[Command("pixir sessions list")]),
+    ("list-models", &[Command("pixir models list")]),
+    ("worktree", &[Text("agents, which work in copies: "), Command("pixir agents --help")]),
 ];
 
 /// Short flags.
-const SHORT: &[(&str, &str)] = &[
-    ("-r", "pixir resume ID"),
-    ("-i", "--attach FILE"),
-    ("-a", "--mode ask"),
-    ("-s", "--sandbox TIER"),
-    ("-d", "-C DIR"),
-    ("-q", "2>/dev/null; stdout has the result alone"),
-    ("-v", "PIXIR_LOG=debug, and the log file that pixir doctor names"),
+const SHORT: Table = &[
+    ("-r", &[Command("pixir resume ID")]),
+    ("-i", &[Flag("--attach FILE")]),
+    ("-a", &[Flag("--mode ask")]),
+    ("-s", &[Flag("--sandbox TIER")]),
+    ("-d", &[Flag("-C DIR")]),
+    ("-q", &[Text("2>/dev/null; stdout has the result alone")]),
+    ("-v", &[Text("PIXIR_LOG=debug, and the log file that "), Command("pixir doctor"), Text(" names")]),
 ];
 
 /// Commands.
-const COMMANDS: &[(&str, &str)] = &[
-    ("exec", "pixir -p \"your prompt\""),
-    ("chat", "pixir"),
-    ("ask", "pixir -p \"your prompt\""),
-    ("login", "pixir auth login PROVIDER"),
-    ("logout", "pixir auth logout PROVIDER"),
-    ("update", "the package manager that installed pixir"),
-    ("history", "pixir sessions list"),
-    ("session", "pixir sessions list"),
-    ("completion", "pixir completions SHELL"),
+const COMMANDS: Table = &[
+    ("exec", &[Command("pixir -p PROMPT")]),
+    ("chat", &[Command("pixir")]),
+    ("ask", &[Command("pixir -p PROMPT")]),
+    ("login", &[Command("pixir auth login PROVIDER")]),
+    ("logout", &[Command("pixir auth logout PROVIDER")]),
+    ("update", &[Text("the package manager that installed pixir")]),
+    ("history", &[Command("pixir sessions list")]),
+    ("session", &[Command("pixir sessions list")]),
+    ("completion", &[Command("pixir completions SHELL")]),
 ];
 
 /// What does here what this flag of another program does.
-pub(super) fn flag(wrong: &str) -> Option<&'static str> {
+pub(super) fn flag(wrong: &str) -> Option<Remedy> {
     let name = wrong.split('=').next().unwrap_or(wrong);
-    let in_table = |table: &'static [(&str, &str)], name: &str| {
-        table.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, ours)| *ours)
+    let in_table = |table: Table, name: &str| {
+        table.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, ours)| instead(ours))
     };
     match name.strip_prefix("--") {
         Some(long) => in_table(FLAGS, long),
@@ -92,6 +100,6 @@ pub(super) fn flag(wrong: &str) -> Option<&'static str> {
 }
 
 /// What does here what this command of another program does.
-pub(crate) fn command(wrong: &str) -> Option<&'static str> {
-    COMMANDS.iter().find(|(known, _)| *known == wrong).map(|(_, ours)| *ours)
+pub(super) fn command(wrong: &str) -> Option<Remedy> {
+    COMMANDS.iter().find(|(known, _)| *known == wrong).map(|(_, ours)| instead(ours))
 }

@@ -1,13 +1,15 @@
 //! Errors of the argument parser, reported like every other error.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Command, ValueEnum as _};
+use clap::{ArgAction, Command, ValueEnum as _};
 use pixir_core::error::nearest;
-use pixir_core::{Code, Error};
+use pixir_core::remedy::Part;
+use pixir_core::{Code, Error, Remedy};
 use serde_json::json;
 
 use super::{ErrorFormat, Format, OutputOptions, peers, whole};
 use crate::commands::schema;
+use crate::next_actions::quoted;
 use crate::output::{Output, exit_code, report_unprinted};
 
 /// Prints help and version as results and everything else as an error; returns the exit code.
@@ -67,7 +69,7 @@ fn usage_error(e: &clap::Error, words: &[String]) -> Error {
     let context = |kind| e.get(kind).map(shown);
     let invalid = context(ContextKind::InvalidArg);
     let given = context(ContextKind::InvalidValue).filter(|it| !it.is_empty());
-    let help = format!("{path} --help");
+    let help = Remedy::command(format!("{path} --help"));
     let custom = context(ContextKind::Custom);
     match e.kind() {
         ErrorKind::UnknownArgument => {
@@ -79,22 +81,22 @@ fn usage_error(e: &clap::Error, words: &[String]) -> Error {
             if !wrong.starts_with('-') {
                 return superfluous(&root, command, &path, &wrong, words);
             }
-            let is_a_prompt =
-                wrong.starts_with('-') && words.iter().any(|word| word.starts_with(&wrong) && word.contains(' '));
+            let prompt = words.iter().find(|word| word.starts_with(&wrong) && word.contains(' '));
             let fix = match peers::flag(&wrong) {
-                _ if is_a_prompt => {
-                    "put -- before a prompt that begins with a dash: pixir -p -- \"-5 is wrong\"".to_owned()
+                _ if let Some(prompt) = prompt => {
+                    let again = format!("pixir -p -- {}", quoted(&prompt.chars().take(200).collect::<String>()));
+                    Remedy::text("put -- before a prompt that begins with a dash: ").and_command(again)
                 }
-                Some(ours) => format!("use {ours}"),
-                None if is_out_of_place => format!("leave out {wrong}, which only a screen heeds"),
-                None => nearest_flag(command, &wrong).map_or(help, |near| format!("did you mean {near}?")),
+                Some(ours) => ours,
+                None if is_out_of_place => format!("leave out {wrong}, which only a screen heeds").into(),
+                None => nearest_flag(command, &wrong).map_or(help, Remedy::nearest),
             };
             Error::new(Code::UnknownFlag, message, fix).with("input", wrong)
         }
         ErrorKind::InvalidSubcommand => {
             let wrong = context(ContextKind::InvalidSubcommand).unwrap_or_default();
             // The parser takes the first word for a prompt, and the next one for a command.
-            if path == "pixir" {
+            if path == "pixir" && words.first().is_none_or(|word| word != "help") {
                 return superfluous(&root, command, &path, &wrong, words);
             }
             unknown_command(command, &path, &wrong)
@@ -116,23 +118,24 @@ fn usage_error(e: &clap::Error, words: &[String]) -> Error {
             let rendered = e.to_string();
             // clap lists missing arguments on lines of their own, below the message.
             let lines: Vec<&str> = rendered.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+            let is_ours = custom.is_some();
             let message = custom.unwrap_or_else(|| lines.join(" ").trim_start_matches("error: ").to_owned());
             let fix = match (
                 context(ContextKind::SuggestedValue),
                 context(ContextKind::ValidValue).filter(|all| !all.is_empty()),
             ) {
-                (Some(near), Some(all)) => format!("did you mean {near}? It takes one of {all}"),
-                (Some(near), None) => format!("did you mean {near}?"),
+                // The formats that the command prints.
+                (Some(formats), None) if is_ours => {
+                    let first = formats.split(',').next().unwrap_or(&formats);
+                    Remedy::text("use ").and_flag(format!("--format {first}")).and_text(&formats[first.len()..])
+                }
+                (Some(near), Some(all)) => Remedy::nearest(near).and_text(format!(" It takes one of {all}")),
+                (Some(near), None) => Remedy::nearest(near),
                 (None, Some(all)) => match given.as_deref().and_then(|it| nearest(it, all.split(", "))) {
-                    Some(near) => format!("did you mean {near}? It takes one of {all}"),
-                    None => format!("use one of {all}"),
+                    Some(near) => Remedy::nearest(near).and_text(format!(" It takes one of {all}")),
+                    None => format!("use one of {all}").into(),
                 },
                 (None, None) => help,
-            };
-            let fix = if message.contains("cannot print") {
-                fix.replace("did you mean ", "use ").replace('?', "")
-            } else {
-                fix
             };
             let error = Error::new(Code::Usage, message, fix);
             let error = match &invalid {
@@ -159,15 +162,15 @@ fn superfluous(root: &Command, command: &Command, path: &str, wrong: &str, words
         let message = format!("`{path}` does not take the argument `{}`", wrong.escape_debug());
         let is_resume = command.get_name() == "resume";
         let fix = if is_resume {
-            "quote the prompt: pixir resume ID \"the whole prompt\"".into()
+            Remedy::text("quote the prompt: ").and_command("pixir resume ID PROMPT")
         } else {
-            format!("{path} --help")
+            Remedy::command(format!("{path} --help"))
         };
         return Error::new(Code::Usage, message, fix).with("input", wrong);
     }
     if let Some(ours) = peers::command(&first) {
         let message = format!("there is no command `{}`", first.escape_debug());
-        return Error::new(Code::UnknownCommand, message, format!("use {ours}")).with("input", first);
+        return Error::new(Code::UnknownCommand, message, ours).with("input", first);
     }
     // `sesions list`: the second word is a command of the one that the first nearly is.
     let near = nearest(&first, root.get_subcommands().map(Command::get_name));
@@ -179,21 +182,48 @@ fn superfluous(root: &Command, command: &Command, path: &str, wrong: &str, words
     if let Some(below) = below.filter(|it| first.len() > 3 && takes(it)) {
         return unknown_command(root, path, &first).with("meant", below.get_name());
     }
-    let all: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.starts_with('-')).collect();
-    let prompt: String = all.join(" ").chars().take(200).collect();
-    let fix = format!("quote the prompt: pixir -p \"{}\"", prompt.escape_debug());
+    let fix = Remedy::text("quote the prompt: ").and_command(with_one_prompt(root, words));
     Error::new(Code::Usage, format!("a prompt is one argument, and `{}` is another", wrong.escape_debug()), fix)
         .with("input", wrong)
+}
+
+/// The same call with one prompt: its flags and their values, then all other words as one.
+fn with_one_prompt(root: &Command, words: &[String]) -> String {
+    let (mut flags, mut prompt) = (Vec::new(), Vec::new());
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let arg = root.get_arguments().find(|arg| is_flag(arg, word) || is_short(arg, word));
+        let takes_value = arg.is_some_and(|it| matches!(it.get_action(), ArgAction::Set | ArgAction::Append));
+        match word.starts_with('-') {
+            true => {
+                flags.push(quoted(word));
+                flags.extend(takes_value.then(|| words.next()).flatten().map(|it| quoted(it)));
+            }
+            false => prompt.push(word.as_str()),
+        }
+    }
+    let is_headless = flags.iter().any(|flag| ["-p", "--print", "--headless"].contains(&flag.as_str()));
+    let how = if is_headless { None } else { Some("-p".to_owned()) };
+    let prompt: String = prompt.join(" ").chars().take(200).collect();
+    let all: Vec<String> =
+        std::iter::once("pixir".to_owned()).chain(how).chain(flags).chain([quoted(&prompt)]).collect();
+    all.join(" ")
+}
+
+fn is_short(arg: &clap::Arg, flag: &str) -> bool {
+    arg.get_short().is_some_and(|letter| flag.strip_prefix('-') == Some(letter.to_string().as_str()))
 }
 
 fn unknown_command(command: &Command, path: &str, wrong: &str) -> Error {
     let names = command.get_subcommands().map(Command::get_name);
     let fix = match (peers::command(wrong).filter(|_| path == "pixir"), nearest(wrong, names)) {
-        (Some(ours), _) => format!("use {ours}"),
-        (None, Some(near)) => format!("did you mean {path} {near}?"),
+        (Some(ours), _) => ours,
+        (None, Some(near)) => {
+            Remedy::text(format!("did you mean {path} ")).and(Part::Nearest(near.to_owned())).and_text("?")
+        }
         (None, None) => {
             let names: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
-            format!("one of {}", names.join(", "))
+            format!("one of {}", names.join(", ")).into()
         }
     };
     Error::new(Code::UnknownCommand, format!("there is no command `{}` of `{path}`", wrong.escape_debug()), fix)

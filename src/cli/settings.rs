@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pixir_core::layers::{Layer, Settings, Source};
-use pixir_core::{Code, Config, Error, NotRead, ProjectFile, Result, edit, project_config};
+use pixir_core::{Code, Config, Error, NotRead, ProjectFile, Remedy, Result, edit, project_config};
 
 use super::Cli;
 
@@ -113,7 +113,11 @@ impl Cli {
         let layer = |text: &String| {
             let Some((key, value)) = text.split_once('=') else {
                 let message = format!("`--config {}` has no value", text.escape_debug());
-                return Err(Error::new(Code::Usage, message, "--config KEY=VALUE, such as --config effort=high"));
+                return Err(Error::new(
+                    Code::Usage,
+                    message,
+                    Remedy::flag("--config KEY=VALUE").and_text(", such as --config effort=high"),
+                ));
             };
             let table = edit::setting(key.trim(), value.trim())?;
             Ok(Layer { source: Source::Override, from: format!("--config {}", key.trim()), table })

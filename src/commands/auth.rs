@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use pixir_core::credentials::{Credential, Secret, Source, Token, Vault};
 use pixir_core::error::nearest;
 use pixir_core::provider::{Connector, Issuer, MAX_KEY, key};
-use pixir_core::{Code, Config, Error, Result};
+use pixir_core::{Code, Config, Error, Remedy, Result};
 use serde_json::json;
 
 use crate::cli::{Cli, block_on};
@@ -73,7 +73,7 @@ pub(super) fn ask_and_login(cli: &Cli) -> Result<u8> {
     chatter("provider:");
     let mut provider = String::new();
     std::io::stdin().read_line(&mut provider).map_err(|e| {
-        Error::new(Code::StdinError, format!("read the name of the provider: {e}"), "pixir auth login PROVIDER")
+        Error::new(Code::StdinError, format!("read the name of the provider: {e}"), Remedy::Login { provider: None })
     })?;
     let provider = Some(provider.trim().to_owned()).filter(|it| !it.is_empty());
     let args = LoginArgs { provider, offline: false, device: false, issuer: None, client_id: None };
@@ -108,14 +108,15 @@ fn check_name(provider: Option<String>, connector: &Connector, subcommand: &str)
     let names = names(connector);
     let Some(provider) = provider else {
         let message = format!("name a provider, one of: {}", names.join(", "));
-        return Err(Error::new(Code::Usage, message, format!("pixir auth {subcommand} {}", names[0])));
+        return Err(Error::new(Code::Usage, message, Remedy::command(format!("pixir auth {subcommand} {}", names[0]))));
     };
     if names.contains(&provider) {
         return Ok(provider);
     }
     let fix = match nearest(&provider, names.iter().map(String::as_str)) {
-        Some(near) => format!("pixir auth {subcommand} {near}"),
-        None => format!("use one of: {}; any other needs a [providers.NAME] section in config.toml", names.join(", ")),
+        Some(near) => Remedy::command(format!("pixir auth {subcommand} {near}")),
+        None => format!("use one of: {}; any other needs a [providers.NAME] section in config.toml", names.join(", "))
+            .into(),
     };
     let message = format!("there is no provider `{}`", provider.escape_debug());
     Err(Error::new(Code::ConfigInvalid, message, fix).with("input", provider))
@@ -158,8 +159,11 @@ async fn login(cli: &Cli, config: &Config, connector: &Connector, args: LoginArg
 async fn count_models(connector: &Connector, provider: &str, credential: &Credential) -> Result<usize> {
     connector.check(provider, credential).await.map_err(|e| {
         let refused = e.code == Code::AuthRequired;
-        let fix = if refused { "use another key" } else { "--offline stores the key without testing it" };
-        Error { message: format!("{}; the key was not stored", e.message), remedy: fix.into(), ..e }
+        let fix = match refused {
+            true => "use another key".into(),
+            false => Remedy::flag("--offline").and_text(" stores the key without testing it"),
+        };
+        Error { message: format!("{}; the key was not stored", e.message), remedy: fix, ..e }
     })
 }
 
@@ -169,9 +173,8 @@ fn read_key(provider: &str) -> Result<Secret> {
 
 /// Asks for a secret without echo, or reads it from stdin.
 pub(super) fn read_secret(what: &str, command: &str) -> Result<Secret> {
-    let failed = |e: std::io::Error| {
-        Error::new(Code::StdinError, format!("read the {what}: {e}"), format!("pipe it: … | {command}"))
-    };
+    let piped = || Remedy::command(format!("printf %s \"$KEY\" | {command}"));
+    let failed = |e: std::io::Error| Error::new(Code::StdinError, format!("read the {what}: {e}"), piped());
     let text = if std::io::stdin().is_terminal() {
         rpassword::prompt_password(format!("{what} (not echoed): ")).map_err(failed)?
     } else {
@@ -179,8 +182,7 @@ pub(super) fn read_secret(what: &str, command: &str) -> Result<Secret> {
         std::io::stdin().lock().take(MAX_KEY as u64 + 1).read_to_string(&mut text).map_err(failed)?;
         text
     };
-    let again = || format!("printf %s \"$KEY\" | {command}");
-    key(&text).map_err(|e| Error { remedy: again().into(), ..e })
+    key(&text).map_err(|e| Error { remedy: piped(), ..e })
 }
 
 async fn sign_in(provider: &str, args: &LoginArgs, config: &Config, output: &Output) -> Result<Token> {
@@ -189,9 +191,11 @@ async fn sign_in(provider: &str, args: &LoginArgs, config: &Config, output: &Out
     let client_id = args.client_id.clone().or_else(|| configured?.client_id.clone());
     let (Some(url), Some(client_id)) = (issuer, client_id) else {
         let message = format!("no sign-in server is configured for {provider}");
-        let fix = format!(
-            "pass --issuer URL --client-id ID, set `issuer` and `client_id` in [providers.{provider}], or use a key"
-        );
+        let fix = Remedy::text("pass ")
+            .and_flag("--issuer URL")
+            .and_text(" and ")
+            .and_flag("--client-id ID")
+            .and_text(format!(", set `issuer` and `client_id` in [providers.{provider}], or use a key"));
         return Err(Error::new(Code::DeviceCodeUnsupported, message, fix));
     };
     let scope = configured.and_then(|it| it.scope.clone());

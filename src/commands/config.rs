@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use pixir_core::layers::{Setting, Source};
-use pixir_core::{Code, Error, ProjectFile, Result, catalogue, edit, error};
+use pixir_core::{Code, Error, ProjectFile, Remedy, Result, catalogue, edit, error};
 use pixir_ui::theme::{Background, Depth, Theme};
 use serde_json::{Value, json};
 
@@ -138,8 +138,8 @@ fn get(cli: &Cli, args: &GetArgs) -> Result<u8> {
     let all = cli.all_settings()?.all();
     let Some(it) = all.iter().find(|it| it.key == args.key) else {
         let fix = match error::nearest(&args.key, all.iter().map(|it| it.key.as_str())) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "pixir config show lists all settings".to_owned(),
+            Some(near) => Remedy::nearest(near),
+            None => Remedy::command("pixir config show").and_text(" lists all settings"),
         };
         let message = format!("there is no setting `{}`", args.key.escape_debug());
         return Err(Error::new(Code::NotFound, message, fix).with("input", args.key.clone()));

@@ -2,7 +2,8 @@
 
 use clap::Args;
 use pixir_core::history::History;
-use pixir_core::{Code, Error, Harness, Input, Result};
+use pixir_core::remedy::Sessions;
+use pixir_core::{Code, Error, Harness, Input, Remedy, Result};
 use serde_json::json;
 
 use crate::cli::{Cli, block_on};
@@ -23,10 +24,16 @@ pub(super) fn run(cli: &Cli, args: &ForkArgs) -> Result<u8> {
     let (at, copied) = {
         // Dropped before the Session is opened, which reads its Log again.
         let history = History::fold(cli.entries(&place)?);
-        let empty = || Error::new(Code::NothingToDo, "this session has no messages yet", "pixir sessions list");
+        let empty = || {
+            Error::new(
+                Code::NothingToDo,
+                "this session has no messages yet",
+                Remedy::ListSessions { which: Sessions::Here },
+            )
+        };
         let at = args.at.or(history.head()).ok_or_else(empty)?;
         if !history.entry(at).is_some_and(|entry| entry.fact.is_conversation()) {
-            let fix = format!("pixir tree {}", place.id);
+            let fix = Remedy::command(format!("pixir tree {}", place.id));
             return Err(Error::new(Code::NotFound, format!("entry {at} is not a message"), fix).with("input", at));
         }
         (at, history.path_of(at).len())

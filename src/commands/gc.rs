@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use pixir_core::text::human::human_size;
-use pixir_core::{Code, Error, Result};
+use pixir_core::{Code, Error, Remedy, Result};
 use serde_json::json;
 
 use crate::cli::Cli;
@@ -36,7 +36,10 @@ pub(super) fn run(cli: &Cli, args: &GcArgs) -> Result<u8> {
         return Err(Error::new(
             Code::ConfirmationNeeded,
             format!("this would permanently delete {text}"),
-            "pixir gc --yes  # pixir gc --dry-run --json lists every file",
+            Remedy::command("pixir gc --yes")
+                .and_text("  # ")
+                .and_command("pixir gc --dry-run --json")
+                .and_text(" lists every file"),
         ));
     }
     if !dry_run {

@@ -1,14 +1,18 @@
 //! `pixir init`: a first AGENTS.md, sketched from the files of the repository.
 
 use clap::Args;
-use pixir_core::{Code, Error, Result};
+use pixir_core::{Code, Error, Remedy, Result};
 use serde_json::json;
 
 use crate::cli::Cli;
 
 /// What to do where there is a file already.
-const OVERWRITE: &str =
-    "pixir init --dry-run to compare, or --force to replace it; in a session, /init asks the model to improve it";
+fn overwrite() -> Remedy {
+    Remedy::command("pixir init --dry-run")
+        .and_text(" to compare, or ")
+        .and_flag("--force")
+        .and_text(" to replace it; in a session, /init asks the model to improve it")
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
@@ -23,7 +27,7 @@ pub(super) fn run(cli: &Cli, args: &InitArgs) -> Result<u8> {
     let dry_run = cli.options.dry_run;
     if !dry_run {
         harness.write_sketch(&sketch, args.force).map_err(|e| match e.code {
-            Code::ConfirmationNeeded => Error { remedy: OVERWRITE.into(), ..e },
+            Code::ConfirmationNeeded => Error { remedy: overwrite(), ..e },
             _ => e,
         })?;
     }

@@ -5,7 +5,7 @@ use pixir_core::event::{SessionId, Spawned};
 use pixir_core::inspect::{Inspection, inspect};
 use pixir_core::ledger::{Ledger, Segment, TokensFrom};
 use pixir_core::store::Place;
-use pixir_core::{Code, Error, Result};
+use pixir_core::{Code, Error, Remedy, Result};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -106,7 +106,8 @@ struct LedgerDocument<'a> {
 /// The error for an entry number beyond the end of a Log.
 pub(super) fn no_entry(seq: u64, last: u64, place: &Place) -> Error {
     let message = format!("there is no entry {seq}; the last one is {last}");
-    Error::new(Code::NotFound, message, format!("pixir replay {}", place.id)).with("input", Value::from(seq))
+    Error::new(Code::NotFound, message, Remedy::command(format!("pixir replay {}", place.id)))
+        .with("input", Value::from(seq))
 }
 
 fn print_ledger(it: &Ledger, output: &Output) {

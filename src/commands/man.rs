@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, Args, Command};
 use pixir_core::error::nearest;
-use pixir_core::{Code, Error, Result};
+use pixir_core::{Code, Error, Remedy, Result};
 
 use super::schema::EXITS;
 use crate::args::spelled_out;
@@ -45,7 +45,7 @@ pub(super) fn run(cli: &Cli, args: &ManArgs) -> Result<u8> {
     for word in &args.command {
         command = command.find_subcommand(word).ok_or_else(|| {
             let names = || command.get_subcommands().map(Command::get_name);
-            let fix = nearest(word, names()).map_or("pixir --help".into(), |near| format!("did you mean {near}?"));
+            let fix = nearest(word, names()).map_or_else(|| Remedy::command("pixir --help"), Remedy::nearest);
             Error::new(Code::UnknownCommand, format!("there is no command `{}`", word.escape_debug()), fix)
                 .with("input", word.as_str())
         })?;

@@ -9,7 +9,7 @@ use pixir_core::credentials::{Vault, name_for_server};
 use pixir_core::error::nearest;
 use pixir_core::servers::{ServerPhase, ServerState};
 use pixir_core::trust::{ContributionKind, Standing, TrustAnswer};
-use pixir_core::{Code, Config, Error, Harness, Result, edit};
+use pixir_core::{Code, Config, Error, Harness, Remedy, Result, edit};
 use serde_json::{Value, json};
 
 use crate::cli::{Cli, Signals, block_on};
@@ -204,10 +204,8 @@ fn find(harness: &Harness, name: &str) -> Result<ServerState> {
 
 /// The error for a name that none of these servers has.
 fn unknown<'a>(message: String, name: &str, names: impl Iterator<Item = &'a str>) -> Error {
-    let fix = nearest(name, names).map_or_else(
-        || "pixir mcp list shows all, and who names each".to_owned(),
-        |near| format!("did you mean {near}? pixir mcp list shows all, and who names each"),
-    );
+    let meant = nearest(name, names).map_or_else(|| "".into(), |near| Remedy::nearest(near).and_text(" "));
+    let fix = meant.and_command("pixir mcp list").and_text(" shows all, and who names each");
     Error::new(Code::NotFound, message, fix).with("input", name)
 }
 
@@ -274,7 +272,7 @@ fn add(cli: &Cli, args: AddArgs) -> Result<u8> {
     let config = Config::parse(&read(&file)?)?;
     if config.mcp.contains_key(name) {
         let message = format!("there is an MCP server `{name}` already");
-        let fix = format!("another name, or first: pixir mcp remove {name}");
+        let fix = Remedy::text("another name, or first: ").and_command(format!("pixir mcp remove {name}"));
         return Err(Error::new(Code::InvalidArgs, message, fix).with("input", name));
     }
     if let [first, more @ ..] = args.url.as_slice()
@@ -282,7 +280,8 @@ fn add(cli: &Cli, args: AddArgs) -> Result<u8> {
     {
         let words = args.url.join(" ");
         let message = format!("`{}` is no URL", words.escape_debug());
-        let fix = format!("a program stands behind two dashes: pixir mcp add {name} -- {words}");
+        let line = format!("pixir mcp add {name} -- {words}");
+        let fix = Remedy::text("a program stands behind two dashes: ").and_command(line);
         return Err(Error::new(Code::InvalidArgs, message, fix).with("input", words));
     }
     let env: Result<BTreeMap<String, String>> = args
@@ -290,7 +289,11 @@ fn add(cli: &Cli, args: AddArgs) -> Result<u8> {
         .iter()
         .map(|it| {
             let (key, value) = it.split_once('=').ok_or_else(|| {
-                Error::new(Code::Usage, format!("`--env {}` has no value", it.escape_debug()), "--env NAME=VALUE")
+                Error::new(
+                    Code::Usage,
+                    format!("`--env {}` has no value", it.escape_debug()),
+                    Remedy::flag("--env NAME=VALUE"),
+                )
             })?;
             Ok((key.to_owned(), value.to_owned()))
         })
@@ -387,7 +390,7 @@ fn look(cli: &Cli, name: &str) -> Result<ServerState> {
         let mut signals = Signals::listen()?;
         let looked = tokio::select! {
             looked = harness.look_at_server(name) => looked,
-            _ = signals.next() => Err(Error::new(Code::CommandFailed, "interrupted", "run it again")),
+            _ = signals.next() => Err(Error::new(Code::CommandFailed, "interrupted", again())),
         };
         harness.stop_servers().await;
         looked
@@ -449,8 +452,14 @@ fn approves(cli: &Cli, command: &str, args: &Approval, what: &str) -> Result<App
     if is_terminal && !cli.options.no_input && !cli.output.is_json() {
         return Ok(Approves::Asked);
     }
-    let fix = format!("pixir mcp {command} {} --dry-run  # shows it, and the hash for --seen", args.name);
+    let fix = Remedy::command(format!("pixir mcp {command} {} --dry-run", args.name))
+        .and_text("  # shows it, and the hash for --seen");
     Err(Error::new(Code::ConfirmationNeeded, format!("this would approve {what}"), fix))
+}
+
+/// The remedy of a call that was interrupted.
+fn again() -> Remedy {
+    Remedy::Retry { after_s: None }
 }
 
 /// Asks on the terminal. Only `y` and `yes` agree.
@@ -497,7 +506,7 @@ fn trust(cli: &Cli, args: &Approval) -> Result<u8> {
     match approves(cli, "trust", args, "a launch")? {
         Approves::Seen(seen) if seen == digest => {}
         Approves::Seen(_) => {
-            let fix = format!("look at it again: pixir mcp trust {name} --dry-run");
+            let fix = Remedy::text("look at it again: ").and_command(format!("pixir mcp trust {name} --dry-run"));
             return Err(Error::new(Code::PreviewStale, format!("the launch of {name} is not the one you saw"), fix));
         }
         Approves::Asked => {
@@ -522,7 +531,7 @@ fn accept(cli: &Cli, args: &Approval) -> Result<u8> {
         let mut signals = Signals::listen()?;
         let accepted = tokio::select! {
             accepted = accept_shown(cli, &harness, args) => accepted,
-            _ = signals.next() => Err(Error::new(Code::CommandFailed, "interrupted", "run it again")),
+            _ = signals.next() => Err(Error::new(Code::CommandFailed, "interrupted", again())),
         };
         harness.stop_servers().await;
         accepted

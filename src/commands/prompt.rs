@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::CommandFactory as _;
 use pixir_core::error::nearest;
 use pixir_core::input::SettingsChange;
-use pixir_core::{Code, Error, Handle, Harness, Input, Result, Watch};
+use pixir_core::{Code, Error, Handle, Harness, Input, Remedy, Result, Watch};
 use tokio::time::timeout;
 
 use crate::args::{Args, Format, InputFormat};
@@ -124,7 +124,8 @@ fn for_the_screen(cli: &Cli, prompt: Option<String>) -> Result<Option<String>> {
         ("--ephemeral", it.ephemeral),
     ];
     if let Some((flag, _)) = only_headless.into_iter().find(|(_, is_given)| *is_given) {
-        let fix = format!("pixir -p {flag} …");
+        let value = if flag == "--ephemeral" { "" } else { " FILE" };
+        let fix = Remedy::command(format!("pixir -p {flag}{value} PROMPT"));
         return Err(Error::new(Code::Usage, format!("{flag} is for headless runs"), fix).with("input", flag));
     }
     let files: Vec<String> = it.attach.iter().map(|path| format!("@{}", path.display())).collect();
@@ -143,7 +144,8 @@ fn first_prompt(cli: &Cli, prompt: Option<String>, headless: bool, hosted: bool)
         Some(prompt) => prompt,
         None if hosted => return Ok(None),
         None if !headless && start::stdout_was_closed() => {
-            let fix = "leave out `>&-`, or use --headless with a file as stdout";
+            let fix =
+                Remedy::text("leave out `>&-`, or use ").and_flag("--headless").and_text(" with a file as stdout");
             return Err(Error::new(Code::WriteFailed, "stdout is closed, and the terminal interface draws there", fix));
         }
         None if headless => stdin::all()?.ok_or_else(no_prompt)?,
@@ -163,7 +165,7 @@ fn no_prompt() -> Error {
     Error::new(
         Code::NoPrompt,
         "there is no prompt, and no terminal to type one in",
-        "pixir --headless \"your prompt\", or pipe the prompt to it",
+        Remedy::command("pixir --headless PROMPT").and_text(", or pipe the prompt to it"),
     )
 }
 
@@ -182,7 +184,10 @@ fn reject_mistyped_command(prompt: Option<&str>) -> Result<()> {
         Some(near) => Err(Error::new(
             Code::UnknownCommand,
             format!("there is no command `{word}`"),
-            format!("pixir {near} (to send the word as a prompt: pixir -- {word})"),
+            Remedy::command(format!("pixir {near}"))
+                .and_text(" (to send the word as a prompt: ")
+                .and_command(format!("pixir -- {word}"))
+                .and_text(")"),
         )
         .with("input", word)),
         None => Ok(()),

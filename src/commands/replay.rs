@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use pixir_core::event::AgentEvent;
 use pixir_core::store::Place;
-use pixir_core::{Code, Error, Fact, Result};
+use pixir_core::{Code, Error, Fact, Remedy, Result};
 use pixir_ui::{Playback, ReplayOptions};
 use serde_json::{Value, json};
 
@@ -60,7 +60,11 @@ pub(super) fn run(cli: &Cli, args: &ReplayArgs) -> Result<u8> {
     }
     let speed = args.speed.unwrap_or(1.0);
     if !(0.25..=64.0).contains(&speed) {
-        return Err(Error::new(Code::Usage, format!("--speed {speed} is out of range"), "--speed takes 0.25 to 64"));
+        return Err(Error::new(
+            Code::Usage,
+            format!("--speed {speed} is out of range"),
+            Remedy::text("from 0.25 to 64: ").and_flag("--speed N"),
+        ));
     }
     if let Some(seq) = args.at {
         let last = pixir_core::log::read(&place.log())?.entries.last().map_or(0, |entry| entry.seq);
@@ -76,7 +80,8 @@ pub(super) fn run(cli: &Cli, args: &ReplayArgs) -> Result<u8> {
         return block_on(cast::write(cli, &id, options, &args.size, path)).map(|()| 0);
     }
     if !has_screen {
-        let fix = format!("pixir replay {id} (prints it as text), or --cast FILE");
+        let fix =
+            Remedy::command(format!("pixir replay {id}")).and_text(" (prints it as text), or ").and_flag("--cast FILE");
         return Err(Error::new(Code::Usage, "there is no terminal to replay the session on", fix));
     }
     terminal::run_replay(cli, &id, options)

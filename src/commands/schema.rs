@@ -5,7 +5,7 @@ use pixir_core::error::{NoticeCode, nearest};
 use pixir_core::event::Toolset;
 use pixir_core::provider::script;
 use pixir_core::run::{BUILTINS, Builtin, Stdin};
-use pixir_core::{Code, Error, ErrorKind, Fact, Input, Live, Result};
+use pixir_core::{Code, Error, ErrorKind, Fact, Input, Live, Remedy, Result};
 use serde_json::{Value, json};
 
 use super::tools::spec_json;
@@ -112,8 +112,10 @@ fn part(contract: &Value, path: &str) -> Result<Value> {
             let fields = at.as_object().into_iter().flat_map(|it| it.keys().cloned());
             let names: Vec<String> = fields.chain(items(&at).iter().filter_map(name_of)).collect();
             let fix = match nearest(step, names.iter().map(String::as_str)) {
-                Some(near) => format!("did you mean {near}?"),
-                None => format!("one of {}", names.join(", ")),
+                Some(near) => {
+                    Remedy::nearest(path.rsplit_once('.').map_or(near.to_owned(), |_| path.replacen(step, near, 1)))
+                }
+                None => format!("one of {}", names.join(", ")).into(),
             };
             Error::new(Code::NotFound, format!("the schema has no `{}`", step.escape_debug()), fix).with("input", path)
         })?;

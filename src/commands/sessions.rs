@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 use pixir_core::store::{Place, Summary};
-use pixir_core::{Code, Error, Result};
+use pixir_core::{Code, Error, Remedy, Result};
 
 use crate::cli::Cli;
 
@@ -87,6 +87,10 @@ pub(super) fn run(cli: &Cli, command: SessionsCommand) -> Result<u8> {
 
 fn summary_of(place: &Place) -> Result<Summary> {
     place.summary().ok_or_else(|| {
-        Error::new(Code::LogReadFailed, "the session log cannot be read", format!("pixir diagnose {}", place.id))
+        Error::new(
+            Code::LogReadFailed,
+            "the session log cannot be read",
+            Remedy::command(format!("pixir diagnose {}", place.id)),
+        )
     })
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::{Args, Subcommand};
 use pixir_core::error::nearest;
 use pixir_core::trust::Standing;
-use pixir_core::{Code, Error, Harness, Result, Skill, Validated};
+use pixir_core::{Code, Error, Harness, Remedy, Result, Skill, Validated};
 use serde_json::{Value, json};
 
 use crate::cli::Cli;
@@ -115,8 +115,8 @@ fn show(cli: &Cli, name: &str) -> Result<u8> {
 fn named<'a>(all: &'a [Skill], name: &str) -> Result<&'a Skill> {
     all.iter().find(|it| it.name == name).ok_or_else(|| {
         let fix = match nearest(name, all.iter().map(|it| it.name.as_str())) {
-            Some(near) => format!("did you mean {near}?"),
-            None => "pixir skills list".to_owned(),
+            Some(near) => Remedy::nearest(near),
+            None => Remedy::command("pixir skills list"),
         };
         Error::new(Code::SkillNotFound, format!("there is no skill `{}`", name.escape_debug()), fix).with("input", name)
     })

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use pixir_core::call::{Call, Caller, Context, Done, Gone, Registered, Unattended};
 use pixir_core::event::Toolset;
 use pixir_core::tool_spec::ToolSpec;
-use pixir_core::{Code, Error, Harness, Result, call};
+use pixir_core::{Code, Error, Harness, Remedy, Result, call};
 use serde_json::{Value, json};
 
 use crate::cli::{Cli, Signals, block_on};
@@ -93,8 +93,12 @@ fn show(cli: &Cli, harness: &Harness, name: &str) -> Result<()> {
 /// Runs one call with the checks, the permissions and the result text of a Turn.
 async fn run_one(cli: &Cli, harness: &Harness, name: &str, args: &str) -> Result<u8> {
     let args: Value = serde_json::from_str(args).map_err(|e| {
-        Error::new(Code::InvalidArgs, format!("the arguments are not JSON: {e}"), format!("pixir tools show {name}"))
-            .with("input", args)
+        Error::new(
+            Code::InvalidArgs,
+            format!("the arguments are not JSON: {e}"),
+            Remedy::command(format!("pixir tools show {name}")),
+        )
+        .with("input", args)
     })?;
     let call = Call { id: "cli".into(), tool: name.into(), args, caller: Caller::Model };
     let ctx = harness.tool_context(&call.id);

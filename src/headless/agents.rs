@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pixir_core::agent::AgentState;
 use pixir_core::event::{Adoption, AgentEvent, AgentResult, AgentStatus, FileChange, Isolation, Telling, ToldBy};
-use pixir_core::{Code, Error};
+use pixir_core::{Code, Error, Remedy};
 use serde_json::{Value, json};
 
 /// Agents that the run has started, or told to go on, in that order.
@@ -98,7 +98,7 @@ impl Agents {
         let code = if left.len() < all { Code::AgentsPartial } else { Code::AgentsFailed };
         let names: Vec<String> = left.iter().map(|it| format!("{} ({})", it.name, it.status().name())).collect();
         let message = format!("{} of {all} agents did not complete: {}", left.len(), names.join(", "));
-        Some(Error::new(code, message, first.resume_command()))
+        Some(Error::new(code, message, Remedy::command(first.resume_command())))
     }
 
     /// Files that agents changed in their copies and that wait there: they conflict, or there was no user to decide.
@@ -108,7 +108,7 @@ impl Agents {
         let names: Vec<String> = left.iter().map(|it| format!("{} ({})", it.name, it.waiting().join(", "))).collect();
         let message =
             format!("files of agents are not in the workspace, and wait for a decision: {}", names.join(", "));
-        Some(Error::new(Code::InputRequired, message, first.adopt_command(root)))
+        Some(Error::new(Code::InputRequired, message, Remedy::command(first.adopt_command(root))))
     }
 
     /// The commands with which those that did not complete go on, and those that decide about files.

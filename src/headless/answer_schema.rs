@@ -4,7 +4,7 @@ use std::path::Path;
 
 use boon::{CompileError, Compiler, ErrorKind, SchemaIndex, Schemas, ValidationError};
 use pixir_core::input::Message;
-use pixir_core::{Code, Error, Result};
+use pixir_core::{Code, Error, Remedy, Result};
 use serde_json::Value;
 
 /// The most faults that a model or a user is told of.
@@ -83,8 +83,12 @@ impl AnswerSchema {
     /// The end of a run whose second answer does not fit either.
     pub(super) fn error(faults: &[String]) -> Error {
         let message = format!("the answer does not fit the schema: {}", faults.join("; "));
-        Error::new(Code::OutputInvalid, message, "ask again with a simpler schema, or with another --model")
-            .with("faults", faults)
+        Error::new(
+            Code::OutputInvalid,
+            message,
+            Remedy::text("ask again with a simpler schema, or with another model: ").and_flag("--model NAME"),
+        )
+        .with("faults", faults)
     }
 }
 

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use pixir_core::error::nearest;
 use pixir_core::now::Now;
-use pixir_core::{Accepted, Code, Entry, Error, Handle, Input, Result, Watch};
+use pixir_core::{Accepted, Code, Entry, Error, Handle, Input, Remedy, Result, Watch};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
@@ -236,11 +236,14 @@ fn misunderstood(kind: &str, e: &serde_json::Error) -> Error {
     let mut names = Input::names();
     names.push("get".to_owned());
     if names.iter().any(|name| name == kind) {
-        return invalid(&format!("{kind}: {e}"), "pixir schema --inputs lists the fields of every Input");
+        return invalid(
+            &format!("{kind}: {e}"),
+            Remedy::command("pixir schema --inputs").and_text(" lists the fields of every Input"),
+        );
     }
     let near = nearest(kind, names.iter().map(String::as_str))
-        .map_or_else(|| format!("use one of {}", names.join(", ")), |near| format!("did you mean `{near}`?"));
-    invalid(&format!("there is no Input `{}`", kind.escape_debug()), &near).with("input", kind)
+        .map_or_else(|| format!("use one of {}", names.join(", ")).into(), Remedy::nearest);
+    invalid(&format!("there is no Input `{}`", kind.escape_debug()), near).with("input", kind)
 }
 
 /// A field that pixir does not know would be ignored, and the host would not learn of it.
@@ -253,9 +256,9 @@ fn no_other_fields(kind: &str, given: &Value, understood: &Value) -> Result<()> 
             None if is_nothing(value) => {}
             None => {
                 let near = nearest(name, understood.keys().map(String::as_str))
-                    .map_or_else(|| "leave it out".to_owned(), |near| format!("did you mean `{near}`?"));
+                    .map_or_else(|| "leave it out".into(), Remedy::nearest);
                 let message = format!("{kind} has no field `{}`", name.escape_debug());
-                return Err(invalid(&message, &near).with("input", name.as_str()));
+                return Err(invalid(&message, near).with("input", name.as_str()));
             }
         }
     }
@@ -272,7 +275,7 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-fn invalid(message: &str, fix: &str) -> Error {
+fn invalid(message: &str, fix: impl Into<Remedy>) -> Error {
     Error::new(Code::InvalidArgs, message, fix)
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal as _, Write as _};
 use std::mem;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -22,6 +23,14 @@ use crate::args::Format;
 use crate::cli::Signals;
 use crate::output::{Output, chatter, count, error_json, exit_code, versioned};
 use crate::{next_actions, remedies};
+
+/// Whether what stdout prints appears where stderr does: on the terminal, or in one file or pipe, as behind `2>&1`.
+fn is_shown_by_stdout() -> bool {
+    let place = |fd: BorrowedFd<'_>| rustix::fs::fstat(fd).map(|it| (it.st_dev, it.st_ino));
+    let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
+    stdout.is_terminal()
+        || matches!((place(stdout.as_fd()), place(stderr.as_fd())), (Ok(one), Ok(other)) if one == other)
+}
 
 /// The most characters of one file's diff in a result.
 const MOST_DIFF: usize = 20_000;
@@ -413,7 +422,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Holds back the answer if stdout shows it on the same terminal.
+    /// Holds back the answer if stdout shows it in the same place.
     fn narrate_entry(&mut self, fact: &Fact, text: String) {
         if let Some(held) = self.held.take() {
             self.narrate(&held);
@@ -421,7 +430,7 @@ impl<'a> Report<'a> {
         let is_answer = matches!(fact, Fact::AssistantMessage(it) if !it.partial);
         let is_own = matches!(fact, Fact::UserMessage(_)) && self.narrate == Narrate::OnStderr;
         let text = if is_own { beginning(&text) } else { text };
-        if is_answer && self.narrate == Narrate::OnStderr && std::io::stdout().is_terminal() {
+        if is_answer && self.narrate == Narrate::OnStderr && is_shown_by_stdout() {
             self.held = Some(text);
         } else {
             self.narrate(&text);
@@ -517,8 +526,8 @@ impl<'a> Report<'a> {
         }
         // A reader that has enough, such as `head`, ends the run and is no fault to tell of.
         let has_reader = !self.output.is_closed() || self.output.failure().is_some();
-        if let Some(error) = error.as_ref().filter(|_| has_reader) {
-            self.output.error_with_exit(error, exit);
+        if let Some(error) = error.filter(|_| has_reader) {
+            self.output.error_with_exit(&error.with("session_id", self.session.as_str()), exit);
         }
         exit
     }
@@ -532,23 +541,31 @@ impl<'a> Report<'a> {
             Some(TurnEnded { status: TurnStatus::Completed, .. }) => None,
             Some(TurnEnded { error: Some(body), .. }) => Some(Error::from((**body).clone())),
             None if !self.expects_turn && self.stopped.is_none() => None,
-            Some(_) | None => {
-                Some(Error::new(Code::CommandFailed, "the turn did not end", format!("pixir resume {}", self.session)))
-            }
+            Some(_) | None => Some(Error::new(Code::CommandFailed, "the turn did not end", self.resume())),
         };
         // The process ends with the signal, so there is nobody to send a message to.
-        let stopped = self.stopped.map(|_| format!("pixir resume {}", self.session).into());
+        let stopped = self.stopped.map(|_| self.resume());
         let failed = failed.map(|error| Error { remedy: stopped.unwrap_or(error.remedy), ..error });
         let of_agents = || self.agents.missing().or_else(|| self.agents.waiting(&self.session));
         failed.or_else(|| self.refusal()).or_else(|| of_agents().filter(|_| !self.is_command))
     }
 
+    fn resume(&self) -> Remedy {
+        Remedy::Resume { id: self.session.to_string() }
+    }
+
     fn refusal(&self) -> Option<Error> {
         let code = self.denied?;
         let fix = if code == Code::MutationBlocked {
-            "run it again with --write, with --mode ask, in which your rules hold, or with --dry-run to preview the changes"
+            Remedy::text("run it again with ")
+                .and_flag("--write")
+                .and_text(", with ")
+                .and_flag("--mode ask")
+                .and_text(", in which your rules hold, or with ")
+                .and_flag("--dry-run")
+                .and_text(" to preview the changes")
         } else {
-            "run it in the terminal, where you can answer, or with --allow RULE"
+            Remedy::text("run it in the terminal, where you can answer, or with ").and_flag("--allow RULE")
         };
         let were = if self.denials.len() == 1 { "was" } else { "were" };
         Some(Error::new(code, format!("{} of the model's calls {were} refused", self.denials.len()), fix))

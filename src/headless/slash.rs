@@ -5,33 +5,36 @@ use pixir_core::event::{Mode, Toolset};
 use pixir_core::input::{CompactOptions, RestoreOptions, SettingsChange};
 use pixir_core::{Code, Effort, Error, Harness, Input, Result};
 
+use crate::remedies::Piece::{Command, Flag, Text};
+use crate::remedies::{Piece, instead};
+
 /// Commands of the terminal interface that need its screen, and what does the same without it.
-const ELSEWHERE: [(&str, &str); 25] = [
-    ("init", "pixir init"),
-    ("tree", "pixir tree"),
-    ("fork", "pixir fork"),
-    ("diff", "pixir sessions show, or git diff"),
-    ("permissions", "pixir permissions list"),
-    ("trust", "pixir trust"),
-    ("model", "--model NAME"),
-    ("theme", "pixir themes list"),
-    ("usage", "--json, whose result has the usage"),
-    ("resume", "pixir resume"),
-    ("help", "pixir --help"),
-    ("jobs", "the terminal interface"),
-    ("find", "pixir sessions export"),
-    ("new", "leave out `resume`"),
-    ("sessions", "pixir sessions list"),
-    ("rewind", "pixir tree and pixir fork"),
-    ("label", "the terminal interface"),
-    ("pin", "the terminal interface"),
-    ("plan", "--mode read-only, and ask for a plan"),
-    ("attach", "@FILE in the prompt"),
-    ("add-dir", "pixir permissions add 'read(FOLDER)'"),
-    ("export", "pixir sessions export"),
-    ("status", "pixir sessions show"),
-    ("doctor", "pixir doctor"),
-    ("log", "the file pixir.log in the state folder"),
+const ELSEWHERE: &[(&str, &[Piece])] = &[
+    ("init", &[Command("pixir init")]),
+    ("tree", &[Command("pixir tree")]),
+    ("fork", &[Command("pixir fork")]),
+    ("diff", &[Command("pixir sessions show"), Text(", or git diff")]),
+    ("permissions", &[Command("pixir permissions list")]),
+    ("trust", &[Command("pixir trust")]),
+    ("model", &[Flag("--model NAME")]),
+    ("theme", &[Command("pixir themes list")]),
+    ("usage", &[Flag("--json"), Text(", whose result has the usage")]),
+    ("resume", &[Command("pixir resume")]),
+    ("help", &[Command("pixir --help")]),
+    ("jobs", &[Text("the terminal interface")]),
+    ("find", &[Command("pixir sessions export")]),
+    ("new", &[Text("leave out `resume`")]),
+    ("sessions", &[Command("pixir sessions list")]),
+    ("rewind", &[Command("pixir tree"), Text(" and "), Command("pixir fork")]),
+    ("label", &[Text("the terminal interface")]),
+    ("pin", &[Text("the terminal interface")]),
+    ("plan", &[Flag("--mode read-only"), Text(", and ask for a plan")]),
+    ("attach", &[Text("@FILE in the prompt")]),
+    ("add-dir", &[Command("pixir permissions add 'read(FOLDER)'")]),
+    ("export", &[Command("pixir sessions export")]),
+    ("status", &[Command("pixir sessions show")]),
+    ("doctor", &[Command("pixir doctor")]),
+    ("log", &[Text("the file pixir.log in the state folder")]),
 ];
 
 /// What a prompt asks for: the Input of its slash command, or a Turn with its text.
@@ -76,10 +79,10 @@ pub(crate) fn input(harness: &Harness, prompt: String, dry_run: bool) -> Result<
         "toolset" => set(SettingsChange { toolset: Some(Toolset::parse(rest)?), ..SettingsChange::default() }),
         // A path or a pasted line begins with a slash too.
         _ => match ELSEWHERE.iter().find(|(known, _)| *known == name) {
-            Some((_, instead)) => Err(Error::new(
+            Some((_, ours)) => Err(Error::new(
                 Code::InvalidArgs,
                 format!("/{name} is a command of the terminal interface"),
-                format!("use {instead}"),
+                instead(ours),
             )
             .with("input", name)),
             None => Ok(match template(harness, name) {

@@ -7,7 +7,7 @@ use pixir_core::event::{
     AgentEvent, AgentStatus, Ask, Cost, Isolation, Mode, Planned, StepEnded, StepOutcome, TurnEnded, TurnStatus, Usage,
     WorkflowEvent, encode_live,
 };
-use pixir_core::{Code, Error, Event, Fact, Handle, Input, Live};
+use pixir_core::{Code, Error, Event, Fact, Handle, Input, Live, Remedy};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -59,7 +59,11 @@ struct Run<'a> {
 pub(crate) async fn carry_out(handle: &Handle, input: Input, output: &Output, mut signals: Signals) -> u8 {
     let began = Instant::now();
     let Some(mut watch) = handle.watch().await else {
-        output.error(&Error::new(Code::SessionStartFailed, "the session closed before it began", "try again"));
+        output.error(&Error::new(
+            Code::SessionStartFailed,
+            "the session closed before it began",
+            Remedy::Retry { after_s: None },
+        ));
         return 1;
     };
     let (lines, mut heard) = mpsc::unbounded_channel();
@@ -390,7 +394,7 @@ impl Run<'_> {
         if let Some(refused) = &self.refused {
             return Some(refused.clone());
         }
-        let resume = || format!("pixir workflow resume {}", self.session);
+        let resume = || Remedy::command(format!("pixir workflow resume {}", self.session));
         match &self.end {
             Some(TurnEnded { status: TurnStatus::Completed, .. }) => None,
             // A run goes on by a command, not by a message.

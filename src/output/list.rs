@@ -2,7 +2,8 @@
 
 use clap::Args;
 use pixir_core::error::nearest;
-use pixir_core::{Code, Error, Result};
+use pixir_core::remedy::Part;
+use pixir_core::{Code, Error, Remedy, Result};
 use serde_json::{Map, Value, json};
 
 use super::{Output, SCHEMA_VERSION, chatter, clean};
@@ -96,8 +97,10 @@ impl List<'_> {
             Some(cursor) => {
                 let at = self.rows.iter().position(|row| name_of(row) == *cursor).ok_or_else(|| {
                     let near = nearest(cursor, self.rows.iter().filter_map(|row| row[self.key].as_str()));
-                    let fix =
-                        near.map_or("leave out --cursor".to_owned(), |near| format!("did you mean --cursor {near}?"));
+                    let fix = near.map_or_else(
+                        || "leave out --cursor".into(),
+                        |near| Remedy::text("did you mean --cursor ").and(Part::Nearest(near.to_owned())).and_text("?"),
+                    );
                     let message = format!("the list does not contain the {} of --cursor", self.key);
                     Error::new(Code::NotFound, message, fix).with("input", cursor.as_str())
                 })?;
@@ -120,8 +123,8 @@ impl List<'_> {
         let names = || known.keys().map(String::as_str);
         let all = names().collect::<Vec<_>>().join(", ");
         let fix = match nearest(wrong, names()) {
-            Some(near) => format!("did you mean {near}? fields: {all}"),
-            None => format!("fields: {all}"),
+            Some(near) => Remedy::nearest(near).and_text(format!(" fields: {all}")),
+            None => format!("fields: {all}").into(),
         };
         Err(Error::new(Code::InvalidArgs, format!("there is no field `{}`", wrong.escape_debug()), fix)
             .with("input", wrong.as_str()))

@@ -30,6 +30,29 @@ fn stdout_holds_the_answer_and_nothing_else() {
     assert_eq!(json.stderr, "");
 }
 
+/// Broken build: the notes on stderr have the answer too, so a job whose log has both streams shows it twice.
+#[test]
+fn an_answer_is_shown_once_where_both_streams_lead_to_one_place() {
+    let shell = Shell::new(&[]);
+    let both = shell.aside("both.txt", "");
+    let open = || std::fs::File::options().append(true).open(&both).expect("open");
+    let mut command = shell.command(scripted(&shell, SCRIPT, &["--headless", "what is it"]));
+    let ended = command.stdout(open()).stderr(open()).status().expect("it runs");
+    let shown = std::fs::read_to_string(&both).expect("read");
+    assert!(ended.success() && shown.contains("> what is it"), "{shown}");
+    assert_eq!(shown.matches("It is <b>42</b>").count(), 1, "{shown}");
+}
+
+/// Broken build: the error of a failed turn does not say in which session it failed.
+#[test]
+fn the_error_of_a_failed_turn_names_its_session() {
+    let shell = Shell::new(&[]);
+    let failed = shell.run(scripted(&shell, r#"{"steps": []}"#, &["--headless", "--json", "x"]));
+    let (error, result) = (failed.error(), failed.document());
+    assert!(failed.code == 1 && result["session_id"].is_string(), "{failed:?}");
+    assert_eq!(error["error"]["details"]["session_id"], result["session_id"], "{error}");
+}
+
 #[test]
 fn the_result_document_has_its_fields() {
     let shell = Shell::new(&[]);
@@ -99,6 +122,16 @@ fn a_mistyped_flag_or_command_gets_a_suggestion() {
         row(&["tools", "show", "grpe"]).1.contains("fix:  did you mean grep? Available: apply_patch, ask_user, bash"),
         "{:?}",
         row(&["tools", "show", "grpe"])
+    );
+    assert_eq!(
+        row(&["help", "sesions"]),
+        (2, "code: UNKNOWN_COMMAND fix:  did you mean pixir sessions?".into()),
+        "a name behind help is no prompt"
+    );
+    assert_eq!(
+        row(&["fix", "the", "bug", "--model", "a/b", "-p"]),
+        (2, "code: USAGE fix:  quote the prompt: pixir --model a/b -p 'fix the bug'".into()),
+        "the value of a flag is no part of the prompt"
     );
     assert_eq!(row(&["resume", "nonsense"]).0, 5);
     assert!(row(&["--mode", "yolo", "--headless", "x"]).1.contains("use one of read-only, ask, auto"));
@@ -231,7 +264,7 @@ fn a_configuration_error_names_file_and_line() {
     let ran = shell.run(["--headless", "--json", "x"]);
     assert_eq!(
         (ran.code, ran.error()["code"].as_str(), ran.error()["remediation"].as_str()),
-        (10, Some("CONFIG_INVALID"), Some("did you mean `model`?"))
+        (10, Some("CONFIG_INVALID"), Some("did you mean model?"))
     );
 }
 

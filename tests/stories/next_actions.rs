@@ -24,7 +24,7 @@ fn strings(list: &Value) -> Vec<String> {
 }
 
 /// Broken builds: a remedy names a command that was renamed, or a flag that it does not have; an entry is a sentence or a
-/// flag alone; an error has no entry; a comment stands behind a command.
+/// flag alone; an error has no entry; a comment stands behind a command; a remedy names a command in words alone.
 #[test]
 fn each_next_action_is_a_command_that_the_parser_takes() {
     let shell = Shell::new(&[(".pixir/skills/lint/SKILL.md", "---\nname: lint\ndescription: Lints\n---\nLint.\n")]);
@@ -100,9 +100,22 @@ fn each_next_action_is_a_command_that_the_parser_takes() {
     ];
     let mut wrong = Vec::new();
     let mut tried = BTreeSet::new();
-    let mut of = |args: &[&str], actions: Vec<String>| {
+    let schema = shell.run(["schema", "commands"]).document();
+    let commands: Vec<String> = schema["part"]["commands"]
+        .as_array()
+        .expect("commands")
+        .iter()
+        .map(|it| format!("pixir {}", it["name"].as_str().expect("a name")))
+        .collect();
+    assert!(commands.len() > 30, "{commands:?}");
+    let mut of = |args: &[&str], words: &str, actions: Vec<String>| {
         if actions.is_empty() {
             wrong.push(format!("{args:?}: nothing"));
+        }
+        for named in commands.iter().filter(|it| words.contains(&format!("{it} ")) || words.ends_with(*it)) {
+            if !actions.iter().any(|it| it.starts_with(named)) {
+                wrong.push(format!("{args:?}: {words}: {named} is in no entry of {actions:?}"));
+            }
         }
         for action in actions {
             let is_export = action.starts_with("export ") && action.contains('=');
@@ -125,12 +138,14 @@ fn each_next_action_is_a_command_that_the_parser_takes() {
         let ran = shell.run(args.iter().copied().chain(["--json"]));
         let failed = ran.code != 0 && ran.stderr.contains("next_actions");
         assert!(failed, "{args:?}: {} {}{}", ran.code, ran.stdout, ran.stderr);
-        of(args, strings(&ran.error()["error"]["details"]["next_actions"]));
+        let error = ran.error();
+        let fix = error["remediation"].as_str().expect("a remediation");
+        of(args, fix, strings(&error["error"]["details"]["next_actions"]));
         if ran.stdout.starts_with('{') {
-            of(args, strings(&ran.document()["next_actions"]));
+            of(args, fix, strings(&ran.document()["next_actions"]));
         }
     }
-    of(&["status"], strings(&shell.run(["status", "--json"]).document()["next_actions"]));
+    of(&["status"], "", strings(&shell.run(["status", "--json"]).document()["next_actions"]));
     assert!(wrong.is_empty() && tried.len() >= 30, "{} of {}:\n{}", wrong.len(), tried.len(), wrong.join("\n"));
     super::sessions::session(&shell);
     let diagnosis = shell.run(["diagnose", "last", "--json"]).document();

@@ -90,7 +90,7 @@ fn the_list_says_where_each_value_comes_from_and_what_was_not_read() {
     let path = shell.run(["config", "path", "--json"]).document();
     assert_eq!(state(&path), "not read: it changed since you were asked about it");
     let unknown = shell.run(["config", "get", "limits.max_round", "--json"]);
-    assert_eq!((unknown.code, unknown.error()["remediation"].as_str()), (5, Some("did you mean `limits.max_rounds`?")));
+    assert_eq!((unknown.code, unknown.error()["remediation"].as_str()), (5, Some("did you mean limits.max_rounds?")));
 }
 
 /// Broken build: `edit::set` that writes the table back with a serializer.
@@ -115,7 +115,7 @@ fn a_setting_is_set_in_the_users_file_and_its_comments_stay() {
     assert!(fs::symlink_metadata(&file).expect("there").is_symlink());
     assert_eq!(fs::metadata(&kept).expect("there").permissions().mode() & 0o777, 0o640);
     for (args, fix) in [
-        (["effrt", "low"], "did you mean `effort`?"),
+        (["effrt", "low"], "did you mean effort?"),
         (["effort", "enormous"], "effort"),
         (["limits.max_rounds", "0"], "above 0"),
     ] {

@@ -114,7 +114,7 @@ fn a_key_that_a_project_may_not_set_is_an_error_that_names_it_and_the_file() {
     }
     let (message, fix) = refused("modle = \"a/b\"");
     assert!(message.contains("unknown key `modle`"), "{message}");
-    assert_eq!(fix, "did you mean `model`?");
+    assert_eq!(fix, "did you mean model?");
     refused("effort = \"enormous\"");
     refused("effort = [");
     assert_eq!(shell.run(["trust"]).code, 0);

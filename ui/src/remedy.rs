@@ -1,7 +1,7 @@
 //! The text of remedies in the terminal interface, with its slash commands and the keys that are bound.
 
 use pixir_core::error::ErrorBody;
-use pixir_core::remedy::{Limit, McpNeed, Remedy, Sessions, either, in_order, retry};
+use pixir_core::remedy::{Limit, McpNeed, Remedy, Sessions, either, in_order, retry, words};
 
 use crate::input::action::Action;
 use crate::input::keymap::Keymap;
@@ -31,6 +31,7 @@ impl Remedies {
         };
         match remedy {
             Remedy::Text { text } => text.clone(),
+            Remedy::Phrase { parts } => words(parts),
             Remedy::AnyOf { remedies } => either(remedies, |it| self.word(it)),
             Remedy::Steps { steps } => in_order(steps, |it| self.word(it)),
             Remedy::Interrupt if self.interrupt.is_empty() => "/interrupt stops the turn".into(),

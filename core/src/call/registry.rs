@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use super::{Tool, aliases};
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::Toolset;
+use crate::protocol::remedy::Remedy;
 use crate::protocol::tool_spec::ToolSpec;
 
 /// The tools of a Session, sorted by name: built-in ones and those that an embedder adds. Cheap to clone.
@@ -116,10 +117,10 @@ impl Registry {
         let fix = match nearest(name, self.names(toolset)) {
             _ if toolset == Toolset::Run => {
                 let command = named.and_then(|it| it.tool.run_command()).unwrap_or("<program> <argument>…");
-                format!("run with the command `{command}`; `help` lists all")
+                format!("run with the command `{command}`; `help` lists all").into()
             }
-            Some(near) => format!("did you mean {near}? Available: {all}"),
-            None => format!("one of: {all}"),
+            Some(near) => Remedy::nearest(near).and_text(format!(" Available: {all}")),
+            None => format!("one of: {all}").into(),
         };
         Err(Error::new(Code::UnknownTool, format!("there is no tool `{shown}`"), fix).with("input", shown))
     }

@@ -380,7 +380,7 @@ mod tests {
 
     #[test]
     fn a_value_that_does_not_fit_and_a_line_that_cannot_be_changed_are_refused() {
-        assert_eq!(set("", "effrt", "high").expect_err("unknown").remedy, "did you mean `effort`?".into());
+        assert_eq!(set("", "effrt", "high").expect_err("unknown").remedy.plain(), "did you mean effort?");
         assert!(set("", "limits.max_rounds", "many").is_err());
         assert!(set("", "effort = \"low\" #", "high").is_err());
         assert!(set("environment = [\n  \"A\",\n]\n", "environment", "[\"B\"]").is_err());

@@ -8,6 +8,7 @@ use super::mcp::McpServer;
 use super::{Config, KEYS};
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::Mode;
+use crate::protocol::remedy::Remedy;
 
 /// The keys that a project may set.
 pub const PROJECT_KEYS: [&str; 8] = ["model", "effort", "mode", "toolset", "theme", "limits", "agents", "mcp"];
@@ -101,8 +102,8 @@ fn check(key: &str) -> Result<()> {
         }
         None => {
             let fix = match nearest(key, PROJECT_KEYS) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("a project may set: {}", PROJECT_KEYS.join(", ")),
+                Some(near) => Remedy::nearest(near),
+                None => format!("a project may set: {}", PROJECT_KEYS.join(", ")).into(),
             };
             Error::new(Code::ConfigInvalid, format!("unknown key `{}`", key.escape_debug()), fix)
         }

@@ -13,7 +13,7 @@ use crate::files::workspace::Workspace;
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::{Origin, TemplateUse};
 use crate::protocol::input::Message;
-use crate::protocol::remedy::Remedy;
+use crate::protocol::remedy::{Part, Remedy};
 use crate::protocol::trust::Standing;
 use crate::storage::regular;
 use crate::storage::trust::Trusted;
@@ -154,8 +154,8 @@ fn assemble(name: String, path: PathBuf, origin: Origin, bytes: std::result::Res
 pub(crate) fn expand(templates: &[Template], name: &str, args: &str) -> Result<Message> {
     let known = templates.iter().find(|it| it.name == name).ok_or_else(|| {
         let fix = match nearest(name, templates.iter().map(|it| it.name.as_str())) {
-            Some(near) => format!("did you mean /{near}?"),
-            None => format!("put one at {WORKSPACE_ROOT}/<name>.md"),
+            Some(near) => Remedy::text("did you mean /").and(Part::Nearest(near.to_owned())).and_text("?"),
+            None => format!("put one at {WORKSPACE_ROOT}/<name>.md").into(),
         };
         let message = format!("there is no prompt template `{}`", name.escape_debug());
         Error::new(Code::TemplateNotFound, message, fix).with("input", name)
@@ -241,6 +241,6 @@ mod tests {
         assert_eq!(message(&all, "plain", " now "), Ok("Say it.\n\nnow".into()));
         assert_eq!(message(&all, "loop", &"x".repeat(1_000)), Err(Code::InvalidArgs), "a message has a bound");
         let wrong = expand(&all, "plian", "").expect_err("not there");
-        assert_eq!((wrong.code, wrong.remedy), (Code::TemplateNotFound, "did you mean /plain?".into()));
+        assert_eq!((wrong.code, &*wrong.remedy.plain()), (Code::TemplateNotFound, "did you mean /plain?"));
     }
 }

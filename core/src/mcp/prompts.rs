@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::{Configured, Servers};
 use crate::context::arguments;
 use crate::protocol::error::{Code, Error, Result, nearest};
+use crate::protocol::remedy::Remedy;
 use crate::text::clean::without_hidden;
 
 /// The most prompts of one server.
@@ -110,8 +111,8 @@ impl Servers {
         let Some((server, prompt)) = found else {
             let names: Vec<String> = all.iter().map(|(server, it)| it.called(&server.name)).collect();
             let fix = match nearest(called, names.iter().map(String::as_str)) {
-                Some(near) => format!("did you mean {near}?"),
-                None => "the servers have no such prompt".to_owned(),
+                Some(near) => Remedy::nearest(near),
+                None => "the servers have no such prompt".into(),
             };
             let message = format!("there is no prompt `{}`", called.escape_debug());
             return Err(Error::new(Code::TemplateNotFound, message, fix).with("input", called));

@@ -20,6 +20,12 @@ pub enum Remedy {
         /// A phrase without a final full stop; empty if there is nothing to do.
         text: String,
     },
+    /// A phrase of one Presenter. Its commands, flags and names are parts of their own, so that a program need not read them
+    /// from the words.
+    Phrase {
+        /// The parts, which read one behind the other.
+        parts: Vec<Part>,
+    },
     /// Alternatives; each one is sufficient.
     AnyOf {
         /// The alternatives, most likely first.
@@ -194,6 +200,51 @@ pub enum Remedy {
     ShowErrorCodes,
 }
 
+/// A part of a phrase.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// Words.
+    Text(String),
+    /// A command for a shell. Words in capitals are placeholders.
+    Command(String),
+    /// A flag, with its value if it takes one, that the failed call can be given.
+    Flag(String),
+    /// The failed call can be made once more; the words say so.
+    Again(String),
+    /// The name that the wrong one of the failed call most likely stands for.
+    Nearest(String),
+}
+
+impl Part {
+    /// The words of this part.
+    pub fn words(&self) -> &str {
+        match self {
+            Part::Text(words)
+            | Part::Command(words)
+            | Part::Flag(words)
+            | Part::Again(words)
+            | Part::Nearest(words) => words,
+        }
+    }
+
+    /// Returns the part with its words rewritten.
+    fn map_text(self, rewrite: &impl Fn(&str) -> String) -> Part {
+        match self {
+            Part::Text(words) => Part::Text(rewrite(&words)),
+            Part::Command(words) => Part::Command(rewrite(&words)),
+            Part::Flag(words) => Part::Flag(rewrite(&words)),
+            Part::Again(words) => Part::Again(rewrite(&words)),
+            Part::Nearest(words) => Part::Nearest(rewrite(&words)),
+        }
+    }
+}
+
+/// Joins the words of parts.
+pub fn words(parts: &[Part]) -> String {
+    parts.iter().map(Part::words).collect()
+}
+
 /// A limit of a Turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -284,6 +335,50 @@ impl Remedy {
         Remedy::Text { text: text.into() }
     }
 
+    /// Creates a phrase that begins with a command for a shell.
+    pub fn command(line: impl Into<String>) -> Remedy {
+        Remedy::Phrase { parts: vec![Part::Command(line.into())] }
+    }
+
+    /// Creates a phrase that begins with a flag, and its value if it takes one.
+    pub fn flag(flag: impl Into<String>) -> Remedy {
+        Remedy::Phrase { parts: vec![Part::Flag(flag.into())] }
+    }
+
+    /// Asks whether a name was meant: `did you mean NAME?`
+    pub fn nearest(name: impl Into<String>) -> Remedy {
+        Remedy::text("did you mean ").and(Part::Nearest(name.into())).and_text("?")
+    }
+
+    /// Returns the phrase with one part more. Of a remedy that is no phrase, its plain words become one.
+    #[must_use]
+    pub fn and(self, part: Part) -> Remedy {
+        let mut parts = match self {
+            Remedy::Phrase { parts } => parts,
+            other => vec![Part::Text(other.plain())],
+        };
+        parts.push(part);
+        Remedy::Phrase { parts }
+    }
+
+    /// Returns the phrase with words behind it.
+    #[must_use]
+    pub fn and_text(self, words: impl Into<String>) -> Remedy {
+        self.and(Part::Text(words.into()))
+    }
+
+    /// Returns the phrase with a command behind it.
+    #[must_use]
+    pub fn and_command(self, line: impl Into<String>) -> Remedy {
+        self.and(Part::Command(line.into()))
+    }
+
+    /// Returns the phrase with a flag behind it.
+    #[must_use]
+    pub fn and_flag(self, flag: impl Into<String>) -> Remedy {
+        self.and(Part::Flag(flag.into()))
+    }
+
     /// Something about an MCP server; its name is empty where none is configured yet.
     pub fn mcp(server: &str, need: McpNeed) -> Remedy {
         Remedy::McpServer { server: server.into(), need }
@@ -315,6 +410,9 @@ impl Remedy {
         let each = |all: Vec<Remedy>| all.into_iter().map(|it| it.map_text(rewrite)).collect();
         match self {
             Remedy::Text { text } => Remedy::Text { text: rewrite(&text) },
+            Remedy::Phrase { parts } => {
+                Remedy::Phrase { parts: parts.into_iter().map(|it| it.map_text(rewrite)).collect() }
+            }
             Remedy::AnyOf { remedies } => Remedy::AnyOf { remedies: each(remedies) },
             Remedy::Steps { steps } => Remedy::Steps { steps: each(steps) },
             Remedy::SetBaseUrl { url } => Remedy::SetBaseUrl { url: url.map(|url| rewrite(&url)) },
@@ -367,6 +465,7 @@ impl Remedy {
     pub fn plain(&self) -> String {
         match self {
             Remedy::Text { text } => text.clone(),
+            Remedy::Phrase { parts } => words(parts),
             Remedy::AnyOf { remedies } => either(remedies, Remedy::plain),
             Remedy::Steps { steps } => in_order(steps, Remedy::plain),
             Remedy::Interrupt => "interrupt the turn, or wait until it ends".into(),

@@ -386,9 +386,8 @@ impl Providers {
             let presets = PRESETS.iter().map(|it| it.name);
             let names: Vec<&str> = self.names().chain(presets).collect();
             let fix = match nearest(name, names.iter().copied()) {
-                Some(near) => {
-                    format!("did you mean {near}? Configured: {}", self.names().collect::<Vec<_>>().join(", ")).into()
-                }
+                Some(near) => Remedy::nearest(near)
+                    .and_text(format!(" Configured: {}", self.names().collect::<Vec<_>>().join(", "))),
                 None => Remedy::any_of([
                     format!("one of: {}", self.names().collect::<Vec<_>>().join(", ")).into(),
                     format!("add a key or a [providers.{}] section to config.toml", name.escape_debug()).into(),

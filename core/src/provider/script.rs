@@ -272,7 +272,7 @@ impl Scripted {
             if let Some(name) = named.filter(|name| Code::from_name(name).is_none()) {
                 let message = format!("step {} of the script names an unknown code `{name}`", i + 1);
                 let fix = match nearest(name, Code::ALL.iter().map(|code| code.name())) {
-                    Some(near) => format!("did you mean {near}?").into(),
+                    Some(near) => Remedy::nearest(near),
                     None => Remedy::ShowErrorCodes,
                 };
                 return Err(Error::new(Code::ScriptInvalid, message, fix));
@@ -308,7 +308,7 @@ impl Scripted {
             let whose = of.as_ref().map_or(String::new(), |of| format!(" of `{of}`"));
             Error::new(
                 Code::ScriptMismatch,
-                format!("the script has only {mine} steps{whose}"),
+                format!("the script has only {mine} step{}{whose}", if mine == 1 { "" } else { "s" }),
                 "add a step for each request, or send fewer messages",
             )
         })?;

@@ -141,28 +141,31 @@ impl Setup<'_> {
     /// Builds a Provider from its configuration section, with defaults from its preset.
     pub(super) fn configured(&self, name: &str, it: &ProviderConfig, secret: Option<Credential>) -> Result<Definition> {
         let like = it.preset.as_deref().or(Some(name)).and_then(preset);
-        let invalid = |what: &str, fix: &str| {
+        let invalid = |what: &str, fix| {
             Error::new(Code::ConfigInvalid, format!("[providers.{name}] {what}"), fix).with("input", name)
         };
         if let (Some(wrong), None) = (&it.preset, like) {
             let names = PRESETS.iter().map(|it| it.name);
             let fix = match nearest(wrong, names.clone()) {
-                Some(near) => format!("did you mean {near}?"),
-                None => format!("one of: {}", names.collect::<Vec<_>>().join(", ")),
+                Some(near) => Remedy::nearest(near),
+                None => format!("one of: {}", names.collect::<Vec<_>>().join(", ")).into(),
             };
-            return Err(invalid(&format!("names the preset `{wrong}`, which does not exist"), &fix));
+            let what = format!("names the preset `{wrong}`, which does not exist");
+            return Err(invalid(&what, fix).with("input", wrong.as_str()));
         }
         let dialect = match (&it.dialect, like) {
             (Some(dialect), _) => Dialect::parse(dialect)?,
             (None, Some(like)) => like.dialect,
             (None, None) => {
-                return Err(invalid("has no dialect", "add dialect = \"chat\", \"responses\" or \"anthropic\""));
+                let fix: Remedy = "add dialect = \"chat\", \"responses\" or \"anthropic\"".into();
+                return Err(invalid("has no dialect", fix));
             }
         };
         let elsewhere = like.and_then(|like| Some(like.completed(self.around.variable(like.base_url_variable?)?)));
         let usual = like.map(|like| like.base_url).filter(|url| !url.is_empty());
         let base_url = it.base_url.as_deref().or(elsewhere.as_deref()).or(usual);
-        let base_url = base_url.ok_or_else(|| invalid("has no base URL", "add base_url = \"https://host/v1\""))?;
+        let base_url =
+            base_url.ok_or_else(|| invalid("has no base URL", "add base_url = \"https://host/v1\"".into()))?;
         let key_variable = it.api_key_env.as_deref().or(like.and_then(|like| like.key_variable));
         let mut headers: BTreeMap<String, String> = BTreeMap::new();
         for (name, value) in like.map_or(&[][..], |like| like.headers) {

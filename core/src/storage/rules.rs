@@ -149,7 +149,7 @@ impl Rules {
         }
         let saved = self.load().saved;
         let fix = match nearest(id, saved.iter().map(|it| it.id.as_str())) {
-            Some(near) => Remedy::any_of([format!("did you mean {near}?").into(), Remedy::ShowRules]),
+            Some(near) => Remedy::any_of([Remedy::nearest(near), Remedy::ShowRules]),
             None => Remedy::ShowRules,
         };
         Err(Error::new(Code::NotFound, format!("there is no rule `{}`", id.escape_debug()), fix).with("input", id))

@@ -325,7 +325,7 @@ impl Store {
         let shown: String = text.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(40).collect();
         let all = Remedy::ListSessions { which: Sessions::All };
         let fix = match nearest(&shown, names) {
-            Some(near) => Remedy::any_of([format!("did you mean {near}?").into(), all]),
+            Some(near) => Remedy::any_of([Remedy::nearest(near), all]),
             None => all,
         };
         let code = Code::SessionNotFound;

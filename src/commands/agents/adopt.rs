@@ -6,7 +6,7 @@ use clap::Args;
 use pixir_core::agent::AgentState;
 use pixir_core::event::{Adoption, AgentEvent, FilePreview, RestorePreview, Standing};
 use pixir_core::input::{OnConflict, RestoreOptions, has_marks};
-use pixir_core::{Code, Error, Event, Fact, Handle, Input, Live, Result};
+use pixir_core::{Code, Error, Event, Fact, Handle, Input, Live, Remedy, Result};
 use serde_json::json;
 
 use crate::cli::{Cli, block_on};
@@ -82,10 +82,9 @@ pub(super) fn run(cli: &Cli, args: &AdoptArgs) -> Result<u8> {
 }
 
 async fn adopt(handle: &Handle, args: &AdoptArgs, dry_run: bool) -> Result<Vec<(String, Done)>> {
-    let watch = handle
-        .watch()
-        .await
-        .ok_or_else(|| Error::new(Code::SessionStartFailed, "the session has closed", "open it again"))?;
+    let watch = handle.watch().await.ok_or_else(|| {
+        Error::new(Code::SessionStartFailed, "the session has closed", Remedy::Retry { after_s: None })
+    })?;
     let named = |it: &&AgentState| match &args.name {
         Some(name) => it.name() == name || it.path.join("/") == *name,
         None => it.waiting_files > 0,
@@ -97,7 +96,7 @@ async fn adopt(handle: &Handle, args: &AdoptArgs, dry_run: bool) -> Result<Vec<(
             Some(name) => Error::new(
                 Code::NotFound,
                 format!("the session has no agent `{}`", name.escape_debug()),
-                "one that `pixir agents tree` shows",
+                Remedy::text("one that this shows: ").and_command(format!("pixir agents tree {}", args.id)),
             )
             .with("input", name.clone()),
             None => Error::new(Code::NothingToDo, "no file of an agent's copy waits", "nothing"),
@@ -145,13 +144,13 @@ async fn adopt(handle: &Handle, args: &AdoptArgs, dry_run: bool) -> Result<Vec<(
 
 /// Reads `PATH=FILE`: the text that takes the place of a file of the workspace.
 fn own_text(argument: &str) -> Result<(String, String)> {
-    let fix = "--merge PATH=FILE, where FILE has the whole text of PATH";
+    let fix = || Remedy::flag("--merge PATH=FILE").and_text(", where FILE has the whole text of PATH");
     let (path, file) = argument
         .split_once('=')
         .filter(|(path, file)| !path.is_empty() && !file.is_empty())
-        .ok_or_else(|| Error::new(Code::InvalidArgs, format!("`--merge {argument}` names no file"), fix))?;
+        .ok_or_else(|| Error::new(Code::InvalidArgs, format!("`--merge {argument}` names no file"), fix()))?;
     let text = std::fs::read_to_string(file)
-        .map_err(|e| Error::new(Code::NotFound, format!("cannot read {file}: {e}"), fix).with("input", file))?;
+        .map_err(|e| Error::new(Code::NotFound, format!("cannot read {file}: {e}"), fix()).with("input", file))?;
     if has_marks(&text) {
         let message = format!("{file} still has conflict marks");
         return Err(Error::new(Code::InvalidArgs, message, "decide for each marked place, and remove its marks"));

@@ -6,7 +6,7 @@ use clap::Args;
 use pixir_core::error::nearest;
 use pixir_core::event::Isolation;
 use pixir_core::trust::Standing;
-use pixir_core::{Code, Error, Harness, Result, Role};
+use pixir_core::{Code, Error, Harness, Remedy, Result, Role};
 use serde_json::{Value, json};
 
 use crate::cli::Cli;
@@ -125,8 +125,8 @@ fn fault(it: &Role) -> Option<&str> {
 fn named<'a>(all: &'a [Role], name: &str) -> Result<&'a Role> {
     all.iter().find(|it| it.name == name).ok_or_else(|| {
         let fix = match nearest(name, all.iter().map(|it| it.name.as_str())) {
-            Some(near) => format!("did you mean {near}?"),
-            None => "pixir agents list".to_owned(),
+            Some(near) => Remedy::nearest(near),
+            None => Remedy::command("pixir agents list"),
         };
         Error::new(Code::NotFound, format!("there is no role `{}`", name.escape_debug()), fix).with("input", name)
     })

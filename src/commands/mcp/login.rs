@@ -43,7 +43,7 @@ pub(super) fn login(cli: &Cli, args: LoginArgs) -> Result<u8> {
         };
         let signed_in = tokio::select! {
             signed_in = signing_in => signed_in,
-            _ = signals.next() => Err(Error::new(Code::CommandFailed, "interrupted", "run it again")),
+            _ = signals.next() => Err(Error::new(Code::CommandFailed, "interrupted", super::again())),
         };
         harness.stop_servers().await;
         signed_in

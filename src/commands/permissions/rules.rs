@@ -7,7 +7,7 @@ use jiff::civil::{Date, DateTime, Time};
 use jiff::{SignedDuration, Timestamp, Zoned};
 use pixir_core::event::Rule;
 use pixir_core::rule::{Reach, SavedRule};
-use pixir_core::{Code, Error, Result, rules};
+use pixir_core::{Code, Error, Remedy, Result, rules};
 use serde_json::json;
 
 use crate::cli::Cli;
@@ -95,7 +95,7 @@ pub(super) fn add(cli: &Cli, args: &AddArgs) -> Result<u8> {
     }
     if let Some(danger) = danger.filter(|_| !args.yes) {
         let message = format!("{} would run without asking, and {danger}", args.rule);
-        let again = format!("pixir permissions add '{}' --yes", args.rule.replace('\'', "'\\''"));
+        let again = Remedy::command(format!("pixir permissions add '{}' --yes", args.rule.replace('\'', "'\\''")));
         return Err(Error::new(Code::ConfirmationNeeded, message, again).with("input", args.rule.as_str()));
     }
     let saved = cli.store()?.rules().add(rule, holds, expires)?;

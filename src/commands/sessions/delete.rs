@@ -2,7 +2,8 @@
 
 use clap::Args;
 use pixir_core::event::SessionId;
-use pixir_core::{Code, Error, Harness, Result};
+use pixir_core::remedy::Sessions;
+use pixir_core::{Code, Error, Harness, Remedy, Result};
 use serde_json::json;
 
 use crate::cli::Cli;
@@ -38,7 +39,7 @@ fn delete(cli: &Cli, harness: &Harness, id: &SessionId, args: &DeleteArgs) -> Re
         return Err(Error::new(
             Code::ConfirmationNeeded,
             format!("this would move {id}{with} to the trash: {title}"),
-            format!("pixir sessions delete {id} --yes"),
+            Remedy::command(format!("pixir sessions delete {id} --yes")),
         ));
     }
     if !dry_run {
@@ -59,7 +60,7 @@ fn undelete(cli: &Cli, harness: &Harness, id: &SessionId) -> Result<()> {
         return Err(Error::new(
             Code::SessionNotFound,
             format!("{id} is not in the trash"),
-            "pixir sessions list --trash",
+            Remedy::ListSessions { which: Sessions::Trash },
         ));
     }
     if !dry_run {

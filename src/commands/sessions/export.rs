@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use pixir_core::history::History;
 use pixir_core::store::Place;
 use pixir_core::text::human::human_size;
-use pixir_core::{Code, Error, Harness, Result, archive, log};
+use pixir_core::{Code, Error, Harness, Remedy, Result, archive, log};
 use serde_json::json;
 use tempfile::NamedTempFile;
 
@@ -60,7 +60,7 @@ pub(super) fn run(cli: &Cli, harness: &Harness, args: &ExportArgs) -> Result<()>
     let is_document = format == ExportFormat::Json && output.format != Format::Jsonl;
     if output.is_json() && args.output.is_none() && !is_document {
         let message = "this export is neither one JSON document nor lines of JSON";
-        let fix = "leave out --json and --format, or name a file with --output FILE";
+        let fix = Remedy::text("leave out --json and --format, or name a file with ").and_flag("--output FILE");
         return Err(Error::new(Code::Usage, message, fix).with("input", "--to"));
     }
     let export = |write: &mut Write<'_>| -> Result<()> {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use pixir_core::{Code, Error, Harness, Result, archive};
+use pixir_core::{Code, Error, Harness, Remedy, Result, archive};
 use serde_json::json;
 
 use crate::cli::Cli;
@@ -22,7 +22,7 @@ pub(super) fn run(cli: &Cli, harness: &Harness, args: &ImportArgs) -> Result<()>
         Error::new(
             if e.kind() == std::io::ErrorKind::NotFound { Code::NotFound } else { Code::ReadFailed },
             format!("read {}: {e}", file.display()),
-            "name a file that `pixir sessions export --to json` wrote",
+            Remedy::text("name a file that this wrote: ").and_command("pixir sessions export ID --to json"),
         )
         .with("input", file.display().to_string())
     })?;

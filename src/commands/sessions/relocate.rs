@@ -1,7 +1,7 @@
 //! `pixir sessions move`: move a Session to another workspace.
 
 use pixir_core::store::Place;
-use pixir_core::{Code, Error, Harness, Result};
+use pixir_core::{Code, Error, Harness, Remedy, Result};
 use serde_json::json;
 
 use crate::cli::Cli;
@@ -13,7 +13,7 @@ pub(super) fn run(cli: &Cli, harness: &Harness, place: &Place) -> Result<()> {
         return Err(Error::new(
             Code::NothingToDo,
             format!("the session already belongs to {}", folder.display()),
-            "run this in the new folder, or pass --workspace DIR",
+            Remedy::text("run this in the new folder, or pass ").and_flag("--workspace DIR"),
         ));
     }
     if !dry_run {

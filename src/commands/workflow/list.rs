@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use pixir_core::{Code, Error, Harness, Result};
+use pixir_core::{Code, Error, Harness, Remedy, Result};
 use pixir_core::{WorkflowFault, WorkflowFile};
 use serde_json::{Map, Value, json};
 
@@ -51,9 +51,10 @@ pub(super) fn named(harness: &Harness, name: &str, purpose: Purpose) -> Result<N
         };
         return Ok(Named { name: it.name, text: it.text, path: it.path });
     }
-    let fix = "the path of a file, or one of `pixir workflow list`";
+    let fix =
+        || Remedy::text("the path of a file, or one of those that this lists: ").and_command("pixir workflow list");
     let failed =
-        |code: Code, e: &std::io::Error| Error::new(code, format!("read {name}: {e}"), fix).with("input", name);
+        |code: Code, e: &std::io::Error| Error::new(code, format!("read {name}: {e}"), fix()).with("input", name);
     let size = std::fs::metadata(path).map_err(|e| failed(Code::NotFound, &e))?.len();
     if size > 256 << 10 {
         return Err(Error::new(Code::WorkflowInvalid, format!("{name} is larger than 256 KB"), "a smaller workflow"));
@@ -127,19 +128,21 @@ pub(super) fn validate(cli: &Cli, args: &ValidateArgs) -> Result<u8> {
 
 /// Values of parameters: `-p name=value`, and a file of them. A value is JSON where it is a number, a list or a truth value.
 pub(super) fn params(given: &[String], file: Option<&Path>) -> Result<Map<String, Value>> {
-    let fix = "-p name=value, or --params FILE with a JSON object";
+    let fix =
+        || Remedy::flag("-p NAME=VALUE").and_text(", or ").and_flag("--params FILE").and_text(" with a JSON object");
     let mut all = match file {
         None => Map::new(),
         Some(path) => {
             let text = std::fs::read_to_string(path)
-                .map_err(|e| Error::new(Code::ReadFailed, format!("read {}: {e}", path.display()), fix))?;
-            serde_json::from_str::<Map<String, Value>>(&text)
-                .map_err(|e| Error::new(Code::InvalidArgs, format!("{} is no JSON object: {e}", path.display()), fix))?
+                .map_err(|e| Error::new(Code::ReadFailed, format!("read {}: {e}", path.display()), fix()))?;
+            serde_json::from_str::<Map<String, Value>>(&text).map_err(|e| {
+                Error::new(Code::InvalidArgs, format!("{} is no JSON object: {e}", path.display()), fix())
+            })?
         }
     };
     for pair in given {
         let Some((name, value)) = pair.split_once('=') else {
-            return Err(Error::new(Code::InvalidArgs, format!("`{}` has no `=`", pair.escape_debug()), fix));
+            return Err(Error::new(Code::InvalidArgs, format!("`{}` has no `=`", pair.escape_debug()), fix()));
         };
         all.insert(name.to_owned(), Value::from(value));
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use pixir_core::event::Resumed;
 use pixir_core::input::WorkflowOrder;
-use pixir_core::{Code, Error, Harness, Input, Result};
+use pixir_core::{Code, Error, Harness, Input, Remedy, Result};
 use serde_json::{Map, Value, json};
 
 use super::list::{Purpose, named, params, print_plan};
@@ -92,13 +92,16 @@ fn all_faults(error: Error, name: &str) -> Error {
     let Some(faults) = error.details.get("faults").and_then(Value::as_array) else { return error };
     let name = pixir_core::run::quote(name);
     let remedy = if faults.iter().all(|it| !is_in_file(it) && is_given(it)) {
-        format!("pixir workflow show {name} lists its parameters; -p NAME=VALUE gives one its value")
+        Remedy::command(format!("pixir workflow show {name}"))
+            .and_text(" lists its parameters; ")
+            .and_flag("-p NAME=VALUE")
+            .and_text(" gives one its value")
     } else if faults.len() > 1 && faults.iter().all(is_in_file) {
-        format!("pixir workflow validate {name} names every fault")
+        Remedy::command(format!("pixir workflow validate {name}")).and_text(" names every fault")
     } else {
         return error;
     };
-    Error { remedy: remedy.into(), ..error }
+    Error { remedy, ..error }
 }
 
 pub(super) fn resume(cli: &Cli, args: &ResumeArgs) -> Result<u8> {
@@ -108,7 +111,7 @@ pub(super) fn resume(cli: &Cli, args: &ResumeArgs) -> Result<u8> {
     for pair in &args.answer {
         let Some((step, choice)) = pair.split_once('=') else {
             let message = format!("`{}` has no `=`", pair.escape_debug());
-            return Err(Error::new(Code::InvalidArgs, message, "--answer STEP=CHOICE"));
+            return Err(Error::new(Code::InvalidArgs, message, Remedy::flag("--answer STEP=CHOICE")));
         };
         answers.insert(step.to_owned(), Value::from(choice));
     }
