@@ -199,6 +199,26 @@ async fn undo_preview_shows_conflicting_changes() {
     assert_eq!((pixir.file("a.txt"), pixir.file("new.txt")), (text("TWO", "mine"), "new\n".into()));
 }
 
+/// Broken build: one that draws the diff of a restore in one colour.
+#[tokio::test]
+async fn the_preview_of_an_undo_has_the_colours_of_the_language() {
+    let edit =
+        calls("edit", json!({ "path": "slug.py", "old_text": "return text", "new_text": "return text.lower()" }));
+    let files = [("slug.py", "def slug(text):\n    return text\n")];
+    let mut pixir = Pixir::sized(vec![edit, says("Done.")], &files, 80, 24);
+    pixir.does("/mode auto<Enter>").await;
+    pixir.does("lower<Enter>").await;
+    pixir.does("/undo<Enter>").await;
+    // The colour in front of a word that stands in a line of the diff.
+    let coloured = pixir.screen.coloured();
+    let colour_of = |word: &str| {
+        let before = coloured.lines().find_map(|line| line.split_once(word)).map(|it| it.0).unwrap_or_default();
+        before.rsplit('\u{1b}').next().unwrap_or_default().to_owned()
+    };
+    assert_ne!(colour_of("def"), "", "{coloured}");
+    assert_ne!(colour_of("def"), colour_of("(text):"), "{coloured}");
+}
+
 #[tokio::test]
 async fn an_outdated_restore_preview_is_not_applied() {
     let mut pixir = Pixir::new(

@@ -7,8 +7,9 @@ use ratatui::layout::Rect;
 use super::{Outcome, Page, Paint, Request, View, panel};
 use crate::input::action::{Action, Scope};
 use crate::render::context::RenderContext;
-use crate::render::preview;
-use crate::render::text::visible;
+use crate::render::figures::plus_minus;
+use crate::render::preview::{self, Unchanged};
+use crate::render::text::{visible, width};
 use crate::terminal::canvas::Canvas;
 
 #[derive(Debug)]
@@ -85,11 +86,23 @@ impl View for ApprovalView {
         };
         let would = &self.approval.preview.would;
         let first = would.chars().next().map_or(0, char::len_utf8);
-        let title = format!("{}{}", would[..first].to_uppercase(), visible(&would[first..]));
-        let inner = panel(canvas, area, &title, &keys, paint.theme);
+        let mut title = format!("{}{}", would[..first].to_uppercase(), visible(&would[first..]));
         let preview = &self.approval.preview;
+        // The target of a diff stands in the title where all of it fits there, as on the card.
+        let room = usize::from(area.width).saturating_sub(6 + width(&title));
+        let target = preview::target_in_one_line(preview).filter(|it| preview.diff.is_some() && width(it) < room);
+        if let Some(target) = &target {
+            title = format!("{title} {target}");
+        }
+        let (added, removed) = preview::changed_lines(preview);
+        let changed = plus_minus(added, removed);
+        if !changed.is_empty() && width(&title) + width(&changed) + 8 <= usize::from(area.width) {
+            title = format!("{title}  {changed}");
+        }
+        let inner = panel(canvas, area, &title, &keys, paint.theme);
         self.page.draw(canvas, inner, paint, |columns| {
-            preview::lines(preview, &RenderContext::new(paint.theme, paint.highlighter, columns))
+            let context = RenderContext::new(paint.theme, paint.highlighter, columns);
+            preview::card(preview, &context, Unchanged::All, target.is_some())
         });
         self.is_drawn = true;
     }

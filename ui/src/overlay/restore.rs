@@ -14,6 +14,7 @@ use super::rows::RowMap;
 use super::{Outcome, Page, Paint, Press, Request, View, panel};
 use crate::input::action::{Action, Scope};
 use crate::render::agents::named;
+use crate::render::context::RenderContext;
 use crate::render::diff;
 use crate::render::figures::plus_minus;
 use crate::render::text::{fit, plain, wrap_lines};
@@ -155,7 +156,8 @@ impl RestoreView {
     }
 
     /// What happens to the chosen file of an agent's copy.
-    fn adoption_detail(&self, file: &FilePreview, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    fn adoption_detail(&self, file: &FilePreview, context: &RenderContext<'_>) -> Vec<Line<'static>> {
+        let (columns, theme) = (context.columns, context.theme);
         let mut lines = Vec::new();
         let mut say = |text: &str, style| {
             lines.extend(wrap_lines(&[Span::styled(text.to_owned(), style)], columns, &[], &[]));
@@ -190,7 +192,7 @@ impl RestoreView {
                     say(&format!("{keys}{by_hand}"), theme.fg(theme.warning));
                     lines.push(Line::default());
                     lines.push(Line::styled("Changed here since the copy was made:", theme.bold()));
-                    lines.extend(diff::lines(file.since.as_deref().unwrap_or_default(), columns, theme));
+                    lines.extend(diff::lines(file.since.as_deref().unwrap_or_default(), context));
                     lines.push(Line::default());
                     lines.push(Line::styled("The agent's version would change your file so:", theme.bold()));
                 }
@@ -200,7 +202,7 @@ impl RestoreView {
             OnConflict::Merge => file.merged.as_deref().unwrap_or(&file.diff),
             OnConflict::Keep | OnConflict::Overwrite => &file.diff,
         };
-        lines.extend(diff::lines(text, columns, theme));
+        lines.extend(diff::lines(text, context));
         lines
     }
 
@@ -232,7 +234,8 @@ impl RestoreView {
     }
 
     /// What happens to the chosen file. If it changed outside of pixir, the outcome of the user's choice.
-    fn detail(&self, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    fn detail(&self, context: &RenderContext<'_>) -> Vec<Line<'static>> {
+        let (columns, theme) = (context.columns, context.theme);
         let Some(file) = self.preview.files.get(self.chosen) else { return Vec::new() };
         let mut lines = Vec::new();
         if file.protected {
@@ -241,7 +244,7 @@ impl RestoreView {
             lines.extend(wrap_lines(&[Span::styled(text, theme.fg(theme.warning))], columns, &[], &[]));
         }
         if self.is_adoption() {
-            lines.extend(self.adoption_detail(file, columns, theme));
+            lines.extend(self.adoption_detail(file, context));
             return lines;
         }
         let mut say = |text: &str| {
@@ -251,7 +254,7 @@ impl RestoreView {
             (Standing::Impossible, _) => {
                 say(&format!("Not restored: {}.", file.why.as_deref().unwrap_or("it cannot be restored")));
             }
-            (Standing::Ready | Standing::AlreadyThere, _) => lines.extend(diff::lines(&file.diff, columns, theme)),
+            (Standing::Ready | Standing::AlreadyThere, _) => lines.extend(diff::lines(&file.diff, context)),
             (Standing::ChangedSince, choice) => {
                 let keys = if file.merged.is_some() {
                     "It has changed since. k keep it · m merge: keep that change, restore the rest · o overwrite it"
@@ -268,11 +271,11 @@ impl RestoreView {
                     OnConflict::Overwrite => ("Overwritten: the later change is lost:", Some(file.diff.as_str())),
                 };
                 lines.push(Line::styled(title, theme.bold()));
-                lines.extend(diff::lines(text.unwrap_or_default(), columns, theme));
+                lines.extend(diff::lines(text.unwrap_or_default(), context));
                 if choice == OnConflict::Keep {
                     lines.push(Line::default());
                     lines.push(Line::styled("Restoring it would do this:", theme.bold()));
-                    lines.extend(diff::lines(&file.diff, columns, theme));
+                    lines.extend(diff::lines(&file.diff, context));
                 }
             }
         }
@@ -359,10 +362,15 @@ impl View for RestoreView {
         let title = match (self.preview.reason, self.preview.of_turn) {
             (RestoreReason::Undo, Some(turn)) => format!("Undo turn {turn}: {files}"),
             (RestoreReason::Redo, Some(turn)) => format!("Redo turn {turn}: {files}"),
+            // The last change was a restore, such as that of a hunk.
+            (RestoreReason::Undo, None) | (RestoreReason::Hunk, _) => format!("Undo the last restore: {files}"),
+            (RestoreReason::Redo, None) => format!("Redo: {files}"),
             (RestoreReason::Adopt, _) => {
                 format!("{} changed {files} in its copy", plain(&named(&self.preview.agent)))
             }
-            _ => format!("Continue from there, and restore {files} as well?"),
+            (RestoreReason::Rewind | RestoreReason::Stayed | RestoreReason::Unknown, _) => {
+                format!("Continue from there, and restore {files} as well?")
+            }
         };
         let close = if self.preview.asks { "later" } else { "close" };
         let keys = if self.is_adoption() {
@@ -400,7 +408,7 @@ impl View for RestoreView {
         self.draw_list(canvas, list, theme, &mut places);
         self.places = places;
         let mut page = std::mem::take(&mut self.page);
-        page.draw(canvas, below, paint, |columns| self.detail(columns, theme));
+        page.draw(canvas, below, paint, |columns| self.detail(&RenderContext::new(theme, paint.highlighter, columns)));
         self.page = page;
     }
 }

@@ -46,28 +46,15 @@ pub(crate) struct DiffLine<'a> {
     pub(crate) is_moved: bool,
 }
 
-/// The lines of a unified diff. Its file header is left out, because the caller shows the path.
-pub(crate) fn lines(diff: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    lines_of(first_rows(diff, columns, theme, usize::MAX).0)
+/// The lines of a unified diff, with syntax colours as far as they have arrived. Its file header is left out, because
+/// the caller shows the path.
+pub(crate) fn lines(diff: &str, context: &RenderContext<'_>) -> Vec<Line<'static>> {
+    lines_of(first_rows(diff, context, usize::MAX).0)
 }
 
 /// At most `most` of its rows, and the number of lines that are left out.
-pub(crate) fn first_rows(diff: &str, columns: usize, theme: &Theme, most: usize) -> (Vec<Row>, usize) {
-    rows(diff, columns, theme, None, most)
-}
-
-/// The same with syntax colours, as far as they have arrived.
-pub(crate) fn coloured_rows(diff: &str, context: &RenderContext<'_>, most: usize) -> (Vec<Row>, usize) {
-    rows(diff, context.columns, context.theme, Some(context), most)
-}
-
-fn rows(
-    diff: &str,
-    columns: usize,
-    theme: &Theme,
-    colours: Option<&RenderContext<'_>>,
-    most: usize,
-) -> (Vec<Row>, usize) {
+pub(crate) fn first_rows(diff: &str, context: &RenderContext<'_>, most: usize) -> (Vec<Row>, usize) {
+    let (columns, theme) = (context.columns, context.theme);
     let it = Unified::read(diff);
     let mut rows: Vec<Row> = Vec::new();
     let mut hunk: Option<HunkColours> = None;
@@ -79,7 +66,7 @@ fn rows(
         shown = at + 1;
         match item {
             Item::Gap => {
-                hunk = colours.and_then(|context| HunkColours::of(&it, at + 1, most, context));
+                hunk = HunkColours::of(&it, at + 1, most, context);
                 if !rows.is_empty() {
                     rows.push(Row::mark(Line::styled("     ⋯".to_owned(), theme.dim())));
                 }
@@ -108,7 +95,7 @@ fn rows(
     }
     let more = it.items[shown..].iter().filter(|item| !matches!(item, Item::Gap)).count();
     // Showing one more line takes no more room than the note.
-    if more == 1 && most < usize::MAX { self::rows(diff, columns, theme, colours, most + 2) } else { (rows, more) }
+    if more == 1 && most < usize::MAX { first_rows(diff, context, most + 2) } else { (rows, more) }
 }
 
 /// The colours of one hunk: its old lines are one text, and its new lines another.
@@ -283,6 +270,7 @@ pub(crate) fn cut(spans: Vec<Span<'static>>, left: usize, room: usize) -> Vec<Sp
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::highlight::Highlighter;
     use crate::theme::{Background, Depth};
 
     const DIFF: &str = "--- a/a.rs\n+++ b/a.rs\n@@ -9,3 +9,3 @@ fn x\n one\n-let two = 1;\n+let two = 22;\n three\n\\ No newline at end of file\n";
@@ -290,7 +278,9 @@ mod tests {
     #[test]
     fn numbers_count_both_sides_and_long_lines_wrap() {
         let theme = Theme::load("dark", None, Depth::True, Background::Dark).expect("it is embedded");
-        let shown: Vec<String> = lines(DIFF, 16, &theme).iter().map(ToString::to_string).collect();
+        let highlighter = Highlighter::new(|| {});
+        let context = |columns| RenderContext::new(&theme, &highlighter, columns);
+        let shown: Vec<String> = lines(DIFF, &context(16)).iter().map(ToString::to_string).collect();
         assert_eq!(
             shown,
             [
@@ -303,7 +293,7 @@ mod tests {
                 "      \\ No newline at end of file"
             ]
         );
-        let (first, more) = first_rows(DIFF, 40, &theme, 2);
+        let (first, more) = first_rows(DIFF, &context(40), 2);
         assert_eq!((first.len(), more), (2, 3));
     }
 
@@ -311,8 +301,9 @@ mod tests {
     #[test]
     fn the_words_that_changed_have_the_stronger_tint() {
         let theme = Theme::load("dark", None, Depth::True, Background::Dark).expect("it is embedded");
+        let highlighter = Highlighter::new(|| {});
         let tinted = |colour| -> Vec<String> {
-            let all = lines(DIFF, 60, &theme);
+            let all = lines(DIFF, &RenderContext::new(&theme, &highlighter, 60));
             let spans = all.iter().flat_map(|line| line.spans.iter());
             spans.filter(|span| span.style.bg == Some(colour)).map(|span| span.content.to_string()).collect()
         };

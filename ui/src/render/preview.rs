@@ -22,11 +22,6 @@ pub(crate) enum Unchanged {
     None,
 }
 
-/// The lines of a preview: the target in full, then the diff; for several steps also their list.
-pub(crate) fn lines(preview: &Preview, context: &RenderContext<'_>) -> Vec<Line<'static>> {
-    card(preview, context, Unchanged::All, false)
-}
-
 /// The target, if it is one short line that can stand in a title.
 pub(crate) fn target_in_one_line(preview: &Preview) -> Option<String> {
     let shown = visible_command(&preview.target);
@@ -43,7 +38,8 @@ pub(crate) fn changed_lines(preview: &Preview) -> (u64, u64) {
     preview.steps.iter().map(changed_lines).fold(own, |(a, r), (added, removed)| (a + added, r + removed))
 }
 
-/// Like [`lines`], with fewer unchanged lines, and without the target where `is_titled` says that the title has it.
+/// The lines of a preview: the target in full, then the diff; for several steps also their list. The target is left out
+/// where `is_titled` says that the title has it.
 pub(crate) fn card(
     preview: &Preview,
     context: &RenderContext<'_>,
@@ -51,7 +47,7 @@ pub(crate) fn card(
     is_titled: bool,
 ) -> Vec<Line<'static>> {
     let (columns, theme) = (context.columns, context.theme);
-    let of_diff = |text: &str| lines_of(diff::coloured_rows(&nearer(text, unchanged), context, usize::MAX).0);
+    let of_diff = |text: &str| lines_of(diff::first_rows(&nearer(text, unchanged), context, usize::MAX).0);
     let mut lines = if is_titled {
         Vec::new()
     } else {

@@ -8,6 +8,7 @@ use ratatui::text::{Line, Span};
 
 use super::preview::diffstat;
 use crate::overlay::{Page, Paint};
+use crate::render::context::RenderContext;
 use crate::render::diff;
 use crate::render::figures::{plus_minus, short};
 use crate::render::markdown::first_line;
@@ -65,7 +66,8 @@ impl Compared {
                     lines.push(Line::styled("The files that tools changed are the same in both.", theme.dim()));
                 }
                 Some(files) => {
-                    lines.extend(differences(files, (name(tree, *left), name(tree, *right)), columns, theme))
+                    let context = RenderContext::new(theme, paint.highlighter, columns);
+                    lines.extend(differences(files, (name(tree, *left), name(tree, *right)), &context));
                 }
             }
             lines
@@ -125,7 +127,8 @@ fn said(tree: &Tree, side: usize, nodes: &[usize], columns: usize, theme: &Theme
 }
 
 /// The files that differ: first all with their counts, then each diff.
-fn differences(files: &[FileDiff], names: (String, String), columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn differences(files: &[FileDiff], names: (String, String), context: &RenderContext<'_>) -> Vec<Line<'static>> {
+    let (columns, theme) = (context.columns, context.theme);
     let count = if files.len() == 1 { "1 file".to_owned() } else { format!("{} files", files.len()) };
     let head = format!("Files from {} to {}", names.0, names.1);
     let mut lines =
@@ -145,8 +148,7 @@ fn differences(files: &[FileDiff], names: (String, String), columns: usize, them
         lines.push(Line::from(vec![mark, path]));
         // The frame takes four columns.
         let is_wide = columns + 4 >= usize::from(diff::SIDE_BY_SIDE);
-        let rows =
-            if is_wide { diff::beside(&file.text, columns, theme) } else { diff::lines(&file.text, columns, theme) };
+        let rows = if is_wide { diff::beside(&file.text, context) } else { diff::lines(&file.text, context) };
         lines.extend(rows);
     }
     lines

@@ -65,9 +65,14 @@ pub(super) fn list(changes: &[FileChange], context: &RenderContext<'_>) -> Vec<R
 /// The diffs.
 pub(super) fn diffs(diffs: &[FileDiff], context: &RenderContext<'_>, fold: Fold) -> Vec<Row> {
     let mut rows = Vec::new();
+    // Several files that have no diff are one row: a run of tests leaves compiled files behind.
+    let has_diff = |file: &&FileDiff| !file.text.starts_with('[');
+    let without: Vec<&str> =
+        diffs.iter().filter(|it| !has_diff(it)).map(|it| it.path.rsplit('/').next().unwrap_or(&it.path)).collect();
+    let is_one_row = without.len() > 1 && fold != Fold::Full;
     let most = most(fold, DIFF_PREVIEW);
     let mut more = 0;
-    for file in diffs {
+    for file in diffs.iter().filter(|it| !is_one_row || has_diff(it)) {
         let path = match &file.from {
             Some(from) => format!("{from} → {}", file.path),
             None => file.path.clone(),
@@ -82,9 +87,14 @@ pub(super) fn diffs(diffs: &[FileDiff], context: &RenderContext<'_>, fold: Fold)
         }
         let room = most.saturating_sub(rows.len());
         let (lines, left) =
-            diff::coloured_rows(&file.text, &context.of_columns(context.columns.saturating_sub(INDENT).min(140)), room);
+            diff::first_rows(&file.text, &context.of_columns(context.columns.saturating_sub(INDENT).min(140)), room);
         rows.extend(indent(lines));
         more += left;
+    }
+    if is_one_row {
+        let text = format!("{} files without a diff  {}", without.len(), without.join(" · "));
+        let room = context.measure.saturating_sub(4);
+        rows.push(marked("  ", &fit(&plain(&text), room), context.theme.dim(), context));
     }
     if more > 0 {
         rows.push(marked("  ", &format!("… {more} more lines{}", context.more.details), context.theme.dim(), context));
