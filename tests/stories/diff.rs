@@ -64,7 +64,7 @@ async fn the_list_tells_added_modified_deleted_and_renamed_files_apart() {
         assert!(row.contains(figures), "{row}");
     }
     assert!(screen.contains("Diff · this turn") && screen.contains("6 files"), "{screen}");
-    let renamed = pixir.does("]]]]").await;
+    let renamed = pixir.does("]]]").await;
     assert!(renamed.contains("R old_name.py → new_name.py"), "{renamed}");
     assert!(
         renamed.contains("- line 7") && renamed.contains("+ line seven") && renamed.contains("hunk 1/1"),
@@ -156,7 +156,7 @@ async fn one_hunk_is_reverted_and_undo_brings_it_back() {
     );
     pixir.does("<Esc>").await;
     let screen = pixir.does("/undo<Enter>").await;
-    assert!(screen.contains("a.txt"), "{screen}");
+    assert!(screen.contains("Undo the last restore: 1 file") && screen.contains("a.txt"), "{screen}");
     pixir.does("<Enter>").await;
     assert_eq!(pixir.file("a.txt"), changed, "the undo takes back the revert, and not the turn");
     pixir.does("/undo<Enter>").await;
@@ -518,4 +518,34 @@ async fn letters_after_a_comment_that_could_not_be_begun_do_nothing() {
     assert!(screen.contains("no line here to comment on") && screen.contains("A generated file"), "{screen}");
     let screen = pixir.does("<Esc>z").await;
     assert!(screen.contains("+ version = 4"), "{screen}");
+}
+
+/// Broken builds: the diff opens at the first file by name, and the next hunk is a page that says "Not text".
+#[tokio::test]
+async fn the_diff_opens_at_lines_and_the_next_hunk_is_beyond_files_that_have_none() {
+    let change = "printf 'a\\0b' > 1.bin && echo two >> 2.txt && printf 'a\\0b' > 3.bin && printf 'a\\0b' > 4.bin && \
+                  echo two >> 5.txt";
+    let files = [("2.txt", "one\n"), ("5.txt", "one\n")];
+    let mut pixir = Pixir::sized(vec![bash(change), says("Done.")], &files, 80, 24);
+    pixir.does("/mode auto<Enter>").await;
+    pixir.does("change it<Enter>").await;
+    // The title, the file on the screen, and its lines.
+    let at = |screen: &str| screen.lines().nth(2).unwrap_or_default().trim_matches(['│', ' ', '─']).to_owned();
+    assert_eq!(at(&pixir.does("/diff<Enter>").await), "M 2.txt +1");
+    assert_eq!(at(&pixir.does("n").await), "M 5.txt +1");
+    // The keys that go from file to file pass over none.
+    assert_eq!(at(&pixir.does("[").await), "A 4.bin 0B → 3B");
+}
+
+/// Broken build: each compiled file that a run of tests leaves behind takes a row of the card.
+#[tokio::test]
+async fn files_without_a_diff_are_one_row_of_the_card() {
+    let change = "printf 'a\\0b' > core.pyc && printf 'a\\0b' > table.pyc && echo ran";
+    let mut pixir = Pixir::sized(vec![bash(change), says("Done.")], &[], 80, 24);
+    pixir.does("/mode auto<Enter>").await;
+    let screen = pixir.does("test it<Enter>").await;
+    assert!(screen.contains("2 files without a diff  core.pyc · table.pyc"), "{screen}");
+    // In full, each of them has its row.
+    let whole = pixir.does("<C-o>").await;
+    assert!(whole.contains("core.pyc  not text, 3B") && whole.contains("table.pyc  not text, 3B"), "{whole}");
 }

@@ -98,6 +98,9 @@ pub(crate) struct DiffView {
     kept: HashSet<String>,
     /// Go to this file and line when the list is there.
     wanted: Option<(String, usize)>,
+    /// A file without lines makes way for a later one until the user does something; where none has lines, this one is
+    /// shown.
+    seeks: Option<usize>,
     /// The user has not chosen a source yet, so one without changes makes way.
     is_first: bool,
     /// A hunk could not be reverted, or something else could not be done.
@@ -162,6 +165,7 @@ impl DiffView {
             field: None,
             is_sending: false,
             kept: HashSet::new(),
+            seeks: path.is_none().then_some(0),
             wanted: path.map(|path| (path, 0)),
             is_first: call.is_none(),
             notice: None,
@@ -238,6 +242,7 @@ impl DiffView {
                     }
                 }
                 self.read_folders();
+                self.seek_lines();
             }
             Notification::Moves { number, across } if number == self.number => self.across = Arc::clone(across),
             Notification::Patch { number, at, loaded } if number == self.number => self.read(at, loaded),
@@ -277,6 +282,28 @@ impl DiffView {
         if let (Some(_), Some((_, cursor))) = (at, wanted) {
             self.cursor = cursor;
         }
+        self.seek_lines();
+    }
+
+    /// Goes on from a file that has no lines to read.
+    fn seek_lines(&mut self) {
+        let Some(otherwise) = self.seeks else { return };
+        let has_lines = |at: usize| {
+            let is_known_without = self.loaded.get(&at).is_some_and(|it| it.text().is_none());
+            let file = self.files().get(at);
+            !is_known_without && file.is_some_and(|it| it.binary.is_none() && it.folded != Some(Folded::Generated))
+        };
+        if self.files().is_empty() || has_lines(self.file) {
+            return;
+        }
+        let next = (self.file + 1..self.files().len()).find(|at| has_lines(*at));
+        match next {
+            Some(at) => self.go_to_file(at),
+            None => {
+                self.seeks = None;
+                self.go_to_file(otherwise);
+            }
+        }
     }
 
     fn read_folders(&mut self) {
@@ -314,6 +341,7 @@ impl DiffView {
                 None if self.cursor == 0 => self.go_to_first_change(),
                 None => {}
             }
+            self.seek_lines();
         }
     }
 
@@ -430,7 +458,11 @@ impl DiffView {
         match self.hunk() {
             Some((at, count)) if at + 1 < count => self.go_to_hunk(at + 1),
             _ if self.is_start() && self.folded().is_none() => self.notice = Some(COMPARING.to_owned()),
-            _ if self.file + 1 < self.files().len() => self.go_to_file(self.file + 1),
+            _ if self.file + 1 < self.files().len() => {
+                self.go_to_file(self.file + 1);
+                self.seeks = Some(self.file);
+                self.seek_lines();
+            }
             _ => {}
         }
     }

@@ -217,6 +217,9 @@ impl View for DiffView {
 
     fn act(&mut self, action: Action) -> Outcome {
         (self.notice, self.reverted, self.list_top) = (None, None, None);
+        if !matches!(action, Action::SwitchSource | Action::PreviousSource) {
+            self.seeks = None;
+        }
         if let Some(hunk) = self.protected.take() {
             return match action {
                 Action::Choose => {
@@ -289,6 +292,7 @@ impl View for DiffView {
 
     /// The wheel over the list scrolls the list and shows no other file.
     fn wheel(&mut self, at: Position, by: isize) -> Outcome {
+        self.seeks = None;
         match self.areas.list.filter(|(list, _)| list.contains(at)) {
             Some((list, first)) => {
                 let last = self.folders.len().saturating_sub(usize::from(list.height));
@@ -301,6 +305,7 @@ impl View for DiffView {
 
     /// A click on a file shows it, one on a line puts the cursor there.
     fn press(&mut self, at: Position) -> Press {
+        self.seeks = None;
         let inside = |area: Rect| area.contains(at);
         if let Some((list, first)) = self.areas.list.filter(|(list, _)| inside(*list)) {
             let row = first + usize::from(at.y - list.y);
