@@ -83,3 +83,21 @@ async fn the_plan_panel_shows_only_on_a_wide_screen() {
     let screen = pixir.does("<A-p>").await;
     assert!(screen.contains("needs a screen of 120 columns"), "{screen}");
 }
+
+/// Broken build: the panel shows three steps of a plan, and nothing below them.
+#[tokio::test]
+async fn below_a_plan_the_side_panel_shows_the_changed_files() {
+    let plan = json!({ "items": [{ "step": "Write it", "status": "completed" }] });
+    let write = |name: &str| calls("write", json!({ "path": name, "content": "one\n" }));
+    let steps = vec![calls("update_plan", plan), write("a.txt"), write("b.txt"), says("Done.")];
+    let mut pixir = Pixir::sized(steps, &[], 120, 30);
+    pixir.does("/mode auto<Enter>").await;
+    let screen = pixir.does("go<Enter>").await;
+    let words = |row: &str| row.split_whitespace().collect::<Vec<_>>().join(" ");
+    let panel: Vec<String> = screen.lines().map(|row| words(row.rsplit('│').next().unwrap_or_default())).collect();
+    let plan = panel.iter().position(|row| *row == "✓ Write it").unwrap_or_else(|| panic!("{screen}"));
+    assert_eq!(panel[plan + 1..plan + 6], ["", "Changes", "", "A a.txt +1", "A b.txt +1"]);
+    // Where the rows are few, the plan has them.
+    pixir.screen.resize(120, 14);
+    assert!(!pixir.screen.screen().contains("A b.txt"), "the panel is low");
+}

@@ -38,7 +38,11 @@ async fn a_fork_is_a_session_that_its_parent_lists() {
     assert!(pixir.kinds().starts_with(&["session_started".into(), "session_fork".into(), "user_message".into()]));
     pixir.does(&format!("/resume {parent}<Enter>")).await;
     let screen = pixir.does("<C-t>").await;
-    assert!(screen.contains("⑂ fork"), "{screen}");
+    assert!(screen.contains("↱ fork"), "{screen}");
+    // Both begin with the same prompt, so the list says which of them is the fork.
+    let screen = pixir.does("<Esc>/sessions<Enter>").await;
+    let is_fork = |row: &str| row.contains("↱ first");
+    assert_eq!(screen.lines().filter(|row| is_fork(row) || row.contains("● first")).count(), 2, "{screen}");
 }
 
 #[tokio::test]

@@ -174,11 +174,14 @@ impl SessionList {
         let is_priced = self.all.iter().flatten().any(|it| !it.cost.to_string().is_empty());
         let cost = if is_priced { format!(" {:>7}", it.cost.to_string()) } else { String::new() };
         let tail = format!("  {:>3} {turns} {ago:>4}{cost}", it.turns);
-        let room = columns.saturating_sub(2 + width(&tail));
+        // A fork begins with the same prompt as the Session that it was made from.
+        let fork = if it.forked_from.is_some() { "↱ " } else { "" };
+        let room = columns.saturating_sub(2 + width(fork) + width(&tail));
         let title = fit(&visible(it.title()), room);
         let pad = " ".repeat(room.saturating_sub(width(&title)));
         let style = if it.name.is_some() { theme.fg(theme.strong) } else { theme.fg(theme.text) };
         let mut spans = vec![Span::styled(mark, theme.fg(if it.damaged { theme.warning } else { theme.success }))];
+        spans.push(Span::styled(fork, theme.fg(theme.tool)));
         spans.extend(marked::spans(&self.narrow.letters, &title, style, theme.bold().fg(theme.warning)));
         spans.extend([Span::raw(pad), Span::styled(tail, theme.dim())]);
         Line::from(spans)
@@ -189,7 +192,8 @@ impl SessionList {
         let theme = paint.theme;
         let mut lines = vec![Line::styled(fit(&visible(it.title()), columns), theme.bold())];
         let calls = if it.tool_calls == 1 { "1 call".to_owned() } else { format!("{} calls", it.tool_calls) };
-        let mut facts = format!("{} · {calls}", it.model);
+        let fork = if it.forked_from.is_some() { "a fork · " } else { "" };
+        let mut facts = format!("{fork}{} · {calls}", it.model);
         if self.reach == Reach::Everywhere {
             facts = format!("{} · {facts}", it.workspace);
         }

@@ -67,8 +67,37 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
     if matches!(shown, Tab::Plan | Tab::Context) {
         lines = lines.drain(state.side.rows(lines.len(), height)).collect();
     }
+    let used = u16::try_from(lines.len()).unwrap_or(u16::MAX);
     for (y, line) in (body.y..body.bottom()).zip(lines) {
         canvas.line(line, Rect { y, height: 1, ..body });
+    }
+    // A plan is short: the rows below it show what it has come to.
+    if shown == Tab::Plan && !state.history.plan.is_empty() {
+        let below = Rect { y: body.y.saturating_add(used + 1), height: body.height.saturating_sub(used + 1), ..body };
+        draw_changes_below(state, canvas, below);
+    }
+}
+
+/// The fewest free rows below the plan in which the changed files stand too.
+const FREE: u16 = 5;
+
+fn draw_changes_below(state: &mut State, canvas: &mut Canvas, area: Rect) {
+    state.side.digest.read_files();
+    let count = state.side.digest.files().len();
+    if area.height < FREE || count == 0 {
+        return;
+    }
+    let columns = usize::from(area.width);
+    let room = usize::from(area.height) - 2;
+    // What does not fit is counted in the last row.
+    let rows = if count > room { room - 1 } else { count };
+    let mut lines = vec![Line::styled("Changes", state.look.theme.bold()), Line::default()];
+    lines.extend(change_lines(state, columns, 0..rows));
+    if count > rows {
+        lines.extend(empty(&format!("… {} more files", count - rows), state, columns));
+    }
+    for (y, line) in (area.y..area.bottom()).zip(lines) {
+        canvas.line(line, Rect { y, height: 1, ..area });
     }
 }
 
@@ -91,9 +120,11 @@ fn change_lines(state: &State, columns: usize, rows: Range<usize>) -> Vec<Line<'
     if files.is_empty() {
         return empty("no file was changed", state, columns);
     }
+    // Below the plan the files are only shown.
+    let has_choice = state.focus == Focus::Side && state.side.tab(&state.history) == Tab::Changes;
     let lines = files.iter().enumerate().skip(rows.start).take(rows.len()).map(|(at, file)| {
         let line = file_line(file, columns, theme);
-        let is_chosen = state.focus == Focus::Side && at == state.side.chosen();
+        let is_chosen = has_choice && at == state.side.chosen();
         if is_chosen { line.patch_style(theme.selected()) } else { line }
     });
     lines.collect()

@@ -19,7 +19,7 @@ struct Session {
     title: String,
     /// The lines that lead to it.
     lines: String,
-    /// `⑂` for a fork, `↳` for a child of another Session.
+    /// `↱` for a fork, `↳` for a child of another Session.
     mark: &'static str,
     /// Seconds since 1970.
     last: i64,
@@ -71,7 +71,7 @@ impl Forest {
                 stack.push((*child, format!("{indent}{corner}"), format!("{indent}{rest}")));
             }
             let mark = match (&it.forked_from, &it.parent) {
-                (Some(_), _) => "⑂ ",
+                (Some(_), _) => "↱ ",
                 (None, Some(_)) => "↳ ",
                 (None, None) => "",
             };

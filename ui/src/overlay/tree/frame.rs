@@ -17,6 +17,8 @@ use crate::theme::Theme;
 const BESIDE: u16 = 96;
 /// The smallest panel that has room for a preview below the tree, in columns and rows.
 const BELOW: (u16, u16) = (70, 14);
+/// A narrower panel shows the preview in the rows that the tree leaves free, if there are so many.
+const FREE: u16 = 6;
 
 impl TreeView {
     pub(super) fn paint(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
@@ -43,7 +45,10 @@ impl TreeView {
             Face::Tree => {
                 // As many rows as there are nodes and forks, whatever is folded or filtered.
                 let rows = self.tree.nodes.len() + self.counts.1;
-                let (list, preview, rule) = areas(body, u16::try_from(rows).unwrap_or(u16::MAX));
+                let (list, preview, rule) = match self.plot.is_empty() {
+                    true => (body, None, None),
+                    false => areas(body, u16::try_from(rows).unwrap_or(u16::MAX)),
+                };
                 self.draw_list(canvas, list, theme);
                 if let (Some(preview), Some(rule)) = (preview, rule) {
                     draw_rule(canvas, rule, theme);
@@ -147,7 +152,7 @@ impl TreeView {
             Face::Forest => self.forest.position(),
             Face::Tree | Face::Preview | Face::Compared(_) => self.plot.position(),
         };
-        let position = format!("{at}/{of}");
+        let position = if of == 0 { String::new() } else { format!("{at}/{of}") };
         let left = match (&self.naming, self.question, &self.search) {
             (Some(name), ..) => Span::styled(format!("Label: {}▏", plain(name)), theme.fg(theme.text)),
             (None, Some(Question::Fork), _) => Span::styled("Fork a new session from here?", theme.fg(theme.warning)),
@@ -216,6 +221,9 @@ impl TreeView {
             Face::Tree if self.session == SessionKind::Replay => {
                 paint.hints(&[(Action::Choose, "go here"), (Action::FindInTree, "search"), close])
             }
+            Face::Tree if self.plot.is_empty() => {
+                paint.hints(&[(Action::CycleTreeFilter, "filter"), (Action::ToggleForest, "sessions"), close])
+            }
             Face::Tree => {
                 let on_chain = self.plot.is_on_chain();
                 let in_trash = self.plot.node().is_some_and(|node| self.tree.nodes[node].in_trash);
@@ -254,8 +262,10 @@ fn areas(body: Rect, rows: u16) -> (Rect, Option<Rect>, Option<Rect>) {
         let preview = Rect { x: rule.x + 2, width: body.width - list - 2, ..body };
         return (Rect { width: list - 1, ..body }, Some(preview), Some(rule));
     }
-    if body.width >= BELOW.0 && body.height >= BELOW.1 {
-        let list = (body.height * 3 / 5).min(rows.max(4));
+    let rows = rows.max(4);
+    let is_roomy = body.width >= BELOW.0 && body.height >= BELOW.1;
+    if is_roomy || rows.saturating_add(1 + FREE) <= body.height {
+        let list = if is_roomy { rows.min(body.height * 3 / 5) } else { rows };
         let rule = Rect { y: body.y + list, height: 1, ..body };
         let preview = Rect { y: rule.y + 1, height: body.height - list - 1, ..body };
         return (Rect { height: list, ..body }, Some(preview), Some(rule));

@@ -212,8 +212,8 @@ fn badges(node: &Node, about: &About<'_>, words: bool, theme: &Theme) -> Vec<Spa
     }
     match about.forks {
         0 => {}
-        1 => push("⑂", "forked", theme.fg(theme.tool)),
-        n => push("⑂", &format!("{n} forks"), theme.fg(theme.tool)),
+        1 => push("↱", "forked", theme.fg(theme.tool)),
+        n => push("↱", &format!("{n} forks"), theme.fg(theme.tool)),
     }
     badges
 }

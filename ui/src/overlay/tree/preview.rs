@@ -106,7 +106,7 @@ fn outcome(node: &Node, forks: &[String], columns: usize, theme: &Theme) -> Vec<
     notes.extend(node.pinned.then(|| "⚲ pinned: a compaction keeps it word for word".to_owned()));
     notes.extend(node.compacted.then(|| "▣ the conversation was compacted here".to_owned()));
     notes.extend(node.in_trash.then(|| "✕ in the trash".to_owned()));
-    notes.extend(forks.iter().map(|title| format!("⑂ forked: {}", plain(title))));
+    notes.extend(forks.iter().map(|title| format!("↱ forked: {}", plain(title))));
     lines.extend(notes.into_iter().map(|note| Line::styled(fit(&note, columns), theme.fg(theme.heading))));
     lines
 }
