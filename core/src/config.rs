@@ -476,7 +476,14 @@ fn table(text: &str) -> Result<toml::Table> {
 }
 
 fn invalid(e: toml::de::Error) -> Error {
-    Error::new(Code::ConfigInvalid, e.to_string().trim().replace('\n', " "), "fix the file")
+    let mut message = e.to_string().trim().replace('\n', " ");
+    // The reader of the format names types of Rust.
+    for (types, words) in [(["u16", "u32", "u64", "usize"].as_slice(), "a whole number"), (&["f64"], "a number")] {
+        for name in types {
+            message = message.replace(&format!("expected {name}"), &format!("expected {words}"));
+        }
+    }
+    Error::new(Code::ConfigInvalid, message, "fix the file")
 }
 
 fn effort(key: &str, name: &str) -> Result<()> {

@@ -171,6 +171,20 @@ async fn the_model_in_use_is_marked_and_chosen_with_its_effort() {
     assert!(screen.contains("● script/other  in use; not listed"), "{screen}");
 }
 
+/// Broken build: the words of the parser, with a type of Rust and a file that is not there.
+#[tokio::test]
+async fn a_value_that_a_setting_cannot_have_is_refused_in_plain_words() {
+    let mut pixir = Pixir::sized(vec![], &[], 100, 30);
+    pixir.does("/settings limits.max_rounds<Enter>").await;
+    let screen = pixir.does("<Enter><Enter>").await;
+    assert!(screen.contains("type a value, or leave it with Esc"), "{screen}");
+    let screen = pixir.does("many<Enter>").await;
+    assert!(screen.contains("expected a whole number") && screen.contains("give another value"), "{screen}");
+    assert!(!screen.contains("u32") && !screen.contains("fix the file"), "{screen}");
+    pixir.does("<C-u>12<Enter>").await;
+    assert_eq!(pixir.settings(), "[limits]\nmax_rounds = 12\n");
+}
+
 #[test]
 fn a_changed_setting_survives_a_restart_and_is_in_the_file_that_was_chosen() {
     let shell = Shell::new(&[]);
@@ -181,7 +195,7 @@ fn a_changed_setting_survives_a_restart_and_is_in_the_file_that_was_chosen() {
     terminal.send("/settings screen.motion\r");
     terminal.wait_for("progress is animated");
     terminal.send("\r");
-    terminal.wait_for("screen.motion saved in");
+    terminal.wait_for("screen.motion saved in ~/.config/pixir/config.toml");
     assert_eq!(std::fs::read_to_string(&user).expect("the user's file"), "[screen]\nmotion = false\n");
     leave(&mut terminal);
     terminal.send("/settings toolset\r");

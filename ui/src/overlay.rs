@@ -3,6 +3,7 @@
 //!
 //! A new overlay is a file here with a [`View`], a variant, and a line in the action table that opens it.
 
+use std::path::Path;
 use std::time::Duration;
 
 use pixir_core::Input;
@@ -162,6 +163,8 @@ pub(crate) struct Paint<'a> {
     pub(crate) keys: &'a Keymap,
     /// The time since 1970.
     pub(crate) wall: Duration,
+    /// The user's home folder, which paths show as `~`.
+    pub(crate) home: Option<&'a Path>,
 }
 
 impl Paint<'_> {

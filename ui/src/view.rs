@@ -124,6 +124,7 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, size: (u16, u16)) {
         generation: state.look.generation,
         keys: &state.keys.map,
         wall: state.now.wall,
+        home: state.session.home.as_deref(),
     };
     let top = state.overlays.iter().rposition(|overlay| !overlay.is_aside() && !is_docked(overlay));
     for (at, overlay) in state.overlays.iter_mut().enumerate() {
@@ -244,6 +245,7 @@ impl Foot {
             generation: state.look.generation,
             keys: &state.keys.map,
             wall: state.now.wall,
+            home: state.session.home.as_deref(),
         };
         if !form.is_empty()
             && let Some(it) = state.overlays.iter_mut().find(|it| it.is_form())

@@ -17,7 +17,12 @@ pub fn setting(key: &str, value: &str) -> Result<toml::Table> {
     let made = |value: toml::Value| {
         let mut table = toml::Table::new();
         insert(&mut table, &path, value);
-        Config::checked(table.clone()).map(|_| table)
+        // The value stands in no file yet.
+        let elsewhere = |e: Error| match e.remedy == "fix the file".into() {
+            true => Error { remedy: "give another value".into(), ..e },
+            false => e,
+        };
+        Config::checked(table.clone()).map(|_| table).map_err(elsewhere)
     };
     let parsed = format!("v = {value}").parse::<toml::Table>().ok().filter(|it| it.len() == 1);
     match parsed.and_then(|mut it| it.remove("v")).map(made) {

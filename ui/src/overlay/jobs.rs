@@ -1,5 +1,6 @@
 //! The background jobs of the Session, with the end of what each has printed.
 
+use std::path::Path;
 use std::time::Duration;
 
 use pixir_core::Input;
@@ -12,9 +13,8 @@ use super::rows::RowMap;
 use super::{Notification, Outcome, Paint, Press, Request, View, dialog, panel};
 use crate::input::action::{Action, Scope};
 use crate::render::figures;
-use crate::render::text::{fit, fit_path, visible, width, wrap_lines};
+use crate::render::text::{fit, fit_path, from_home, visible, width, wrap_lines};
 use crate::terminal::canvas::{Canvas, RegionState};
-use crate::theme::Theme;
 
 /// The size of the dialog.
 const SIZE: (u16, u16) = (120, 26);
@@ -99,14 +99,16 @@ impl JobsView {
     }
 
     /// What it is, or the question, then the end of the output.
-    fn preview_lines(&self, columns: usize, rows: usize, theme: &Theme) -> Vec<Line<'static>> {
+    fn preview_lines(&self, columns: usize, rows: usize, paint: Paint<'_>) -> Vec<Line<'static>> {
+        let theme = paint.theme;
         let Some(job) = self.jobs.get(self.chosen) else { return Vec::new() };
         let head = if self.is_confirming {
             Line::styled(fit(&format!("Stop job {} and all its processes?", job.id), columns), theme.fg(theme.warning))
         } else {
             Line::styled(fit(&self.facts(job), columns), theme.fg(theme.text))
         };
-        let mut lines = vec![head, Line::styled(fit_path(&visible(&job.output_path), columns), theme.dim())];
+        let path = from_home(Path::new(&job.output_path), paint.home);
+        let mut lines = vec![head, Line::styled(fit_path(&visible(&path), columns), theme.dim())];
         let Some(tail) = self.tail.as_ref().filter(|tail| tail.job == job.id) else { return lines };
         if tail.lines.is_empty() {
             lines.push(Line::styled("Nothing printed yet", theme.dim()));
@@ -243,7 +245,7 @@ impl View for JobsView {
             let rows = usize::from(area.height).saturating_sub(2);
             let all = self.tail.as_ref().map_or(0, |tail| tail.lines.len());
             self.below = self.below.min(all.saturating_sub(rows));
-            let lines = self.preview_lines(usize::from(area.width), usize::from(area.height), theme);
+            let lines = self.preview_lines(usize::from(area.width), usize::from(area.height), paint);
             panes::draw_lines(canvas, area, lines);
         }
     }

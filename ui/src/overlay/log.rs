@@ -1,12 +1,14 @@
 //! The end of pixir's own log file, filtered as the user types.
 
+use std::path::Path;
+
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::{Notification, Outcome, Paint, View, dialog, panel};
 use crate::input::action::{Action, Scope};
 use crate::overlay::narrow::Narrow;
-use crate::render::text::{fit, fit_path, visible, width, wrap_lines};
+use crate::render::text::{fit, fit_path, from_home, visible, width, wrap_lines};
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::terminal::key::KeyEvent;
 use crate::theme::Theme;
@@ -168,7 +170,8 @@ impl View for LogView {
             None => {
                 let follows = if self.follows { "following · " } else { "" };
                 let count = format!("{} of {} lines · {follows}", matches.len(), tail.lines.len());
-                let path = fit_path(&tail.path, columns.saturating_sub(width(&count)));
+                let path =
+                    fit_path(&from_home(Path::new(&tail.path), paint.home), columns.saturating_sub(width(&count)));
                 count + &path
             }
         };

@@ -170,12 +170,12 @@ impl SettingsView {
     /// Takes the typed value, unless the setting cannot have it.
     fn take(&mut self, text: String) -> Outcome {
         let Some(row) = self.chosen() else { return Outcome::Stay };
+        if text.trim().is_empty() {
+            self.edit = Edit::Typing { text, error: Some("type a value, or leave it with Esc".into()) };
+            return Outcome::Stay;
+        }
         match edit::setting(&row.key, text.trim()) {
-            Ok(_) if !text.trim().is_empty() => self.change(text.trim().to_owned()),
-            Ok(_) => {
-                self.edit = Edit::Typing { text, error: Some("type a value, or leave it with Esc".into()) };
-                Outcome::Stay
-            }
+            Ok(_) => self.change(text.trim().to_owned()),
             Err(e) => {
                 self.edit = Edit::Typing { text, error: Some(format!("{}: {}", e.message, e.remedy.plain())) };
                 Outcome::Stay

@@ -16,7 +16,7 @@ use crate::input::action::{Action, Scope};
 use crate::input::slash::fuzzy;
 use crate::render::context::RenderContext;
 use crate::render::markdown;
-use crate::render::text::{fit, fit_path, lines_of, plain, visible, width, wrap_lines};
+use crate::render::text::{fit, fit_path, from_home, lines_of, plain, visible, width, wrap_lines};
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::terminal::key::KeyEvent;
 use crate::theme::Theme;
@@ -257,6 +257,7 @@ impl View for SkillsView {
         self.narrow.chosen = self.narrow.chosen.min(shown.len() - 1);
         let most = u16::try_from(self.skills.len()).unwrap_or(u16::MAX).min(below.height / 2);
         let (list, preview) = panes::split_after(canvas, below, most, theme);
+        self.narrow.draw_place(canvas, inner, shown.len(), list.height, theme);
         self.draw_list(canvas, list, &shown, theme);
         self.preview_area = preview.unwrap_or_default();
         let Some(preview) = preview else { return };
@@ -280,7 +281,7 @@ fn preview_lines(
     let theme = paint.theme;
     let wrapped = |text: String, style| wrap_lines(&[Span::styled(text, style)], columns, &[], &[]);
     let mut lines = wrapped(visible(&skill.name), theme.bold());
-    let path = visible(&skill.path.display().to_string());
+    let path = visible(&from_home(&skill.path, paint.home));
     lines.push(Line::styled(fit_path(&path, columns), theme.dim()));
     if !skill.is_active() {
         lines.extend(
@@ -292,7 +293,7 @@ fn preview_lines(
         lines.extend(wrapped(text, theme.fg(theme.warning)));
     }
     for hidden in &skill.hides {
-        lines.extend(wrapped(format!("hides {}", visible(&hidden.display().to_string())), theme.dim()));
+        lines.extend(wrapped(format!("hides {}", visible(&from_home(hidden, paint.home))), theme.dim()));
     }
     if let Some(hint) = &skill.fields.argument_hint {
         lines.extend(wrapped(format!("takes {}", visible(hint)), theme.dim()));

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 use pixir_core::text::clean::is_deceptive;
@@ -56,6 +57,15 @@ pub(crate) fn fit(text: &str, columns: usize) -> String {
         cut.push('…');
     }
     cut
+}
+
+/// A path as shells write it: `~` stands for the user's home folder.
+pub(crate) fn from_home(path: &Path, home: Option<&Path>) -> String {
+    match home.and_then(|home| path.strip_prefix(home).ok()) {
+        Some(below) if below.as_os_str().is_empty() => "~".to_owned(),
+        Some(below) => format!("~/{}", below.display()),
+        None => path.display().to_string(),
+    }
 }
 
 /// A path that fits: its start and its name stay, and what is between is cut.
@@ -406,6 +416,16 @@ impl Wrapper<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Broken builds: the home folder as a part of another name; a path elsewhere with a `~`.
+    #[test]
+    fn a_path_below_the_home_folder_begins_with_a_tilde() {
+        let home = Some(Path::new("/home/ann"));
+        let shown = |path: &str, home| from_home(Path::new(path), home);
+        assert_eq!(shown("/home/ann/.config/pixir", home), "~/.config/pixir");
+        assert_eq!([shown("/home/ann", home), shown("/home/anna/x", home)], ["~", "/home/anna/x"]);
+        assert_eq!(shown("/home/ann/x", None), "/home/ann/x");
+    }
 
     fn wrapped(text: &str, columns: usize) -> Vec<String> {
         wrap(&[Span::raw(text.to_owned())], columns, &[Span::raw("• ")], &[Span::raw("  ")])

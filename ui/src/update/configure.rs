@@ -10,6 +10,7 @@ use crate::input::keymap::Keymap;
 use crate::overlay::Overlay;
 use crate::overlay::save_for::{SaveFor, SavePlace};
 use crate::overlay::settings::{RowForm, SettingRow, SettingsView};
+use crate::render::text::from_home;
 use crate::state::{Effect, State};
 use crate::terminal::MouseOwner;
 
@@ -390,7 +391,8 @@ pub(crate) fn on_saved(state: &mut State, key: &str, saved: pixir_core::Result<(
                 (None, true) => "; it takes effect at the next start".to_owned(),
                 (None, false) => String::new(),
             };
-            state.say(format!("{key} saved in {}{when}", path.display()));
+            let path = from_home(&path, state.session.home.as_deref());
+            state.say(format!("{key} saved in {path}{when}"));
         }
         Err(e) => state.say(format!("not saved: {}: {}", e.message, state.look.more.remedies.word(&e.remedy))),
     }

@@ -1,5 +1,7 @@
 //! What `/status`, `/usage` and `/plan` show, read from the State.
 
+use std::path::Path;
+
 use pixir_core::event::{Cost, JobStatus, PlanItem, StepStatus, Usage};
 use pixir_core::tree;
 use pixir_core::usage::{Sums, Total, sums};
@@ -9,6 +11,7 @@ use crate::input::argument::Argument;
 use crate::render::figures::short;
 use crate::render::markdown::first_line;
 use crate::render::report::{Item, Report, Section, Table};
+use crate::render::text::from_home;
 use crate::state::{Connection, State};
 
 /// The longest prompt beside a Turn, in columns.
@@ -62,12 +65,13 @@ pub(super) fn status(state: &State) -> Report {
         session.push(Item::value("access", "read-only: another pixir writes it, or its log is damaged"));
     }
 
-    let mut places = vec![Item::value("workspace", state.session.workspace.display().to_string())];
+    let shown = |path: &Path| from_home(path, state.session.home.as_deref());
+    let mut places = vec![Item::value("workspace", shown(&state.session.workspace))];
     if let Some(branch) = &state.session.branch {
         let changes = if state.session.has_changes { ", with changes that are not committed" } else { "" };
         places.push(Item::value("git branch", format!("{branch}{changes}")));
     }
-    places.extend(state.session.places.iter().map(|(name, path)| Item::value(*name, path.display().to_string())));
+    places.extend(state.session.places.iter().map(|(name, path)| Item::value(*name, shown(path))));
     let version =
         vec![Item::value("pixir", env!("CARGO_PKG_VERSION")), Item::value("theme", state.look.theme_name.clone())];
     Report {
@@ -155,7 +159,7 @@ fn turns(state: &State, sums: &Sums) -> Vec<Vec<String>> {
     let prompt = |turn: u32| nodes.iter().find(|node| node.turn == Some(turn)).map_or("", |node| node.text.as_str());
     let rows = sums.turns.iter().rev().map(|it| {
         // The mark of a fork: the turn is on another branch.
-        let aside = if it.on_branch { "" } else { "⑂ " };
+        let aside = if it.on_branch { "" } else { "↱ " };
         row(&first_line(&format!("{}  {aside}{}", it.turn, prompt(it.turn)), PROMPT), &it.total)
     });
     rows.collect()

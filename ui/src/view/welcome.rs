@@ -6,7 +6,7 @@ use pixir_core::provider::Providers;
 use ratatui::text::{Line, Span};
 
 use crate::overlay::connect::Way;
-use crate::render::text::{fit, visible, width, wrap_lines};
+use crate::render::text::{fit, from_home, visible, width, wrap_lines};
 use crate::state::{Connection, State};
 
 /// From this many rows on there is room for more than the ways to a model.
@@ -46,12 +46,13 @@ fn suggestions(state: &State, columns: usize) -> Vec<Line<'static>> {
     if !is_connected || state.session.is_demo {
         return Vec::new();
     }
-    let mut lines = vec![Line::default()];
+    // They are words to type, and no menu to choose from.
+    let mut lines = vec![Line::default(), Line::styled("  Ask, for example", theme.dim())];
     for (what, about) in SUGGESTIONS {
         let gap = if about.is_empty() { "" } else { "  " };
         let room = columns.saturating_sub(4 + width(what) + gap.len());
         lines.push(Line::from(vec![
-            Span::styled(if state.look.screen_reader { "    " } else { "  › " }, theme.fg(theme.accent)),
+            Span::styled(if state.look.screen_reader { "    " } else { "  · " }, theme.fg(theme.accent)),
             Span::styled(fit(what, columns.saturating_sub(4)), theme.fg(theme.text)),
             Span::styled(format!("{gap}{}", fit(about, room)), theme.dim()),
         ]));
@@ -172,12 +173,7 @@ fn ways(state: &State, columns: usize, is_small: bool) -> Vec<Line<'static>> {
 fn folder(state: &State, columns: usize) -> Line<'static> {
     let theme = &state.look.theme;
     let branch = state.session.branch.as_ref().map_or(String::new(), |branch| format!(" · {branch}"));
-    let path = &state.session.workspace;
-    let path = match state.session.home.as_ref().and_then(|home| path.strip_prefix(home).ok()) {
-        Some(below) if below.as_os_str().is_empty() => "~".to_owned(),
-        Some(below) => format!("~/{}", below.display()),
-        None => path.display().to_string(),
-    };
+    let path = from_home(&state.session.workspace, state.session.home.as_deref());
     let text = format!("{path}{branch}");
     Line::from(vec![
         Span::styled("  in ", theme.dim()),
