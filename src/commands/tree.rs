@@ -41,7 +41,7 @@ pub(super) fn run(cli: &Cli, args: &TreeArgs) -> Result<u8> {
     for it in family.iter().flatten() {
         let at = it.forked_at.map_or(String::new(), |seq| format!(" at {seq}"));
         let from = it.forked_from.as_ref().map_or("the original".into(), |id| format!("forked from {id}{at}"));
-        output.line(&format!("⑂ {}  {from}  {}", it.id, it.title()));
+        output.line(&format!("↱ {}  {from}  {}", it.id, it.title()));
     }
     if nodes.is_empty() {
         chatter("this session has no messages yet");

@@ -334,6 +334,7 @@ impl ConnectView {
             }
             return;
         }
+        narrow.draw_place(canvas, area, listed.len(), list.height, theme);
         let chosen = narrow.chosen.min(listed.len() - 1);
         for (y, (number, it)) in (list.y..list.bottom()).zip(listed.iter().enumerate().skip(narrow.top(list.height))) {
             let about = match (&it.source, &it.variable) {

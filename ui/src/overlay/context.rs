@@ -309,10 +309,12 @@ impl View for ContextView {
             canvas.line(Line::styled("measuring the next request…", theme.dim()), Rect { height: 1, ..inner });
             return;
         };
-        let [head, _, body, foot] = Layout::vertical([
+        let [head, _, body, _, foot] = Layout::vertical([
             Constraint::Length(1),
             Constraint::Length(u16::from(inner.height > 12)),
             Constraint::Fill(1),
+            // The text of a part would run into the note below it.
+            Constraint::Length(u16::from(inner.height > 16)),
             Constraint::Length(1),
         ])
         .areas(inner);

@@ -395,6 +395,7 @@ impl View for ModelsView {
             return;
         }
         self.narrow.chosen = self.narrow.chosen.min(shown.len() - 1);
+        self.narrow.draw_place(canvas, inner, shown.len(), list.height, theme);
         self.draw_rows(canvas, list, &shown, theme);
         self.draw_effort(canvas, Rect { y: list.bottom(), height: foot, ..list }, paint);
     }

@@ -71,6 +71,20 @@ impl Narrow {
         Rect { y: inner.y + 2.min(inner.height), height: inner.height.saturating_sub(2), ..inner }
     }
 
+    /// Draws the place in the list at the right of the letters, where not all of its rows are visible: `3 of 49`.
+    pub(crate) fn draw_place(&self, canvas: &mut Canvas, inner: Rect, rows: usize, visible: u16, theme: &Theme) {
+        if rows <= usize::from(visible) {
+            return;
+        }
+        let place = format!("{} of {rows}", self.chosen.min(rows - 1) + 1);
+        let wide = u16::try_from(width(&place)).unwrap_or(u16::MAX);
+        let typed = u16::try_from(width(&self.letters)).unwrap_or(u16::MAX).saturating_add(4);
+        if inner.height > 0 && inner.width > wide.saturating_add(typed) {
+            let at = Rect { x: inner.right() - wide, width: wide, height: 1, ..inner };
+            canvas.line(Line::styled(place, theme.dim()), at);
+        }
+    }
+
     /// The first row to draw, so that the chosen one is visible.
     pub(crate) fn top(&self, height: u16) -> usize {
         (self.chosen + 1).saturating_sub(usize::from(height))

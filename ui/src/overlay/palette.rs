@@ -170,6 +170,7 @@ impl View for Palette {
             canvas.line(Line::styled(text, theme.dim()), Rect { height: 1.min(list.height), ..list });
             return;
         }
+        self.narrow.draw_place(canvas, inner, rows.len(), list.height, theme);
         let chosen = self.narrow.chosen.min(rows.len() - 1);
         let top = (chosen + 1).saturating_sub(usize::from(list.height));
         for (y, (at, row)) in (list.y..list.bottom()).zip(rows.iter().enumerate().skip(top)) {

@@ -186,6 +186,7 @@ impl View for Picker {
             return;
         }
         self.narrow.chosen = self.narrow.chosen.min(shown.len() - 1);
+        self.narrow.draw_place(canvas, inner, shown.len(), list.height, theme);
         let top = self.narrow.top(list.height);
         let columns = usize::from(list.width);
         let label_width = shown.iter().map(|at| width(&self.rows[*at].label)).max().unwrap_or(0).min(columns * 3 / 5);

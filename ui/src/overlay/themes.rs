@@ -16,8 +16,8 @@ use crate::terminal::canvas::{Canvas, RegionState};
 use crate::terminal::key::KeyEvent;
 use crate::theme::{Depth, Theme};
 
-/// The size of the dialog: small, so that much of the screen shows the theme.
-const SIZE: (u16, u16) = (SMALL, 16);
+/// The most rows of the dialog. It is small, so that much of the screen shows the theme.
+const HEIGHT: u16 = 20;
 
 /// A theme of the list.
 #[derive(Debug)]
@@ -162,7 +162,8 @@ impl View for ThemesView {
             (Action::SaveFor, &self.save.choices()),
             (Action::CloseOverlay, "close"),
         ]);
-        let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "Theme", &hints, theme);
+        let height = (u16::try_from(self.all.len()).unwrap_or(HEIGHT) + 4).min(HEIGHT);
+        let inner = panel(canvas, dialog(area, SMALL, height), "Theme", &hints, theme);
         let list = self.narrow.draw(canvas, inner, theme);
         let shown = self.shown();
         self.rows.clear();
@@ -170,6 +171,7 @@ impl View for ThemesView {
             return canvas.line(Line::styled("No matches", theme.dim()), Rect { height: 1.min(list.height), ..list });
         }
         self.narrow.chosen = self.narrow.chosen.min(shown.len() - 1);
+        self.narrow.draw_place(canvas, inner, shown.len(), list.height, theme);
         let top = self.narrow.top(list.height);
         let names = self.all.iter().map(|it| width(&it.name)).max().unwrap_or(0);
         for (y, (number, at)) in (list.y..list.bottom()).zip(shown.iter().enumerate().skip(top)) {

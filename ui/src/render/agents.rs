@@ -240,13 +240,17 @@ pub(crate) fn doing(agent: &AgentState, now: Duration) -> String {
         | AgentStatus::TimedOut
         | AgentStatus::Interrupted
         | AgentStatus::Detached => {
-            let calls = if agent.calls == 1 { "1 call".to_owned() } else { format!("{} calls", agent.calls) };
+            let calls = match agent.calls {
+                0 => String::new(),
+                1 => " · 1 call".to_owned(),
+                n => format!(" · {n} calls"),
+            };
             let files = match agent.waiting_files {
                 0 => String::new(),
                 1 => " · 1 file waits".to_owned(),
                 n => format!(" · {n} files wait"),
             };
-            format!("{}{files} · {calls} · {}", word(agent.status), agent.task)
+            format!("{}{files}{calls} · {}", word(agent.status), agent.task)
         }
     }
 }

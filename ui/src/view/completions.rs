@@ -132,7 +132,8 @@ fn described(
     (of_name, of_about): (Style, Style),
     theme: &Theme,
 ) -> Line<'static> {
-    let name = fit(&format!(" {name}"), names.min(columns));
+    // A blank stays before the description.
+    let name = fit(&format!(" {name}"), names.saturating_sub(1).min(columns));
     let pad = " ".repeat(names.saturating_sub(width(&name)));
     let room = columns.saturating_sub(names + width(tail) + 3);
     let about = fit(about, room);

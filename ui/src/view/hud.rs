@@ -52,7 +52,7 @@ fn figures(state: &State) -> Vec<Figure> {
     let (echoes, slowest_echo) = both(&stats.echoes);
     let a_frame = counts.bytes / counts.frames.max(1);
     let (cells, rows, bytes) = state.transcript.cached();
-    let resident = stats.resident.map_or("?".to_owned(), |it| format!("{:.1} MB", it as f64 / 1e6));
+    let resident = stats.resident.map_or("not measured here".to_owned(), |it| format!("{:.1} MB", it as f64 / 1e6));
     let awake = stats.wakes_a_minute(state.now.at);
     vec![
         figure("frame ms", frames, "p99 ≤ 8", slowest_frame <= 8_000),

@@ -144,7 +144,7 @@ fn draw_labels(state: &State, canvas: &mut Canvas, area: Rect) {
             let end = it.rows[row].text_end() + 2;
             let mut x = area.x;
             for label in here {
-                let text = format!("{} {} ", label.letter, label.what);
+                let text = format!(" {} {} ", label.letter, label.what);
                 let wide = u16::try_from(text.len()).unwrap_or(1).min(area.width);
                 let column = u16::try_from(label.column.unwrap_or(end)).unwrap_or(u16::MAX);
                 x = x.max(area.x.saturating_add(1).saturating_add(column)).min(area.right().saturating_sub(wide + 1));

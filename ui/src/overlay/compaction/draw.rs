@@ -176,9 +176,13 @@ impl CompactionView {
             List::Dropped => ("Dropped", theme.warning),
         };
         let (count, tokens) = self.lists.sum(list);
-        let right = if count == 0 { "nothing".to_owned() } else { format!("{count} · {}", short(tokens)) };
+        let right = match count {
+            0 => "nothing".to_owned(),
+            1 => format!("1 part · {} tokens", short(tokens)),
+            _ => format!("{count} parts · {} tokens", short(tokens)),
+        };
         let room = usize::from(area.width).saturating_sub(width(&right) + 1);
-        canvas.region("heading", area, || format!("{name}: {right} tokens"));
+        canvas.region("heading", area, || format!("{name}: {right}"));
         canvas.line(
             Line::from(vec![
                 Span::styled(format!("{:<room$} ", fit(name, room)), theme.bold().fg(colour)),

@@ -161,6 +161,10 @@ impl WorkflowView {
         let at = rows.iter().position(|it| *it == Some(chosen)).unwrap_or(0);
         let top = (at + 1).saturating_sub(usize::from(area.height));
         let mut shown_layer = 0;
+        let figures = self.run.steps.iter().fold([0; 3], |most: [usize; 3], step| {
+            let figures = self.figures(step, paint);
+            std::array::from_fn(|at| most[at].max(width(&figures[at])))
+        });
         for (n, row) in rows.iter().enumerate() {
             shown_layer += usize::from(row.is_none());
             let Some(y) = n.checked_sub(top).and_then(|n| u16::try_from(n).ok()).filter(|n| *n < area.height) else {
@@ -177,24 +181,31 @@ impl WorkflowView {
             canvas.tint(place, if is_chosen { theme.selected() } else { theme.base() });
             canvas.region("option", place, || format!("{} {}", step.id, self.state(step).1));
             canvas.region_state(RegionState { focused: false, selected: is_chosen });
-            canvas.line(self.line(step, usize::from(area.width), paint), place);
+            canvas.line(self.line(step, usize::from(area.width), &figures, paint), place);
         }
     }
 
-    fn line(&self, step: &StepView, columns: usize, paint: Paint<'_>) -> Line<'static> {
+    fn line(
+        &self,
+        step: &StepView,
+        columns: usize,
+        columns_of_figures: &[usize; 3],
+        paint: Paint<'_>,
+    ) -> Line<'static> {
         let theme = paint.theme;
-        let (glyph, words, style) = self.shown(step, theme);
-        let took = match (step.since, &step.ended) {
-            (Some(since), _) => {
-                let since = Duration::from_millis(u64::try_from(since.as_millisecond()).unwrap_or(0));
-                human_duration(paint.wall.saturating_sub(since))
-            }
-            (None, Some(ended)) if ended.duration_ms > 0 => human_duration(Duration::from_millis(ended.duration_ms)),
-            (None, _) => String::new(),
-        };
-        let cost = self.cost(step).to_string();
-        let right =
-            [words.to_owned(), took, cost].into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join("  ");
+        let (glyph, _, style) = self.shown(step, theme);
+        let figures = self.figures(step, paint);
+        let cells: Vec<String> = figures
+            .iter()
+            .zip(columns_of_figures)
+            .enumerate()
+            .filter(|(_, (_, wide))| **wide > 0)
+            .map(|(at, (text, wide))| {
+                let pad = " ".repeat(wide.saturating_sub(width(text)));
+                if at == 0 { format!("{text}{pad}") } else { format!("{pad}{text}") }
+            })
+            .collect();
+        let right = cells.join("  ");
         let indent = if step.is_item || step.id.contains('/') { 2 } else { 0 };
         let room = columns.saturating_sub(width(glyph) + indent + width(&right) + 2);
         let id = fit(&visible(&step.id), room);
@@ -206,6 +217,19 @@ impl WorkflowView {
             Span::raw(" ".repeat(gap)),
             Span::styled(right, style),
         ])
+    }
+
+    /// How a step stands, how long it took and what it cost, as far as there is something to say.
+    fn figures(&self, step: &StepView, paint: Paint<'_>) -> [String; 3] {
+        let took = match (step.since, &step.ended) {
+            (Some(since), _) => {
+                let since = Duration::from_millis(u64::try_from(since.as_millisecond()).unwrap_or(0));
+                human_duration(paint.wall.saturating_sub(since))
+            }
+            (None, Some(ended)) if ended.duration_ms > 0 => human_duration(Duration::from_millis(ended.duration_ms)),
+            (None, _) => String::new(),
+        };
+        [self.state(step).1.to_owned(), took, self.cost(step).to_string()]
     }
 
     /// What the chosen step is and came to.
