@@ -90,7 +90,9 @@ if [ "${1:-}" = --docs ]; then
     cp "$frames"/every/{always,palette,context,connect,settings,compaction}.svg "$here"
     draw tree 126x26 dark "$frames/tree"
     cp "$frames/tree/tree.svg" "$here"
-    cp "$frames/every/diff-comment.svg" "$here/diff.svg"
+    # From 140 columns on, both versions stand side by side.
+    draw every 164x26 dark "$frames/wide"
+    cp "$frames/wide/diff-comment.svg" "$here/diff.svg"
     exit
 fi
 
