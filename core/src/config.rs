@@ -21,6 +21,7 @@ pub mod credentials; // keys and tokens: found, stored, renewed, never printed
 pub mod edit; // one setting of a file set, with its comments kept
 pub mod layers; // files, environment and flags, merged
 pub(crate) mod mcp; // servers of the Model Context Protocol
+mod path; // the names down to a setting
 mod patience; // how long a request may take, and how long it is tried again
 mod price; // what a model's tokens cost
 pub(crate) mod project; // what a project may set

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::process::Command;
 
 use super::blocked::Ran;
-use super::protection::Watched;
+use super::protection::{Keeper, Watched, kept};
 use super::{Context, off_loop};
 use crate::files::guard::Taken;
 use crate::permissions::configures_git;
@@ -180,27 +180,6 @@ fn unasked(
         None => all.push(("GIT_DIR", "/nonexistent".into())),
     }
     all
-}
-
-/// Protected paths that exist, in the workspace and in its repository's folders elsewhere. Programs only read them, as far
-/// as the kernel can keep them.
-pub(super) fn kept(ctx: &Context, git: &[PathBuf], keeper: Keeper) -> Vec<PathBuf> {
-    let mut kept = ctx.workspace.protected();
-    if keeper == Keeper::Guard {
-        kept.retain(|path| *path != ctx.workspace.root().join(".git/config"));
-    }
-    let names = ["config", "hooks", "info", "modules", "config.worktree", "commondir", "gitdir"];
-    kept.extend(git.iter().flat_map(|git| names.map(|name| git.join(name))).filter(|path| path.exists()));
-    kept
-}
-
-/// What keeps the repository's configuration from a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keeper {
-    /// The program cannot change it, as far as the tier can do that.
-    Kernel,
-    /// What the program changes is taken back.
-    Guard,
 }
 
 /// Looks at the workspace before a command, to find the command's changes afterwards.

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::command::Keeper;
 use super::{Call, Context, Gone, Output, off_loop};
 use crate::call::gate::{self, Authority};
 use crate::files::changes;
@@ -22,6 +21,15 @@ pub(crate) mod jobs; // the same around background jobs
 
 /// The most files that the text of a result or an approval names.
 const NAMED: usize = 5;
+
+/// What keeps the repository's configuration from a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keeper {
+    /// The program cannot change it, as far as the tier can do that.
+    Kernel,
+    /// What the program changes is taken back.
+    Guard,
+}
 
 /// A look at the protected files before a command, if it may write to the workspace. A command that is interrupted is taken
 /// back too, once its processes have ended.
@@ -122,8 +130,20 @@ fn places(ctx: &Context, keeper: Keeper) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let repository = Repository::find(root).ok().flatten().filter(|it| it.may_be_shown(root));
     let git = repository.map(|it| it.beside(root).0).unwrap_or_default();
     let is_kernel = ctx.sandbox.tier() == Tier::Namespaces;
-    let kept = if is_kernel { super::command::kept(ctx, &git, keeper) } else { Vec::new() };
+    let kept = if is_kernel { kept(ctx, &git, keeper) } else { Vec::new() };
     (git, kept)
+}
+
+/// Protected paths that exist, in the workspace and in its repository's folders elsewhere. Programs only read them, as far
+/// as the kernel can keep them.
+pub(super) fn kept(ctx: &Context, git: &[PathBuf], keeper: Keeper) -> Vec<PathBuf> {
+    let mut kept = ctx.workspace.protected();
+    if keeper == Keeper::Guard {
+        kept.retain(|path| *path != ctx.workspace.root().join(".git/config"));
+    }
+    let names = ["config", "hooks", "info", "modules", "config.worktree", "commondir", "gitdir"];
+    kept.extend(git.iter().flat_map(|git| names.map(|name| git.join(name))).filter(|path| path.exists()));
+    kept
 }
 
 /// Which of these new files are protected ones in folders of the workspace that pixir itself has not written.

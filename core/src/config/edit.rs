@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::layers::dotted;
+use super::path::{dotted, get, insert, only_path};
 use super::{Config, invalid};
 use crate::protocol::error::{Code, Error, Result};
 use crate::storage::regular;
@@ -244,39 +244,6 @@ fn path(key: &str) -> Result<Vec<String>> {
     let mut same = toml::Table::new();
     insert(&mut same, &path, false.into());
     if same == table && !key.contains('\n') { Ok(path) } else { Err(unknown()) }
-}
-
-/// The keys down to the one value of a table.
-fn only_path(table: &toml::Table) -> Vec<String> {
-    match table.iter().next() {
-        Some((name, toml::Value::Table(below))) => [vec![name.clone()], only_path(below)].concat(),
-        Some((name, _)) => vec![name.clone()],
-        None => Vec::new(),
-    }
-}
-
-/// The value at this path.
-fn get<'a>(table: &'a toml::Table, path: &[String]) -> Option<&'a toml::Value> {
-    let (first, rest) = path.split_first()?;
-    let value = table.get(first)?;
-    if rest.is_empty() { Some(value) } else { get(value.as_table()?, rest) }
-}
-
-/// Sets the value at this path.
-pub(super) fn insert(table: &mut toml::Table, path: &[String], value: toml::Value) {
-    match path {
-        [] => {}
-        [name] => drop(table.insert(name.clone(), value)),
-        [name, rest @ ..] => {
-            let below = table.entry(name.clone()).or_insert_with(|| toml::Table::new().into());
-            if !below.is_table() {
-                *below = toml::Table::new().into();
-            }
-            if let Some(below) = below.as_table_mut() {
-                insert(below, rest, value);
-            }
-        }
-    }
 }
 
 /// The section that a line opens.

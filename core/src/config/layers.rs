@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::catalogue::{self, SETTINGS, SettingSpec};
+use super::path::{self, dotted, leaves};
 use super::{Config, KEYS};
 use crate::protocol::error::{Error, Result};
 use crate::protocol::event::Mode;
@@ -111,7 +112,7 @@ impl Settings {
         let mut whole = toml::Table::new();
         for (path, it) in &set {
             if let Some(value) = &it.value {
-                super::edit::insert(&mut whole, path, value.clone());
+                path::insert(&mut whole, path, value.clone());
             }
         }
         let config = Config { mode, ..Config::checked(whole)? };
@@ -150,31 +151,6 @@ fn is_wider(key: &str, its: &toml::Value, there: &toml::Value) -> bool {
         return its.as_bool() == Some(true) && there.as_bool() == Some(false);
     }
     (key.starts_with("limits.") || key.starts_with("agents.")) && number(its) > number(there)
-}
-
-/// The values of a table by their paths. An empty table is a value too: a section without keys means something.
-pub(super) fn leaves(table: &toml::Table) -> Vec<(Vec<String>, toml::Value)> {
-    let mut found = Vec::new();
-    for (name, value) in table {
-        match value {
-            toml::Value::Table(below) if !below.is_empty() => {
-                let below = leaves(below).into_iter();
-                found.extend(below.map(|(path, value)| ([vec![name.clone()], path].concat(), value)));
-            }
-            value => found.push((vec![name.clone()], value.clone())),
-        }
-    }
-    found
-}
-
-/// A path as one key.
-pub(super) fn dotted(path: &[String]) -> String {
-    path.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(".")
-}
-
-fn quoted(name: &str) -> String {
-    let is_bare = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
-    if is_bare { name.to_owned() } else { toml::Value::from(name).to_string() }
 }
 
 #[cfg(test)]

@@ -3,12 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use super::layers::{dotted, leaves};
 use super::mcp::McpServer;
+use super::path::{dotted, leaves};
 use super::{Config, KEYS};
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::Mode;
 use crate::protocol::remedy::Remedy;
+
+/// The project's configuration, relative to the workspace.
+pub(crate) const CONFIG: &str = ".pixir/config.toml";
 
 /// The keys that a project may set.
 pub const PROJECT_KEYS: [&str; 8] = ["model", "effort", "mode", "toolset", "theme", "limits", "agents", "mcp"];

@@ -160,7 +160,7 @@ pub(crate) fn plan_with(
     digest.finish(history, &kept, continues);
     let stay = (0..path.len()).filter(|at| stays[*at] && is_told(*at));
     let kept_tokens = room.scale.count(stay.map(|at| tokens(history, path[at])).sum());
-    let Made { text, appended_from, turns, left_out, limitations } = digest.summary(room.summary());
+    let Made { text, appended_from, turns, left_out, limitations } = summary::without_model(&digest, room.summary());
     let appended = text[appended_from..].to_owned();
     // The model reads all that was before the cut, so that its request begins as the last one did. Thinking is only valid
     // with exactly that.

@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::config::{edit, project};
+use crate::config::edit;
+use crate::config::project::{self, CONFIG};
 use crate::context::{roles, servers, skills, templates, workflows};
 use crate::files::workspace::Workspace;
 use crate::protocol::error::{Code, Error, Result};
@@ -12,8 +13,6 @@ use crate::protocol::trust::{Contribution, ContributionKind, Standing, TrustAnsw
 use crate::storage::store::Store;
 use crate::storage::trust::Trusted;
 
-/// The project's configuration, relative to the workspace.
-pub(crate) const CONFIG: &str = ".pixir/config.toml";
 /// A longer configuration is not read, bytes.
 const MAX_CONFIG: u64 = 64 << 10;
 

@@ -157,6 +157,6 @@ impl Collected {
 }
 
 /// Removes Unicode tag characters: they can carry text that the user does not see, so the model must not see it either.
-pub(crate) fn visible(text: &str) -> String {
+fn visible(text: &str) -> String {
     text.chars().filter(|c| !('\u{e0000}'..='\u{e007f}').contains(c)).collect()
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::permissions::repository::{self, Repository};
 use crate::protocol::event::GitState;
+use crate::text::clean::without_hidden;
 
 mod compare; // the work tree against the commit
 mod index; // which tracked files differ from the index
@@ -136,7 +137,7 @@ fn resolve(repository: &Repository, name: &str) -> Option<Id> {
 
 /// One line of at most so many characters, without control characters and hidden text.
 fn clean(text: &str, most: usize) -> String {
-    super::documents::visible(text).chars().filter(|c| !c.is_control()).take(most).collect()
+    without_hidden(text).chars().take(most).collect()
 }
 
 #[cfg(test)]

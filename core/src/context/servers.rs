@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::contributions::CONFIG;
 use crate::config::mcp::{McpServer, is_name};
-use crate::config::project;
+use crate::config::project::{self, CONFIG};
 use crate::files::workspace::Workspace;
 use crate::protocol::error::{Code, Result};
 use crate::protocol::trust::{Contribution, ContributionKind, Standing};

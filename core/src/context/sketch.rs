@@ -6,6 +6,7 @@ use crate::context::project::{FoundCommand, Project, is_there, text};
 use crate::files::walk;
 use crate::files::workspace::Workspace;
 use crate::protocol::error::{Code, Error, Result};
+use crate::text::clean::without_hidden;
 
 /// The file that is sketched.
 pub(crate) const FILE: &str = "AGENTS.md";
@@ -110,7 +111,7 @@ fn about(workspace: &Workspace) -> Option<String> {
     let paragraphs = readme.split("\n\n").map(|it| it.split_whitespace().collect::<Vec<_>>().join(" "));
     let is_prose = |it: &String| it.len() > 20 && it.starts_with(|c: char| c.is_alphanumeric() || c == '`' || c == '*');
     let first = paragraphs.into_iter().find(is_prose)?;
-    Some(super::documents::visible(&first).chars().filter(|c| !c.is_control()).take(300).collect())
+    Some(without_hidden(&first).chars().take(300).collect())
 }
 
 /// Each folder in the root with the number of its files and their most frequent ending.

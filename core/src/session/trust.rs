@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Session;
-use crate::context::contributions;
+use crate::config::project::CONFIG;
 use crate::protocol::error::{NoticeCode, Result};
 use crate::protocol::event::{Live, Severity};
 use crate::protocol::input::Accepted;
@@ -32,7 +32,7 @@ impl Session {
 
     pub(super) fn answer_trust(&mut self, answer: TrustAnswer, seen: &BTreeMap<String, String>) -> Result<Accepted> {
         self.services.store.trust().decide(self.services.workspace.root(), answer, seen)?;
-        let has_config = seen.contains_key(contributions::CONFIG);
+        let has_config = seen.contains_key(CONFIG);
         let text = match answer {
             TrustAnswer::Trust if has_config => {
                 "this workspace is trusted: its skills are in force, its configuration from the next start"

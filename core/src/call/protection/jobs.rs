@@ -11,10 +11,10 @@ use std::time::SystemTime;
 
 use parking_lot::Mutex;
 
-use super::super::command::{Keeper, Line};
+use super::super::command::Line;
 use super::super::gate::{self, Authority};
 use super::super::{Call, Context, Gone, Output};
-use super::{new_below, places, preview, take_back_new, tell, written_below};
+use super::{Keeper, new_below, places, preview, take_back_new, tell, written_below};
 use crate::files::guard::{Guard, Taken};
 use crate::files::snapshot::{file_clock, protected_since, repositories_of};
 use crate::permissions::repository::is_plain;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::{BY_MODEL, Plan, tokens_of};
+use super::{BY_MODEL, Plan, summary, tokens_of};
 use crate::context::prompt;
 use crate::conversation::history::{History, Item};
 use crate::conversation::scale::Scale;
@@ -167,7 +167,7 @@ impl SummaryRequest {
 
     fn with(&self, notes: Notes) -> HistoryCompaction {
         let Plan { compaction, digest, room, kept, .. } = &self.plan;
-        let made = digest.with_notes(&notes, room.summary());
+        let made = summary::with_notes(digest, &notes, room.summary());
         HistoryCompaction {
             strategy: BY_MODEL.into(),
             tokens_after: kept + tokens_of(&made.text, room.scale),

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::summary::{self, Made};
 pub(super) use crate::context::title::start;
 use crate::context::title::words;
 use crate::conversation::history::{History, is_request};
@@ -224,16 +223,6 @@ impl Digest {
                 _ => None,
             });
         }
-    }
-
-    /// The summary without a model, of about this many bytes. What is repeated word for word is never shortened.
-    pub(super) fn summary(&self, most: usize) -> Made {
-        summary::without_model(self, most)
-    }
-
-    /// The summary with what a model wrote, of about this many bytes.
-    pub(super) fn with_notes(&self, notes: &Notes, most: usize) -> Made {
-        summary::with_notes(self, notes, most)
     }
 }
 
