@@ -203,3 +203,19 @@ async fn a_frame_of_a_script_has_the_colours_of_its_code() {
     };
     assert_ne!(colour(at), colour(at + "fn b() ".len()), "the keyword has a colour of its own");
 }
+
+/// Broken build: a call has its tool's name before the command, as in "bash bash tests/run.sh".
+#[tokio::test]
+async fn the_context_names_a_call_as_its_card_does() {
+    let command = calls("bash", json!({"command": "bash tests/run.sh"}));
+    let steps = vec![also_calls(command, "read", json!({"path": "a.txt"})), says("Done.")];
+    let mut pixir = Pixir::sized(steps, &[("a.txt", "alpha\n"), ("tests/run.sh", "echo 7\n")], 120, 40);
+    pixir.does("/mode auto<Enter>").await;
+    let card = pixir.does("go<Enter>").await;
+    assert!(card.contains("$ bash tests/run.sh") && card.contains("Read a.txt"), "{card}");
+    for layer in ["/context<Enter>", "/compact<Enter>"] {
+        let screen = pixir.does(layer).await;
+        assert!(screen.contains("$ bash tests/run.sh") && !screen.contains("bash bash"), "{layer}\n{screen}");
+        pixir.does("<Esc>").await;
+    }
+}

@@ -48,7 +48,7 @@ pub(crate) fn of(fact: &Fact) -> String {
         Fact::AssistantMessage(it) => start(&it.text, MAX_TITLE),
         Fact::ToolCall(it) => {
             let about = it.about();
-            start(&format!("{} {}", it.name, about.target), MAX_TITLE)
+            start(&format!("{} {}", about.label(&it.name), about.target), MAX_TITLE)
         }
         Fact::ToolResult(it) => start(&it.output, MAX_TITLE),
         Fact::HistoryCompaction(_) => "the earlier conversation".to_owned(),

@@ -82,6 +82,25 @@ impl CallInfo {
         self
     }
 
+    /// The word before the target wherever a user reads of the call: `$` for a command line, else a verb. A tool that is not
+    /// known keeps its name.
+    pub fn label(&self, tool: &str) -> String {
+        match self.kind {
+            CallKind::Execute => "$".to_owned(),
+            CallKind::Other if self.verb == tool => tool.to_owned(),
+            CallKind::Read
+            | CallKind::Search
+            | CallKind::Edit
+            | CallKind::Plan
+            | CallKind::Ask
+            | CallKind::Agent
+            | CallKind::Other => {
+                let first = self.verb.chars().next().map_or(0, char::len_utf8);
+                format!("{}{}", self.verb[..first].to_uppercase(), &self.verb[first..])
+            }
+        }
+    }
+
     /// Creates the info of a call whose tool is unknown, or whose Entry comes from a build that recorded none.
     /// The target is the first argument that is a string.
     pub fn unknown(tool: &str, args: &Value) -> CallInfo {

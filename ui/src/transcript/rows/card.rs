@@ -126,25 +126,10 @@ fn outcome(about: &CallInfo, result: &ToolResult, context: &RenderContext<'_>) -
     parts
 }
 
-/// What the call does: `$` for a command line, else a verb. A tool that is not known keeps its name.
+/// The word before the target: what a user typed to run the command, else what the call does.
 pub(crate) fn verb(cell: &Tool) -> String {
     let call = cell.call();
-    let about = call.about();
-    match about.kind {
-        _ if cell.is_by_user() => call.name.clone(),
-        CallKind::Execute => "$".to_owned(),
-        CallKind::Other if about.verb == call.name => call.name.clone(),
-        CallKind::Read
-        | CallKind::Search
-        | CallKind::Edit
-        | CallKind::Plan
-        | CallKind::Ask
-        | CallKind::Agent
-        | CallKind::Other => {
-            let first = about.verb.chars().next().map_or(0, char::len_utf8);
-            format!("{}{}", about.verb[..first].to_uppercase(), &about.verb[first..])
-        }
-    }
+    if cell.is_by_user() { call.name.clone() } else { call.about().label(&call.name) }
 }
 
 /// The target of the call, on one line.
