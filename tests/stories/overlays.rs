@@ -204,6 +204,39 @@ async fn a_frame_of_a_script_has_the_colours_of_its_code() {
     assert_ne!(colour(at), colour(at + "fn b() ".len()), "the keyword has a colour of its own");
 }
 
+/// Broken builds: a refusal stands as an error in the conversation, behind the layer; the layer that asked is gone, with what was
+/// typed in it; the next key leaves the reason where it is.
+#[tokio::test]
+async fn a_layer_says_itself_why_what_it_asked_for_is_refused() {
+    let mut pixir = Pixir::new(vec![says("One."), says("Two.")], &[]);
+    pixir.does("the first<Enter>").await;
+    pixir.does("the second<Enter>").await;
+    // A damaged Session can be looked at, and nothing in it can be changed.
+    let damage = |log: &std::path::Path| {
+        let text = std::fs::read_to_string(log).expect("a log");
+        let lines = text.lines().map(|line| line.replace("\"the first\"", "\"the worst\"") + "\n");
+        std::fs::write(log, lines.collect::<String>()).expect("write");
+    };
+    let mut pixir = pixir.again_after(damage, vec![]).await;
+    let reason = "✗ line";
+    let conversation = pixir.does("").await;
+    pixir.does("/model<Enter>").await;
+    let screen = pixir.does("test<Enter>").await;
+    assert!(screen.contains("╭ Model") && screen.contains("› test"), "the choice is still there:\n{screen}");
+    assert!(screen.contains(reason), "and the reason in it:\n{screen}");
+    let screen = pixir.does("<Down>").await;
+    assert!(screen.contains("╭ Model") && !screen.contains(reason), "{screen}");
+    let screen = pixir.does("<Esc>").await;
+    assert_eq!(screen, conversation, "the conversation has no error");
+    // So has the key of the mode, which has no layer, in the status line.
+    let screen = pixir.does("<S-Tab>").await;
+    assert!(!screen.contains("■") && status(&screen).contains("--dry-run"), "{screen}");
+    // A layer that stays has the reason too.
+    let screen = pixir.does("<C-t>p").await;
+    assert!(screen.contains("╭ Tree") && screen.contains(reason), "{screen}");
+    assert_eq!(pixir.does("<Esc>").await, conversation);
+}
+
 /// Broken build: a call has its tool's name before the command, as in "bash bash tests/run.sh".
 #[tokio::test]
 async fn the_context_names_a_call_as_its_card_does() {

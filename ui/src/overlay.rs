@@ -324,6 +324,11 @@ impl Overlay {
     pub(crate) fn leave(self) -> Option<Request> {
         each!(self, it => it.leave())
     }
+    /// It may open again after what it asked for was refused: what it shows is still true then.
+    pub(crate) fn can_reopen(&self) -> bool {
+        self.view().call_id().is_none() && !matches!(self, Overlay::Restore(_) | Overlay::Trust(_))
+    }
+
 
     /// After this notification the overlay has no purpose any more.
     pub(crate) fn is_over(&self, notification: Notification<'_>) -> bool {

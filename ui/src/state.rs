@@ -38,7 +38,7 @@ pub(crate) use approval::PendingApproval;
 pub(crate) use effect::Effect;
 pub(crate) use layout::{FrameStats, Layout, MouseState};
 pub(crate) use look::Look;
-pub(crate) use pending::{Guard, Pending, PendingConfirm, SlashCommand};
+pub(crate) use pending::{Guard, OverlayRequest, Pending, PendingConfirm, SlashCommand};
 pub(crate) use printing::{Announced, Printing};
 pub(crate) use reading::Reading;
 pub(crate) use session::{Activity, Connection, Queue, Retry, RetryLimit, SessionFacts};
@@ -93,6 +93,8 @@ pub(crate) struct State {
     pub(crate) uses: Uses,
     /// A message in the status line until the next key, and when it appeared.
     pub(crate) toast: Option<(String, Instant)>,
+    /// Why what the top overlay asked for was not done, until the next key.
+    pub(crate) note: Option<String>,
 }
 
 /// The key map, and the keys of a chord whose rest has not been pressed yet.
@@ -201,6 +203,7 @@ impl State {
             stats: FrameStats::default(),
             uses: Uses::default(),
             toast: None,
+            note: None,
         }
     }
 

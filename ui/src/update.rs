@@ -47,19 +47,20 @@ const DOUBLE_CLICK: std::time::Duration = std::time::Duration::from_millis(400);
 /// Handles a key. The first of these that uses the key gets it: the top overlay, an unfinished interaction (a search,
 /// copy labels, a completion), the key map, the draft.
 pub(crate) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
-    let command = state.pending.command.take();
+    if key.kind == KeyEventKind::Release {
+        return Vec::new();
+    }
+    let (command, request) = (state.pending.command.take(), state.pending.request.take());
     let mut effects = use_key(state, key);
     refused::forget_asked(state, command, &effects);
+    refused::forget_request(state, request, &effects);
     effects.extend(agents::ask_next(state));
     effects
 }
 
 fn use_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
-    if key.kind == KeyEventKind::Release {
-        return Vec::new();
-    }
     let quiet_since = std::mem::replace(&mut state.guard.quiet_since, state.now.at);
-    (state.toast, state.mouse.row) = (None, None);
+    (state.toast, state.note, state.mouse.row) = (None, None, None);
     if let Some(effects) = on_overlay_key(state, key, quiet_since) {
         return effects;
     }
@@ -192,10 +193,16 @@ fn carry_out(state: &mut State, outcome: Outcome) -> Vec<Effect> {
             let request = state.overlays.pop().and_then(|overlay| overlay.leave());
             request.map_or_else(Vec::new, |request| overlay::fulfil(state, request))
         }
-        Outcome::Ask(request) => overlay::fulfil(state, request),
+        Outcome::Ask(request) => {
+            let effects = overlay::fulfil(state, request);
+            refused::note_request(state, None, &effects);
+            effects
+        }
         Outcome::CloseAndAsk(request) => {
-            state.overlays.pop();
-            overlay::fulfil(state, request)
+            let closed = state.overlays.pop();
+            let effects = overlay::fulfil(state, request);
+            refused::note_request(state, closed, &effects);
+            effects
         }
     }
 }
@@ -343,7 +350,7 @@ pub(crate) fn on_mouse(state: &mut State, mouse: MouseEvent) -> Option<Vec<Effec
 
 fn on_press(state: &mut State, column: u16, row: u16) -> Vec<Effect> {
     state.keys.chord.clear();
-    state.pending.command = None;
+    (state.pending.command, state.note) = (None, None);
     let at = Position { x: column, y: row };
     let again =
         state.mouse.last.is_some_and(|(when, x, y)| (x, y) == (column, row) && state.now.since(when) < DOUBLE_CLICK);

@@ -143,8 +143,10 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, size: (u16, u16)) {
         } else {
             middle
         };
+        canvas.note = state.note.clone().filter(|_| Some(at) == top);
         overlay.view_mut().draw(canvas, place, paint);
     }
+    canvas.note = None;
     // A screen reader reads the line that the caret is on.
     if state.look.screen_reader
         && !state.overlays.is_empty()

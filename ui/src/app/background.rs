@@ -395,9 +395,9 @@ impl App {
                 self.saved_draft = SavedDraft::default();
                 self.save_soon = true;
                 match instead {
-                    Some(error) if refused::is_asked(&self.state, "open") => {
+                    Some(error) if refused::is_of_user(&self.state, "open") => {
                         let why = refused::because(&self.state, &error);
-                        refused::refuse(&mut self.state, why);
+                        refused::refuse_late(&mut self.state, "open", why);
                     }
                     Some(error) => self.state.transcript.push(Cell::Error(Box::new(error.body()))),
                     None => {}
@@ -493,7 +493,7 @@ impl App {
             }
             BackgroundEvent::NotDone(error) => {
                 let why = one_line(&error, &self.state.look.more.remedies);
-                self.state.say(why);
+                refused::beside(&mut self.state, why);
             }
             BackgroundEvent::JobOutput(tail) => events::notify(&mut self.state, Notification::JobOutput(&tail)),
             BackgroundEvent::Checks(checks) => events::notify(&mut self.state, Notification::Checks(&checks)),

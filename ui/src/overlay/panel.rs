@@ -1,15 +1,34 @@
 //! The frame and the place of a dialog.
 
 use ratatui::layout::Rect;
-use ratatui::text::Line;
+use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType};
 
-use crate::render::text::width;
+use crate::render::text::{visible, width, wrap_lines};
 use crate::terminal::canvas::Canvas;
 use crate::theme::Theme;
 
-/// Clears an area and draws a frame with a title above and key hints below. Returns the area inside.
+/// The most rows of a note.
+const MOST_NOTE: u16 = 3;
+
+/// Clears an area and draws a frame with a title above and key hints below. Returns the area inside, without the rows of
+/// the canvas's note.
 pub(crate) fn panel(canvas: &mut Canvas, area: Rect, title: &str, keys: &str, theme: &Theme) -> Rect {
+    let inner = framed(canvas, area, title, keys, theme);
+    let Some(note) = canvas.note.take() else { return inner };
+    let style = theme.fg(theme.error);
+    let text = [Span::styled(visible(&note), style)];
+    let first = [Span::styled("✗ ", style)];
+    let lines = wrap_lines(&text, usize::from(inner.width).max(4), &first, &[Span::raw("  ")]);
+    let rows = u16::try_from(lines.len()).unwrap_or(MOST_NOTE).min(MOST_NOTE).min(inner.height);
+    let top = inner.bottom() - rows;
+    for (y, line) in (top..inner.bottom()).zip(lines) {
+        canvas.line(line, Rect { y, height: 1, ..inner });
+    }
+    Rect { height: inner.height - rows, ..inner }
+}
+
+fn framed(canvas: &mut Canvas, area: Rect, title: &str, keys: &str, theme: &Theme) -> Rect {
     if canvas.is_bare {
         let inner = inside(canvas, area);
         // A screen reader reads whole rows, so nothing may stand beside a dialog.

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use pixir_core::event::Mode;
 
+use crate::overlay::Overlay;
 use crate::overlay::diff::Review;
 use crate::overlay::tree::PendingMove;
 
@@ -21,6 +22,8 @@ pub(crate) struct Pending {
     pub(crate) slash: Option<String>,
     /// The slash command that ran last, as long as what it asked for can be refused.
     pub(crate) command: Option<SlashCommand>,
+    /// What an overlay asked for last, as long as that can be refused.
+    pub(crate) request: Option<OverlayRequest>,
     /// Comments on the diff that were not sent yet.
     pub(crate) review: Review,
     /// The Provider and the model that were connected last, until a Session uses them.
@@ -37,6 +40,15 @@ pub(crate) struct SlashCommand {
     pub(crate) text: String,
     /// What it asked for, as [`Effect::asks`](super::Effect::asks) names it.
     pub(crate) asks: Vec<&'static str>,
+}
+
+/// What an overlay asked for.
+#[derive(Debug)]
+pub(crate) struct OverlayRequest {
+    /// As [`Effect::asks`](super::Effect::asks) names it.
+    pub(crate) asks: Vec<&'static str>,
+    /// The overlay that closed when it asked, until the user does something else.
+    pub(crate) closed: Option<Overlay>,
 }
 
 /// The action of a second press of the same key.

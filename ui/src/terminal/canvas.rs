@@ -98,6 +98,8 @@ pub(crate) struct Canvas {
     pub(crate) regions: Option<Vec<Region>>,
     /// A screen reader reads the lines, so frames are left out.
     pub(crate) is_bare: bool,
+    /// What the next dialog that is drawn says above its keys.
+    pub(crate) note: Option<String>,
     /// The style of cells that nothing is drawn in.
     ground: Style,
     urls: Vec<Arc<str>>,

@@ -13,6 +13,7 @@ use crate::overlay::settings::{RowForm, SettingRow, SettingsView};
 use crate::render::text::from_home;
 use crate::state::{Effect, State};
 use crate::terminal::MouseOwner;
+use crate::update::refused;
 
 /// Opens the settings, with this filter.
 pub(super) fn open(state: &mut State, filter: &str) -> Vec<Effect> {
@@ -32,7 +33,10 @@ pub(crate) fn on_settings(state: &mut State, read: pixir_core::Result<Settings>)
                 }
             }
         }
-        Err(e) => state.say(format!("{}: {}", e.message, state.look.more.remedies.word(&e.remedy))),
+        Err(e) => {
+            let why = refused::because(state, &e);
+            refused::beside(state, why);
+        }
     }
 }
 
@@ -222,7 +226,8 @@ pub(super) fn change(state: &mut State, key: &str, value: &str, save: SaveFor) -
     let mut effects = match apply(state, key, value) {
         Ok(effects) => effects,
         Err(e) => {
-            state.say(format!("{}: {}", e.message, state.look.more.remedies.word(&e.remedy)));
+            let why = refused::because(state, &e);
+            refused::beside(state, why);
             return Vec::new();
         }
     };
@@ -330,7 +335,8 @@ pub(crate) fn on_unset(
     let (path, left) = match removed {
         Ok(removed) => removed,
         Err(e) => {
-            state.say(format!("not unset: {}: {}", e.message, state.look.more.remedies.word(&e.remedy)));
+            let why = format!("not unset: {}", refused::because(state, &e));
+            refused::beside(state, why);
             return Vec::new();
         }
     };
@@ -394,6 +400,9 @@ pub(crate) fn on_saved(state: &mut State, key: &str, saved: pixir_core::Result<(
             let path = from_home(&path, state.session.home.as_deref());
             state.say(format!("{key} saved in {path}{when}"));
         }
-        Err(e) => state.say(format!("not saved: {}: {}", e.message, state.look.more.remedies.word(&e.remedy))),
+        Err(e) => {
+            let why = format!("not saved: {}", refused::because(state, &e));
+            refused::beside(state, why);
+        }
     }
 }

@@ -324,7 +324,7 @@ pub(super) fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
                 state.pending.compaction = None;
             }
             let redo = if error.remedy() == Remedy::Redo { "; /redo brings the last ones back" } else { "" };
-            state.say(format!("{}{redo}", error.message));
+            refused::beside(state, format!("{}{redo}", error.message));
         }
         Live::Refused(Refusal { error, input }) => {
             if input == "revert_hunk" {
@@ -333,13 +333,21 @@ pub(super) fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
                 notify(state, Notification::Refused { why: &why, is_protected });
                 return Vec::new();
             }
-            if input == "set" {
-                state.pending.mode = None;
+            // The key of the mode has no dialog and no command to correct.
+            let is_mode = input == "set" && state.pending.mode.take().is_some();
+            if refused::is_of_overlay(state, &input) {
+                let why = refused::because_of(state, &error);
+                return refused::refuse_overlay(state, why);
             }
             // A wrong argument is corrected, and not kept in the conversation.
             if refused::is_asked(state, &input) {
                 let why = refused::because_of(state, &error);
                 return refused::refuse(state, why);
+            }
+            if is_mode {
+                let why = refused::because_of(state, &error);
+                refused::beside(state, why);
+                return Vec::new();
             }
             state.transcript.push(Cell::Error(Box::new(error)));
             state.viewport.follow();
