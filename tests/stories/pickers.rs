@@ -1,8 +1,11 @@
 //! Lists over the conversation: palette, sessions, help, jobs, HUD.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::sessions::done;
 use crate::driver::{Pixir, calls, says};
+use crate::pty::Terminal;
+use crate::shell::Shell;
 
 /// The text of the first row of a list on the screen.
 fn first_option(pixir: &Pixir) -> String {
@@ -117,6 +120,47 @@ async fn a_session_is_renamed_deleted_and_restored_in_the_list() {
     assert!(screen.contains("1 of 1") && !screen.contains("breakfast"), "{screen}");
     let screen = pixir.does("<A-u>").await;
     assert!(screen.contains("2 of 2") && screen.contains("breakfast"), "{screen}");
+}
+
+/// Broken builds: the pin is only on the screen; the list of the shell does not tell; a pinned Session stands where its age
+/// puts it.
+#[test]
+fn a_pinned_session_stays_on_top_of_the_list_also_after_a_restart() {
+    let shell = Shell::new(&[]);
+    let provider = format!("script:{}", shell.aside("script.json", r#"{ "steps": [{ "text": "Yes." }] }"#).display());
+    for prompt in ["the oldest", "the newer", "the newest"] {
+        done(&shell.run(["--provider", &provider, "--headless", "--json", prompt]));
+    }
+    let first = |screen: &str| {
+        let is_row = |line: &&str| line.contains("turn") && (line.contains("the oldest") || line.contains("the new"));
+        screen.lines().find(is_row).map(str::to_owned)
+    };
+    for is_pinned in [false, true] {
+        let mut terminal = Terminal::start(&shell, &["--provider", &provider], 110, 30);
+        terminal.wait_for("Ask pixir");
+        terminal.send("/sessions\r");
+        terminal.wait_for("3 of 3");
+        if !is_pinned {
+            terminal.send("oldest");
+            terminal.wait_for("1 of 3");
+            terminal.send("\x1bp");
+            terminal.wait_for("⚲ the oldest");
+            terminal.send("\x15");
+        }
+        terminal.wait_that("the pinned one is on top", |screen| {
+            screen.contains("3 of 3") && first(screen).is_some_and(|it| it.contains("⚲ the oldest"))
+        });
+        terminal.send("\x1b");
+        terminal.wait_that("the list is closed", |screen| !screen.contains("3 of 3"));
+        terminal.send("\x04");
+        terminal.end().assert_sane();
+    }
+    let listed = shell.run(["sessions", "list"]).stdout;
+    let pinned: Vec<&str> = listed.lines().filter(|it| it.contains("(pinned)")).collect();
+    assert!(matches!(pinned.as_slice(), [one] if one.contains("the oldest")), "{listed}");
+    let sessions = done(&shell.run(["sessions", "list", "--json"]))["sessions"].clone();
+    let pins: Vec<&Value> = sessions.as_array().expect("a list").iter().map(|it| &it["pinned"]).collect();
+    assert_eq!(pins, [&Value::Null, &Value::Null, &json!(true)], "the latest first, as before");
 }
 
 #[tokio::test]

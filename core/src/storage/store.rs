@@ -128,6 +128,37 @@ impl Place {
         write_whole(&self.presenter_file(), state.as_bytes())
     }
 
+    /// The file whose presence pins the Session. It moves with the Session, and no two processes write it differently.
+    fn pin_file(&self) -> PathBuf {
+        self.own_folder().join("pinned")
+    }
+
+    /// Whether the user wants the Session at the top of lists.
+    pub fn is_pinned(&self) -> bool {
+        self.pin_file().exists()
+    }
+
+    /// Pins the Session to the top of lists, also while another process has it open.
+    ///
+    /// # Errors
+    /// `WRITE_FAILED`.
+    pub fn pin(&self) -> Result<()> {
+        make_private(&self.own_folder())
+            .and_then(|()| write_whole(&self.pin_file(), &[]))
+            .map_err(|e| failed("pin the session", &e))
+    }
+
+    /// Undoes [`Place::pin`].
+    ///
+    /// # Errors
+    /// `WRITE_FAILED`.
+    pub fn unpin(&self) -> Result<()> {
+        match fs::remove_file(self.pin_file()) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(failed("unpin the session", &e)),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
     /// Files that repairs left beside the Log: torn ends and damaged Logs.
     pub fn left_by_repairs(&self) -> Vec<PathBuf> {
         let mine = format!("{}.", self.id);

@@ -82,10 +82,11 @@ fn row(it: &Summary) -> Value {
 fn line(it: &Summary, is_of_all: bool) -> String {
     let title: String = it.title().chars().take(60).collect();
     let place = if is_of_all { format!("  {}", it.workspace) } else { String::new() };
+    let pinned = if it.pinned { "  (pinned)" } else { "" };
     let damaged = if it.damaged { "  (damaged)" } else { "" };
     let (when, turns) = (it.last_minute(), count(it.turns as usize, "turn"));
     let mark = if it.parent.is_some() { "↳ " } else { "" };
-    format!("{mark}{}  {when}  {turns:>9}  {title}{place}{damaged}", it.id)
+    format!("{mark}{}  {when}  {turns:>9}  {title}{place}{pinned}{damaged}", it.id)
 }
 
 fn hint(total: usize, args: &ListArgs) {

@@ -1,4 +1,4 @@
-//! Stored Sessions: listed, searched, previewed, renamed, deleted.
+//! Stored Sessions: listed, searched, previewed, renamed, pinned, deleted.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,6 +35,8 @@ impl App {
             Work::Rename { id, name, reach } => {
                 self.change_stored(harness, reach, move |harness| harness.store().rename(&harness.find(&id)?, &name));
             }
+            Work::Pin { id, reach } => self.change_stored(harness, reach, move |harness| harness.find(&id)?.pin()),
+            Work::Unpin { id, reach } => self.change_stored(harness, reach, move |harness| harness.find(&id)?.unpin()),
             Work::Delete { id, reach } => {
                 self.change_stored(harness, reach, move |harness| {
                     harness.store().delete(&harness.find(&id)?).map(drop)

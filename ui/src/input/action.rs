@@ -435,6 +435,7 @@ actions! {
     UndeleteStored: ("sessions-undelete", &["alt+u"], "restore the session that was deleted last").at(Sessions);
     NextHelpSection: ("help-next-section", &["tab"], "next section").at(Help);
     PreviousHelpSection: ("help-previous-section", &["shift+tab"], "previous section").at(Help);
+    PinStored: ("sessions-pin", &["alt+p"], "pin the session to the top of the list, or unpin it").at(Sessions);
     CycleLogLevel: ("log-level", &["tab"], "which lines are shown: errors, warnings, all").at(Log);
     SteerAgent: ("agent-steer", &["s"], "tell the agent something; it reads it after its running call").at(Agents);
     StopAgent: ("agent-stop", &["x"], "stop the agent; it can be continued").at(Agents);
@@ -555,7 +556,7 @@ actions! {
     // The session.
     NewSession: ("new", &[], "start a new session").live().slash("new", "", "closes this session and starts one");
     ResumeSession: ("resume", &[], "continue another session").live().slash("resume", "[session]", "closes this session and opens that one").takes(Argument::Session);
-    ListSessions: ("sessions", &[], "search all sessions: resume, rename, delete").live().slash("sessions", "", "opens the list");
+    ListSessions: ("sessions", &[], "search all sessions: resume, rename, pin, delete").live().slash("sessions", "", "opens the list");
     RenameSession: ("rename", &[], "name this session").live().slash("rename", "<name>", "Set{name}");
     ForkSession: ("fork", &[], "continue from here in a new session; this one stays as it is").idle().slash("fork", "", "Fork{seq}");
     Rewind: ("rewind", &[], "go back to an earlier turn, with or without its file changes").idle().slash("rewind", "[turn|label]", "MoveHead{to_seq, files: dry_run}, then MoveHead{}").takes(Argument::Turn);

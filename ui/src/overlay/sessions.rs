@@ -1,4 +1,4 @@
-//! The stored Sessions: searched by all their text, previewed, resumed, renamed, deleted.
+//! The stored Sessions: searched by all their text, previewed, resumed, renamed, pinned, deleted.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -24,6 +24,8 @@ use crate::theme::Theme;
 
 /// The size of the dialog.
 const SIZE: (u16, u16) = (132, 34);
+/// Before the title of a pinned Session.
+const PIN: &str = "⚲ ";
 /// The most lines of a message in the preview.
 const MESSAGE: usize = 8;
 
@@ -48,6 +50,15 @@ pub(crate) enum Work {
     Rename {
         id: String,
         name: String,
+        reach: Reach,
+    },
+    /// Pin a Session to the top of the list.
+    Pin {
+        id: String,
+        reach: Reach,
+    },
+    Unpin {
+        id: String,
         reach: Reach,
     },
     /// Move a Session to the trash.
@@ -174,13 +185,15 @@ impl SessionList {
         let is_priced = self.all.iter().flatten().any(|it| !it.cost.to_string().is_empty());
         let cost = if is_priced { format!(" {:>7}", it.cost.to_string()) } else { String::new() };
         let tail = format!("  {:>3} {turns} {ago:>4}{cost}", it.turns);
+        let pin = if it.pinned { PIN } else { "" };
         // A fork begins with the same prompt as the Session that it was made from.
         let fork = if it.forked_from.is_some() { "↱ " } else { "" };
-        let room = columns.saturating_sub(2 + width(fork) + width(&tail));
+        let room = columns.saturating_sub(2 + width(pin) + width(fork) + width(&tail));
         let title = fit(&visible(it.title()), room);
         let pad = " ".repeat(room.saturating_sub(width(&title)));
         let style = if it.name.is_some() { theme.fg(theme.strong) } else { theme.fg(theme.text) };
         let mut spans = vec![Span::styled(mark, theme.fg(if it.damaged { theme.warning } else { theme.success }))];
+        spans.push(Span::styled(pin, theme.fg(theme.accent)));
         spans.push(Span::styled(fork, theme.fg(theme.tool)));
         spans.extend(marked::spans(&self.narrow.letters, &title, style, theme.bold().fg(theme.warning)));
         spans.extend([Span::raw(pad), Span::styled(tail, theme.dim())]);
@@ -249,7 +262,9 @@ impl View for SessionList {
         match notification {
             Notification::StoredSessions { all, current } => {
                 let before = self.chosen().map(|it| it.id.clone());
-                self.all = Some(all.to_vec());
+                let mut all = all.to_vec();
+                all.sort_by_key(|it| !it.pinned);
+                self.all = Some(all);
                 self.current = current.map(str::to_owned);
                 // The cursor stays on its Session. It begins on the latest other one: Enter on the current one changes
                 // nothing.
@@ -341,6 +356,12 @@ impl View for SessionList {
                 self.naming = self.chosen().map(|it| it.name.clone().unwrap_or_default());
                 return Outcome::Stay;
             }
+            Action::PinStored => {
+                return self.chosen().map_or(Outcome::Stay, |it| {
+                    let (id, reach) = (it.id.clone(), self.reach);
+                    ask(if it.pinned { Work::Unpin { id, reach } } else { Work::Pin { id, reach } })
+                });
+            }
             Action::DeleteStored => {
                 self.is_confirming = self.chosen().is_some_and(|it| Some(&it.id) != self.current.as_ref());
                 return Outcome::Stay;
@@ -399,11 +420,13 @@ impl View for SessionList {
                 Reach::Everywhere => "this workspace",
             };
             let has_row = !self.shown().is_empty();
+            let pin = if self.chosen().is_some_and(|it| it.pinned) { "unpin" } else { "pin" };
             paint.hints_of(&[
                 (has_row, Action::Choose, "resume"),
                 (true, Action::SwitchReach, reach),
                 (self.deleted.is_some(), Action::UndeleteStored, "undelete"),
                 (has_row, Action::RenameStored, "rename"),
+                (has_row, Action::PinStored, pin),
                 (has_row, Action::DeleteStored, "delete"),
                 (has_row || self.named, Action::OnlyNamed, if self.named { "all" } else { "named" }),
                 (true, Action::CloseOverlay, "close"),

@@ -126,6 +126,7 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         | Action::OnlyNamed
         | Action::RenameStored
         | Action::DeleteStored
+        | Action::PinStored
         | Action::ConfirmDelete
         | Action::UndeleteStored
         | Action::NextHelpSection

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::write_whole;
+use super::{Place, write_whole};
 use crate::protocol::event::{Cost, Delivery, Entry, Fact, SessionId, Usage, WorkflowEvent};
 use crate::storage::log::{self, Position};
 use crate::storage::regular;
@@ -70,6 +70,9 @@ pub struct Summary {
     /// Whether its Log has damaged lines.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub damaged: bool,
+    /// Whether the user wants it at the top of lists. No Log tells that, so the index leaves it out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pinned: bool,
 }
 
 impl Summary {
@@ -245,7 +248,7 @@ pub(super) fn list(folder: &Path) -> Vec<Summary> {
     } else if !fresh.is_empty() {
         keep(folder, &fresh);
     }
-    let mut all: Vec<Summary> = all.into_iter().map(|it| it.summary).collect();
+    let mut all: Vec<Summary> = all.into_iter().map(|it| with_pin(folder, it.summary)).collect();
     all.sort_by(|a, b| b.last_activity.cmp(&a.last_activity).then_with(|| b.id.cmp(&a.id)));
     all
 }
@@ -259,7 +262,12 @@ pub(super) fn one(folder: &Path, id: &SessionId) -> Option<Summary> {
             it
         }
     };
-    Some(it.summary)
+    Some(with_pin(folder, it.summary))
+}
+
+fn with_pin(folder: &Path, summary: Summary) -> Summary {
+    let pinned = SessionId::parse(&summary.id).is_ok_and(|id| Place::new(folder, id).is_pinned());
+    Summary { pinned, ..summary }
 }
 
 /// The summaries of the index by id, and the number of its lines.
