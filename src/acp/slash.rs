@@ -51,7 +51,7 @@ const VERBS: [(&str, &str, &str); 24] = [
 ];
 
 /// Commands of the terminal interface that need its screen, and what does the same beside an editor.
-const ON_A_SCREEN: [(&str, &str); 20] = [
+const ON_A_SCREEN: [(&str, &str); 21] = [
     ("interrupt", "the stop button of your editor"),
     ("quit", "your editor, which closes the session"),
     ("find", "the search of your editor, or pixir sessions export"),
@@ -59,6 +59,7 @@ const ON_A_SCREEN: [(&str, &str); 20] = [
     ("keys", "pixir --help"),
     ("outline", "/tree"),
     ("diff", "git diff, or pixir sessions show"),
+    ("files", "git diff, or pixir sessions show"),
     ("settings", "pixir config"),
     ("config", "pixir config"),
     ("connect", "pixir auth login"),

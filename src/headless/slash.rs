@@ -14,6 +14,7 @@ const ELSEWHERE: &[(&str, &[Piece])] = &[
     ("tree", &[Command("pixir tree")]),
     ("fork", &[Command("pixir fork")]),
     ("diff", &[Command("pixir sessions show"), Text(", or git diff")]),
+    ("files", &[Command("pixir sessions show"), Text(", or git diff")]),
     ("permissions", &[Command("pixir permissions list")]),
     ("trust", &[Command("pixir trust")]),
     ("model", &[Flag("--model NAME")]),

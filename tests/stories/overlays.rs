@@ -30,6 +30,7 @@ async fn the_key_that_the_status_line_names_shows_the_keys_of_every_layer() {
         ("/jobs<Enter>", "In the background jobs"),
         ("/permissions<Enter>", "In the permissions"),
         ("/diff<Enter>", "In the diff"),
+        ("/files<Enter>", "In the files"),
         ("/outline<Enter>", "In every overlay"),
         ("<C-t>", "In the tree"),
         ("<C-t>/al", "In the tree"),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::sessions::done;
-use crate::driver::{Pixir, calls, says};
+use crate::driver::{Pixir, also_calls, calls, says};
 use crate::pty::Terminal;
 use crate::shell::Shell;
 
@@ -332,4 +332,46 @@ async fn the_hud_shows_each_figure_beside_its_budget() {
     }
     let screen = pixir.does("<F12>").await;
     assert!(!screen.contains("key to paint"), "{screen}");
+}
+
+/// Broken builds: files of all Turns stand together; a file that was only read is not listed; the diff is that of the last Turn; an
+/// undone Turn looks like the others.
+#[tokio::test]
+async fn the_files_of_each_turn_are_listed_compared_and_undone() {
+    let write = |path: &str, text: &str| calls("write", json!({ "path": path, "content": text }));
+    let steps = vec![
+        also_calls(write("made.txt", "one\n"), "read", json!({ "path": "notes.txt" })),
+        says("Made."),
+        calls("edit", json!({ "path": "kept.txt", "old_text": "alpha", "new_text": "omega" })),
+        says("Changed."),
+    ];
+    let files = [("notes.txt", "a note\n"), ("kept.txt", "alpha\n")];
+    let mut pixir = Pixir::sized(steps, &files, 120, 40);
+    let screen = pixir.does("/files<Enter>").await;
+    assert!(screen.contains("No file was read or changed yet"), "{screen}");
+    pixir.does("<Esc>/mode auto<Enter>").await;
+    pixir.does("make it<Enter>").await;
+    pixir.does("change it<Enter>").await;
+    let screen = pixir.does("/files<Enter>").await;
+    let places: Vec<usize> = ["2 change it", "M kept.txt", "1 make it", "A made.txt", "notes.txt  read"]
+        .iter()
+        .map(|row| screen.find(row).unwrap_or_else(|| panic!("{row} is not on\n{screen}")))
+        .collect();
+    assert!(places.is_sorted(), "the latest turn first:\n{screen}");
+    // The diff of the first Turn, at its file, and back.
+    let screen = pixir.does("]<Down><Enter>").await;
+    assert!(
+        screen.contains("Diff · turn 1") && screen.contains("made.txt") && !screen.contains("kept.txt"),
+        "{screen}"
+    );
+    pixir.does("<Esc>").await;
+    assert_eq!(selected(&pixir), "made.txt");
+    let screen = pixir.does("u").await;
+    assert!(screen.contains("made.txt") && !screen.contains("kept.txt"), "only what turn 1 changed:\n{screen}");
+    let screen = pixir.does("<Enter>").await;
+    assert!(!pixir.path("made.txt").exists() && pixir.file("kept.txt") == "omega\n", "{screen}");
+    let row = screen.lines().find(|line| line.contains("1 make it")).expect("the turn");
+    assert!(row.contains("undone"), "{screen}");
+    let screen = pixir.does("u").await;
+    assert!(!screen.contains("undo this turn") && screen.contains("╭ Files"), "nothing is left to undo:\n{screen}");
 }

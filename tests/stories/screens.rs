@@ -8,7 +8,7 @@ const SIZES: [(u16, u16); 4] = [(200, 60), (120, 40), (80, 24), (60, 20)];
 
 /// The overlays of an idle Session, with the keys that open each of them (after a bar those that need its content), and how
 /// often Esc leaves it.
-const OVERLAYS: [(&str, &str, usize); 33] = [
+const OVERLAYS: [(&str, &str, usize); 34] = [
     ("tree", "<C-t>", 1),
     ("tree-search", "<C-t>/tests<Enter>", 2),
     ("tree-compared", "<C-t>m<Up>d", 2),
@@ -17,6 +17,7 @@ const OVERLAYS: [(&str, &str, usize); 33] = [
     ("diff", "/diff<Enter>", 1),
     ("diff-files", "/diff<Enter>|f", 2),
     ("diff-comment", "/diff<Enter>|jcWhy not a set?", 2),
+    ("files", "/files<Enter>", 1),
     ("compaction", "/compact<Enter>", 1),
     ("context", "/context<Enter>", 1),
     ("settings", "/settings<Enter>", 1),

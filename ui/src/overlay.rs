@@ -26,6 +26,7 @@ pub(crate) mod compaction; // the preview of a summary
 pub(crate) mod connect; // a key, a local server, a sign-in
 pub(crate) mod context; // what fills the model's window
 pub(crate) mod diff; // changed files, reviewed hunk by hunk
+pub(crate) mod files; // the files that each Turn changed and read
 pub(crate) mod form; // questions of the model
 pub(crate) mod help; // keys and commands
 pub(crate) mod jobs; // background jobs
@@ -68,6 +69,7 @@ use connect::ConnectView;
 use context::ContextView;
 use danger::DangerView;
 use diff::DiffView;
+use files::FilesView;
 use form::FormView;
 use help::HelpView;
 use jobs::JobsView;
@@ -99,6 +101,7 @@ pub(crate) enum Overlay {
     Context(ContextView),
     Danger(DangerView),
     Diff(Box<DiffView>),
+    Files(FilesView),
     Form(FormView),
     Help(HelpView),
     Jobs(JobsView),
@@ -288,6 +291,7 @@ macro_rules! each {
             Overlay::Context($it) => $call,
             Overlay::Danger($it) => $call,
             Overlay::Diff($it) => $call,
+            Overlay::Files($it) => $call,
             Overlay::Form($it) => $call,
             Overlay::Help($it) => $call,
             Overlay::Jobs($it) => $call,
@@ -320,15 +324,15 @@ impl Overlay {
         each!(self, it => it.as_view_mut())
     }
 
-    /// See [`View::leave`].
-    pub(crate) fn leave(self) -> Option<Request> {
-        each!(self, it => it.leave())
-    }
     /// It may open again after what it asked for was refused: what it shows is still true then.
     pub(crate) fn can_reopen(&self) -> bool {
         self.view().call_id().is_none() && !matches!(self, Overlay::Restore(_) | Overlay::Trust(_))
     }
 
+    /// See [`View::leave`].
+    pub(crate) fn leave(self) -> Option<Request> {
+        each!(self, it => it.leave())
+    }
 
     /// After this notification the overlay has no purpose any more.
     pub(crate) fn is_over(&self, notification: Notification<'_>) -> bool {

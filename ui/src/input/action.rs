@@ -48,6 +48,8 @@ pub(crate) enum Scope {
     Tree,
     /// The diff.
     Diff,
+    /// The files of each Turn.
+    Files,
     /// The ways to a model.
     Connect,
     /// Dialogs that save a setting.
@@ -92,6 +94,7 @@ impl Scope {
             Scope::Form => "question",
             Scope::Tree => "tree",
             Scope::Diff => "diff",
+            Scope::Files => "files",
             Scope::Connect => "connect",
             Scope::Saving => "settings, models and themes",
             Scope::Settings => "settings",
@@ -127,6 +130,7 @@ impl Scope {
             Scope::Form => "In a question of the model",
             Scope::Tree => "In the tree",
             Scope::Diff => "In the diff",
+            Scope::Files => "In the files",
             Scope::Connect => "Where a model is connected",
             Scope::Saving => "In the settings, the models and the themes",
             Scope::Settings => "In the settings",
@@ -140,7 +144,7 @@ impl Scope {
     }
 
     /// Every scope, in the order of the help.
-    pub(crate) const ALL: [Scope; 29] = [
+    pub(crate) const ALL: [Scope; 30] = [
         Scope::Composer,
         Scope::PastSearch,
         Scope::Anywhere,
@@ -152,6 +156,7 @@ impl Scope {
         Scope::Overlay,
         Scope::Tree,
         Scope::Diff,
+        Scope::Files,
         Scope::Compaction,
         Scope::Context,
         Scope::Agents,
@@ -315,8 +320,8 @@ macro_rules! actions {
 }
 
 use Scope::{
-    Agents, Approval, ApprovalFocus, Compaction, Composer, Connect, Context, Diff, Form, Help, Jobs, Log, Models,
-    Overlay, PastSearch, Permissions, Replay, Restore, Rule, Saving, Servers, Sessions, Settings, Side, Skills,
+    Agents, Approval, ApprovalFocus, Compaction, Composer, Connect, Context, Diff, Files, Form, Help, Jobs, Log,
+    Models, Overlay, PastSearch, Permissions, Replay, Restore, Rule, Saving, Servers, Sessions, Settings, Side, Skills,
     Transcript, Tree, Workflow,
 };
 
@@ -430,12 +435,12 @@ actions! {
     SwitchReach: ("sessions-reach", &["tab"], "sessions of this workspace, or of all").at(Sessions);
     OnlyNamed: ("sessions-named", &["alt+n"], "only sessions with a name, or all").at(Sessions);
     RenameStored: ("sessions-rename", &["ctrl+r"], "rename the session").at(Sessions);
+    PinStored: ("sessions-pin", &["alt+p"], "pin the session to the top of the list, or unpin it").at(Sessions);
     DeleteStored: ("sessions-delete", &["ctrl+x", "delete"], "delete the session; asked first").at(Sessions);
     ConfirmDelete: ("sessions-delete-confirm", &["y"], "yes, delete it").at(Sessions);
     UndeleteStored: ("sessions-undelete", &["alt+u"], "restore the session that was deleted last").at(Sessions);
     NextHelpSection: ("help-next-section", &["tab"], "next section").at(Help);
     PreviousHelpSection: ("help-previous-section", &["shift+tab"], "previous section").at(Help);
-    PinStored: ("sessions-pin", &["alt+p"], "pin the session to the top of the list, or unpin it").at(Sessions);
     CycleLogLevel: ("log-level", &["tab"], "which lines are shown: errors, warnings, all").at(Log);
     SteerAgent: ("agent-steer", &["s"], "tell the agent something; it reads it after its running call").at(Agents);
     StopAgent: ("agent-stop", &["x"], "stop the agent; it can be continued").at(Agents);
@@ -509,6 +514,10 @@ actions! {
     SendComments: ("diff-send", &["C"], "send all comments as one message (also Enter)").at(Diff);
     CopyHunk: ("diff-copy", &["y"], "copy the hunk as a patch").at(Diff);
     EditLine: ("diff-editor", &["o"], "open the file at this line in your own editor").at(Diff);
+    UndoTurnOfFiles: ("files-undo", &["u"], "undo the file changes of this turn; previewed first").at(Files);
+    EditChangedFile: ("files-editor", &["o"], "open the file in your own editor").at(Files);
+    NextTurnOfFiles: ("files-next-turn", &["]"], "next turn").at(Files);
+    PreviousTurnOfFiles: ("files-previous-turn", &["["], "previous turn").at(Files);
     SaveFor: ("save-for", &["ctrl+s", "s"], "save the change for this session, for you, or for the project").at(Saving);
     FilterSettings: ("settings-filter", &["/"], "filter the settings").at(Settings);
     UnsetSetting: ("settings-unset", &["delete", "u"], "unset the value, so that the file below or the default decides").at(Settings);
@@ -536,6 +545,7 @@ actions! {
     OpenOutline: ("outline", &[], "the conversation, turn by turn").slash("outline", "", "moves the viewport");
     OpenTree: ("tree", &["ctrl+t"], "turns and branches: go back, edit, fork").slash("tree", "", "MoveHead{to_seq}, Fork{seq}, Label{seq} or Pin{seq}");
     OpenDiff: ("diff", &["alt+d"], "what a call, a turn or the session changed; review, revert, comment").slash("diff", "", "RevertHunk{path, seen, edit}, KeepHunk{path, hunk} or Steer");
+    OpenFiles: ("files", &[], "the files that each turn changed and read: diff, editor, undo").slash("files", "", "Undo{turn, dry_run}, then Undo{}");
     OpenContext: ("context", &[], "what fills the model's window: pin, drop, go there").live().slash("context", "", "ShowContext, then Pin{seq} or Drop{seq}");
     OpenAgents: ("agents", &["alt+g"], "agents: what each does; enter, steer, stop or continue one").live().slash("agents", "[name]", "ToAgent{path, input}, StopAgents{path}");
     OpenWorkflows: ("workflows", &[], "the run of a workflow, step by step; with a name, run that one").live().slash("workflows", "[name [parameter=value]…]", "RunWorkflow{name, params}, ResumeWorkflow{rerun, skip, done, answers}");

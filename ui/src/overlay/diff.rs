@@ -184,6 +184,20 @@ impl DiffView {
         it
     }
 
+    /// For one Turn, or one restore of files, which begins with this Entry.
+    pub(crate) fn of_turn(history: &History, seq: u64, path: Option<String>, review: Review) -> DiffView {
+        let mut it = DiffView::new(history, None, path, review);
+        let source = Source::Turn(seq);
+        it.is_first = false;
+        it.source = it.sources.iter().position(|(known, _)| *known == source).unwrap_or_else(|| {
+            let turn = it.turns.iter().find(|(start, _)| *start == seq);
+            let name = turn.map_or("these files".to_owned(), |(_, turn)| format!("turn {turn}"));
+            it.sources.insert(0, (source, name));
+            0
+        });
+        it
+    }
+
     /// What has to be read for what is shown.
     pub(crate) fn wants(&mut self) -> Vec<Want> {
         let source = self.sources[self.source].0.clone();

@@ -71,6 +71,8 @@ pub(crate) enum Request {
     Review { input: Input, wants: Vec<Want> },
     /// Send the comments on the diff as one message.
     SendReview(String),
+    /// Show what the Turn that begins with this Entry changed, at this file.
+    ShowTurnDiff { seq: u64, path: Option<String> },
     /// Keep the comments on the diff until it is opened again.
     KeepReview(Review),
     /// Put a text into the clipboard.

@@ -187,6 +187,7 @@ impl Effect {
             | Overlay::Diff(_)
             | Overlay::Context(_)
             | Overlay::Danger(_)
+            | Overlay::Files(_)
             | Overlay::Form(_)
             | Overlay::Help(_)
             | Overlay::Outline(_)

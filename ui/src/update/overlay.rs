@@ -75,6 +75,7 @@ pub(super) fn fulfil(state: &mut State, request: Request) -> Vec<Effect> {
             effects
         }
         Request::SendReview(message) => review::send(state, message),
+        Request::ShowTurnDiff { seq, path } => review::open_turn(state, seq, path),
         Request::KeepReview(review) => {
             state.pending.review = review;
             Vec::new()

@@ -7,6 +7,7 @@ use super::{
 use crate::composer::Composer;
 use crate::input::action::Action;
 use crate::overlay::Overlay;
+use crate::overlay::files::FilesView;
 use crate::overlay::help::HelpView;
 use crate::overlay::jobs::JobsView;
 use crate::overlay::log::LogView;
@@ -125,8 +126,8 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         | Action::SwitchReach
         | Action::OnlyNamed
         | Action::RenameStored
-        | Action::DeleteStored
         | Action::PinStored
+        | Action::DeleteStored
         | Action::ConfirmDelete
         | Action::UndeleteStored
         | Action::NextHelpSection
@@ -209,6 +210,10 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         | Action::EditLine
         | Action::NextFile
         | Action::PreviousFile
+        | Action::UndoTurnOfFiles
+        | Action::EditChangedFile
+        | Action::NextTurnOfFiles
+        | Action::PreviousTurnOfFiles
         | Action::SaveFor
         | Action::FilterSettings
         | Action::UnsetSetting
@@ -232,6 +237,10 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         Action::OpenHelp => return read::help(state, HelpView::new, args),
         Action::OpenKeyHelp => return read::help(state, HelpView::of_keys, ""),
         Action::OpenPalette => return read::palette(state),
+        Action::OpenFiles => {
+            let view = FilesView::new(&state.history, state.session_kind());
+            return state.open(Overlay::Files(view));
+        }
         Action::OpenOutline | Action::OutlineOfTranscript => return read::outline(state),
         Action::OpenTree => return travel::open_tree(state),
         Action::OpenDiff => return review::open(state, None, None),

@@ -13,7 +13,18 @@ use crate::transcript::Cell;
 /// Opens the diff: at this call's result, or at this file of the Session.
 pub(super) fn open(state: &mut State, call: Option<u64>, path: Option<String>) -> Vec<Effect> {
     let review = std::mem::take(&mut state.pending.review);
-    let mut view = DiffView::new(&state.history, call, path, review);
+    let view = DiffView::new(&state.history, call, path, review);
+    show(state, view)
+}
+
+/// Opens the diff at what this Turn, or the restore that this Entry records, changed, and at this file of it.
+pub(super) fn open_turn(state: &mut State, seq: u64, path: Option<String>) -> Vec<Effect> {
+    let review = std::mem::take(&mut state.pending.review);
+    let view = DiffView::of_turn(&state.history, seq, path, review);
+    show(state, view)
+}
+
+fn show(state: &mut State, mut view: DiffView) -> Vec<Effect> {
     let wants = view.wants();
     let mut effects = state.open(Overlay::Diff(Box::new(view)));
     effects.extend(read(wants));
