@@ -484,3 +484,44 @@ fn every_complaint_has_tests_that_exist_or_a_reason() {
         assert!(!names.is_empty() || tests.contains("none: "), "no test and no reason: {row}");
     }
 }
+
+/// Broken build: a slash command or a layer that is added without a story.
+#[test]
+fn every_slash_command_and_every_layer_is_in_a_story() {
+    let stories: String = sources(&root().join("tests/stories")).into_iter().map(|(_, text)| text).collect();
+    let actions = pixir_ui::reference();
+    let commands = actions.as_array().expect("a list").iter().filter_map(|it| it["command"].as_str());
+    for command in commands {
+        let name = command.split(' ').next().unwrap_or(command);
+        let is_run = |end: &str| stories.contains(&format!("{name}{end}"));
+        assert!(["<Enter>", "\\r", " "].into_iter().any(is_run), "no story runs {name}");
+    }
+    let snapshots: String = fs::read_dir(root().join("tests/stories/snapshots"))
+        .expect("snapshots")
+        .filter_map(|it| fs::read_to_string(it.ok()?.path()).ok())
+        .collect();
+    // Each of them is a `View`, whose title a screen reader says.
+    let layers = sources(&root().join("ui/src/overlay"));
+    let title = |text: &str| {
+        let body = text.split_once("fn title(&self) -> &'static str {")?.1;
+        Some(body.split_once('"')?.1.split_once('"')?.0.to_owned())
+    };
+    let titles: Vec<String> = layers.iter().filter_map(|(_, text)| title(text)).collect();
+    assert!(titles.len() > 20, "the titles were found: {titles:?}");
+    // The frames of these have other words: those of what is asked.
+    let by_story = [
+        ("Prompt template", "a_template_asks_for_the_arguments_that_are_missing"),
+        ("Dangerous call", "damage_that_lasts_runs_only_after_a_typed_word_and_an_everyday_call_without"),
+        ("Question of the model", "a_form_takes_a_choice_several_marks_and_free_text"),
+        ("Models", "the_model_in_use_is_marked_and_chosen_with_its_effort"),
+        ("Files to restore", "undo_preview_shows_conflicting_changes"),
+    ];
+    for title in &titles {
+        let story = by_story.iter().find(|(of, _)| of == title).map(|(_, story)| format!("fn {story}("));
+        let is_shown = match story {
+            Some(story) => stories.contains(&story),
+            None => stories.contains(title) || snapshots.contains(title),
+        };
+        assert!(is_shown, "no story shows {title}");
+    }
+}

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::driver::{Pixir, calls, says};
+use crate::pty::Terminal;
 use crate::server::{Dialect, Server, text};
 use crate::shell::Shell;
 
@@ -371,4 +372,24 @@ fn the_guide_lists_every_command() {
     let mut commands: Vec<&str> = commands.collect();
     commands.sort_unstable();
     assert!(read("docs/guide/screen.md").contains(&format!("`{}`", commands.join(" "))), "{}", commands.join(" "));
+}
+
+/// Broken builds: `/auth` is no name for connecting a model; `/mouse` changes nothing, or cannot be taken back; `/quit` asks.
+#[test]
+fn a_model_is_connected_by_auth_too_and_mouse_and_quit_do_what_they_say() {
+    let shell = Shell::new(&[]);
+    let mut terminal = Terminal::start(&shell, &["--provider", "demo"], 100, 30);
+    terminal.wait_for("Ask pixir");
+    terminal.send("/auth\r");
+    terminal.wait_for("╭ Connect a model");
+    terminal.send("\x1b");
+    terminal.wait_that("the dialog is closed", |screen| !screen.contains("╭ Connect a model"));
+    for (told, sequence) in [("go to the terminal", "\x1b[?1002l"), ("go to pixir", "\x1b[?1002h")] {
+        let before = terminal.written();
+        terminal.send("/mouse\r");
+        terminal.wait_for(told);
+        assert!(terminal.bytes()[before..].windows(sequence.len()).any(|it| it == sequence.as_bytes()), "{told}");
+    }
+    terminal.send("/quit\r");
+    terminal.end().assert_sane();
 }

@@ -60,3 +60,39 @@ async fn the_palette_finds_every_action_by_a_few_letters() {
     pixir.does("<Esc><C-p>rename<Enter>").await;
     assert_eq!(pixir.screen.draft(), "/rename ", "an action with an argument waits for it");
 }
+
+/// A text of an overlay from its first to its last row.
+async fn read_to_the_end(pixir: &mut Pixir, open: &str) -> String {
+    let mut pages = vec![pixir.does(open).await];
+    loop {
+        let page = pixir.does("<PgDn>").await;
+        if pages.last() == Some(&page) {
+            return pages.concat();
+        }
+        pages.push(page);
+    }
+}
+
+/// Broken builds: an action without a key and without a command; one that the help leaves out; one that is described twice.
+#[tokio::test]
+async fn every_action_has_a_key_or_a_command_and_stands_in_the_help() {
+    let actions = pixir_ui::reference();
+    let actions = actions.as_array().expect("a list");
+    let text = |action: &serde_json::Value, key: &str| action[key].as_str().unwrap_or_default().to_owned();
+    let mut pixir = Pixir::sized(vec![], &[], 200, 60);
+    let names = read_to_the_end(&mut pixir, "/keys<Enter>").await;
+    pixir.does("<Esc>").await;
+    let help = read_to_the_end(&mut pixir, "<F1>").await;
+    for action in actions {
+        let (name, about, command) = (text(action, "name"), text(action, "about"), text(action, "command"));
+        let keys = action["keys"].as_array().expect("keys");
+        assert!(!keys.is_empty() || !command.is_empty(), "{name} cannot be done from the keyboard");
+        assert!(names.contains(&format!(" {name} · ")), "{name} is not in /keys:\n{names}");
+        // Long descriptions go on in the next row. Only a replay has its keys.
+        let start: String = about.chars().take(20).collect();
+        let is_listed = help.contains(start.trim_end()) && help.contains(&command);
+        assert!(is_listed || text(action, "where") == "replay", "{name} {command} is not in the help:\n{help}");
+        let same = actions.iter().filter(|it| it["where"] == action["where"] && it["about"] == action["about"]);
+        assert_eq!(same.count(), 1, "{name}: what another action does there too");
+    }
+}
