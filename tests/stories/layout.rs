@@ -98,6 +98,6 @@ async fn below_a_plan_the_side_panel_shows_the_changed_files() {
     let plan = panel.iter().position(|row| *row == "✓ Write it").unwrap_or_else(|| panic!("{screen}"));
     assert_eq!(panel[plan + 1..plan + 6], ["", "Changes", "", "A a.txt +1", "A b.txt +1"]);
     // Where the rows are few, the plan has them.
-    pixir.screen.resize(120, 14);
+    pixir.screen.resize(120, 10);
     assert!(!pixir.screen.screen().contains("A b.txt"), "the panel is low");
 }
