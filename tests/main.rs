@@ -81,6 +81,7 @@ mod stories {
     mod request_prefix; // each request repeats the one before it
     mod tasks; // tasks as a model meets them
     mod mcp; // servers of the Model Context Protocol
+    mod mcp_offer; // changes of what a model is offered of them
     mod mcp_asks; // what they ask the user, and what the user waits for
     mod mcp_secrets; // a secret that such a server tells everywhere
     mod mcp_login; // signing in to a server that runs elsewhere

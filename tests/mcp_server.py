@@ -231,6 +231,11 @@ def handle(message):
         more = str(number if options.get("cursor") == "same" and number else number + 1)
         note(f"page {number}")
         send({"jsonrpc": "2.0", "id": id, "result": {"tools": page, "nextCursor": more}})
+    elif method == "tools/list" and "megabytes" in options:
+        # One page of so many bytes, of so many tools, behind one that is short.
+        count, size = int(options["items"]), int(options["megabytes"]) << 20
+        page = [tool("echo", "Says the text again")] + [tool(f"tool_{n}", "x" * (size // count)) for n in range(count)]
+        send({"jsonrpc": "2.0", "id": id, "result": {"tools": page}})
     elif method == "tools/list":
         send({"jsonrpc": "2.0", "id": id, "result": {"tools": list(tools.values())}})
     elif method == "resources/list" and "endless" in options:
@@ -247,6 +252,8 @@ def handle(message):
         args = message["params"].get("arguments", {})
         note(f"prompt {message['params']['name']} {json.dumps(args, sort_keys=True)}")
         text = f"Review {args.get('file')}, \u202e{args.get('tone', 'kindly')}."
+        if message["params"]["name"] == "plain":
+            text = "word " * 20_000
         content = {"type": "text", "text": text}
         send({"jsonrpc": "2.0", "id": id, "result": {"messages": [{"role": "user", "content": content}]}})
     elif method == "resources/list" and "prompts" in options:

@@ -55,6 +55,7 @@ pub use door::{Handle, Watch};
 pub use harness::{Harness, McpServers, SessionDefaults, builtin_tools, usable_servers};
 pub use mcp::login::{LoginOffer, ServerLogin};
 pub use mcp::prompts::ServerPrompt;
+pub use mcp::sign_out::SignedOut;
 pub use provider::{budget::Budget, rest_between_parts};
 pub use session::{AgentOptions, CompactionOptions, Limits, Options};
 pub use workflow::{Fault as WorkflowFault, PlannedStep, Rehearsed, RunView, StepView, WorkflowFile, WorkflowPlan};

@@ -23,6 +23,7 @@ mod landing; // the page that ends a sign-in
 mod lines; // what a server prints on stdout
 pub(crate) mod login; // signing in to a server that runs elsewhere
 mod names; // names of tools as a model calls them
+mod pages; // pages of lists, as much of them as is read
 pub(crate) mod offer; // which tools a Session offers
 mod process; // the process of a server
 pub(crate) mod prompts; // prompts and resources, for the user who writes
@@ -30,6 +31,7 @@ mod result; // what a server answered, for the model
 mod schema; // schemas for Providers, arguments against the original
 pub(crate) mod secrets; // what a server gets and nobody sees
 mod sign_in; // the stored sign-in of such a server
+pub(crate) mod sign_out; // its end
 mod state; // how the servers are, for the user
 mod stream; // what a server over HTTP sends beside its answers
 mod supervise; // one server: started, watched, stopped
@@ -37,7 +39,6 @@ pub(crate) mod tool; // their tools, and those that search them
 
 use crate::call::Context;
 use crate::call::command::tell;
-use crate::config::credentials::name_for_login;
 use crate::config::mcp::{McpLimits, McpServer, StartFolder};
 use crate::context::library::Library;
 use crate::context::servers::ProjectServer;
@@ -54,6 +55,7 @@ use catalog::{Definition, Pins};
 use client::Begin;
 use login::LoginOffer;
 use sign_in::SignIn;
+use sign_out::{SignedOut, sign_out};
 use supervise::{Around, Busy, Launch, Running, Server};
 
 /// How often a call that waits for a server looks at what there is to show.
@@ -188,6 +190,14 @@ impl Servers {
         }
         all.sort_by(|a, b| (&a.name, a.is_shadowed).cmp(&(&b.name, b.is_shadowed)));
         all
+    }
+
+    /// The servers that do not start before the user approves their launch, and about which the user has not been asked.
+    /// Blocks while it reads files.
+    pub(crate) fn unapproved(&self) -> Vec<String> {
+        let is_open = |it: &Configured| matches!(it.standing, Standing::New | Standing::Changed);
+        let all = self.configured().into_iter().filter(|it| it.server.enabled && !it.is_shadowed && is_open(it));
+        all.map(|it| it.name).collect()
     }
 
     /// One that the user names, in the configuration or in the editor. Blocks where it starts in the workspace.
@@ -405,18 +415,20 @@ impl Servers {
         LoginOffer::find(name, endpoint, scope, secrets.client_secret(name)?, secrets.vault.clone()).await
     }
 
-    /// Forgets the sign-in to a server. Returns whether there was one.
+    /// Forgets the sign-in to a server, and tells its issuer.
     ///
     /// # Errors
     /// As [`Servers::find`]; `AUTH_WRITE_FAILED`.
-    pub(crate) fn logout(&self, name: &str) -> Result<bool> {
-        let it = self.configured().into_iter().find(|it| it.name == name && !it.is_shadowed);
-        let url = match it {
-            Some(it) => it.server.url.unwrap_or_default(),
+    pub(crate) async fn logout(&self, name: &str) -> Result<SignedOut> {
+        let (this, named) = (self.clone(), name.to_owned());
+        let url = crate::call::off_loop(move || {
+            let it = this.configured().into_iter().find(|it| it.name == named && !it.is_shadowed);
             // The error of a name that nothing has.
-            None => self.find(name)?.server.url.unwrap_or_default(),
-        };
-        self.0.setup.secrets.vault.remove(&name_for_login(&url))
+            it.map_or_else(|| this.find(&named), Ok).map(|it| it.server.url.unwrap_or_default())
+        })
+        .await?;
+        let secrets = &self.0.setup.secrets;
+        sign_out(&url, &secrets.vault, &secrets.environment).await
     }
 
     /// Returns when every server runs that requests wait for.

@@ -33,7 +33,7 @@ mod bounds; // the most of an answer that is accepted
 mod halves; // characters that a server cut in two
 pub(crate) mod http; // the HTTP client; which addresses and headers are allowed
 mod listing; // the list of models that a server returns
-mod refusal; // a server's failures as errors
+pub(crate) mod refusal; // a server's failures as errors
 mod wait; // the wait that a server asks for
 mod window; // the window that a server names when it refuses a request
 mod repeats; // events that come twice

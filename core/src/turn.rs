@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use serde_json::Map;
+use serde_json::{Map, Value};
 use tokio::sync::{oneshot, watch};
 
 use crate::call::{self, Call, Caller, Gone};
@@ -17,6 +17,7 @@ use crate::protocol::event::{
 use crate::protocol::remedy::{Limit, ModelNeed, Remedy};
 use crate::provider::budget::Budget;
 use crate::provider::gate::{Gate, Pass};
+use crate::provider::refusal::REFUSED_TOOL;
 use crate::provider::retry::Retries;
 use crate::provider::{Answer, AnswerPart, CallRequest, Ended, Failure};
 use crate::storage::outputs;
@@ -45,6 +46,8 @@ pub(crate) use summary::summarize;
 const MAX_BREAKS: u32 = 8;
 /// How often one request is compacted until it fits; each compaction leaves half as much as the one before.
 const MAX_OVERFLOWS: u32 = 6;
+/// The most tools of a Turn that are left out of requests because the Provider refuses their definitions.
+const MAX_REFUSED: u32 = 16;
 
 /// Who counted the tokens of a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -168,6 +171,7 @@ impl Turn {
         let mut overflows = 0;
         let mut breaks = 0;
         let mut forgot = false;
+        let mut refused = 0;
         let mut circle = LoopGuard::default();
         let mut has_spoken = false;
         let mut reported = self.services.reports.then(Reported::default);
@@ -211,6 +215,13 @@ impl Turn {
                 Err(failure) if failure.error.code == Code::ReasoningRejected && !failure.after_content && !forgot => {
                     forgot = true;
                     self.forget_reasoning().await?;
+                    continue;
+                }
+                // One definition that a Provider does not take must not end every Turn.
+                Err(failure)
+                    if refused < MAX_REFUSED && !failure.after_content && self.leave_out(&failure.error).await? =>
+                {
+                    refused += 1;
                     continue;
                 }
                 Err(failure) if failure.error.code == Code::AnswerTooLarge => return Ok(too_large(failure.error)),
@@ -411,7 +422,7 @@ impl Turn {
                 }
                 AnswerPart::Call(CallRequest { id, name, args }) => {
                     let call = Call { id, tool: name, args, caller: Caller::Model };
-                    let info = self.describe(&call, step.toolset).await;
+                    let info = self.describe(&call, step).await;
                     self.record(ToolCall {
                         call_id: call.id.clone(),
                         name: call.tool.clone(),
@@ -480,6 +491,13 @@ impl Turn {
     async fn fall_back(&self, error: &Error) -> Result<bool, Gone> {
         let reason = error.message.clone();
         self.ask_session(|reply| Report::FallBack { reason, reply }).await
+    }
+
+    /// Continues without the definition of a tool that the Provider has refused, if it is one of a server.
+    async fn leave_out(&self, error: &Error) -> Result<bool, Gone> {
+        let Some(tool) = error.details.get(REFUSED_TOOL).and_then(Value::as_str) else { return Ok(false) };
+        let (tool, reason) = (tool.to_owned(), error.message.clone());
+        self.ask_session(|reply| Report::LeaveOut { tool, reason, reply }).await
     }
 
     /// Records the part of the answer that arrived, marked as partial.

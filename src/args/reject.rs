@@ -69,7 +69,13 @@ fn usage_error(e: &clap::Error, words: &[String]) -> Error {
     let context = |kind| e.get(kind).map(shown);
     let invalid = context(ContextKind::InvalidArg);
     let given = context(ContextKind::InvalidValue).filter(|it| !it.is_empty());
-    let help = Remedy::command(format!("{path} --help"));
+    let help = match command.get_positionals().find(|it| it.is_last_set()) {
+        // The flags of a program are taken for flags of the command.
+        Some(_) if !words.iter().any(|word| word == "--") => {
+            Remedy::text("a program stands behind two dashes: ").and_command(format!("{path} NAME -- COMMAND"))
+        }
+        _ => Remedy::command(format!("{path} --help")),
+    };
     let custom = context(ContextKind::Custom);
     match e.kind() {
         ErrorKind::UnknownArgument => {

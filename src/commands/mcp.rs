@@ -20,6 +20,9 @@ use crate::{remedies, serve};
 
 mod login; // the sign-in to a server that runs elsewhere
 
+/// The width of a line about a tool, characters: that of most terminals.
+const LINE: usize = 79;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
     /// List the servers that your configuration and this workspace name, and how each stands; starts none
@@ -215,6 +218,17 @@ fn show(cli: &Cli, name: &str) -> Result<u8> {
     Ok(0)
 }
 
+/// The first sentence of a text, on one line of so many characters.
+fn in_short(text: &str, most: usize) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    let sentence = line.split_once(". ").map_or(line, |(sentence, _)| sentence).trim_end_matches('.');
+    if sentence.chars().count() <= most {
+        return sentence.to_owned();
+    }
+    let cut: String = sentence.chars().take(most - 1).collect();
+    format!("{}…", cut.trim_end())
+}
+
 /// A server, its tools and its problems.
 fn text(it: &ServerState) -> String {
     let mut lines = vec![format!("{}  {}", it.name, state(it)), format!("  {}: {}", it.source, it.launch)];
@@ -235,8 +249,7 @@ fn text(it: &ServerState) -> String {
     let tools = it.tools.iter().flatten();
     let width = tools.clone().map(|tool| tool.raw.chars().count()).max().unwrap_or(0).min(40);
     for tool in tools {
-        let about = tool.description.lines().next().unwrap_or_default();
-        let about: String = about.chars().take(80).collect();
+        let about = in_short(&tool.description, LINE.saturating_sub(width + 13).max(20));
         lines.push(format!("  {:<width$}  {:<7}  {about}", tool.raw, tool.runs));
     }
     for change in &it.changes {

@@ -172,7 +172,8 @@ fn prompts_of_servers_fill_the_composer_and_resources_are_mentions() {
     assert_eq!(scripted.starts(), starts + 1, "once, when its prompt was used: {journal:?}");
 }
 
-/// Broken builds: an editor does not know the prompts; one of them is sent to the model unread.
+/// Broken builds: an editor does not know the prompts; one of them is sent to the model unread; the end of a long one is cut off
+/// in silence.
 #[test]
 fn an_editor_lists_the_prompts_of_servers_and_shows_what_they_give() {
     let (shell, _) = with_server(&["tools=look", "prompts=1"], "");
@@ -182,7 +183,10 @@ fn an_editor_lists_the_prompts_of_servers_and_shows_what_they_give() {
     let session = opened["result"]["sessionId"].as_str().expect("a session").to_owned();
     let prompt = editor.prompt(&session, "/test:review_it main.rs");
     assert_eq!(editor.response(prompt)["result"]["stopReason"], "end_turn");
+    let long = editor.prompt(&session, "/test:plain");
+    assert_eq!(editor.response(long)["result"]["stopReason"], "end_turn");
     let seen = Value::from(editor.seen.clone()).to_string();
+    assert!(seen.contains("the server's text is longer; these are its first 64 KB"), "{}", seen.len());
     assert!(seen.contains("\"name\":\"test:review_it\"") && seen.contains("Review main.rs, kindly."), "{seen}");
     assert_eq!(editor.close(), 0, "no request was sent: the script has no answer");
 }

@@ -145,6 +145,28 @@ fn lists_without_end_are_cut_and_take_no_memory() {
     assert!(pages <= 6, "{pages} pages");
 }
 
+/// Broken builds: a page is read as a program reads JSON, at many times its bytes; one tool of many megabytes hides the others.
+#[test]
+fn a_long_page_of_a_list_is_read_as_far_as_it_is_used_and_takes_no_memory() {
+    let shell = Shell::new(&[]);
+    let scripted = Scripted::new(&shell);
+    let tested = |options: &[&str]| {
+        shell.configure(&scripted.section("test", options, ""));
+        let (peak, ran) = peak(&shell, &["mcp", "test", "test"]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        (peak, ran.stdout)
+    };
+    let (small, _) = tested(&["tools=echo"]);
+    for (megabytes, items) in [(15, 1), (15, 200), (14, 3_000), (0, 150_000)] {
+        let (large, shown) = tested(&[&format!("megabytes={megabytes}"), &format!("items={items}")]);
+        let more = large.saturating_sub(small);
+        crate::shell::figures(&format!("a page of a list with {items} tools: {more} KB more"));
+        assert!(more <= 32 << 10, "{items} tools: {more} KB more");
+        assert!(shown.contains("the server lists more than the"), "{items}: {}", &shown[..shown.len().min(600)]);
+        assert!(shown.contains("  echo "), "{items}: {}", &shown[..shown.len().min(600)]);
+    }
+}
+
 /// Broken build: one that stops a server whose last call began long ago, although it has not ended.
 #[test]
 fn a_server_is_not_idle_while_it_answers_a_call() {

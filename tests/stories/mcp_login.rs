@@ -12,8 +12,10 @@ use serde_json::{Value, json};
 use super::mcp::{Elsewhere, Scripted, result, turn};
 use crate::hosted::Hosted;
 use crate::issuer::{Asked, Issuer};
+use crate::pty::Terminal;
 use crate::server::{Server, call, text};
 use crate::shell::{Ran, Shell, ran};
+use crate::wait;
 
 /// Every token begins so.
 const SECRET: &str = "canary-of-a-token";
@@ -73,6 +75,11 @@ impl World {
                         json!({ "access_token": token, "refresh_token": refresh, "token_type": "Bearer", "expires_in": 3600 }),
                     )
                 }
+                "POST /revoke" if fs::read_to_string(&file).is_ok_and(|it| it.contains("stubborn")) => {
+                    let token = field(asked, "token").unwrap_or_default();
+                    (503, json!({ "error": "later", "error_description": format!("{token} is in use") }))
+                }
+                "POST /revoke" => (200, json!({})),
                 _ => (404, json!({})),
             }
         });
@@ -271,6 +278,78 @@ fn a_user_signs_in_with_the_browser_and_the_token_is_seen_nowhere() {
     let out = shell.run(["mcp", "logout", "far"]);
     assert!(out.code == 0 && out.stdout.contains("signed out of far") && !world.kept().contains(SECRET), "{out:?}");
     assert_eq!(shell.run(["mcp", "test", "far", "--json"]).document()["server"]["error"]["code"], "MCP_AUTH_REQUIRED");
+}
+
+/// Broken builds: a sign-out leaves tokens behind that work; one that the issuer does not confirm leaves them on this machine; a
+/// token is in what the issuer says.
+#[test]
+fn a_sign_out_ends_the_tokens_at_their_issuer() {
+    let world = World::with(|base, about| about["revocation_endpoint"] = json!(format!("{base}/revoke")), &[]);
+    let out = || world.shell.run(["mcp", "logout", "far", "--json"]);
+    let ended = || {
+        let all = world.issuer.asked().into_iter().filter(|it| it.what == "POST /revoke");
+        all.map(|it| (field(&it, "token_type_hint"), field(&it, "token"), field(&it, "client_id"))).collect::<Vec<_>>()
+    };
+    assert_eq!(world.sign_in(&[]).code, 0);
+    assert_eq!(world.shell.run(["mcp", "logout", "far", "--dry-run"]).code, 0);
+    assert_eq!(ended(), []);
+    let gone = out();
+    assert_eq!((gone.code, &gone.document()["removed"], &gone.document()["revoked"]), (0, &json!(true), &json!(true)));
+    let of = |kind: &str| {
+        let token = format!("{SECRET}-{}-1", kind.trim_end_matches("_token"));
+        (Some(kind.to_owned()), Some(token), Some("pixir-of-the-story".to_owned()))
+    };
+    assert_eq!(ended(), [of("refresh_token"), of("access_token")]);
+    assert!(!world.kept().contains(SECRET) && !format!("{gone:?}").contains(SECRET), "{gone:?}");
+    assert!(world.shell.run(["mcp", "logout", "far"]).stdout.contains("there was no sign-in to far"));
+    assert_eq!(ended().len(), 2, "nothing is left to end");
+
+    assert_eq!(world.sign_in(&[]).code, 0);
+    fs::write(&world.tokens, "stubborn tools\n").expect("write");
+    let said = world.shell.run(["mcp", "logout", "far"]);
+    assert!(said.code == 0 && said.stdout.contains("its issuer has not ended the token"), "{said:?}");
+    assert!(said.stdout.contains("503") && !format!("{said:?}").contains(SECRET), "{said:?}");
+    assert!(!world.kept().contains(SECRET));
+}
+
+/// A sign-in in a terminal, and the page that it opened in the browser.
+fn in_terminal(world: &World, more: &[&str]) -> (Terminal, PathBuf) {
+    let opened = world.tokens.with_file_name("opened");
+    let script = format!("#!/bin/sh\nprintf %s \"$1\" > {0}.new && mv {0}.new {0}\n", opened.display());
+    let browser = world.shell.aside("browser", &script);
+    fs::set_permissions(&browser, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("chmod");
+    let home = world.tokens.parent().expect("a folder").display().to_string();
+    let around = [("HOME", home.as_str()), ("BROWSER", browser.to_str().expect("text"))];
+    let words = [&["mcp", "login", "far"], more].concat();
+    let terminal = Terminal::of(&world.shell, env!("CARGO_BIN_EXE_pixir").as_ref(), &words, &around, 1_000, 40);
+    terminal.wait_for("Paste its address here");
+    (terminal, opened)
+}
+
+/// Broken builds: no browser opens, or one that the user has forbidden; an empty line ends the sign-in; a pasted address is
+/// taken on trust.
+#[test]
+fn a_sign_in_opens_the_browser_and_takes_the_address_at_which_it_ended_elsewhere() {
+    let world = World::new();
+    let (mut terminal, opened) = in_terminal(&world, &[]);
+    wait::until("the browser has opened", || opened.exists());
+    let page = fs::read_to_string(&opened).expect("a page");
+    assert!(page.starts_with(&format!("{}/authorize?", world.issuer.url)), "{page}");
+    assert!(terminal.screen().contains(&page), "it is shown too");
+    let address = answer(&page, &[("code", &format!("{SECRET}-code")), ("iss", &world.issuer.url)]);
+    terminal.send("\r");
+    terminal.send(&format!(" {address} \r"));
+    terminal.wait_for("signed in to far at");
+    assert!(world.kept().contains("access-1"));
+    drop(terminal);
+
+    assert_eq!(world.shell.run(["mcp", "logout", "far"]).code, 0);
+    fs::remove_file(&opened).expect("it was opened");
+    let (mut terminal, opened) = in_terminal(&world, &["--no-browser"]);
+    let other = address.replace("state=", "state=x");
+    terminal.send(&format!("{other}\r"));
+    terminal.wait_for("this is not the address to which the browser was sent");
+    assert!(!world.kept().contains(SECRET) && !opened.exists());
 }
 
 /// Broken builds: a token that the server refuses ends the call; two processes spend one renewal twice; a sign-in that has ended

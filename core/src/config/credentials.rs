@@ -79,6 +79,8 @@ pub struct Grant {
     pub scope: Option<String>,
     /// The client's own secret, where it has one.
     pub client: ClientProof,
+    /// Where the issuer ends tokens, if it does so on request.
+    pub revocation: Option<String>,
 }
 
 /// How an OAuth client proves to the issuer which one it is.
@@ -99,7 +101,10 @@ impl Grant {
             ClientProof::InForm(secret) => json!({ "in": "form", "secret": secret.expose_secret() }),
             ClientProof::InHeader(secret) => json!({ "in": "header", "secret": secret.expose_secret() }),
         };
-        json!({ "issuer": self.issuer, "resource": self.resource, "scope": self.scope, "client": client })
+        json!({
+            "issuer": self.issuer, "resource": self.resource, "scope": self.scope, "client": client,
+            "revocation": self.revocation,
+        })
     }
 
     fn from_json(value: &Value) -> Option<Grant> {
@@ -109,6 +114,7 @@ impl Grant {
             issuer: text(&value["issuer"])?,
             resource: text(&value["resource"])?,
             scope: text(&value["scope"]),
+            revocation: text(&value["revocation"]),
             client: match (value["client"]["in"].as_str(), secret) {
                 (Some("header"), Some(secret)) => ClientProof::InHeader(secret),
                 (_, Some(secret)) => ClientProof::InForm(secret),

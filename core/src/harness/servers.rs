@@ -10,6 +10,7 @@ use crate::config::{Environment, McpLimits, McpServer, StartFolder};
 use crate::context::servers::plain;
 use crate::mcp::login::LoginOffer;
 use crate::mcp::prompts::ServerPrompt;
+use crate::mcp::sign_out::SignedOut;
 use crate::mcp::{self, Servers};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::{McpNeed, Remedy};
@@ -136,12 +137,12 @@ impl Harness {
         self.servers()?.login(name, scope).await
     }
 
-    /// Forgets the sign-in to an MCP server. Returns whether there was one.
+    /// Forgets the sign-in to an MCP server, and tells its issuer.
     ///
     /// # Errors
     /// `NOT_FOUND`, `AUTH_WRITE_FAILED`.
-    pub fn forget_login(&self, name: &str) -> Result<bool> {
-        self.servers()?.logout(name)
+    pub async fn server_logout(&self, name: &str) -> Result<SignedOut> {
+        self.servers()?.logout(name).await
     }
 
     /// Forgets the accepted tools of an MCP server.

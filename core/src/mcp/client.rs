@@ -25,6 +25,7 @@ use tokio::sync::mpsc;
 use super::ask::Listening;
 use super::lines::TOO_LONG;
 use super::login::Challenge;
+use super::pages::{CUT, MAX_ITEMS, MAX_LISTED};
 use super::secrets::Secrets;
 use crate::call::FormRequest;
 
@@ -34,16 +35,12 @@ use asker::{Asker, Inputs, Round};
 
 /// The most pages of a list that are read.
 const MAX_PAGES: usize = 64;
-/// The most items of a list that are read.
-const MAX_ITEMS: usize = 1_024;
 /// The codes of a server that does not know a method, or a version of the protocol.
 const OTHER_ERA: [i64; 2] = [-32_601, -32_022];
 /// How long a server may take to list its prompts. It is used without them after that.
 const PROMPTS: Duration = Duration::from_secs(3);
 /// How often a server may ask for something before it answers one request.
 const MAX_ROUNDS: usize = 4;
-/// The most of a list that is read, bytes as JSON.
-const MAX_LISTED: usize = 2 << 20;
 
 /// A connection to a server.
 pub(super) struct Client {
@@ -353,6 +350,7 @@ impl Client {
                 _ if !has_room => return Ok(all),
                 None => return Ok(Listed { is_whole: true, ..all }),
                 Some(next) if next.is_empty() => return Ok(Listed { is_whole: true, ..all }),
+                Some(next) if next == CUT => return Ok(all),
                 // It would go round for ever.
                 Some(next) if cursors.contains(&next) => return Ok(all),
                 Some(next) => {
@@ -503,6 +501,8 @@ fn of_service(error: ServiceError) -> Fault {
         ServiceError::McpError(it) => Fault::Refused(it.message.to_string()),
         it if it.auth_challenge().is_some() => of_challenge(it.auth_challenge()),
         ServiceError::TransportClosed | ServiceError::Cancelled { .. } => Fault::Closed,
+        // It reads nothing any more.
+        ServiceError::TransportSend(it) if it.error.is::<std::io::Error>() => Fault::Closed,
         ServiceError::Timeout { timeout } => Fault::TimedOut(timeout),
         other => of_other(&other.to_string()),
     }
@@ -526,6 +526,7 @@ fn of_initialize(error: &ClientInitializeError) -> Fault {
     match error {
         it if it.auth_challenge().is_some() => of_challenge(it.auth_challenge()),
         ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::Cancelled => Fault::Closed,
+        ClientInitializeError::TransportError { error, .. } if error.error.is::<std::io::Error>() => Fault::Closed,
         ClientInitializeError::JsonRpcError(it) if OTHER_ERA.contains(&i64::from(it.code.0)) => {
             Fault::OtherEra(it.message.to_string())
         }

@@ -6,6 +6,8 @@ use memchr::memchr;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
+use super::pages::shortened;
+
 /// The longest message, bytes.
 pub(super) const MAX_MESSAGE: usize = 16 << 20;
 /// How much of a longer one is kept, from each end, to find the call that it answers.
@@ -41,7 +43,7 @@ async fn pass(line: &mut Line, to: &mut (impl AsyncWrite + Unpin), dropped: &Ato
     let whole = std::mem::take(line);
     let message = match whole.tail {
         None if whole.head.trim_ascii().is_empty() => return Ok(()),
-        None if is_message(&whole.head) => Some(whole.head),
+        None if is_message(&whole.head) => Some(shortened(whole.head)),
         None => None,
         Some(tail) => answer_to(&whole.head, &tail),
     };

@@ -357,7 +357,11 @@ impl ServerLogin {
         // The issuer may give less than was asked for.
         let scope = answer["scope"].as_str().map(str::to_owned).or_else(|| offer.scope.clone());
         let (issuer, resource) = (offer.issuer.clone(), offer.resource.clone());
-        let grant = Grant { issuer, resource, scope, client: self.proof.clone() };
+        let revocation = match offer.metadata["revocation_endpoint"].as_str() {
+            Some(it) => offer.guard.check(it).await.ok().map(|url| url.to_string()),
+            None => None,
+        };
+        let grant = Grant { issuer, resource, scope, client: self.proof.clone(), revocation };
         let secret = Secret::Token(Token { grant: Some(Box::new(grant)), ..token });
         // A renewal that is under way must not replace what comes after it.
         let _alone = offer.vault.lock_renewal().await?;

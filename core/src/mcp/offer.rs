@@ -30,6 +30,10 @@ pub(crate) fn offer(servers: &Servers, before: Option<&ToolsOffered>, blobs: &Bl
         before.and_then(|before| before.servers.iter().find(|other| other.name == it.name && other.launch == it.launch))
     };
     let mut found: Vec<Found> = all.into_iter().map(|it| Found::of(servers, it)).collect();
+    for it in &mut found {
+        let refused = known(&it.server).map_or(Vec::new(), |known| known.refused.clone());
+        it.leave_refused(&refused);
+    }
     // What is offered already comes first, so that a new server does not take its place.
     let is_kept = |it: &Found| known(&it.server).is_some_and(|known| known.exposure == Exposure::Direct);
     let mut left = servers.limits().direct_bytes;
@@ -63,6 +67,8 @@ struct Found {
     pins: Option<Pins>,
     /// The tools that can be offered, with their specs.
     tools: Vec<(Definition, ToolSpec)>,
+    /// Those of them whose definition a Provider has refused.
+    refused: Vec<OfferedTool>,
     bytes: usize,
     exposure: Exposure,
 }
@@ -73,7 +79,15 @@ impl Found {
         let pins = servers.pins(&server).ok().flatten();
         let tools = pins.as_ref().map_or(Vec::new(), |pins| offered(&server, pins));
         let bytes = tools.iter().map(|(_, spec)| size(spec)).sum();
-        Found { server, pins, tools, bytes, exposure: Exposure::Search }
+        Found { server, pins, tools, refused: Vec::new(), bytes, exposure: Exposure::Search }
+    }
+
+    /// What a Provider has refused is found by search, as long as its definition is the refused one.
+    fn leave_refused(&mut self, refused: &[OfferedTool]) {
+        let is_same = |it: &&OfferedTool| self.tools.iter().any(|(definition, _)| it.pin == definition.pin());
+        self.refused = refused.iter().filter(is_same).cloned().collect();
+        let left_out = self.tools.iter().filter(|(_, spec)| self.refused.iter().any(|it| *it.name == *spec.name));
+        self.bytes -= left_out.map(|(_, spec)| size(spec)).sum::<usize>();
     }
 
     fn offered(&self, blobs: &Blobs) -> Result<OfferedServer> {
@@ -84,6 +98,7 @@ impl Found {
             launch: self.server.launch.clone(),
             definitions: None,
             tools: Vec::new(),
+            refused: Vec::new(),
         };
         if self.exposure == Exposure::Search {
             return Ok(it);
@@ -99,7 +114,8 @@ impl Found {
             raw: definition.name.clone(),
             pin: definition.pin(),
         };
-        it.tools = self.tools.iter().map(tool).collect();
+        it.tools = self.tools.iter().map(tool).filter(|it| !self.refused.contains(it)).collect();
+        it.refused.clone_from(&self.refused);
         Ok(it)
     }
 }
@@ -170,6 +186,35 @@ fn index(found: &[Found]) -> String {
     text
 }
 
+/// The offer after a Provider has refused the definition of this tool: it is found by search instead. `None` where the tool is
+/// not one of a server that is offered with its definition.
+pub(crate) fn without_refused(before: &ToolsOffered, name: &str, blobs: &Blobs) -> Option<ToolsOffered> {
+    let mut now = before.clone();
+    let server = now.servers.iter_mut().find(|it| it.tools.iter().any(|tool| tool.name == name))?;
+    let at = server.tools.iter().position(|it| it.name == name)?;
+    let tool = server.tools.remove(at);
+    let definition = definitions(server, blobs).into_iter().find(|it| it.name == tool.raw);
+    let bytes = definition.and_then(|it| spec(&server.name, &it, name)).map_or(0, |it| size(&it) as u64);
+    server.refused.push(tool);
+    now.bytes = now.bytes.saturating_sub(bytes);
+    Some(now)
+}
+
+/// Which servers are offered in another way than before, for the user.
+pub(crate) fn difference(before: &ToolsOffered, now: &ToolsOffered) -> String {
+    let of = |offer: &'_ ToolsOffered, name: &str| offer.servers.iter().find(|it| it.name == name).cloned();
+    let mut names: Vec<&str> = before.servers.iter().chain(&now.servers).map(|it| it.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let word = |name: &str| match (of(before, name), of(now, name)) {
+        (before, now) if before == now => None,
+        (None, _) => Some(format!("{name} is new")),
+        (Some(_), None) => Some(format!("{name} is gone")),
+        (Some(_), Some(_)) => Some(format!("{name} has changed")),
+    };
+    names.into_iter().filter_map(word).collect::<Vec<_>>().join(", ")
+}
+
 /// The registry with the tools that this offer stands for.
 pub(crate) fn registry(own: &Registry, offered: &ToolsOffered, servers: Option<&Servers>, blobs: &Blobs) -> Registry {
     own.with_all(tools(offered, servers, blobs))
@@ -178,9 +223,7 @@ pub(crate) fn registry(own: &Registry, offered: &ToolsOffered, servers: Option<&
 fn tools(offered: &ToolsOffered, servers: Option<&Servers>, blobs: &Blobs) -> Vec<Arc<dyn Tool>> {
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
     for server in &offered.servers {
-        let bytes = server.definitions.as_deref().and_then(|blob| blobs.get(blob).ok());
-        let definitions: Vec<Definition> =
-            bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+        let definitions = definitions(server, blobs);
         for tool in &server.tools {
             let Some(definition) = definitions.iter().find(|it| it.name == tool.raw) else { continue };
             let Some(spec) = spec(&server.name, definition, &tool.name) else { continue };
@@ -194,14 +237,31 @@ fn tools(offered: &ToolsOffered, servers: Option<&Servers>, blobs: &Blobs) -> Ve
             }));
         }
     }
-    if offered.servers.iter().any(|it| it.exposure == Exposure::Search) {
-        tools.push(Arc::new(Finder { index: offered.index.clone(), servers: servers.cloned() }));
+    if offered.servers.iter().any(|it| it.exposure == Exposure::Search || !it.refused.is_empty()) {
+        tools.push(Arc::new(Finder { index: whole_index(offered), servers: servers.cloned() }));
         tools.push(Arc::new(Trampoline { servers: servers.cloned() }));
     }
     if !offered.servers.is_empty() {
         tools.push(Arc::new(Reader { servers: servers.cloned() }));
     }
     tools
+}
+
+/// The accepted definitions of a server that is offered with them.
+fn definitions(server: &OfferedServer, blobs: &Blobs) -> Vec<Definition> {
+    let bytes = server.definitions.as_deref().and_then(|blob| blobs.get(blob).ok());
+    bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+}
+
+/// The index of servers, and the tools that a Provider has refused.
+fn whole_index(offered: &ToolsOffered) -> String {
+    let refused: Vec<&str> = offered.servers.iter().flat_map(|it| &it.refused).map(|it| it.name.as_str()).collect();
+    if refused.is_empty() {
+        return offered.index.clone();
+    }
+    let mut text = format!("{}{}\n", offered.index, refused.join(", "));
+    text.truncate(text.floor_char_boundary(2 * MAX_INDEX));
+    text
 }
 
 /// A definition as `mcp_find` shows it.

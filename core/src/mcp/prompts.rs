@@ -134,6 +134,7 @@ impl Servers {
         let mut text = without_hidden(&contact.server.secrets().masked(&text));
         if text.len() > MAX_TEXT {
             text.truncate(text.floor_char_boundary(MAX_TEXT));
+            text.push_str(&format!("\n[the server's text is longer; these are its first {} KB]", MAX_TEXT >> 10));
         }
         Ok(text)
     }

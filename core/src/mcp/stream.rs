@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use futures_util::stream::BoxStream;
 use reqwest::header::{HeaderName, HeaderValue};
-use rmcp::model::ClientJsonRpcMessage;
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest};
 use rmcp::transport::streamable_http_client::{
     SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse, StreamableHttpResponseLimits,
 };
 use sse_stream_of_rmcp::Sse;
 use tokio::sync::watch;
+
+use super::pages::MAX_PAGE;
 
 /// How long a server may take to open the stream. Some open it only when they have something to send.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -47,6 +49,17 @@ impl Opened {
     }
 }
 
+/// Whether a message asks for a list.
+fn is_list(message: &ClientJsonRpcMessage) -> bool {
+    let ClientJsonRpcMessage::Request(it) = message else { return false };
+    matches!(
+        it.request,
+        ClientRequest::ListToolsRequest(_)
+            | ClientRequest::ListPromptsRequest(_)
+            | ClientRequest::ListResourcesRequest(_)
+    )
+}
+
 impl Streaming {
     pub(super) fn new(client: reqwest::Client) -> (Streaming, Opened) {
         let (stage, opened) = watch::channel(Stage::NotWanted);
@@ -77,6 +90,15 @@ impl StreamableHttpClient for Streaming {
         custom_headers: HashMap<HeaderName, HeaderValue>,
         limits: StreamableHttpResponseLimits,
     ) -> Outcome<StreamableHttpPostResponse> {
+        // Of a list less is read than an answer may have.
+        let limits = if is_list(&message) {
+            let (mut limits, most) = (limits, MAX_PAGE);
+            limits.max_json_response_size = limits.max_json_response_size.min(most);
+            limits.max_sse_event_size = limits.max_sse_event_size.min(most);
+            limits
+        } else {
+            limits
+        };
         let client = &self.client;
         let sent =
             client.post_message_with_response_limits(uri, message, session_id, auth_header, custom_headers, limits);

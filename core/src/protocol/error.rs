@@ -266,6 +266,10 @@ notices! {
     LogFromNewerBuild = "LOG_FROM_NEWER_BUILD",
     /// The agents of a turn have used most of their tokens.
     AgentTokensLow = "AGENT_TOKENS_LOW",
+    /// The tools of MCP servers that requests offer have changed.
+    OfferChanged = "OFFER_CHANGED",
+    /// MCP servers of the workspace are not used, because no user has approved their launch.
+    ServersInert = "SERVERS_INERT",
 }
 
 /// A failure that the user, a program or a model can act on.

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::dialect::Dialect;
 use super::http::{check_address, client, document, header, start_of};
-use super::refusal::{no_stream, told_with_status, unreached};
+use super::refusal::{REFUSED_TOOL, no_stream, refused_tool, told_with_status, unreached};
 use super::retry::Patience;
 use super::wait::{retry_after, wait_in};
 use super::{Failure, device_login, invalid, preset};
@@ -21,6 +21,7 @@ use crate::config::address::is_loopback;
 use crate::config::credentials::{Credential, REDACTED, SHORTEST_SECRET, Source};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::Remedy;
+use crate::protocol::tool_spec::ToolSpec;
 
 /// A server's address, and the credential for it.
 #[derive(Debug, Clone)]
@@ -236,8 +237,8 @@ impl Endpoint {
         }
     }
 
-    /// Posts a JSON body; the answer is an event stream.
-    pub(super) async fn post(&self, path: &str, body: Bytes) -> std::result::Result<Body, Failure> {
+    /// Posts a JSON body that has these tools; the answer is an event stream.
+    pub(super) async fn post(&self, path: &str, body: Bytes, tools: &[ToolSpec]) -> std::result::Result<Body, Failure> {
         let mut renewed = false;
         loop {
             let key = match &self.credential {
@@ -261,7 +262,7 @@ impl Endpoint {
                 renewed = true;
                 continue;
             }
-            return Err(self.refused(response).await);
+            return Err(self.refused(response, tools).await);
         }
     }
 
@@ -289,12 +290,17 @@ impl Endpoint {
         Err(no_stream(&self.place, &kind, &headers, &body).into())
     }
 
-    async fn refused(&self, response: Response) -> Failure {
+    async fn refused(&self, response: Response, tools: &[ToolSpec]) -> Failure {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let body = start_of(response).await;
         let mut error = told_with_status(&self.place, status, &headers, &body);
         if error.code == Code::AuthRequired {
             error.remedy = self.key_fix();
+        }
+        if error.code == Code::ProviderHttpError
+            && let Some(tool) = refused_tool(status, &body, tools)
+        {
+            error = error.with(REFUSED_TOOL, tool);
         }
         let retry_after = retry_after(&headers, jiff::Timestamp::now()).or_else(|| wait_in(&body));
         Failure { retry_after, ..Failure::from(error) }
@@ -382,7 +388,7 @@ impl Endpoint {
             let request = self.signed(self.client()?.get(self.address(path)), key.as_ref());
             let response = request.send().await.map_err(|e| unreached(&self.place, &e))?;
             if !response.status().is_success() {
-                return Err(self.refused(response).await.error);
+                return Err(self.refused(response, &[]).await.error);
             }
             document(response).await.map_err(|e| invalid(format!("{} did not return JSON: {e}", self.place)))
         };

@@ -8,7 +8,10 @@ use super::invalid;
 use super::window::with_window;
 use crate::protocol::error::{Code, Error};
 use crate::protocol::remedy::{ModelNeed, Remedy};
+use crate::protocol::tool_spec::ToolSpec;
 
+/// The detail of an error that names the tool whose definition the server refused.
+pub(crate) const REFUSED_TOOL: &str = "tool";
 /// The most of a server's text that is shown, characters.
 const MAX_SHOWN: usize = 200;
 
@@ -71,6 +74,26 @@ pub(super) fn told_with_status(host: &str, status: u16, headers: &HeaderMap, bod
         told = told.with("request_id", id);
     }
     with_window(told, &error, &whole_message(&error, body))
+}
+
+/// Returns the tool that a server names when it refuses a request: by its name, or by its number in the request.
+pub(super) fn refused_tool(status: u16, body: &str, tools: &[ToolSpec]) -> Option<String> {
+    if !matches!(status, 400 | 422) {
+        return None;
+    }
+    let error = error_in(body);
+    let text = format!("{} {}", error["param"].as_str().unwrap_or_default(), whole_message(&error, body));
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let named = text.split(|c| !is_of_name(c)).find_map(|word| tools.iter().find(|it| *it.name == *word));
+    // `tools.3.custom.input_schema`, `tools[3].parameters`; where functions are in groups, the number is that of the function.
+    let number = ["function_declarations", "functions", "tools"].iter().find_map(|list| {
+        text.match_indices(list).find_map(|(at, _)| {
+            let rest = text[at + list.len()..].strip_prefix(['.', '['])?;
+            rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())].parse::<usize>().ok()
+        })
+    });
+    let found = named.or_else(|| tools.get(number?));
+    found.map(|it| it.name.to_string())
 }
 
 /// Returns the request id that a Provider's support needs.
@@ -311,6 +334,36 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// Broken builds: a part of a name counts as the name; the group that Gemini has in front counts as the number.
+    #[test]
+    fn a_refusal_names_a_tool_by_its_name_or_by_its_number() {
+        let tool = |name: &'static str| ToolSpec {
+            name: name.into(),
+            description: "".into(),
+            parameters: Value::Null,
+            reads_only: true,
+            streams: "".into(),
+        };
+        let tools = ["bash", "git__log", "git__log_all"].map(tool);
+        let named = |status: u16, message: &str, param: &str| {
+            let body = json!({ "error": { "message": message, "param": param } }).to_string();
+            refused_tool(status, &body, &tools).unwrap_or_default()
+        };
+        let gemini = "* GenerateContentRequest.tools[0].function_declarations[1].parameters: no";
+        assert_eq!(named(400, "Invalid schema for function 'git__log_all': no type", "tools[1].x"), "git__log_all");
+        assert_eq!(named(422, "tools.1.custom.input_schema: JSON schema is invalid", ""), "git__log");
+        assert_eq!(named(400, "Invalid value", "tools[2].function.parameters"), "git__log_all");
+        assert_eq!(named(400, gemini, ""), "git__log");
+        for (status, message) in [
+            (400, "the model git__lo has no tools"),
+            (400, "tools[9].name"),
+            (500, "git__log"),
+            (400, "tools are not supported"),
+        ] {
+            assert_eq!(named(status, message, ""), "", "{message}");
+        }
+    }
 
     #[test]
     fn one_failure_has_many_spellings_and_one_meaning() {

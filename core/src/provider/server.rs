@@ -138,7 +138,8 @@ impl Server {
 
     async fn ask(&self, request: &Request, on_chunk: &mut (dyn FnMut(Chunk) + Send)) -> Result<Answer, Failure> {
         let dialect = self.endpoint.dialect();
-        let Body { start, rest } = self.endpoint.post(dialect.path(), self.written(request).into()).await?;
+        let Body { start, rest } =
+            self.endpoint.post(dialect.path(), self.written(request).into(), &request.tools).await?;
         let start = futures_util::stream::once(std::future::ready(Ok(start)));
         let bytes = start.chain(rest.bytes_stream().map_err(|e| why(&e)));
         let mut arrived = 0;

@@ -196,6 +196,10 @@ impl Session {
                 self.history.forget_reasoning();
                 let _ = reply.send(());
             }
+            Some(Report::LeaveOut { tool, reason, reply }) => match self.leave_out(&tool, &reason).await {
+                Ok(is_left_out) => drop(reply.send(is_left_out)),
+                Err(error) => self.abandon(error),
+            },
             Some(Report::Done(outcome)) => self.end_turn(outcome).await,
             Some(Report::Arrived(outcome)) => self.arrived(outcome).await,
             // A panic closed the channel before the work could say how it ended.
@@ -244,7 +248,8 @@ impl Session {
         // A fork begins as its family did, so a prefix that the Provider has cached for one serves all.
         let family = self.history.family.as_deref().unwrap_or(self.id.as_str());
         let request = prompt::request(&self.history, services.specs(toolset), &services.blobs, family);
-        Ok(Next::Request(Box::new(Step { provider, facts, toolset, request, scale })))
+        let registry = services.registry.clone();
+        Ok(Next::Request(Box::new(Step { provider, facts, toolset, registry, request, scale })))
     }
 
     /// Continues with the next fallback model. Returns whether there is one.

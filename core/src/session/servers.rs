@@ -6,11 +6,12 @@ use super::Session;
 use crate::call;
 use crate::door::Reply;
 use crate::mcp::offer;
-use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{Live, ToolsOffered};
+use crate::protocol::error::{Code, Error, NoticeCode, Result};
+use crate::protocol::event::{Live, Severity, ToolsOffered};
 use crate::protocol::input::Accepted;
 use crate::protocol::remedy::{McpNeed, Remedy};
 use crate::protocol::servers::{ServerAct, ServerState};
+use crate::text::human::human_count;
 
 /// Something about servers that takes its time.
 pub(super) struct Work {
@@ -44,11 +45,53 @@ impl Session {
             }
             None => ToolsOffered::default(),
         };
+        self.warn_of_inert_servers().await?;
         if before.as_deref().map_or(now.servers.is_empty(), |before| *before == now) {
             return Ok(());
         }
-        self.record(None, now.into()).await?;
+        let what = offer::difference(before.as_deref().unwrap_or(&ToolsOffered::default()), &now);
+        self.change_offer(None, now, format!("the tools of MCP servers are other ones than before: {what}")).await
+    }
+
+    /// Offers a tool by search because the Provider has refused its definition. Returns whether it is one of a server.
+    pub(super) async fn leave_out(&mut self, tool: &str, reason: &str) -> Result<bool> {
+        let Some(before) = self.history.offered.clone() else { return Ok(false) };
+        let (blobs, name) = (self.services.blobs.clone(), tool.to_owned());
+        let now = call::off_loop(move || Ok(offer::without_refused(&before, &name, &blobs))).await?;
+        let Some(now) = now else { return Ok(false) };
+        let turn = self.work.as_ref().and_then(super::work::Work::turn).map(|turn| turn.number);
+        self.change_offer(turn, now, format!("{tool} is found by search from now on: {reason}")).await?;
+        Ok(true)
+    }
+
+    /// Records an offer, and says what the change costs: what the Provider has cached begins with the tools.
+    async fn change_offer(&mut self, turn: Option<u32>, now: ToolsOffered, what: String) -> Result<()> {
+        self.record(turn, now.into()).await?;
         self.take_offer();
+        if let Some(tokens) = self.history.last_input {
+            let cost = human_count(tokens);
+            let text = format!("{what}; about {cost} tokens of the next request are not in the provider's cache");
+            self.notice(Severity::Info, NoticeCode::OfferChanged.name(), text);
+        }
+        Ok(())
+    }
+
+    /// Says once which servers of the workspace are not used, where no user can be asked about them.
+    async fn warn_of_inert_servers(&mut self) -> Result<()> {
+        let Some(servers) = self.services.servers.clone() else { return Ok(()) };
+        if self.services.options.can_ask || std::mem::replace(&mut self.was_asked, true) {
+            return Ok(());
+        }
+        let names = call::off_loop(move || Ok(servers.unapproved())).await?;
+        if let Some(first) = names.first() {
+            let (message, remedy) = match names.len() {
+                1 => (format!("the MCP server {first} does not start"), Remedy::mcp(first, McpNeed::Trust)),
+                _ => (format!("the MCP servers {} do not start", names.join(", ")), Remedy::TrustWorkspace),
+            };
+            let (message, remedy) = (format!("{message}: you have not approved that in this workspace"), Some(remedy));
+            let code = NoticeCode::ServersInert.name().to_owned();
+            self.publish(Live::Notice { severity: Severity::Warning, code, message, remedy });
+        }
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use super::ending::Reported;
 use super::{Outcome, Report, Step, Turn};
 use crate::call::present::Overflow;
-use crate::call::{self, AgentPlace, Call, Caller, Context, Done, FormRequest, Gone, InTurn, ResultLimits};
+use crate::call::{self, AgentPlace, Call, Caller, Context, Done, FormRequest, Gone, InTurn, Registry, ResultLimits};
 use crate::context::compaction::Room;
 use crate::conversation::history::json_len;
 use crate::protocol::call_info::{CallInfo, CallKind};
@@ -22,9 +22,9 @@ const AT_ONCE: usize = 16;
 
 impl Turn {
     /// Describes a call for the user. A tool may read the file system to do so, hence the blocking thread.
-    pub(super) async fn describe(&self, call: &Call, toolset: Toolset) -> CallInfo {
-        let (registry, call) = (self.services.registry.clone(), call.clone());
-        let ctx = self.services.context(&call.id, toolset, true);
+    pub(super) async fn describe(&self, call: &Call, step: &Step) -> CallInfo {
+        let (registry, call) = (step.registry.clone(), call.clone());
+        let ctx = self.services.context(&call.id, step.toolset, true);
         let unknown = CallInfo::unknown(&call.tool, &call.args);
         tokio::task::spawn_blocking(move || call::describe(&registry, &call, &ctx)).await.unwrap_or(unknown)
     }
@@ -89,7 +89,8 @@ impl Turn {
         let args = serde_json::json!({ "command": command, "timeout": bash::MAX_TIMEOUT });
         let call = Call { id: call_id, tool: bash::NAME.into(), args, caller: Caller::User };
         let ctx = self.services.context(&call.id, Toolset::Both, false);
-        let Ok(Done { result, .. }) = self.call(&call, ctx, InTurn::default()).await else { return };
+        let registry = &self.services.registry;
+        let Ok(Done { result, .. }) = self.call(&call, ctx, InTurn::default(), registry).await else { return };
         if self.record(result).await.is_ok() {
             let _ = self.reports.send(Report::Done(Outcome::completed())).await;
         }
@@ -110,7 +111,7 @@ impl Turn {
             InTurn::default()
         };
         let ctx = Context { limits, ..self.services.context(&call.id, step.toolset, step.facts.sees_images) };
-        self.call(call, ctx, in_turn).await
+        self.call(call, ctx, in_turn, &step.registry).await
     }
 
     /// How much of each result the model reads: what is set, and in a small window less, so that the results of one answer
@@ -125,8 +126,8 @@ impl Turn {
     }
 
     /// Runs one call, from its arguments to its result, and reports its progress, approvals and forms.
-    pub(super) async fn call(&self, call: &Call, ctx: Context, in_turn: InTurn) -> Result<Done, Gone> {
-        self.attend(call, ctx, in_turn, |ctx| call::carry_out(&self.services.registry, call, ctx, self)).await
+    async fn call(&self, call: &Call, ctx: Context, in_turn: InTurn, registry: &Registry) -> Result<Done, Gone> {
+        self.attend(call, ctx, in_turn, |ctx| call::carry_out(registry, call, ctx, self)).await
     }
 
     /// Reports the progress and the forms of a call while it is carried out.

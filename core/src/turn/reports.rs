@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::call::{Answers, Gone, Permissions};
+use crate::call::{Answers, Gone, Permissions, Registry};
 use crate::context::compaction::SummaryRequest;
 use crate::conversation::scale::Scale;
 use crate::door::answer_of;
@@ -49,6 +49,8 @@ pub(crate) enum Report {
     Tell { source: &'static str, text: &'static str, reply: oneshot::Sender<()> },
     /// The Provider rejected reasoning that it returned earlier, so the Session stops sending it.
     ForgetReasoning { reply: oneshot::Sender<()> },
+    /// The Provider refused the definition of this tool, so the Session offers it by search. The reply tells whether it does.
+    LeaveOut { tool: String, reason: String, reply: oneshot::Sender<bool> },
     /// The Turn ended with this outcome.
     Done(Outcome),
     /// A restore, a fork or a move of the head ended.
@@ -78,6 +80,8 @@ pub(crate) struct Step {
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) facts: ModelInfo,
     pub(crate) toolset: Toolset,
+    /// The tools of the request.
+    pub(crate) registry: Registry,
     pub(crate) request: Request,
     /// How the Provider counts tokens.
     pub(crate) scale: Scale,

@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 use std::process::Stdio;
 
 use clap::Args;
-use pixir_core::{Code, Error, Result};
+use pixir_core::{Code, Error, Result, SignedOut};
 use serde_json::json;
 
 use super::{find, harness, text};
@@ -86,8 +86,8 @@ async fn show_page(cli: &Cli, page: &str, no_browser: bool) -> String {
     let (give, given) = tokio::sync::oneshot::channel();
     // A thread of its own: pixir does not wait for a line that nobody types.
     std::thread::spawn(move || {
-        let mut line = String::new();
-        if std::io::stdin().read_line(&mut line).is_ok_and(|n| n > 0) {
+        let typed = std::io::stdin().lines().map_while(std::io::Result::ok).find(|line| !line.trim().is_empty());
+        if let Some(line) = typed {
             let _ = give.send(line);
         }
     });
@@ -120,8 +120,17 @@ pub(super) fn logout(cli: &Cli, name: &str) -> Result<u8> {
         );
         return Ok(0);
     }
-    let was = harness.forget_login(name)?;
-    let text = if was { format!("signed out of {name}") } else { format!("there was no sign-in to {name}") };
-    cli.output.either(json!({ "ok": true, "dry_run": false, "server": name, "removed": was }), &text);
+    let ended = block_on(harness.server_logout(name))?;
+    let (revoked, text) = match &ended {
+        SignedOut::Nothing => (None, format!("there was no sign-in to {name}")),
+        SignedOut::Forgotten => (None, format!("signed out of {name}; its issuer cannot end the token, which expires")),
+        SignedOut::Revoked => (Some(true), format!("signed out of {name}; its issuer has ended the token")),
+        SignedOut::NotRevoked { why } => {
+            (Some(false), format!("signed out of {name}; its issuer has not ended the token, which expires: {why}"))
+        }
+    };
+    let removed = ended != SignedOut::Nothing;
+    let document = json!({ "ok": true, "dry_run": false, "server": name, "removed": removed, "revoked": revoked });
+    cli.output.either(document, &text);
     Ok(0)
 }

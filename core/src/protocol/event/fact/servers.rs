@@ -33,6 +33,9 @@ pub struct OfferedServer {
     /// The tools that are offered directly.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<OfferedTool>,
+    /// The tools whose definition a Provider has refused; they are found by search instead.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<OfferedTool>,
 }
 
 /// How the tools of a server are offered.
