@@ -4,7 +4,7 @@
 //! call.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -15,7 +15,10 @@ use tokio::sync::{Semaphore, watch};
 
 mod ask; // what a server asks the user
 mod catalog; // accepted definitions
+mod challenge; // what a server that wants a sign-in says
 mod client; // the protocol, by the SDK
+mod configured; // the servers that something names
+mod contact; // a server that runs, against what the user accepted
 mod deaths; // when a server died, and when it may start again
 mod faults; // what went wrong, in words
 mod http; // servers that run elsewhere
@@ -23,43 +26,38 @@ mod landing; // the page that ends a sign-in
 mod lines; // what a server prints on stdout
 pub(crate) mod login; // signing in to a server that runs elsewhere
 mod names; // names of tools as a model calls them
-mod pages; // pages of lists, as much of them as is read
 pub(crate) mod offer; // which tools a Session offers
+mod pages; // pages of lists, as much of them as is read
 mod process; // the process of a server
 pub(crate) mod prompts; // prompts and resources, for the user who writes
+mod resource; // the tool that reads resources
 mod result; // what a server answered, for the model
-mod schema; // schemas for Providers, arguments against the original
+mod schema; // schemas for Providers
+pub(crate) mod search; // the tools that find and call what no request holds
 pub(crate) mod secrets; // what a server gets and nobody sees
+mod server_call; // a call of a tool
 mod sign_in; // the stored sign-in of such a server
 pub(crate) mod sign_out; // its end
 mod state; // how the servers are, for the user
 mod stream; // what a server over HTTP sends beside its answers
 mod supervise; // one server: started, watched, stopped
-pub(crate) mod tool; // their tools, and those that search them
+pub(crate) mod tool; // their tools
 
-use crate::call::Context;
-use crate::call::command::tell;
 use crate::config::mcp::{McpLimits, McpServer, StartFolder};
 use crate::context::library::Library;
-use crate::context::servers::ProjectServer;
-use crate::permissions::UsersWord;
 use crate::process::Stopping;
-use crate::protocol::error::{Code, Error, Result, nearest};
-use crate::protocol::event::Printed;
-use crate::protocol::remedy::{McpNeed, Remedy};
-use crate::protocol::trust::Standing;
+use crate::protocol::error::{Code, Error, Result};
 use crate::sandbox::{Own, Policy, Sandbox};
 use crate::storage::store::make_private;
 pub(crate) use catalog::Catalog;
-use catalog::{Definition, Pins};
+use catalog::Pins;
 use client::Begin;
+use configured::{Configured, Source};
+use contact::Contact;
 use login::LoginOffer;
 use sign_in::SignIn;
 use sign_out::{SignedOut, sign_out};
-use supervise::{Around, Busy, Launch, Running, Server};
-
-/// How often a call that waits for a server looks at what there is to show.
-const START_SHOWN: Duration = Duration::from_millis(250);
+use supervise::{Around, Launch, Server};
 
 /// What a Harness knows of the user's servers.
 pub(crate) struct Setup {
@@ -93,59 +91,6 @@ struct Shared {
     news: watch::Sender<u64>,
 }
 
-/// Who names a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
-    /// The user's own configuration.
-    User,
-    /// A file of the workspace.
-    Project(&'static str),
-    /// The client that pixir serves.
-    Client,
-}
-
-impl Source {
-    fn name(self) -> &'static str {
-        match self {
-            Source::User => "your configuration",
-            Source::Project(file) => file,
-            Source::Client => "the editor",
-        }
-    }
-}
-
-/// A server that something names.
-#[derive(Debug, Clone)]
-pub(crate) struct Configured {
-    pub(crate) name: String,
-    pub(crate) source: Source,
-    pub(crate) server: McpServer,
-    /// The hash of its launch.
-    pub(crate) launch: String,
-    pub(crate) standing: Standing,
-    /// Keys that were ignored, because only the user's own file may have them.
-    pub(crate) ignored: Vec<&'static str>,
-    /// The user's own server of this name is used instead.
-    pub(crate) is_shadowed: bool,
-    expands: bool,
-}
-
-impl Configured {
-    /// Whether it may be started.
-    pub(crate) fn is_in_force(&self) -> bool {
-        self.server.enabled && !self.is_shadowed && self.standing == Standing::InForce
-    }
-
-    /// The user's word about a tool of it.
-    fn word(&self, tool: &str) -> UsersWord {
-        match (self.server.only_reads(tool), self.server.allows(tool)) {
-            (true, _) => UsersWord::Reads,
-            (false, true) => UsersWord::Allowed,
-            (false, false) => UsersWord::Nothing,
-        }
-    }
-}
-
 impl Servers {
     pub(crate) fn new(setup: Setup, catalog: Catalog, of_client: BTreeMap<String, McpServer>) -> Servers {
         Servers::with(Arc::new(setup), catalog, of_client)
@@ -166,95 +111,6 @@ impl Servers {
             of_client,
             news: watch::channel(0).0,
         }))
-    }
-
-    /// Every server that something names, by name; of two with one name the user's first. Blocks while it reads files.
-    pub(crate) fn configured(&self) -> Vec<Configured> {
-        let Shared { setup, of_client, .. } = &*self.0;
-        let mut all: Vec<Configured> =
-            setup.servers.iter().map(|(name, it)| self.own(name, it, Source::User)).collect();
-        let others = of_client.iter().map(|(name, it)| self.own(name, it, Source::Client));
-        let project = setup.library.servers().into_iter().map(|it: ProjectServer| Configured {
-            expands: it.expands(),
-            name: it.name,
-            source: Source::Project(it.file),
-            server: it.server,
-            launch: it.launch,
-            standing: it.standing,
-            ignored: it.ignored,
-            is_shadowed: false,
-        });
-        for mut it in others.chain(project) {
-            it.is_shadowed = all.iter().any(|other| other.name == it.name);
-            all.push(it);
-        }
-        all.sort_by(|a, b| (&a.name, a.is_shadowed).cmp(&(&b.name, b.is_shadowed)));
-        all
-    }
-
-    /// The servers that do not start before the user approves their launch, and about which the user has not been asked.
-    /// Blocks while it reads files.
-    pub(crate) fn unapproved(&self) -> Vec<String> {
-        let is_open = |it: &Configured| matches!(it.standing, Standing::New | Standing::Changed);
-        let all = self.configured().into_iter().filter(|it| it.server.enabled && !it.is_shadowed && is_open(it));
-        all.map(|it| it.name).collect()
-    }
-
-    /// One that the user names, in the configuration or in the editor. Blocks where it starts in the workspace.
-    fn own(&self, name: &str, server: &McpServer, source: Source) -> Configured {
-        let (folder, standing) = match server.cwd {
-            StartFolder::Run => ("", Standing::InForce),
-            StartFolder::Workspace => ("workspace", self.0.setup.library.standing_of_own(name)),
-        };
-        Configured {
-            name: name.to_owned(),
-            source,
-            server: server.clone(),
-            // What the user accepted of its tools holds in every workspace.
-            launch: server.launch(Path::new(folder)),
-            standing,
-            ignored: Vec::new(),
-            is_shadowed: false,
-            expands: false,
-        }
-    }
-
-    /// The server with this name, in force. Blocks as [`Servers::configured`] where it is none of the user's.
-    ///
-    /// # Errors
-    /// `NOT_FOUND` with the nearest name, `MCP_UNTRUSTED`.
-    pub(crate) fn find(&self, name: &str) -> Result<Configured> {
-        if let Some(it) = self.0.setup.servers.get(name).filter(|it| it.enabled && it.cwd == StartFolder::Run) {
-            return Ok(self.own(name, it, Source::User));
-        }
-        let all = self.configured();
-        let Some(it) = all.iter().find(|it| it.name == name && !it.is_shadowed) else {
-            let names: Vec<&str> = all.iter().filter(|it| it.is_in_force()).map(|it| it.name.as_str()).collect();
-            let fix = match nearest(name, names.iter().copied()) {
-                Some(near) => Remedy::nearest(near),
-                None if names.is_empty() => Remedy::mcp("", McpNeed::Add),
-                None => format!("one of: {}", names.join(", ")).into(),
-            };
-            let message = format!("there is no MCP server `{}`", name.escape_debug());
-            return Err(Error::new(Code::NotFound, message, fix).with("input", name));
-        };
-        if !it.server.enabled {
-            let message = format!("the MCP server {name} is switched off");
-            return Err(Error::new(Code::NotFound, message, format!("set mcp.{name}.enabled to true")));
-        }
-        if !it.is_in_force() {
-            let message = match it.source {
-                Source::User | Source::Client => {
-                    format!("the MCP server {name} starts in the workspace, and you have not approved that here")
-                }
-                Source::Project(file) => {
-                    format!("the MCP server {name} comes from {file}, and you have not approved its launch")
-                }
-            };
-            let fix = Remedy::mcp(name, McpNeed::Trust);
-            return Err(Error::new(Code::McpUntrusted, message, fix).with("server", name));
-        }
-        Ok(it.clone())
     }
 
     /// What the user accepted of a server; `None` before the first contact.
@@ -336,65 +192,6 @@ impl Servers {
         });
     }
 
-    /// The running server with what it offers now. The first contact with a server of the user, or of the
-    /// client, accepts its definitions.
-    ///
-    /// # Errors
-    /// `MCP_START_FAILED`, `MCP_AUTH_REQUIRED`, and those of a call.
-    pub(crate) async fn contact(&self, it: &Configured) -> Result<Contact> {
-        let server = self.server(it)?;
-        let (mut running, mut busy) = server.connected().await?;
-        let offered = match server.offered(&running).await {
-            Err(e) if e.code == Code::McpAuthRequired && server.has_another_sign_in(&running).await => {
-                (running, busy) = server.connected().await?;
-                server.offered(&running).await?
-            }
-            offered => offered?,
-        };
-        let (catalog, is_first) = (self.0.catalog.clone(), matches!(it.source, Source::User | Source::Client));
-        let (name, launch, own) = (it.name.clone(), it.launch.clone(), Arc::clone(&offered));
-        let pins = crate::call::off_loop(move || match catalog.load(&name, &launch)? {
-            // What the user writes with is no part of what is accepted.
-            Some(pins) if pins.prompts != own.prompts || pins.has_resources != own.has_resources => {
-                let pins = Pins { prompts: own.prompts.clone(), has_resources: own.has_resources, ..pins };
-                catalog.save(&pins)?;
-                Ok(Some(pins))
-            }
-            Some(pins) => Ok(Some(pins)),
-            None if is_first => {
-                catalog.save(&own)?;
-                Ok(Some((*own).clone()))
-            }
-            None => Ok(None),
-        })
-        .await?;
-        Ok(Contact { server, running, _busy: busy, offered, pins })
-    }
-
-    /// The same for a call, whose live view shows that the server starts, what it prints meanwhile, and how long it waits
-    /// because it died again and again.
-    ///
-    /// # Errors
-    /// As [`Servers::contact`].
-    pub(crate) async fn contact_for(&self, it: &Configured, ctx: &Context) -> Result<Contact> {
-        let server = self.server(it)?;
-        let contact = self.contact(it);
-        tokio::pin!(contact);
-        let mut told = String::new();
-        loop {
-            tokio::select! {
-                biased;
-                contact = &mut contact => return contact,
-                () = tokio::time::sleep(START_SHOWN) => {}
-            }
-            let now = server.start_words();
-            if now != told && !now.is_empty() {
-                tell(ctx, Printed { text: format!("{now}\n"), ..Printed::default() });
-                told = now;
-            }
-        }
-    }
-
     /// Who signs the user in to a server.
     ///
     /// # Errors
@@ -444,22 +241,6 @@ impl Servers {
         join_all(required).await.into_iter().collect()
     }
 
-    /// Accepts the definitions that the server has now, as the user saw them.
-    ///
-    /// # Errors
-    /// `PREVIEW_STALE` when they are other ones by now, and those of [`Servers::contact`].
-    pub(crate) async fn accept(&self, it: &Configured, seen: Option<&str>) -> Result<Pins> {
-        let contact = self.contact(it).await?;
-        if seen.is_some_and(|seen| seen != contact.offered.seen()) {
-            let message = format!("the definitions of {} have changed since you saw them", it.name);
-            return Err(Error::new(Code::PreviewStale, message, "look at them again"));
-        }
-        let (catalog, pins) = (self.0.catalog.clone(), (*contact.offered).clone());
-        let saved = pins.clone();
-        crate::call::off_loop(move || catalog.save(&saved)).await?;
-        Ok(pins)
-    }
-
     /// Forgets what was accepted of a server.
     ///
     /// # Errors
@@ -493,43 +274,5 @@ impl Servers {
 
     pub(crate) fn limits(&self) -> &McpLimits {
         &self.0.setup.limits
-    }
-}
-
-/// A server that runs, what it offers now, and what the user accepted of it.
-pub(crate) struct Contact {
-    server: Arc<Server>,
-    running: Arc<Running>,
-    _busy: Busy,
-    offered: Arc<Pins>,
-    pins: Option<Pins>,
-}
-
-impl Contact {
-    /// Checks that a tool is as it was accepted.
-    ///
-    /// # Errors
-    /// `MCP_DEFINITION_CHANGED`.
-    fn check(&self, it: &Configured, tool: &str, pin: &str) -> Result<()> {
-        let name = &it.name;
-        let changed = |what: String| {
-            let fix = Remedy::mcp(name, McpNeed::Accept);
-            Err(Error::new(Code::McpDefinitionChanged, what, fix).with("server", name.as_str()).with("tool", tool))
-        };
-        let now = self.offered.tool(tool).map(Definition::pin);
-        match now {
-            None => changed(format!("the MCP server {name} has no tool `{tool}` any more")),
-            Some(now) if now != pin => changed(format!(
-                "the MCP server {name} has changed the definition of `{tool}` since the user accepted it"
-            )),
-            Some(_) if it.server.on_change == crate::config::OnChange::Block && self.has_changes() => {
-                changed(format!("the MCP server {name} has changed its tools since the user accepted them"))
-            }
-            Some(_) => Ok(()),
-        }
-    }
-
-    fn has_changes(&self) -> bool {
-        self.pins.as_ref().is_none_or(|pins| pins.seen() != self.offered.seen())
     }
 }

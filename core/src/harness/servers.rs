@@ -82,7 +82,7 @@ impl Harness {
     pub async fn look_at_server_of(&self, tool: &str) -> Result<ServerState> {
         let servers = self.servers()?;
         let (from, tool) = (servers.clone(), tool.to_owned());
-        let name = call::off_loop(move || mcp::tool::server_of(&from, &tool)).await?;
+        let name = call::off_loop(move || mcp::search::server_of(&from, &tool)).await?;
         servers.look(&name).await
     }
 

@@ -23,8 +23,8 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use super::ask::Listening;
+use super::challenge::Challenge;
 use super::lines::TOO_LONG;
-use super::login::Challenge;
 use super::pages::{CUT, MAX_ITEMS, MAX_LISTED};
 use super::secrets::Secrets;
 use crate::call::FormRequest;

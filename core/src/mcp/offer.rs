@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::catalog::{Definition, Pins};
-use super::tool::{Finder, Reader, ServerTool, Trampoline};
+use super::resource::Reader;
+use super::search::{Finder, Trampoline};
+use super::tool::ServerTool;
 use super::{Configured, Servers, names, schema};
 use crate::call::{Registry, Tool};
 use crate::config::Expose;
