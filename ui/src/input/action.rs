@@ -433,7 +433,7 @@ actions! {
     RuleLastsShorter: ("rule-shorter", &["left"], "the rule holds for a shorter time").at(Rule);
     SwitchRuleEffect: ("rule-effect", &["tab"], "allow always, or deny always").at(Rule);
     SwitchReach: ("sessions-reach", &["tab"], "sessions of this workspace, or of all").at(Sessions);
-    OnlyNamed: ("sessions-named", &["alt+n"], "only sessions with a name, or all").at(Sessions);
+    OnlyNamed: ("sessions-named", &["alt+n"], "only sessions with a name, only pinned ones, or all").at(Sessions);
     RenameStored: ("sessions-rename", &["ctrl+r"], "rename the session").at(Sessions);
     PinStored: ("sessions-pin", &["alt+p"], "pin the session to the top of the list, or unpin it").at(Sessions);
     DeleteStored: ("sessions-delete", &["ctrl+x", "delete"], "delete the session; asked first").at(Sessions);

@@ -77,6 +77,40 @@ pub(crate) enum Work {
     },
 }
 
+/// Which of them the user wants to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Only {
+    All,
+    Named,
+    Pinned,
+}
+
+impl Only {
+    fn shows(self, it: &Summary) -> bool {
+        match self {
+            Only::All => true,
+            Only::Named => it.name.is_some(),
+            Only::Pinned => it.pinned,
+        }
+    }
+
+    fn next(self) -> Only {
+        match self {
+            Only::All => Only::Named,
+            Only::Named => Only::Pinned,
+            Only::Pinned => Only::All,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Only::All => "all",
+            Only::Named => "named",
+            Only::Pinned => "pinned",
+        }
+    }
+}
+
 fn ask(work: Work) -> Outcome {
     Outcome::Ask(Request::Stored(vec![work]))
 }
@@ -85,8 +119,7 @@ fn ask(work: Work) -> Outcome {
 pub(crate) struct SessionList {
     narrow: Narrow,
     reach: Reach,
-    /// Only Sessions with a name.
-    named: bool,
+    only: Only,
     /// `None` while they are loaded.
     all: Option<Vec<Summary>>,
     current: Option<String>,
@@ -100,6 +133,8 @@ pub(crate) struct SessionList {
     read: (String, usize),
     /// The new name of the chosen Session, while the user types it.
     naming: Option<String>,
+    /// The name is being saved; until then it stays in its field, because that can fail.
+    is_saving_name: bool,
     /// The user is asked whether the chosen Session is to be deleted.
     is_confirming: bool,
     /// The Session that was deleted last.
@@ -114,7 +149,7 @@ impl SessionList {
         SessionList {
             narrow: Narrow::default(),
             reach: Reach::Workspace,
-            named: false,
+            only: Only::All,
             all: None,
             current: None,
             hits: HashMap::new(),
@@ -123,6 +158,7 @@ impl SessionList {
             preview_area: Rect::default(),
             read: (String::new(), 0),
             naming: None,
+            is_saving_name: false,
             is_confirming: false,
             deleted: None,
             now,
@@ -132,7 +168,7 @@ impl SessionList {
 
     /// Titles that match the letters, then Sessions whose text has the words, the latest first.
     fn shown(&self) -> Vec<&Summary> {
-        let all = self.all.iter().flatten().filter(|it| !self.named || it.name.is_some());
+        let all = self.all.iter().flatten().filter(|it| self.only.shows(it));
         let letters = &self.narrow.letters;
         if letters.is_empty() {
             return all.collect();
@@ -262,6 +298,9 @@ impl View for SessionList {
         match notification {
             Notification::StoredSessions { all, current } => {
                 let before = self.chosen().map(|it| it.id.clone());
+                if std::mem::take(&mut self.is_saving_name) {
+                    self.naming = None;
+                }
                 let mut all = all.to_vec();
                 all.sort_by_key(|it| !it.pinned);
                 self.all = Some(all);
@@ -306,16 +345,18 @@ impl View for SessionList {
     }
 
     fn act(&mut self, action: Action) -> Outcome {
-        if let Some(name) = self.naming.take() {
+        if let Some(name) = &self.naming {
             return match (action, self.chosen()) {
                 (Action::Choose, Some(it)) => {
-                    ask(Work::Rename { id: it.id.clone(), name: name.trim().to_owned(), reach: self.reach })
+                    let work = Work::Rename { id: it.id.clone(), name: name.trim().to_owned(), reach: self.reach };
+                    self.is_saving_name = true;
+                    ask(work)
                 }
-                (Action::CloseOverlay, _) => Outcome::Stay,
-                _ => {
-                    self.naming = Some(name);
+                (Action::CloseOverlay, _) => {
+                    self.naming = None;
                     Outcome::Stay
                 }
+                _ => Outcome::Stay,
             };
         }
         if std::mem::take(&mut self.is_confirming) {
@@ -350,7 +391,7 @@ impl View for SessionList {
                 return Outcome::Ask(Request::Stored(vec![Work::List(self.reach), search]));
             }
             Action::OnlyNamed => {
-                (self.named, self.narrow.chosen) = (!self.named, 0);
+                (self.only, self.narrow.chosen) = (self.only.next(), 0);
             }
             Action::RenameStored => {
                 self.naming = self.chosen().map(|it| it.name.clone().unwrap_or_default());
@@ -428,7 +469,7 @@ impl View for SessionList {
                 (has_row, Action::RenameStored, "rename"),
                 (has_row, Action::PinStored, pin),
                 (has_row, Action::DeleteStored, "delete"),
-                (has_row || self.named, Action::OnlyNamed, if self.named { "all" } else { "named" }),
+                (has_row || self.only != Only::All, Action::OnlyNamed, self.only.next().word()),
                 (true, Action::CloseOverlay, "close"),
             ])
         };

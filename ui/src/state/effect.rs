@@ -156,6 +156,8 @@ impl Effect {
             Effect::Open(_) => Some("open"),
             Effect::PlanWorkflow(_) => Some("workflow"),
             Effect::SetTheme(_) => Some("theme"),
+            // The Session on the screen is renamed by an Input.
+            Effect::Stored(sessions::Work::Rename { .. }) => Some("set"),
             _ => None,
         }
     }

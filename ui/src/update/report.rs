@@ -58,7 +58,9 @@ pub(super) fn status(state: &State) -> Report {
     let used = state.history.last_input.unwrap_or_else(|| state.history.estimated_tokens());
     let share =
         state.session.window.map_or(String::new(), |it| format!(" ({} % of the window)", used * 100 / it.max(1)));
-    session.push(Item::value("context", format!("{} tokens{share}", short(used))));
+    // Until the Provider has counted, it is an estimate.
+    let mark = if state.history.last_input.is_some() { "" } else { "~" };
+    session.push(Item::value("context", format!("{mark}{} tokens{share}", short(used))));
     let total = sums(&state.history).session;
     session.push(Item::value("used", if total.requests == 0 { "no usage yet".to_owned() } else { words(&total) }));
     if state.session.read_only {
