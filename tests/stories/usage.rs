@@ -120,7 +120,7 @@ fn a_turn_that_has_cost_what_it_may_ends_incomplete() {
     let ran = shell.run(args);
     assert_eq!((ran.code, ran.error()["code"].as_str()), (14, Some("BUDGET_REACHED")), "{}", ran.stderr);
     let remediation = ran.error()["remediation"].as_str().expect("text").to_owned();
-    assert_eq!(remediation, "send a message to continue, or a higher --max-cost");
+    assert_eq!(remediation, "send a message to continue, or a higher --max-cost USD");
     assert_eq!(server.bodies().len(), 1);
 }
 
