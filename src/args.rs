@@ -308,6 +308,30 @@ mod tests {
         }
     }
 
+    /// Broken build: a flag or a command that neither the help nor the schema shows.
+    #[test]
+    fn no_flag_and_no_command_is_hidden() {
+        fn hidden(command: &clap::Command, path: &str, all: &mut Vec<String>) {
+            for arg in command.get_arguments() {
+                let names = arg.get_all_aliases().unwrap_or_default().len();
+                let shown = arg.get_visible_aliases().unwrap_or_default().len();
+                if arg.is_hide_set() || names != shown {
+                    all.push(format!("{path} {}", arg.get_id()));
+                }
+            }
+            for below in command.get_subcommands() {
+                let path = format!("{path} {}", below.get_name());
+                if below.is_hide_set() {
+                    all.push(path.clone());
+                }
+                hidden(below, &path, all);
+            }
+        }
+        let mut all = Vec::new();
+        hidden(&Args::command(), "pixir", &mut all);
+        assert_eq!(all, [""; 0]);
+    }
+
     /// Broken build: an option is in one of the two tables only.
     #[test]
     fn a_start_without_a_command_has_the_options_of_all_starts() {

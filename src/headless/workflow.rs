@@ -14,8 +14,8 @@ use tokio::sync::mpsc;
 use super::narration;
 use crate::args::Format;
 use crate::cli::Signals;
-use crate::output::{Output, chatter, exit_code, versioned};
-use crate::remedies;
+use crate::output::{Output, chatter, error_json, exit_code, versioned};
+use crate::{next_actions, remedies};
 
 /// A step as the events tell it.
 #[derive(Debug, Default)]
@@ -281,7 +281,7 @@ impl Run<'_> {
             "duration_ms": u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
         });
         if let Some(error) = &error {
-            result["error"] = json!({ "kind": error.kind(), "message": error.message, "details": error.details });
+            result["error"] = error_json(error);
             result["code"] = json!(error.code.name());
             result["remediation"] = json!(remedies::word(&error.remedy));
         }
@@ -300,6 +300,9 @@ impl Run<'_> {
                 next.push(resume.clone());
             }
             result["resume_command"] = json!(resume);
+        }
+        if let Some(error) = error.as_ref().filter(|_| next.is_empty()) {
+            next = next_actions::after(error);
         }
         result["next_actions"] = json!(next);
         match self.output.format {

@@ -17,6 +17,28 @@ fn of_turn(editor: &Editor, from: usize) -> Vec<Value> {
     all.map(|line| line["params"]["update"].clone()).collect()
 }
 
+/// Broken builds: both sides of a file of 300 KB are sent for a change of one line; a change of a large file shows nothing.
+#[test]
+fn a_change_of_a_large_file_is_shown_as_its_lines() {
+    let large = format!("needle\n{}", format!("{}\n", "x".repeat(99)).repeat(3_000));
+    let shell = Shell::new(&[("large.txt", &large)]);
+    let steps = [
+        json!({ "calls": [{ "name": "read", "args": { "path": "large.txt", "limit": 5 } }] }),
+        json!({ "calls": [{ "name": "edit", "args": { "path": "large.txt", "old_text": "needle", "new_text": "thread" } }] }),
+        json!({ "text": "Changed." }),
+    ];
+    let mut editor = Editor::start(&shell, &script(&steps), &["--mode", "auto"]);
+    editor.initialize(able());
+    let session = editor.session(&shell.workspace());
+    assert_eq!(editor.say(&session, "change it"), "end_turn");
+    assert!(shell.read("large.txt").starts_with("thread\n"));
+    let updates = editor.updates("tool_call_update");
+    let shown = updates.last().expect("updates")["content"].to_string();
+    assert!(!shown.contains("oldText"), "{shown}");
+    assert!(shown.contains("-needle") && shown.contains("+thread") && shown.len() < 4_000, "{shown}");
+    assert_eq!(editor.close(), 0);
+}
+
 /// Broken builds: the output comes as text too; a terminal that never printed has no output; the exit code is lost.
 #[test]
 fn a_client_with_terminals_gets_the_output_of_commands_as_one() {

@@ -23,6 +23,15 @@ fn strings(list: &Value) -> Vec<String> {
     list.as_array().into_iter().flatten().filter_map(|it| it.as_str().map(str::to_owned)).collect()
 }
 
+/// The commands below one, with all their words.
+fn paths(command: &Value, path: &str, all: &mut Vec<String>) {
+    for below in command["commands"].as_array().into_iter().flatten() {
+        let path = format!("{path} {}", below["name"].as_str().expect("a name"));
+        paths(below, &path, all);
+        all.push(path);
+    }
+}
+
 /// Broken builds: a remedy names a command that was renamed, or a flag that it does not have; an entry is a sentence or a
 /// flag alone; an error has no entry; a comment stands behind a command; a remedy names a command in words alone.
 #[test]
@@ -101,13 +110,9 @@ fn each_next_action_is_a_command_that_the_parser_takes() {
     let mut wrong = Vec::new();
     let mut tried = BTreeSet::new();
     let schema = shell.run(["schema", "commands"]).document();
-    let commands: Vec<String> = schema["part"]["commands"]
-        .as_array()
-        .expect("commands")
-        .iter()
-        .map(|it| format!("pixir {}", it["name"].as_str().expect("a name")))
-        .collect();
-    assert!(commands.len() > 30, "{commands:?}");
+    let mut commands = Vec::new();
+    paths(&schema["part"], "pixir", &mut commands);
+    assert!(commands.len() > 70, "{commands:?}");
     let mut of = |args: &[&str], words: &str, actions: Vec<String>| {
         if actions.is_empty() {
             wrong.push(format!("{args:?}: nothing"));

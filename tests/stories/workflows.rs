@@ -189,7 +189,9 @@ argv = ["true"]
     let shell = Shell::new(&[]);
     let none = "[[steps]]\nid = \"bad\"\nargv = [\"false\"]\n";
     let ran = run(&shell, none, &json!([]), &["--write"]);
-    assert_eq!((ran.code, &ran.document()["code"]), (1, &json!("WORKFLOW_FAILED")), "{ran:?}");
+    let failed = ran.document();
+    assert_eq!((ran.code, &failed["code"]), (1, &json!("WORKFLOW_FAILED")), "{ran:?}");
+    assert!(failed["error"]["details"]["next_actions"][0].is_string(), "as in every other error: {failed}");
 }
 
 /// Broken builds: a step that may not run counts as failed, or runs; a gate without an answer is passed.
