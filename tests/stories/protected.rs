@@ -161,13 +161,19 @@ fn repositories_below_the_workspace_are_kept_too() {
                 "echo x > one/.git/hooks/pre-commit; git -C one config core.fsmonitor ./evil; true",
                 "printf '[alias]\\nx = !y\\n' >> two/deep/.git/config",
                 "git init -q new && echo x > new/.git/hooks/post-checkout; git -C new config core.fsmonitor ./evil; true",
-                "git -C one config user.name me; git clone -q one copy && git -C copy log --oneline; rm -rf three; mv four five",
+                "mkdir -p docs/objects docs/refs; echo 'ref: refs/heads/main' > docs/HEAD; \
+                 printf '[core]\\n bare = true\\n fsmonitor = ./evil\\n' > docs/config",
+                "git -C one config user.name me; git clone -q one copy && git -C copy log --oneline; \
+                 git init -q --bare plain.git && git -C one push -q ../plain.git HEAD:main; rm -rf three; mv four five",
             ],
             &[],
         );
-        for (output, path) in
-            outputs.iter().zip(["one/.git/hooks/pre-commit", "two/deep/.git/config", "new/.git/hooks/post-checkout"])
-        {
+        for (output, path) in outputs.iter().zip([
+            "one/.git/hooks/pre-commit",
+            "two/deep/.git/config",
+            "new/.git/hooks/post-checkout",
+            "docs/config",
+        ]) {
             assert!(output.contains(&format!("{path}, which is protected; it was")), "{tier}: {path}: {output}");
         }
         assert!(
@@ -176,7 +182,8 @@ fn repositories_below_the_workspace_are_kept_too() {
         assert!(!shell.read("two/deep/.git/config").contains("alias"), "{tier}");
         assert!(!shell.read("new/.git/config").contains("evil"), "{tier}: {}", outputs[2]);
         assert_eq!(shell.read("one/.git/config"), format!("{config}[user]\n\tname = me\n"), "{tier}");
-        assert!(outputs[3].contains("first") && !outputs[3].contains("protected"), "{tier}: {}", outputs[3]);
+        assert!(!root.join("docs/config").exists() && shell.read("plain.git/config").contains("bare"), "{tier}");
+        assert!(outputs[4].contains("first") && !outputs[4].contains("protected"), "{tier}: {}", outputs[4]);
         assert!(!root.join("three").exists() && !root.join("four").exists(), "{tier}");
         assert_eq!(shell.read("five/.git/hooks/pre-commit"), "mine\n", "{tier}");
     }

@@ -155,6 +155,8 @@ fn no_file_tool_changes_what_protects_pixir_unasked() {
         ".bashrc",
         "app/sub/.git/hooks/x",
         "app/.github/workflows/ci.yml",
+        "app/.cursor/rules/x.mdc",
+        "app/.yarnrc.yml",
     ];
     let writes = paths.iter().map(|path| ("write", json!({ "path": path, "content": "x\n" })));
     let workspace = beside.display().to_string();
@@ -168,6 +170,11 @@ fn no_file_tool_changes_what_protects_pixir_unasked() {
         .collect();
     figures(&format!("QS9: {} protected paths tried, {} written unasked", paths.len(), unasked.len()));
     assert!(unasked.is_empty() && changed.is_empty(), "{unasked:#?} {changed:?}");
+    // No rule and no mode allows it, so none is named as the way out.
+    let asked = ran.iter().filter(|(_, output)| output.contains("no user can be asked here"));
+    let ways: Vec<_> =
+        asked.filter(|(_, output)| output.contains("a rule for it") || output.contains("mode to")).collect();
+    assert!(ways.is_empty(), "{ways:#?}");
     let read = called(
         &shell,
         &[("read", json!({ "path": "home/auth.json" })), ("bash", json!({ "command": "cat home/auth.json" }))],

@@ -33,6 +33,20 @@ async fn an_unknown_theme_is_an_error() {
     assert!(screen.contains("nope") && !screen.contains("until you quit"), "{screen}");
 }
 
+/// Broken build: on the reversed ground of the chosen row, each colour of its words is a ground of its own.
+#[tokio::test]
+async fn the_chosen_row_is_one_bar_where_the_theme_has_the_colours_of_the_terminal() {
+    let mut pixir = Pixir::sized(vec![], &[], 80, 24);
+    pixir.does("/theme system<Enter>").await;
+    let screen = pixir.does("/mode<Enter>").await;
+    let y = screen.lines().position(|line| line.contains("● ask")).unwrap_or_else(|| panic!("the list:\n{screen}"));
+    let buffer = pixir.screen.buffer();
+    let row = (0..80).map(|x| &buffer[(x, u16::try_from(y).expect("fits"))]);
+    let chosen: Vec<_> = row.filter(|cell| cell.modifier.contains(ratatui::style::Modifier::REVERSED)).collect();
+    assert!(chosen.len() > 40, "{screen}");
+    assert!(chosen.iter().all(|cell| cell.fg == ratatui::style::Color::Reset), "{chosen:?}");
+}
+
 /// Broken builds: only the row of the cursor shows colours; a light theme shows them on the dark ground of the list.
 #[tokio::test]
 async fn each_theme_of_the_list_shows_its_colours_on_its_ground() {

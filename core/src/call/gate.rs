@@ -390,7 +390,8 @@ async fn ask(
         None => {
             let way = match authority.permissions().await?.mode {
                 // It asks there too.
-                Mode::Auto => "have the user make a rule for it".into(),
+                Mode::Auto if rule.is_some() => "have the user make a rule for it".into(),
+                Mode::Auto => "have the user do it".into(),
                 Mode::Ask | Mode::ReadOnly => Remedy::SetMode { mode: Mode::Auto },
             };
             let error = Error::new(

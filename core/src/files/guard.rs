@@ -41,7 +41,7 @@ struct Place {
     outside: Option<PathBuf>,
     /// What the kernel keeps from the command here.
     kept: Vec<PathBuf>,
-    /// Folders below it with a repository of their own.
+    /// Repositories below it: each `.git`, and folders that look like one without a work tree.
     below: BTreeSet<PathBuf>,
     /// Its path.
     at: PathBuf,
@@ -122,7 +122,7 @@ impl Taken {
 }
 
 impl Guard {
-    /// Looks at the protected files of a workspace, of the repositories in these folders below it, and of its repository's
+    /// Looks at the protected files of a workspace, of these repositories below it, and of its repository's
     /// folders elsewhere. `kept` are the paths that the kernel keeps from the command.
     pub(crate) fn before(workspace: &Workspace, below: &BTreeSet<PathBuf>, git: &[PathBuf], kept: &[PathBuf]) -> Guard {
         let place = |dir: io::Result<Dir>, outside: Option<&PathBuf>| {
@@ -149,7 +149,7 @@ impl Guard {
         self.take_back_with(&BTreeSet::new(), workspace, blobs, is_plain)
     }
 
-    /// The same, also in repositories that were made meanwhile in these folders below the workspace.
+    /// The same, also in these repositories, which were made meanwhile below the workspace.
     pub(crate) fn take_back_with(
         &self,
         made: &BTreeSet<PathBuf>,
@@ -181,7 +181,7 @@ impl Guard {
         self.places.iter().flat_map(|place| place.told(&place.found(&none, &own, is_plain))).collect()
     }
 
-    /// Those of these folders whose repositories were not there at the look before.
+    /// Those of these repositories that were not there at the look before.
     pub(crate) fn new_among(&self, below: BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
         below.into_iter().filter(|it| self.places.iter().all(|place| !place.below.contains(it))).collect()
     }
@@ -210,7 +210,7 @@ impl Place {
         };
         let starts_nothing = |path: &Path, now: &Item| {
             let text = now.bytes.as_deref().and_then(|bytes| std::str::from_utf8(bytes).ok());
-            path.ends_with(".git/config") && now.kind == Kind::File && text.is_some_and(is_plain)
+            below.iter().any(|it| *path == it.join("config")) && now.kind == Kind::File && text.is_some_and(is_plain)
         };
         let is_exempt = |path: &Path| {
             path.ancestors().any(|it| self.outside.is_none() && own.contains(it)) || self.is_kept(path, &after)
@@ -389,9 +389,9 @@ impl Listed {
         } else {
             look.workspace();
             look.without_samples = true;
-            for folder in below {
-                look.begin(folder);
-                look.git(&folder.join(".git"), DEEPEST);
+            for repository in below {
+                look.begin(repository);
+                look.git(repository, DEEPEST);
             }
         }
         look.listed

@@ -121,8 +121,8 @@ impl SessionSnapshot {
         self.shared.commands.store(state.running.len(), Ordering::Relaxed);
     }
 
-    /// The folders below the workspace's root that had a `.git` at the last look, relative to it. Those in folders that git
-    /// ignores are not among them.
+    /// The repositories below the workspace's root at the last look: each `.git`, and folders that look like one without a work
+    /// tree. Those in folders that git ignores are not among them.
     pub(crate) fn repositories(&self) -> BTreeSet<PathBuf> {
         self.shared.state().seen.repositories.clone()
     }
@@ -289,7 +289,7 @@ pub(crate) fn protected_since(workspace: &Workspace, since: SystemTime) -> Vec<(
     new.filter(|(path, _)| is_protected(path)).collect()
 }
 
-/// The folders below the workspace's root that have a `.git`, relative to it.
+/// The repositories below the workspace's root.
 pub(crate) fn repositories_of(workspace: &Workspace) -> BTreeSet<PathBuf> {
     list(workspace.root(), MAX_FILES).repositories
 }

@@ -35,15 +35,21 @@ pub(crate) fn walk(root: &Path) -> ignore::Walk {
     builder(root).sort_by_file_name(std::cmp::Ord::cmp).build()
 }
 
-/// Walks everything as [`walk`] does, and notes the folders below the root that have a `.git`.
+/// Walks everything as [`walk`] does, and notes where git would find a repository: each `.git` below the root, and each folder
+/// that looks like one without a work tree. The root itself is `.` there.
 pub(crate) fn walk_noting_repositories(root: &Path, found: &Arc<Mutex<BTreeSet<PathBuf>>>) -> ignore::Walk {
     let (root, found) = (root.to_owned(), Arc::clone(found));
     let mut builder = builder(&root);
     builder.sort_by_file_name(std::cmp::Ord::cmp).filter_entry(move |entry| {
         let is_git = entry.file_name() == ".git";
-        let below = entry.path().parent().and_then(|it| it.strip_prefix(&root).ok());
-        if let Some(below) = below.filter(|below| is_git && !below.as_os_str().is_empty()) {
-            found.lock().insert(below.to_owned());
+        let above = entry.path().parent().filter(|above| {
+            is_git && **above != *root
+                || entry.file_name() == "HEAD" && ["objects", "refs"].iter().all(|name| above.join(name).is_dir())
+        });
+        if let Some(below) = above.and_then(|above| above.strip_prefix(&root).ok()) {
+            let is_root = below.as_os_str().is_empty();
+            let of_folder = if is_root { PathBuf::from(".") } else { below.to_owned() };
+            found.lock().insert(if is_git { below.join(".git") } else { of_folder });
         }
         !is_git
     });

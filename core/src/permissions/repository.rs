@@ -352,7 +352,8 @@ pub(crate) fn is_plain(text: &str) -> bool {
 }
 
 /// Keys that start nothing and lead nowhere, although a command that only reads is not proven where they are set.
-const PLAIN_KEYS: [&str; 5] = ["submodule.active", "submodule.url", "commit.gpgsign", "tag.gpgsign", "gc.auto"];
+const PLAIN_KEYS: [&str; 6] =
+    ["submodule.active", "submodule.url", "commit.gpgsign", "tag.gpgsign", "gc.auto", "remote.mirror"];
 
 /// Whether git runs no program for a repository in any of its commands: there is no hook, and no key that could name one.
 pub(crate) fn runs_nothing(repository: &Repository, home: Option<&Path>) -> bool {

@@ -116,7 +116,7 @@ impl View for Outline {
             .hints_of(&[(!self.turns.is_empty(), Action::Choose, "go there"), (true, Action::CloseOverlay, "close")]);
         let inner = panel(canvas, dialog(area, 100, 42), "Outline", &keys, theme);
         if self.turns.is_empty() {
-            canvas.line(Line::styled("no prompts yet", theme.dim()), inner);
+            canvas.line(Line::styled("No prompts yet. Each message that you send becomes one.", theme.dim()), inner);
             return;
         }
         let columns = usize::from(inner.width);

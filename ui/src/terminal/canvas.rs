@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::{Position, Rect};
-use ratatui::style::{Color, Style};
+use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::Widget;
 use unicode_segmentation::UnicodeSegmentation as _;
@@ -211,9 +211,13 @@ impl Canvas {
             return;
         }
         self.grid.touch(area);
+        // On a reversed ground each colour would be a ground of its own: such a row has the terminal's two colours alone.
+        let is_reversed = self.grid.buffer[(area.x, area.y)].modifier.contains(Modifier::REVERSED);
         let mut x = area.x;
         for span in &line.spans {
-            x = self.text(&span.content, x, area.y, area.right(), line.style.patch(span.style));
+            let style = line.style.patch(span.style);
+            let style = if is_reversed { Style { fg: None, bg: None, ..style } } else { style };
+            x = self.text(&span.content, x, area.y, area.right(), style);
         }
     }
 

@@ -25,7 +25,7 @@ pub(super) struct Seen {
     looked: Option<SystemTime>,
     /// Paths of symlinks, sockets and other special files.
     others: HashSet<PathBuf>,
-    /// Folders below the root that have a `.git`.
+    /// Below the root: each `.git`, and folders that look like one without a work tree.
     pub(super) repositories: BTreeSet<PathBuf>,
     pack: Option<File>,
     end: u64,
