@@ -549,3 +549,21 @@ async fn files_without_a_diff_are_one_row_of_the_card() {
     let whole = pixir.does("<C-o>").await;
     assert!(whole.contains("core.pyc  not text, 3B") && whole.contains("table.pyc  not text, 3B"), "{whole}");
 }
+
+/// Broken build: beside a line that only one version has, the other side looks like an empty line of the file.
+#[tokio::test]
+async fn side_by_side_the_place_of_a_missing_line_has_a_ground_of_its_own() {
+    let change = "sed -i '5a between' a.txt";
+    let mut pixir = Pixir::sized(vec![bash(change), says("Done.")], &[("a.txt", &lines())], 160, 30);
+    pixir.does("/mode auto<Enter>").await;
+    pixir.does("change it<Enter>").await;
+    pixir.does("/diff<Enter>").await;
+    let coloured = pixir.screen.coloured();
+    let grounds = |text: &str| {
+        let row = coloured.lines().find(|row| row.contains(text)).unwrap_or_else(|| panic!("{text}\n{coloured}"));
+        let all = row.match_indices("48;2;").map(|(at, _)| row[at + 5..].split('m').next().unwrap_or_default());
+        all.collect::<std::collections::BTreeSet<_>>().len()
+    };
+    // Those of the screen, of the added line, and of the place beside it.
+    assert_eq!((grounds("line 5"), grounds("between")), (1, 3), "{coloured}");
+}

@@ -15,7 +15,7 @@ use crate::theme::Theme;
 mod beside; // two versions beside each other
 mod unified; // the text of a unified diff, read
 
-pub(crate) use beside::{SIDE_BY_SIDE, beside};
+pub(crate) use beside::{SIDE_BY_SIDE, absent, beside};
 pub(crate) use unified::language_of;
 use unified::{Item, Unified};
 

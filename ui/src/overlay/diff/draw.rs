@@ -13,7 +13,7 @@ use super::places::Place;
 use super::{Columns, DiffView};
 use crate::input::action::Action;
 use crate::overlay::{Paint, panel};
-use crate::render::diff::{DiffLine, Flow, SIDE_BY_SIDE, language_of, rows_of};
+use crate::render::diff::{DiffLine, Flow, SIDE_BY_SIDE, absent, language_of, rows_of};
 use crate::render::figures::{plus_minus, plus_minus_spans};
 use crate::render::highlight::{Coloured, Kind as Ink};
 use crate::render::text::{fit, span_width, visible, width};
@@ -418,10 +418,11 @@ impl Look<'_> {
     fn pair(&self, left: Option<DiffedLine>, right: Option<DiffedLine>) -> Vec<Line<'static>> {
         let half = self.columns.saturating_sub(3) / 2;
         let theme = self.paint.theme;
+        let (no_left, no_right) = (left.is_none(), right.is_none());
         let (mut left, mut right) = (self.half(left, half, true), self.half(right, half, false));
         let rows = left.len().max(right.len()).max(1);
-        left.resize(rows, Line::raw(" ".repeat(half)));
-        right.resize(rows, Line::default());
+        left.resize(rows, if no_left { absent(half, theme) } else { Line::raw(" ".repeat(half)) });
+        right.resize(rows, if no_right { absent(half, theme) } else { Line::default() });
         let both = left.into_iter().zip(right).map(|(mut left, right)| {
             let used = span_width(&left.spans);
             left.spans.push(Span::raw(" ".repeat(half.saturating_sub(used))));

@@ -1,6 +1,7 @@
 //! A unified diff with its two versions beside each other.
 
 use pixir_core::diff::{Tag, words};
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::unified::{Item, Unified};
@@ -72,6 +73,11 @@ pub(crate) fn beside(diff: &str, context: &RenderContext<'_>) -> Vec<Line<'stati
     lines
 }
 
+/// The place of a line that only the other version has.
+pub(crate) fn absent(columns: usize, theme: &Theme) -> Line<'static> {
+    Line::from(Span::styled(" ".repeat(columns), Style::new().bg(theme.code_panel)))
+}
+
 fn side(
     (tag, number, text): (Tag, u32, &str),
     mate: Option<&str>,
@@ -102,8 +108,10 @@ fn join<'a>(
     theme: &'a Theme,
 ) -> impl Iterator<Item = Line<'static>> + use<'a> {
     let rows = left.len().max(right.len());
-    left.resize(rows, Line::default());
-    right.resize(rows, Line::default());
+    let fill = |side: &[Line<'_>]| if side.is_empty() { absent(half, theme) } else { Line::default() };
+    let (of_left, of_right) = (fill(&left), fill(&right));
+    left.resize(rows, of_left);
+    right.resize(rows, of_right);
     let rule = Span::styled(RULE, theme.fg(theme.border));
     left.into_iter().zip(right).map(move |(mut left, right)| {
         let blanks = half.saturating_sub(span_width(&left.spans));
@@ -132,5 +140,11 @@ mod tests {
             shown.iter().map(|line| line.trim_end()).collect::<Vec<_>>(),
             ["    3   same         │     5   same", "    4 - one          │     6 + ONE", "    5 - two          │"]
         );
+        // The place that stays empty has a ground of its own.
+        let grounds = |at: usize| {
+            let lines = beside(diff, &context);
+            lines[at].spans.iter().filter(|span| span.style.bg == Some(theme.code_panel)).count()
+        };
+        assert_eq!([grounds(0), grounds(1), grounds(2)], [0, 0, 1]);
     }
 }
