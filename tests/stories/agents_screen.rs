@@ -141,6 +141,11 @@ async fn a_child_is_entered_told_something_and_left_and_main_is_as_it_was() {
     pixir.screen.until("There is a cellar.").await;
     pixir.screen.keys("<Enter>").await;
     pixir.screen.until("main › scout").await;
+    // On a small screen the name of the agent is whole, and the folder makes way.
+    pixir.screen.resize(44, 20);
+    let header = pixir.screen.screen().lines().next().unwrap_or_default().to_owned();
+    assert!(header.contains("pixir  main › scout"), "{header}");
+    pixir.screen.resize(100, 30);
     pixir.screen.until_idle().await;
     assert_ne!(pixir.screen.session(), main.as_ref());
     assert_eq!(pixir.screen.draft(), "", "the draft belongs to main");

@@ -94,6 +94,8 @@ fn place(state: &State, room: usize) -> Vec<Span<'static>> {
     let branch = branch.filter(|_| !state.session.agents.is_inside());
     let rest: usize = [&branch, &name].into_iter().flatten().map(|it| 3 + width(it)).sum();
     let above = if width(&above) + width(&folder) + rest <= room { above } else { String::new() };
+    // Inside of an agent its name matters more than the folder, which is that of the Session.
+    let is_tight = state.session.agents.is_inside() && width(&folder) + rest > room;
     let mut left = room;
     let mut spans = Vec::new();
     let mut add = |text: &str, style: Style| {
@@ -101,6 +103,10 @@ fn place(state: &State, room: usize) -> Vec<Span<'static>> {
         left = left.saturating_sub(width(&text));
         spans.push(Span::styled(text, style));
     };
+    if is_tight {
+        add(name.as_deref().unwrap_or_default(), theme.fg(theme.accent));
+        return spans;
+    }
     add(&above, theme.dim());
     add(&folder, theme.fg(theme.text));
     for (text, style) in [(branch, theme.dim()), (name, theme.fg(theme.accent))] {

@@ -176,13 +176,16 @@ impl CompactionView {
             List::Dropped => ("Dropped", theme.warning),
         };
         let (count, tokens) = self.lists.sum(list);
-        let right = match count {
+        let whole = match count {
             0 => "nothing".to_owned(),
             1 => format!("1 part · {} tokens", short(tokens)),
             _ => format!("{count} parts · {} tokens", short(tokens)),
         };
+        canvas.region("heading", area, || format!("{name}: {whole}"));
+        // In a narrow list the name is whole, and the figures stand without their words.
+        let is_roomy = width(name) + 1 + width(&whole) <= usize::from(area.width);
+        let right = if is_roomy || count == 0 { whole } else { format!("{count} · {}", short(tokens)) };
         let room = usize::from(area.width).saturating_sub(width(&right) + 1);
-        canvas.region("heading", area, || format!("{name}: {right}"));
         canvas.line(
             Line::from(vec![
                 Span::styled(format!("{:<room$} ", fit(name, room)), theme.bold().fg(colour)),
