@@ -74,7 +74,10 @@ pub(super) fn run(cli: &Cli, args: &TuiArgs) -> Result<u8> {
                 Line::Expect(text) => driver.try_until(&text).await?,
                 Line::Idle => driver.try_until_idle().await?,
                 Line::Resize(columns, rows) => driver.resize(columns, rows),
-                Line::Frame(name) => save_frame(&driver, &name, args, cli)?,
+                Line::Frame(name) => {
+                    driver.try_until_coloured().await?;
+                    save_frame(&driver, &name, args, cli)?;
+                }
             }
             if driver.is_done() && left > 0 {
                 driver.close().await?;

@@ -146,6 +146,19 @@ impl Driver {
         }
     }
 
+    /// Waits until the code on the screen has its colours, also while a Turn runs.
+    ///
+    /// # Errors
+    /// `COMMAND_FAILED` if nothing happens for 20 s. The message has the screen.
+    pub async fn try_until_coloured(&mut self) -> Result<()> {
+        self.draw();
+        while self.app.state.look.highlighter.is_awaited() {
+            self.listen("the colours of the code").await?;
+            self.draw();
+        }
+        Ok(())
+    }
+
     async fn listen(&mut self, what: &str) -> Result<()> {
         if tokio::time::timeout(PATIENCE, self.app.listen()).await.is_err() {
             self.draw();
