@@ -235,7 +235,8 @@ fn grep_and_find_agree_with_ripgrep_and_fd() {
         });
         assert_eq!(sorted(found), sorted(shortened.collect()), "{pattern}");
     }
-    for pattern in ["[a-l]*.rs", "[m-z]*.rs", "*.snap", "Cargo.*", "*.md"] {
+    let snapshots = ["*screens__[a-k]*.snap", "*screens__[l-z]*.snap", "*__[a-r]*__*.snap"];
+    for pattern in ["[a-l]*.rs", "[m-z]*.rs", "Cargo.*", "*.md"].into_iter().chain(snapshots) {
         let wanted = theirs(
             fd,
             &["--hidden", "--type", "f", "--type", "l", "--exclude", ".git", "--color=never", "--glob", pattern],
