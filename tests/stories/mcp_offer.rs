@@ -72,6 +72,30 @@ fn a_tool_that_the_provider_refuses_is_found_by_search_and_no_other_is_touched()
     }
 }
 
+/// Broken builds: the flags of a program are taken for those of pixir, and nothing says why; a list of tools is wider than the
+/// terminal; a sentence is cut without a sign.
+#[test]
+fn a_user_who_adds_a_server_without_reading_is_told_how_and_reads_its_tools() {
+    let shell = Shell::new(&[]);
+    for words in [&["files"][..], &["files", "npx", "-y", "@modelcontextprotocol/server-filesystem", "/tmp"]] {
+        let refused = shell.run(["mcp", "add"].iter().chain(words));
+        assert!(refused.code == 2 && refused.stderr.contains("pixir mcp add NAME -- COMMAND"), "{refused:?}");
+    }
+    let scripted = Scripted::new(&shell);
+    let (program, journal) = (scripted.program.display().to_string(), scripted.journal_flag());
+    let about = format!("about=. {}", "Nobody reads this. ".repeat(40));
+    let long = format!("about={}", " and again".repeat(40));
+    for (about, wanted) in
+        [(&about, "  echo  asks     Says the text again\n"), (&long, "Says the text again and again and")]
+    {
+        let _ = shell.run(["mcp", "remove", "test"]);
+        let added = shell.run(["mcp", "add", "test", "--", "python3", &program, &journal, "tools=echo", about]);
+        assert!(added.code == 0 && added.stdout.contains(wanted), "{added:?}");
+        let line = added.stdout.lines().find(|it| it.starts_with("  echo")).expect("the tool");
+        assert!(line.chars().count() < 80 && line.ends_with('…') == (about == &long), "{line}");
+    }
+}
+
 /// Broken builds: a new server makes every token of a long conversation dear, and nothing says so; an unchanged offer says that
 /// it has changed.
 #[test]

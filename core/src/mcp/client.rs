@@ -535,3 +535,26 @@ fn of_initialize(error: &ClientInitializeError) -> Fault {
         other => of_other(&other.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::any::TypeId;
+    use std::io;
+
+    use rmcp::transport::DynamicTransportError;
+
+    use super::*;
+
+    /// Broken build: a program that has ended before it read the first message does not speak the protocol, and the user reads
+    /// the names of types.
+    #[test]
+    fn a_pipe_that_nobody_reads_is_a_connection_that_is_closed() {
+        let broken = || {
+            let why = Box::new(io::Error::from(io::ErrorKind::BrokenPipe));
+            DynamicTransportError::from_parts("pipes", TypeId::of::<()>(), why)
+        };
+        let begun = ClientInitializeError::TransportError { error: broken(), context: "send initialize".into() };
+        assert!(matches!(of_initialize(&begun), Fault::Closed));
+        assert!(matches!(of_service(ServiceError::TransportSend(broken())), Fault::Closed));
+    }
+}
