@@ -17,6 +17,8 @@ use crate::terminal::canvas::{Canvas, RegionState};
 
 /// The narrowest view that has the lists and the summary side by side, in columns.
 const SIDE_BY_SIDE: u16 = 86;
+/// The narrowest list in which figures have their words: `Kept word for word`, and `1200 parts · 131k tokens`.
+const ROOMY: usize = 44;
 /// The cells of a bar that say something.
 const CELLS: usize = 8;
 /// The lowest view that has both below each other, in rows.
@@ -182,8 +184,8 @@ impl CompactionView {
             _ => format!("{count} parts · {} tokens", short(tokens)),
         };
         canvas.region("heading", area, || format!("{name}: {whole}"));
-        // In a narrow list the name is whole, and the figures stand without their words.
-        let is_roomy = width(name) + 1 + width(&whole) <= usize::from(area.width);
+        // In a narrow list the names are whole, and the figures of all stand without their words.
+        let is_roomy = usize::from(area.width) >= ROOMY;
         let right = if is_roomy || count == 0 { whole } else { format!("{count} · {}", short(tokens)) };
         let room = usize::from(area.width).saturating_sub(width(&right) + 1);
         canvas.line(
