@@ -174,6 +174,17 @@ mod tests {
         Call { root: &whole(), given: &given, input }.actions(&remedies::parts(remedy))
     }
 
+    /// A repository can name its servers.
+    ///
+    /// Broken build: a name that has the signs of a shell stands in the command as it is.
+    #[test]
+    fn a_name_is_one_word_for_the_shell() {
+        let test = Remedy::mcp("x; touch made", McpNeed::Test);
+        assert_eq!(named(&["-p", "x"], "", &test), ["pixir mcp test 'x; touch made'"]);
+        let set = Remedy::SetVariable { name: "A$(touch made)".into() };
+        assert_eq!(named(&["-p", "x"], "", &set), ["export 'A$(touch made)'=VALUE"]);
+    }
+
     /// Broken build: an action is looked for in the words.
     #[test]
     fn what_words_say_is_no_action() {

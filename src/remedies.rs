@@ -4,6 +4,8 @@ use pixir_core::error::ErrorBody;
 use pixir_core::event::Mode;
 use pixir_core::remedy::{Limit, McpNeed, Part, Remedy, Sessions, retry, words};
 
+use crate::next_actions::quoted;
+
 /// A remedy as commands and flags of `pixir`.
 pub(crate) fn word(remedy: &Remedy) -> String {
     words(&parts(remedy))
@@ -93,40 +95,49 @@ pub(crate) fn parts(remedy: &Remedy) -> Vec<Part> {
             vec![text("check --model, --dialect and --base-url ("), command("pixir doctor"), text(")")]
         }
         Remedy::Login { provider } => {
-            vec![Part::Command(format!("pixir auth login {}", provider.as_deref().unwrap_or("PROVIDER")))]
+            vec![Part::Command(format!("pixir auth login {}", quoted(provider.as_deref().unwrap_or("PROVIDER"))))]
         }
         Remedy::SignIn { provider } => {
-            vec![Part::Command(format!("pixir auth login {} --device", provider.as_deref().unwrap_or("PROVIDER")))]
+            vec![Part::Command(format!(
+                "pixir auth login {} --device",
+                quoted(provider.as_deref().unwrap_or("PROVIDER"))
+            ))]
         }
-        Remedy::SetVariable { name } => vec![Part::Command(format!("export {name}=…"))],
+        Remedy::SetVariable { name } => vec![Part::Command(format!("export {}=…", quoted(name)))],
         Remedy::ReplaceVariable { name } => vec![
             Part::Text(format!("the server rejected the key in {name}: ")),
-            Part::Command(format!("export {name}=…")),
+            Part::Command(format!("export {}=…", quoted(name))),
             text(" with another"),
         ],
         Remedy::ReplaceKey { provider } => vec![
             text("the server rejected the stored key: "),
-            Part::Command(format!("pixir auth login {provider}")),
+            Part::Command(format!("pixir auth login {}", quoted(provider))),
             text(" with another"),
         ],
         Remedy::McpServer { server, need } => match need {
             McpNeed::Add => vec![command("pixir mcp add NAME -- COMMAND")],
-            McpNeed::Test | McpNeed::Restart => vec![Part::Command(format!("pixir mcp test {server}"))],
+            McpNeed::Test | McpNeed::Restart => vec![Part::Command(format!("pixir mcp test {}", quoted(server)))],
             McpNeed::Accept => {
-                vec![Part::Command(format!("pixir mcp accept {server}")), text(", which shows what changed, and asks")]
+                vec![
+                    Part::Command(format!("pixir mcp accept {}", quoted(server))),
+                    text(", which shows what changed, and asks"),
+                ]
             }
             McpNeed::Trust => {
-                vec![Part::Command(format!("pixir mcp trust {server}")), text(", which shows the launch, and asks")]
+                vec![
+                    Part::Command(format!("pixir mcp trust {}", quoted(server))),
+                    text(", which shows the launch, and asks"),
+                ]
             }
         },
         Remedy::McpLogin(it) => vec![Part::Command(match &it.scope {
-            Some(scope) => format!("pixir mcp login {} --scope '{scope}'", it.server),
-            None => format!("pixir mcp login {}", it.server),
+            Some(scope) => format!("pixir mcp login {} --scope {}", quoted(&it.server), quoted(scope)),
+            None => format!("pixir mcp login {}", quoted(&it.server)),
         })],
         Remedy::StoreSecret(it) => vec![
-            Part::Command(format!("export {}=…", it.variable)),
+            Part::Command(format!("export {}=…", quoted(&it.variable))),
             text(", or "),
-            Part::Command(format!("pixir mcp secret {} {}", it.server, it.variable)),
+            Part::Command(format!("pixir mcp secret {} {}", quoted(&it.server), quoted(&it.variable))),
         ],
         Remedy::CheckSetup => vec![command("pixir doctor")],
         Remedy::CheckStateFolder => {

@@ -16,7 +16,7 @@ use crate::cli::{Cli, Signals, block_on};
 use crate::commands::found::standing;
 use crate::commands::tools;
 use crate::output::{List, ListOptions};
-use crate::{remedies, serve};
+use crate::{next_actions, remedies, serve};
 
 mod login; // the sign-in to a server that runs elsewhere
 
@@ -285,7 +285,8 @@ fn add(cli: &Cli, args: AddArgs) -> Result<u8> {
     let config = Config::parse(&read(&file)?)?;
     if config.mcp.contains_key(name) {
         let message = format!("there is an MCP server `{name}` already");
-        let fix = Remedy::text("another name, or first: ").and_command(format!("pixir mcp remove {name}"));
+        let fix = Remedy::text("another name, or first: ")
+            .and_command(format!("pixir mcp remove {}", next_actions::quoted(name)));
         return Err(Error::new(Code::InvalidArgs, message, fix).with("input", name));
     }
     if let [first, more @ ..] = args.url.as_slice()
@@ -293,7 +294,8 @@ fn add(cli: &Cli, args: AddArgs) -> Result<u8> {
     {
         let words = args.url.join(" ");
         let message = format!("`{}` is no URL", words.escape_debug());
-        let line = format!("pixir mcp add {name} -- {words}");
+        let each: Vec<String> = args.url.iter().map(|word| next_actions::quoted(word)).collect();
+        let line = format!("pixir mcp add {} -- {}", next_actions::quoted(name), each.join(" "));
         let fix = Remedy::text("a program stands behind two dashes: ").and_command(line);
         return Err(Error::new(Code::InvalidArgs, message, fix).with("input", words));
     }
@@ -465,7 +467,7 @@ fn approves(cli: &Cli, command: &str, args: &Approval, what: &str) -> Result<App
     if is_terminal && !cli.options.no_input && !cli.output.is_json() {
         return Ok(Approves::Asked);
     }
-    let fix = Remedy::command(format!("pixir mcp {command} {} --dry-run", args.name))
+    let fix = Remedy::command(format!("pixir mcp {command} {} --dry-run", next_actions::quoted(&args.name)))
         .and_text("  # shows it, and the hash for --seen");
     Err(Error::new(Code::ConfirmationNeeded, format!("this would approve {what}"), fix))
 }
@@ -519,7 +521,8 @@ fn trust(cli: &Cli, args: &Approval) -> Result<u8> {
     match approves(cli, "trust", args, "a launch")? {
         Approves::Seen(seen) if seen == digest => {}
         Approves::Seen(_) => {
-            let fix = Remedy::text("look at it again: ").and_command(format!("pixir mcp trust {name} --dry-run"));
+            let fix = Remedy::text("look at it again: ")
+                .and_command(format!("pixir mcp trust {} --dry-run", next_actions::quoted(name)));
             return Err(Error::new(Code::PreviewStale, format!("the launch of {name} is not the one you saw"), fix));
         }
         Approves::Asked => {

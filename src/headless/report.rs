@@ -199,6 +199,7 @@ impl<'a> Report<'a> {
     fn save_answer(&self, path: &Path, answer: &str) -> Result<()> {
         let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let write = || -> std::io::Result<()> {
+            std::fs::metadata(folder)?;
             // Its own error names a file that the user does not know.
             let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|e| std::io::Error::from(e.kind()))?;
             file.write_all(answer.trim_end().as_bytes())?;

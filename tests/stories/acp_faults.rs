@@ -23,6 +23,8 @@ fn a_panic_is_the_error_of_its_request_and_the_others_are_served() {
     let provider = format!("script:{}", shell.aside("script.json", &script.to_string()).display());
     let mut command = shell.command(["acp", "--provider", &provider]);
     command.env("LD_PRELOAD", &shim).env("ARMED_OTHERS", &armed);
+    let stderr = shell.aside("stderr.txt", "");
+    command.stderr(fs::File::create(&stderr).expect("create"));
     let mut editor = Editor::of(command);
     editor.initialize(able());
     let start = json!({ "cwd": shell.workspace(), "mcpServers": [] });
@@ -43,6 +45,7 @@ fn a_panic_is_the_error_of_its_request_and_the_others_are_served() {
     assert_eq!(editor.close(), 0);
     let log = fs::read_to_string(shell.home().join("log/pixir.log")).expect("the program's log");
     assert_eq!(log.matches("panic: ").count(), 2, "{log}");
+    assert_eq!(fs::read_to_string(&stderr).expect("read"), "", "an editor shows what an agent prints there");
 }
 
 /// The terminal that an editor opens to log in: the same command line with `--login` behind it.

@@ -70,7 +70,7 @@ fn the_answer_goes_to_a_file_as_a_whole_or_not_at_all() {
     let nowhere = run(&["-p", "--json", "-o", "none/out.md", "ask"]);
     assert_eq!((nowhere.code, nowhere.error()["code"].as_str()), (1, Some("WRITE_FAILED")), "{nowhere:?}");
     let why = nowhere.error()["error"]["message"].clone();
-    assert_eq!(why, "write the answer to none/out.md: entity not found", "the user's own name and no other");
+    assert_eq!(why, "write the answer to none/out.md: No such file or directory (os error 2)", "and no other name");
     assert_eq!(nowhere.document()["output"], "Another.", "the answer is not lost");
     let failed = run(&["-p", "-o", "out.md", "--patience", "0", "ask"]);
     assert_ne!(failed.code, 0, "the server has no third answer");

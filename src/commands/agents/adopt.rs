@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::cli::{Cli, block_on};
 use crate::headless::request;
+use crate::next_actions::quoted;
 use crate::output::count;
 
 #[derive(Debug, Args)]
@@ -96,7 +97,7 @@ async fn adopt(handle: &Handle, args: &AdoptArgs, dry_run: bool) -> Result<Vec<(
             Some(name) => Error::new(
                 Code::NotFound,
                 format!("the session has no agent `{}`", name.escape_debug()),
-                Remedy::text("one that this shows: ").and_command(format!("pixir agents tree {}", args.id)),
+                Remedy::text("one that this shows: ").and_command(format!("pixir agents tree {}", quoted(&args.id))),
             )
             .with("input", name.clone()),
             None => Error::new(Code::NothingToDo, "no file of an agent's copy waits", "nothing"),
