@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 
-use crate::shell::{Shell, entries};
+use crate::shell::{Shell, entries, run_to_its_end};
 
 /// Runs a script of one Session; returns what the model read of each call.
 fn outputs(shell: &Shell, steps: &Value, flags: &[&str]) -> Vec<String> {
@@ -227,4 +227,22 @@ fn the_user_sets_how_much_of_a_result_the_model_reads() {
     assert!(lines[2] < 20 && told[2].contains("\n30000\n"), "{}", told[2]);
     let refused = shell.run(["--headless", "--config", "limits.page_bytes=10", "x"]);
     assert!(refused.code == 10 && refused.stderr.contains("from 2000 to 1000000"), "{}", refused.stderr);
+}
+
+/// Broken builds: a call leaves no line in the program's log; the line names neither its Turn nor its tool.
+#[test]
+fn the_programs_log_names_each_call_with_its_turn_where_the_user_wants_that() {
+    let shell = Shell::new(&[]);
+    let steps = json!({ "steps": [{ "calls": [bash("exit 3")] }, { "text": "Done." }] });
+    let provider = format!("script:{}", shell.aside("calls.json", &steps.to_string()).display());
+    let run = |level: &str| {
+        let mut command = shell.command(["--provider", &provider, "--headless", "--write", "go"]);
+        let ran = run_to_its_end(command.env("PIXIR_LOG", level));
+        assert!(ran.status.success(), "{ran:?}");
+        fs::read_to_string(shell.home().join("log/pixir.log")).unwrap_or_default()
+    };
+    assert_eq!(run("warn"), "");
+    let log = run("info");
+    let line = log.lines().find(|it| it.contains("a call ended")).unwrap_or_else(|| panic!("{log}"));
+    assert!(line.contains("turn=1") && line.contains("tool=\"bash\" ok=false"), "{line}");
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Map;
 use tokio::sync::{oneshot, watch};
+use tracing::Instrument as _;
 
 use super::work::{Job, OpenApproval, OpenForm, RunningTurn, Work};
 use super::{Session, Travel};
@@ -92,7 +93,9 @@ impl Session {
         }
         self.draft = Default::default();
         self.printed.clear();
-        let task = tokio::spawn(run(turn));
+        // What its work writes to the log of the program names it.
+        let span = tracing::error_span!("turn", session = %self.id, turn = number);
+        let task = tokio::spawn(run(turn).instrument(span));
         self.work =
             Some(Work { job: Job::Turn(Box::new(RunningTurn::new(number, steered, wind_up))), input, task, reports });
         self.set_status(status);

@@ -127,7 +127,10 @@ impl Turn {
 
     /// Runs one call, from its arguments to its result, and reports its progress, approvals and forms.
     async fn call(&self, call: &Call, ctx: Context, in_turn: InTurn, registry: &Registry) -> Result<Done, Gone> {
-        self.attend(call, ctx, in_turn, |ctx| call::carry_out(registry, call, ctx, self)).await
+        let done = self.attend(call, ctx, in_turn, |ctx| call::carry_out(registry, call, ctx, self)).await?;
+        let Done { result, .. } = &done;
+        tracing::info!(tool = ?call.tool, ok = result.ok, ms = result.duration_ms, "a call ended");
+        Ok(done)
     }
 
     /// Reports the progress and the forms of a call while it is carried out.

@@ -180,7 +180,7 @@ impl View for LogView {
             let text = if !tail.lines.is_empty() {
                 "No matches".to_owned()
             } else {
-                "Nothing is logged: all went well. PIXIR_LOG=debug logs more from the next start.".to_owned()
+                "Nothing is logged: all went well. PIXIR_LOG=info logs each call from the next start.".to_owned()
             };
             let lines = wrap_lines(&[Span::styled(text, theme.dim())], columns, &[], &[]);
             for (y, line) in (list.y..list.bottom()).zip(lines) {
