@@ -245,13 +245,13 @@ def handle(message):
         send({"jsonrpc": "2.0", "id": id, "result": {"resources": page, "nextCursor": str(number + 1)}})
     elif method == "prompts/list" and "prompts" in options:
         review = {"name": "review it", "description": "Reviews\u200b a file", "arguments": [
-            {"name": "tone"}, {"name": "file", "required": True},
+            {"name": "how"}, {"name": "file", "required": True},
         ]}
         send({"jsonrpc": "2.0", "id": id, "result": {"prompts": [review, {"name": "plain"}]}})
     elif method == "prompts/get":
         args = message["params"].get("arguments", {})
         note(f"prompt {message['params']['name']} {json.dumps(args, sort_keys=True)}")
-        text = f"Review {args.get('file')}, \u202e{args.get('tone', 'kindly')}."
+        text = f"Review {args.get('file')}, \u202e{args.get('how', 'kindly')}."
         if message["params"]["name"] == "plain":
             text = "word " * 20_000
         content = {"type": "text", "text": text}

@@ -164,7 +164,7 @@ fn prompts_of_servers_fill_the_composer_and_resources_are_mentions() {
     let shown = screens(&shell, &steps, &keys);
     assert_eq!(shown.code, 0, "{shown:?}");
     let (before, after) = shown.stdout.split_once("filled").expect("a frame");
-    assert!(before.contains("/test:review_it <file> [tone]") && !before.contains("Reviewed."), "{before}");
+    assert!(before.contains("/test:review_it <file> [how]") && !before.contains("Reviewed."), "{before}");
     assert!(!shown.stdout.contains(['\u{200b}', '\u{202e}']), "{shown:?}");
     assert!(after.contains("Review main.rs, kindly.") && after.contains("@test:notes://tuesday"), "{after}");
     let journal = scripted.journal();
