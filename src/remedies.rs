@@ -61,6 +61,8 @@ pub(crate) fn parts(remedy: &Remedy) -> Vec<Part> {
         Remedy::RaiseLimit { limit: Limit::Rounds } => vec![text("more "), flag("--max-rounds N")],
         Remedy::RaiseLimit { limit: Limit::Tokens } => vec![text("more "), flag("--max-tokens N")],
         Remedy::RaiseLimit { limit: Limit::Cost } => vec![text("a higher "), flag("--max-cost USD")],
+        // The result of a run names the command, with its session and what may be changed.
+        Remedy::ResumeRun => vec![text("resume the run")],
         Remedy::ShowSkills => vec![command("pixir skills list")],
         Remedy::UseSkill { name } => vec![Part::Flag(format!("--skill {name}"))],
         Remedy::ListSessions { which: Sessions::Here } => vec![command("pixir sessions list")],

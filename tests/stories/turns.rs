@@ -308,7 +308,7 @@ fn a_turn_that_has_spent_the_tokens_that_it_was_given_ends_incomplete() {
     let ran = with("110");
     assert_eq!((ran.code, ran.error()["code"].as_str()), (14, Some("BUDGET_REACHED")), "{}", ran.stderr);
     let remediation = ran.error()["remediation"].as_str().expect("text").to_owned();
-    assert_eq!(remediation, "send a message to continue, or more --max-tokens");
+    assert_eq!(remediation, "send a message to continue, or more --max-tokens N");
     let ran = with("111");
     assert_eq!((ran.code, ran.document()["output"].as_str()), (0, Some("Again.")), "{}", ran.stderr);
     for amount in ["0", "-1", "nan", "much"] {

@@ -57,6 +57,7 @@ impl Remedies {
             Remedy::RaiseLimit { limit: Limit::Rounds } => "start pixir with more --max-rounds".into(),
             Remedy::RaiseLimit { limit: Limit::Tokens } => "start pixir with more --max-tokens".into(),
             Remedy::RaiseLimit { limit: Limit::Cost } => "start pixir with a higher --max-cost".into(),
+            Remedy::ResumeRun => "/workflows shows the run, and resumes it".into(),
             Remedy::ShowSkills => "/skill lists them".into(),
             Remedy::UseSkill { name } => format!("/skill {name}"),
             Remedy::ListSessions { which: Sessions::Here } => "/resume lists them".into(),
@@ -146,6 +147,7 @@ mod tests {
             (Remedy::ListSessions { which: Sessions::All }, "/sessions"),
             (Remedy::ExportSession, "/export"),
             (Remedy::CheckSetup, "/doctor"),
+            (Remedy::ResumeRun, "/workflows"),
         ] {
             let word = words.word(&remedy);
             assert!(word.contains(command) && !word.contains("pixir "), "{word}");

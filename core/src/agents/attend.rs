@@ -110,8 +110,7 @@ impl Attendant {
                     }
                     Some(Event::Live(live)) => it.relay(live),
                 },
-                // After the end of its Turn an order says nothing of the Turn that the user begins next.
-                () = stop.cancelled(), if is_running && it.ending.is_none() => {
+                () = stop.cancelled(), if is_running => {
                     it.interrupt().await;
                     it.order.stop = Default::default();
                 }
@@ -396,6 +395,8 @@ impl Attendant {
         }
         self.deadline = None;
         self.left = None;
+        // The call that waits for this Turn cancels it when it has the result, and the user may have begun the next one by then.
+        self.order.stop = Default::default();
         let tally = std::mem::take(&mut self.tally);
         let (child, folder) = (Arc::clone(&self.child), self.node.outputs.clone());
         let blobs = self.node.base.0.blobs.clone();

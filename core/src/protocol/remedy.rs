@@ -83,6 +83,8 @@ pub enum Remedy {
         /// The limit that was reached.
         limit: Limit,
     },
+    /// Go on with the run of the Session's workflow.
+    ResumeRun,
     /// List the skills.
     ShowSkills,
     /// Activate a skill.
@@ -432,6 +434,7 @@ impl Remedy {
             | Remedy::SetMode { .. }
             | Remedy::SetToolset { .. }
             | Remedy::RaiseLimit { .. }
+            | Remedy::ResumeRun
             | Remedy::ShowSkills
             | Remedy::UseSkill { .. }
             | Remedy::ListSessions { .. }
@@ -487,6 +490,7 @@ impl Remedy {
             Remedy::RaiseLimit { limit: Limit::Rounds } => "allow the turn more rounds".into(),
             Remedy::RaiseLimit { limit: Limit::Tokens } => "allow the turn more tokens".into(),
             Remedy::RaiseLimit { limit: Limit::Cost } => "allow the turn to cost more".into(),
+            Remedy::ResumeRun => "resume the run".into(),
             Remedy::ShowSkills => "list the skills".into(),
             Remedy::UseSkill { name } => format!("the skill `{name}`"),
             Remedy::ListSessions { which: Sessions::Here } => "list the sessions of this workspace".into(),

@@ -16,6 +16,7 @@ use crate::protocol::event::{
     AgentResult, AgentStatus, CheckRan, Cost, Fact, Isolation, LeftBehind, Mode, SessionId, StepEnded, StepOutcome,
     Usage, WorkflowEvent,
 };
+use crate::protocol::remedy::Remedy;
 use crate::storage::blobs::name_of;
 use crate::storage::log;
 use crate::storage::store::Place;
@@ -125,7 +126,9 @@ async fn attempt<H: Hands>(
         result = match agents.wait(vec![name.to_owned()], Until::All, None).await {
             Ok(seen) => match seen.into_iter().next() {
                 Some(Seen::Ended(result)) => Ok(*result),
-                Some(Seen::Open(_)) | None => Err(Error::new(Code::Detached, "its end was not seen", "resume the run")),
+                Some(Seen::Open(_)) | None => {
+                    Err(Error::new(Code::Detached, "its end was not seen", Remedy::ResumeRun))
+                }
             },
             Err(error) => Err(error),
         };

@@ -74,7 +74,7 @@ impl<H: Hands> Runner<'_, H> {
         };
         let message = format!("the run reached its budget: it used {used}");
         let more = "more `limits` in an edited graph";
-        let remedy = if of_graph { Remedy::any_of(["resume the run".into(), more.into()]) } else { error.remedy };
+        let remedy = if of_graph { Remedy::any_of([Remedy::ResumeRun, more.into()]) } else { error.remedy };
         Error { message, remedy, ..error }
     }
 
@@ -104,7 +104,7 @@ impl<H: Hands> Runner<'_, H> {
             }
         }
         let limit = self.limit.clone().or_else(|| self.limit_of_a_step()).map(resumable);
-        let resume = "resume the run";
+        let resume = Remedy::ResumeRun;
         let (status, error) = if let Some(error) = limit {
             let status = if is_late { TurnStatus::TimedOut } else { TurnStatus::Incomplete };
             (status, Some(error))
@@ -170,7 +170,7 @@ impl<H: Hands> Runner<'_, H> {
 /// A limit with the way out of a run: it is resumed, and no message continues it.
 fn resumable(error: Error) -> Error {
     match raised(&error.remedy).cloned() {
-        Some(raise) => Error { remedy: Remedy::any_of(["resume the run".into(), raise]), ..error },
+        Some(raise) => Error { remedy: Remedy::any_of([Remedy::ResumeRun, raise]), ..error },
         None => error,
     }
 }
