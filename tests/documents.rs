@@ -77,7 +77,7 @@ fn every_link_of_the_documents_leads_somewhere() {
     assert!(broken.is_empty(), "{broken:#?}");
 }
 
-/// Broken build: a new page of the guide is in no list, so that nobody finds it.
+/// Broken build: the first page of the guide has no link to a new page.
 #[test]
 fn the_guide_leads_to_each_of_its_pages() {
     let (index, _) = links_and_anchors(&root().join("docs/guide/README.md"));

@@ -1,14 +1,13 @@
 //! `pixir mcp`: servers of the Model Context Protocol.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal as _, Write as _};
 
 use clap::{Args, Subcommand};
 use pixir_core::call::{Call, Caller};
 use pixir_core::credentials::{Vault, name_for_server};
 use pixir_core::error::nearest;
 use pixir_core::servers::{ServerPhase, ServerState};
-use pixir_core::trust::{ContributionKind, Standing, TrustAnswer};
+use pixir_core::trust::Standing;
 use pixir_core::{Code, Config, Error, Harness, Remedy, Result, edit};
 use serde_json::{Value, json};
 
@@ -18,6 +17,7 @@ use crate::commands::tools;
 use crate::output::{List, ListOptions};
 use crate::{next_actions, remedies, serve};
 
+mod approval; // launches and definitions that the user has seen
 mod login; // the sign-in to a server that runs elsewhere
 
 /// The width of a line about a tool, characters: that of most terminals.
@@ -51,12 +51,12 @@ pub(crate) enum McpCommand {
     #[command(
         after_help = "Examples:\n  pixir mcp trust git\n  pixir mcp trust git --dry-run\n  pixir mcp trust git --seen 3b1c7dd8a0c94f6e95a1f2d3c4b5a697"
     )]
-    Trust(Approval),
+    Trust(approval::Approval),
     /// Accept the tools of a server: shows what changed and asks, or takes the hash of what you saw
     #[command(
         after_help = "Examples:\n  pixir mcp accept git\n  pixir mcp accept git --dry-run\n  pixir mcp accept git --seen 3b1c7dd8a0c94f6e95a1f2d3c4b5a697"
     )]
-    Accept(Approval),
+    Accept(approval::Approval),
     /// Store a secret for a server; it is asked for, or read from stdin
     #[command(
         after_help = "Examples:\n  pixir mcp secret github GITHUB_TOKEN\n  gh auth token | pixir mcp secret github GITHUB_TOKEN"
@@ -81,15 +81,6 @@ pub(crate) enum McpCommand {
 pub(crate) struct Named {
     /// Name of the server
     name: String,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Approval {
-    /// Name of the server
-    name: String,
-    /// Hash that --dry-run prints: approves exactly what it showed, without a question
-    #[arg(long, value_name = "HASH")]
-    seen: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -147,8 +138,8 @@ pub(super) fn run(cli: &Cli, command: McpCommand) -> Result<u8> {
         McpCommand::Remove(it) => remove(cli, &it.name),
         McpCommand::Test(it) => test(cli, &it.name),
         McpCommand::Call(args) => call(cli, &args),
-        McpCommand::Trust(it) => trust(cli, &it),
-        McpCommand::Accept(it) => accept(cli, &it),
+        McpCommand::Trust(it) => approval::trust(cli, &it),
+        McpCommand::Accept(it) => approval::accept(cli, &it),
         McpCommand::Secret(args) => secret(cli, &args),
         McpCommand::Login(args) => login::login(cli, args),
         McpCommand::Logout(it) => login::logout(cli, &it.name),
@@ -450,145 +441,9 @@ fn call(cli: &Cli, args: &CallArgs) -> Result<u8> {
     })
 }
 
-/// How the user approves what was shown.
-enum Approves {
-    /// By its hash.
-    Seen(String),
-    /// By the answer to a question on the terminal.
-    Asked,
-}
-
-/// Nothing else approves: it would be approved unseen.
-fn approves(cli: &Cli, command: &str, args: &Approval, what: &str) -> Result<Approves> {
-    if let Some(seen) = &args.seen {
-        return Ok(Approves::Seen(seen.clone()));
-    }
-    let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    if is_terminal && !cli.options.no_input && !cli.output.is_json() {
-        return Ok(Approves::Asked);
-    }
-    let fix = Remedy::command(format!("pixir mcp {command} {} --dry-run", next_actions::quoted(&args.name)))
-        .and_text("  # shows it, and the hash for --seen");
-    Err(Error::new(Code::ConfirmationNeeded, format!("this would approve {what}"), fix))
-}
-
 /// The remedy of a call that was interrupted.
 fn again() -> Remedy {
     Remedy::Retry { after_s: None }
-}
-
-/// Asks on the terminal. Only `y` and `yes` agree.
-fn agrees(question: &str) -> bool {
-    let mut answer = String::new();
-    let asked = write!(std::io::stderr(), "{question} [y/N] ").and_then(|()| std::io::stderr().flush());
-    let answered = asked.and_then(|()| std::io::stdin().read_line(&mut answer));
-    answered.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
-}
-
-/// The end of what a dry run prints.
-fn approve_so(command: &str, name: &str, seen: &str) -> String {
-    format!("to approve exactly this: pixir mcp {command} {name} --seen {seen}")
-}
-
-fn trust(cli: &Cli, args: &Approval) -> Result<u8> {
-    let name = args.name.as_str();
-    let harness = harness(cli)?;
-    let seen = harness.contributions();
-    let servers = || seen.all.iter().filter(|it| it.kind == ContributionKind::McpServer);
-    let name_of = |path: &'_ str| path.rsplit_once(": ").map(|(_, it)| it.to_owned()).unwrap_or_default();
-    let Some(it) = servers().find(|it| name_of(&it.path) == name) else {
-        let message = format!("this workspace names no MCP server `{}`", name.escape_debug());
-        let names: Vec<String> = servers().map(|it| name_of(&it.path)).collect();
-        return Err(unknown(message, name, names.iter().map(String::as_str)));
-    };
-    let Some(digest) = it.digest.clone() else {
-        return Err(Error::new(Code::ConfigInvalid, format!("{} cannot be used", it.path), "look at its file"));
-    };
-    let shown = format!("{}: {}", it.path, it.about);
-    let dry_run = cli.options.dry_run;
-    let document = json!({
-        "ok": true, "dry_run": dry_run, "server": name, "launch": it.about, "seen": digest,
-    });
-    if it.standing == Standing::InForce {
-        cli.output.either(document, &format!("approved already: {shown}"));
-        return Ok(0);
-    }
-    if dry_run {
-        let text = format!("would approve {shown}\n{}", approve_so("trust", name, &digest));
-        cli.output.either(document, &text);
-        return Ok(0);
-    }
-    match approves(cli, "trust", args, "a launch")? {
-        Approves::Seen(seen) if seen == digest => {}
-        Approves::Seen(_) => {
-            let fix = Remedy::text("look at it again: ")
-                .and_command(format!("pixir mcp trust {} --dry-run", next_actions::quoted(name)));
-            return Err(Error::new(Code::PreviewStale, format!("the launch of {name} is not the one you saw"), fix));
-        }
-        Approves::Asked => {
-            cli.output.aside(&shown);
-            if !agrees("approve this launch?") {
-                cli.output.aside("nothing was approved");
-                return Ok(1);
-            }
-        }
-    }
-    let trust = cli.store()?.trust();
-    let mut trusted = trust.decision(harness.workspace()).unwrap_or_default().trusted;
-    trusted.insert(it.path.clone(), digest);
-    trust.decide(harness.workspace(), TrustAnswer::Trust, &trusted)?;
-    cli.output.either(document, &format!("approved {shown}"));
-    Ok(0)
-}
-
-fn accept(cli: &Cli, args: &Approval) -> Result<u8> {
-    let harness = harness(cli)?;
-    let (it, end) = block_on(async {
-        let mut signals = Signals::listen()?;
-        let accepted = tokio::select! {
-            accepted = accept_shown(cli, &harness, args) => accepted,
-            _ = signals.next() => Err(Error::new(Code::CommandFailed, "interrupted", again())),
-        };
-        harness.stop_servers().await;
-        accepted
-    })?;
-    let Some(end) = end else {
-        cli.output.aside("nothing was accepted");
-        return Ok(1);
-    };
-    let document = json!({ "ok": true, "dry_run": cli.options.dry_run, "server": it });
-    cli.output.either(document, &format!("{}\n\n{end}", text(&it)));
-    Ok(0)
-}
-
-/// The server with what was shown, and how that ended; `None` where the user said no.
-async fn accept_shown(cli: &Cli, harness: &Harness, args: &Approval) -> Result<(ServerState, Option<String>)> {
-    let name = args.name.as_str();
-    let shown = harness.look_at_server(name).await?;
-    if let Some(error) = shown.error.clone() {
-        return Err(error.into());
-    }
-    let Some(hash) = shown.seen.clone().filter(|_| !shown.changes.is_empty() || shown.tools.is_none()) else {
-        return Ok((shown, Some("nothing has changed".to_owned())));
-    };
-    if cli.options.dry_run {
-        let end = format!("would accept these tools\n{}", approve_so("accept", name, &hash));
-        return Ok((shown, Some(end)));
-    }
-    let seen = match approves(cli, "accept", args, &format!("the tools of {name} as they are now"))? {
-        Approves::Seen(seen) => seen,
-        Approves::Asked => {
-            cli.output.aside(&text(&shown));
-            let asked = tokio::task::spawn_blocking(|| agrees("accept these tools?")).await;
-            if !asked.unwrap_or(false) {
-                return Ok((shown, None));
-            }
-            hash
-        }
-    };
-    let accepted = harness.accept_server(name, Some(&seen)).await?;
-    // What was accepted is what the user wants to see.
-    Ok((ServerState { changes: shown.changes, ..accepted }, Some("accepted".to_owned())))
 }
 
 fn secret(cli: &Cli, args: &SecretArgs) -> Result<u8> {
@@ -607,7 +462,10 @@ fn secret(cli: &Cli, args: &SecretArgs) -> Result<u8> {
         return Ok(0);
     }
     let what = format!("value of {}", args.variable);
-    let value = super::auth::read_secret(&what, &format!("pixir mcp secret {} {}", args.name, args.variable))?;
+    let value = super::auth::read_secret(
+        &what,
+        &format!("pixir mcp secret {} {}", next_actions::quoted(&args.name), next_actions::quoted(&args.variable)),
+    )?;
     vault.save(&stored, &value)?;
     let text = format!("stored; the server gets it where its env_from names {}", args.variable);
     cli.output.either(json!({ "ok": true, "server": args.name, "variable": args.variable }), &text);

@@ -83,7 +83,7 @@ fn a_user_who_adds_a_server_without_reading_is_told_how_and_reads_its_tools() {
     }
     let scripted = Scripted::new(&shell);
     let (program, journal) = (scripted.program.display().to_string(), scripted.journal_flag());
-    let about = format!("about=. {}", "Nobody reads this. ".repeat(40));
+    let about = format!("about=. {}", "A long description. ".repeat(40));
     let long = format!("about={}", " and again".repeat(40));
     for (about, wanted) in
         [(&about, "  echo  asks     Says the text again\n"), (&long, "Says the text again and again and")]

@@ -166,7 +166,8 @@ fn look(schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
     }
 }
 
-fn kind_of(value: &Value) -> &'static str {
+/// A JSON value in words.
+pub(crate) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",

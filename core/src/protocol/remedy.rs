@@ -1,12 +1,16 @@
 //! What to do about an error, as data. Each Presenter words it with its own keys, commands and flags.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+
+pub use logged::LoggedRemedy;
+pub use phrase::{Part, words};
 
 use super::event::{Mode, Toolset};
+
+mod logged; // as a Log contains it
+mod phrase; // words, with commands, flags and names of their own
 
 /// What to do about an error.
 ///
@@ -200,51 +204,6 @@ pub enum Remedy {
     ShowScriptSchema,
     /// Show the table of error codes.
     ShowErrorCodes,
-}
-
-/// A part of a phrase.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Part {
-    /// Words.
-    Text(String),
-    /// A command for a shell. Words in capitals are placeholders.
-    Command(String),
-    /// A flag, with its value if it takes one, that the failed call can be given.
-    Flag(String),
-    /// The failed call can be made once more; the words say so.
-    Again(String),
-    /// The name that the wrong one of the failed call most likely stands for.
-    Nearest(String),
-}
-
-impl Part {
-    /// The words of this part.
-    pub fn words(&self) -> &str {
-        match self {
-            Part::Text(words)
-            | Part::Command(words)
-            | Part::Flag(words)
-            | Part::Again(words)
-            | Part::Nearest(words) => words,
-        }
-    }
-
-    /// Returns the part with its words rewritten.
-    fn map_text(self, rewrite: &impl Fn(&str) -> String) -> Part {
-        match self {
-            Part::Text(words) => Part::Text(rewrite(&words)),
-            Part::Command(words) => Part::Command(rewrite(&words)),
-            Part::Flag(words) => Part::Flag(rewrite(&words)),
-            Part::Again(words) => Part::Again(rewrite(&words)),
-            Part::Nearest(words) => Part::Nearest(rewrite(&words)),
-        }
-    }
-}
-
-/// Joins the words of parts.
-pub fn words(parts: &[Part]) -> String {
-    parts.iter().map(Part::words).collect()
 }
 
 /// A limit of a Turn.
@@ -573,41 +532,6 @@ pub fn wait(time: Duration) -> String {
         s @ 120..7_200 => format!("{} min", s.div_ceil(60)),
         s @ 7_200..172_800 => format!("{} h", s.div_ceil(3_600)),
         s => format!("{} days", s.div_ceil(86_400)),
-    }
-}
-
-/// A remedy as a Log contains it: JSON that is copied byte for byte, so that a remedy of a newer build survives.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct LoggedRemedy(Box<RawValue>);
-
-impl LoggedRemedy {
-    /// Returns the remedy; `None` for one that only a newer build knows.
-    pub fn known(&self) -> Option<Remedy> {
-        serde_json::from_str(self.0.get()).ok()
-    }
-}
-
-impl From<&Remedy> for LoggedRemedy {
-    fn from(remedy: &Remedy) -> LoggedRemedy {
-        LoggedRemedy(serde_json::value::to_raw_value(remedy).expect("a remedy has only text keys"))
-    }
-}
-
-impl PartialEq for LoggedRemedy {
-    fn eq(&self, other: &LoggedRemedy) -> bool {
-        self.0.get() == other.0.get()
-    }
-}
-
-/// The schema of remedies that this build writes. A newer build may write other objects.
-impl schemars::JsonSchema for LoggedRemedy {
-    fn schema_name() -> Cow<'static, str> {
-        "LoggedRemedy".into()
-    }
-
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        generator.subschema_for::<Remedy>()
     }
 }
 

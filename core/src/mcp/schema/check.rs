@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::DEEPEST;
+use crate::call::arguments::kind_of;
 
 /// The faults of arguments by the server's own schema. Keywords that this does not know pass, and so do extra properties
 /// unless the schema is closed: the server has the last word.
@@ -69,17 +70,6 @@ fn is_of(kind: &str, value: &Value) -> bool {
         "number" => value.is_number(),
         "integer" => value.as_f64().is_some_and(|n| n.fract() == 0.0),
         _ => true,
-    }
-}
-
-fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
     }
 }
 
