@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The rooms of a package from the top floor down. A room imports from lower floors only, so there are no cycles.
+/// The rooms of a package from the top floor down. A room imports from lower floors only, so there are no cycles. Each room
+/// of core is a crate, so that the compiler refuses every other import.
 const CORE: &[&[&str]] = &[
     &["harness", "maintenance"],
     &["agents"],
@@ -145,16 +146,33 @@ fn table(floors: &[&[&str]], graph: &BTreeMap<String, BTreeSet<String>>) -> Stri
     text
 }
 
-fn graph_of(package: &str) -> BTreeMap<String, BTreeSet<String>> {
-    let folder = root().join(package);
+/// Which rooms the crate of each room of core depends on, from the manifests. The compiler holds a crate to them.
+fn crates_of_core() -> BTreeMap<String, BTreeSet<String>> {
+    let rooms =
+        fs::read_dir(root().join("core")).expect("core").flatten().filter(|it| it.path().join("Cargo.toml").is_file());
+    let rooms: Vec<(String, String)> = rooms
+        .map(|it| {
+            let manifest = fs::read_to_string(it.path().join("Cargo.toml")).expect("a manifest");
+            (it.file_name().to_string_lossy().into_owned(), manifest)
+        })
+        .collect();
+    let names: BTreeSet<&str> = rooms.iter().map(|(room, _)| room.as_str()).collect();
+    let needs = |manifest: &str| {
+        let names_of_lines = manifest.lines().filter_map(|line| line.split(['.', ' ', '=']).next());
+        names_of_lines.filter(|name| names.contains(name)).map(str::to_owned).collect()
+    };
+    rooms.iter().map(|(room, manifest)| (room.clone(), needs(manifest))).collect()
+}
+
+fn imports_of_ui() -> BTreeMap<String, BTreeSet<String>> {
+    let folder = root().join("ui/src");
     imports(&sources(&folder), &folder)
 }
 
 #[test]
 fn imports_go_down_only() {
-    for (package, floors) in [("core/src", CORE), ("ui/src", UI)] {
-        assert_eq!(violations(floors, &graph_of(package)), [""; 0], "{package}");
-    }
+    assert_eq!(violations(CORE, &crates_of_core()), [""; 0], "core");
+    assert_eq!(violations(UI, &imports_of_ui()), [""; 0], "ui");
 }
 
 #[test]
@@ -184,11 +202,11 @@ fn the_tables_of_the_architecture_document_are_current() {
     let path = root().join("docs/architecture.md");
     let document = fs::read_to_string(&path).expect("docs/architecture.md");
     let mut wanted = document.clone();
-    for (package, floors) in [("core", CORE), ("ui", UI)] {
+    for (package, floors, graph) in [("core", CORE, crates_of_core()), ("ui", UI, imports_of_ui())] {
         let (begin, end) = (format!("<!-- imports of {package} -->\n"), format!("<!-- end of {package} -->"));
         let from = wanted.find(&begin).expect("the mark before the table") + begin.len();
         let to = from + wanted[from..].find(&end).expect("the mark behind the table");
-        wanted.replace_range(from..to, &table(floors, &graph_of(&format!("{package}/src"))));
+        wanted.replace_range(from..to, &table(floors, &graph));
     }
     if std::env::var_os("PIXIR_UPDATE_DOCS").is_some() {
         fs::write(&path, &wanted).expect("docs/architecture.md can be written");
@@ -201,7 +219,10 @@ fn the_tables_of_the_architecture_document_are_current() {
 
 #[test]
 fn the_core_depends_on_no_terminal_no_argument_parser_and_no_theme() {
-    let manifest = fs::read_to_string(root().join("core/Cargo.toml")).expect("a manifest");
+    let rooms = CORE.iter().flat_map(|rooms| rooms.iter()).map(|room| root().join("core").join(room));
+    let manifests =
+        rooms.chain([root().join("core")]).map(|it| fs::read_to_string(it.join("Cargo.toml")).expect("a manifest"));
+    let manifest: String = manifests.collect();
     for crate_name in ["ratatui", "crossterm", "clap", "syntect", "tui-textarea", "pixir-ui"] {
         assert!(!manifest.contains(crate_name), "core depends on {crate_name}");
     }
@@ -209,11 +230,11 @@ fn the_core_depends_on_no_terminal_no_argument_parser_and_no_theme() {
 
 #[test]
 fn the_core_never_prints_and_never_reads_the_environment() {
-    for (path, text) in sources(&root().join("core/src")) {
+    for (path, text) in sources(&root().join("core")) {
         if path.ends_with("faults.rs") {
             continue; // a test module in a file of its own
         }
-        if path.ends_with("sandbox/enter.rs") {
+        if path.ends_with("sandbox/src/enter.rs") {
             continue; // the launcher is a process of its own, which tells its faults on stderr
         }
         for forbidden in [
@@ -237,53 +258,53 @@ fn the_core_never_prints_and_never_reads_the_environment() {
 #[test]
 fn files_of_the_workspace_are_opened_through_its_path_layer() {
     const OPENS_OTHER_FILES: &[(&str, &str)] = &[
-        ("agents/stop_file.rs", "it opens none; the kernel tells what comes into the Session's own folder"),
-        ("agents/tally.rs", "saved outputs, in the state folder"),
-        ("call/present/spill.rs", "saved outputs, in the state folder"),
-        ("config.rs", "the user's configuration"),
-        ("config/credentials.rs", "the user's keys"),
-        ("config/edit.rs", "the user's configuration"),
-        ("context/workflows.rs", "workflows of the user, and of the user's skills"),
-        ("context/library.rs", "Logs"),
-        ("context/environment.rs", "the machine's name and time zone"),
-        ("context/git/compare.rs", "the work tree of the repository, compared with its commit"),
+        ("agents/src/stop_file.rs", "it opens none; the kernel tells what comes into the Session's own folder"),
+        ("agents/src/tally.rs", "saved outputs, in the state folder"),
+        ("call/src/present/spill.rs", "saved outputs, in the state folder"),
+        ("config/src/lib.rs", "the user's configuration"),
+        ("config/src/credentials.rs", "the user's keys"),
+        ("config/src/edit.rs", "the user's configuration"),
+        ("context/src/workflows.rs", "workflows of the user, and of the user's skills"),
+        ("context/src/library.rs", "Logs"),
+        ("context/src/environment.rs", "the machine's name and time zone"),
+        ("context/src/git/compare.rs", "the work tree of the repository, compared with its commit"),
         (
-            "context/git/index.rs",
+            "context/src/git/index.rs",
             "git's index; of tracked files only the status, and the content where its time differs",
         ),
-        ("context/git/objects.rs", "git's objects"),
-        ("context/roles/found.rs", "the user's roles; `of_workspace` reads those of the workspace"),
-        ("context/skills/found.rs", "the user's skills; `load_from` reads those of the workspace"),
-        ("context/templates.rs", "the user's templates; `of_workspace` reads those of the workspace"),
-        ("mcp/catalog.rs", "accepted definitions, in the state folder"),
-        ("maintenance/archive.rs", "Logs and saved outputs"),
-        ("permissions/readers/arguments.rs", "whether a name leads elsewhere; it reads no file"),
+        ("context/src/git/objects.rs", "git's objects"),
+        ("context/src/roles/found.rs", "the user's roles; `of_workspace` reads those of the workspace"),
+        ("context/src/skills/found.rs", "the user's skills; `load_from` reads those of the workspace"),
+        ("context/src/templates.rs", "the user's templates; `of_workspace` reads those of the workspace"),
+        ("mcp/src/catalog.rs", "accepted definitions, in the state folder"),
+        ("maintenance/src/archive.rs", "Logs and saved outputs"),
+        ("permissions/src/readers/arguments.rs", "whether a name leads elsewhere; it reads no file"),
         (
-            "permissions/readers/place.rs",
+            "permissions/src/readers/place.rs",
             "where names lead; it reads no file, and the kernel confines what runs after it",
         ),
-        ("permissions/repository.rs", "git's configuration and index; the kernel confines what runs after it"),
-        ("process/group.rs", "/proc"),
-        ("process/jobs.rs", "saved outputs"),
-        ("process/ports.rs", "/proc"),
-        ("process/sweep.rs", "/proc"),
-        ("provider/choose.rs", "scripts and keys that the user names"),
-        ("provider/demo.rs", "the sample project of the demo"),
-        ("provider/record.rs", "the file that the user names with --record"),
-        ("run.rs", "which file on PATH is a program"),
-        ("sandbox/executable.rs", "which executable is the launcher; it reads none"),
-        ("sandbox/enter.rs", "a file in memory of its own"),
-        ("sandbox/enter/landlock.rs", "paths that it confines"),
-        ("sandbox/enter/namespaces.rs", "mounts and /proc"),
-        ("sandbox/enter/neighbours.rs", "/proc of the Session's own jobs"),
-        ("sandbox/probe.rs", "a folder of its own"),
-        ("sandbox/view.rs", "settings of a toolchain in the home folder, for a password"),
-        ("session.rs", "its own Log"),
-        ("session/slow_disk.rs", "tests"),
-        ("session/fork.rs", "Logs"),
-        ("tools/grep.rs", "handles that the path layer has opened"),
+        ("permissions/src/repository.rs", "git's configuration and index; the kernel confines what runs after it"),
+        ("process/src/group.rs", "/proc"),
+        ("process/src/jobs.rs", "saved outputs"),
+        ("process/src/ports.rs", "/proc"),
+        ("process/src/sweep.rs", "/proc"),
+        ("provider/src/choose.rs", "scripts and keys that the user names"),
+        ("provider/src/demo.rs", "the sample project of the demo"),
+        ("provider/src/record.rs", "the file that the user names with --record"),
+        ("run/src/lib.rs", "which file on PATH is a program"),
+        ("sandbox/src/executable.rs", "which executable is the launcher; it reads none"),
+        ("sandbox/src/enter.rs", "a file in memory of its own"),
+        ("sandbox/src/enter/landlock.rs", "paths that it confines"),
+        ("sandbox/src/enter/namespaces.rs", "mounts and /proc"),
+        ("sandbox/src/enter/neighbours.rs", "/proc of the Session's own jobs"),
+        ("sandbox/src/probe.rs", "a folder of its own"),
+        ("sandbox/src/view.rs", "settings of a toolchain in the home folder, for a password"),
+        ("session/src/lib.rs", "its own Log"),
+        ("session/src/slow_disk.rs", "tests"),
+        ("session/src/fork.rs", "Logs"),
+        ("tools/src/grep.rs", "handles that the path layer has opened"),
     ];
-    let core = root().join("core/src");
+    let core = root().join("core");
     for (path, text) in sources(&core) {
         let name = path.strip_prefix(&core).expect("below").display().to_string();
         let is_door = name.starts_with("files/") || name.starts_with("storage/") || name.ends_with("tests.rs");
@@ -298,19 +319,19 @@ fn files_of_the_workspace_are_opened_through_its_path_layer() {
 /// What a repository brings along is read through the path layer, also in files that open others by themselves.
 #[test]
 fn every_reader_of_what_a_workspace_brings_along_goes_through_the_path_layer() {
-    let core = root().join("core/src");
+    let core = root().join("core");
     let readers = [
-        ("context/roles/found.rs", "fn of_workspace", "workspace.read_plain"),
-        ("context/workflows.rs", "fn in_workspace", "workspace.read_plain"),
-        ("context/skills/found.rs", "fn of_workspace", "workspace.list"),
-        ("context/skills/found.rs", "fn load_from", "workspace.open_file"),
-        ("context/skills/digest.rs", "fn of_folder", "workspace.list"),
-        ("context/skills/digest.rs", "fn bounded", "workspace.open_file"),
-        ("context/templates.rs", "fn of_workspace", "workspace.read_plain"),
-        ("context/documents.rs", "impl Reader<'_>", "self.workspace.open_file"),
-        ("context/project.rs", "pub(crate) fn text", "workspace.open_file"),
-        ("context/contributions.rs", "fn content", "workspace.read_plain"),
-        ("context/servers.rs", "fn read(", "workspace.read_plain"),
+        ("context/src/roles/found.rs", "fn of_workspace", "workspace.read_plain"),
+        ("context/src/workflows.rs", "fn in_workspace", "workspace.read_plain"),
+        ("context/src/skills/found.rs", "fn of_workspace", "workspace.list"),
+        ("context/src/skills/found.rs", "fn load_from", "workspace.open_file"),
+        ("context/src/skills/digest.rs", "fn of_folder", "workspace.list"),
+        ("context/src/skills/digest.rs", "fn bounded", "workspace.open_file"),
+        ("context/src/templates.rs", "fn of_workspace", "workspace.read_plain"),
+        ("context/src/documents.rs", "impl Reader<'_>", "self.workspace.open_file"),
+        ("context/src/project.rs", "pub(crate) fn text", "workspace.open_file"),
+        ("context/src/contributions.rs", "fn content", "workspace.read_plain"),
+        ("context/src/servers.rs", "fn read(", "workspace.read_plain"),
     ];
     for (file, reader, door) in readers {
         let text = fs::read_to_string(core.join(file)).expect("there");
@@ -365,17 +386,18 @@ fn the_interface_never_writes_logs_runs_tools_or_builds_requests() {
 #[test]
 fn core_opens_four_rooms_and_names_everything_else_that_it_shows() {
     let facade = fs::read_to_string(root().join("core/src/lib.rs")).expect("core has a lib.rs");
-    let open: Vec<&str> = facade.lines().filter_map(|line| line.strip_prefix("pub mod ")?.split(';').next()).collect();
-    assert_eq!(open, ["run", "call", "provider", "text"]);
+    let open: Vec<&str> =
+        facade.lines().filter_map(|line| line.strip_prefix("pub use ::")?.split_once("; //")).map(|it| it.0).collect();
+    assert_eq!(open, ["call", "provider", "run", "text"]);
     assert!(!facade.contains("::*"), "a glob shows more than is named");
 }
 
 #[test]
 fn only_one_place_allows_or_refuses_a_call() {
-    for folder in ["src", "core/src", "ui/src"] {
+    for folder in ["src", "core", "ui/src"] {
         for (path, text) in sources(&root().join(folder)) {
             let asks = shipped(&text).contains("judge(");
-            let may = path.ends_with("call/gate.rs") || path.ends_with("permissions.rs");
+            let may = path.ends_with("call/src/gate.rs") || path.ends_with("permissions/src/lib.rs");
             assert!(!asks || may, "{} judges a call beside the gate", path.display());
         }
     }
@@ -404,17 +426,11 @@ fn nobody_but_a_tool_knows_its_name() {
     assert!(matches_a_tool_name(r#"matches!(call.name.as_str(), "bash" | "run")"#, &names));
     assert!(matches_a_tool_name(r#"if call.name == "edit" {"#, &names));
     assert!(!matches_a_tool_name(r#"Command::new("bash")"#, &names));
-    for folder in ["src", "core/src", "ui/src"] {
+    for folder in ["src", "core", "ui/src"] {
         for (path, text) in sources(&root().join(folder)) {
             let shown = path.display().to_string();
             // A shell command or a command of the run language may have the name of a tool, and files of roles name tools.
-            let own = [
-                "core/src/tools/",
-                "core/src/run/",
-                "core/src/shell",
-                "core/src/permissions/",
-                "core/src/context/roles/",
-            ];
+            let own = ["core/tools/", "core/run/", "core/shell", "core/permissions/", "core/context/src/roles/"];
             if own.iter().any(|own| shown.contains(own)) {
                 continue;
             }
@@ -440,14 +456,14 @@ fn every_room_has_its_line_in_the_architecture_document() {
 
 #[test]
 fn no_file_hides_a_warning_without_a_reason_and_none_sleeps() {
-    for folder in ["src", "core/src", "ui/src", "tests"] {
+    for folder in ["src", "core", "ui/src", "tests"] {
         for (path, text) in sources(&root().join(folder)) {
             if path.ends_with("architecture.rs") {
                 continue;
             }
             assert!(!text.contains("#[allow"), "{} uses #[allow]", path.display());
             // Processes end when the kernel says so, and a thread rests between the parts of an answer.
-            let may_sleep = path.ends_with("group.rs") || path.ends_with("provider/rest.rs");
+            let may_sleep = path.ends_with("group.rs") || path.ends_with("provider/src/rest.rs");
             assert!(!text.contains("thread::sleep") || may_sleep, "{} sleeps", path.display());
             // One place polls; every wait names the state that it waits for.
             let polls = folder == "tests" && !path.ends_with("wait.rs");
@@ -461,8 +477,9 @@ fn one_file_of_the_binary_has_unsafe_code_and_the_other_packages_forbid_it() {
     let with_unsafe = sources(&root().join("src")).into_iter().filter(|(_, text)| text.contains("unsafe_code"));
     let names: Vec<_> = with_unsafe.map(|(path, _)| path.strip_prefix(root()).expect("ours").to_owned()).collect();
     assert_eq!(names, [Path::new("src/start.rs")]);
-    for package in ["core", "ui"] {
-        let library = fs::read_to_string(root().join(package).join("src/lib.rs")).expect("a library");
+    let rooms = CORE.iter().flat_map(|rooms| rooms.iter()).map(|room| format!("core/{room}"));
+    for package in rooms.chain(["core".to_owned(), "ui".to_owned()]) {
+        let library = fs::read_to_string(root().join(&package).join("src/lib.rs")).expect("a library");
         assert!(library.contains("#![forbid(unsafe_code)]"), "{package} allows unsafe code");
     }
 }
@@ -472,7 +489,7 @@ fn one_file_of_the_binary_has_unsafe_code_and_the_other_packages_forbid_it() {
 fn every_complaint_has_tests_that_exist_or_a_reason() {
     let table = fs::read_to_string(root().join("docs/complaints.md")).expect("the table");
     let all: String =
-        ["tests", "ui/src", "core/src"].iter().flat_map(|it| sources(&root().join(it))).map(|(_, text)| text).collect();
+        ["tests", "ui/src", "core"].iter().flat_map(|it| sources(&root().join(it))).map(|(_, text)| text).collect();
     let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| #")).collect();
     assert_eq!(rows.len(), 68);
     for row in rows {

@@ -1,0 +1,133 @@
+//! The tools of a Session, by name.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use super::{Tool, aliases};
+use protocol::error::{Code, Error, Result, nearest};
+use protocol::event::Toolset;
+use protocol::remedy::Remedy;
+use protocol::tool_spec::ToolSpec;
+
+/// The tools of a Session, sorted by name: built-in ones and those that an embedder adds. Cheap to clone.
+#[derive(Clone)]
+pub struct Registry {
+    tools: Arc<[Registered]>,
+    attended: Arc<Specs>,
+    unattended: Arc<Specs>,
+}
+
+/// The specs of each toolset. Each is built when it is first needed, and once: every request shares it.
+#[derive(Default)]
+struct Specs {
+    typed: OnceLock<Arc<[ToolSpec]>>,
+    run: OnceLock<Arc<[ToolSpec]>>,
+    both: OnceLock<Arc<[ToolSpec]>>,
+}
+
+impl Specs {
+    fn of(
+        &self,
+        toolset: Toolset,
+        tools: &[Registered],
+        spec: impl Fn(&Registered) -> Option<ToolSpec>,
+    ) -> Arc<[ToolSpec]> {
+        let place = match toolset {
+            Toolset::Typed => &self.typed,
+            Toolset::Run => &self.run,
+            Toolset::Both => &self.both,
+        };
+        let offered = tools.iter().filter(|it| it.is_offered_in(toolset));
+        Arc::clone(place.get_or_init(|| offered.filter_map(spec).collect()))
+    }
+}
+
+/// A tool with its spec.
+pub struct Registered {
+    /// The name, description and schema that the model receives.
+    pub spec: ToolSpec,
+    /// The tool.
+    pub tool: Arc<dyn Tool>,
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.names(Toolset::Both)).finish()
+    }
+}
+
+impl Registry {
+    /// A registry of these tools. A later tool replaces an earlier one of the same name, so an embedder can replace a
+    /// built-in.
+    pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Registry {
+        let mut by_name = BTreeMap::new();
+        for tool in tools {
+            let spec = tool.spec();
+            by_name.insert(spec.name.to_string(), Registered { spec, tool });
+        }
+        Registry { tools: by_name.into_values().collect(), attended: Arc::default(), unattended: Arc::default() }
+    }
+
+    /// The registry with only those tools whose names are kept.
+    #[must_use]
+    pub fn keeping(&self, kept: impl Fn(&str) -> bool) -> Registry {
+        let tools = self.tools.iter().filter(|it| kept(&it.spec.name));
+        Registry::new(tools.map(|it| Arc::clone(&it.tool)))
+    }
+
+    /// The registry with one more tool.
+    #[must_use]
+    pub fn with(&self, tool: Arc<dyn Tool>) -> Registry {
+        self.with_all([tool])
+    }
+
+    /// The registry with more tools.
+    #[must_use]
+    pub fn with_all(&self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Registry {
+        Registry::new(self.tools.iter().map(|it| Arc::clone(&it.tool)).chain(tools))
+    }
+
+    /// The specs of a toolset, sorted by name.
+    pub fn specs(&self, toolset: Toolset) -> Arc<[ToolSpec]> {
+        self.attended.of(toolset, &self.tools, |it| Some(it.spec.clone()))
+    }
+
+    /// The same, without what asks the user, for a Session where no user can answer.
+    pub fn specs_unattended(&self, toolset: Toolset) -> Arc<[ToolSpec]> {
+        self.unattended.of(toolset, &self.tools, |it| it.tool.spec_unattended())
+    }
+
+    fn names(&self, toolset: Toolset) -> impl Iterator<Item = &str> {
+        self.tools.iter().filter(move |it| it.is_offered_in(toolset)).map(|it| &*it.spec.name)
+    }
+
+    /// The tool with this name, if this toolset offers it.
+    ///
+    /// # Errors
+    /// `UNKNOWN_TOOL`, with the nearest name and all names.
+    pub fn find(&self, name: &str, toolset: Toolset) -> Result<&Registered> {
+        let of = |name: &str| self.tools.binary_search_by(|it| (*it.spec.name).cmp(name)).ok();
+        let named = of(name).or_else(|| of(aliases::tool(name)?)).map(|at| &self.tools[at]);
+        if let Some(it) = named.filter(|it| it.is_offered_in(toolset)) {
+            return Ok(it);
+        }
+        let all = self.names(toolset).collect::<Vec<_>>().join(", ");
+        let shown: String = name.escape_debug().take(80).collect();
+        let fix = match nearest(name, self.names(toolset)) {
+            _ if toolset == Toolset::Run => {
+                let command = named.and_then(|it| it.tool.run_command()).unwrap_or("<program> <argument>…");
+                format!("run with the command `{command}`; `help` lists all").into()
+            }
+            Some(near) => Remedy::nearest(near).and_text(format!(" Available: {all}")),
+            None => format!("one of: {all}").into(),
+        };
+        Err(Error::new(Code::UnknownTool, format!("there is no tool `{shown}`"), fix).with("input", shown))
+    }
+}
+
+impl Registered {
+    fn is_offered_in(&self, toolset: Toolset) -> bool {
+        toolset == Toolset::Both || self.tool.toolset() == toolset
+    }
+}

@@ -1,0 +1,212 @@
+//! Files that a call creates, replaces or removes: previewed first, then changed exactly as previewed.
+
+use super::{Context, Output, Prepared, off_loop};
+use files::changes;
+use files::workspace::{Contents, Inside};
+use permissions::Touch;
+use protocol::error::{Code, Error, Result};
+use protocol::event::{FileChange, Preview};
+use protocol::remedy::Remedy;
+use text::human::human_size;
+
+/// A file, and the bytes that it will hold.
+#[derive(Debug)]
+pub struct Replacement {
+    at: Inside,
+    before: Option<Contents>,
+    /// `None` removes the file.
+    after: Option<Vec<u8>>,
+    /// The permission bits of a file that is moved here.
+    mode: Option<u32>,
+    /// The preview.
+    pub preview: Preview,
+    /// What the model reads once the change is made.
+    pub told: String,
+}
+
+impl Replacement {
+    /// Computes the preview of a change; changes nothing.
+    ///
+    /// # Errors
+    /// `NOT_REGULAR_FILE`; `WRITE_FAILED` for a protected output folder; `FILE_CHANGED` if the file changed since the
+    /// model read it.
+    pub fn preview(would: &str, ctx: &Context, at: Inside, after: Vec<u8>) -> Result<Replacement> {
+        ctx.workspace.check_writable(&at)?;
+        let before = ctx.workspace.read_if_there(&at)?;
+        Replacement::of(would, ctx, at, before, Some(after))
+    }
+
+    /// Like [`Replacement::preview`], for bytes derived from `before`; without bytes, the file is removed. Applying the
+    /// change fails if the file differs from `before`.
+    ///
+    /// # Errors
+    /// As [`Replacement::preview`].
+    pub fn of(
+        would: &str,
+        ctx: &Context,
+        at: Inside,
+        before: Option<Contents>,
+        after: Option<Vec<u8>>,
+    ) -> Result<Replacement> {
+        ctx.workspace.check_writable(&at)?;
+        if ctx.workspace.is_below_file(&at) {
+            let shown = at.display();
+            let message = format!("a parent of {shown} is a file, not a folder");
+            let fix = "another path, or move that file away first";
+            return Err(Error::new(Code::WriteFailed, message, fix).with("input", shown));
+        }
+        ctx.read_set.check(&ctx.workspace, &at, before.as_ref().map(|b| b.bytes.as_slice())).inspect_err(|_| {
+            if before.is_none() {
+                ctx.read_set.forget(&ctx.workspace, &at);
+            }
+        })?;
+        let shown = at.display();
+        let old = before.as_ref().map(|b| b.bytes.as_slice());
+        let (diff, added, removed) = changes::unified(&shown, old, after.as_deref());
+        let told = match (old, &after) {
+            (_, None) => format!("Deleted {shown} (−{removed})\n"),
+            (Some(old), Some(after)) => {
+                format!("Edited {shown}:{} (+{added} −{removed})\n", first_change(old, after))
+            }
+            (None, Some(after)) => format!("Created {shown} ({}, +{added} −0)\n", human_size(after.len() as u64)),
+        };
+        let preview = Preview {
+            would: would.to_owned(),
+            target: shown.clone(),
+            paths: vec![shown],
+            diff: Some(diff),
+            bytes: after.as_ref().map(|after| after.len() as u64),
+            bytes_before: before.as_ref().map(|before| before.bytes.len() as u64),
+            ..Preview::default()
+        };
+        Ok(Replacement { at, before, after, mode: None, preview, told })
+    }
+
+    /// The same change of a file that gets these permission bits.
+    pub fn with_mode(self, mode: Option<u32>) -> Replacement {
+        Replacement { mode, ..self }
+    }
+
+    /// What replacing this file touches.
+    pub fn touch(ctx: &Context, at: &Inside) -> Touch {
+        Touch::Files { path: Some(at.display()), protected: ctx.workspace.is_protected(at).then(|| at.display()) }
+    }
+
+    /// What this change touches.
+    pub fn own_touch(&self, ctx: &Context) -> Touch {
+        Replacement::touch(ctx, &self.at)
+    }
+
+    /// The hash of the bytes that it will hold.
+    pub fn hash_after(&self) -> blake3::Hash {
+        blake3::hash(self.after.as_deref().unwrap_or_default())
+    }
+
+    /// A prepared call that makes this change.
+    pub fn prepared(self, ctx: &Context) -> Prepared {
+        let touch = self.own_touch(ctx);
+        Prepared::new(self.preview.clone(), touch, move |ctx| {
+            off_loop(move || {
+                let told = self.told.clone();
+                let changes = apply(vec![self], &ctx)?;
+                Ok(Output { changes, ..Output::text(&ctx, &told) })
+            })
+        })
+    }
+
+    /// Fails if the file changed since the preview.
+    fn check_unchanged(&self, ctx: &Context) -> Result<()> {
+        let now = ctx.workspace.read_if_there(&self.at)?;
+        if now.as_ref().map(|n| &n.bytes) == self.before.as_ref().map(|b| &b.bytes) {
+            return Ok(());
+        }
+        let shown = self.at.display();
+        let message = format!("`{shown}` changed after this change was prepared");
+        Err(Error::new(Code::FileChanged, message, "read it again, then repeat the change").with("input", shown))
+    }
+
+    /// Stores both versions, the earlier one so that a restore can always bring it back.
+    fn stored(&self, ctx: &Context) -> Result<FileChange> {
+        let shown = self.at.display();
+        let unkept = |why: String| {
+            Error::new(
+                Code::WriteFailed,
+                format!("{shown} was not changed, because its earlier version cannot be stored: {why}"),
+                Remedy::CheckStateFolder,
+            )
+        };
+        let old = self.before.as_ref().map(|b| (b.bytes.as_slice(), b.mode));
+        let new = self.after.as_deref().map(|after| (after, 0));
+        let change = changes::record(&ctx.blobs, &shown, old, new).map_err(|e| unkept(e.to_string()))?;
+        if self.before.is_some() && change.before_blob.is_none() {
+            return Err(unkept("it is too large".into()));
+        }
+        Ok(change)
+    }
+
+    fn write(&self, ctx: &Context, change: &mut FileChange) -> Result<()> {
+        let Some(after) = &self.after else { return ctx.workspace.remove(&self.at, 0) };
+        let mode = self.before.as_ref().map(|b| b.mode).or(self.mode);
+        let replaced = ctx.workspace.replace(&self.at, after, mode)?;
+        (change.after_mode, change.new_folders) = (Some(replaced.mode), replaced.new_folders);
+        Ok(())
+    }
+
+    fn take_back(&self, ctx: &Context, change: &FileChange) -> Result<()> {
+        match &self.before {
+            Some(before) => ctx.workspace.replace(&self.at, &before.bytes, Some(before.mode)).map(drop),
+            None => ctx.workspace.remove(&self.at, change.new_folders),
+        }
+    }
+
+    fn note_seen(&self, ctx: &Context) {
+        match &self.after {
+            Some(after) => ctx.read_set.note(&ctx.workspace, &self.at, blake3::hash(after)),
+            None => ctx.read_set.forget(&ctx.workspace, &self.at),
+        }
+    }
+}
+
+/// Makes all of these changes or none: nothing is written if a file changed since its preview, and what is written is taken
+/// back if a later file cannot be.
+///
+/// # Errors
+/// `FILE_CHANGED`, `WRITE_FAILED`.
+pub fn apply(all: Vec<Replacement>, ctx: &Context) -> Result<Vec<FileChange>> {
+    let paths: Vec<String> = all.iter().map(|it| it.at.display()).collect();
+    // An interrupt waits for this lock, so that it records the finished writes.
+    let writing = ctx.snapshot.write_all(paths.iter().map(String::as_str).collect(), &ctx.workspace, &ctx.blobs);
+    if ctx.cancel.is_cancelled() {
+        return Err(Error::new(Code::CommandFailed, "the call was interrupted before it began", "repeat it"));
+    }
+    all.iter().try_for_each(|it| it.check_unchanged(ctx))?;
+    let mut changes = all.iter().map(|it| it.stored(ctx)).collect::<Result<Vec<FileChange>>>()?;
+    for (n, it) in all.iter().enumerate() {
+        let Err(error) = it.write(ctx, &mut changes[n]) else { continue };
+        let mut left = Vec::new();
+        for (made, change) in all[..n].iter().zip(&changes).rev() {
+            if made.take_back(ctx, change).is_err() {
+                left.push(change.clone());
+            }
+        }
+        if left.is_empty() {
+            return Err(error);
+        }
+        let names: Vec<&str> = left.iter().map(|change| change.path.as_str()).collect();
+        let message =
+            format!("{}; {} stays changed, because it cannot be written back", error.message, names.join(", "));
+        left.iter().for_each(|change| writing.made(&ctx.call_id, change.clone()));
+        return Err(Error { message, ..error });
+    }
+    for (it, change) in all.iter().zip(&changes) {
+        writing.made(&ctx.call_id, change.clone());
+        it.note_seen(ctx);
+    }
+    Ok(changes)
+}
+
+/// The first line that differs, from 1.
+pub fn first_change(before: &[u8], after: &[u8]) -> usize {
+    let same = before.iter().zip(after).take_while(|(old, new)| old == new).count();
+    memchr::memchr_iter(b'\n', &after[..same]).count() + 1
+}

@@ -1,0 +1,30 @@
+//! Builds requests: instructions, tools, context documents, then the History, as a prefix that only grows.
+
+use std::sync::Arc;
+
+use crate::instructions::instructions;
+use conversation::history::{History, documents_text};
+use protocol::tool_spec::ToolSpec;
+use provider::Request;
+use storage::blobs::Blobs;
+
+/// Builds the request that the next call sends. `tools` are the specs of the History's toolset.
+pub fn request(history: &History, tools: Arc<[ToolSpec]>, blobs: &Blobs, cache_key: &str) -> Request {
+    Request {
+        provider: history.settings.provider.clone(),
+        model: history.settings.model.clone(),
+        effort: history.settings.effort.clone(),
+        instructions: instructions(history.settings.toolset).into(),
+        context: documents_text(&history.started.context),
+        tools,
+        items: history.items(),
+        blobs: blobs.clone(),
+        cache_key: cache_key.to_owned(),
+    }
+}
+
+/// Returns the estimated tokens that every request of the Session repeats: instructions, context documents and tools.
+pub fn fixed_tokens(history: &History, tools: &[ToolSpec]) -> u64 {
+    let instructions = instructions(history.settings.toolset);
+    provider::fixed_tokens(instructions, &documents_text(&history.started.context), tools)
+}

@@ -1,0 +1,70 @@
+//! Walks over the files of a folder. They skip `.git` and ignored files, and follow no symlinks.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ignore::{DirEntry, WalkBuilder, WalkState};
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+/// Visits each file below a folder, on several threads with one visitor each. Stops when cancelled.
+pub fn walk_files<'a>(
+    root: &Path,
+    cancel: &CancellationToken,
+    visitor: &(dyn Fn() -> Box<dyn FnMut(&DirEntry) + Send + 'a> + Sync),
+) {
+    builder(root).build_parallel().run(|| {
+        let mut visit = visitor();
+        Box::new(move |entry| {
+            if cancel.is_cancelled() {
+                return WalkState::Quit;
+            }
+            if let Ok(entry) = entry
+                && entry.file_type().is_some_and(|t| !t.is_dir())
+            {
+                visit(&entry);
+            }
+            WalkState::Continue
+        })
+    });
+}
+
+/// Walks everything below a folder, sorted by name.
+pub fn walk(root: &Path) -> ignore::Walk {
+    builder(root).sort_by_file_name(std::cmp::Ord::cmp).build()
+}
+
+/// Walks everything as [`walk`] does, and notes where git would find a repository: each `.git` below the root, and each folder
+/// that looks like one without a work tree. The root itself is `.` there.
+pub(crate) fn walk_noting_repositories(root: &Path, found: &Arc<Mutex<BTreeSet<PathBuf>>>) -> ignore::Walk {
+    let (root, found) = (root.to_owned(), Arc::clone(found));
+    let mut builder = builder(&root);
+    builder.sort_by_file_name(std::cmp::Ord::cmp).filter_entry(move |entry| {
+        let is_git = entry.file_name() == ".git";
+        let above = entry.path().parent().filter(|above| {
+            is_git && **above != *root
+                || entry.file_name() == "HEAD" && ["objects", "refs"].iter().all(|name| above.join(name).is_dir())
+        });
+        if let Some(below) = above.and_then(|above| above.strip_prefix(&root).ok()) {
+            let is_root = below.as_os_str().is_empty();
+            let of_folder = if is_root { PathBuf::from(".") } else { below.to_owned() };
+            found.lock().insert(if is_git { below.join(".git") } else { of_folder });
+        }
+        !is_git
+    });
+    builder.build()
+}
+
+fn builder(root: &Path) -> WalkBuilder {
+    let mut builder = WalkBuilder::new(root);
+    // Inside a repository, ignore files apply up to its root; elsewhere only those below `root` do.
+    let in_repository = root.ancestors().any(|folder| folder.join(".git").exists());
+    builder
+        .hidden(false)
+        .require_git(in_repository)
+        .parents(in_repository)
+        .follow_links(false)
+        .filter_entry(|entry| entry.file_name() != ".git");
+    builder
+}

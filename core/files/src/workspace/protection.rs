@@ -1,0 +1,93 @@
+//! Files that need more than a call: those that can run code later, and pixir's own.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::inside::Base;
+use super::{Home, Inside, Workspace};
+use crate::protected;
+use protocol::error::{Code, Error, Result};
+
+impl Workspace {
+    /// Whether writing the path always needs an approval: by its name or its real folder, it can run code or widen
+    /// pixir's permissions.
+    pub fn is_protected(&self, at: &Inside) -> bool {
+        let is_protected = |path: &Path| {
+            protected::is_protected(path)
+                || self.own.iter().any(|own| path.starts_with(own))
+                || self.is_secret_of_home(path)
+        };
+        is_protected(&at.path) || self.behind_links(at).is_none_or(|real| is_protected(&real))
+    }
+
+    /// The path with the symlinks of its folders resolved.
+    fn behind_links(&self, at: &Inside) -> Option<PathBuf> {
+        let parent = at.path.parent().unwrap_or(Path::new(""));
+        // Folders that do not exist yet cannot be symlinks, so the nearest existing ancestor decides.
+        let real = parent.ancestors().find_map(|folder| {
+            let there =
+                if folder.as_os_str().is_empty() { PathBuf::new() } else { self.dir.canonicalize(folder).ok()? };
+            Some(there.join(parent.strip_prefix(folder).ok()?))
+        })?;
+        Some(real.join(at.path.file_name().map(Path::new).unwrap_or(Path::new(""))))
+    }
+
+    /// Whether a path of the workspace lies in the home folder and is known to hold secrets.
+    fn is_secret_of_home(&self, path: &Path) -> bool {
+        let is_secret = |home: &Home| path.strip_prefix(&home.path).is_ok_and(home.is_secret);
+        self.home.as_ref().is_some_and(is_secret)
+    }
+
+    /// Refuses to read pixir's own files: keys, rules, settings and Logs; and the secrets of a home folder that is opened as
+    /// the workspace.
+    pub(super) fn check_not_own(&self, at: &Inside) -> Result<()> {
+        if at.base != Base::Root || (self.own.is_empty() && self.home.is_none()) {
+            return Ok(());
+        }
+        // A symlink to a file of pixir leads there too.
+        let real = self.dir.canonicalize(at.as_path()).ok().or_else(|| self.behind_links(at));
+        if real.as_ref().is_some_and(|real| self.is_secret_of_home(real)) {
+            let message = format!("`{}` may hold secrets, so no tool of pixir reads it", at.display());
+            let fix = "another file; the user can look there";
+            return Err(Error::new(Code::PermissionDenied, message, fix).with("input", at.display()));
+        }
+        let is_own = real.is_none_or(|real| self.own.iter().any(|own| real.starts_with(own)));
+        if !is_own {
+            return Ok(());
+        }
+        Err(Error::new(
+            Code::OutsideWorkspace,
+            format!("{} belongs to pixir itself", at.display()),
+            "use another file: no tool reads pixir's keys, rules, settings and logs",
+        )
+        .with("input", at.display()))
+    }
+
+    /// The protected files and folders directly in the workspace that exist, as absolute paths without symlinks. Programs
+    /// in the sandbox only read them.
+    pub fn protected(&self) -> Vec<PathBuf> {
+        protected::existing(&self.root)
+    }
+
+    /// How many protected files pixir itself has written or removed.
+    pub(crate) fn own_writes(&self) -> usize {
+        self.own_writes.lock().len()
+    }
+
+    /// Those since the count was this.
+    pub(crate) fn own_writes_since(&self, count: usize) -> BTreeSet<PathBuf> {
+        self.own_writes.lock().iter().skip(count).cloned().collect()
+    }
+
+    /// Notes a write before it is made, so that no guard takes it for a command's.
+    pub(super) fn note_own_write(&self, at: &Inside) {
+        if at.base == Base::Root && self.is_protected(at) {
+            self.own_writes.lock().push(at.path.clone());
+        }
+    }
+
+    /// Whether a command that wrote this path has to be taken back, and no [`crate::guard::Guard`] looks there.
+    pub fn is_protected_below(&self, at: &Inside) -> bool {
+        self.is_protected(at) && !protected::is_at_the_top(&at.path)
+    }
+}

@@ -1,0 +1,341 @@
+//! What happens to the child Sessions of a Session, as its own Log tells it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Cost, FileChange, LeftFile, Usage};
+use crate::error::ErrorBody;
+
+mod wire; // how a step is read: one object whose fields depend on `event`
+
+/// One step in the life of a child Session. The child's own Log has everything that it said and did.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum AgentEvent {
+    /// The Session starts a child. This is on the disk before the child's Log exists, so nothing is spent without a link.
+    Spawned(Box<Spawned>),
+    /// The child was told something after its task.
+    Told {
+        /// The child.
+        name: String,
+        /// Who told it.
+        by: ToldBy,
+        /// When it reads the text.
+        how: Telling,
+        /// The text; empty for a stop.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        text: String,
+    },
+    /// A call of the child, or of one below it, changed files of the workspace. It is recorded before anybody else may
+    /// change them, so the Log has all changes in their order.
+    Changed {
+        /// The child.
+        name: String,
+        /// The call, in the Log of the child that made it.
+        call_id: String,
+        /// The files.
+        changes: Vec<FileChange>,
+    },
+    /// A Turn of the child ended.
+    Ended(Box<AgentResult>),
+    /// The model of this Session reads the end of a child that no call waited for.
+    Reported {
+        /// The child.
+        name: String,
+        /// What the model reads.
+        text: String,
+    },
+    /// A child that had ended goes on: its next Turn begins.
+    Resumed {
+        /// The child.
+        name: String,
+    },
+    /// Files of the child's copy are about to be written to the workspace. After a crash, the next open of the Session
+    /// writes the rest.
+    Adopting(Box<Adoption>),
+    /// Files of the child's copy are in the workspace.
+    Adopted(Box<Adoption>),
+}
+
+/// Files that a child changed in its copy, and what became of them in the workspace.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Adoption {
+    /// The child.
+    pub name: String,
+    /// The last Entry of the child's Log that was looked at.
+    pub to_seq: u64,
+    /// The changes of the workspace.
+    pub changes: Vec<FileChange>,
+    /// Files that the user leaves as they are in the workspace, and files that were the same already: they wait no more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<String>,
+    /// Files that still wait for the user, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<LeftFile>,
+}
+
+impl Adoption {
+    /// What stands for a call where a Session above records these changes.
+    pub fn as_call(&self) -> String {
+        format!("adopted {} {}", self.name, self.to_seq)
+    }
+}
+
+/// The files that a child works on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// Those of its parent.
+    #[default]
+    Shared,
+    /// A copy of its own. What it changed there is written to the parent's workspace when the user, or mode `auto`, adopts it.
+    Copy,
+    /// A copy of its own that is thrown away.
+    Scratch,
+}
+
+impl Isolation {
+    /// The name on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Isolation::Shared => "shared",
+            Isolation::Copy => "copy",
+            Isolation::Scratch => "scratch",
+        }
+    }
+
+    /// Whether this is the value that files leave out.
+    pub fn is_shared(&self) -> bool {
+        *self == Isolation::Shared
+    }
+}
+
+/// What a child knows of its parent's conversation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentContext {
+    /// Nothing: it begins with its task.
+    #[default]
+    None,
+    /// All of it: it begins with a copy.
+    Fork,
+}
+
+impl AgentContext {
+    /// The name on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            AgentContext::None => "none",
+            AgentContext::Fork => "fork",
+        }
+    }
+
+    /// Whether this is the value that files leave out.
+    pub fn is_none(&self) -> bool {
+        *self == AgentContext::None
+    }
+}
+
+/// A child Session at its beginning.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Spawned {
+    /// Its name, unique among all descendants of the root.
+    pub name: String,
+    /// The name of its role.
+    pub role: String,
+    /// Its Session id.
+    pub session_id: String,
+    /// The call that started it, if a call did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<String>,
+    /// What it is to do.
+    pub task: String,
+    /// Whether the call waits for its end.
+    #[serde(default)]
+    pub waits: bool,
+    /// The hash of the role's file; absent for a role that pixir has by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role_digest: Option<String>,
+    /// The JSON Schema of its report, if it is to have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Value>,
+    /// Globs of the files that it may change, of those that its role leaves to it; absent when the role alone decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writes: Option<Vec<String>>,
+    /// The files that it works on.
+    #[serde(default, skip_serializing_if = "Isolation::is_shared")]
+    pub isolation: Isolation,
+    /// What it knows of the conversation.
+    #[serde(default, skip_serializing_if = "AgentContext::is_none")]
+    pub context: AgentContext,
+    /// Why it works on these files, where neither the call nor the role says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// It is a run of a workflow, which a scheduler carries out in place of a model.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_run: bool,
+}
+
+/// Who told a child something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ToldBy {
+    /// The model of the parent.
+    Parent,
+    /// The user.
+    User,
+}
+
+/// When a child reads what it is told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Telling {
+    /// In its running Turn, after the call that runs now.
+    #[default]
+    Steer,
+    /// In a Turn of its own, after the running one.
+    Next,
+    /// Not at all: its Turn is stopped.
+    Stop,
+}
+
+/// How a Turn of a child ended, or what the child is doing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentStatus {
+    /// It waits for one of the places of running agents.
+    #[default]
+    Queued,
+    /// It runs.
+    Running,
+    /// It waits: for the user, for files that another agent changes, for a pause of the Provider, or for a place.
+    Waiting,
+    /// It finished its answer.
+    Completed,
+    /// A limit ended it before it finished.
+    Incomplete,
+    /// An error ended it.
+    Failed,
+    /// It took longer than its time limit.
+    TimedOut,
+    /// It was stopped.
+    Interrupted,
+    /// Its process died while it ran.
+    Detached,
+}
+
+impl AgentStatus {
+    /// The name on the wire, and in what the model reads.
+    pub const fn name(self) -> &'static str {
+        match self {
+            AgentStatus::Queued => "queued",
+            AgentStatus::Running => "running",
+            AgentStatus::Waiting => "waiting",
+            AgentStatus::Completed => "completed",
+            AgentStatus::Incomplete => "incomplete",
+            AgentStatus::Failed => "failed",
+            AgentStatus::TimedOut => "timed_out",
+            AgentStatus::Interrupted => "interrupted",
+            AgentStatus::Detached => "detached",
+        }
+    }
+
+    /// Whether it still runs, or is about to.
+    pub const fn is_open(self) -> bool {
+        matches!(self, AgentStatus::Queued | AgentStatus::Running | AgentStatus::Waiting)
+    }
+}
+
+/// The end of a Turn of a child, with what pixir counted while it ran.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentResult {
+    /// The child.
+    pub name: String,
+    /// Its Session id.
+    pub session_id: String,
+    /// How the Turn ended.
+    pub status: AgentStatus,
+    /// The last text of its answer, at most 4,000 bytes.
+    pub text: String,
+    /// What it reported by the schema that it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+    /// The file with every text of the Turn, as tools accept it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handle: Option<String>,
+    /// What it did.
+    pub evidence: Evidence,
+    /// What its changes come to: each file once, from its version before the Turn to its version after it. For an agent that works
+    /// in a copy these are changes of the copy.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<FileChange>,
+    /// Tokens of its requests.
+    pub usage: Usage,
+    /// Cost of its requests.
+    pub cost: Cost,
+    /// Wall-clock milliseconds.
+    pub duration_ms: u64,
+    /// Why it did not complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorBody>,
+    /// Its end was found in its Log after pixir was killed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub late: bool,
+    /// Whose files it worked on.
+    #[serde(default, skip_serializing_if = "Isolation::is_shared")]
+    pub isolation: Isolation,
+    /// What pixir has to say about the files that it worked on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// What became of the files that it changed in its copy, where this is known when its end is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adoption: Option<Box<Adoption>>,
+}
+
+/// What a child did in a Turn, counted from its Log and never from its words.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Evidence {
+    /// Calls of tools.
+    pub calls: u64,
+    /// Calls that failed.
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    pub failures: u64,
+    /// Calls that were refused.
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    pub denials: u64,
+    /// The last ten commands.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<Ran>,
+    /// Files that it read, relative to its workspace; at most 100.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<String>,
+    /// Files that it changed, relative to its workspace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
+}
+
+/// A command that ran, and its end.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Ran {
+    /// The command line, at most 200 characters.
+    pub command: String,
+    /// Its exit code; absent if it did not run to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+}
+
+impl AgentEvent {
+    /// The child that it is about.
+    pub fn name(&self) -> &str {
+        match self {
+            AgentEvent::Spawned(it) => &it.name,
+            AgentEvent::Ended(it) => &it.name,
+            AgentEvent::Told { name, .. }
+            | AgentEvent::Changed { name, .. }
+            | AgentEvent::Reported { name, .. }
+            | AgentEvent::Resumed { name } => name,
+            AgentEvent::Adopting(it) | AgentEvent::Adopted(it) => &it.name,
+        }
+    }
+}

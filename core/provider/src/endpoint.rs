@@ -1,0 +1,402 @@
+//! The address of a server, and the key of its requests.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, RequestBuilder, Response};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::dialect::Dialect;
+use super::http::{check_address, client, document, header, start_of};
+use super::refusal::{REFUSED_TOOL, no_stream, refused_tool, told_with_status, unreached};
+use super::retry::Patience;
+use super::wait::{retry_after, wait_in};
+use super::{Failure, device_login, invalid, preset};
+use config::address::is_loopback;
+use config::credentials::{Credential, REDACTED, SHORTEST_SECRET, Source};
+use protocol::error::{Code, Error, Result};
+use protocol::remedy::Remedy;
+use protocol::tool_spec::ToolSpec;
+
+/// A server's address, and the credential for it.
+#[derive(Debug, Clone)]
+pub struct Endpoint {
+    provider: String,
+    dialect: Dialect,
+    base_url: String,
+    /// The query of every request, without its question mark; empty if there is none.
+    query: String,
+    host: String,
+    /// Host and port, for the user.
+    place: String,
+    is_local: bool,
+    /// The server is the user's own, not the public one of a preset.
+    is_own: bool,
+    /// The header of the key, if it is not the dialect's.
+    key_header: Option<HeaderName>,
+    headers: HeaderMap,
+    /// Values of the user's headers and of the query, which may be keys too.
+    values: Vec<SecretString>,
+    credential: Option<Credential>,
+    /// The environment variable that may hold the key.
+    key_variable: Option<String>,
+    check_path: Option<&'static str>,
+    /// The address was only given on the command line.
+    is_unnamed: bool,
+    patience: Patience,
+    client: Arc<OnceLock<Result<Client>>>,
+}
+
+/// The parts of an [`Endpoint`].
+#[derive(Debug, Default)]
+pub struct Address<'a> {
+    /// The Provider's name.
+    pub provider: &'a str,
+    /// The base URL.
+    pub base_url: &'a str,
+    /// Headers of every request.
+    pub headers: BTreeMap<String, String>,
+    /// Allows plain http to any host.
+    pub insecure: bool,
+    /// The environment variable that may hold the key.
+    pub key_variable: Option<&'a str>,
+    /// A path that only a valid key can read, for servers whose list of models is public.
+    pub check_path: Option<&'static str>,
+    /// The address was only given on the command line.
+    pub is_unnamed: bool,
+    /// The header of the key, if it is not the dialect's.
+    pub key_header: Option<&'static str>,
+}
+
+/// The body of an answer, of which the start may have been read already.
+pub(super) struct Body {
+    pub(super) start: Bytes,
+    pub(super) rest: Response,
+}
+
+/// Whether these first bytes begin an event stream; `None` while they are too few to tell.
+fn begins_stream(bytes: &[u8]) -> Option<bool> {
+    const FIELDS: [&[u8]; 5] = [b"data:", b"event:", b":", b"id:", b"retry:"];
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let blank = bytes.iter().take_while(|b| matches!(b, b'\n' | b'\r')).count();
+    let bytes = &bytes[blank..];
+    if FIELDS.iter().any(|field| bytes.starts_with(field)) {
+        return Some(true);
+    }
+    let may_become = FIELDS.iter().any(|field| field.starts_with(bytes));
+    (!may_become).then_some(false)
+}
+
+impl Endpoint {
+    /// Creates an endpoint. Plain http is allowed for loopback only, unless `insecure` is set.
+    ///
+    /// # Errors
+    /// `CONFIG_INVALID` when the address is invalid, would send data unencrypted, or contains a secret.
+    pub fn new(
+        address: &Address<'_>,
+        dialect: Dialect,
+        credential: Option<Credential>,
+        patience: Patience,
+    ) -> Result<Endpoint> {
+        let url = check_address(address.base_url, address.insecure)?;
+        let (base_url, query) = address.base_url.split_once('?').unwrap_or((address.base_url, ""));
+        let mut base_url = base_url.trim_end_matches('/').to_owned();
+        // The base URL of this dialect is customarily written without the version.
+        if dialect == Dialect::Anthropic && !base_url.ends_with("/v1") {
+            base_url.push_str("/v1");
+        }
+        let mut headers = HeaderMap::new();
+        if dialect == Dialect::Anthropic {
+            headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
+        }
+        for (name, value) in &address.headers {
+            let (name, value) = header(name, value)?;
+            headers.insert(name, value);
+        }
+        let host = url.host_str().unwrap_or_default().to_owned();
+        let query = query.split('#').next().unwrap_or_default();
+        // The version of an interface is no secret, and errors are about it.
+        let in_query = query.split('&').filter(|pair| !pair.starts_with("api-version="));
+        let in_query = in_query.filter_map(|pair| pair.split_once('=').map(|(_, value)| value));
+        let values = address.headers.values().map(String::as_str).chain(in_query);
+        let values = values.filter(|it| it.len() >= SHORTEST_SECRET).map(SecretString::from).collect();
+        Ok(Endpoint {
+            provider: address.provider.to_owned(),
+            dialect,
+            base_url,
+            query: query.to_owned(),
+            is_local: is_loopback(&host),
+            is_own: !preset::is_public(&host),
+            key_header: address.key_header.map(HeaderName::from_static),
+            place: url.port().map_or_else(|| host.clone(), |port| format!("{host}:{port}")),
+            host,
+            headers,
+            values,
+            credential,
+            key_variable: address.key_variable.map(str::to_owned),
+            check_path: address.check_path,
+            is_unnamed: address.is_unnamed,
+            patience,
+            client: Arc::default(),
+        })
+    }
+
+    /// Returns the base URL.
+    pub fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
+    /// Returns the host without the port.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Returns the dialect of the server.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Returns the credential of requests.
+    pub fn credential(&self) -> Option<&Credential> {
+        self.credential.as_ref()
+    }
+
+    /// Whether the server is on this machine.
+    pub(super) fn is_local(&self) -> bool {
+        self.is_local
+    }
+
+    /// Whether this is the user's own server: not the public one of a preset.
+    pub(super) fn is_own(&self) -> bool {
+        self.is_own
+    }
+
+    /// Returns the address of a path below the base URL.
+    fn address(&self, path: &str) -> String {
+        let separator = match (self.query.is_empty(), path.contains('?')) {
+            (true, _) => "",
+            (false, true) => "&",
+            (false, false) => "?",
+        };
+        format!("{}{path}{separator}{}", self.base_url, self.query)
+    }
+
+    /// A path that only a valid key can read, for servers whose list of models is public.
+    pub(super) fn check_path(&self) -> Option<&'static str> {
+        self.check_path
+    }
+
+    /// Host and port, for the user.
+    pub(super) fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// Returns the environment variable that may hold the key.
+    pub(super) fn key_variable(&self) -> Option<&str> {
+        self.key_variable.as_deref()
+    }
+
+    pub(super) fn patience(&self) -> &Patience {
+        &self.patience
+    }
+
+    /// Returns the HTTP client. A second caller waits while the first one makes it.
+    fn client(&self) -> Result<&Client> {
+        self.client.get_or_init(|| client(&self.base_url)).as_ref().map_err(Clone::clone)
+    }
+
+    /// Makes the HTTP client. If that fails, the first request says so.
+    pub(super) fn prepare_client(&self) {
+        let _ = self.client();
+    }
+
+    fn signed(&self, request: RequestBuilder, key: Option<&SecretString>) -> RequestBuilder {
+        let request = request.headers(self.headers.clone());
+        match (key, self.dialect) {
+            (None, _) => request,
+            (Some(key), _) if self.key_header.is_some() => {
+                let mut value = HeaderValue::from_str(key.expose_secret()).unwrap_or(HeaderValue::from_static(""));
+                value.set_sensitive(true);
+                match &self.key_header {
+                    Some(name) => request.header(name, value),
+                    None => request,
+                }
+            }
+            // A renewable token is sent as a bearer token in every dialect.
+            (Some(key), Dialect::Anthropic) if self.credential.as_ref().is_none_or(|it| !it.is_token()) => {
+                let mut value = HeaderValue::from_str(key.expose_secret()).unwrap_or(HeaderValue::from_static(""));
+                value.set_sensitive(true);
+                request.header("x-api-key", value)
+            }
+            (Some(key), _) => request.bearer_auth(key.expose_secret()),
+        }
+    }
+
+    /// Posts a JSON body that has these tools; the answer is an event stream.
+    pub(super) async fn post(&self, path: &str, body: Bytes, tools: &[ToolSpec]) -> std::result::Result<Body, Failure> {
+        let mut renewed = false;
+        loop {
+            let key = match &self.credential {
+                Some(credential) => Some(credential.current(device_login::refresh).await?),
+                None => None,
+            };
+            let request = self.client()?.post(self.address(path)).header(CONTENT_TYPE, "application/json");
+            let request = self.signed(request.body(body.clone()), key.as_ref());
+            let within = if self.is_local { self.patience.local_head } else { self.patience.head };
+            let sent = timeout(within, request.send()).await.map_err(|_| self.no_head(within))?;
+            let response = sent.map_err(|e| unreached(&self.place, &e))?;
+            if response.status().is_success() {
+                return self.streaming(response).await;
+            }
+            // A token may be revoked before it expires, so it is renewed once. A key cannot be renewed.
+            if response.status() == 401
+                && !renewed
+                && let Some(credential) = &self.credential
+                && credential.renew(key.as_ref(), device_login::refresh).await?
+            {
+                renewed = true;
+                continue;
+            }
+            return Err(self.refused(response, tools).await);
+        }
+    }
+
+    /// The content type is a hint: what begins like an event stream is one.
+    async fn streaming(&self, mut response: Response) -> std::result::Result<Body, Failure> {
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default().to_owned();
+        if kind.is_empty() || kind.to_lowercase().starts_with("text/event-stream") {
+            return Ok(Body { start: Bytes::new(), rest: response });
+        }
+        let mut start = Vec::new();
+        let reading = async {
+            while begins_stream(&start).is_none()
+                && let Ok(Some(piece)) = response.chunk().await
+            {
+                start.extend_from_slice(&piece);
+            }
+        };
+        // A server that sends nothing more is judged by what it has sent.
+        let _ = timeout(self.patience.idle, reading).await;
+        if begins_stream(&start) == Some(true) {
+            return Ok(Body { start: start.into(), rest: response });
+        }
+        let headers = response.headers().clone();
+        let body = String::from_utf8_lossy(&start).into_owned() + &start_of(response).await;
+        Err(no_stream(&self.place, &kind, &headers, &body).into())
+    }
+
+    async fn refused(&self, response: Response, tools: &[ToolSpec]) -> Failure {
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let body = start_of(response).await;
+        let mut error = told_with_status(&self.place, status, &headers, &body);
+        if error.code == Code::AuthRequired {
+            error.remedy = self.key_fix();
+        }
+        if error.code == Code::ProviderHttpError
+            && let Some(tool) = refused_tool(status, &body, tools)
+        {
+            error = error.with(REFUSED_TOOL, tool);
+        }
+        let retry_after = retry_after(&headers, jiff::Timestamp::now()).or_else(|| wait_in(&body));
+        Failure { retry_after, ..Failure::from(error) }
+    }
+
+    /// What to do where a key is missing or not taken.
+    fn key_fix(&self) -> Remedy {
+        let login = Remedy::Login { provider: Some(self.provider.clone()) };
+        let set = |name: &str| Remedy::SetVariable { name: name.to_owned() };
+        match (self.credential.as_ref(), &self.key_variable) {
+            (Some(it), _) if it.is_token() => Remedy::SignIn { provider: Some(self.provider.clone()) },
+            (Some(it), _) => match it.source() {
+                Source::Environment(name) => Remedy::ReplaceVariable { name: name.clone() },
+                Source::Keyring | Source::File => Remedy::ReplaceKey { provider: self.provider.clone() },
+            },
+            // It has no name that a key could be kept under.
+            (None, Some(name)) if self.is_unnamed => set(name),
+            (None, Some(name)) => Remedy::any_of([set(name), login]),
+            (None, None) => login,
+        }
+    }
+
+    fn no_head(&self, within: Duration) -> Error {
+        let message = format!("{} sent no response within {} s", self.place, within.as_secs());
+        Error::new(
+            Code::Network,
+            message,
+            "try again, or give the server more time: `requests.head` in config.toml, in seconds",
+        )
+    }
+
+    /// Removes the key, and what else the user sends with each request, from a text: some servers repeat it.
+    pub(super) fn without_secrets(&self, text: &str) -> String {
+        let text = self.credential.as_ref().map_or_else(|| text.to_owned(), |it| it.redact(text));
+        self.values.iter().fold(text, |text, value| text.replace(value.expose_secret(), REDACTED))
+    }
+
+    /// Removes the same from an error.
+    pub(super) fn redact(&self, mut error: Error) -> Error {
+        error.message = self.without_secrets(&error.message);
+        error.remedy = error.remedy.map_text(&|text| self.without_secrets(text));
+        let mut details = Value::Object(std::mem::take(&mut error.details));
+        self.redact_value(&mut details);
+        if let Value::Object(details) = details {
+            error.details = details;
+        }
+        error
+    }
+
+    /// Removes the same from every string in a JSON value.
+    pub(super) fn redact_value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.without_secrets(text),
+            Value::Array(items) => items.iter_mut().for_each(|it| self.redact_value(it)),
+            Value::Object(fields) => fields.values_mut().for_each(|it| self.redact_value(it)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Asks an address beside the API, which the user's own servers have. Without a body it is a GET.
+    pub(super) async fn beside(&self, path: &str, body: Option<&Value>, within: Duration) -> Option<Value> {
+        let asking = async {
+            let key = match &self.credential {
+                Some(credential) => Some(credential.current(device_login::refresh).await.ok()?),
+                None => None,
+            };
+            let address = format!("{}{path}", self.base_url.trim_end_matches("/v1"));
+            let client = self.client().ok()?;
+            let request = match body {
+                None => client.get(address),
+                Some(body) => client.post(address).header(CONTENT_TYPE, "application/json").body(body.to_string()),
+            };
+            let response = self.signed(request, key.as_ref()).send().await.ok()?.error_for_status().ok()?;
+            document(response).await.ok()
+        };
+        timeout(within, asking).await.ok().flatten()
+    }
+
+    pub(super) async fn get<T: serde::de::DeserializeOwned>(&self, path: &str, within: Duration) -> Result<T> {
+        let asking = async {
+            let key = match &self.credential {
+                Some(credential) => Some(credential.current(device_login::refresh).await?),
+                None => None,
+            };
+            let request = self.signed(self.client()?.get(self.address(path)), key.as_ref());
+            let response = request.send().await.map_err(|e| unreached(&self.place, &e))?;
+            if !response.status().is_success() {
+                return Err(self.refused(response, &[]).await.error);
+            }
+            document(response).await.map_err(|e| invalid(format!("{} did not return JSON: {e}", self.place)))
+        };
+        let answer = timeout(within, asking).await.unwrap_or_else(|_| {
+            // No setting makes this wait longer. With a name there is nothing to ask for.
+            let message = format!("{} did not list its models within {} s", self.place, within.as_secs());
+            Err(Error::new(Code::Network, message, Remedy::NameModel { provider: self.provider.clone() }))
+        });
+        answer.map_err(|e| self.redact(e))
+    }
+}

@@ -1,0 +1,486 @@
+//! Turns a server's failures into errors: HTTP statuses, errors inside a stream, and requested waits.
+
+use reqwest::header::HeaderMap;
+use rustix::io::Errno;
+use serde_json::Value;
+
+use super::invalid;
+use super::window::with_window;
+use protocol::error::{Code, Error};
+use protocol::remedy::{ModelNeed, Remedy};
+use protocol::tool_spec::ToolSpec;
+
+/// The detail of an error that names the tool whose definition the server refused.
+pub const REFUSED_TOOL: &str = "tool";
+/// The most of a server's text that is shown, characters.
+const MAX_SHOWN: usize = 200;
+
+/// Returns the error for a failure that the server reported inside a stream.
+pub(super) fn told_in_stream(error: &Value) -> Error {
+    let text = words(error).or_else(|| error.as_str()).map_or_else(|| error.to_string(), str::to_owned);
+    let named = |value: &Value| match value {
+        Value::String(name) => Some(name.to_lowercase()),
+        Value::Number(status) => Some(status.to_string()),
+        _ => None,
+    };
+    let names: Vec<String> = [&error["code"], &error["type"], &error["status"]].into_iter().filter_map(named).collect();
+    let status = names.iter().find_map(|name| name.parse().ok());
+    let (code, fix) = meaning(status, &names.join(" "), &text);
+    with_window(Error::new(code, format!("the model's server reported: {}", shown(&text)), fix), error, &text)
+}
+
+/// The fields in which servers put the words of an error.
+const WORDS: [&str; 5] = ["message", "detail", "error_description", "msg", "reason"];
+
+/// Returns the words of an error object.
+fn words(error: &Value) -> Option<&str> {
+    WORDS.iter().find_map(|key| error[*key].as_str())
+}
+
+/// Returns an event in the one form in which every dialect recognizes errors: `{"type": "error", "error": …}`.
+/// `is_error` tells whether the server named the event so. All other events stay unchanged.
+pub(super) fn error_event(is_error: bool, data: Value) -> Value {
+    let of_error = |value: &Value| value.as_str().is_some_and(|text| text == "error" || text.ends_with("_error"));
+    let has_words = words(&data).is_some();
+    let bare = has_words && (of_error(&data["type"]) || of_error(&data["object"]) || !data["code"].is_null());
+    // FastAPI servers send the words alone.
+    let bare = bare || (data["detail"].is_string() && data.as_object().is_some_and(|it| it.len() == 1));
+    let has_parts = ["choices", "response", "delta", "item", "content_block"].iter().any(|key| !data[*key].is_null());
+    let nested = match &data["error"] {
+        Value::String(text) => !text.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => false,
+    };
+    if nested {
+        return serde_json::json!({ "type": "error", "error": data["error"] });
+    }
+    if is_error || (bare && !has_parts) { serde_json::json!({ "type": "error", "error": data }) } else { data }
+}
+
+/// Returns the error for a failure that the server reported with an HTTP status.
+pub(super) fn told_with_status(host: &str, status: u16, headers: &HeaderMap, body: &str) -> Error {
+    let error = error_in(body);
+    let text = message_in(&error, body);
+    let names = format!("{} {}", error["code"], error["type"]).to_lowercase();
+    let (code, fix) = meaning(Some(status), &names, &whole_message(&error, body));
+    let location = headers.get("location").and_then(|v| v.to_str().ok()).unwrap_or_default();
+    let (code, fix) = match status {
+        300..400 => (Code::ProviderHttpError, Remedy::SetBaseUrl { url: Some(shown(location)) }),
+        407 => (Code::Network, "sign in to the proxy: HTTPS_PROXY=http://user:password@host:port".into()),
+        _ => (code, fix),
+    };
+    let mut told = Error::new(code, format!("{host} answered {status}: {text}"), fix).with("status", status);
+    if let Some(id) = request_id(headers) {
+        told = told.with("request_id", id);
+    }
+    with_window(told, &error, &whole_message(&error, body))
+}
+
+/// Returns the tool that a server names when it refuses a request: by its name, or by its number in the request.
+pub(super) fn refused_tool(status: u16, body: &str, tools: &[ToolSpec]) -> Option<String> {
+    if !matches!(status, 400 | 422) {
+        return None;
+    }
+    let error = error_in(body);
+    let text = format!("{} {}", error["param"].as_str().unwrap_or_default(), whole_message(&error, body));
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let named = text.split(|c| !is_of_name(c)).find_map(|word| tools.iter().find(|it| *it.name == *word));
+    // `tools.3.custom.input_schema`, `tools[3].parameters`; where functions are in groups, the number is that of the function.
+    let number = ["function_declarations", "functions", "tools"].iter().find_map(|list| {
+        text.match_indices(list).find_map(|(at, _)| {
+            let rest = text[at + list.len()..].strip_prefix(['.', '['])?;
+            rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())].parse::<usize>().ok()
+        })
+    });
+    let found = named.or_else(|| tools.get(number?));
+    found.map(|it| it.name.to_string())
+}
+
+/// Returns the request id that a Provider's support needs.
+pub(super) fn request_id(headers: &HeaderMap) -> Option<String> {
+    let id = ["x-request-id", "request-id"].iter().find_map(|name| headers.get(*name))?;
+    Some(shown(id.to_str().ok()?))
+}
+
+/// Classifies a failure by its HTTP status, the server's names for it, and the server's message.
+fn meaning(status: Option<u16>, names: &str, text: &str) -> (Code, Remedy) {
+    const OVERFLOW: [&str; 18] = [
+        "context length of only",
+        "context the overflows",
+        "context_length_exceeded",
+        "context_window_exceeded",
+        "exceed_context_size",
+        "maximum context length",
+        "prompt is too long",
+        "input is too long",
+        "exceeds the context",
+        "exceeds the available context",
+        "context length is only",
+        "exceed context limit",
+        "maximum prompt length is",
+        "greater than the context length",
+        "exceeded model token limit",
+        "context window exceeds",
+        "exceeds the maximum number of tokens",
+        "reduce the length of the messages",
+    ];
+    const QUOTA: [&str; 5] =
+        ["insufficient_quota", "usage_limit", "usage_not_included", "quota_exceeded", "billing_error"];
+    const EMPTY: [&str; 3] = ["credit balance is too low", "insufficient credits", "exceeded your current quota"];
+    const STALE: [&str; 4] = [
+        "invalid_encrypted_content",
+        "invalid `signature` in `thinking`",
+        "invalid signature in thinking",
+        "bound to a different conversation",
+    ];
+    const BUSY: [&str; 7] = [
+        "overloaded",
+        "server_error",
+        "api_error",
+        "unavailable",
+        "internal_error",
+        "timeout_error",
+        "server_is_overloaded",
+    ];
+    let (names, text) = (names.to_lowercase(), text.to_lowercase());
+    let other = || Remedy::ChooseModel { need: ModelNeed::Any };
+    let any = |signs: &[&str]| signs.iter().any(|sign| names.contains(sign));
+    let anywhere = |signs: &[&str]| any(signs) || signs.iter().any(|sign| text.contains(sign));
+    if anywhere(&STALE) {
+        return (Code::ReasoningRejected, "send the message again".into());
+    }
+    let refuses = ["unsupported", "not supported", "not permitted", "unrecognized", "unexpected", "extra"];
+    let refuses = refuses.iter().any(|sign| text.contains(sign));
+    if matches!(status, None | Some(400 | 422))
+        && refuses
+        && ["reasoning_content", "reasoning_details"].iter().any(|it| text.contains(it))
+    {
+        return (Code::ReasoningRejected, "send the message again".into());
+    }
+    // A server that refuses an image would refuse every later request with it. The same request can be sent without the
+    // image.
+    const BLIND: [&str; 9] = [
+        "image exceeds",
+        "image dimensions exceed",
+        "could not process image",
+        "invalid image",
+        "image input is not supported",
+        "does not support image",
+        "mmproj",
+        "image_url is only supported",
+        "support image input",
+    ];
+    if !matches!(status, Some(401 | 403 | 429)) && BLIND.iter().any(|sign| text.contains(sign)) {
+        return (
+            Code::VisionUnsupported,
+            Remedy::any_of([
+                Remedy::ChooseModel { need: ModelNeed::Images },
+                "set `vision = false` for this model in config.toml".into(),
+            ]),
+        );
+    }
+    let is_limit = status == Some(429) || any(&["rate_limit", "too_many_requests"]);
+    // A rate limit may also mention too many tokens, but it does not mean that the window is full.
+    if !is_limit && matches!(status, None | Some(400 | 413 | 422 | 500)) && anywhere(&OVERFLOW) {
+        let larger = Remedy::ChooseModel { need: ModelNeed::LargerWindow };
+        return (Code::ContextOverflow, Remedy::any_of([Remedy::Compact, larger]));
+    }
+    let is_empty = any(&QUOTA) || (!any(&["rate_limit"]) && EMPTY.iter().any(|sign| text.contains(sign)));
+    if status == Some(402) || (matches!(status, None | Some(400 | 403 | 429)) && is_empty) {
+        let account = "check the plan and billing of this account".into();
+        return (Code::UsageLimitReached, Remedy::any_of([account, other()]));
+    }
+    if is_limit {
+        return (Code::RateLimited, "wait a moment, then try again".into());
+    }
+    let lacks = ["not found", "does not exist", "invalid model", "unknown model", "no such model"]
+        .iter()
+        .any(|sign| text.contains(sign));
+    let no_model = any(&["model_not_found", "not_found_error"]) || (text.contains("model") && lacks);
+    match status {
+        Some(401 | 403) => (Code::AuthRequired, Remedy::Login { provider: None }),
+        Some(404) => (Code::ModelNotSupported, Remedy::any_of([other(), Remedy::CheckEndpoint])),
+        Some(400) if no_model => (Code::ModelNotSupported, other()),
+        Some(408 | 409 | 425 | 500..) => (Code::ProviderUnavailable, "try again in a moment".into()),
+        Some(413) => (Code::ContextOverflow, Remedy::any_of([Remedy::Compact, "send smaller files and images".into()])),
+        None if any(&["authentication", "invalid_api_key", "permission_error"]) => {
+            (Code::AuthRequired, Remedy::Login { provider: None })
+        }
+        None if no_model => (Code::ModelNotSupported, other()),
+        _ if any(&BUSY) => (Code::ProviderUnavailable, "try again in a moment".into()),
+        _ => (Code::ProviderHttpError, Remedy::CheckEndpoint),
+    }
+}
+
+/// Returns the error object of a body, in any of the usual forms, also inside an event.
+fn error_in(body: &str) -> Value {
+    let text = body.trim_start();
+    let text = text.strip_prefix("data:").map_or(text, |data| data.lines().next().unwrap_or_default());
+    let json: Value = serde_json::from_str(text).unwrap_or_default();
+    // Some gateways wrap the error in a list of one.
+    let json = if json.is_array() { json[0].clone() } else { json };
+    if json["error"].is_null() { json } else { json["error"].clone() }
+}
+
+/// Returns the server's message for classification. Other fields are ignored: some servers repeat the request in them.
+fn whole_message(error: &Value, body: &str) -> String {
+    words(error).or_else(|| error.as_str()).unwrap_or(body).chars().take(2_000).collect()
+}
+
+fn message_in(error: &Value, body: &str) -> String {
+    match words(error).or_else(|| error.as_str()) {
+        Some(text) => shown(text),
+        None if body.trim().is_empty() => "(no explanation)".into(),
+        None if body.trim_start().starts_with('<') => page_title(body),
+        None => shown(body),
+    }
+}
+
+/// Returns the title of an HTML page, because its markup is useless to the user.
+fn page_title(page: &str) -> String {
+    let lower = page.to_lowercase();
+    let within = |tag: &str| {
+        let start = lower.find(&format!("<{tag}>"))? + tag.len() + 2;
+        let end = start + lower.get(start..)?.find("</")?;
+        Some(page.get(start..end)?.trim()).filter(|title| !title.is_empty()).map(shown)
+    };
+    within("title").or_else(|| within("h1")).map_or_else(|| "a page".to_owned(), |title| format!("a page: {title}"))
+}
+
+/// Returns the error for a stream that ended before the answer did.
+pub(super) fn closed(why: &str) -> Error {
+    Error::new(
+        Code::StreamClosed,
+        format!("the connection closed before the answer was complete: {}", shown(why)),
+        "send the message again; the part that arrived is kept",
+    )
+}
+
+/// Returns the error for a response with a success status whose body is not an event stream.
+pub(super) fn no_stream(host: &str, kind: &str, headers: &HeaderMap, body: &str) -> Error {
+    let error = error_in(body);
+    if error["message"].is_string() && !error["code"].is_null() {
+        return told_in_stream(&error);
+    }
+    let kind = if kind.is_empty() { "something" } else { kind };
+    let error = invalid(format!("{host} returned {} instead of an event stream: {}", shown(kind), shown(body)));
+    match request_id(headers) {
+        Some(id) => error.with("request_id", id),
+        None => error,
+    }
+}
+
+/// Returns the error for a request that did not reach the server.
+pub(super) fn unreached(host: &str, e: &reqwest::Error) -> Error {
+    let mut causes: Vec<String> = Vec::new();
+    let mut cause: &dyn std::error::Error = e;
+    let mut tls = false;
+    let mut starved = false;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+        tls |= is_tls(cause);
+        starved |= lacks_descriptors(cause);
+        causes.push(cause.to_string());
+    }
+    let why = causes.pop().unwrap_or_else(|| e.to_string());
+    if starved {
+        // Another try would need the same descriptors.
+        let fix = "allow this process more open files, or close other programs";
+        return Error::new(Code::CommandFailed, format!("{host} could not be reached: {}", shown(&why)), fix);
+    }
+    if tls && why.contains("InvalidContentType") {
+        let fix = "set the base URL to http:// if the server does not encrypt";
+        return Error::new(Code::Network, format!("{host} does not speak TLS"), fix);
+    }
+    if tls {
+        let fix = "if your own authority issued the certificate, set SSL_CERT_FILE=/path/to/ca.pem";
+        return Error::new(Code::TlsFailed, format!("the certificate of {host} is not trusted: {}", shown(&why)), fix);
+    }
+    let by_proxy = causes.iter().any(|cause| cause.contains("tunnel") || cause.contains("proxy"));
+    let fix = if by_proxy || why.contains("tunnel") {
+        "check the proxy in HTTPS_PROXY, or name this host in NO_PROXY"
+    } else if e.is_connect() {
+        "check that the server is running and that its address is correct"
+    } else {
+        "check the connection, then try again"
+    };
+    Error::new(Code::Network, format!("{host} could not be reached: {}", shown(&why)), fix)
+}
+
+/// Whether the system has no descriptor left for this process, or for all.
+fn lacks_descriptors(cause: &(dyn std::error::Error + 'static)) -> bool {
+    let number = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
+    [Errno::MFILE, Errno::NFILE].into_iter().any(|it| number == Some(it.raw_os_error()))
+}
+
+/// Whether TLS failed. The cause may be nested several errors deep.
+fn is_tls(e: &(dyn std::error::Error + 'static)) -> bool {
+    let inside = || Some(is_tls(e.downcast_ref::<std::io::Error>()?.get_ref()?));
+    e.is::<rustls::Error>() || inside().unwrap_or(false)
+}
+
+/// Returns the start of a server's text, on one line and safe to print.
+pub(super) fn shown(text: &str) -> String {
+    let text = text.trim();
+    let mut start: String = text.chars().take(MAX_SHOWN).collect::<String>().escape_debug().to_string();
+    if text.chars().nth(MAX_SHOWN).is_some() {
+        start.push('…');
+    }
+    start.replace("\\\"", "\"").replace("\\'", "'")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Broken builds: a part of a name counts as the name; the group that Gemini has in front counts as the number.
+    #[test]
+    fn a_refusal_names_a_tool_by_its_name_or_by_its_number() {
+        let tool = |name: &'static str| ToolSpec {
+            name: name.into(),
+            description: "".into(),
+            parameters: Value::Null,
+            reads_only: true,
+            streams: "".into(),
+        };
+        let tools = ["bash", "git__log", "git__log_all"].map(tool);
+        let named = |status: u16, message: &str, param: &str| {
+            let body = json!({ "error": { "message": message, "param": param } }).to_string();
+            refused_tool(status, &body, &tools).unwrap_or_default()
+        };
+        let gemini = "* GenerateContentRequest.tools[0].function_declarations[1].parameters: no";
+        assert_eq!(named(400, "Invalid schema for function 'git__log_all': no type", "tools[1].x"), "git__log_all");
+        assert_eq!(named(422, "tools.1.custom.input_schema: JSON schema is invalid", ""), "git__log");
+        assert_eq!(named(400, "Invalid value", "tools[2].function.parameters"), "git__log_all");
+        assert_eq!(named(400, gemini, ""), "git__log");
+        for (status, message) in [
+            (400, "the model git__lo has no tools"),
+            (400, "tools[9].name"),
+            (500, "git__log"),
+            (400, "tools are not supported"),
+        ] {
+            assert_eq!(named(status, message, ""), "", "{message}");
+        }
+    }
+
+    #[test]
+    fn one_failure_has_many_spellings_and_one_meaning() {
+        let rows = [
+            (400, json!({"error": {"code": "context_length_exceeded", "message": "x"}}), Code::ContextOverflow),
+            (
+                400,
+                json!({"error": {"code": 400, "type": "exceed_context_size_error", "message": "the request exceeds", "n_ctx": 8192}}),
+                Code::ContextOverflow,
+            ),
+            (
+                400,
+                json!({"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long: 210000 tokens > 200000 maximum"}}),
+                Code::ContextOverflow,
+            ),
+            (
+                500,
+                json!({"error": {"message": "upstream: This model's maximum context length is 8192 tokens"}}),
+                Code::ContextOverflow,
+            ),
+            (413, json!({"error": {"type": "request_too_large", "message": "x"}}), Code::ContextOverflow),
+            (429, json!({"error": {"message": "rate limit: prompt is too long for your tier"}}), Code::RateLimited),
+            (429, json!({"error": {"code": "insufficient_quota", "message": "x"}}), Code::UsageLimitReached),
+            (429, json!({"error": {"type": "rate_limit_error", "message": "x"}}), Code::RateLimited),
+            (
+                429,
+                json!({"error": {"code": "rate_limit_exceeded", "message": "Rate limit reached, see https://x.com/account/billing"}}),
+                Code::RateLimited,
+            ),
+            (429, json!({"error": {"message": "You exceeded your current quota"}}), Code::UsageLimitReached),
+            (400, json!({"error": {"message": "billing is not a field"}}), Code::ProviderHttpError),
+            (
+                400,
+                json!({"error": {"message": "property 'reasoning_content' is unsupported"}}),
+                Code::ReasoningRejected,
+            ),
+            (
+                500,
+                json!({"error": {"message": "image input is not supported - hint: you may need to provide the mmproj"}}),
+                Code::VisionUnsupported,
+            ),
+            (
+                400,
+                json!({"error": {"message": "You passed 9 input tokens, the model's context length is only 8"}}),
+                Code::ContextOverflow,
+            ),
+            (
+                400,
+                json!({"type": "error", "error": {"type": "invalid_request_error", "message": "input length and `max_tokens` exceed context limit: 9 + 9 > 8"}}),
+                Code::ContextOverflow,
+            ),
+            (
+                400,
+                json!({"error": {"code": "invalid_encrypted_content", "message": "The encrypted content could not be verified"}}),
+                Code::ReasoningRejected,
+            ),
+            (
+                400,
+                json!({"error": {"message": "messages.1.content.0: Invalid `signature` in `thinking` block"}}),
+                Code::ReasoningRejected,
+            ),
+            (
+                400,
+                json!({"error": {"message": "Unsupported parameter: 'temperature' is not supported with this model."}}),
+                Code::ProviderHttpError,
+            ),
+            (
+                400,
+                json!({"type": "error", "error": {"type": "invalid_request_error", "message": "Your credit balance is too low"}}),
+                Code::UsageLimitReached,
+            ),
+            (402, json!({"error": "pay"}), Code::UsageLimitReached),
+            (401, json!({"error": {"message": "bad key"}}), Code::AuthRequired),
+            (403, json!({"detail": "no"}), Code::AuthRequired),
+            (404, json!({"error": {"message": "model `x` not found"}}), Code::ModelNotSupported),
+            (400, json!({"error": {"message": "The model `x` does not exist"}}), Code::ModelNotSupported),
+            (
+                400,
+                json!({"error": {"message": "Invalid model name passed in model=x. Call `/v1/models` to view available models"}}),
+                Code::ModelNotSupported,
+            ),
+            (422, json!({"detail": "temperature"}), Code::ProviderHttpError),
+            (408, json!({}), Code::ProviderUnavailable),
+            (503, json!([{"error": {"message": "busy"}}]), Code::ProviderUnavailable),
+            (
+                529,
+                json!({"type": "error", "error": {"type": "overloaded_error", "message": "x"}}),
+                Code::ProviderUnavailable,
+            ),
+        ];
+        for (status, body, code) in rows {
+            let told = told_with_status("h", status, &HeaderMap::new(), &body.to_string());
+            assert_eq!(told.code, code, "{status} {body}: {}", told.message);
+        }
+        let inside = [
+            (json!({"code": "429", "message": "x"}), Code::RateLimited),
+            (json!({"code": 500, "message": "x"}), Code::ProviderUnavailable),
+            (json!({"code": "rate_limit_exceeded", "message": "x"}), Code::RateLimited),
+            (json!({"type": "overloaded_error", "message": "x"}), Code::ProviderUnavailable),
+            (json!({"type": "invalid_request_error", "message": "prompt is too long: 9 > 8"}), Code::ContextOverflow),
+            (json!({"code": 400, "message": "x", "type": "exceed_context_size_error"}), Code::ContextOverflow),
+            (json!({"type": "authentication_error", "message": "x"}), Code::AuthRequired),
+            (json!("it broke"), Code::ProviderHttpError),
+            (
+                json!({"message": "The model produced output that does not match the expected peg-native format"}),
+                Code::ProviderHttpError,
+            ),
+        ];
+        for (error, code) in inside {
+            assert_eq!(told_in_stream(&error).code, code, "{error}");
+        }
+        let event = told_with_status(
+            "h",
+            500,
+            &HeaderMap::new(),
+            "data: {\"error\":{\"message\":\"boom\"}}\n\ndata: [DONE]\n\n",
+        );
+        assert_eq!(event.message, "h answered 500: boom");
+    }
+}

@@ -1,0 +1,235 @@
+//! A Provider that speaks a dialect to an endpoint; most Providers are one.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::endpoint::{Body, Endpoint};
+use super::listing::Listed;
+use super::models::ModelInfo;
+use super::preset::Quirks;
+use super::retry::Patience;
+use super::stream::hear;
+use super::window::WINDOW;
+use super::{Answer, Chunk, Failure, Provider, Request, RequestBody};
+use config::ModelConfig;
+use config::credentials::Credential;
+use futures_util::future::BoxFuture;
+use protocol::error::Code;
+use protocol::event::Usage;
+
+/// The window of an unknown model at a server of the user that does not name it, tokens.
+const UNKNOWN_WINDOW: u64 = 8_192;
+/// The largest window of a known model at a server of the user that does not name it, tokens.
+const KNOWN_WINDOW: u64 = 128_000;
+
+/// A server that runs models.
+#[derive(Debug)]
+pub(super) struct Server {
+    endpoint: Endpoint,
+    quirks: Quirks,
+    /// Model settings of the user, by the server's model names.
+    configured: Vec<(String, ModelConfig)>,
+    /// Windows that the server itself reported, tokens.
+    windows: Mutex<HashMap<String, u64>>,
+    /// The server has already listed its models.
+    has_learnt: AtomicBool,
+    /// Models whose window the server was asked for.
+    asked: Mutex<HashSet<String>>,
+    /// The server rejects requests for reasoning summaries, often only for this account.
+    without_summaries: AtomicBool,
+    /// The server rejects reasoning from earlier answers.
+    takes_no_reasoning: AtomicBool,
+    /// Models that rejected images.
+    blind: Mutex<HashSet<String>>,
+}
+
+impl Server {
+    pub(super) fn new(endpoint: Endpoint, quirks: Quirks, configured: Vec<(String, ModelConfig)>) -> Server {
+        Server {
+            endpoint,
+            configured,
+            windows: Mutex::default(),
+            has_learnt: AtomicBool::new(false),
+            asked: Mutex::default(),
+            without_summaries: AtomicBool::new(!quirks.reasoning_summaries),
+            takes_no_reasoning: AtomicBool::new(!quirks.gives_reasoning_back),
+            blind: Mutex::default(),
+            quirks,
+        }
+    }
+
+    /// Makes the HTTP client beside everything else: where it needs the certificates of the machine, reading them takes
+    /// longer than the rest of the start.
+    pub(super) fn prepare_client(&self) {
+        if !self.endpoint.is_local() {
+            let endpoint = self.endpoint.clone();
+            tokio::task::spawn_blocking(move || endpoint.prepare_client());
+        }
+    }
+
+    /// Learns the window of a model, unless the user has configured it. Only the user's own server is asked, because it may
+    /// run with a smaller window than the model supports, and once for each model, because a server that does not answer
+    /// would delay every Turn.
+    pub(super) async fn ask_for_window(&self, model: &str, within: Duration) {
+        let configured = self.configured.iter().any(|(name, it)| name == model && it.window.is_some());
+        if configured || !self.endpoint.is_own() || !self.asked.lock().insert(model.to_owned()) {
+            return;
+        }
+        if !self.has_learnt() {
+            // A server that does not answer now reports its error with the first request.
+            match self.endpoint.models(within).await {
+                Ok(listed) => self.learn(&listed),
+                Err(error) if error.code == Code::Network => return,
+                Err(_) => {}
+            }
+        }
+        if !self.windows.lock().contains_key(model)
+            && let Some(window) = self.endpoint.loaded_window(model, within).await
+        {
+            self.windows.lock().insert(model.to_owned(), window);
+        }
+    }
+
+    /// Whether the server has listed its models already.
+    pub(super) fn has_learnt(&self) -> bool {
+        self.has_learnt.load(Ordering::Relaxed)
+    }
+
+    /// Remembers a rejected feature, if requests can do without it. Returns whether the request can be sent again
+    /// without it.
+    fn leave_out(&self, model: &str, failure: &Failure) -> bool {
+        let configured = &failure.error.message;
+        if failure.after_content {
+            return false;
+        }
+        // Servers have no code for a rejected field, but their messages name it.
+        match failure.error.code {
+            Code::VisionUnsupported => self.blind.lock().insert(model.to_owned()),
+            Code::ReasoningRejected if configured.contains("reasoning_") => {
+                !self.takes_no_reasoning.swap(true, Ordering::Relaxed)
+            }
+            _ => configured.contains("reasoning.summary") && !self.without_summaries.swap(true, Ordering::Relaxed),
+        }
+    }
+
+    /// Stores the windows that the server lists for its models.
+    pub(super) fn learn(&self, listed: &[Listed]) {
+        self.has_learnt.store(true, Ordering::Relaxed);
+        let mut windows = self.windows.lock();
+        windows.extend(listed.iter().filter_map(|it| Some((it.name.clone(), it.window?))));
+    }
+
+    /// Writes the body of a request, without the features that the server rejects.
+    fn written(&self, request: &Request) -> Vec<u8> {
+        self.endpoint.dialect().body(request, &self.facts(&request.model), &self.quirks_now())
+    }
+
+    /// The quirks, with the features that the server has rejected so far.
+    fn quirks_now(&self) -> Quirks {
+        let reasoning_summaries = !self.without_summaries.load(Ordering::Relaxed);
+        let gives_reasoning_back = !self.takes_no_reasoning.load(Ordering::Relaxed);
+        Quirks { reasoning_summaries, gives_reasoning_back, ..self.quirks }
+    }
+
+    async fn ask(&self, request: &Request, on_chunk: &mut (dyn FnMut(Chunk) + Send)) -> Result<Answer, Failure> {
+        let dialect = self.endpoint.dialect();
+        let Body { start, rest } =
+            self.endpoint.post(dialect.path(), self.written(request).into(), &request.tools).await?;
+        let start = futures_util::stream::once(std::future::ready(Ok(start)));
+        let bytes = start.chain(rest.bytes_stream().map_err(|e| why(&e)));
+        let mut arrived = 0;
+        let mut count = |chunk: Chunk| {
+            arrived += chunk.len();
+            on_chunk(chunk);
+        };
+        let outcome = hear(dialect, bytes, self.endpoint.patience(), &mut count).await;
+        let estimate =
+            || Usage { input: request.estimated_tokens(), output: (arrived as u64).div_ceil(4), ..Usage::default() };
+        match outcome {
+            Ok(answer) if answer.usage.is_none() => {
+                Ok(Answer { usage: Some(estimate()), usage_estimated: true, ..answer })
+            }
+            Err(failure) if failure.usage.is_none() && failure.after_content => {
+                Err(Failure { usage: Some(estimate()), usage_estimated: true, ..failure })
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Learns the window that the server names when it rejects a request as too long.
+    fn learn_from(&self, model: &str, failure: &Failure) {
+        if failure.error.code == Code::ContextOverflow
+            && let Some(window) = failure.error.details.get(WINDOW).and_then(Value::as_u64)
+        {
+            self.windows.lock().insert(model.to_owned(), window);
+        }
+    }
+}
+
+impl Provider for Server {
+    fn facts(&self, model: &str) -> ModelInfo {
+        let configured = self.configured.iter().find(|(name, _)| name == model).map(|(_, configured)| configured);
+        let mut facts = ModelInfo::of(model, self.endpoint.host(), configured);
+        facts.sees_images &= !self.blind.lock().contains(model);
+        // The user's setting comes first, then the server's: it may run with a smaller window than the model supports.
+        if configured.is_none_or(|configured| configured.window.is_none()) {
+            let learnt = self.windows.lock().get(model).copied();
+            facts.window = match (learnt, facts.window) {
+                (Some(window), _) => Some(window),
+                (None, _) if self.quirks.hides_window => None,
+                // A server of the user rarely has the memory for the longest window.
+                (None, Some(known)) if self.endpoint.is_own() => Some(known.min(KNOWN_WINDOW)),
+                (None, known) => known,
+            };
+            facts.assumed_window = Some(UNKNOWN_WINDOW).filter(|_| facts.window.is_none() && self.endpoint.is_own());
+        }
+        facts
+    }
+
+    fn key_number(&self) -> u64 {
+        self.endpoint.credential().map_or(0, Credential::number)
+    }
+
+    fn patience(&self) -> Patience {
+        *self.endpoint.patience()
+    }
+
+    fn body(&self, request: Request) -> RequestBody {
+        let facts = self.facts(&request.model);
+        RequestBody::sent(request, self.endpoint.dialect(), facts, self.quirks_now())
+    }
+
+    fn answer<'a>(
+        &'a self,
+        request: &'a Request,
+        on_chunk: &'a mut (dyn FnMut(Chunk) + Send),
+    ) -> BoxFuture<'a, Result<Answer, Failure>> {
+        Box::pin(async move {
+            let answer = loop {
+                let asked = self.ask(request, on_chunk).await;
+                if let Err(failure) = &asked {
+                    self.learn_from(&request.model, failure);
+                }
+                match asked {
+                    Err(failure) if self.leave_out(&request.model, &failure) => {}
+                    answer => break answer,
+                }
+            };
+            answer.map_err(|failure| Failure { error: self.endpoint.redact(failure.error), ..failure })
+        })
+    }
+}
+
+/// Returns the innermost cause. It describes the failure; the outer errors only name the step that failed.
+fn why(e: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = e;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,343 @@
+//! The tool `apply_patch`: it changes several files by one patch, all or nothing.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use call::arguments::{self, object, text};
+use call::replacement::{Replacement, apply, first_change};
+use call::{Context, Output, Prepared, Tool, off_loop};
+use files::changes;
+use files::patch::{self, Hunk, What};
+use files::workspace::{Contents, Inside};
+use permissions::Touch;
+use protocol::call_info::{CallInfo, CallKind};
+use protocol::error::{Code, Error, Result};
+use protocol::event::{FileChange, Preview};
+use protocol::tool_spec::ToolSpec;
+
+/// The longest patch, bytes.
+pub const MAX_PATCH: usize = 16 << 20;
+
+pub(super) struct ApplyPatch;
+
+#[derive(Deserialize)]
+struct Args {
+    patch: String,
+}
+
+impl Tool for ApplyPatch {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "apply_patch".into(),
+            description: "Change several files by one patch, all or none: *** Begin Patch, *** Update File: PATH (or Add, Delete; below it *** Move to: PATH), @@ HEADING, lines marked by blank, - or +, *** End Patch. Or a unified diff.".into(),
+            parameters: object(json!({ "patch": { "type": "string" } }), &["patch"]),
+            reads_only: false,
+            streams: "reads nothing from stdin; prints a line for each file".into(),
+        }
+    }
+
+    fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
+        let paths = patch::paths(text(args, "patch"));
+        CallInfo::new(CallKind::Edit, "patch", paths.join(", ")).on(paths)
+    }
+
+    fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
+        let Args { patch } = arguments::parse(args)?;
+        Ok(Patched::of(ctx, &patch)?.prepared(ctx))
+    }
+
+    fn run_command(&self) -> Option<&'static str> {
+        Some("apply_patch")
+    }
+
+    fn example(&self) -> Value {
+        json!({ "patch": "*** Begin Patch\n*** Update File: README.md\n@@\n-teh\n+the\n*** End Patch" })
+    }
+}
+
+/// The changes that a patch makes to the present files.
+pub struct Patched {
+    files: Vec<Replacement>,
+    /// One for each file that the patch names; a move is one.
+    pub previews: Vec<Preview>,
+    /// What the model reads once the changes are made.
+    pub told: String,
+}
+
+impl Patched {
+    /// Computes the changes; changes nothing.
+    ///
+    /// # Errors
+    /// `INVALID_ARGS` for a patch that cannot be read. Otherwise one error for all that does not fit: its code and details
+    /// are those of the first fault.
+    pub fn of(ctx: &Context, text: &str) -> Result<Patched> {
+        if text.len() > MAX_PATCH {
+            let message = format!("the patch is longer than {} MB", MAX_PATCH >> 20);
+            return Err(Error::new(Code::InvalidArgs, message, "several patches"));
+        }
+        let mut plan = Plan { ctx, files: Vec::new(), faults: Vec::new() };
+        for section in patch::parse(text)? {
+            if let Err(error) = plan.section(&section.path, section.what) {
+                plan.faults.push((section.path, error));
+            }
+        }
+        plan.finished()
+    }
+
+    /// What the changes touch: each file.
+    pub fn touches(&self, ctx: &Context) -> Vec<Touch> {
+        self.files.iter().map(|file| file.own_touch(ctx)).collect()
+    }
+
+    /// The hash of all files after the changes.
+    pub fn hash_after(&self) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new();
+        for file in &self.files {
+            hasher.update(file.preview.target.as_bytes()).update(&[0]).update(file.hash_after().as_bytes());
+        }
+        hasher.finalize()
+    }
+
+    /// Makes the changes.
+    ///
+    /// # Errors
+    /// `FILE_CHANGED`, `WRITE_FAILED`; then no file is changed.
+    pub fn apply(self, ctx: &Context) -> Result<Vec<FileChange>> {
+        apply(self.files, ctx)
+    }
+
+    fn prepared(self, ctx: &Context) -> Prepared {
+        let touches = self.touches(ctx);
+        let preview = match self.previews.as_slice() {
+            [one] => one.clone(),
+            several => Preview {
+                would: "patch".into(),
+                target: several.iter().map(|it| it.target.as_str()).collect::<Vec<_>>().join(", "),
+                paths: several.iter().flat_map(|it| it.paths.clone()).collect(),
+                bytes: Some(several.iter().filter_map(|it| it.bytes).sum()),
+                steps: several.to_vec(),
+                ..Preview::default()
+            },
+        };
+        let run = move |ctx: Context| {
+            off_loop(move || {
+                let told = self.told.clone();
+                let changes = self.apply(&ctx)?;
+                Ok(Output { changes, ..Output::text(&ctx, &told) })
+            })
+        };
+        Prepared { info: CallInfo::default(), preview, touches, run: Box::new(|ctx| Box::pin(run(ctx))) }
+    }
+}
+
+/// The files of a patch while its sections are applied in order to what was read.
+struct Plan<'a> {
+    ctx: &'a Context,
+    files: Vec<File>,
+    faults: Vec<(String, Error)>,
+}
+
+struct File {
+    at: Inside,
+    /// Two names of one file compare equal.
+    real: PathBuf,
+    before: Option<Contents>,
+    now: Option<Vec<u8>>,
+    /// The file that was moved here, by its index.
+    moved_from: Option<usize>,
+}
+
+impl Plan<'_> {
+    fn section(&mut self, path: &str, what: What) -> Result<()> {
+        match what {
+            What::Create(text) => {
+                let n = self.file(path)?;
+                self.check_absent(n)?;
+                self.files[n].now = Some(text.into_bytes());
+            }
+            What::Delete(hunks) => {
+                let n = self.existing(path)?;
+                if !hunks.is_empty() {
+                    let left = self.fitted(n, path, &hunks)?;
+                    if left.is_some_and(|left| !left.is_empty()) {
+                        let message = format!("`{path}` has lines that the patch does not remove");
+                        return Err(Error::new(Code::NoMatch, message, format!("*** Delete File: {path}")));
+                    }
+                }
+                self.files[n].now = None;
+            }
+            What::Update { to, hunks } => {
+                let n = self.existing(path)?;
+                if to.is_none() && !hunks.iter().any(Hunk::changes) {
+                    let message = format!("the patch changes nothing in `{path}`: it has no line with - or +");
+                    return Err(Error::new(
+                        Code::InvalidArgs,
+                        message,
+                        "lines with - for old text, and + for new text",
+                    ));
+                }
+                let target = to.map(|to| self.file(&to)).transpose()?.filter(|target| *target != n);
+                if let Some(target) = target {
+                    self.check_absent(target)?;
+                }
+                let changed = if hunks.is_empty() { None } else { self.fitted(n, path, &hunks)? };
+                if let Some(changed) = changed {
+                    self.files[n].now = Some(changed.into_bytes());
+                }
+                if let Some(target) = target {
+                    self.files[target].now = self.files[n].now.take();
+                    self.files[target].moved_from = Some(n);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The index of a file that may not exist.
+    fn file(&mut self, path: &str) -> Result<usize> {
+        let at = self.ctx.workspace.locate(path)?;
+        let real = self.ctx.workspace.real(&at);
+        if let Some(n) = self.files.iter().position(|file| file.real == real) {
+            return Ok(n);
+        }
+        self.ctx.workspace.check_writable(&at)?;
+        let before = self.ctx.workspace.read_if_there(&at)?;
+        if let Some(before) = &before {
+            self.ctx.read_set.check(&self.ctx.workspace, &at, Some(&before.bytes))?;
+        }
+        let now = before.as_ref().map(|before| before.bytes.clone());
+        self.files.push(File { at, real, before, now, moved_from: None });
+        Ok(self.files.len() - 1)
+    }
+
+    fn existing(&mut self, path: &str) -> Result<usize> {
+        let n = self.file(path)?;
+        match &self.files[n] {
+            File { now: Some(_), .. } => Ok(n),
+            // The error of reading it names files that are called alike.
+            File { before: None, at, .. } => Err(self
+                .ctx
+                .workspace
+                .read(at)
+                .err()
+                .unwrap_or_else(|| Error::new(Code::FileChanged, format!("`{path}` is new"), "read it first"))),
+            File { now: None, .. } => {
+                let message = format!("an earlier part of the patch removes `{path}`");
+                Err(Error::new(Code::NotFound, message, "one part for each file"))
+            }
+        }
+    }
+
+    fn check_absent(&self, n: usize) -> Result<()> {
+        let File { at, now, .. } = &self.files[n];
+        if now.is_none() {
+            return Ok(());
+        }
+        let shown = at.display();
+        let message = format!("`{shown}` exists already");
+        Err(Error::new(Code::WriteFailed, message, format!("*** Update File: {shown}")).with("input", shown))
+    }
+
+    /// A file's text after these hunks; `None` where some do not fit, which is noted.
+    fn fitted(&mut self, n: usize, path: &str, hunks: &[Hunk]) -> Result<Option<String>> {
+        let bytes = self.files[n].now.as_deref().unwrap_or_default();
+        let text = std::str::from_utf8(bytes).map_err(|_| {
+            let fix = "a program that supports its encoding, such as iconv";
+            Error::new(Code::BinaryFile, format!("`{path}` is not UTF-8 text"), fix).with("input", path)
+        })?;
+        match patch::fit(text, hunks) {
+            Ok(text) => Ok(Some(text)),
+            Err(misfits) => {
+                let of = hunks.len();
+                for it in misfits {
+                    let label = format!("{path}, hunk {} of {of} (line {} of the patch)", it.hunk, it.line);
+                    self.faults.push((label, it.error.with("input", path)));
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    fn finished(self) -> Result<Patched> {
+        let Plan { ctx, files, mut faults } = self;
+        let moved: Vec<(usize, usize)> =
+            files.iter().enumerate().filter_map(|(to, file)| Some((file.moved_from?, to))).collect();
+        let (mut replacements, mut previews, mut told) = (Vec::new(), Vec::new(), String::new());
+        for (n, file) in files.iter().enumerate() {
+            let is_same = file.before.as_ref().map(|it| &it.bytes) == file.now.as_ref();
+            if is_same {
+                continue;
+            }
+            let would = match (&file.before, &file.now) {
+                (None, _) => "create",
+                (Some(_), Some(_)) => "edit",
+                (Some(_), None) => "delete",
+            };
+            let source = file.moved_from.map(|from| &files[from]).filter(|_| file.now.is_some());
+            let made = Replacement::of(would, ctx, file.at.clone(), file.before.clone(), file.now.clone());
+            match made {
+                Ok(it) => {
+                    let it = it.with_mode(source.and_then(|from| Some(from.before.as_ref()?.mode)));
+                    match source {
+                        Some(from) => {
+                            let (preview, line) = moving(from, file);
+                            previews.push(preview);
+                            told.push_str(&line);
+                        }
+                        // The line of its target tells about a file that is moved away.
+                        None if file.now.is_none() && moved.iter().any(|(from, _)| *from == n) => {}
+                        None => {
+                            previews.push(it.preview.clone());
+                            told.push_str(&it.told);
+                        }
+                    }
+                    replacements.push(it);
+                }
+                Err(error) => faults.push((file.at.display(), error)),
+            }
+        }
+        if !faults.is_empty() {
+            return Err(all_of(faults));
+        }
+        if replacements.is_empty() {
+            return Err(Error::new(Code::NothingToDo, "the files are already as the patch leaves them", "go on"));
+        }
+        // A file that is moved is removed once its new place holds it.
+        replacements.sort_by_key(|it| it.preview.would == "delete");
+        Ok(Patched { files: replacements, previews, told })
+    }
+}
+
+/// The preview of a move, and what the model reads of it.
+fn moving(from: &File, to: &File) -> (Preview, String) {
+    let (source, target) = (from.at.display(), to.at.display());
+    let old = from.before.as_ref().map(|it| it.bytes.as_slice()).unwrap_or_default();
+    let new = to.now.as_deref().unwrap_or_default();
+    let (diff, added, removed) = changes::unified(&target, Some(old), Some(new));
+    let place = if old == new { target.clone() } else { format!("{target}:{}", first_change(old, new)) };
+    let preview = Preview {
+        would: "move".into(),
+        target: format!("{source} → {target}"),
+        paths: vec![source.clone(), target],
+        diff: Some(diff).filter(|_| old != new),
+        bytes: Some(new.len() as u64),
+        bytes_before: Some(old.len() as u64),
+        ..Preview::default()
+    };
+    (preview, format!("Moved {source} → {place} (+{added} −{removed})\n"))
+}
+
+/// One error for all that does not fit.
+fn all_of(faults: Vec<(String, Error)>) -> Error {
+    let told: Vec<String> = faults
+        .iter()
+        .map(|(label, error)| format!("{label}: {}. Use: {}", error.message, error.remedy.plain()))
+        .collect();
+    let (_, first) = &faults[0];
+    let message = format!("{}\nno file was changed", told.join("\n"));
+    let mut all = Error::new(first.code, message, "send the whole patch again, corrected");
+    all.details.clone_from(&first.details);
+    all.with("faults", faults.len())
+}

@@ -1,0 +1,57 @@
+//! What a call asks of its Turn: the rules in force, the user's decision, and the files that others hold.
+
+use super::{Report, Turn};
+use call::{AgentPlace, Authority, Call, Gone, Permissions};
+use protocol::call_info::CallInfo;
+use protocol::event::{Approval, Live, PermissionDecision, Preview, Rule, Scope, Severity, WaitsOn};
+use protocol::input::{Decision, RuleReach};
+
+impl Authority for Turn {
+    async fn prepared(&self, call: &Call, info: &CallInfo, preview: &Preview) -> Result<(), Gone> {
+        let (info, preview) = (Box::new(info.clone()), Box::new(preview.clone()));
+        self.live(Live::CallPrepared { call_id: call.id.clone(), info, preview }).await
+    }
+
+    async fn permissions(&self) -> Result<Permissions, Gone> {
+        let Permissions { mode, rules: denied, bounds } = self.ask_session(Report::Permissions).await?;
+        // The file is read each time, so that a rule that was revoked elsewhere no longer counts.
+        let services = self.services.clone();
+        let saved = call::off_loop(move || Ok(services.rules_in_force())).await;
+        // Without an answer anything may be denied.
+        let saved = saved.unwrap_or_else(|_| vec![Rule::Deny(Scope::Unknown)]);
+        Ok(Permissions { mode, rules: saved.into_iter().chain(denied).collect(), bounds })
+    }
+
+    async fn keep(&self, rule: &Rule, holds: RuleReach, seconds: Option<u64>) -> Result<(), Gone> {
+        let (services, id, rule) = (self.services.clone(), self.id.clone(), rule.clone());
+        match call::off_loop(move || services.save_rule(rule, holds, seconds, &id)).await {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                let message =
+                    format!("the decision counts for this call, but the rule was not saved: {}", error.message);
+                let (severity, code) = (Severity::Warning, error.code.name().to_owned());
+                self.live(Live::Notice { severity, code, message, remedy: Some(error.remedy) }).await
+            }
+        }
+    }
+
+    async fn approve(&self, approval: Approval) -> Result<Option<Decision>, Gone> {
+        if !self.services.options.can_ask {
+            return Ok(None);
+        }
+        // Another agent may run while the user decides.
+        let aside = self.services.agent_place.as_ref().map(AgentPlace::step_aside);
+        let decision = self.ask_session(|reply| Report::RequestApproval { approval, reply }).await?;
+        drop(aside);
+        self.take_place_again().await?;
+        Ok(decision)
+    }
+
+    async fn waits_for_lease(&self, holder: Option<&str>) -> Result<(), Gone> {
+        self.waits(holder.map(|holder| WaitsOn::Lease { holder: holder.to_owned() })).await
+    }
+
+    async fn record(&self, decision: PermissionDecision) -> Result<(), Gone> {
+        Turn::record(self, decision).await
+    }
+}

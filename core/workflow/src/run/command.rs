@@ -1,0 +1,227 @@
+//! A step that runs a command, and the commands that check a step.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::job::Job;
+use super::unit::output_of;
+use super::{Ending, Hands, held, store};
+use call::{Call, Caller, Context, Done, Gone};
+use files::workspace::Workspace;
+use permissions::shell::quoted;
+use protocol::error::{Code, Error, ErrorKind};
+use protocol::event::{CheckRan, Held, LeftBehind, StepEnded, StepOutcome, ToolCall, ToolResult, WorkflowEvent};
+use tools::bash::{self, Heard};
+
+/// The seconds of a command that names none.
+const SECONDS: u64 = 600;
+/// The most bytes of the output of a failed check that are kept.
+const MAX_CHECK: usize = 2_000;
+
+/// Runs the command of a step, again where it may be tried again.
+pub(super) async fn carry_out<H: Hands>(job: &Job, hands: &H) -> Result<Ending, Gone> {
+    if let Some(ended) = &job.unchecked {
+        // What it put out is in the Log or in a blob.
+        let output = output_of(ended.clone(), hands.context("").blobs).await.unwrap_or_default();
+        return verified(job, StepEnded { output: Value::Null, ..ended.clone() }, output, hands).await;
+    }
+    let most = job.retry.as_ref().map_or(0, |it| it.times);
+    let mut tried = 0;
+    loop {
+        let attempt = job.attempt + tried;
+        hands.fact(WorkflowEvent::StepStarted(Box::new(job.started(attempt))).into()).await?;
+        let ending = once(job, attempt, hands).await?;
+        let Ending::Ended(ended, _) = &ending else { return Ok(ending) };
+        let code = ended.error.as_ref().map_or("", |it| it.code.as_str());
+        let may_retry = job.retry.as_ref().is_some_and(|it| it.on.iter().any(|on| on == code));
+        if tried >= most || !may_retry {
+            return Ok(ending);
+        }
+        tried += 1;
+        tokio::time::sleep(backoff(tried)).await;
+    }
+}
+
+/// How long to wait before an attempt.
+pub(super) fn backoff(tried: u32) -> Duration {
+    Duration::from_millis(500 << tried.min(6))
+}
+
+async fn once<H: Hands>(job: &Job, attempt: u32, hands: &H) -> Result<Ending, Gone> {
+    let line = quoted(job.words.iter().map(String::as_str));
+    let seconds = job.seconds.unwrap_or(SECONDS);
+    let call_id = format!("step_{}_{attempt}", &job.key[..12]);
+    let ctx = hands.context(&call_id);
+    let ran = run(&call_id, &line, seconds, ctx, hands).await?;
+    let Ran { result, heard, refused } = ran;
+    if let Some(why) = refused {
+        return held(job.held("permissions", why), hands).await;
+    }
+    let changes: Vec<LeftBehind> = result.changes.iter().map(LeftBehind::from).collect();
+    let stderr = String::from_utf8_lossy(&heard.stderr).trim().to_owned();
+    let exit_code = result.exit_code;
+    let (status, error) = match (&result.error, exit_code) {
+        (Some(error), _) => (StepOutcome::Failed, Some((**error).clone())),
+        (None, Some(0)) => (StepOutcome::Completed, None),
+        (None, Some(124)) if result.duration_ms >= seconds * 1_000 => {
+            let error = Error::new(Code::Timeout, format!("it took longer than {seconds} s"), "a larger `seconds`");
+            (StepOutcome::TimedOut, Some(error.body()))
+        }
+        (None, code) => {
+            let last = stderr.lines().last().map_or(String::new(), |line| format!(": {}", short(line)));
+            let message = format!("it exited with {}{last}", code.unwrap_or(1));
+            (StepOutcome::Failed, Some(Error::new(Code::CommandFailed, message, "read its output").body()))
+        }
+    };
+    let output = value_of(&heard.stdout);
+    if status != StepOutcome::Completed {
+        let ended = StepEnded { error, exit_code, changes, stderr, ..job.ended(status, None) };
+        return Ok(Ending::Ended(Box::new(ended), output));
+    }
+    verified(job, StepEnded { exit_code, changes, ..job.ended(status, None) }, output, hands).await
+}
+
+/// The command did what it was to do: its checks say whether the step is completed.
+async fn verified<H: Hands>(job: &Job, mut ended: StepEnded, output: Value, hands: &H) -> Result<Ending, Gone> {
+    match checks(job, hands.context("").workspace, hands).await? {
+        Verified::Ran(checks) => ended.checks = checks,
+        Verified::Refused(why) => {
+            let mut unchecked = ended;
+            store(&mut unchecked, &output, hands).await;
+            return held(Held { unchecked: Some(Box::new(unchecked)), ..job.held("permissions", why) }, hands).await;
+        }
+    }
+    if let Some(error) = failed_check(&ended.checks) {
+        (ended.status, ended.error) = (StepOutcome::Failed, Some(error.body()));
+    }
+    Ok(Ending::Ended(Box::new(ended), output))
+}
+
+/// The beginning of a line.
+fn short(line: &str) -> String {
+    line.chars().take(200).collect()
+}
+
+/// What a command wrote to stdout: JSON if it is an object or a list, else text.
+fn value_of(stdout: &[u8]) -> Value {
+    let text = String::from_utf8_lossy(stdout);
+    let text = text.trim_end_matches(['\n', '\r']);
+    if text.starts_with(['{', '['])
+        && let Ok(value) = serde_json::from_str::<Value>(text)
+    {
+        return value;
+    }
+    Value::from(text)
+}
+
+/// A command that has ended.
+struct Ran {
+    result: ToolResult,
+    heard: Heard,
+    /// Why it did not run, if it may not.
+    refused: Option<String>,
+}
+
+/// Takes a command through the steps of a call, and records it.
+async fn run<H: Hands>(call_id: &str, line: &str, seconds: u64, ctx: Context, hands: &H) -> Result<Ran, Gone> {
+    let args = json!({ "command": line, "timeout": seconds.min(bash::MAX_TIMEOUT) });
+    let call = Call { id: call_id.to_owned(), tool: bash::NAME.into(), args, caller: Caller::Model };
+    let info = {
+        let (registry, call, ctx) = (hands.registry().clone(), call.clone(), ctx.clone());
+        call::off_loop(move || Ok(call::describe(&registry, &call, &ctx))).await
+    };
+    let told = ToolCall {
+        call_id: call.id.clone(),
+        name: call.tool.clone(),
+        args: (&call.args).into(),
+        info: info.ok().map(Box::new),
+    };
+    hands.fact(told.into()).await?;
+    let (done, heard) = perform(&call, line, seconds, ctx, hands).await?;
+    let refused = refused(&done);
+    let Done { result, facts, lease, .. } = done;
+    for fact in facts {
+        hands.fact(fact).await?;
+    }
+    hands.fact(result.clone().into()).await?;
+    drop(lease);
+    Ok(Ran { result, heard, refused })
+}
+
+/// Why a command did not run, if it may not.
+fn refused(done: &Done) -> Option<String> {
+    let error = done.result.error.as_ref().filter(|it| !done.ran && it.kind == ErrorKind::PermissionDenied);
+    error.map(|it| it.message.clone())
+}
+
+async fn perform<H: Hands>(
+    call: &Call,
+    line: &str,
+    seconds: u64,
+    ctx: Context,
+    hands: &H,
+) -> Result<(Done, Heard), Gone> {
+    let heard: Arc<Mutex<Heard>> = Arc::default();
+    let prepared = {
+        let (line, ctx, heard) = (line.to_owned(), ctx.clone(), Arc::clone(&heard));
+        let limit = Duration::from_secs(seconds);
+        call::off_loop(move || bash::heard_by(line, limit, heard, &ctx)).await
+    };
+    let done = match prepared {
+        Ok(prepared) => hands.call(call, prepared, ctx).await?,
+        Err(error) => Done::failed(call, &error),
+    };
+    let heard = std::mem::take(&mut *heard.lock());
+    Ok((done, heard))
+}
+
+/// What the checks of a step say.
+pub(super) enum Verified {
+    /// They ran, up to the first that failed.
+    Ran(Vec<CheckRan>),
+    /// One of them may not run, and why.
+    Refused(String),
+}
+
+/// Runs the checks of a step in these files, up to the first that fails. pixir itself runs them.
+pub(super) async fn checks<H: Hands>(job: &Job, workspace: Arc<Workspace>, hands: &H) -> Result<Verified, Gone> {
+    let mut all = Vec::new();
+    for (n, words) in job.checks.iter().enumerate() {
+        let line = quoted(words.iter().map(String::as_str));
+        let id = format!("check_{}_{}", &job.key[..12], n + 1);
+        let ctx = hands.context(&id);
+        let is_elsewhere = ctx.workspace.root() != workspace.root();
+        let mut ctx = Context { workspace: Arc::clone(&workspace), ..ctx };
+        if is_elsewhere {
+            // What a check changes in a copy is thrown away with it.
+            ctx.snapshot = Default::default();
+            ctx.leases = Default::default();
+        }
+        let args = json!({ "command": line });
+        let call = Call { id, tool: bash::NAME.into(), args, caller: Caller::Model };
+        let (done, _) = perform(&call, &line, job.seconds.unwrap_or(SECONDS), ctx, hands).await?;
+        if let Some(why) = refused(&done) {
+            return Ok(Verified::Refused(format!("the check `{}`: {why}", short(&line))));
+        }
+        let passed = done.result.error.is_none() && done.result.exit_code == Some(0);
+        let text = &done.result.output;
+        let from = text.ceil_char_boundary(text.len().saturating_sub(MAX_CHECK));
+        let output = if passed { String::new() } else { text[from..].to_owned() };
+        all.push(CheckRan { command: line, exit_code: done.result.exit_code, output });
+        if !passed {
+            break;
+        }
+    }
+    Ok(Verified::Ran(all))
+}
+
+/// The error of the check that failed, if one did.
+pub(super) fn failed_check(checks: &[CheckRan]) -> Option<Error> {
+    let failed = checks.iter().find(|it| it.exit_code != Some(0))?;
+    let ended = failed.exit_code.map_or("did not end".to_owned(), |code| format!("exited with {code}"));
+    let short: String = failed.command.chars().take(120).collect();
+    Some(Error::new(Code::CheckFailed, format!("the check `{short}` {ended}"), "read the output of the check"))
+}
