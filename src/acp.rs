@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use pixir_core::text::json_rpc::{Message, notification};
 use pixir_core::{Code, Error, Result};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -13,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::cli::{Cli, Signals, block_on};
 use crate::headless::host::Lines;
-use crate::json_rpc::{Client, Failure, Message, Reply, hung_up, last_written, take_stdout};
+use crate::json_rpc::{Client, Failure, Reply, hung_up, last_written, take_stdout};
 
 mod command; // what a client asks of a Session
 mod content; // a prompt's blocks as a message
@@ -96,7 +97,7 @@ pub(crate) fn run(cli: &Cli) -> Result<u8> {
 
 /// How the protocol takes a question back.
 fn take_back(id: i64) -> Value {
-    json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": id } })
+    notification("$/cancel_request", &json!({ "requestId": id }))
 }
 
 /// The agent of one client. Clones are the same agent.
@@ -139,7 +140,7 @@ impl Agent {
             };
             match Message::parse(&line) {
                 Ok(None) => {}
-                Ok(Some(Message::Answer { id, outcome })) => client.answered(id, outcome),
+                Ok(Some(Message::Answer { id, outcome })) => client.answered(&id, outcome),
                 Ok(Some(Message::Notification { method, params })) => self.notified(&method, &params),
                 Ok(Some(Message::Request { id, method, params })) => {
                     let Some(reply) = client.admit(id, line.len()) else { continue };
@@ -147,7 +148,7 @@ impl Agent {
                     let agent = self.clone();
                     tokio::spawn(async move { agent.answer(request).await });
                 }
-                Err((id, failure)) => client.reject(&id, &failure),
+                Err(invalid) => client.reject(&invalid.id.clone(), &invalid.into()),
             }
         }
     }

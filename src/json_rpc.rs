@@ -1,4 +1,4 @@
-//! JSON-RPC on the wire: what a line of the client means, and the one writer of lines to it.
+//! JSON-RPC with a client on stdin and stdout: the failures of its requests, and the one writer of lines to it.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -10,31 +10,13 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use pixir_core::error::{ErrorBody, ErrorKind};
+use pixir_core::text::json_rpc::{self, Invalid};
 use pixir_core::{Code, Error};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
 use crate::{remedies, start};
-
-/// One line of the client.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Message {
-    Request {
-        id: Value,
-        method: String,
-        params: Value,
-    },
-    Notification {
-        method: String,
-        params: Value,
-    },
-    /// The client's answer to a request of pixir.
-    Answer {
-        id: i64,
-        outcome: Result<Value, Value>,
-    },
-}
 
 /// A failure as JSON-RPC has it.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,38 +70,9 @@ impl From<&ErrorBody> for Failure {
     }
 }
 
-impl Message {
-    /// What a line means; nothing for an empty one.
-    ///
-    /// # Errors
-    /// The failure to answer, with the id as far as it can be read.
-    pub(crate) fn parse(line: &[u8]) -> Result<Option<Message>, (Value, Failure)> {
-        if line.trim_ascii().is_empty() {
-            return Ok(None);
-        }
-        let given: Value = serde_json::from_slice(line)
-            .map_err(|e| (Value::Null, Failure::new(-32700, format!("the line is no JSON: {e}"))))?;
-        let invalid = |id: Value, why: &str| Err((id, Failure::new(-32600, why)));
-        let Value::Object(mut fields) = given else {
-            return invalid(Value::Null, "send one JSON object a line; batches are not served");
-        };
-        let id @ (None | Some(Value::Null | Value::String(_) | Value::Number(_))) = fields.remove("id") else {
-            return invalid(Value::Null, "an id is a string or a number");
-        };
-        if fields.get("jsonrpc").is_some_and(|it| it != "2.0") {
-            return invalid(id.unwrap_or_default(), "`jsonrpc` must be \"2.0\"");
-        }
-        let params = fields.remove("params").unwrap_or_default();
-        match (fields.remove("method"), id) {
-            (Some(Value::String(method)), Some(id)) => Ok(Some(Message::Request { id, method, params })),
-            (Some(Value::String(method)), None) => Ok(Some(Message::Notification { method, params })),
-            (None, Some(id)) if fields.contains_key("result") || fields.contains_key("error") => {
-                let outcome = fields.remove("error").map_or_else(|| Ok(fields["result"].clone()), Err);
-                // An id that pixir never gave belongs to no open request.
-                Ok(Some(Message::Answer { id: id.as_i64().unwrap_or(-1), outcome }))
-            }
-            (_, id) => invalid(id.unwrap_or_default(), "a request needs a `method`"),
-        }
+impl From<Invalid> for Failure {
+    fn from(invalid: Invalid) -> Failure {
+        Failure::new(invalid.code, invalid.message)
     }
 }
 
@@ -274,7 +227,7 @@ impl Client {
 
     /// Answers a line that is no request.
     pub(crate) fn reject(&self, id: &Value, failure: &Failure) {
-        self.other(&json!({ "jsonrpc": "2.0", "id": id, "error": failure.to_json() }));
+        self.other(&json_rpc::error(id, &failure.to_json()));
     }
 
     /// Makes a request to the client; the line is to be sent, or the question dropped.
@@ -282,15 +235,15 @@ impl Client {
         let id = self.0.next.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
         self.0.asked.lock().insert(id, answer);
-        let line = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string();
+        let line = json_rpc::request(&id.into(), method, &params).to_string();
         let sent = Arc::new(AtomicBool::new(false));
         let asked = Asked { id, client: self.clone(), answered: Some(answered), sent: Arc::clone(&sent) };
         (Ask { line, sent }, asked)
     }
 
-    /// Takes the client's answer. One to a question that is no longer open is dropped.
-    pub(crate) fn answered(&self, id: i64, outcome: Result<Value, Value>) {
-        if let Some(answer) = self.0.asked.lock().remove(&id) {
+    /// Takes the client's answer. One to a question that is no longer open, or that pixir never asked, is dropped.
+    pub(crate) fn answered(&self, id: &Value, outcome: Result<Value, Value>) {
+        if let Some(answer) = id.as_i64().and_then(|id| self.0.asked.lock().remove(&id)) {
             let _ = answer.send(outcome);
         }
     }
@@ -423,7 +376,7 @@ impl Reply {
     pub(crate) fn send(mut self, outcome: Result<Value, Failure>) {
         self.is_answered = true;
         match outcome {
-            Ok(result) => self.client.other(&json!({ "jsonrpc": "2.0", "id": self.id, "result": result })),
+            Ok(result) => self.client.other(&json_rpc::result(&self.id, &result)),
             Err(failure) => self.client.reject(&self.id, &failure),
         }
     }
@@ -471,13 +424,10 @@ pub(crate) fn take_stdout(fix: &str) -> pixir_core::Result<File> {
     take().map_err(|e| fail(format!("take stdout for the protocol: {e}")))
 }
 
-/// A notification as its line.
-pub(crate) fn notification(method: &str, params: &Value) -> String {
-    json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string()
-}
-
 #[cfg(test)]
 mod tests {
+    use pixir_core::text::json_rpc::Message;
+
     use super::*;
 
     /// Broken builds: a line with an odd id ends the process; a damaged request counts as a notification, so that it has no
@@ -510,8 +460,8 @@ mod tests {
             }
             let text = String::from_utf8_lossy(&line);
             let holds = match (Message::parse(&line), serde_json::from_slice::<Value>(&line)) {
-                (Err((id, failure)), Err(_)) => failure.code == -32700 && id.is_null(),
-                (Err((_, failure)), Ok(_)) => failure.code == -32600,
+                (Err(invalid), Err(_)) => invalid.code == -32700 && invalid.id.is_null(),
+                (Err(invalid), Ok(_)) => invalid.code == -32600,
                 (Ok(None), _) => line.trim_ascii().is_empty(),
                 (Ok(Some(Message::Request { id, method, .. })), Ok(it)) => {
                     it.get("id") == Some(&id) && it["method"] == *method
@@ -523,37 +473,6 @@ mod tests {
                 (Ok(Some(_)), Err(_)) => false,
             };
             assert!(holds, "{text}");
-        }
-    }
-
-    /// Broken builds: a batch is served in part; a response without a result counts as one.
-    #[test]
-    fn lines_are_requests_notifications_answers_or_errors() {
-        let read = |line: &str| match Message::parse(line.as_bytes()) {
-            Ok(None) => "nothing".to_owned(),
-            Ok(Some(Message::Request { id, method, .. })) => format!("request {id} {method}"),
-            Ok(Some(Message::Notification { method, .. })) => format!("notification {method}"),
-            Ok(Some(Message::Answer { id, outcome })) => format!("answer {id} {}", outcome.is_ok()),
-            Err((id, failure)) => format!("{id} {}", failure.code),
-        };
-        let table = [
-            ("", "nothing"),
-            (r#"{"id":1,"method":"a"}"#, "request 1 a"),
-            (r#"{"jsonrpc":"2.0","id":"x","method":"a","params":{}}"#, r#"request "x" a"#),
-            (r#"{"id":null,"method":"a"}"#, "request null a"),
-            (r#"{"method":"a"}"#, "notification a"),
-            (r#"{"id":3,"result":null}"#, "answer 3 true"),
-            (r#"{"id":3,"error":{}}"#, "answer 3 false"),
-            (r#"{"id":"3","result":1}"#, "answer -1 true"),
-            (r#"{"id":4}"#, "4 -32600"),
-            (r#"{"id":4,"method":7}"#, "4 -32600"),
-            (r#"{"id":[4],"method":"a"}"#, "null -32600"),
-            (r#"{"jsonrpc":"1.0","id":5,"method":"a"}"#, "5 -32600"),
-            (r#"[{"id":1,"method":"a"}]"#, "null -32600"),
-            ("{", "null -32700"),
-        ];
-        for (line, meaning) in table {
-            assert_eq!(read(line), meaning, "{line}");
         }
     }
 }

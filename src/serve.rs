@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use pixir_core::text::json_rpc::{Message, notification};
 use pixir_core::{Harness, Result};
 use serde_json::{Value, json};
 use tokio::sync::{OnceCell, Semaphore, oneshot};
@@ -15,7 +16,7 @@ use tokio::time::timeout;
 use crate::args::RunOptions;
 use crate::cli::{Attendance, Cli, Signals, block_on};
 use crate::headless::host::Lines;
-use crate::json_rpc::{Client, Failure, Message, Reply, hung_up, last_written, notification, take_stdout};
+use crate::json_rpc::{Client, Failure, Reply, hung_up, last_written, take_stdout};
 
 mod question; // approvals and forms, as elicitations
 mod task; // a Turn in a Session of its own
@@ -65,7 +66,7 @@ pub(crate) fn run(cli: &Cli) -> Result<u8> {
 
 /// How the protocol takes a question back.
 fn take_back(id: i64) -> Value {
-    json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } })
+    notification("notifications/cancelled", &json!({ "requestId": id }))
 }
 
 /// The server of one client. Clones are the same server.
@@ -121,7 +122,7 @@ impl Server {
             };
             match Message::parse(&line) {
                 Ok(None) => {}
-                Ok(Some(Message::Answer { id, outcome })) => client.answered(id, outcome),
+                Ok(Some(Message::Answer { id, outcome })) => client.answered(&id, outcome),
                 Ok(Some(Message::Notification { method, params })) => {
                     if method == "notifications/cancelled" {
                         drop(self.0.calls.lock().remove(&params["requestId"].to_string()));
@@ -139,7 +140,7 @@ impl Server {
                         reply.send(self.answer(&method, &params));
                     }
                 }
-                Err((id, failure)) => client.reject(&id, &failure),
+                Err(invalid) => client.reject(&invalid.id.clone(), &invalid.into()),
             }
         }
     }
@@ -236,7 +237,7 @@ impl Server {
         let Some(token) = token else { return };
         let params = json!({ "progressToken": token, "progress": step, "message": message });
         self.0.client.room().await;
-        self.0.client.update(notification("notifications/progress", &params));
+        self.0.client.update(notification("notifications/progress", &params).to_string());
     }
 }
 

@@ -9,6 +9,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use pixir_core::event::{LiveEvent, Severity, Status, encode_live};
 use pixir_core::history::{History, Settings, starts_turn};
 use pixir_core::input::RuleReach;
+use pixir_core::text::json_rpc::notification;
 use pixir_core::{Code, Entry, Error, Event, Fact, Handle, Harness, Input, Live, Watch};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -18,7 +19,7 @@ use super::command::{Command, Opening};
 use super::projection::{Moment, Projection, Update};
 use super::prompts::{self, Outcome, Prompts};
 use super::{options, slash};
-use crate::json_rpc::{Ask, Asked, Client, Failure, Reply, notification};
+use crate::json_rpc::{Ask, Asked, Client, Failure, Reply};
 
 mod mirror; // changes repeated in the editor's buffers
 mod questions; // what only the user decides
@@ -281,7 +282,7 @@ impl Attached {
             };
             if let Some(event) = line.ok().and_then(|line| serde_json::from_str::<Value>(&line).ok()) {
                 let params = json!({ "sessionId": self.id, "event": event });
-                self.out.push_back(Out::Line(notification("_pixir/event", &params)));
+                self.out.push_back(Out::Line(notification("_pixir/event", &params).to_string()));
             }
         }
         match event {
@@ -382,7 +383,7 @@ impl Attached {
                 }
             };
             let params = json!({ "sessionId": self.id, "update": update });
-            self.out.push_back(Out::Line(notification("session/update", &params)));
+            self.out.push_back(Out::Line(notification("session/update", &params).to_string()));
         }
     }
 

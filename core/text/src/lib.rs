@@ -4,6 +4,7 @@
 
 pub mod clean; // text of others, made harmless
 pub mod human; // sizes, durations, names on one line
+pub mod json_rpc; // messages of JSON-RPC
 pub mod long_line; // long lines, cut
 pub mod media; // text, image or other bytes
 pub mod strip; // terminal sequences out of a stream of bytes
