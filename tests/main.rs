@@ -86,6 +86,7 @@ mod stories {
     mod mcp_secrets; // a secret that such a server tells everywhere
     mod mcp_login; // signing in to a server that runs elsewhere
     mod mcp_real; // real servers, from npm and PyPI
+    mod mcp_http; // servers elsewhere: sessions, streams, refusals
     mod mcp_faults; // such servers that fail, change or mean harm
     mod mcp_cells; // every fault of such servers at every moment
     mod mcp_schemas; // the schemas of their tools, in every dialect

@@ -87,6 +87,41 @@ fn the_time_server_of_pypi_is_used() {
     assert_says(called("mcp-server-time", &[], "get_current_time", &arguments, &shell), "Asia/Tokyo");
 }
 
+/// Broken builds: pixir answers what its own stories read and no other client does; an approval is asked in a way that the SDK
+/// does not know.
+#[test]
+fn the_official_sdk_for_python_is_a_client_of_pixir() {
+    let Some(python) = installed("python") else {
+        return skip("the SDK of MCP for Python is not installed; .ci/mcp-servers does that");
+    };
+    let shell = Shell::new(&[]);
+    let write = json!({ "name": "write", "args": { "path": "b.txt", "content": "new\n" } });
+    let steps = json!({ "steps": [{ "calls": [write] }, { "text": "Written." }] });
+    let script = shell.aside("steps.json", &steps.to_string());
+    let client = shell.aside("mcp_client.py", include_str!("../clients/mcp_client.py"));
+    let mut command = std::process::Command::new(python);
+    let pixir = shell.command([""; 0]);
+    command.envs(pixir.get_envs().filter_map(|(name, value)| Some((name, value?)))).current_dir(shell.workspace());
+    command.arg(client).arg(env!("CARGO_BIN_EXE_pixir")).arg(script).stdin(std::process::Stdio::null());
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let ran = crate::shell::ran(crate::shell::run_to_its_end(&mut command));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let seen = ran.document();
+    let wanted = json!({
+        "server": "pixir", "tools": ["pixir_task", "pixir_run", "pixir_sessions"], "status": "completed", "progress": 1,
+    });
+    for (key, value) in wanted.as_object().expect("an object") {
+        assert_eq!(&seen[key], value, "{key}: {seen}");
+    }
+    let asked = &seen["asked"];
+    assert!(asked.as_array().is_some_and(|it| it.len() == 1) && asked[0].to_string().contains("b.txt"), "{seen}");
+    assert_eq!((&seen["task"], shell.read("b.txt").as_str()), (&json!("Written."), "new\n"));
+    assert!(
+        seen["ran"].to_string().contains("alive") && seen["wrong"].to_string().contains("missing field `task`"),
+        "{seen}"
+    );
+}
+
 /// The scenarios of the official suite for what pixir declares.
 const SCENARIOS: [&str; 23] = [
     "initialize",

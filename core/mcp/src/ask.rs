@@ -46,6 +46,10 @@ impl Ears {
 /// One question for each field. `None` where the fields cannot be asked.
 pub(super) fn questions(server: &str, message: &str, schema: &Value) -> Option<Vec<Question>> {
     let fields = schema["properties"].as_object().filter(|it| !it.is_empty() && it.len() <= MOST_FIELDS)?;
+    // The protocol has fields of one value only.
+    if fields.values().any(|it| it["type"] == "object") {
+        return None;
+    }
     let question = |(at, (name, it)): (usize, (&String, &Value))| {
         let title = it["title"].as_str().unwrap_or(name);
         let usual = it.get("default").map(|usual| match usual {
@@ -125,6 +129,9 @@ mod tests {
         assert_eq!(content(&schema, &answers(["main", "", ""])), Some(json!({ "a": "main", "c": 7 })));
         assert_eq!(content(&schema, &answers(["", "no", "3"])), None);
         assert_eq!(content(&schema, &answers(["main", "no", "three"])), None);
+        let nested =
+            json!({ "properties": { "a": { "type": "object", "properties": { "b": { "type": "string" } } } } });
+        assert!(questions("git", "Which?", &nested).is_none());
         let hidden = json!({ "properties": { "a": { "type": "string", "enum": ["x", "y\u{200b}"] } } });
         let shown = questions("git", "Which?", &hidden).expect("a question")[0].options[1].clone();
         assert_eq!(content(&hidden, &vec![vec![shown]]), Some(json!({ "a": "y\u{200b}" })));

@@ -69,7 +69,7 @@ impl Definition {
             description,
             input,
             output: tool.get("outputSchema").filter(|it| it.is_object()).cloned(),
-            annotations: tool.get("annotations").cloned().unwrap_or_default(),
+            annotations: hints(&tool["annotations"]),
         };
         let bytes = json!([it.description, it.input]).to_string().len();
         if bytes > MAX_DEFINITION {
@@ -98,6 +98,14 @@ impl Definition {
         ];
         hints.into_iter().filter(|(key, value, _)| self.annotations[*key] == *value).map(|(_, _, text)| text).collect()
     }
+}
+
+/// What the protocol knows of a server's claims about a tool. Others are no part of what the user accepts.
+fn hints(annotations: &Value) -> Value {
+    let Value::Object(given) = annotations else { return Value::Null };
+    let known = ["title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
+    let named = known.into_iter().filter_map(|name| Some((name.to_owned(), given.get(name)?.clone())));
+    named.filter(|(_, value)| !value.is_null()).collect()
 }
 
 /// The accepted definitions of one server.

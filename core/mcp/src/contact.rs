@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
+
 use super::Servers;
 use super::catalog::{Definition, Pins};
 use super::configured::{Configured, Source};
@@ -61,7 +63,12 @@ impl Servers {
     ///
     /// # Errors
     /// `MCP_START_FAILED`, `MCP_AUTH_REQUIRED`, and those of a call.
-    pub async fn contact(&self, it: &Configured) -> Result<Contact> {
+    pub fn contact<'a>(&'a self, it: &'a Configured) -> BoxFuture<'a, Result<Contact>> {
+        // Everything that starts a server is made in this package once, and not in each that waits for it.
+        Box::pin(self.contacted(it))
+    }
+
+    async fn contacted(&self, it: &Configured) -> Result<Contact> {
         let server = self.server(it)?;
         let (mut running, mut busy) = server.connected().await?;
         let offered = match server.offered(&running).await {

@@ -3,22 +3,19 @@
 use std::net::{IpAddr, SocketAddr};
 
 use reqwest::Url;
-use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
-use rmcp::transport::StreamableHttpClientTransport;
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use secrecy::{ExposeSecret as _, SecretString};
-use serde_json::json;
 
-use super::client::{Begin, Client, Fault};
-use super::lines::MAX_MESSAGE;
+use super::client::{Begin, Client, Fault, initialize_params};
 use super::login::ANSWER;
 use super::secrets::Secrets;
 use super::sign_in::{SignIn, failed};
-use super::stream::Streaming;
+use super::stream::{Http, OWN_HEADERS};
 use config::OAuth;
 use protocol::error::{Code, Error};
 use provider::http;
+use text::json_rpc;
 
 /// The most redirects of one request.
 const MAX_REDIRECTS: usize = 3;
@@ -56,20 +53,16 @@ impl Endpoint {
 
     async fn connect_with(&self, name: &str, first: Begin, token: Option<&SecretString>) -> Result<Client, Fault> {
         let client = self.client().await.map_err(Fault::Odd)?;
-        let mut config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str());
-        for (name, value) in &self.headers().map_err(Fault::Odd)? {
-            config.custom_headers.insert(name.clone(), value.clone());
+        let mut headers = self.headers().map_err(Fault::Odd)?;
+        if let Some(token) = token {
+            let bearer = HeaderValue::try_from(format!("Bearer {}", token.expose_secret()));
+            let mut bearer = bearer.map_err(|_| Fault::Odd("the stored token cannot be sent".to_owned()))?;
+            bearer.set_sensitive(true);
+            headers.insert(AUTHORIZATION, bearer);
         }
-        config.auth_header = token.map(|it| it.expose_secret().to_owned());
-        config.max_sse_event_size = MAX_MESSAGE;
-        config.max_json_response_size = MAX_MESSAGE;
-        let (client, config) = (&client, &config);
-        let connected = |begin: Begin| async move {
-            let (streaming, opened) = Streaming::new(client.clone());
-            let transport = StreamableHttpClientTransport::with_client(streaming, config.clone());
-            let connected = Client::connect(name, &self.secrets, transport, begin).await?;
-            opened.wait().await;
-            Ok(connected)
+        let connected = |begin: Begin| {
+            let http = Http::new(client.clone(), &self.url, headers.clone());
+            Client::over_http(name, &self.secrets, http, begin)
         };
         match connected(first).await {
             // Some answer anything that they do not know with nothing.
@@ -90,13 +83,7 @@ impl Endpoint {
     pub(super) async fn probe(&self) -> Result<Option<HeaderMap>, Error> {
         let client = self.client().await.map_err(|why| failed(&why))?;
         let headers = self.headers().map_err(|why| failed(&why))?;
-        let hello = json!({
-            "jsonrpc": "2.0", "id": 1, "method": "initialize",
-            "params": {
-                "protocolVersion": "2025-11-25", "capabilities": {},
-                "clientInfo": { "name": "pixir", "version": env!("CARGO_PKG_VERSION") },
-            },
-        });
+        let hello = json_rpc::request(&1.into(), "initialize", &initialize_params().into());
         let request = client.post(&self.url).headers(headers).header(ACCEPT, "application/json, text/event-stream");
         let response = request.json(&hello).timeout(ANSWER).send().await;
         let response = response.map_err(|e| http::unreachable(&self.url, &e))?;
@@ -132,6 +119,9 @@ impl Endpoint {
             let Some((name, mut value)) = parsed else {
                 return Err(format!("the header `{}` cannot be sent", name.escape_debug()));
             };
+            if OWN_HEADERS.contains(&name) {
+                return Err(format!("the header `{name}` is one that the protocol sets"));
+            }
             value.set_sensitive(true);
             headers.insert(name, value);
         }

@@ -17,11 +17,12 @@ use tokio::sync::{Semaphore, watch};
 mod ask; // what a server asks the user
 mod catalog; // accepted definitions
 mod challenge; // what a server that wants a sign-in says
-mod client; // the protocol, by the SDK
+mod client; // the protocol
 mod configured; // the servers that something names
 mod contact; // a server that runs, against what the user accepted
 mod deaths; // when a server died, and when it may start again
 mod faults; // what went wrong, in words
+mod headers; // headers that repeat parts of a message
 mod http; // servers that run elsewhere
 mod landing; // the page that ends a sign-in
 mod lines; // what a server prints on stdout
@@ -29,6 +30,7 @@ pub mod login; // signing in to a server that runs elsewhere
 mod names; // names of tools as a model calls them
 pub mod offer; // which tools a Session offers
 mod pages; // pages of lists, as much of them as is read
+mod pipes; // messages to a process and from it
 mod process; // the process of a server
 pub mod prompts; // prompts and resources, for the user who writes
 mod resource; // the tool that reads resources
@@ -40,7 +42,7 @@ mod server_call; // a call of a tool
 mod sign_in; // the stored sign-in of such a server
 pub mod sign_out; // its end
 mod state; // how the servers are, for the user
-mod stream; // what a server over HTTP sends beside its answers
+mod stream; // messages over HTTP
 mod supervise; // one server: started, watched, stopped
 pub mod tool; // their tools
 

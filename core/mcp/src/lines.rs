@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use memchr::memchr;
 use serde_json::value::RawValue;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::sync::mpsc;
 
 use super::pages::shortened;
 
@@ -15,10 +16,10 @@ const ENDS: usize = 1 << 10;
 /// The code of the error that stands for a message that is too long.
 pub(super) const TOO_LONG: i64 = -32_099;
 
-/// Copies the messages of a server until it closes its stdout.
+/// Passes the messages of a server on, until it closes its stdout or nothing takes them any more.
 pub(super) async fn pump(
     mut from: impl AsyncRead + Unpin,
-    mut to: impl AsyncWrite + Unpin,
+    to: mpsc::Sender<Vec<u8>>,
     dropped: &AtomicU64,
 ) -> std::io::Result<()> {
     let mut chunk = vec![0; 64 << 10];
@@ -29,17 +30,17 @@ pub(super) async fn pump(
         while let Some(at) = memchr(b'\n', rest) {
             line.add(&rest[..at]);
             rest = &rest[at + 1..];
-            pass(&mut line, &mut to, dropped).await?;
+            pass(&mut line, &to, dropped).await?;
         }
         line.add(rest);
         if n == 0 {
             // The last line may lack its end.
-            return pass(&mut line, &mut to, dropped).await;
+            return pass(&mut line, &to, dropped).await;
         }
     }
 }
 
-async fn pass(line: &mut Line, to: &mut (impl AsyncWrite + Unpin), dropped: &AtomicU64) -> std::io::Result<()> {
+async fn pass(line: &mut Line, to: &mpsc::Sender<Vec<u8>>, dropped: &AtomicU64) -> std::io::Result<()> {
     let whole = std::mem::take(line);
     let message = match whole.tail {
         None if whole.head.trim_ascii().is_empty() => return Ok(()),
@@ -51,9 +52,7 @@ async fn pass(line: &mut Line, to: &mut (impl AsyncWrite + Unpin), dropped: &Ato
         dropped.fetch_add(1, Ordering::Relaxed);
         return Ok(());
     };
-    to.write_all(&message).await?;
-    to.write_all(b"\n").await?;
-    to.flush().await
+    to.send(message).await.map_err(|_| std::io::ErrorKind::BrokenPipe.into())
 }
 
 /// A line so far.
@@ -114,10 +113,14 @@ mod tests {
     use super::*;
 
     async fn passed(bytes: &[u8]) -> (Vec<String>, u64) {
-        let (dropped, mut out) = (AtomicU64::new(0), Vec::new());
-        pump(bytes, &mut out, &dropped).await.expect("memory does not fail");
-        let out = String::from_utf8(out).expect("text");
-        (out.lines().map(str::to_owned).collect(), dropped.load(Ordering::Relaxed))
+        let (to, mut messages) = mpsc::channel(8);
+        let dropped = AtomicU64::new(0);
+        pump(bytes, to, &dropped).await.expect("memory does not fail");
+        let mut all = Vec::new();
+        while let Some(message) = messages.recv().await {
+            all.push(String::from_utf8(message).expect("text"));
+        }
+        (all, dropped.load(Ordering::Relaxed))
     }
 
     /// Broken builds: garbage reaches the reader of messages; a last line without its end is lost.

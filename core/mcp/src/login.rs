@@ -1,11 +1,5 @@
 //! Signing in to a server that runs elsewhere: who issues its tokens (RFC 9728, RFC 8414), and a token by a code with PKCE
 //! (OAuth 2.1, RFC 7636, RFC 8707).
-//!
-//! The SDK has this as its feature `auth`, which is not used: it brings 16 crates, among them older majors of `rand`, `digest`
-//! and `thiserror`, and would replace about 200 lines of ours, net of what joins it to the vault, the checks of addresses and the
-//! errors of pixir. It stores no secret of a registered client, so that a later process could not renew its token; it goes on
-//! where an issuer does not say that it protects the code (PKCE); and it writes the code of a sign-in to the log. It ends no
-//! token at the issuer (RFC 7009).
 
 use std::time::Duration;
 

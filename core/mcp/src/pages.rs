@@ -12,8 +12,6 @@ pub(super) const MAX_ITEMS: usize = 1_024;
 pub(super) const MAX_LISTED: usize = 2 << 20;
 /// A page that is shorter is read as it is, bytes.
 const SHORT: usize = 64 << 10;
-/// The longest page of a server over HTTP, which sends no line that could be shortened, bytes.
-pub(super) const MAX_PAGE: usize = 2 * MAX_LISTED;
 /// The cursor of a page that was shortened: the list has more, and none of that is read.
 pub(super) const CUT: &str = "pixir reads no more of this list";
 

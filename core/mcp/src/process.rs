@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use memchr::memchr;
 use parking_lot::Mutex;
-use rmcp::transport::async_rw::AsyncRwTransport;
-use tokio::io::{AsyncRead, AsyncReadExt as _, DuplexStream};
-use tokio::process::{Child, ChildStdin, Command};
-use tokio::sync::watch;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::process::{Child, Command};
+use tokio::sync::{mpsc, watch};
 
 use super::lines;
+use super::pipes::{Pipes, Printed};
 use super::secrets::Secrets;
 use process::{Group, Stopping};
 use text::clean::clean;
@@ -21,6 +21,8 @@ use text::human::on_one_line;
 
 /// How long a server may take to end after its stdin is closed.
 const GRACE: Duration = Duration::from_millis(700);
+/// How long what a server printed may take to be read after its end. What it started may still hold its stdout.
+const LAST_WORDS: Duration = Duration::from_millis(50);
 /// How long a server that has closed its stdout may take to end before pixir closes its stdin.
 const LAST_MOMENT: Duration = Duration::from_millis(500);
 /// How much of what a server prints on stderr is kept.
@@ -28,14 +30,11 @@ const MAX_STDERR: usize = 64 << 10;
 /// The longest line of stderr, bytes.
 const MAX_LINE: usize = 8 << 10;
 
-/// The messages from a server, and its stdin.
-pub(super) type Pipes = AsyncRwTransport<rmcp::RoleClient, DuplexStream, ChildStdin>;
-
 /// The process of a server.
 pub(super) struct Process {
     ended: watch::Receiver<Option<ExitStatus>>,
-    /// Its stdout is open.
-    speaks: watch::Receiver<bool>,
+    /// Ends when all that it printed on stdout was read.
+    reading: watch::Receiver<()>,
     group: Mutex<Option<Group>>,
     /// Lines on stdout that were no messages.
     dropped: Arc<AtomicU64>,
@@ -62,33 +61,36 @@ impl Process {
         tokio::spawn(async move { kept.follow(printed, &secrets, &name).await });
         let dropped = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&dropped);
-        let (to, from) = tokio::io::duplex(64 << 10);
-        let (open, speaks) = watch::channel(true);
+        // Each of them may have 16 MB.
+        let (to, messages) = mpsc::channel(1);
         tokio::spawn(async move {
             if let Err(e) = lines::pump(stdout, to, &counter).await {
                 tracing::debug!("read from an MCP server: {e}");
             }
-            let _ = open.send(false);
         });
-        let process = Process { ended: reap(child), speaks, group: Mutex::new(Some(group)), dropped };
-        Ok((process, AsyncRwTransport::new_client(from, stdin)))
+        let (open, reading) = watch::channel(());
+        let process = Process { ended: reap(child), reading, group: Mutex::new(Some(group)), dropped };
+        Ok((process, Pipes { stdin, stdout: Printed { messages, reading: open } }))
     }
 
     /// Whether it runs, and can still say something.
     pub(super) fn is_alive(&self) -> bool {
-        self.ended.borrow().is_none() && *self.speaks.borrow()
+        self.ended.borrow().is_none() && self.reading.has_changed().is_ok()
     }
 
     pub(super) fn dropped_lines(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Returns when the process has ended, or has closed its stdout.
+    /// Returns when the process has ended, or has closed its stdout. Then what it printed before has been read.
     pub(super) async fn gone(&self) {
-        let (mut ended, mut speaks) = (self.ended.clone(), self.speaks.clone());
-        tokio::select! {
-            _ = ended.wait_for(Option::is_some) => {}
-            _ = speaks.wait_for(|speaks| !*speaks) => {}
+        let (mut ended, mut reading) = (self.ended.clone(), self.reading.clone());
+        let has_ended = tokio::select! {
+            _ = reading.changed() => false,
+            _ = ended.wait_for(Option::is_some) => true,
+        };
+        if has_ended {
+            let _ = tokio::time::timeout(LAST_WORDS, reading.changed()).await;
         }
     }
 

@@ -324,9 +324,9 @@ impl Server {
     ) -> Result<(std::result::Result<Client, Fault>, Process)> {
         let started =
             command().and_then(|it| Process::start(it, &self.name, &self.stderr, &self.secrets, &self.stopping));
-        let (process, io) = started.map_err(|e| self.start_failed(&format!("it cannot be started: {e}")))?;
+        let (process, pipes) = started.map_err(|e| self.start_failed(&format!("it cannot be started: {e}")))?;
         let client = tokio::select! {
-            client = Client::connect(&self.name, &self.secrets, io, begin) => client,
+            client = Client::over_pipes(&self.name, &self.secrets, pipes, begin) => client,
             () = process.gone() => Err(Fault::Closed),
         };
         Ok((client, process))
@@ -372,7 +372,7 @@ impl Server {
     async fn list(&self, running: &Running) -> Result<(), Fault> {
         let _ = running.client.take_list_changed();
         let listed = running.client.tools().await?;
-        let (mut tools, mut left_out, mut more) = (Vec::new(), Vec::new(), !listed.is_whole);
+        let (mut tools, mut left_out, mut more) = (Vec::new(), listed.left_out, !listed.is_whole);
         for tool in &listed.items {
             match Definition::read(&self.secrets.masked_json(tool)) {
                 Ok(it) if tools.len() < MAX_TOOLS => tools.push(it),
@@ -478,10 +478,7 @@ impl Running {
     /// Returns when the process has ended, or has closed its stdout. Then what it sent before has been read.
     async fn gone(&self) {
         match &self.process {
-            Some(process) => {
-                process.gone().await;
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
+            Some(process) => process.gone().await,
             None => std::future::pending().await,
         }
     }

@@ -288,16 +288,17 @@ impl<'a> Events<'a> {
     }
 }
 
-/// Measures the event that is being read; an empty line ends it.
+/// Measures the event that is being read; an empty line ends it. The streams of MCP servers are measured by it too.
 #[derive(Default)]
-struct Extent {
+pub struct Extent {
     bytes: usize,
     line_is_empty: bool,
     after_cr: bool,
 }
 
 impl Extent {
-    fn grows_beyond(&mut self, piece: &[u8], most: usize) -> bool {
+    /// Counts these bytes, and returns whether the event has more than `most`.
+    pub fn grows_beyond(&mut self, piece: &[u8], most: usize) -> bool {
         let mut rest = piece;
         loop {
             let Some(at) = memchr::memchr2(b'\n', b'\r', rest) else {
