@@ -83,9 +83,6 @@ pub(crate) struct App {
     watch: Option<Watch>,
     /// The user's own Session, while an agent is on the screen.
     root: Option<Root>,
-    /// The last words of an agent are being read, and those of this one are wanted next.
-    reads_agent: bool,
-    agent_wanted: Option<String>,
     open: Option<Opener>,
     /// Runs the Sessions and all background tasks.
     core: runtime::Handle,
@@ -196,8 +193,6 @@ impl App {
             handle: None,
             watch: None,
             root: None,
-            reads_agent: false,
-            agent_wanted: None,
             open: Some(open),
             core,
             results,

@@ -44,6 +44,8 @@ pub(crate) mod save_for; // for whom a setting is changed
 pub(crate) mod settings; // every setting
 pub(crate) mod skills; // the skills, with their text
 pub(crate) mod themes; // the themes
+mod effect; // work outside of the State: Session, files, terminal
+mod load; // what a layer reads on another thread
 mod notification; // what an overlay is told
 mod page; // text that scrolls
 mod panel; // the frame and the place of a dialog
@@ -55,6 +57,8 @@ pub(crate) mod tree; // turns and branches
 pub(crate) mod trust; // what the workspace brings along
 pub(crate) mod workflow; // the run of a workflow
 
+pub(crate) use effect::Effect;
+pub(crate) use load::{Layer, Load, Loaded, Source};
 pub(crate) use notification::Notification;
 pub(crate) use page::{LineCache, Page};
 pub(crate) use panel::{dialog, docked, panel};
@@ -81,6 +85,7 @@ use permissions::PermissionsView;
 use picker::Picker;
 use report::ReportView;
 use restore::RestoreView;
+use servers::ServersView;
 use sessions::SessionList;
 use settings::SettingsView;
 use skills::SkillsView;
@@ -89,23 +94,67 @@ use tree::TreeView;
 use trust::TrustView;
 use workflow::WorkflowView;
 
-/// A layer over the transcript.
-#[derive(Debug)]
-pub(crate) enum Overlay {
-    Agents(Box<AgentsView>),
-    Always(Box<AlwaysView>),
+/// Makes the enum, and all that is the same for each layer, from one list.
+macro_rules! overlays {
+    ($($name:ident($view:ty),)*) => {
+        /// A layer over the transcript.
+        #[derive(Debug)]
+        pub(crate) enum Overlay {
+            $($name(Box<$view>),)*
+        }
+
+        impl Overlay {
+            pub(crate) fn view(&self) -> &dyn View {
+                match self {
+                    $(Overlay::$name(it) => &**it,)*
+                }
+            }
+
+            pub(crate) fn view_mut(&mut self) -> &mut dyn View {
+                match self {
+                    $(Overlay::$name(it) => &mut **it,)*
+                }
+            }
+
+            /// See [`View::leave`].
+            pub(crate) fn leave(self) -> Option<Request> {
+                match self {
+                    $(Overlay::$name(it) => it.leave(),)*
+                }
+            }
+        }
+
+        $(
+            impl From<$view> for Overlay {
+                fn from(view: $view) -> Overlay {
+                    Overlay::$name(Box::new(view))
+                }
+            }
+
+            impl Layer for $view {
+                fn of(overlay: &mut Overlay) -> Option<&mut $view> {
+                    if let Overlay::$name(it) = overlay { Some(it) } else { None }
+                }
+            }
+        )*
+    };
+}
+
+overlays! {
+    Agents(AgentsView),
+    Always(AlwaysView),
     Approval(ApprovalView),
     Arguments(ArgumentsView),
-    Compaction(Box<CompactionView>),
+    Compaction(CompactionView),
     Connect(ConnectView),
     Context(ContextView),
     Danger(DangerView),
-    Diff(Box<DiffView>),
+    Diff(DiffView),
     Files(FilesView),
     Form(FormView),
     Help(HelpView),
     Jobs(JobsView),
-    Servers(servers::ServersView),
+    Servers(ServersView),
     Models(ModelsView),
     Log(LogView),
     Outline(Outline),
@@ -118,9 +167,9 @@ pub(crate) enum Overlay {
     Settings(SettingsView),
     Skills(SkillsView),
     Themes(ThemesView),
-    Tree(Box<TreeView>),
+    Tree(TreeView),
     Trust(TrustView),
-    Workflow(Box<WorkflowView>),
+    Workflow(WorkflowView),
 }
 
 /// The result of a key in an overlay.
@@ -148,6 +197,14 @@ pub(crate) enum Press {
 impl Outcome {
     fn send(input: Input) -> Outcome {
         Outcome::Ask(Request::Send(vec![input]))
+    }
+
+    fn does(effect: Effect) -> Outcome {
+        Outcome::Ask(Request::Do(vec![effect]))
+    }
+
+    fn load(load: Option<Load>) -> Outcome {
+        load.map_or(Outcome::Stay, |load| Outcome::does(Effect::Load(load)))
     }
 
     fn close_and_send(input: Input) -> Outcome {
@@ -213,6 +270,20 @@ pub(crate) trait View {
         Press::Nowhere
     }
 
+    /// What it wants loaded once it is open.
+    fn opened(&mut self) -> Vec<Effect> {
+        Vec::new()
+    }
+
+    /// What it shows grows while it is on top, so it reads that again once a second: see [`View::follow`].
+    fn follows(&self) -> bool {
+        false
+    }
+
+    fn follow(&mut self) -> Vec<Effect> {
+        Vec::new()
+    }
+
     /// Updates the overlay with a notification.
     fn notify(&mut self, _notification: Notification<'_>) {}
 
@@ -261,77 +332,12 @@ pub(crate) trait View {
     {
         None
     }
-
-    /// Itself, out of the box that it may be in.
-    fn as_view(&self) -> &dyn View
-    where
-        Self: Sized,
-    {
-        self
-    }
-
-    fn as_view_mut(&mut self) -> &mut dyn View
-    where
-        Self: Sized,
-    {
-        self
-    }
-}
-
-/// Evaluates an expression with the view of any overlay.
-macro_rules! each {
-    ($overlay:expr, $it:ident => $call:expr) => {
-        match $overlay {
-            Overlay::Agents($it) => $call,
-            Overlay::Always($it) => $call,
-            Overlay::Approval($it) => $call,
-            Overlay::Arguments($it) => $call,
-            Overlay::Compaction($it) => $call,
-            Overlay::Connect($it) => $call,
-            Overlay::Context($it) => $call,
-            Overlay::Danger($it) => $call,
-            Overlay::Diff($it) => $call,
-            Overlay::Files($it) => $call,
-            Overlay::Form($it) => $call,
-            Overlay::Help($it) => $call,
-            Overlay::Jobs($it) => $call,
-            Overlay::Log($it) => $call,
-            Overlay::Models($it) => $call,
-            Overlay::Outline($it) => $call,
-            Overlay::Palette($it) => $call,
-            Overlay::Permissions($it) => $call,
-            Overlay::Picker($it) => $call,
-            Overlay::Report($it) => $call,
-            Overlay::Restore($it) => $call,
-            Overlay::Servers($it) => $call,
-            Overlay::Sessions($it) => $call,
-            Overlay::Settings($it) => $call,
-            Overlay::Skills($it) => $call,
-            Overlay::Themes($it) => $call,
-            Overlay::Tree($it) => $call,
-            Overlay::Trust($it) => $call,
-            Overlay::Workflow($it) => $call,
-        }
-    };
 }
 
 impl Overlay {
-    pub(crate) fn view(&self) -> &dyn View {
-        each!(self, it => it.as_view())
-    }
-
-    pub(crate) fn view_mut(&mut self) -> &mut dyn View {
-        each!(self, it => it.as_view_mut())
-    }
-
     /// It may open again after what it asked for was refused: what it shows is still true then.
     pub(crate) fn can_reopen(&self) -> bool {
         self.view().call_id().is_none() && !matches!(self, Overlay::Restore(_) | Overlay::Trust(_))
-    }
-
-    /// See [`View::leave`].
-    pub(crate) fn leave(self) -> Option<Request> {
-        each!(self, it => it.leave())
     }
 
     /// After this notification the overlay has no purpose any more.
@@ -346,10 +352,6 @@ impl Overlay {
     }
 
     pub(crate) fn diff(&self) -> Option<&DiffView> {
-        if let Overlay::Diff(diff) = self { Some(diff) } else { None }
-    }
-
-    pub(crate) fn diff_mut(&mut self) -> Option<&mut DiffView> {
         if let Overlay::Diff(diff) = self { Some(diff) } else { None }
     }
 

@@ -24,7 +24,6 @@ use crate::transcript::replay::Replay;
 use crate::transcript::viewport::{self, CellRow, Viewport};
 
 mod approval; // a call that waits for the user's decision
-mod effect; // work outside of the State: Session, files, terminal
 mod layout; // areas of the last frame, and the cost of drawing
 mod look; // theme, folds, motion
 mod pending; // unfinished interactions of the user
@@ -34,8 +33,8 @@ mod session; // the Session's id, Provider, queue and activity
 pub(crate) mod side; // the side panel
 pub(crate) mod uses; // how often each action was chosen
 
+pub(crate) use crate::overlay::Effect;
 pub(crate) use approval::PendingApproval;
-pub(crate) use effect::Effect;
 pub(crate) use layout::{FrameStats, Layout, MouseState};
 pub(crate) use look::Look;
 pub(crate) use pending::{Guard, OverlayRequest, Pending, PendingConfirm, SlashCommand};
@@ -280,7 +279,7 @@ impl State {
 
     /// The end of a file is on the screen, and grows there.
     pub(crate) fn follows_file(&self) -> bool {
-        matches!(self.overlays.last(), Some(Overlay::Log(_) | Overlay::Jobs(_) | Overlay::Agents(_)))
+        self.overlays.last().is_some_and(|overlay| overlay.view().follows())
     }
 
     /// The interval at which it changes.
@@ -358,8 +357,9 @@ impl State {
     }
 
     /// Opens an overlay on top, and asks for the data that it shows.
-    pub(crate) fn open(&mut self, overlay: Overlay) -> Vec<Effect> {
-        let effects = Effect::to_fill(&overlay, self.session.id.as_ref());
+    pub(crate) fn open(&mut self, overlay: impl Into<Overlay>) -> Vec<Effect> {
+        let mut overlay = overlay.into();
+        let effects = overlay.view_mut().opened();
         self.overlays.push(overlay);
         // The new overlay has not been drawn yet, even where it takes the place of one that has just closed.
         self.guard.top_overlay_since = None;

@@ -1,17 +1,15 @@
 //! An agent's Session on the screen, in place of the user's own, which stays open behind it.
 
 use pixir_core::event::SessionId;
-use pixir_core::{Code, Error, Event, Handle, Input, Live, Watch, search};
+use pixir_core::{Code, Error, Event, Handle, Input, Live, Watch};
 
 use super::App;
 use super::background::{BackgroundEvent, FailedTask};
 use crate::app::saved_draft::SavedDraft;
-use crate::overlay::agents::AgentSteps;
+use crate::overlay::Loaded;
+use crate::overlay::always::AlwaysView;
 use crate::state::{Effect, Now};
 use crate::update::{agents, events, workflow};
-
-/// The steps of a preview.
-const STEPS: usize = 60;
 
 /// The user's own Session, while an agent is on the screen.
 pub(super) struct Root {
@@ -169,20 +167,6 @@ impl App {
         self.root.as_ref().map_or_else(|| self.state.session.id.clone(), |it| Some(it.handle.id().clone()))
     }
 
-    /// Reads the last messages and calls of an agent. While they are read, only the last of further requests counts.
-    pub(super) fn read_agent(&mut self, session: String) {
-        let Some(harness) = self.harness.clone() else { return };
-        if self.reads_agent {
-            self.agent_wanted = Some(session);
-            return;
-        }
-        self.reads_agent = true;
-        self.spawn_blocking(move || {
-            let steps = SessionId::parse(&session).map(|id| search::last_steps(&harness.place(&id), STEPS));
-            BackgroundEvent::AgentSteps(AgentSteps { session, steps: steps.unwrap_or_default() })
-        });
-    }
-
     /// Reads what the Session of an agent has done, or the user's own with an empty path.
     pub(super) fn read_past(&mut self, path: Vec<String>) {
         let Some(root) = self.root.as_ref().map(|it| &it.handle).or(self.handle.as_ref()).cloned() else { return };
@@ -194,18 +178,10 @@ impl App {
                 // Without its past there is nothing to compare a rule with.
                 Err(_) => None,
             };
-            let past = Box::new(past.unwrap_or_default());
-            BackgroundEvent::Of(open, Box::new(BackgroundEvent::PastOf(path, past)))
+            let past = past.unwrap_or_default();
+            let loaded = Loaded::new(move |view: &mut AlwaysView| view.learn(&path, &past));
+            BackgroundEvent::Of(open, Box::new(BackgroundEvent::Loaded(loaded)))
         });
-    }
-
-    /// The last messages and calls of an agent are read.
-    pub(super) fn on_agent_steps(&mut self, steps: &AgentSteps) {
-        agents::on_steps(&mut self.state, steps);
-        self.reads_agent = false;
-        if let Some(wanted) = self.agent_wanted.take() {
-            self.read_agent(wanted);
-        }
     }
 
     /// Goes back to the user's own Session.

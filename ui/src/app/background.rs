@@ -1,32 +1,25 @@
 //! Background tasks, and the handling of their results.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use pixir_core::changes::FileDiff;
 use pixir_core::event::{Attachment, Severity};
-use pixir_core::history::History;
 use pixir_core::input::WorkflowOrder;
-use pixir_core::search::{Found, Said};
-use pixir_core::store::Summary;
-use pixir_core::{Error, Git, Handle, Harness, Input, Result, Skill, Watch, WorkflowPlan, changes};
+use pixir_core::{Error, Git, Handle, Harness, Input, Result, Watch, WorkflowPlan, changes};
 
-use super::App;
 use super::connecting::Connecting;
+use super::{App, log_tail};
 use crate::app::agents::Entered;
 use crate::app::clipboard::{self, Osc52};
 use crate::app::doors::Exported;
-use crate::app::review::Reviewed;
 use crate::app::saved_draft::SavedDraft;
 use crate::composer::mention::Index;
 use crate::input::argument::{Argument, Candidate};
 use crate::input::offer::Offer;
-use crate::overlay::Notification;
-use crate::overlay::agents::AgentSteps;
-use crate::overlay::jobs::JobTail;
-use crate::overlay::log::LogTail;
+use crate::overlay::tree::TreeView;
+use crate::overlay::{Load, Loaded, Notification, Source};
 use crate::remedy::Remedies;
-use crate::render::report::Check;
 use crate::state::{Connection, Effect, Now};
 use crate::transcript::Cell;
 use crate::transcript::reading::find::Matches;
@@ -56,11 +49,10 @@ pub(super) enum BackgroundEvent {
     /// The branch of the workspace's repository, and whether files of it are changed, if that was looked for.
     Repository(Option<String>, Option<bool>),
     CallDiff(usize, u64, Vec<FileDiff>),
-    /// A part of the diff was read.
-    Reviewed(Reviewed),
-    /// The files of two conversations, compared.
-    Compared(Vec<FileDiff>),
-    Sessions(Vec<Summary>, Option<String>),
+    /// What a layer shows.
+    Loaded(Loaded),
+    /// The same, of work that goes on.
+    LoadedPart(Loaded),
     /// Settings, models, and Providers that the user connects.
     Connecting(Connecting),
     /// The result of the search with this number.
@@ -73,43 +65,18 @@ pub(super) enum BackgroundEvent {
     Walked(Index),
     /// The prompts of earlier Sessions.
     Past(Vec<String>),
-    /// The stored Sessions.
-    Stored(Vec<Summary>),
-    /// The search with this number has found its words in a Session.
-    SessionFound {
-        number: u64,
-        id: String,
-        found: Found,
-    },
-    /// The search with this number has ended.
-    SearchEnded(u64),
-    /// The last messages of a Session.
-    SessionPreview(String, Vec<Said>),
     /// Work on a stored Session has failed.
     NotDone(Error),
-    /// The end of a job's output.
-    JobOutput(JobTail),
     /// An agent's Session is open, or the user's own again; or why it could not be opened.
     Entered(Result<Box<Entered>>),
-    /// The last messages and calls of an agent.
-    AgentSteps(AgentSteps),
-    /// What the Session of the agent with this path has done.
-    PastOf(Vec<String>, Box<History>),
-    /// The checks of this machine.
-    Checks(Vec<Check>),
-    /// The end of the log file.
-    Log(LogTail),
     /// An export has ended.
     Exported(Exported),
     /// What can complete an argument.
     Candidates(Argument, Vec<Candidate>),
     /// A report for the user about a text that was copied.
     Copied(String),
-    Skills(Vec<Skill>),
     /// What a run would be, or why there can be none.
     WorkflowPlanned(Box<Result<(WorkflowOrder, WorkflowPlan), RefusedPlan>>),
-    /// The text of the skill with this file, or why it cannot be read.
-    SkillText(PathBuf, std::result::Result<String, String>),
     /// The templates and skills that slash commands can name.
     Offers(Vec<Offer>),
     /// The text of a prompt of a server, or why there is none.
@@ -184,6 +151,18 @@ impl App {
     pub(super) fn spawn_on_session(&mut self, work: impl FnOnce() -> BackgroundEvent + Send + 'static) {
         let open = self.opens_requested;
         self.spawn_blocking(move || BackgroundEvent::Of(open, Box::new(work())));
+    }
+
+    /// Reads what a layer shows.
+    pub(super) fn load(&mut self, load: Load) {
+        let Some(harness) = self.harness.clone() else { return };
+        let source = Source {
+            harness,
+            session: self.state.session.id.clone(),
+            remedies: self.state.look.more.remedies.clone(),
+            end_of: log_tail::end_of,
+        };
+        self.spawn_on_session(move || BackgroundEvent::Loaded(load.run(&source)));
     }
 
     pub(super) fn load_call_diff(&mut self, cell: usize, result: u64) {
@@ -317,7 +296,10 @@ impl App {
         let blobs = harness.blobs().clone();
         let of = |seqs: &[u64]| seqs.iter().filter_map(|seq| self.state.history.entry(*seq).cloned()).collect();
         let (left, right): (Vec<_>, Vec<_>) = (of(left), of(right));
-        self.spawn_on_session(move || BackgroundEvent::Compared(changes::across(&left, &right, &blobs)));
+        self.spawn_on_session(move || {
+            let files = changes::across(&left, &right, &blobs);
+            BackgroundEvent::Loaded(Loaded::new(move |view: &mut TreeView| view.compared(&files)))
+        });
     }
 
     /// Handles the result of a background task.
@@ -329,7 +311,7 @@ impl App {
         if !matches!(
             result,
             BackgroundEvent::Coloured
-                | BackgroundEvent::SessionFound { .. }
+                | BackgroundEvent::LoadedPart(_)
                 | BackgroundEvent::Connecting(Connecting::Invited { .. })
         ) {
             self.running_tasks = self.running_tasks.saturating_sub(1);
@@ -417,14 +399,15 @@ impl App {
             BackgroundEvent::NotOpened { error, .. } => self.startup_error = Some(error),
             BackgroundEvent::Entered(Ok(entered)) => self.on_entered(*entered).await,
             BackgroundEvent::Entered(Err(error)) => self.state.say(one_line(&error, &self.state.look.more.remedies)),
-            BackgroundEvent::AgentSteps(steps) => self.on_agent_steps(&steps),
-            BackgroundEvent::PastOf(path, history) => update::agents::on_past(&mut self.state, &path, &history),
             BackgroundEvent::Repository(branch, changes) => {
                 self.state.session.branch = branch;
                 self.state.session.has_changes = changes.unwrap_or(self.state.session.has_changes);
             }
             BackgroundEvent::CallDiff(cell, result, diffs) => self.state.transcript.set_diffs(cell, result, diffs),
-            BackgroundEvent::Reviewed(reviewed) => self.on_reviewed(reviewed).await,
+            BackgroundEvent::Loaded(loaded) | BackgroundEvent::LoadedPart(loaded) => {
+                let effects = events::on_loaded(&mut self.state, &loaded);
+                Box::pin(self.perform(effects)).await;
+            }
             BackgroundEvent::Matches(number, matches) => {
                 let effects = events::on_matches(&mut self.state, number, matches);
                 Box::pin(self.perform(effects)).await;
@@ -472,55 +455,19 @@ impl App {
                 refused::refuse_late(&mut self.state, "attach", why);
             }
             BackgroundEvent::Past(texts) => self.state.composer.past.load(texts),
-            BackgroundEvent::Stored(all) => {
-                let current = self.state.session.id.as_ref().map(ToString::to_string);
-                let current = current.as_deref();
-                events::notify(&mut self.state, Notification::StoredSessions { all: &all, current });
-                self.preview_stored();
-            }
-            BackgroundEvent::SessionFound { number, id, found } => {
-                if self.is_current_search(number) {
-                    events::notify(&mut self.state, Notification::SessionFound { id: &id, found: &found });
-                }
-            }
-            BackgroundEvent::SearchEnded(number) => {
-                if self.is_current_search(number) {
-                    events::notify(&mut self.state, Notification::SearchEnded);
-                }
-            }
-            BackgroundEvent::SessionPreview(id, said) => {
-                events::notify(&mut self.state, Notification::SessionPreview { id: &id, said: &said });
-            }
             BackgroundEvent::NotDone(error) => {
                 let why = one_line(&error, &self.state.look.more.remedies);
                 refused::beside(&mut self.state, why);
-            }
-            BackgroundEvent::JobOutput(tail) => events::notify(&mut self.state, Notification::JobOutput(&tail)),
-            BackgroundEvent::Checks(checks) => events::notify(&mut self.state, Notification::Checks(&checks)),
-            BackgroundEvent::Log(tail) => {
-                self.log_bytes = tail.bytes;
-                events::notify(&mut self.state, Notification::Log(&tail));
             }
             BackgroundEvent::Exported(exported) => self.on_exported(exported),
             BackgroundEvent::Candidates(argument, candidates) => {
                 arguments::on_loaded(&mut self.state, argument, candidates);
             }
             BackgroundEvent::Copied(report) => self.state.say(report),
-            BackgroundEvent::Compared(files) => events::on_compared(&mut self.state, &files),
-            BackgroundEvent::Sessions(sessions, forks_of) => {
-                events::on_sessions(&mut self.state, &sessions, forks_of.as_deref())
-            }
             BackgroundEvent::Connecting(result) => self.on_connecting(result).await,
-            BackgroundEvent::Skills(skills) => {
-                events::notify(&mut self.state, Notification::Skills(&skills));
-                self.read_wanted_skill();
-            }
             BackgroundEvent::WorkflowPlanned(planned) => {
                 let effects = workflow::on_planned(&mut self.state, *planned);
                 Box::pin(self.perform(effects)).await;
-            }
-            BackgroundEvent::SkillText(path, text) => {
-                events::notify(&mut self.state, Notification::SkillText { path: &path, text: &text });
             }
             BackgroundEvent::Offers(offers) => {
                 let effects = offers::on_loaded(&mut self.state, offers);

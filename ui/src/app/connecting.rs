@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pixir_core::layers::{Setting, Settings, Source};
-use pixir_core::provider::{Account, Connector, LocalServer, NewProvider, Offered, key};
+use pixir_core::provider::{Account, Connector, LocalServer, NewProvider, key};
 use pixir_core::store::Summary;
 use pixir_core::{Code, Harness, Result};
 use tokio::sync::oneshot;
@@ -13,10 +13,12 @@ use super::App;
 use super::background::BackgroundEvent;
 use super::editor::Borrower;
 use super::launch::SettingsStore;
+use crate::overlay::Loaded;
 use crate::overlay::connect::{News, Order};
+use crate::overlay::models::ModelsView;
 use crate::overlay::save_for::SavePlace;
 use crate::state::{Connection, Effect};
-use crate::update::{configure, connect, events};
+use crate::update::{configure, connect};
 
 /// How long a server may take to list its models.
 pub(super) const MODELS_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(3);
@@ -36,8 +38,6 @@ pub(super) enum Connecting {
         key: String,
         removed: Result<(Option<PathBuf>, Option<Setting>)>,
     },
-    /// Models to choose from, those of the last Sessions, and the user's favourites.
-    Models(Offered, Vec<String>, Vec<String>),
     Recent(Vec<Summary>),
     Accounts(Result<Vec<Account>>),
     LocalServers(Vec<LocalServer>),
@@ -128,7 +128,7 @@ impl App {
                 }
             }
             let favourites = tokio::task::spawn_blocking(move || favourites(&*settings)).await.unwrap_or_default();
-            BackgroundEvent::Connecting(Connecting::Models(offered, recent, favourites))
+            BackgroundEvent::Loaded(Loaded::new(move |view: &mut ModelsView| view.list(&offered, &recent, &favourites)))
         });
     }
 
@@ -198,10 +198,6 @@ impl App {
                 vec![Effect::LoadSettings]
             }
             Connecting::Unset { key, removed } => configure::on_unset(&mut self.state, &key, removed),
-            Connecting::Models(offered, recent, favourites) => {
-                events::on_models(&mut self.state, &offered, &recent, &favourites);
-                Vec::new()
-            }
             Connecting::Recent(recent) => {
                 self.state.session.recent = recent;
                 Vec::new()

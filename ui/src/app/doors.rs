@@ -11,17 +11,13 @@ use super::background::BackgroundEvent;
 use super::connecting::MODELS_TIMEOUT;
 use super::{App, log_tail};
 use crate::input::argument::{Argument, Candidate, ExportFormat};
-use crate::overlay::Overlay;
-use crate::overlay::jobs::JobTail;
-use crate::overlay::log::LogTail;
+use crate::overlay::Loaded;
+use crate::overlay::log::{LogTail, LogView};
+use crate::overlay::report::ReportView;
 use crate::render::figures::age;
-use crate::render::text::plain;
 use crate::state::uses::{Counts, merged};
 use crate::theme::Theme;
 use crate::update::{arguments, refused};
-
-/// The most lines of a job's output that are kept for the screen.
-const MOST_LINES: usize = 200;
 
 /// An export that has ended: the new file and its bytes.
 pub(super) type Exported = Result<(PathBuf, u64), Error>;
@@ -32,7 +28,10 @@ impl App {
         match &self.program.examine {
             Some(examine) => {
                 let checks = examine();
-                self.spawn(async move { BackgroundEvent::Checks(checks.await) });
+                self.spawn(async move {
+                    let checks = checks.await;
+                    BackgroundEvent::Loaded(Loaded::new(move |view: &mut ReportView| view.show_checks(&checks)))
+                });
             }
             None => self.state.say("the checks are not available here; `pixir doctor` runs them"),
         }
@@ -44,52 +43,33 @@ impl App {
             self.state.say("pixir writes no log file here");
             return;
         };
+        self.log_bytes = self.log_size();
         self.spawn_blocking(move || {
             let shown = path.display().to_string();
-            let (lines, bytes, error) = match log_tail::read(&path) {
-                Ok((lines, bytes)) => (lines, bytes, None),
-                Err(why) => (Vec::new(), 0, Some(why)),
+            let (lines, error) = match log_tail::read(&path) {
+                Ok((lines, _)) => (lines, None),
+                Err(why) => (Vec::new(), Some(why)),
             };
-            BackgroundEvent::Log(LogTail { path: shown, lines, bytes, error })
+            let tail = LogTail { path: shown, lines, error };
+            BackgroundEvent::Loaded(Loaded::new(move |view: &mut LogView| view.show(&tail)))
         });
     }
 
-    /// Reads the end of a job's output.
-    pub(super) fn read_job(&mut self, job: u32, path: &str) {
-        let (Some(harness), Some(id)) = (&self.harness, &self.state.session.id) else { return };
-        let Some(name) = std::path::Path::new(path).file_name() else { return };
-        let file = harness.place(id).outputs().join(name);
-        self.spawn_on_session(move || {
-            let (text, bytes) = log_tail::end_of(&file).unwrap_or_default();
-            let lines: Vec<String> = text.lines().map(|line| plain(line).into_owned()).collect();
-            let lines = lines[lines.len().saturating_sub(MOST_LINES)..].to_vec();
-            BackgroundEvent::JobOutput(JobTail { job, lines, bytes })
-        });
-    }
-
-    /// Reads a file again while its end is on the screen, if it has grown.
-    pub(super) async fn follow_file(&mut self) {
-        if let Some(Overlay::Jobs(jobs)) = self.state.overlays.last() {
-            let (wanted, has_running) = (jobs.wanted(), jobs.has_running());
-            if let Some((job, path)) = wanted {
-                self.read_job(job, &path);
-            }
-            if has_running {
-                self.send(Input::ListJobs).await;
-            }
-            return;
-        }
-        if let Some(Overlay::Agents(agents)) = self.state.overlays.last() {
-            if let Some(session) = agents.wanted() {
-                self.read_agent(session);
-            }
-            return;
-        }
-        let bytes = self.program.log.as_ref().and_then(|path| std::fs::metadata(path).ok()).map_or(0, |it| it.len());
-        if self.log_bytes != bytes {
-            self.log_bytes = bytes;
+    /// Reads the log file again, if it has grown.
+    pub(super) fn follow_log(&mut self) {
+        if self.log_bytes != self.log_size() {
             self.read_log();
         }
+    }
+
+    fn log_size(&self) -> u64 {
+        self.program.log.as_ref().and_then(|path| std::fs::metadata(path).ok()).map_or(0, |it| it.len())
+    }
+
+    /// Reads again what the layer on top shows, because it may have grown.
+    pub(super) async fn follow_file(&mut self) {
+        let effects = self.state.overlays.last_mut().map_or_else(Vec::new, |overlay| overlay.view_mut().follow());
+        self.perform(effects).await;
     }
 
     /// Lets the tools read a folder.

@@ -19,15 +19,11 @@ impl App {
                 | Effect::Open(_)
                 | Effect::ReadDiff(_)
                 | Effect::LoadComparison { .. }
-                | Effect::LoadSessions { .. }
+                | Effect::Load(_)
                 | Effect::LoadModels
-                | Effect::LoadSkills
                 | Effect::PlanWorkflow(_)
-                | Effect::ReadSkill(_)
                 | Effect::LoadCandidates(_)
                 | Effect::Stored(_)
-                | Effect::ReadJob { .. }
-                | Effect::ReadAgent(_)
                 | Effect::ReadPast(_)
                 | Effect::EnterAgent { .. }
                 | Effect::ReadPrompt { .. }
@@ -41,6 +37,7 @@ impl App {
                 | Effect::Examine
                 | Effect::OpenPalette
                 | Effect::ReadLog
+                | Effect::FollowLog
                 | Effect::AddFolder { .. }
                 | Effect::Export { .. }
                 | Effect::EditFile { .. }
@@ -90,24 +87,13 @@ impl App {
                 Effect::ReadDiff(want) => self.read_diff(want),
                 Effect::LoadComparison { left, right } => self.load_comparison(&left, &right),
                 Effect::ReadRepository => self.read_repository(),
-                Effect::LoadSessions { forks_of } => {
-                    if let Some(harness) = self.harness.clone() {
-                        // The forest of the tree shows agents below the Sessions that started them.
-                        let read = move || match &forks_of {
-                            Some(_) => BackgroundEvent::Sessions(harness.sessions_and_agents(), forks_of),
-                            None => BackgroundEvent::Sessions(harness.sessions(), None),
-                        };
-                        self.spawn_on_session(read);
-                    }
-                }
+                Effect::Load(load) => self.load(load),
                 Effect::LoadModels => self.load_models(),
                 Effect::LoadSettings => self.load_settings(),
                 Effect::SaveSettings(settings, place) => self.save_settings(settings, place),
                 Effect::UnsetSetting(key, place) => self.unset_setting(key, place),
                 Effect::Connect(order) => self.order(order),
-                Effect::LoadSkills => self.load_skills(),
                 Effect::PlanWorkflow(order) => self.plan_workflow(*order),
-                Effect::ReadSkill(skill) => self.read_skill(*skill),
                 Effect::LoadCandidates(argument) => self.load_candidates(argument),
                 Effect::OpenPalette => {
                     self.state.uses.load(self.saved_uses());
@@ -115,12 +101,11 @@ impl App {
                     Box::pin(self.perform(effects)).await;
                 }
                 Effect::Stored(work) => self.work_on_stored(work).await,
-                Effect::ReadJob { job, path } => self.read_job(job, &path),
-                Effect::ReadAgent(session) => self.read_agent(session),
                 Effect::ReadPast(path) => self.read_past(path),
                 Effect::EnterAgent { path, from_list } => self.enter_agent(path, from_list),
                 Effect::Examine => self.examine(),
                 Effect::ReadLog => self.read_log(),
+                Effect::FollowLog => self.follow_log(),
                 Effect::AddFolder { path, holds } => self.add_folder(&path, holds).await,
                 Effect::Export { format, file } => self.export(format, file.as_deref()),
                 Effect::LoadOffers => {

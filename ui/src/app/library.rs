@@ -1,20 +1,14 @@
-//! Skills and prompt templates: listed, and read for their previews.
+//! Workflows, prompt templates and prompts of servers, read for the composer and the preview of a run.
 
+use pixir_core::Error;
 use pixir_core::input::WorkflowOrder;
-use pixir_core::{Error, Skill};
 
 use super::App;
 use super::background::{BackgroundEvent, one_line};
 use crate::input::offer::Offer;
-use crate::overlay::Overlay;
 use crate::update::workflow::RefusedPlan;
 
 impl App {
-    pub(super) fn load_skills(&mut self) {
-        let Some(harness) = self.harness.clone() else { return };
-        self.spawn_blocking(move || BackgroundEvent::Skills(harness.skills()));
-    }
-
     /// Works out what a run of a workflow would be. The graph that is shown is the one that runs.
     pub(super) fn plan_workflow(&mut self, order: WorkflowOrder) {
         let Some(harness) = self.harness.clone() else { return };
@@ -48,24 +42,6 @@ impl App {
             let text = harness.server_prompt(&name, &args).await.map_err(|e| one_line(&e, &remedies));
             BackgroundEvent::PromptText(name, text)
         });
-    }
-
-    /// Reads the text of a skill.
-    pub(super) fn read_skill(&mut self, skill: Skill) {
-        let Some(harness) = self.harness.clone() else { return };
-        let remedies = self.state.look.more.remedies.clone();
-        self.spawn_blocking(move || {
-            let text = harness.skill_text(&skill).map_err(|e| one_line(&e, &remedies));
-            BackgroundEvent::SkillText(skill.path, text)
-        });
-    }
-
-    /// Reads the text of the skill under the cursor, if the list lacks it.
-    pub(super) fn read_wanted_skill(&mut self) {
-        let of = |overlay: &Overlay| if let Overlay::Skills(view) = overlay { view.wanted() } else { None };
-        if let Some(skill) = self.state.overlays.iter().find_map(of) {
-            self.read_skill(skill);
-        }
     }
 }
 

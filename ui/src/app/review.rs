@@ -2,23 +2,13 @@
 
 use std::sync::Arc;
 
-use pixir_core::diff::{Across, ChangedFile, Changes};
+use pixir_core::diff::ChangedFile;
 use pixir_core::review::{Reviewer, Source};
 
 use super::App;
 use super::background::BackgroundEvent;
-use crate::overlay::diff::{Loaded, Want};
-use crate::update::review;
-
-/// A part of the diff that was read, for the list with this number.
-pub(super) enum Reviewed {
-    Changes(u64, Source, Changes),
-    Moves(u64, Arc<Across>),
-    Counts(u64, Vec<(usize, ChangedFile)>),
-    /// The start of a long file; the whole follows.
-    Start(u64, Source, usize, Box<ChangedFile>, Arc<Loaded>),
-    Patch(u64, usize, Arc<Loaded>),
-}
+use crate::overlay::Loaded;
+use crate::overlay::diff::{self, DiffView, Part, Want};
 
 impl App {
     pub(super) fn read_diff(&mut self, want: Want) {
@@ -29,60 +19,32 @@ impl App {
             Want::Moves { .. } | Want::Counts { .. } | Want::Patch { .. } | Want::Whole { .. } => Vec::new(),
         };
         self.spawn_on_session(move || {
-            BackgroundEvent::Reviewed(match want {
+            let (number, part) = match want {
                 Want::Changes { number, source } => {
                     let changes = reviewer.changes(&source, &entries);
-                    Reviewed::Changes(number, source, changes)
+                    (number, Part::Changes(source, changes))
                 }
                 Want::Moves { number, source, files } => {
-                    Reviewed::Moves(number, Arc::new(reviewer.moves(&source, &files)))
+                    (number, Part::Moves(Arc::new(reviewer.moves(&source, &files))))
                 }
                 Want::Counts { number, source, files } => {
                     let (places, files): (Vec<usize>, Vec<ChangedFile>) = files.into_iter().unzip();
-                    Reviewed::Counts(number, places.into_iter().zip(reviewer.count(&source, files)).collect())
+                    (number, Part::Counts(places.into_iter().zip(reviewer.count(&source, files)).collect()))
                 }
                 Want::Patch { number, source, at, file } => match reviewer.start(&source, &file) {
                     Some(start) => {
-                        let loaded = Arc::new(Loaded::new(&file.path, start));
-                        Reviewed::Start(number, source, at, file, loaded)
+                        let loaded = Arc::new(diff::Loaded::new(&file.path, start));
+                        (number, Part::Start { source, at, file, loaded })
                     }
-                    None => whole(&reviewer, number, &source, at, &file),
+                    None => (number, whole(&reviewer, &source, at, &file)),
                 },
-                Want::Whole { number, source, at, file } => whole(&reviewer, number, &source, at, &file),
-            })
+                Want::Whole { number, source, at, file } => (number, whole(&reviewer, &source, at, &file)),
+            };
+            BackgroundEvent::Loaded(Loaded::new(move |view: &mut DiffView| view.take(number, &part)))
         });
-    }
-
-    pub(super) async fn on_reviewed(&mut self, reviewed: Reviewed) {
-        let effects = match reviewed {
-            Reviewed::Changes(number, source, changes) => {
-                // The list is on the screen at once; the lines of files that changed more than once are counted after it.
-                let is_open = |file: &ChangedFile| file.counts.is_none() && file.binary.is_none();
-                let uncounted = changes.files.iter().enumerate().filter(|(_, file)| is_open(file));
-                let files: Vec<_> = uncounted.map(|(at, file)| (at, file.clone())).collect();
-                let effects = review::on_changes(&mut self.state, number, &changes);
-                if !files.is_empty() {
-                    self.read_diff(Want::Counts { number, source: source.clone(), files });
-                }
-                if changes.files.len() > 1 {
-                    self.read_diff(Want::Moves { number, source, files: changes.files });
-                }
-                effects
-            }
-            Reviewed::Moves(number, across) => review::on_moves(&mut self.state, number, &across),
-            Reviewed::Counts(number, files) => review::on_counts(&mut self.state, number, &files),
-            Reviewed::Start(number, source, at, file, loaded) => {
-                let effects = review::on_patch(&mut self.state, number, at, &loaded);
-                self.read_diff(Want::Whole { number, source, at, file });
-                effects
-            }
-            Reviewed::Patch(number, at, loaded) => review::on_patch(&mut self.state, number, at, &loaded),
-        };
-        Box::pin(self.perform(effects)).await;
     }
 }
 
-fn whole(reviewer: &Reviewer, number: u64, source: &Source, at: usize, file: &ChangedFile) -> Reviewed {
-    let loaded = Loaded::new(&file.path, reviewer.patch(source, file));
-    Reviewed::Patch(number, at, Arc::new(loaded))
+fn whole(reviewer: &Reviewer, source: &Source, at: usize, file: &ChangedFile) -> Part {
+    Part::Patch { at, loaded: Arc::new(diff::Loaded::new(&file.path, reviewer.patch(source, file))) }
 }

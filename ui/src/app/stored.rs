@@ -10,7 +10,7 @@ use pixir_core::{Harness, Input, Result, search};
 
 use super::App;
 use super::background::BackgroundEvent;
-use crate::overlay::Overlay;
+use crate::overlay::Loaded;
 use crate::overlay::sessions::{Reach, SessionList, Work};
 
 /// The messages of a preview.
@@ -20,7 +20,7 @@ impl App {
     pub(super) async fn work_on_stored(&mut self, work: Work) {
         let Some(harness) = self.harness.clone() else { return };
         match work {
-            Work::List(reach) => self.spawn_blocking(move || BackgroundEvent::Stored(list(&harness, reach))),
+            Work::List(reach) => self.list_stored(harness, reach),
             Work::Preview(id) => self.read_last_words(harness, id),
             Work::Search { words, reach } => self.search_stored(harness, words, reach),
             // The Session on the screen is renamed by an Input, as `/rename` does.
@@ -30,7 +30,7 @@ impl App {
                 if let Some(handle) = &self.handle {
                     handle.settle().await;
                 }
-                self.spawn_blocking(move || BackgroundEvent::Stored(list(&harness, reach)));
+                self.list_stored(harness, reach);
             }
             Work::Rename { id, name, reach } => {
                 self.change_stored(harness, reach, move |harness| harness.store().rename(&harness.find(&id)?, &name));
@@ -59,19 +59,15 @@ impl App {
         }
     }
 
-    /// Reads the last messages of the Session under the cursor, if the list lacks them.
-    pub(super) fn preview_stored(&mut self) {
-        let list =
-            self.state.overlays.iter().find_map(|it| if let Overlay::Sessions(list) = it { Some(list) } else { None });
-        if let (Some(id), Some(harness)) = (list.and_then(SessionList::wanted), self.harness.clone()) {
-            self.read_last_words(harness, id);
-        }
+    fn list_stored(&mut self, harness: Harness, reach: Reach) {
+        let current = self.state.session.id.clone();
+        self.spawn_blocking(move || listed(&harness, reach, current.as_ref()));
     }
 
     fn read_last_words(&mut self, harness: Harness, id: String) {
         self.spawn_blocking(move || {
             let said = harness.find(&id).map(|place| search::last_words(&place, PREVIEW)).unwrap_or_default();
-            BackgroundEvent::SessionPreview(id, said)
+            BackgroundEvent::Loaded(Loaded::new(move |list: &mut SessionList| list.preview(&id, &said)))
         });
     }
 
@@ -85,8 +81,9 @@ impl App {
         reach: Reach,
         change: impl FnOnce(&Harness) -> Result<()> + Send + 'static,
     ) {
+        let current = self.state.session.id.clone();
         self.spawn_blocking(move || match change(&harness) {
-            Ok(()) => BackgroundEvent::Stored(list(&harness, reach)),
+            Ok(()) => listed(&harness, reach, current.as_ref()),
             Err(error) => BackgroundEvent::NotDone(error),
         });
     }
@@ -100,28 +97,40 @@ impl App {
         let latest = Arc::clone(&self.stored_search);
         let sender = self.sender();
         self.spawn_blocking(move || {
-            let goes_on = || latest.load(Ordering::Relaxed) == number;
+            let goes_on = move || latest.load(Ordering::Relaxed) == number;
             for summary in list(&harness, reach) {
                 let place: Option<Place> = harness.find(&summary.id).ok();
                 if !goes_on() {
                     break;
                 }
                 if let Some(found) = place.and_then(|place| search::find(&place, &words, &goes_on)) {
-                    let _ = sender.send(BackgroundEvent::SessionFound { number, id: summary.id, found });
+                    let (goes_on, id) = (goes_on.clone(), summary.id);
+                    let part = Loaded::new(move |list: &mut SessionList| {
+                        if goes_on() {
+                            list.found(&id, &found);
+                        }
+                    });
+                    let _ = sender.send(BackgroundEvent::LoadedPart(part));
                 }
             }
-            BackgroundEvent::SearchEnded(number)
+            BackgroundEvent::Loaded(Loaded::new(move |list: &mut SessionList| {
+                if goes_on() {
+                    list.search_ended();
+                }
+            }))
         });
-    }
-
-    pub(super) fn is_current_search(&self, number: u64) -> bool {
-        self.stored_search.load(Ordering::Relaxed) == number
     }
 }
 
 /// A path as one word of a shell.
 fn quoted(path: &str) -> String {
     format!("'{}'", path.replace('\'', r"'\''"))
+}
+
+/// The stored Sessions, for the list of them.
+fn listed(harness: &Harness, reach: Reach, current: Option<&SessionId>) -> BackgroundEvent {
+    let (all, current) = (list(harness, reach), current.map(ToString::to_string));
+    BackgroundEvent::Loaded(Loaded::new(move |view: &mut SessionList| view.list(&all, current.as_deref())))
 }
 
 fn list(harness: &Harness, reach: Reach) -> Vec<Summary> {

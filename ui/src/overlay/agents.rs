@@ -2,13 +2,14 @@
 
 use pixir_core::Input;
 use pixir_core::agent::AgentState;
+use pixir_core::event::SessionId;
 use pixir_core::input::{Message, RestoreOptions};
-use pixir_core::search::Step;
+use pixir_core::search::{self, Step};
 use ratatui::layout::{Position, Rect};
 
 use super::narrow::cut_word;
 use super::rows::RowMap;
-use super::{Notification, Outcome, Paint, Press, Request, View};
+use super::{Effect, Load, Notification, Outcome, Paint, Press, Request, View};
 use crate::input::action::{Action, Scope};
 use crate::terminal::canvas::Canvas;
 use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
@@ -16,12 +17,24 @@ use crate::transcript::Agents;
 
 mod draw; // the list, the preview, the field
 
+/// The steps of a preview.
+const STEPS: usize = 60;
+
 /// The last messages and calls of an agent.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct AgentSteps {
+#[derive(Debug, Clone, Default)]
+struct AgentSteps {
     /// The agent's Session.
-    pub(crate) session: String,
-    pub(crate) steps: Vec<Step>,
+    session: String,
+    steps: Vec<Step>,
+}
+
+/// Whether such steps are read now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Reads {
+    #[default]
+    Nothing,
+    One,
+    OneAndThenMore,
 }
 
 /// What the user writes.
@@ -45,6 +58,7 @@ pub(crate) struct AgentsView {
     /// The text for the agent.
     text: String,
     steps: AgentSteps,
+    reads: Reads,
     /// The rows on the screen, for clicks.
     places: RowMap,
 }
@@ -59,6 +73,7 @@ impl AgentsView {
             field: None,
             text: String::new(),
             steps: AgentSteps::default(),
+            reads: Reads::default(),
             places: RowMap::default(),
         };
         let rows = view.rows();
@@ -99,8 +114,8 @@ impl AgentsView {
     }
 
     /// The Session whose last messages and calls are shown.
-    pub(crate) fn wanted(&self) -> Option<String> {
-        self.agent().map(|it| it.session_id.clone())
+    pub(crate) fn shows(&self, session: &str) -> bool {
+        self.agent().is_some_and(|it| it.session_id == session)
     }
 
     fn step(&mut self, by: isize) {
@@ -109,9 +124,33 @@ impl AgentsView {
         self.chosen = rows.get(at).map(|it| it.session_id.clone());
     }
 
-    /// Asks for the last messages and calls of the chosen agent.
-    fn read(&self) -> Outcome {
-        self.wanted().map_or(Outcome::Stay, |session| Outcome::Ask(Request::ReadAgent(session)))
+    /// Reads the last messages and calls of the chosen agent. While some are read, the next are read after them.
+    pub(crate) fn read(&mut self) -> Option<Effect> {
+        let session = self.agent()?.session_id.clone();
+        if self.reads != Reads::Nothing {
+            self.reads = Reads::OneAndThenMore;
+            return None;
+        }
+        self.reads = Reads::One;
+        Some(Effect::Load(Load::new(
+            move |from| {
+                let steps = SessionId::parse(&session).map(|id| search::last_steps(&from.harness.place(&id), STEPS));
+                AgentSteps { session: session.clone(), steps: steps.unwrap_or_default() }
+            },
+            |view: &mut AgentsView, steps| {
+                if view.chosen.as_ref() == Some(&steps.session) {
+                    view.steps = steps.clone();
+                }
+                match std::mem::take(&mut view.reads) {
+                    Reads::OneAndThenMore => view.read(),
+                    Reads::Nothing | Reads::One => None,
+                }
+            },
+        )))
+    }
+
+    fn look(&mut self) -> Outcome {
+        self.read().map_or(Outcome::Stay, Outcome::does)
     }
 
     /// Sends the text to the chosen agent.
@@ -148,18 +187,24 @@ impl View for AgentsView {
         &[Scope::Agents, Scope::Overlay]
     }
 
+    fn opened(&mut self) -> Vec<Effect> {
+        self.read().into_iter().collect()
+    }
+
+    fn follows(&self) -> bool {
+        true
+    }
+
+    fn follow(&mut self) -> Vec<Effect> {
+        self.read().into_iter().collect()
+    }
+
     fn notify(&mut self, notification: Notification<'_>) {
-        match notification {
-            Notification::Agents(agents) => {
-                self.agents = agents.clone();
-                if self.chosen.is_none() {
-                    self.step(0);
-                }
+        if let Notification::Agents(agents) = notification {
+            self.agents = agents.clone();
+            if self.chosen.is_none() {
+                self.step(0);
             }
-            Notification::AgentSteps(steps) if self.chosen.as_ref() == Some(&steps.session) => {
-                self.steps = steps.clone();
-            }
-            _ => {}
         }
     }
 
@@ -172,7 +217,7 @@ impl View for AgentsView {
         let pressed = self.rows().get(row).map(|it| it.session_id.clone());
         let is_new = pressed.is_some() && pressed != self.chosen;
         self.chosen = pressed.or_else(|| self.chosen.take());
-        if is_new { Press::Preview(row, Box::new(self.read())) } else { Press::OnRow(row) }
+        if is_new { Press::Preview(row, Box::new(self.look())) } else { Press::OnRow(row) }
     }
 
     fn is_typing(&self) -> bool {
@@ -189,7 +234,7 @@ impl View for AgentsView {
                     self.filter.clear();
                 }
                 self.text.clear();
-                return Some(self.read());
+                return Some(self.look());
             }
             KeyCode::Enter if field == Field::Filter => self.field = None,
             KeyCode::Enter => return Some(self.tell(field)),
@@ -206,7 +251,7 @@ impl View for AgentsView {
         }
         if field == Field::Filter {
             self.step(0);
-            return Some(self.read());
+            return Some(self.look());
         }
         Some(Outcome::Stay)
     }
@@ -231,7 +276,10 @@ impl View for AgentsView {
             Action::OverlayEnd => self.step(isize::MAX),
             Action::Choose => {
                 return match self.agent() {
-                    Some(agent) => Outcome::CloseAndAsk(Request::EnterAgent(agent.path.clone())),
+                    Some(agent) => {
+                        let enter = Effect::EnterAgent { path: agent.path.clone(), from_list: true };
+                        Outcome::CloseAndAsk(Request::Do(vec![enter]))
+                    }
                     None => Outcome::Stay,
                 };
             }
@@ -264,7 +312,7 @@ impl View for AgentsView {
             }
             _ => return Outcome::Stay,
         }
-        self.read()
+        self.look()
     }
 
     fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {

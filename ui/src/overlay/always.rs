@@ -14,7 +14,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
 use super::rows::RowMap;
-use super::{Notification, Outcome, Paint, Press, Request, View, docked, panel};
+use super::{Effect, Outcome, Paint, Press, Request, View, docked, panel};
 use crate::input::action::{self, Action};
 use crate::render::preview;
 use crate::render::text::{fit, visible, width};
@@ -173,12 +173,12 @@ impl AlwaysView {
     }
 
     /// The path of the Session whose past is still to be read.
-    pub(crate) fn wanted(&self) -> Option<&[String]> {
+    fn wanted(&self) -> Option<&[String]> {
         self.approval.agent.as_ref().filter(|_| self.before.is_none()).map(|it| it.path.as_slice())
     }
 
     /// What the Session that asks has done before was read.
-    fn learn(&mut self, path: &[String], history: &History) {
+    pub(crate) fn learn(&mut self, path: &[String], history: &History) {
         if self.wanted() == Some(path) {
             self.before = Some(Before::of(history));
         }
@@ -265,10 +265,8 @@ impl View for AlwaysView {
         Some(&self.approval.call_id)
     }
 
-    fn notify(&mut self, notification: Notification<'_>) {
-        if let Notification::PastOf { path, history } = notification {
-            self.learn(path, history);
-        }
+    fn opened(&mut self) -> Vec<Effect> {
+        self.wanted().map(|path| Effect::ReadPast(path.to_vec())).into_iter().collect()
     }
 
     fn scroll(&mut self, by: isize) {

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 
 use super::narrow::Narrow;
 use super::rows::RowMap;
-use super::{Notification, Outcome, Paint, Press, Request, View, dialog, panel};
+use super::{Effect, Notification, Outcome, Paint, Press, Request, View, dialog, panel};
 use crate::input::action::{Action, Scope};
 use crate::input::slash::fuzzy;
 use crate::render::text::{fit, visible, width, wrap_lines};
@@ -184,7 +184,7 @@ impl ConnectView {
     fn wait(&mut self, what: String, order: Order) -> Outcome {
         let before = Box::new(std::mem::replace(&mut self.step, Step::Menu(0)));
         self.step = Step::Waiting { what, invitation: None, before };
-        Outcome::Ask(Request::Connect(order))
+        Outcome::does(Effect::Connect(order))
     }
 
     fn listed(&self, narrow: &Narrow, signs_in: bool) -> Vec<&Account> {
@@ -204,7 +204,7 @@ impl ConnectView {
     fn choose(&mut self) -> Outcome {
         match &self.step {
             Step::Menu(at) => match Way::ALL.get(*at) {
-                Some(Way::Demo) => return Outcome::Ask(Request::Connect(Order::Demo)),
+                Some(Way::Demo) => return Outcome::does(Effect::Connect(Order::Demo)),
                 Some(way) => self.enter(*way),
                 None => {}
             },
@@ -243,7 +243,7 @@ impl ConnectView {
             Step::Menu(_) => return Outcome::Close,
             Step::Waiting { before, .. } => {
                 self.step = *before;
-                return Outcome::Ask(Request::Connect(Order::Cancel));
+                return Outcome::does(Effect::Connect(Order::Cancel));
             }
             Step::Providers { .. } | Step::Local(_) => {}
             Step::Key { .. } => self.enter(Way::Key),
@@ -383,6 +383,10 @@ impl View for ConnectView {
         &[Scope::Connect, Scope::Overlay]
     }
 
+    fn opened(&mut self) -> Vec<Effect> {
+        vec![Effect::Connect(Order::Look)]
+    }
+
     fn notify(&mut self, notification: Notification<'_>) {
         let Notification::Connecting(news) = notification else { return };
         match news {
@@ -483,7 +487,7 @@ impl View for ConnectView {
     }
 
     fn leave(self) -> Option<Request> {
-        Some(Request::Connect(Order::Cancel))
+        Some(Request::Do(vec![Effect::Connect(Order::Cancel)]))
     }
 
     fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {

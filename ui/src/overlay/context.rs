@@ -12,7 +12,7 @@ use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::text::{Line, Span};
 
 use super::rows::RowMap;
-use super::{Notification, Outcome, Page, Paint, Press, Request, View, dialog, panel};
+use super::{Effect, Notification, Outcome, Page, Paint, Press, Request, View, dialog, panel};
 use crate::input::action::{Action, Scope};
 use crate::render::amount::{bar, filled, share};
 use crate::render::figures::short;
@@ -211,6 +211,10 @@ impl View for ContextView {
 
     fn scopes(&self) -> &'static [Scope] {
         &[Scope::Context, Scope::Overlay]
+    }
+
+    fn opened(&mut self) -> Vec<Effect> {
+        vec![Effect::Send(Input::ShowContext)]
     }
 
     fn notify(&mut self, notification: Notification<'_>) {

@@ -9,7 +9,7 @@ use pixir_core::history::History;
 use pixir_core::input::HunkRevert;
 use pixir_core::review::{Source, Sources};
 
-use super::{Notification, Outcome, Request};
+use super::{Effect, Notification, Outcome, Request};
 
 mod act; // what the keys do
 mod comments; // comments on lines, and the message that they become
@@ -43,6 +43,24 @@ pub(crate) enum Want {
     Patch { number: u64, source: Source, at: usize, file: Box<ChangedFile> },
     /// Read the lines of a file whose start was read.
     Whole { number: u64, source: Source, at: usize, file: Box<ChangedFile> },
+}
+
+/// A part of the diff that was read.
+pub(crate) enum Part {
+    Changes(Source, Changes),
+    Moves(Arc<Across>),
+    Counts(Vec<(usize, ChangedFile)>),
+    /// The start of a long file; the whole follows.
+    Start {
+        source: Source,
+        at: usize,
+        file: Box<ChangedFile>,
+        loaded: Arc<Loaded>,
+    },
+    Patch {
+        at: usize,
+        loaded: Arc<Loaded>,
+    },
 }
 
 /// Where lines stand.
@@ -199,18 +217,19 @@ impl DiffView {
     }
 
     /// What has to be read for what is shown.
-    pub(crate) fn wants(&mut self) -> Vec<Want> {
+    pub(crate) fn wants(&mut self) -> Vec<Effect> {
         let source = self.sources[self.source].0.clone();
         let number = self.number;
         let Some(changes) = &self.changes else {
             let is_new = self.listing.replace(number) != Some(number);
-            return if is_new { vec![Want::Changes { number, source }] } else { Vec::new() };
+            return if is_new { vec![Effect::ReadDiff(Want::Changes { number, source })] } else { Vec::new() };
         };
         let mut wants = Vec::new();
         // The file on the screen, and the next one.
         for at in [self.file, self.file + 1] {
             if let Some(file) = changes.files.get(at).filter(|_| self.asked.insert(at)) {
-                wants.push(Want::Patch { number, source: source.clone(), at, file: Box::new(file.clone()) });
+                let (source, file) = (source.clone(), Box::new(file.clone()));
+                wants.push(Effect::ReadDiff(Want::Patch { number, source, at, file }));
             }
         }
         wants
@@ -219,7 +238,7 @@ impl DiffView {
     fn outcome(&mut self) -> Outcome {
         match self.wants() {
             wants if wants.is_empty() => Outcome::Stay,
-            wants => Outcome::Ask(Request::ReadDiff(wants)),
+            wants => Outcome::Ask(Request::Do(wants)),
         }
     }
 
@@ -246,20 +265,52 @@ impl DiffView {
         }
     }
 
+    /// Takes what was read for the list with this number, and returns what is read next. What was read for an earlier list is
+    /// not shown.
+    pub(crate) fn take(&mut self, number: u64, part: &Part) -> Vec<Effect> {
+        let mut next = Vec::new();
+        match part {
+            Part::Changes(source, changes) => {
+                // The list is on the screen at once; the lines of files that changed more than once are counted after it.
+                let is_open = |file: &ChangedFile| file.counts.is_none() && file.binary.is_none();
+                let uncounted = changes.files.iter().enumerate().filter(|(_, file)| is_open(file));
+                let files: Vec<_> = uncounted.map(|(at, file)| (at, file.clone())).collect();
+                if !files.is_empty() {
+                    next.push(Effect::ReadDiff(Want::Counts { number, source: source.clone(), files }));
+                }
+                if changes.files.len() > 1 {
+                    let (source, files) = (source.clone(), changes.files.clone());
+                    next.push(Effect::ReadDiff(Want::Moves { number, source, files }));
+                }
+            }
+            Part::Start { source, at, file, .. } => {
+                let (source, at, file) = (source.clone(), *at, file.clone());
+                next.push(Effect::ReadDiff(Want::Whole { number, source, at, file }));
+            }
+            Part::Moves(_) | Part::Counts(_) | Part::Patch { .. } => {}
+        }
+        if number == self.number {
+            match part {
+                Part::Changes(_, changes) => self.listed(changes.clone()),
+                Part::Counts(files) => {
+                    for (at, counted) in files {
+                        if let Some(file) = self.changes.as_mut().and_then(|it| it.files.get_mut(*at)) {
+                            *file = counted.clone();
+                        }
+                    }
+                    self.read_folders();
+                    self.seek_lines();
+                }
+                Part::Moves(across) => self.across = Arc::clone(across),
+                Part::Start { at, loaded, .. } | Part::Patch { at, loaded } => self.read(*at, loaded),
+            }
+        }
+        next.extend(self.wants());
+        next
+    }
+
     pub(super) fn learn(&mut self, notification: Notification<'_>) {
         match notification {
-            Notification::Changes { number, changes } if number == self.number => self.listed(changes.clone()),
-            Notification::Counts { number, files } if number == self.number => {
-                for (at, counted) in files {
-                    if let Some(file) = self.changes.as_mut().and_then(|it| it.files.get_mut(*at)) {
-                        *file = counted.clone();
-                    }
-                }
-                self.read_folders();
-                self.seek_lines();
-            }
-            Notification::Moves { number, across } if number == self.number => self.across = Arc::clone(across),
-            Notification::Patch { number, at, loaded } if number == self.number => self.read(at, loaded),
             Notification::Refused { why, is_protected } => {
                 self.notice = Some(why.to_owned());
                 self.protected = self.reverting.take().filter(|_| is_protected);

@@ -12,7 +12,7 @@ use ratatui::text::{Line, Span};
 
 use super::diff::file_line;
 use super::rows::RowMap;
-use super::{Notification, Outcome, Paint, Press, Request, View, dialog, panel};
+use super::{Effect, Notification, Outcome, Paint, Press, Request, View, dialog, panel};
 use crate::input::action::{Action, Scope, SessionKind};
 use crate::render::figures::plus_minus_spans;
 use crate::render::markdown::first_line;
@@ -235,7 +235,7 @@ impl View for FilesView {
             Action::Choose => return self.open(),
             Action::EditChangedFile => {
                 let path = self.chosen().and_then(|(row, _)| self.path(row));
-                return path.map_or(Outcome::Stay, |path| Outcome::Ask(Request::EditFile { path, line: 1 }));
+                return path.map_or(Outcome::Stay, |path| Outcome::does(Effect::EditFile { path, line: 1 }));
             }
             Action::UndoTurnOfFiles => {
                 let undo = |turn| Outcome::Ask(Request::Command(format!("/undo {turn}")));

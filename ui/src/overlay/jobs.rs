@@ -10,22 +10,23 @@ use ratatui::text::{Line, Span};
 
 use super::panes;
 use super::rows::RowMap;
-use super::{Notification, Outcome, Paint, Press, Request, View, dialog, panel};
+use super::{Effect, Load, Notification, Outcome, Paint, Press, View, dialog, panel};
 use crate::input::action::{Action, Scope};
 use crate::render::figures;
-use crate::render::text::{fit, fit_path, from_home, visible, width, wrap_lines};
+use crate::render::text::{fit, fit_path, from_home, plain, visible, width, wrap_lines};
 use crate::terminal::canvas::{Canvas, RegionState};
 
 /// The size of the dialog.
 const SIZE: (u16, u16) = (120, 26);
 
+/// The most lines of a job's output that are kept for the screen.
+const MOST_LINES: usize = 200;
+
 /// The end of a job's output.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct JobTail {
-    pub(crate) job: u32,
-    pub(crate) lines: Vec<String>,
-    /// The bytes of all of it.
-    pub(crate) bytes: u64,
+#[derive(Debug, Clone)]
+struct JobTail {
+    job: u32,
+    lines: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -59,22 +60,23 @@ impl JobsView {
         }
     }
 
-    /// The job whose output is shown: its number, and the path of its saved output.
-    pub(crate) fn wanted(&self) -> Option<(u32, String)> {
-        self.jobs.get(self.chosen).map(|job| (job.id, job.output_path.clone()))
-    }
-
-    /// A job runs, so ages and ports may change.
-    pub(crate) fn has_running(&self) -> bool {
-        self.jobs.iter().any(|job| job.status == JobStatus::Running)
+    /// Reads the end of the chosen job's output.
+    fn read(&self) -> Option<Load> {
+        let chosen = self.jobs.get(self.chosen)?;
+        let (job, file) = (chosen.id, Path::new(&chosen.output_path).file_name()?.to_owned());
+        Some(Load::new(
+            move |from| {
+                let outputs = from.harness.place(from.session.as_ref()?).outputs();
+                let (text, _) = (from.end_of)(&outputs.join(&file)).unwrap_or_default();
+                let lines: Vec<String> = text.lines().map(|line| plain(line).into_owned()).collect();
+                Some(JobTail { job, lines: lines[lines.len().saturating_sub(MOST_LINES)..].to_vec() })
+            },
+            |view: &mut JobsView, tail| view.tail = tail.clone(),
+        ))
     }
 
     fn running(&self) -> Option<&JobState> {
         self.jobs.get(self.chosen).filter(|job| job.status == JobStatus::Running)
-    }
-
-    fn read(&self) -> Outcome {
-        self.wanted().map_or(Outcome::Stay, |(job, path)| Outcome::Ask(Request::ReadJob { job, path }))
     }
 
     /// How long it has run, or ran: `42s`, `12m`.
@@ -129,14 +131,26 @@ impl View for JobsView {
         &[Scope::Jobs, Scope::Overlay]
     }
 
+    fn opened(&mut self) -> Vec<Effect> {
+        let tail = self.read().map(Effect::Load);
+        tail.into_iter().chain([Effect::Send(Input::ListJobs)]).collect()
+    }
+
+    fn follows(&self) -> bool {
+        true
+    }
+
+    fn follow(&mut self) -> Vec<Effect> {
+        // While a job runs, ages and ports may change.
+        let has_running = self.jobs.iter().any(|job| job.status == JobStatus::Running);
+        let list = has_running.then_some(Effect::Send(Input::ListJobs));
+        self.read().map(Effect::Load).into_iter().chain(list).collect()
+    }
+
     fn notify(&mut self, notification: Notification<'_>) {
-        match notification {
-            Notification::Jobs { all, now } => {
-                (self.jobs, self.now) = (all.to_vec(), now);
-                self.chosen = self.chosen.min(all.len().saturating_sub(1));
-            }
-            Notification::JobOutput(tail) => self.tail = Some(tail.clone()),
-            _ => {}
+        if let Notification::Jobs { all, now } = notification {
+            (self.jobs, self.now) = (all.to_vec(), now);
+            self.chosen = self.chosen.min(all.len().saturating_sub(1));
         }
     }
 
@@ -151,7 +165,7 @@ impl View for JobsView {
             return Outcome::Stay;
         }
         self.scroll(by);
-        self.read()
+        Outcome::load(self.read())
     }
 
     fn press(&mut self, at: Position) -> Press {
@@ -161,9 +175,8 @@ impl View for JobsView {
             return pressed;
         }
         (self.is_confirming, self.below) = (false, 0);
-        let read = self.wanted().map(|(job, path)| Outcome::Ask(Request::ReadJob { job, path }));
-        match (pressed, read) {
-            (Press::OnRow(row), Some(read)) => Press::Preview(row, Box::new(read)),
+        match (pressed, self.read()) {
+            (Press::OnRow(row), read @ Some(_)) => Press::Preview(row, Box::new(Outcome::load(read))),
             (pressed, _) => pressed,
         }
     }
@@ -189,7 +202,7 @@ impl View for JobsView {
             }
             _ => return Outcome::Stay,
         }
-        self.read()
+        Outcome::load(self.read())
     }
 
     fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {

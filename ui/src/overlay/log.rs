@@ -5,7 +5,7 @@ use std::path::Path;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{Notification, Outcome, Paint, View, dialog, panel};
+use super::{Effect, Outcome, Paint, View, dialog, panel};
 use crate::input::action::{Action, Scope};
 use crate::overlay::narrow::Narrow;
 use crate::render::text::{fit, fit_path, from_home, visible, width, wrap_lines};
@@ -52,8 +52,6 @@ pub(crate) struct LogLine {
 pub(crate) struct LogTail {
     pub(crate) path: String,
     pub(crate) lines: Vec<LogLine>,
-    /// The size of the whole file, bytes.
-    pub(crate) bytes: u64,
     /// Why it could not be read.
     pub(crate) error: Option<String>,
 }
@@ -76,6 +74,11 @@ impl LogView {
     pub(crate) fn new(text: &str) -> LogView {
         let narrow = Narrow { letters: text.to_owned(), ..Narrow::default() };
         LogView { tail: None, narrow, level: Level::Trace, follows: true, top: 0, height: 0 }
+    }
+
+    /// Takes what was read of the file.
+    pub(crate) fn show(&mut self, tail: &LogTail) {
+        self.tail = Some(tail.clone());
     }
 
     /// The lines that match the level and the words, each of which must be in the line.
@@ -103,10 +106,16 @@ impl View for LogView {
         true
     }
 
-    fn notify(&mut self, notification: Notification<'_>) {
-        if let Notification::Log(tail) = notification {
-            self.tail = Some(tail.clone());
-        }
+    fn opened(&mut self) -> Vec<Effect> {
+        vec![Effect::ReadLog]
+    }
+
+    fn follows(&self) -> bool {
+        true
+    }
+
+    fn follow(&mut self) -> Vec<Effect> {
+        vec![Effect::FollowLog]
     }
 
     fn key(&mut self, key: KeyEvent) -> Option<Outcome> {

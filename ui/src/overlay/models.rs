@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::narrow::Narrow;
 use super::rows::RowMap;
 use super::save_for::SaveFor;
-use super::{Notification, Outcome, Paint, Press, Request, View, dialog, panel};
+use super::{Effect, Outcome, Paint, Press, Request, View, dialog, panel};
 use crate::input::action::{Action, Scope};
 use crate::input::slash::fuzzy;
 use crate::render::text::{fit, visible, width};
@@ -317,6 +317,18 @@ impl ModelsView {
     }
 }
 
+impl ModelsView {
+    /// Takes the models to choose from, those of the last Sessions, and the user's favourites.
+    pub(crate) fn list(&mut self, offered: &Offered, recent: &[String], favourites: &[String]) {
+        self.favourites = favourites.to_vec();
+        self.show(offered, recent);
+        if self.narrow.letters.is_empty() {
+            self.narrow.chosen = self.rows.iter().position(|it| it.name() == self.current).unwrap_or(0);
+        }
+        self.offered = Some((offered.clone(), recent.to_vec()));
+    }
+}
+
 impl View for ModelsView {
     fn title(&self) -> &'static str {
         "Models"
@@ -330,15 +342,8 @@ impl View for ModelsView {
         true
     }
 
-    fn notify(&mut self, notification: Notification<'_>) {
-        if let Notification::Models { offered, recent, favourites } = notification {
-            self.favourites = favourites.to_vec();
-            self.show(offered, recent);
-            if self.narrow.letters.is_empty() {
-                self.narrow.chosen = self.rows.iter().position(|it| it.name() == self.current).unwrap_or(0);
-            }
-            self.offered = Some((offered.clone(), recent.to_vec()));
-        }
+    fn opened(&mut self) -> Vec<Effect> {
+        vec![Effect::LoadModels]
     }
 
     fn press(&mut self, at: Position) -> Press {

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 
 use super::narrow::Narrow;
 use super::rows::RowMap;
-use super::{Notification, Outcome, Paint, Press, Request, View, dialog, panel};
+use super::{Effect, Load, Notification, Outcome, Paint, Press, Request, View, dialog, panel};
 use crate::input::action::{ACTIONS, Action, ActionSpec, Scope, SessionKind, Slash, TurnState};
 use crate::input::keymap::Keymap;
 use crate::input::slash::{Uses, by_use, fuzzy};
@@ -116,13 +116,20 @@ impl View for Palette {
         true
     }
 
+    fn opened(&mut self) -> Vec<Effect> {
+        let others = Load::new(
+            |from| {
+                let is_other = |id: &str| from.session.as_ref().is_none_or(|current| current.as_str() != id);
+                from.harness.sessions().into_iter().filter(|it| is_other(&it.id)).collect::<Vec<_>>()
+            },
+            |view: &mut Palette, others| view.sessions = others.clone(),
+        );
+        vec![Effect::Load(others)]
+    }
+
     fn notify(&mut self, notification: Notification<'_>) {
-        match notification {
-            Notification::Sessions { all, current, forks_of: None } => {
-                self.sessions = all.iter().filter(|it| Some(it.id.as_str()) != current).cloned().collect();
-            }
-            Notification::Files { letters, found } => self.files = Some((letters.to_owned(), found.to_vec())),
-            _ => {}
+        if let Notification::Files { letters, found } = notification {
+            self.files = Some((letters.to_owned(), found.to_vec()));
         }
     }
 
@@ -131,7 +138,7 @@ impl View for Palette {
             return None;
         }
         Some(match self.file_letters() {
-            Some(letters) => Outcome::Ask(Request::FindFiles(letters.to_owned())),
+            Some(letters) => Outcome::does(Effect::FindFiles(letters.to_owned())),
             None => Outcome::Stay,
         })
     }

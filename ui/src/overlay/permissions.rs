@@ -9,7 +9,7 @@ use ratatui::text::{Line, Span};
 
 use super::always::covered;
 use super::rows::RowMap;
-use super::{Notification, Outcome, Paint, Press, View, panel};
+use super::{Effect, Notification, Outcome, Paint, Press, View, panel};
 use crate::input::action::{Action, Scope};
 use crate::render::text::{fit, visible, wrap_lines};
 use crate::terminal::canvas::{Canvas, RegionState};
@@ -109,6 +109,10 @@ impl View for PermissionsView {
 
     fn scopes(&self) -> &'static [Scope] {
         &[Scope::Permissions, Scope::Overlay]
+    }
+
+    fn opened(&mut self) -> Vec<Effect> {
+        vec![Effect::Send(Input::ListRules)]
     }
 
     fn notify(&mut self, notification: Notification<'_>) {

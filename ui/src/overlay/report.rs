@@ -4,9 +4,9 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::panel::inside;
-use super::{Notification, Outcome, Page, Paint, View, dialog, panel};
+use super::{Outcome, Page, Paint, View, dialog, panel};
 use crate::input::action::Action;
-use crate::render::report::{Item, Report, Section};
+use crate::render::report::{Check, Item, Report, Section};
 use crate::terminal::canvas::Canvas;
 
 /// The size of the dialog.
@@ -39,6 +39,15 @@ impl ReportView {
     pub(crate) fn loading(kind: ReportKind) -> ReportView {
         ReportView { kind, report: None, page: Page::default() }
     }
+
+    /// Takes the checks of this machine.
+    pub(crate) fn show_checks(&mut self, checks: &[Check]) {
+        if self.kind == ReportKind::Doctor {
+            let items = checks.iter().cloned().map(Item::Check).collect();
+            self.report = Some(Report { sections: vec![Section::new("", items)] });
+            self.page = Page::default();
+        }
+    }
 }
 
 impl View for ReportView {
@@ -49,14 +58,6 @@ impl View for ReportView {
             ReportKind::Plan => "Plan",
             ReportKind::Doctor => "Doctor",
             ReportKind::Command => "Command",
-        }
-    }
-
-    fn notify(&mut self, notification: Notification<'_>) {
-        if let (ReportKind::Doctor, Notification::Checks(checks)) = (self.kind, notification) {
-            let items = checks.iter().cloned().map(Item::Check).collect();
-            self.report = Some(Report { sections: vec![Section::new("", items)] });
-            self.page = Page::default();
         }
     }
 

@@ -11,7 +11,7 @@ use ratatui::style::Color;
 use ratatui::text::{Line, Span};
 
 use super::rows::RowMap;
-use super::{Outcome, Page, Paint, Press, Request, View, panel};
+use super::{Effect, Outcome, Page, Paint, Press, Request, View, panel};
 use crate::input::action::{Action, Scope};
 use crate::render::agents::named;
 use crate::render::context::RenderContext;
@@ -118,10 +118,10 @@ impl RestoreView {
     }
 
     /// The chosen file as the user edits it, where its lines changed on both sides.
-    fn by_hand(&self) -> Option<Request> {
+    fn by_hand(&self) -> Option<Effect> {
         let file = self.preview.files.get(self.chosen)?;
         let text = self.written.get(&file.path).or(file.marked.as_ref())?.clone();
-        Some(Request::MergeByHand { path: file.path.clone(), text })
+        Some(Effect::MergeByHand { path: file.path.clone(), text })
     }
 
     /// Takes a file that the user has merged by hand.
@@ -335,8 +335,8 @@ impl View for RestoreView {
             }
             Action::CloseOverlay => return Outcome::Close,
             Action::MergeByHand => {
-                if let Some(request) = self.by_hand() {
-                    return Outcome::Ask(request);
+                if let Some(merge) = self.by_hand() {
+                    return Outcome::does(merge);
                 }
             }
             // What has marks is not written; the row says so.

@@ -9,7 +9,7 @@ use ratatui::text::{Line, Span};
 use super::page::Page;
 use super::panes;
 use super::rows::RowMap;
-use super::{Notification, Outcome, Paint, Press, View, dialog, panel};
+use super::{Effect, Notification, Outcome, Paint, Press, View, dialog, panel};
 use crate::input::action::{Action, Scope};
 use crate::render::text::{fit, visible, width, wrap_lines};
 use crate::terminal::canvas::{Canvas, RegionState};
@@ -59,6 +59,10 @@ impl View for ServersView {
 
     fn scopes(&self) -> &'static [Scope] {
         &[Scope::Servers, Scope::Overlay]
+    }
+
+    fn opened(&mut self) -> Vec<Effect> {
+        vec![Effect::Send(Input::Mcp { server: None, act: ServerAct::Show })]
     }
 
     fn notify(&mut self, notification: Notification<'_>) {

@@ -11,7 +11,7 @@ use ratatui::text::{Line, Span};
 use super::narrow::{Narrow, cut_word};
 use super::panes;
 use super::rows::RowMap;
-use super::{Notification, Outcome, Paint, Press, Request, View, dialog, panel};
+use super::{Effect, Outcome, Paint, Press, Request, View, dialog, panel};
 use crate::input::action::{Action, Scope};
 use crate::input::slash::fuzzy;
 use crate::render::context::RenderContext;
@@ -112,7 +112,7 @@ impl Only {
 }
 
 fn ask(work: Work) -> Outcome {
-    Outcome::Ask(Request::Stored(vec![work]))
+    Outcome::does(Effect::Stored(work))
 }
 
 #[derive(Debug)]
@@ -185,8 +185,43 @@ impl SessionList {
         shown.get(self.narrow.chosen).or(shown.last()).copied()
     }
 
+    /// Takes the stored Sessions. The one with the id `current` is open. Returns what is read next: the last messages of the
+    /// Session under the cursor.
+    pub(crate) fn list(&mut self, all: &[Summary], current: Option<&str>) -> Option<Effect> {
+        let before = self.chosen().map(|it| it.id.clone());
+        if std::mem::take(&mut self.is_saving_name) {
+            self.naming = None;
+        }
+        let mut all = all.to_vec();
+        all.sort_by_key(|it| !it.pinned);
+        self.all = Some(all);
+        self.current = current.map(str::to_owned);
+        // The cursor stays on its Session. It begins on the latest other one: Enter on the current one changes nothing.
+        let shown = self.shown();
+        let at = match &before {
+            Some(id) => shown.iter().position(|it| it.id == *id),
+            None => shown.iter().position(|it| Some(it.id.as_str()) != current),
+        };
+        self.narrow.chosen = at.unwrap_or(0);
+        self.wanted().map(|id| Effect::Stored(Work::Preview(id)))
+    }
+
+    /// The words that are searched are in this Session.
+    pub(crate) fn found(&mut self, id: &str, found: &Found) {
+        self.hits.insert(id.to_owned(), found.clone());
+    }
+
+    pub(crate) fn search_ended(&mut self) {
+        self.is_searching = false;
+    }
+
+    /// Takes the last messages of a Session.
+    pub(crate) fn preview(&mut self, id: &str, said: &[Said]) {
+        self.preview = Some((id.to_owned(), said.to_vec()));
+    }
+
     /// The Session whose last messages are not shown yet.
-    pub(crate) fn wanted(&self) -> Option<String> {
+    fn wanted(&self) -> Option<String> {
         let chosen = self.chosen()?;
         self.preview.as_ref().is_none_or(|(id, _)| *id != chosen.id).then(|| chosen.id.clone())
     }
@@ -294,31 +329,8 @@ impl View for SessionList {
         !self.is_confirming
     }
 
-    fn notify(&mut self, notification: Notification<'_>) {
-        match notification {
-            Notification::StoredSessions { all, current } => {
-                let before = self.chosen().map(|it| it.id.clone());
-                if std::mem::take(&mut self.is_saving_name) {
-                    self.naming = None;
-                }
-                let mut all = all.to_vec();
-                all.sort_by_key(|it| !it.pinned);
-                self.all = Some(all);
-                self.current = current.map(str::to_owned);
-                // The cursor stays on its Session. It begins on the latest other one: Enter on the current one changes
-                // nothing.
-                let shown = self.shown();
-                let at = match &before {
-                    Some(id) => shown.iter().position(|it| it.id == *id),
-                    None => shown.iter().position(|it| Some(it.id.as_str()) != current),
-                };
-                self.narrow.chosen = at.unwrap_or(0);
-            }
-            Notification::SessionFound { id, found } => drop(self.hits.insert(id.to_owned(), found.clone())),
-            Notification::SearchEnded => self.is_searching = false,
-            Notification::SessionPreview { id, said } => self.preview = Some((id.to_owned(), said.to_vec())),
-            _ => {}
-        }
+    fn opened(&mut self) -> Vec<Effect> {
+        vec![Effect::Stored(Work::List(Reach::Workspace))]
     }
 
     fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
@@ -337,7 +349,7 @@ impl View for SessionList {
         }
         let search = self.search();
         let preview = self.wanted().map(Work::Preview);
-        Some(Outcome::Ask(Request::Stored(std::iter::once(search).chain(preview).collect())))
+        Some(Outcome::Ask(Request::Do(std::iter::once(search).chain(preview).map(Effect::Stored).collect())))
     }
 
     fn forget_question(&mut self) {
@@ -375,7 +387,7 @@ impl View for SessionList {
                     Some(it) if Some(&it.id) == self.current.as_ref() => Outcome::Close,
                     Some(it) if self.reach == Reach::Everywhere => {
                         let (id, workspace) = (it.id.clone(), it.workspace.clone());
-                        Outcome::CloseAndAsk(Request::Stored(vec![Work::Resume { id, workspace }]))
+                        Outcome::CloseAndAsk(Request::Do(vec![Effect::Stored(Work::Resume { id, workspace })]))
                     }
                     Some(it) => Outcome::CloseAndAsk(Request::Command(format!("/resume {}", it.id))),
                     None => Outcome::Stay,
@@ -388,7 +400,7 @@ impl View for SessionList {
                 };
                 (self.all, self.narrow.chosen) = (None, 0);
                 let search = self.search();
-                return Outcome::Ask(Request::Stored(vec![Work::List(self.reach), search]));
+                return Outcome::Ask(Request::Do(vec![Effect::Stored(Work::List(self.reach)), Effect::Stored(search)]));
             }
             Action::OnlyNamed => {
                 (self.only, self.narrow.chosen) = (self.only.next(), 0);

@@ -10,7 +10,7 @@ use ratatui::text::{Line, Span};
 use super::narrow::{Narrow, cut_word};
 use super::rows::RowMap;
 use super::save_for::SaveFor;
-use super::{Outcome, Paint, Press, Request, View, dialog, panel};
+use super::{Effect, Outcome, Paint, Press, Request, View, dialog, panel};
 use crate::input::action::{Action, Scope};
 use crate::input::keymap::Keymap;
 use crate::input::keys::{Chord, Key, chord_name};
@@ -504,6 +504,10 @@ impl View for SettingsView {
             Edit::Typing { .. } => self.type_into_field(key).then_some(Outcome::Stay),
             Edit::None | Edit::Choosing(_) => self.narrow.key(key).then_some(Outcome::Stay),
         }
+    }
+
+    fn opened(&mut self) -> Vec<Effect> {
+        vec![Effect::LoadSettings]
     }
 
     fn act(&mut self, action: Action) -> Outcome {

@@ -11,7 +11,7 @@ use ratatui::text::{Line, Span};
 
 use super::narrow::Narrow;
 use super::rows::RowMap;
-use super::{Notification, Outcome, Page, Paint, Press, Request, View, dialog, panel, panes};
+use super::{Effect, Load, Outcome, Page, Paint, Press, Request, View, dialog, panel, panes};
 use crate::input::action::{Action, Scope};
 use crate::input::slash::fuzzy;
 use crate::render::context::RenderContext;
@@ -59,14 +59,22 @@ impl SkillsView {
         self.shown().get(self.narrow.chosen).map(|at| &self.skills[*at])
     }
 
-    /// The skill under the cursor, if its text has not been read.
-    pub(crate) fn wanted(&self) -> Option<Skill> {
-        self.chosen().filter(|it| !self.texts.contains_key(&it.path)).cloned()
+    /// Reads the text of the skill under the cursor, unless it has been read.
+    fn read(&self) -> Option<Load> {
+        let skill = self.chosen().filter(|it| !self.texts.contains_key(&it.path))?.clone();
+        let path = skill.path.clone();
+        Some(Load::new(
+            move |from| from.harness.skill_text(&skill).map_err(|e| from.one_line(&e)),
+            move |view: &mut SkillsView, text| {
+                view.texts.insert(path.clone(), text.clone());
+                view.previewed = None;
+            },
+        ))
     }
 
     /// The cursor may stand on another skill now.
     fn moved(&self) -> Outcome {
-        self.wanted().map_or(Outcome::Stay, |skill| Outcome::Ask(Request::ReadSkill(Box::new(skill))))
+        Outcome::load(self.read())
     }
 
     /// Uses the chosen skill. One that cannot be used stays where it is, with its reason in the preview.
@@ -167,15 +175,15 @@ impl View for SkillsView {
         true
     }
 
-    fn notify(&mut self, notification: Notification<'_>) {
-        match notification {
-            Notification::Skills(all) => self.show(all),
-            Notification::SkillText { path, text } => {
-                self.texts.insert(path.clone(), text.clone());
-                self.previewed = None;
-            }
-            _ => {}
-        }
+    fn opened(&mut self) -> Vec<Effect> {
+        let list = Load::new(
+            |from| from.harness.skills(),
+            |view: &mut SkillsView, all| {
+                view.show(all);
+                view.read().map(Effect::Load)
+            },
+        );
+        vec![Effect::Load(list)]
     }
 
     fn scroll(&mut self, by: isize) {

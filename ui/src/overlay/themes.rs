@@ -8,7 +8,7 @@ use super::narrow::Narrow;
 use super::panel::SMALL;
 use super::rows::RowMap;
 use super::save_for::SaveFor;
-use super::{Outcome, Paint, Press, Request, View, dialog, panel};
+use super::{Effect, Outcome, Paint, Press, Request, View, dialog, panel};
 use crate::input::action::{Action, Scope};
 use crate::input::slash::fuzzy;
 use crate::render::text::{visible, width};
@@ -92,7 +92,7 @@ impl ThemesView {
     }
 
     fn preview(&self) -> Outcome {
-        self.chosen().map_or(Outcome::Stay, |name| Outcome::Ask(Request::RestoreTheme(name.clone())))
+        self.chosen().map_or(Outcome::Stay, |name| Outcome::does(Effect::RestoreTheme(name.clone())))
     }
 }
 
@@ -111,7 +111,7 @@ impl View for ThemesView {
 
     /// Goes back to the theme that was in use before others were previewed.
     fn leave(self) -> Option<Request> {
-        Some(Request::RestoreTheme(self.before))
+        Some(Request::Do(vec![Effect::RestoreTheme(self.before)]))
     }
 
     fn scroll(&mut self, by: isize) {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use pixir_core::changes::FileDiff;
 use pixir_core::history::{History, starts_turn};
 use pixir_core::input::Summarize;
 use pixir_core::store::Summary;
@@ -10,7 +11,7 @@ use pixir_core::tree::{Grown, Moves, Node, Tree, moves};
 use pixir_core::{Entry, Fact};
 use ratatui::layout::Rect;
 
-use super::{Notification, Page};
+use super::{Effect, Load, Notification, Page};
 use crate::input::action::SessionKind;
 
 mod comparison; // two Turns compared
@@ -37,13 +38,6 @@ pub(crate) struct PendingMove {
     pub(crate) summarize: Summarize,
     /// The prompt that returns to the composer after the move.
     pub(crate) edit: Option<String>,
-}
-
-/// Two conversations whose files are to be compared, by the Entries that only one of them has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Sides {
-    pub(crate) left: Vec<u64>,
-    pub(crate) right: Vec<u64>,
 }
 
 /// What the tree does with the node under the cursor once the user has said so twice.
@@ -137,9 +131,24 @@ impl TreeView {
         view
     }
 
-    /// The list has forks, which have to be loaded.
-    pub(crate) fn shows_forks(&self) -> bool {
-        self.session == SessionKind::Live
+    /// Reads the Sessions of the workspace, and the agents below the Sessions that started them.
+    fn read_forest(&self) -> Vec<Effect> {
+        let load = Load::new(
+            |from| from.session.as_ref().map(|own| (from.harness.sessions_and_agents(), own.to_string())),
+            |view: &mut TreeView, loaded| {
+                if let Some((all, own)) = loaded {
+                    view.take_sessions(all, own);
+                }
+            },
+        );
+        if self.session == SessionKind::Live { vec![Effect::Load(load)] } else { Vec::new() }
+    }
+
+    /// Takes the files of the two conversations that are compared.
+    pub(crate) fn compared(&mut self, files: &[FileDiff]) {
+        if let Face::Compared(compared) = &mut self.face {
+            compared.set_files(files.to_vec());
+        }
     }
 
     /// Reads the conversation. The cursor stays on its Turn, if that is still shown.
@@ -241,40 +250,17 @@ impl TreeView {
         match notification {
             Notification::Branches(history) => self.read(history),
             Notification::Recorded { history, entry } => self.grow(history, entry),
-            Notification::Sessions { all, forks_of: Some(own), .. } => self.take_sessions(all, own),
-            Notification::Compared(files) => {
-                if let Face::Compared(compared) = &mut self.face {
-                    compared.set_files(files.to_vec());
-                }
-            }
-            Notification::Sessions { forks_of: None, .. }
-            | Notification::Models { .. }
-            | Notification::Connecting(_)
-            | Notification::Skills(_)
-            | Notification::SkillText { .. }
-            | Notification::Changes { .. }
-            | Notification::Counts { .. }
-            | Notification::Patch { .. }
+            Notification::Connecting(_)
             | Notification::Refused { .. }
             | Notification::Jobs { .. }
             | Notification::Servers(_)
             | Notification::Agents(_)
-            | Notification::AgentSteps(_)
-            | Notification::PastOf { .. }
             | Notification::Files { .. }
-            | Notification::StoredSessions { .. }
-            | Notification::SessionFound { .. }
-            | Notification::SearchEnded
-            | Notification::SessionPreview { .. }
-            | Notification::JobOutput(_)
-            | Notification::Log(_)
-            | Notification::Checks(_)
             | Notification::Rules { .. }
             | Notification::SummaryDelta(_)
             | Notification::Context { .. }
             | Notification::CallEnded(_)
             | Notification::AnswerTaken { .. }
-            | Notification::Moves { .. }
             | Notification::TurnEnded => {}
         }
     }

@@ -11,7 +11,7 @@ use ratatui::layout::{Position, Rect};
 use serde_json::{Map, Value};
 
 use super::rows::RowMap;
-use super::{Notification, Outcome, Paint, Press, Request, View};
+use super::{Effect, Notification, Outcome, Paint, Press, Request, View};
 use crate::input::action::{Action, Scope};
 use crate::terminal::canvas::Canvas;
 use crate::transcript::agents::Agents;
@@ -246,7 +246,10 @@ impl View for WorkflowView {
                     return Outcome::close_and_send(Input::RunWorkflow(offer.order));
                 }
                 return match self.agent() {
-                    Some(name) => Outcome::CloseAndAsk(Request::EnterAgent(vec![name])),
+                    Some(name) => Outcome::CloseAndAsk(Request::Do(vec![Effect::EnterAgent {
+                        path: vec![name],
+                        from_list: true,
+                    }])),
                     None => Outcome::Stay,
                 };
             }

@@ -2,15 +2,14 @@
 
 use pixir_core::agent::{AgentState, Asker};
 use pixir_core::event::{Approval, Form};
-use pixir_core::history::History;
 use pixir_core::{Event, Fact, Input, Live};
 use ratatui::text::Line;
 
-use super::events::{notify, on_live};
+use super::events::on_live;
 use super::refused;
 use crate::overlay::agents::AgentsView;
 use crate::overlay::form::{FormView, Keys, Style};
-use crate::overlay::{Notification, Overlay};
+use crate::overlay::{Layer as _, Notification, Overlay};
 use crate::render::agents::{named, word};
 use crate::render::text::{Row, visible};
 use crate::state::{Effect, PendingApproval, State};
@@ -35,7 +34,7 @@ pub(super) fn open(state: &mut State, name: &str) -> Vec<Effect> {
 /// Opens the list with the cursor on this agent.
 pub(crate) fn open_at(state: &mut State, at: Option<&[String]>) -> Vec<Effect> {
     let view = AgentsView::new(&state.session.agents, at);
-    state.open(Overlay::Agents(Box::new(view)))
+    state.open(view)
 }
 
 /// The agent that runs in this cell's call.
@@ -64,8 +63,8 @@ pub(super) fn changed(state: &mut State, agent: AgentState) -> Vec<Effect> {
         None | Some(_) => {}
     }
     tell_overlays(state);
-    let is_shown = |it: &Overlay| matches!(it, Overlay::Agents(list) if list.wanted().as_ref() == Some(&session));
-    if state.overlays.iter().any(is_shown) { vec![Effect::ReadAgent(session)] } else { Vec::new() }
+    let lists = state.overlays.iter_mut().filter_map(AgentsView::of);
+    lists.filter(|list| list.shows(&session)).find_map(AgentsView::read).into_iter().collect()
 }
 
 /// The user tells an agent something: its list shows the text until the agent has read it.
@@ -129,7 +128,7 @@ pub(crate) fn ask_next(state: &mut State) -> Vec<Effect> {
     let Some(form) = next.filter(|_| !is_asked).and_then(|at| state.forms.remove(at)) else { return Vec::new() };
     let keys = if state.composer.is_empty() { Keys::Form } else { Keys::Composer };
     let style = if state.look.screen_reader { Style::Lines } else { Style::Panel };
-    state.open(Overlay::Form(FormView::new(form, keys, style)))
+    state.open(FormView::new(form, keys, style))
 }
 
 /// What an agent asked is no longer open.
@@ -225,14 +224,4 @@ pub(crate) fn on_root_event(state: &mut State, event: Event) -> Vec<Effect> {
 /// Stops the agents below the Session on the screen.
 pub(super) fn stop_all(state: &State) -> Vec<Effect> {
     vec![Effect::Send(Input::StopAgents { path: state.session.agents.at.clone() })]
-}
-
-/// A list of agents that is open hears of a change.
-pub(crate) fn on_steps(state: &mut State, steps: &crate::overlay::agents::AgentSteps) {
-    notify(state, Notification::AgentSteps(steps));
-}
-
-/// What a Session that asks has done before was read.
-pub(crate) fn on_past(state: &mut State, path: &[String], history: &History) {
-    notify(state, Notification::PastOf { path, history });
 }

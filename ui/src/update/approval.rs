@@ -60,7 +60,7 @@ pub(super) fn allow_once(state: &mut State) -> Vec<Effect> {
     if !is_armed(state) {
         return Vec::new();
     }
-    state.open(Overlay::Danger(card))
+    state.open(card)
 }
 
 pub(super) fn allow_always(state: &mut State) -> Vec<Effect> {
@@ -83,7 +83,7 @@ fn choose_rule(state: &mut State) -> Vec<Effect> {
         return Vec::new();
     }
     match AlwaysView::new(&pending.approval, &state.history) {
-        Some(view) => state.open(Overlay::Always(Box::new(view))),
+        Some(view) => state.open(view),
         None => {
             state.say("this call can only be allowed once");
             Vec::new()
@@ -125,5 +125,5 @@ pub(super) fn deny_with_feedback(state: &mut State) {
 
 pub(super) fn expand(state: &mut State) -> Vec<Effect> {
     let Some(approval) = state.approvals.first() else { return Vec::new() };
-    state.open(Overlay::Approval(ApprovalView::new(approval.approval.clone())))
+    state.open(ApprovalView::new(approval.approval.clone()))
 }

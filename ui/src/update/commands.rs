@@ -7,7 +7,6 @@ use pixir_core::{Input, PLAN_ROLE, tree};
 use super::{refused, send, travel};
 use crate::composer::is_image_name;
 use crate::input::argument::ExportFormat;
-use crate::overlay::Overlay;
 use crate::overlay::report::{ReportKind, ReportView};
 use crate::overlay::tree::PendingMove;
 use crate::state::{Effect, State};
@@ -17,16 +16,16 @@ use crate::update::report;
 
 pub(super) fn status(state: &mut State) -> Vec<Effect> {
     let report = report::status(state);
-    state.open(Overlay::Report(ReportView::new(ReportKind::Status, report)))
+    state.open(ReportView::new(ReportKind::Status, report))
 }
 
 pub(super) fn usage(state: &mut State) -> Vec<Effect> {
     let report = report::usage(state);
-    state.open(Overlay::Report(ReportView::new(ReportKind::Usage, report)))
+    state.open(ReportView::new(ReportKind::Usage, report))
 }
 
 pub(super) fn doctor(state: &mut State) -> Vec<Effect> {
-    let mut effects = state.open(Overlay::Report(ReportView::loading(ReportKind::Doctor)));
+    let mut effects = state.open(ReportView::loading(ReportKind::Doctor));
     effects.push(Effect::Examine);
     effects
 }
@@ -45,7 +44,7 @@ pub(super) fn plan(state: &mut State, task: &str) -> Vec<Effect> {
         }
         "" => {
             let plan: Vec<PlanItem> = state.history.plan.clone();
-            return state.open(Overlay::Report(ReportView::new(ReportKind::Plan, report::plan(&plan))));
+            return state.open(ReportView::new(ReportKind::Plan, report::plan(&plan)));
         }
         _ if state.replay.is_some() => {
             state.say("/plan <task> is not possible in a replay");

@@ -7,7 +7,7 @@ use pixir_core::{Error, Input, edit};
 
 use crate::input::action::ACTIONS;
 use crate::input::keymap::Keymap;
-use crate::overlay::Overlay;
+use crate::overlay::Layer as _;
 use crate::overlay::save_for::{SaveFor, SavePlace};
 use crate::overlay::settings::{RowForm, SettingRow, SettingsView};
 use crate::render::text::from_home;
@@ -17,8 +17,7 @@ use crate::update::refused;
 
 /// Opens the settings, with this filter.
 pub(super) fn open(state: &mut State, filter: &str) -> Vec<Effect> {
-    let effects = state.open(Overlay::Settings(SettingsView::new(filter)));
-    effects.into_iter().chain([Effect::LoadSettings]).collect()
+    state.open(SettingsView::new(filter))
 }
 
 /// The settings have been read, also after one was changed.
@@ -27,10 +26,8 @@ pub(crate) fn on_settings(state: &mut State, read: pixir_core::Result<Settings>)
         Ok(settings) => {
             let rows = rows(state, &settings);
             let own = state.keys.own.clone();
-            for overlay in &mut state.overlays {
-                if let Overlay::Settings(view) = overlay {
-                    view.show(rows.clone(), own.clone());
-                }
+            for view in state.overlays.iter_mut().filter_map(SettingsView::of) {
+                view.show(rows.clone(), own.clone());
             }
         }
         Err(e) => {

@@ -19,8 +19,7 @@ fn open_at(state: &mut State, way: Option<Way>) -> Vec<Effect> {
         state.say("the demo has its own model; start pixir in your folder to connect one");
         return Vec::new();
     }
-    let effects = state.open(Overlay::Connect(ConnectView::new(way)));
-    effects.into_iter().chain([Effect::Connect(Order::Look)]).collect()
+    state.open(ConnectView::new(way))
 }
 
 /// While the welcome offers ways to a model, their digits choose one. Any other key is for the draft.

@@ -7,7 +7,7 @@ use pixir_core::{Fact, Input, compaction};
 use crate::input::action::Action;
 use crate::overlay::compaction::CompactionView;
 use crate::overlay::context::ContextView;
-use crate::overlay::{Notification, Overlay, View};
+use crate::overlay::{Layer as _, Notification, Overlay, View};
 use crate::state::side::Tab;
 use crate::state::{Effect, Focus, State};
 use crate::transcript::Cell;
@@ -26,12 +26,9 @@ pub(super) fn compact(state: &mut State, instructions: &str) -> Vec<Effect> {
 /// A preview has arrived: the one that the user asked for opens, a later one of the same compaction replaces it.
 pub(super) fn on_preview(state: &mut State, preview: CompactionPreview) -> Vec<Effect> {
     if let Some(instructions) = state.pending.compaction.take() {
-        return state.open(Overlay::Compaction(Box::new(CompactionView::new(preview, instructions))));
+        return state.open(CompactionView::new(preview, instructions));
     }
-    let open = state.overlays.iter_mut().rev().find_map(|overlay| match overlay {
-        Overlay::Compaction(it) if it.is_guarded() => Some(it),
-        _ => None,
-    });
+    let open = state.overlays.iter_mut().rev().filter_map(CompactionView::of).find(|it| it.is_guarded());
     // The user may have closed it, and another Presenter may have asked.
     if let Some(open) = open {
         open.replace(preview);
@@ -43,15 +40,13 @@ pub(super) fn on_preview(state: &mut State, preview: CompactionPreview) -> Vec<E
 pub(super) fn open_compaction(state: &mut State, cell: usize) -> Option<Vec<Effect>> {
     let Some(Cell::Recorded(entry)) = state.transcript.cell(cell) else { return None };
     let preview = compaction::recorded(&state.history, entry.seq)?;
-    Some(state.open(Overlay::Compaction(Box::new(CompactionView::recorded(preview)))))
+    Some(state.open(CompactionView::recorded(preview)))
 }
 
 // ─── The context ───
 
 pub(super) fn open(state: &mut State) -> Vec<Effect> {
-    let mut effects = state.open(Overlay::Context(ContextView::new()));
-    effects.push(Effect::Send(Input::ShowContext));
-    effects
+    state.open(ContextView::new())
 }
 
 /// Something on the screen shows what fills the context.

@@ -3,12 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pixir_core::changes::FileDiff;
 use pixir_core::event::{Form, QueueExit, Refusal, SettingsChanged, Severity, Status, TurnStatus, WorkflowEvent};
 use pixir_core::history::History;
 use pixir_core::now::Now;
-use pixir_core::provider::Offered;
-use pixir_core::store::Summary;
 use pixir_core::text::human::next_attempt;
 use pixir_core::{Code, Entry, Event, Fact, Live, PLAN_ROLE, Remedy};
 
@@ -17,7 +14,7 @@ use super::{agents, context, read, refused, review, send, travel};
 use crate::overlay::diff::Review;
 use crate::overlay::picker::DEFAULT_EFFORT;
 use crate::overlay::trust::TrustView;
-use crate::overlay::{Notification, Overlay};
+use crate::overlay::{Loaded, Notification};
 use crate::state::{Effect, PendingConfirm, Queue, Retry, RetryLimit, State};
 use crate::transcript::reading::find::Matches;
 use crate::transcript::{Agents, Cell, Transcript};
@@ -288,7 +285,7 @@ pub(super) fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
         Live::TrustAsked(contributions) => {
             // A card must not take the keys of a user who is writing.
             if state.composer.is_empty() {
-                return state.open(Overlay::Trust(TrustView::new(contributions)));
+                return state.open(TrustView::new(contributions));
             }
             let fix = state.look.more.remedies.word(&Remedy::TrustWorkspace);
             let text = format!("{}; {fix}", TrustView::sentence(&contributions));
@@ -368,17 +365,9 @@ pub(crate) fn notify(state: &mut State, notification: Notification<'_>) {
     }
 }
 
-pub(crate) fn on_compared(state: &mut State, files: &[FileDiff]) {
-    notify(state, Notification::Compared(files));
-}
-
-pub(crate) fn on_sessions(state: &mut State, all: &[Summary], forks_of: Option<&str>) {
-    let current = state.session.id.as_ref().map(ToString::to_string);
-    notify(state, Notification::Sessions { all, current: current.as_deref(), forks_of });
-}
-
-pub(crate) fn on_models(state: &mut State, offered: &Offered, recent: &[String], favourites: &[String]) {
-    notify(state, Notification::Models { offered, recent, favourites });
+/// Gives what was loaded to the layers that show it. Returns what they want next.
+pub(crate) fn on_loaded(state: &mut State, loaded: &Loaded) -> Vec<Effect> {
+    state.overlays.iter_mut().flat_map(|overlay| loaded.show(overlay)).collect()
 }
 
 /// Shows the result of a search, unless the user has changed its text meanwhile.

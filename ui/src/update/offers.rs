@@ -4,7 +4,6 @@ use pixir_core::Input;
 
 use crate::input::offer::{Offer, OfferKind};
 use crate::input::slash;
-use crate::overlay::Overlay;
 use crate::overlay::arguments::ArgumentsView;
 use crate::state::{Connection, Effect, State};
 
@@ -43,7 +42,7 @@ fn use_offer(state: &mut State, text: &str) -> Vec<Effect> {
         return send::put_off(state, name);
     }
     if let Some(form) = ArgumentsView::new(&offer.name, &offer.about, &offer.parameters, args) {
-        return state.open(Overlay::Arguments(form));
+        return state.open(form);
     }
     let attachments = state.composer.images.within(args).attachments();
     match offer.input(args, attachments) {

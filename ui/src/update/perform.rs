@@ -238,8 +238,7 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         Action::OpenKeyHelp => return read::help(state, HelpView::of_keys, ""),
         Action::OpenPalette => return read::palette(state),
         Action::OpenFiles => {
-            let view = FilesView::new(&state.history, state.session_kind());
-            return state.open(Overlay::Files(view));
+            return state.open(FilesView::new(&state.history, state.session_kind()));
         }
         Action::OpenOutline | Action::OutlineOfTranscript => return read::outline(state),
         Action::OpenTree => return travel::open_tree(state),
@@ -247,17 +246,15 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         Action::OpenContext => return context::open(state),
         Action::OpenAgents => return agents::open(state, args),
         Action::OpenWorkflows => return workflow::open(state, args),
-        Action::OpenJobs => return state.open(Overlay::Jobs(JobsView::new(&state.session.jobs, state.now.wall))),
-        Action::OpenServers => return state.open(Overlay::Servers(ServersView::new())),
+        Action::OpenJobs => return state.open(JobsView::new(&state.session.jobs, state.now.wall)),
+        Action::OpenServers => return state.open(ServersView::new()),
         Action::OpenPermissions => {
-            let mut effects = state.open(Overlay::Permissions(PermissionsView::new(&state.history)));
-            effects.push(Effect::Send(Input::ListRules));
-            return effects;
+            return state.open(PermissionsView::new(&state.history));
         }
         Action::TrustWorkspace => return settings::trust(state, args),
         Action::ShowStatus => return commands::status(state),
         Action::RunDoctor => return commands::doctor(state),
-        Action::ShowLog => return state.open(Overlay::Log(LogView::new(args))),
+        Action::ShowLog => return state.open(LogView::new(args)),
         Action::ShowPlan => return commands::plan(state, args),
         Action::OpenSettings | Action::OpenConfig => return configure::open(state, args),
         Action::OpenConnect | Action::OpenAuth => return connect::open(state),

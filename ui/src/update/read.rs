@@ -8,7 +8,6 @@ use super::{agents, context, refused, report, review};
 use crate::input::action::{Action, Scope, SessionKind, of_slash};
 use crate::input::keymap::Keymap;
 use crate::input::slash;
-use crate::overlay::Overlay;
 use crate::overlay::help::HelpView;
 use crate::overlay::outline::Outline;
 use crate::overlay::palette::Palette;
@@ -107,7 +106,7 @@ pub(super) fn help(
         return help_about(state, command);
     }
     let view = view(&state.keys.map, &state.scopes(), state.session_kind());
-    state.open(Overlay::Help(view))
+    state.open(view)
 }
 
 /// Usage, keys, availability and Inputs of one command.
@@ -116,7 +115,7 @@ fn help_about(state: &mut State, command: &str) -> Vec<Effect> {
     match of_slash(name) {
         Some(spec) => {
             let report = report::command(state, spec);
-            state.open(Overlay::Report(ReportView::new(ReportKind::Command, report)))
+            state.open(ReportView::new(ReportKind::Command, report))
         }
         None => {
             let why = slash::unknown(name, state.composer.offers.as_deref().unwrap_or_default());
@@ -132,12 +131,12 @@ pub(crate) fn palette(state: &mut State) -> Vec<Effect> {
     }
     let uses = state.uses.counts();
     let palette = Palette::new(&state.keys.map, &state.scopes(), state.session_kind(), state.turn_state(), uses);
-    state.open(Overlay::Palette(palette))
+    state.open(palette)
 }
 
 pub(super) fn outline(state: &mut State) -> Vec<Effect> {
     let outline = Outline::new(&state.transcript, &state.viewport);
-    state.open(Overlay::Outline(outline))
+    state.open(outline)
 }
 
 pub(super) fn toggle_mouse(state: &mut State) {

@@ -7,7 +7,6 @@ use pixir_core::input::SettingsChange;
 use pixir_core::trust::TrustAnswer;
 use pixir_core::{Effort, Input};
 
-use crate::overlay::Overlay;
 use crate::overlay::models::ModelsView;
 use crate::overlay::picker::{DEFAULT_EFFORT, Picker};
 use crate::overlay::sessions::SessionList;
@@ -44,7 +43,7 @@ pub(super) fn cycle_mode(state: &mut State) -> Vec<Effect> {
 }
 
 fn pick(state: &mut State, picker: Picker) -> Vec<Effect> {
-    state.open(Overlay::Picker(picker))
+    state.open(picker)
 }
 
 pub(super) fn mode(state: &mut State, name: &str) -> Vec<Effect> {
@@ -94,13 +93,13 @@ pub(super) fn model(state: &mut State, name: &str) -> Vec<Effect> {
 /// Shows the models, with this one in use.
 pub(super) fn show_models(state: &mut State, current: &str) -> Vec<Effect> {
     let effort = state.history.settings.effort.clone();
-    state.open(Overlay::Models(ModelsView::new(current, effort.as_deref())))
+    state.open(ModelsView::new(current, effort.as_deref()))
 }
 
 pub(super) fn resume(state: &mut State, id: &str) -> Vec<Effect> {
     if id.is_empty() {
         let list = SessionList::new(state.now.wall);
-        return state.open(Overlay::Sessions(list));
+        return state.open(list);
     }
     open_session(state, id)
 }
@@ -130,7 +129,7 @@ pub(super) fn rename(state: &mut State, name: &str) -> Vec<Effect> {
 
 pub(super) fn skill(state: &mut State, rest: &str) -> Vec<Effect> {
     if rest.is_empty() {
-        return state.open(Overlay::Skills(SkillsView::default()));
+        return state.open(SkillsView::default());
     }
     let (name, args) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     state.viewport.follow();
@@ -148,7 +147,7 @@ pub(super) fn theme(name: &str) -> Vec<Effect> {
 /// Lists the themes, each with its colours if it can be read.
 pub(crate) fn on_themes(state: &mut State, all: Vec<(String, Option<Theme>)>) -> Vec<Effect> {
     let rows = all.into_iter().map(|(name, theme)| ThemeRow::new(name, theme.as_ref(), state.look.depth)).collect();
-    state.open(Overlay::Themes(ThemesView::new(rows, &state.look.theme_name)))
+    state.open(ThemesView::new(rows, &state.look.theme_name))
 }
 
 /// The user named a theme: uses it, and says so; or says why it cannot be loaded.

@@ -5,7 +5,7 @@ use pixir_core::event::{RestorePreview, RestoreReason, Severity};
 use pixir_core::input::{RestoreOptions, Summarize, has_marks};
 
 use crate::input::action::Action;
-use crate::overlay::Overlay;
+use crate::overlay::Layer as _;
 use crate::overlay::restore::RestoreView;
 use crate::overlay::tree::{PendingMove, TreeView};
 use crate::render::agents::named;
@@ -17,7 +17,7 @@ use crate::update::{refused, replay};
 pub(super) fn open_tree(state: &mut State) -> Vec<Effect> {
     let now = i64::try_from(state.now.wall.as_secs()).unwrap_or(i64::MAX);
     let tree = TreeView::new(&state.history, state.session_kind(), state.is_busy(), now);
-    state.open(Overlay::Tree(Box::new(tree)))
+    state.open(tree)
 }
 
 /// Asks the Session which files a move of the head would restore, before anything moves.
@@ -56,7 +56,7 @@ pub(super) fn on_preview(state: &mut State, preview: RestorePreview) -> Vec<Effe
         state.transcript.push(Cell::Notice(Severity::Info, text.into()));
         return Vec::new();
     }
-    state.open(Overlay::Restore(RestoreView::new(preview)))
+    state.open(RestoreView::new(preview))
 }
 
 /// Moves the head as the user asked.
@@ -80,10 +80,7 @@ pub(crate) fn take_merge(state: &mut State, path: &str, text: String) {
     if has_marks(&text) {
         state.say(format!("{path} still has conflict marks"));
     }
-    match state.overlays.iter_mut().rev().find_map(|overlay| match overlay {
-        Overlay::Restore(view) => Some(view),
-        _ => None,
-    }) {
+    match state.overlays.iter_mut().rev().find_map(RestoreView::of) {
         Some(view) => view.take_merge(path, text),
         None => state.say(format!("the preview has closed; {path} was not written")),
     }

@@ -4,7 +4,6 @@ use pixir_core::WorkflowPlan;
 use pixir_core::input::WorkflowOrder;
 use serde_json::{Map, Value};
 
-use crate::overlay::Overlay;
 use crate::overlay::workflow::WorkflowView;
 use crate::state::{Effect, State};
 use crate::update::refused;
@@ -32,21 +31,21 @@ pub(super) fn open(state: &mut State, args: &str) -> Vec<Effect> {
 fn show(state: &mut State) -> Vec<Effect> {
     let view = WorkflowView::new(&state.history, &state.session.agents);
     if view.has_run() {
-        return state.open(Overlay::Workflow(Box::new(view)));
+        return state.open(view);
     }
     // The latest run of the model, of those that run if there is one.
     let runs = || state.session.agents.below().filter(|it| it.is_run);
     let of_model = runs().filter(|it| it.status.is_open()).last().or_else(|| runs().last());
     match of_model {
         Some(run) => vec![Effect::EnterAgent { path: run.path.clone(), from_list: false }],
-        None => state.open(Overlay::Workflow(Box::new(view))),
+        None => state.open(view),
     }
 }
 
 /// The agent on the screen is a run of a workflow: its steps are shown.
 pub(crate) fn show_run_inside(state: &mut State) -> Vec<Effect> {
     let view = WorkflowView::new(&state.history, &state.session.agents);
-    if view.has_run() { state.open(Overlay::Workflow(Box::new(view))) } else { Vec::new() }
+    if view.has_run() { state.open(view) } else { Vec::new() }
 }
 
 /// A workflow that cannot be run as it is.
@@ -67,12 +66,12 @@ pub(crate) fn on_planned(
     match planned {
         Ok((order, plan)) => {
             let view = WorkflowView::planned(order, &plan);
-            state.open(Overlay::Workflow(Box::new(view)))
+            state.open(view)
         }
         Err(RefusedPlan { why, faults, .. }) if faults.is_empty() => refused::refuse_late(state, "workflow", why),
         Err(RefusedPlan { faults, order, .. }) => {
             let view = WorkflowView::refused(order, faults);
-            state.open(Overlay::Workflow(Box::new(view)))
+            state.open(view)
         }
     }
 }

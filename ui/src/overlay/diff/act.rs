@@ -10,7 +10,7 @@ use super::comments::Typing;
 use super::search::{self, Search};
 use super::{COMPARING, Columns, DiffView, Review, places};
 use crate::input::action::{Action, Scope};
-use crate::overlay::{Notification, Outcome, Paint, Press, Request, View};
+use crate::overlay::{Effect, Notification, Outcome, Paint, Press, Request, View};
 use crate::terminal::canvas::Canvas;
 use crate::terminal::key::{KeyCode, KeyEvent};
 
@@ -56,7 +56,7 @@ impl DiffView {
         let (Some(file), Some(text), Some((at, _))) = (self.current(), self.text(), self.hunk()) else {
             return self.refuse("no hunk here to copy");
         };
-        Outcome::Ask(Request::Copy(places::patch_text(file, text, &text.hunks[at])))
+        Outcome::does(Effect::Copy(places::patch_text(file, text, &text.hunks[at])))
     }
 
     fn refuse(&mut self, why: &str) -> Outcome {
@@ -75,7 +75,7 @@ impl DiffView {
     fn edit(&mut self) -> Outcome {
         let Some(file) = self.current() else { return Outcome::Stay };
         let (path, line) = (file.path.clone(), self.line_now());
-        Outcome::Ask(Request::EditFile { path, line })
+        Outcome::does(Effect::EditFile { path, line })
     }
 
     fn hunk_id(&self) -> Option<(String, String)> {
@@ -96,9 +96,8 @@ impl DiffView {
         } else {
             self.kept.remove(&hunk);
         }
-        let mut inputs = self.wants();
-        let review = Input::KeepHunk(HunkReviewed { path, hunk, kept });
-        Outcome::Ask(Request::Review { input: review, wants: std::mem::take(&mut inputs) })
+        let review = Effect::Send(Input::KeepHunk(HunkReviewed { path, hunk, kept }));
+        Outcome::Ask(Request::Do(std::iter::once(review).chain(self.wants()).collect()))
     }
 
     fn revert(&mut self) -> Outcome {
@@ -119,7 +118,7 @@ impl DiffView {
         };
         self.reverting = Some(hunk.clone());
         let options = revert_options();
-        Outcome::Ask(Request::Review { input: Input::RevertHunk { hunk, options }, wants: Vec::new() })
+        Outcome::does(Effect::Send(Input::RevertHunk { hunk, options }))
     }
 
     fn comment(&mut self) {
@@ -224,7 +223,7 @@ impl View for DiffView {
             return match action {
                 Action::Choose => {
                     let options = RestoreOptions { protected: true, ..revert_options() };
-                    Outcome::Ask(Request::Review { input: Input::RevertHunk { hunk, options }, wants: Vec::new() })
+                    Outcome::does(Effect::Send(Input::RevertHunk { hunk, options }))
                 }
                 _ => Outcome::Stay,
             };
@@ -338,6 +337,10 @@ impl View for DiffView {
 
     fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         self.paint(canvas, area, paint);
+    }
+
+    fn opened(&mut self) -> Vec<Effect> {
+        self.wants()
     }
 
     fn notify(&mut self, notification: Notification<'_>) {

@@ -5,11 +5,11 @@ use pixir_core::input::Summarize;
 
 use super::comparison::Compared;
 use super::find::Search;
-use super::{Face, PendingMove, Question, Sides, TreeView};
+use super::{Face, PendingMove, Question, TreeView};
 use crate::input::action::Scope;
 use crate::input::action::{Action, SessionKind};
 use crate::overlay::narrow::cut_word;
-use crate::overlay::{Notification, Outcome, Paint, Press, Request, View};
+use crate::overlay::{Effect, Notification, Outcome, Paint, Press, Request, View};
 use crate::terminal::canvas::Canvas;
 use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Rect;
@@ -194,9 +194,9 @@ impl TreeView {
         }
         let compared = Compared::new(&self.tree, left, right);
         let (left, right) = compared.sides();
-        let sides = Sides { left: self.tree.entries_of(left), right: self.tree.entries_of(right) };
+        let (left, right) = (self.tree.entries_of(left), self.tree.entries_of(right));
         self.face = Face::Compared(Box::new(compared));
-        Outcome::Ask(Request::CompareFiles(sides))
+        Outcome::does(Effect::LoadComparison { left, right })
     }
 
     /// Unfolds the chosen chain, or folds the one that the chosen Turn is in.
@@ -469,6 +469,10 @@ impl View for TreeView {
 
     fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         self.paint(canvas, area, paint);
+    }
+
+    fn opened(&mut self) -> Vec<Effect> {
+        self.read_forest()
     }
 
     fn notify(&mut self, notification: Notification<'_>) {

@@ -1,21 +1,21 @@
-//! Work outside of the State that `update` requests and `app` carries out: Session, file system, terminal.
+//! Work outside of the State that layers and `update` ask for and `app` carries out: Session, file system, terminal.
 
+use pixir_core::Input;
 use pixir_core::event::SessionId;
 use pixir_core::input::{RuleReach, WorkflowOrder};
-use pixir_core::servers::ServerAct;
-use pixir_core::{Input, Skill};
 
+use super::connect::Order;
+use super::diff::Want;
+use super::load::Load;
+use super::save_for::SavePlace;
+use super::sessions;
 use crate::composer::mention;
 use crate::input::argument::{Argument, ExportFormat};
-use crate::overlay::Overlay;
-use crate::overlay::connect::Order;
-use crate::overlay::diff::Want;
-use crate::overlay::save_for::SavePlace;
-use crate::overlay::sessions::{self, Reach};
-
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub(crate) enum Effect {
     Send(Input),
+    /// Read what a layer shows.
+    Load(Load),
     /// Send a message together with the images that it mentions.
     Deliver {
         input: Input,
@@ -46,9 +46,6 @@ pub(crate) enum Effect {
     },
     /// Read the current git branch; a command may have changed it.
     ReadRepository,
-    LoadSessions {
-        forks_of: Option<String>,
-    },
     LoadModels,
     /// Read every setting and where it comes from.
     LoadSettings,
@@ -62,13 +59,6 @@ pub(crate) enum Effect {
     LoadCandidates(Argument),
     /// Read how often the user has chosen each action, then open the palette.
     OpenPalette,
-    /// Read the end of a job's output.
-    ReadJob {
-        job: u32,
-        path: String,
-    },
-    /// Read the last messages and calls of the agent with this Session.
-    ReadAgent(String),
     /// Read what the Session of the agent with this path has done; an empty path is the user's own.
     ReadPast(Vec<String>),
     /// Show an agent's Session in place of the one on the screen; an empty path leads back to the user's own.
@@ -83,6 +73,8 @@ pub(crate) enum Effect {
     Examine,
     /// Read the end of the log file.
     ReadLog,
+    /// Read it again, if it has grown.
+    FollowLog,
     /// Let the tools read a folder, whose path the user has typed.
     AddFolder {
         path: String,
@@ -93,11 +85,8 @@ pub(crate) enum Effect {
         format: ExportFormat,
         file: Option<String>,
     },
-    LoadSkills,
     /// Work out what a run would be, and show it before it begins.
     PlanWorkflow(Box<WorkflowOrder>),
-    /// Read the text of a skill.
-    ReadSkill(Box<Skill>),
     /// Ask an MCP server for the text of its prompt.
     ReadPrompt {
         name: String,
@@ -159,49 +148,6 @@ impl Effect {
             // The Session on the screen is renamed by an Input.
             Effect::Stored(sessions::Work::Rename { .. }) => Some("set"),
             _ => None,
-        }
-    }
-
-    /// Loads the data that an overlay needs when it opens.
-    pub(crate) fn to_fill(overlay: &Overlay, session: Option<&SessionId>) -> Vec<Effect> {
-        match overlay {
-            Overlay::Tree(tree) if tree.shows_forks() => {
-                vec![Effect::LoadSessions { forks_of: session.map(ToString::to_string) }]
-            }
-            Overlay::Always(always) => {
-                always.wanted().map(|path| Effect::ReadPast(path.to_vec())).into_iter().collect()
-            }
-            Overlay::Agents(agents) => agents.wanted().map(Effect::ReadAgent).into_iter().collect(),
-            Overlay::Skills(_) => vec![Effect::LoadSkills],
-            Overlay::Jobs(jobs) => {
-                let tail = jobs.wanted().map(|(job, path)| Effect::ReadJob { job, path });
-                tail.into_iter().chain([Effect::Send(Input::ListJobs)]).collect()
-            }
-            Overlay::Servers(_) => vec![Effect::Send(Input::Mcp { server: None, act: ServerAct::Show })],
-            Overlay::Models(_) => vec![Effect::LoadModels],
-            Overlay::Log(_) => vec![Effect::ReadLog],
-            Overlay::Sessions(_) => vec![Effect::Stored(sessions::Work::List(Reach::Workspace))],
-            Overlay::Palette(_) => vec![Effect::LoadSessions { forks_of: None }],
-            Overlay::Approval(_)
-            | Overlay::Arguments(_)
-            | Overlay::Compaction(_)
-            | Overlay::Connect(_)
-            | Overlay::Diff(_)
-            | Overlay::Context(_)
-            | Overlay::Danger(_)
-            | Overlay::Files(_)
-            | Overlay::Form(_)
-            | Overlay::Help(_)
-            | Overlay::Outline(_)
-            | Overlay::Permissions(_)
-            | Overlay::Picker(_)
-            | Overlay::Report(_)
-            | Overlay::Restore(_)
-            | Overlay::Settings(_)
-            | Overlay::Themes(_)
-            | Overlay::Tree(_)
-            | Overlay::Workflow(_)
-            | Overlay::Trust(_) => Vec::new(),
         }
     }
 }
