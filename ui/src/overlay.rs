@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use pixir_core::Input;
 use pixir_core::agent::Asker;
+use pixir_core::event::JobState;
+use pixir_core::history::History;
 use ratatui::layout::{Position, Rect};
 
-use crate::input::action::{Action, Scope};
+use crate::input::action::{Action, LayerAction, Opens, Scope, SessionKind};
 use crate::input::keymap::Keymap;
 use crate::render::highlight::Highlighter;
 use crate::terminal::canvas::Canvas;
@@ -229,13 +231,13 @@ pub(crate) struct Paint<'a> {
 
 impl Paint<'_> {
     /// `Enter go · Esc close`: the bound keys of these actions. Actions without a key are left out.
-    pub(crate) fn hints(&self, actions: &[(Action, &str)]) -> String {
+    pub(crate) fn hints<A: Copy + Into<Action>>(&self, actions: &[(A, &str)]) -> String {
         self.keys.hints(actions)
     }
 
     /// The same for those that can do something now.
-    pub(crate) fn hints_of(&self, actions: &[(bool, Action, &str)]) -> String {
-        let here: Vec<(Action, &str)> =
+    pub(crate) fn hints_of(&self, actions: &[(bool, LayerAction, &str)]) -> String {
+        let here: Vec<(LayerAction, &str)> =
             actions.iter().filter(|it| it.0).map(|(_, action, word)| (*action, *word)).collect();
         self.keys.hints(&here)
     }
@@ -252,7 +254,12 @@ pub(crate) trait View {
     }
 
     /// Carries out an action of one of its scopes. An action that means nothing here changes nothing.
-    fn act(&mut self, action: Action) -> Outcome;
+    fn act(&mut self, action: LayerAction) -> Outcome;
+
+    /// The same for an action of the interface whose scope the layer has: those that answer an approval.
+    fn pass(&mut self, _action: Action) -> Outcome {
+        Outcome::Stay
+    }
 
     /// Scrolls by rows, or moves the cursor of a list.
     fn scroll(&mut self, by: isize);
@@ -334,7 +341,29 @@ pub(crate) trait View {
     }
 }
 
+/// What a layer is made of that opens without anything else.
+pub(crate) struct Opening<'a> {
+    pub(crate) history: &'a History,
+    pub(crate) session: SessionKind,
+    pub(crate) jobs: &'a [JobState],
+    /// The time since 1970.
+    pub(crate) wall: Duration,
+    /// What follows the slash command.
+    pub(crate) args: &'a str,
+}
+
 impl Overlay {
+    pub(crate) fn opened_by(opens: Opens, from: &Opening<'_>) -> Overlay {
+        match opens {
+            Opens::Context => ContextView::new().into(),
+            Opens::Files => FilesView::new(from.history, from.session).into(),
+            Opens::Jobs => JobsView::new(from.jobs, from.wall).into(),
+            Opens::Log => LogView::new(from.args).into(),
+            Opens::Permissions => PermissionsView::new(from.history).into(),
+            Opens::Servers => ServersView::new().into(),
+        }
+    }
+
     /// It may open again after what it asked for was refused: what it shows is still true then.
     pub(crate) fn can_reopen(&self) -> bool {
         self.view().call_id().is_none() && !matches!(self, Overlay::Restore(_) | Overlay::Trust(_))

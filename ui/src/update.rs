@@ -5,7 +5,7 @@ use std::time::Instant;
 use ratatui::layout::Position;
 
 use crate::composer::dropped_image;
-use crate::input::action::{Action, Scope, When};
+use crate::input::action::{Action, LayerAction, Scope, When};
 use crate::input::keymap::Lookup;
 use crate::input::keys::Key;
 use crate::input::slash;
@@ -174,9 +174,10 @@ fn on_overlay_key(state: &mut State, key: KeyEvent, quiet_since: Instant) -> Opt
                     }
                     match spec.action {
                         // The key can have been pressed before the overlay was visible.
-                        Action::Choose if is_guarded => return Some(Vec::new()),
-                        Action::OverlayHelp => return Some(perform(state, Action::OpenHelp, "")),
-                        action => overlay.view_mut().act(action),
+                        Action::Layer(LayerAction::Choose) if is_guarded => return Some(Vec::new()),
+                        Action::Layer(LayerAction::OverlayHelp) => return Some(perform(state, Action::OpenHelp, "")),
+                        Action::Layer(action) => overlay.view_mut().act(action),
+                        action => overlay.view_mut().pass(action),
                     }
                 }
             }
@@ -365,7 +366,9 @@ fn on_press(state: &mut State, column: u16, row: u16) -> Vec<Effect> {
         let before = state.mouse.row.take();
         let outcome = match overlay.view_mut().press(at) {
             Press::Did(outcome) => *outcome,
-            Press::OnRow(row) | Press::Preview(row, _) if before == Some(row) => overlay.view_mut().act(Action::Choose),
+            Press::OnRow(row) | Press::Preview(row, _) if before == Some(row) => {
+                overlay.view_mut().act(LayerAction::Choose)
+            }
             Press::OnRow(row) => {
                 state.mouse.row = Some(row);
                 Outcome::Stay

@@ -304,19 +304,57 @@ pub(crate) enum SessionKind {
     Replay,
 }
 
-/// Makes the enum and the table from one list, so that neither can lack an action.
+/// Makes the enums and the table from one list, so that neither can lack an action. The sections say who carries the actions
+/// out, and stand in the order of lists.
 macro_rules! actions {
-    ($($action:ident: ($($spec:tt)*) $(.$method:ident($($argument:tt)*))*;)*) => {
+    (@ [$($action:ident)*] [$($layer:ident)*] [$($opens:ident)*] [$($table:tt)*]) => {
         /// Something that the user can do.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub(crate) enum Action {
             $($action,)*
+            Open(Opens),
+            Layer(LayerAction),
+        }
+
+        /// Opens a layer, which is made of the State and of nothing else.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub(crate) enum Opens {
+            $($opens,)*
+        }
+
+        /// Something that the user can do in a layer, which carries it out itself.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub(crate) enum LayerAction {
+            $($layer,)*
         }
 
         /// The whole table.
-        pub(crate) const ACTIONS: &[ActionSpec] =
-            &[$(ActionSpec::new(Action::$action, $($spec)*)$(.$method($($argument)*))*,)*];
+        pub(crate) const ACTIONS: &[ActionSpec] = &[$($table)*];
     };
+    (@ [$($all:tt)*] $layer:tt $opens:tt [$($table:tt)*]
+        Action { $($action:ident: ($($spec:tt)*) $(.$method:ident($($argument:tt)*))*;)* } $($rest:tt)*) => {
+        actions!(@ [$($all)* $($action)*] $layer $opens
+            [$($table)* $(ActionSpec::new(Action::$action, $($spec)*)$(.$method($($argument)*))*,)*] $($rest)*);
+    };
+    (@ $all:tt $layer:tt [$($opens:tt)*] [$($table:tt)*]
+        Opens { $($action:ident: ($($spec:tt)*) $(.$method:ident($($argument:tt)*))*;)* } $($rest:tt)*) => {
+        actions!(@ $all $layer [$($opens)* $($action)*]
+            [$($table)* $(ActionSpec::new(Action::Open(Opens::$action), $($spec)*)$(.$method($($argument)*))*,)*] $($rest)*);
+    };
+    (@ $all:tt [$($layer:tt)*] $opens:tt [$($table:tt)*]
+        LayerAction { $($action:ident: ($($spec:tt)*) $(.$method:ident($($argument:tt)*))*;)* } $($rest:tt)*) => {
+        actions!(@ $all [$($layer)* $($action)*] $opens
+            [$($table)* $(ActionSpec::new(Action::Layer(LayerAction::$action), $($spec)*)$(.$method($($argument)*))*,)*] $($rest)*);
+    };
+    ($kind:ident { $($section:tt)* } $($rest:tt)*) => {
+        actions!(@ [] [] [] [] $kind { $($section)* } $($rest)*);
+    };
+}
+
+impl From<LayerAction> for Action {
+    fn from(action: LayerAction) -> Action {
+        Action::Layer(action)
+    }
 }
 
 use Scope::{
@@ -327,6 +365,7 @@ use Scope::{
 
 #[rustfmt::skip]
 actions! {
+Action {
     // Writing and sending.
     Send: ("send", &["enter"], "send; while a turn runs, steer it").at(Composer);
     SendFollowUp: ("follow-up", &["alt+enter"], "send when the turn has ended").at(Composer);
@@ -418,7 +457,8 @@ actions! {
     SpeedUpReplay: ("replay-faster", &["+", "="], "twice as fast").at(Replay);
     SlowDownReplay: ("replay-slower", &["-"], "half as fast").at(Replay);
     QuitReplay: ("replay-quit", &["q", "ctrl+d"], "close the replay").at(Replay);
-
+}
+LayerAction {
     // Inside of overlays. An overlay names the scopes that it has.
     OverlayUp: ("up", &["up", "k"], "up").at(Overlay);
     OverlayDown: ("down", &["down", "j"], "down").at(Overlay);
@@ -537,7 +577,8 @@ actions! {
     SortContext: ("context-sort", &["s"], "sort by place or by size").at(Context);
     ScrollPreview: ("context-scroll", &["l", "right"], "scroll the text of this part").at(Context);
     ScrollPreviewBack: ("context-scroll-back", &["h", "left"], "scroll it back").at(Context);
-
+}
+Action {
     // Overlays: one line each.
     OpenHelp: ("help", &["f1"], "keys and commands (? on an empty line)").slash("help", "[command]", "opens the help").takes(Argument::Command);
     OpenKeyHelp: ("keys", &[], "every key, where it applies, and its name in [keys]").slash("keys", "", "opens the help");
@@ -545,13 +586,21 @@ actions! {
     OpenOutline: ("outline", &[], "the conversation, turn by turn").slash("outline", "", "moves the viewport");
     OpenTree: ("tree", &["ctrl+t"], "turns and branches: go back, edit, fork").slash("tree", "", "MoveHead{to_seq}, Fork{seq}, Label{seq} or Pin{seq}");
     OpenDiff: ("diff", &["alt+d"], "what a call, a turn or the session changed; review, revert, comment").slash("diff", "", "RevertHunk{path, seen, edit}, KeepHunk{path, hunk} or Steer");
-    OpenFiles: ("files", &[], "the files that each turn changed and read: diff, editor, undo").slash("files", "", "Undo{turn, dry_run}, then Undo{}");
-    OpenContext: ("context", &[], "what fills the model's window: pin, drop, go there").live().slash("context", "", "ShowContext, then Pin{seq} or Drop{seq}");
+}
+Opens {
+    Files: ("files", &[], "the files that each turn changed and read: diff, editor, undo").slash("files", "", "Undo{turn, dry_run}, then Undo{}");
+    Context: ("context", &[], "what fills the model's window: pin, drop, go there").live().slash("context", "", "ShowContext, then Pin{seq} or Drop{seq}");
+}
+Action {
     OpenAgents: ("agents", &["alt+g"], "agents: what each does; enter, steer, stop or continue one").live().slash("agents", "[name]", "ToAgent{path, input}, StopAgents{path}");
     OpenWorkflows: ("workflows", &[], "the run of a workflow, step by step; with a name, run that one").live().slash("workflows", "[name [parameter=value]…]", "RunWorkflow{name, params}, ResumeWorkflow{rerun, skip, done, answers}");
-    OpenJobs: ("jobs", &[], "background jobs and what they print").live().slash("jobs", "", "ListJobs, StopJob{job}");
-    OpenServers: ("mcp", &[], "MCP servers: their state, tools and changes").live().slash("mcp", "", "Mcp{server, act}");
-    OpenPermissions: ("permissions", &[], "mode, sandbox, rules and the last decisions; x revokes a rule").live().slash("permissions", "", "ListRules, RevokeRule{id}");
+}
+Opens {
+    Jobs: ("jobs", &[], "background jobs and what they print").live().slash("jobs", "", "ListJobs, StopJob{job}");
+    Servers: ("mcp", &[], "MCP servers: their state, tools and changes").live().slash("mcp", "", "Mcp{server, act}");
+    Permissions: ("permissions", &[], "mode, sandbox, rules and the last decisions; x revokes a rule").live().slash("permissions", "", "ListRules, RevokeRule{id}");
+}
+Action {
     TrustWorkspace: ("trust", &[], "what this workspace brings along, and whether you trust it").live().slash("trust", "[revoke]", "ShowTrust, AnswerTrust{answer, seen}").takes(Argument::Words(&["revoke"]));
     OpenSettings: ("settings", &["f2"], "every setting: its value, where it comes from, and a change in place").slash("settings", "[filter]", "Set{…}, or saves the configuration");
     OpenConfig: ("config", &[], "the same as /settings").slash("config", "[filter]", "Set{…}, or saves the configuration");
@@ -560,7 +609,11 @@ actions! {
     ToggleHud: ("hud", &["f12"], "show what drawing costs, beside its budget");
     ShowStatus: ("status", &[], "model, mode, sandbox, workspace, session, tokens, files of pixir").slash("status", "", "opens the status");
     RunDoctor: ("doctor", &[], "check this machine: each finding with its fix").slash("doctor", "", "runs the checks of `pixir doctor`");
-    ShowLog: ("log", &[], "the end of pixir's own log file, filtered as you type").slash("log", "[text]", "opens the log");
+}
+Opens {
+    Log: ("log", &[], "the end of pixir's own log file, filtered as you type").slash("log", "[text]", "opens the log");
+}
+Action {
     ShowPlan: ("plan", &[], "show the plan; with a task, plan it and change nothing until you agree").slash("plan", "[task|on|off]", "Set{role: plan}, Prompt{}");
 
     // The session.
@@ -591,6 +644,7 @@ actions! {
     SetToolset: ("toolset", &[], "the tools that the model gets, from the next request on").live().slash("toolset", "[typed|run|both]", "Set{toolset}").takes(Argument::Words(&["typed", "run", "both"]));
     SetTheme: ("theme", &[], "choose the colours").slash("theme", "[name]", "changes the screen only").takes(Argument::Theme);
     ToggleMouse: ("mouse", &[], "give clicks and the wheel to pixir, or to the terminal").slash("mouse", "", "changes the screen only");
+}
 }
 
 /// The action of a slash command.

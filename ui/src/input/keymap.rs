@@ -116,24 +116,26 @@ impl Keymap {
     }
 
     /// The first key of an action, for a hint. None if the user has bound it to no key.
-    pub(crate) fn key_of(&self, action: Action) -> Option<String> {
+    pub(crate) fn key_of(&self, action: impl Into<Action>) -> Option<String> {
+        let action = action.into();
         self.bindings.iter().find(|it| it.spec.action == action).map(|it| chord_name(&it.chord))
     }
 
     /// Its first key that types no character, for a hint beside a field.
-    pub(crate) fn key_beside_text(&self, action: Action) -> Option<String> {
+    pub(crate) fn key_beside_text(&self, action: impl Into<Action>) -> Option<String> {
+        let action = action.into();
         let is_free = |it: &&Binding| it.spec.action == action && !it.chord.first().is_some_and(|key| key.is_plain());
         self.bindings.iter().find(is_free).map(|it| chord_name(&it.chord))
     }
 
     /// `n next · N previous`: actions with their keys. Actions without a key are left out.
-    pub(crate) fn hints(&self, actions: &[(Action, &str)]) -> String {
-        let hint = |(action, word): &(Action, &str)| self.key_of(*action).map(|key| format!("{key} {word}"));
+    pub(crate) fn hints<A: Copy + Into<Action>>(&self, actions: &[(A, &str)]) -> String {
+        let hint = |(action, word): &(A, &str)| self.key_of(*action).map(|key| format!("{key} {word}"));
         actions.iter().filter_map(hint).collect::<Vec<_>>().join(" · ")
     }
 
     /// The same, with a separator in front, to follow a message.
-    pub(crate) fn and_hints(&self, actions: &[(Action, &str)]) -> String {
+    pub(crate) fn and_hints<A: Copy + Into<Action>>(&self, actions: &[(A, &str)]) -> String {
         let hints = self.hints(actions);
         if hints.is_empty() { hints } else { format!(" · {hints}") }
     }

@@ -10,7 +10,7 @@ use ratatui::layout::{Position, Rect};
 use super::narrow::cut_word;
 use super::rows::RowMap;
 use super::{Effect, Load, Notification, Outcome, Paint, Press, Request, View};
-use crate::input::action::{Action, Scope};
+use crate::input::action::{LayerAction, Scope};
 use crate::terminal::canvas::Canvas;
 use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 use crate::transcript::Agents;
@@ -265,16 +265,16 @@ impl View for AgentsView {
         }
     }
 
-    fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: LayerAction) -> Outcome {
         match action {
-            Action::CloseOverlay => return Outcome::Close,
-            Action::OverlayUp => self.step(-1),
-            Action::OverlayDown => self.step(1),
-            Action::OverlayPageUp => self.step(-10),
-            Action::OverlayPageDown => self.step(10),
-            Action::OverlayStart => self.step(isize::MIN),
-            Action::OverlayEnd => self.step(isize::MAX),
-            Action::Choose => {
+            LayerAction::CloseOverlay => return Outcome::Close,
+            LayerAction::OverlayUp => self.step(-1),
+            LayerAction::OverlayDown => self.step(1),
+            LayerAction::OverlayPageUp => self.step(-10),
+            LayerAction::OverlayPageDown => self.step(10),
+            LayerAction::OverlayStart => self.step(isize::MIN),
+            LayerAction::OverlayEnd => self.step(isize::MAX),
+            LayerAction::Choose => {
                 return match self.agent() {
                     Some(agent) => {
                         let enter = Effect::EnterAgent { path: agent.path.clone(), from_list: true };
@@ -283,19 +283,19 @@ impl View for AgentsView {
                     None => Outcome::Stay,
                 };
             }
-            Action::SteerAgent => {
+            LayerAction::SteerAgent => {
                 self.field = self.agent().map(|_| Field::Steer);
                 return Outcome::Stay;
             }
-            Action::ContinueAgent => {
+            LayerAction::ContinueAgent => {
                 self.field = self.agent().map(|_| Field::Continue);
                 return Outcome::Stay;
             }
-            Action::FilterAgents => {
+            LayerAction::FilterAgents => {
                 self.field = Some(Field::Filter);
                 return Outcome::Stay;
             }
-            Action::AdoptFiles => {
+            LayerAction::AdoptFiles => {
                 return match self.agent().filter(|it| it.waiting_files > 0) {
                     Some(agent) => {
                         let options = RestoreOptions { dry_run: true, ..RestoreOptions::default() };
@@ -304,7 +304,7 @@ impl View for AgentsView {
                     None => Outcome::Stay,
                 };
             }
-            Action::StopAgent => {
+            LayerAction::StopAgent => {
                 return match self.agent().filter(|it| it.status.is_open()) {
                     Some(agent) => Outcome::send(Input::StopAgents { path: agent.path.clone() }),
                     None => Outcome::Stay,

@@ -15,7 +15,7 @@ use ratatui::text::{Line, Span};
 
 use super::rows::RowMap;
 use super::{Effect, Outcome, Paint, Press, Request, View, docked, panel};
-use crate::input::action::{self, Action};
+use crate::input::action::{self, LayerAction};
 use crate::render::preview;
 use crate::render::text::{fit, visible, width};
 use crate::terminal::canvas::{Canvas, RegionState};
@@ -297,15 +297,15 @@ impl View for AlwaysView {
         Some(Outcome::Stay)
     }
 
-    fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: LayerAction) -> Outcome {
         match action {
-            Action::CloseOverlay => return Outcome::Close,
-            Action::OverlayUp => self.scroll(-1),
-            Action::OverlayDown => self.scroll(1),
-            Action::RuleLastsShorter => self.lasts = self.lasts.saturating_sub(1),
-            Action::RuleLastsLonger => self.lasts = (self.lasts + 1).min(LASTS.len() - 1),
-            Action::SwitchRuleEffect => self.denies = !self.denies,
-            Action::Choose if self.danger().is_none() || self.typed.trim() == WORD => {
+            LayerAction::CloseOverlay => return Outcome::Close,
+            LayerAction::OverlayUp => self.scroll(-1),
+            LayerAction::OverlayDown => self.scroll(1),
+            LayerAction::RuleLastsShorter => self.lasts = self.lasts.saturating_sub(1),
+            LayerAction::RuleLastsLonger => self.lasts = (self.lasts + 1).min(LASTS.len() - 1),
+            LayerAction::SwitchRuleEffect => self.denies = !self.denies,
+            LayerAction::Choose if self.danger().is_none() || self.typed.trim() == WORD => {
                 let (rule, holds) = self.choices[self.chosen].clone();
                 let seconds = LASTS[self.lasts].0;
                 let word = self.danger().map(|_| WORD.to_owned());
@@ -335,11 +335,11 @@ impl View for AlwaysView {
             ("Allow always", "allow and save", "deny")
         };
         let hint = paint.hints(&[
-            (Action::Choose, save),
-            (Action::OverlayDown, "next rule"),
-            (Action::RuleLastsLonger, "longer"),
-            (Action::SwitchRuleEffect, other),
-            (Action::CloseOverlay, "back"),
+            (LayerAction::Choose, save),
+            (LayerAction::OverlayDown, "next rule"),
+            (LayerAction::RuleLastsLonger, "longer"),
+            (LayerAction::SwitchRuleEffect, other),
+            (LayerAction::CloseOverlay, "back"),
         ]);
         let title = match &self.from {
             From::Root => title.to_owned(),

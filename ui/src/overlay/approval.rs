@@ -5,7 +5,7 @@ use pixir_core::event::Approval;
 use ratatui::layout::Rect;
 
 use super::{Outcome, Page, Paint, Request, View, panel};
-use crate::input::action::{Action, Scope};
+use crate::input::action::{Action, LayerAction, Scope};
 use crate::render::context::RenderContext;
 use crate::render::figures::plus_minus;
 use crate::render::preview::{self, Unchanged};
@@ -41,20 +41,27 @@ impl View for ApprovalView {
         &[Scope::ApprovalFocus, Scope::Overlay]
     }
 
-    fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: LayerAction) -> Outcome {
         match action {
-            Action::CloseOverlay | Action::Choose | Action::ExpandApproval => return Outcome::Close,
+            LayerAction::CloseOverlay | LayerAction::Choose => return Outcome::Close,
+            other => self.page.act(other),
+        }
+        Outcome::Stay
+    }
+
+    fn pass(&mut self, action: Action) -> Outcome {
+        match action {
+            Action::ExpandApproval => Outcome::Close,
             // What is not read to its end cannot be allowed: the view stays, and the status line says why.
             Action::FocusedAllowOnce | Action::FocusedAllowAlways if self.call_read_to_end().is_none() => {
-                return Outcome::Ask(Request::Perform(action));
+                Outcome::Ask(Request::Perform(action))
             }
             Action::FocusedAllowOnce
             | Action::FocusedAllowAlways
             | Action::FocusedDeny
-            | Action::FocusedDenyWithFeedback => return Outcome::CloseAndAsk(Request::Perform(action)),
-            other => self.page.act(other),
+            | Action::FocusedDenyWithFeedback => Outcome::CloseAndAsk(Request::Perform(action)),
+            _ => Outcome::Stay,
         }
-        Outcome::Stay
     }
 
     fn scroll(&mut self, by: isize) {
@@ -71,14 +78,14 @@ impl View for ApprovalView {
     }
 
     fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
-        let answers = [
+        let answers: [(Action, &str); 5] = [
             (Action::FocusedAllowOnce, "Allow"),
             (Action::FocusedAllowAlways, "Always…"),
             (Action::FocusedDeny, "Refuse"),
             (Action::FocusedDenyWithFeedback, "Refuse and say why"),
-            (Action::CloseOverlay, "back"),
+            (LayerAction::CloseOverlay.into(), "back"),
         ];
-        let read = [(Action::OverlayPageDown, "page down"), (Action::OverlayEnd, "to the end")];
+        let read = [(LayerAction::OverlayPageDown, "page down"), (LayerAction::OverlayEnd, "to the end")];
         let keys = if self.is_drawn && self.page.is_at_end() {
             paint.hints(&answers)
         } else {

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 
 use super::narrow::cut_word;
 use super::{Outcome, Paint, Request, View, dialog, panel};
-use crate::input::action::Action;
+use crate::input::action::LayerAction;
 use crate::render::text::{fit, visible, width};
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
@@ -96,13 +96,13 @@ impl View for ArgumentsView {
         Some(Outcome::Stay)
     }
 
-    fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: LayerAction) -> Outcome {
         match action {
-            Action::CloseOverlay => return Outcome::Close,
-            Action::OverlayUp => self.step(-1),
-            Action::OverlayDown => self.step(1),
-            Action::Choose if self.at + 1 < self.fields.len() => self.at += 1,
-            Action::Choose => {
+            LayerAction::CloseOverlay => return Outcome::Close,
+            LayerAction::OverlayUp => self.step(-1),
+            LayerAction::OverlayDown => self.step(1),
+            LayerAction::Choose if self.at + 1 < self.fields.len() => self.at += 1,
+            LayerAction::Choose => {
                 let (name, args) = (self.template.clone(), self.line());
                 return Outcome::CloseAndAsk(Request::UseTemplate { name, args });
             }
@@ -115,9 +115,9 @@ impl View for ArgumentsView {
         let theme = paint.theme;
         let is_last = self.at + 1 == self.fields.len();
         let keys = paint.hints(&[
-            (Action::Choose, if is_last { "send" } else { "next" }),
-            (Action::OverlayUp, "back"),
-            (Action::CloseOverlay, "back to the composer"),
+            (LayerAction::Choose, if is_last { "send" } else { "next" }),
+            (LayerAction::OverlayUp, "back"),
+            (LayerAction::CloseOverlay, "back to the composer"),
         ]);
         let about = u16::from(!self.about.is_empty()) * 2;
         let height = u16::try_from(self.fields.len()).unwrap_or(u16::MAX).saturating_add(2 + about);

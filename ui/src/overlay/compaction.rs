@@ -11,7 +11,7 @@ use tui_textarea::{CursorMove, CursorRenderMode, TextArea, WrapMode};
 
 use super::rows::RowMap;
 use super::{Notification, Outcome, Page, Paint, Press, Request, View};
-use crate::input::action::{Action, Scope};
+use crate::input::action::{LayerAction, Scope};
 use crate::terminal::canvas::Canvas;
 use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -285,32 +285,32 @@ impl View for CompactionView {
         }
     }
 
-    fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: LayerAction) -> Outcome {
         let decides = self.purpose == Purpose::Decide;
         self.was_pressed = false;
         match action {
-            Action::Choose if decides => return self.apply(),
-            Action::Choose => return Outcome::Close,
+            LayerAction::Choose if decides => return self.apply(),
+            LayerAction::Choose => return Outcome::Close,
             // The model stops, and pixir's summary is shown; the next Esc closes.
-            Action::CloseOverlay if self.is_writing() => return Outcome::send(Input::Interrupt),
-            Action::CloseOverlay => return Outcome::Close,
-            Action::MoveSegment if decides => self.move_chosen(),
-            Action::EditSummary if decides => self.edit(),
-            Action::RewriteSummary if decides && !self.is_writing() => {
+            LayerAction::CloseOverlay if self.is_writing() => return Outcome::send(Input::Interrupt),
+            LayerAction::CloseOverlay => return Outcome::Close,
+            LayerAction::MoveSegment if decides => self.move_chosen(),
+            LayerAction::EditSummary if decides => self.edit(),
+            LayerAction::RewriteSummary if decides && !self.is_writing() => {
                 self.is_edited = false;
                 let options = CompactOptions { draft: true, ..self.options() };
                 return Outcome::send(self.input(true, options));
             }
-            Action::SwitchPane => {
+            LayerAction::SwitchPane => {
                 self.pane = if self.pane == Pane::Lists { Pane::Summary } else { Pane::Lists };
             }
             _ if self.pane == Pane::Summary => self.page.act(action),
-            Action::OverlayUp => self.step(-1),
-            Action::OverlayDown => self.step(1),
-            Action::OverlayPageUp => self.step(-10),
-            Action::OverlayPageDown => self.step(10),
-            Action::OverlayStart => self.step(isize::MIN),
-            Action::OverlayEnd => self.step(isize::MAX),
+            LayerAction::OverlayUp => self.step(-1),
+            LayerAction::OverlayDown => self.step(1),
+            LayerAction::OverlayPageUp => self.step(-10),
+            LayerAction::OverlayPageDown => self.step(10),
+            LayerAction::OverlayStart => self.step(isize::MIN),
+            LayerAction::OverlayEnd => self.step(isize::MAX),
             _ => {}
         }
         Outcome::Stay
@@ -324,7 +324,7 @@ impl View for CompactionView {
         let Some(segment) = self.places.at(at).filter(|_| self.field.is_none()) else { return Press::Nowhere };
         if (self.pane, self.chosen) == (Pane::Lists, segment) && self.was_pressed {
             self.was_pressed = false;
-            return Press::Did(Box::new(self.act(Action::MoveSegment)));
+            return Press::Did(Box::new(self.act(LayerAction::MoveSegment)));
         }
         (self.pane, self.chosen, self.was_pressed) = (Pane::Lists, segment, true);
         Press::Nowhere

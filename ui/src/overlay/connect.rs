@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use super::narrow::Narrow;
 use super::rows::RowMap;
 use super::{Effect, Notification, Outcome, Paint, Press, Request, View, dialog, panel};
-use crate::input::action::{Action, Scope};
+use crate::input::action::{LayerAction, Scope};
 use crate::input::slash::fuzzy;
 use crate::render::text::{fit, visible, width, wrap_lines};
 use crate::terminal::canvas::{Canvas, RegionState};
@@ -86,12 +86,12 @@ impl Way {
     }
 
     /// What chooses it in the menu.
-    pub(crate) fn action(self) -> Action {
+    pub(crate) fn action(self) -> LayerAction {
         match self {
-            Way::Key => Action::PasteKey,
-            Way::SignIn => Action::SignIn,
-            Way::Local => Action::UseLocalServer,
-            Way::Demo => Action::WatchDemo,
+            Way::Key => LayerAction::PasteKey,
+            Way::SignIn => LayerAction::SignIn,
+            Way::Local => LayerAction::UseLocalServer,
+            Way::Demo => LayerAction::WatchDemo,
         }
     }
 
@@ -467,7 +467,7 @@ impl View for ConnectView {
         }
     }
 
-    fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: LayerAction) -> Outcome {
         if let Step::Menu(at) = &mut self.step
             && let Some(way) = Way::ALL.iter().position(|way| way.action() == action)
         {
@@ -475,12 +475,12 @@ impl View for ConnectView {
             return self.choose();
         }
         match action {
-            Action::CloseOverlay => return self.back(),
-            Action::Choose => return self.choose(),
-            Action::OverlayUp => self.go(-1),
-            Action::OverlayDown => self.go(1),
-            Action::OverlayPageUp => self.go(-8),
-            Action::OverlayPageDown => self.go(8),
+            LayerAction::CloseOverlay => return self.back(),
+            LayerAction::Choose => return self.choose(),
+            LayerAction::OverlayUp => self.go(-1),
+            LayerAction::OverlayDown => self.go(1),
+            LayerAction::OverlayPageUp => self.go(-8),
+            LayerAction::OverlayPageDown => self.go(8),
             _ => {}
         }
         Outcome::Stay
@@ -492,22 +492,26 @@ impl View for ConnectView {
 
     fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
-        let hints = |choose: &str, close: &str| paint.hints(&[(Action::Choose, choose), (Action::CloseOverlay, close)]);
+        let hints = |choose: &str, close: &str| {
+            paint.hints(&[(LayerAction::Choose, choose), (LayerAction::CloseOverlay, close)])
+        };
         let (title, keys) = match &self.step {
             Step::Menu(_) => ("Connect a model".to_owned(), hints("choose", "close")),
             Step::Providers { signs_in: false, .. } => {
                 ("Whose key is it?".to_owned(), format!("{} · or paste the key here", hints("choose", "back")))
             }
             Step::Providers { narrow, signs_in } if self.listed(narrow, *signs_in).is_empty() => {
-                ("Sign in with a browser".to_owned(), paint.hints(&[(Action::CloseOverlay, "back")]))
+                ("Sign in with a browser".to_owned(), paint.hints(&[(LayerAction::CloseOverlay, "back")]))
             }
             Step::Providers { .. } => ("Sign in with a browser".to_owned(), hints("sign in", "back")),
             Step::Key { provider, .. } => (format!("Key for {}", visible(provider)), hints("connect", "back")),
             Step::Local(_) if self.local.as_ref().is_none_or(|servers| servers.is_empty()) => {
-                ("Servers of this machine".to_owned(), paint.hints(&[(Action::CloseOverlay, "back")]))
+                ("Servers of this machine".to_owned(), paint.hints(&[(LayerAction::CloseOverlay, "back")]))
             }
             Step::Local(_) => ("Servers of this machine".to_owned(), hints("connect", "back")),
-            Step::Waiting { .. } => ("Connect a model".to_owned(), paint.hints(&[(Action::CloseOverlay, "cancel")])),
+            Step::Waiting { .. } => {
+                ("Connect a model".to_owned(), paint.hints(&[(LayerAction::CloseOverlay, "cancel")]))
+            }
         };
         let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), &title, &keys, theme);
         let below = match &self.failure {

@@ -13,7 +13,7 @@ use ratatui::text::{Line, Span};
 
 use super::rows::RowMap;
 use super::{Effect, Notification, Outcome, Page, Paint, Press, Request, View, dialog, panel};
-use crate::input::action::{Action, Scope};
+use crate::input::action::{LayerAction, Scope};
 use crate::render::amount::{bar, filled, share};
 use crate::render::figures::short;
 use crate::render::text::{fit, plain, width, wrap_lines};
@@ -254,32 +254,32 @@ impl View for ContextView {
         row.map_or(Press::Nowhere, Press::OnRow)
     }
 
-    fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: LayerAction) -> Outcome {
         match action {
-            Action::CloseOverlay => return Outcome::Close,
-            Action::OverlayUp => self.step(-1),
-            Action::OverlayDown => self.step(1),
-            Action::OverlayPageUp => self.step(-10),
-            Action::OverlayPageDown => self.step(10),
-            Action::OverlayStart => self.step(isize::MIN),
-            Action::OverlayEnd => self.step(isize::MAX),
-            Action::SortContext => {
+            LayerAction::CloseOverlay => return Outcome::Close,
+            LayerAction::OverlayUp => self.step(-1),
+            LayerAction::OverlayDown => self.step(1),
+            LayerAction::OverlayPageUp => self.step(-10),
+            LayerAction::OverlayPageDown => self.step(10),
+            LayerAction::OverlayStart => self.step(isize::MIN),
+            LayerAction::OverlayEnd => self.step(isize::MAX),
+            LayerAction::SortContext => {
                 let part = self.rows.get(self.chosen).copied();
                 self.order = if self.order == Order::Place { Order::Size } else { Order::Place };
                 self.sort();
                 self.chosen = self.rows.iter().position(|at| Some(*at) == part).unwrap_or(0);
             }
-            Action::ScrollPreview => self.page.scroll(5),
-            Action::ScrollPreviewBack => self.page.scroll(-5),
-            Action::Choose => match self.part().and_then(|it| it.seq) {
+            LayerAction::ScrollPreview => self.page.scroll(5),
+            LayerAction::ScrollPreviewBack => self.page.scroll(-5),
+            LayerAction::Choose => match self.part().and_then(|it| it.seq) {
                 Some(seq) => return Outcome::CloseAndAsk(Request::ShowEntry(seq)),
                 None => self.note = Some("every request begins with it: it stands nowhere in the conversation"),
             },
-            Action::PinPart => {
+            LayerAction::PinPart => {
                 let pin = self.part().and_then(|it| Some(Input::Pin { seq: it.seq?, pinned: !it.pinned }));
                 return self.send(pin);
             }
-            Action::DropPart => {
+            LayerAction::DropPart => {
                 let droppable = self.part().filter(|it| can_drop(it.kind));
                 let input = droppable.and_then(|it| Some(Input::Drop { seq: it.seq?, dropped: !is_out(it) }));
                 return self.send(input);
@@ -298,12 +298,12 @@ impl View for ContextView {
         };
         let sort = if self.order == Order::Place { "by size" } else { "by place" };
         let keys = paint.hints(&[
-            (Action::PinPart, pin),
-            (Action::DropPart, drop),
-            (Action::Choose, "go there"),
-            (Action::SortContext, sort),
-            (Action::CloseOverlay, "close"),
-            (Action::ScrollPreview, "scroll the text"),
+            (LayerAction::PinPart, pin),
+            (LayerAction::DropPart, drop),
+            (LayerAction::Choose, "go there"),
+            (LayerAction::SortContext, sort),
+            (LayerAction::CloseOverlay, "close"),
+            (LayerAction::ScrollPreview, "scroll the text"),
         ]);
         let inner = panel(canvas, dialog(area, 160, 48), "Context", &keys, theme);
         if inner.height < 4 {

@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::{Outcome, Paint, Request, View, dialog, panel};
-use crate::input::action::Action;
+use crate::input::action::LayerAction;
 use crate::render::text::{visible, wrap_lines};
 use crate::terminal::canvas::Canvas;
 use crate::terminal::key::{KeyCode, KeyEvent};
@@ -84,10 +84,10 @@ impl View for DangerView {
         Some(Outcome::Stay)
     }
 
-    fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: LayerAction) -> Outcome {
         match action {
-            Action::CloseOverlay => Outcome::Close,
-            Action::Choose if self.is_complete() => Outcome::CloseAndAsk(Request::Decide {
+            LayerAction::CloseOverlay => Outcome::Close,
+            LayerAction::Choose if self.is_complete() => Outcome::CloseAndAsk(Request::Decide {
                 agent: self.agent.clone(),
                 call_id: self.call_id.clone(),
                 decision: Decision::Allow,
@@ -100,7 +100,7 @@ impl View for DangerView {
     fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let run = if self.is_complete() { "run it once" } else { "run it once, after the word" };
-        let keys = paint.hints(&[(Action::Choose, run), (Action::CloseOverlay, "back")]);
+        let keys = paint.hints(&[(LayerAction::Choose, run), (LayerAction::CloseOverlay, "back")]);
         let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "This cannot be taken back", &keys, theme);
         let columns = usize::from(inner.width).max(1);
         let mut below = Vec::new();

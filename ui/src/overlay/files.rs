@@ -13,7 +13,7 @@ use ratatui::text::{Line, Span};
 use super::diff::file_line;
 use super::rows::RowMap;
 use super::{Effect, Notification, Outcome, Paint, Press, Request, View, dialog, panel};
-use crate::input::action::{Action, Scope, SessionKind};
+use crate::input::action::{LayerAction, Scope, SessionKind};
 use crate::render::figures::plus_minus_spans;
 use crate::render::markdown::first_line;
 use crate::render::text::{fit_path, span_width, visible, width};
@@ -221,23 +221,23 @@ impl View for FilesView {
         }
     }
 
-    fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: LayerAction) -> Outcome {
         match action {
-            Action::CloseOverlay => return Outcome::Close,
-            Action::OverlayUp => self.scroll(-1),
-            Action::OverlayDown => self.scroll(1),
-            Action::OverlayPageUp => self.scroll(-PAGE),
-            Action::OverlayPageDown => self.scroll(PAGE),
-            Action::OverlayStart => self.chosen = 0,
-            Action::OverlayEnd => self.chosen = self.rows.len().saturating_sub(1),
-            Action::NextTurnOfFiles => self.step_group(1),
-            Action::PreviousTurnOfFiles => self.step_group(-1),
-            Action::Choose => return self.open(),
-            Action::EditChangedFile => {
+            LayerAction::CloseOverlay => return Outcome::Close,
+            LayerAction::OverlayUp => self.scroll(-1),
+            LayerAction::OverlayDown => self.scroll(1),
+            LayerAction::OverlayPageUp => self.scroll(-PAGE),
+            LayerAction::OverlayPageDown => self.scroll(PAGE),
+            LayerAction::OverlayStart => self.chosen = 0,
+            LayerAction::OverlayEnd => self.chosen = self.rows.len().saturating_sub(1),
+            LayerAction::NextTurnOfFiles => self.step_group(1),
+            LayerAction::PreviousTurnOfFiles => self.step_group(-1),
+            LayerAction::Choose => return self.open(),
+            LayerAction::EditChangedFile => {
                 let path = self.chosen().and_then(|(row, _)| self.path(row));
                 return path.map_or(Outcome::Stay, |path| Outcome::does(Effect::EditFile { path, line: 1 }));
             }
-            Action::UndoTurnOfFiles => {
+            LayerAction::UndoTurnOfFiles => {
                 let undo = |turn| Outcome::Ask(Request::Command(format!("/undo {turn}")));
                 return self.undoable().map_or(Outcome::Stay, undo);
             }
@@ -263,11 +263,11 @@ impl View for FilesView {
             Some((Row::Read(..), _)) => (false, true),
         };
         let keys = paint.hints_of(&[
-            (can_open, Action::Choose, "diff"),
-            (can_edit, Action::EditChangedFile, "editor"),
-            (self.undoable().is_some(), Action::UndoTurnOfFiles, "undo this turn"),
-            (self.groups.len() > 1, Action::NextTurnOfFiles, "next turn"),
-            (true, Action::CloseOverlay, "close"),
+            (can_open, LayerAction::Choose, "diff"),
+            (can_edit, LayerAction::EditChangedFile, "editor"),
+            (self.undoable().is_some(), LayerAction::UndoTurnOfFiles, "undo this turn"),
+            (self.groups.len() > 1, LayerAction::NextTurnOfFiles, "next turn"),
+            (true, LayerAction::CloseOverlay, "close"),
         ]);
         let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "Files", &keys, theme);
         self.places.clear();

@@ -12,7 +12,7 @@ use ratatui::text::{Line, Span};
 
 use super::narrow::cut_word;
 use super::{Outcome, Paint, Request, View, panel};
-use crate::input::action::{Action, Scope};
+use crate::input::action::{Action, LayerAction, Scope};
 use crate::render::agents::named;
 use crate::render::text::{visible, width, wrap_lines};
 use crate::theme::Theme;
@@ -391,24 +391,26 @@ impl View for FormView {
         Some(Outcome::Stay)
     }
 
-    fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: LayerAction) -> Outcome {
         match (action, self.style) {
-            (Action::CloseOverlay, _) => return self.close(None),
-            (Action::PreviousQuestion, _) => self.back(),
-            (Action::MarkOption, Style::Panel) if self.can_mark() => self.mark(),
-            (Action::Choose, Style::Lines) => return self.answer_line(),
-            (Action::Choose, Style::Panel) => return self.answer(),
-            (Action::OverlayUp, Style::Panel) => self.select(-1),
-            (Action::OverlayDown, Style::Panel) => self.select(1),
+            (LayerAction::CloseOverlay, _) => return self.close(None),
+            (LayerAction::PreviousQuestion, _) => self.back(),
+            (LayerAction::MarkOption, Style::Panel) if self.can_mark() => self.mark(),
+            (LayerAction::Choose, Style::Lines) => return self.answer_line(),
+            (LayerAction::Choose, Style::Panel) => return self.answer(),
+            (LayerAction::OverlayUp, Style::Panel) => self.select(-1),
+            (LayerAction::OverlayDown, Style::Panel) => self.select(1),
             // The conversation that the question is about scrolls, where the question needs no scrolling.
-            (Action::OverlayPageUp, Style::Panel) if self.fits => {
+            (LayerAction::OverlayPageUp, Style::Panel) if self.fits => {
                 return Outcome::Ask(Request::Perform(Action::PageUp));
             }
-            (Action::OverlayPageDown, Style::Panel) if self.fits => {
+            (LayerAction::OverlayPageDown, Style::Panel) if self.fits => {
                 return Outcome::Ask(Request::Perform(Action::PageDown));
             }
-            (Action::OverlayPageUp, Style::Panel) => (self.top, self.follows) = (self.top.saturating_sub(PAGE), false),
-            (Action::OverlayPageDown, Style::Panel) => (self.top, self.follows) = (self.top + PAGE, false),
+            (LayerAction::OverlayPageUp, Style::Panel) => {
+                (self.top, self.follows) = (self.top.saturating_sub(PAGE), false)
+            }
+            (LayerAction::OverlayPageDown, Style::Panel) => (self.top, self.follows) = (self.top + PAGE, false),
             _ => {}
         }
         self.digit = None;
@@ -431,10 +433,10 @@ impl View for FormView {
         let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX);
         let fits = height <= area.height;
         self.fits = fits;
-        let answer = paint.hints(&[(Action::Choose, "answer")]);
-        let mark = paint.keys.and_hints(&[(Action::MarkOption, "mark")]);
-        let close = paint.hints(&[(Action::CloseOverlay, "no answer")]);
-        let read = paint.hints(&[(Action::OverlayPageUp, "page up"), (Action::OverlayPageDown, "page down")]);
+        let answer = paint.hints(&[(LayerAction::Choose, "answer")]);
+        let mark = paint.keys.and_hints(&[(LayerAction::MarkOption, "mark")]);
+        let close = paint.hints(&[(LayerAction::CloseOverlay, "no answer")]);
+        let read = paint.hints(&[(LayerAction::OverlayPageUp, "page up"), (LayerAction::OverlayPageDown, "page down")]);
         let own = if self.question().only_options { "" } else { " · type your own" };
         let keys = match (self.has_keys, self.question().multiple, fits) {
             (false, ..) => "Tab answer · keep typing to continue your draft".to_owned(),

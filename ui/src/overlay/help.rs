@@ -5,7 +5,7 @@ use ratatui::text::{Line, Span};
 
 use super::narrow::Narrow;
 use super::{Outcome, Page, Paint, View, dialog, panel};
-use crate::input::action::{ACTIONS, Action, ActionSpec, Scope, SessionKind, Slash};
+use crate::input::action::{ACTIONS, ActionSpec, LayerAction, Scope, SessionKind, Slash};
 use crate::input::keymap::Keymap;
 use crate::input::slash::{Matching, commands, found};
 use crate::render::text::{span_width, width, wrap_lines};
@@ -245,14 +245,14 @@ impl View for HelpView {
         Some(Outcome::Stay)
     }
 
-    fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: LayerAction) -> Outcome {
         match action {
-            Action::CloseOverlay | Action::Choose => return Outcome::Close,
-            Action::NextHelpSection => {
+            LayerAction::CloseOverlay | LayerAction::Choose => return Outcome::Close,
+            LayerAction::NextHelpSection => {
                 let next = self.headings.iter().find(|at| **at > self.page.top);
                 self.page.top = next.copied().unwrap_or(0).min(self.page.max_top);
             }
-            Action::PreviousHelpSection => {
+            LayerAction::PreviousHelpSection => {
                 let before = self.headings.iter().rev().find(|at| **at < self.page.top);
                 self.page.top = before.copied().unwrap_or(self.page.max_top);
             }
@@ -267,9 +267,9 @@ impl View for HelpView {
 
     fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let hints = paint.hints(&[
-            (Action::NextHelpSection, "next section"),
-            (Action::OverlayPageDown, "page down"),
-            (Action::CloseOverlay, "close"),
+            (LayerAction::NextHelpSection, "next section"),
+            (LayerAction::OverlayPageDown, "page down"),
+            (LayerAction::CloseOverlay, "close"),
         ]);
         let keys = format!("type to search · {hints}");
         let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "Help", &keys, paint.theme);

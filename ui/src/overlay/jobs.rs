@@ -11,7 +11,7 @@ use ratatui::text::{Line, Span};
 use super::panes;
 use super::rows::RowMap;
 use super::{Effect, Load, Notification, Outcome, Paint, Press, View, dialog, panel};
-use crate::input::action::{Action, Scope};
+use crate::input::action::{LayerAction, Scope};
 use crate::render::figures;
 use crate::render::text::{fit, fit_path, from_home, plain, visible, width, wrap_lines};
 use crate::terminal::canvas::{Canvas, RegionState};
@@ -185,18 +185,18 @@ impl View for JobsView {
         self.is_confirming = false;
     }
 
-    fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: LayerAction) -> Outcome {
         if std::mem::take(&mut self.is_confirming) {
             return match (action, self.running()) {
-                (Action::ConfirmStop, Some(job)) => Outcome::send(Input::StopJob { job: job.id }),
+                (LayerAction::ConfirmStop, Some(job)) => Outcome::send(Input::StopJob { job: job.id }),
                 _ => Outcome::Stay,
             };
         }
         match action {
-            Action::CloseOverlay => return Outcome::Close,
-            Action::OverlayUp => self.scroll(-1),
-            Action::OverlayDown => self.scroll(1),
-            Action::StopJob => {
+            LayerAction::CloseOverlay => return Outcome::Close,
+            LayerAction::OverlayUp => self.scroll(-1),
+            LayerAction::OverlayDown => self.scroll(1),
+            LayerAction::StopJob => {
                 self.is_confirming = self.running().is_some();
                 return Outcome::Stay;
             }
@@ -208,10 +208,12 @@ impl View for JobsView {
     fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let keys = if self.is_confirming {
-            paint.hints(&[(Action::ConfirmStop, "stop it, any other key lets it run")])
+            paint.hints(&[(LayerAction::ConfirmStop, "stop it, any other key lets it run")])
         } else {
-            paint
-                .hints_of(&[(self.running().is_some(), Action::StopJob, "stop"), (true, Action::CloseOverlay, "close")])
+            paint.hints_of(&[
+                (self.running().is_some(), LayerAction::StopJob, "stop"),
+                (true, LayerAction::CloseOverlay, "close"),
+            ])
         };
         let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "Background jobs", &keys, theme);
         if self.jobs.is_empty() {

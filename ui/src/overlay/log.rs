@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::{Effect, Outcome, Paint, View, dialog, panel};
-use crate::input::action::{Action, Scope};
+use crate::input::action::{LayerAction, Scope};
 use crate::overlay::narrow::Narrow;
 use crate::render::text::{fit, fit_path, from_home, visible, width, wrap_lines};
 use crate::terminal::canvas::{Canvas, RegionState};
@@ -124,21 +124,21 @@ impl View for LogView {
         is_typed.then_some(Outcome::Stay)
     }
 
-    fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: LayerAction) -> Outcome {
         let page = isize::try_from(self.height.saturating_sub(1).max(1)).unwrap_or(1);
         match action {
-            Action::CloseOverlay | Action::Choose => return Outcome::Close,
-            Action::CycleLogLevel => {
+            LayerAction::CloseOverlay | LayerAction::Choose => return Outcome::Close,
+            LayerAction::CycleLogLevel => {
                 let at = Level::ALL.iter().position(|it| *it == self.level).unwrap_or(0);
                 self.level = Level::ALL[(at + 1) % Level::ALL.len()];
                 self.follows = true;
             }
-            Action::OverlayUp => self.scroll(-1),
-            Action::OverlayDown => self.scroll(1),
-            Action::OverlayPageUp => self.scroll(-page),
-            Action::OverlayPageDown => self.scroll(page),
-            Action::OverlayStart => (self.top, self.follows) = (0, false),
-            Action::OverlayEnd => self.follows = true,
+            LayerAction::OverlayUp => self.scroll(-1),
+            LayerAction::OverlayDown => self.scroll(1),
+            LayerAction::OverlayPageUp => self.scroll(-page),
+            LayerAction::OverlayPageDown => self.scroll(page),
+            LayerAction::OverlayStart => (self.top, self.follows) = (0, false),
+            LayerAction::OverlayEnd => self.follows = true,
             _ => {}
         }
         Outcome::Stay
@@ -154,9 +154,9 @@ impl View for LogView {
     fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let level = [
-            (Action::CycleLogLevel, self.level.name()),
-            (Action::OverlayEnd, "follow"),
-            (Action::CloseOverlay, "close"),
+            (LayerAction::CycleLogLevel, self.level.name()),
+            (LayerAction::OverlayEnd, "follow"),
+            (LayerAction::CloseOverlay, "close"),
         ];
         let keys = format!("type to filter · {}", paint.hints(&level));
         let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "Log", &keys, theme);

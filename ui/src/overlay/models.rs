@@ -9,7 +9,7 @@ use super::narrow::Narrow;
 use super::rows::RowMap;
 use super::save_for::SaveFor;
 use super::{Effect, Outcome, Paint, Press, Request, View, dialog, panel};
-use crate::input::action::{Action, Scope};
+use crate::input::action::{LayerAction, Scope};
 use crate::input::slash::fuzzy;
 use crate::render::text::{fit, visible, width};
 use crate::terminal::canvas::{Canvas, RegionState};
@@ -302,7 +302,7 @@ impl ModelsView {
         }
         // A model that does not know the wanted effort gets the next lower one.
         let given = self.effort.map(|wanted| *efforts.iter().rev().find(|it| **it <= wanted).unwrap_or(&efforts[0]));
-        let keys = paint.hints(&[(Action::LessEffort, "less"), (Action::MoreEffort, "more")]);
+        let keys = paint.hints(&[(LayerAction::LessEffort, "less"), (LayerAction::MoreEffort, "more")]);
         let (name, about) =
             given.map_or(("default", "what the model does by itself"), |it| (it.name(), about_effort(it)));
         // On a narrow screen the keys matter more than what the effort is for.
@@ -359,15 +359,15 @@ impl View for ModelsView {
         self.narrow.key(key).then_some(Outcome::Stay)
     }
 
-    fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: LayerAction) -> Outcome {
         match action {
-            Action::CloseOverlay => return Outcome::Close,
-            Action::Choose => return self.choose(),
-            Action::SaveFor => self.save = self.save.next(),
-            Action::MarkFavourite => return self.mark(),
-            Action::MoreEffort => self.change_effort(1),
-            Action::LessEffort => self.change_effort(-1),
-            Action::ConnectHere => return Outcome::CloseAndAsk(Request::Command("/connect".to_owned())),
+            LayerAction::CloseOverlay => return Outcome::Close,
+            LayerAction::Choose => return self.choose(),
+            LayerAction::SaveFor => self.save = self.save.next(),
+            LayerAction::MarkFavourite => return self.mark(),
+            LayerAction::MoreEffort => self.change_effort(1),
+            LayerAction::LessEffort => self.change_effort(-1),
+            LayerAction::ConnectHere => return Outcome::CloseAndAsk(Request::Command("/connect".to_owned())),
             action => {
                 let rows = self.shown().len();
                 self.narrow.act(action, rows);
@@ -379,11 +379,11 @@ impl View for ModelsView {
     fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let hints = paint.hints(&[
-            (Action::Choose, "use it"),
-            (Action::SaveFor, &self.save.choices()),
-            (Action::CloseOverlay, "close"),
-            (Action::MarkFavourite, "favourite"),
-            (Action::ConnectHere, "connect another"),
+            (LayerAction::Choose, "use it"),
+            (LayerAction::SaveFor, &self.save.choices()),
+            (LayerAction::CloseOverlay, "close"),
+            (LayerAction::MarkFavourite, "favourite"),
+            (LayerAction::ConnectHere, "connect another"),
         ]);
         let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "Model", &hints, theme);
         let list = self.narrow.draw(canvas, inner, theme);

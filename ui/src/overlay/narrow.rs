@@ -4,7 +4,7 @@ use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use crate::input::action::Action;
+use crate::input::action::LayerAction;
 use crate::render::text::width;
 use crate::terminal::canvas::Canvas;
 use crate::theme::Theme;
@@ -18,14 +18,14 @@ pub(crate) struct Narrow {
 
 impl Narrow {
     /// Moves in a list of `rows` matching rows. False if the action has no meaning here.
-    pub(crate) fn act(&mut self, action: Action, rows: usize) -> bool {
+    pub(crate) fn act(&mut self, action: LayerAction, rows: usize) -> bool {
         match action {
-            Action::OverlayUp => self.scroll(-1, rows),
-            Action::OverlayDown => self.scroll(1, rows),
-            Action::OverlayPageUp => self.scroll(-10, rows),
-            Action::OverlayPageDown => self.scroll(10, rows),
-            Action::OverlayStart => self.chosen = 0,
-            Action::OverlayEnd => self.chosen = rows.saturating_sub(1),
+            LayerAction::OverlayUp => self.scroll(-1, rows),
+            LayerAction::OverlayDown => self.scroll(1, rows),
+            LayerAction::OverlayPageUp => self.scroll(-10, rows),
+            LayerAction::OverlayPageDown => self.scroll(10, rows),
+            LayerAction::OverlayStart => self.chosen = 0,
+            LayerAction::OverlayEnd => self.chosen = rows.saturating_sub(1),
             _ => return false,
         }
         true

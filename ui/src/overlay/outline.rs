@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 
 use super::rows::RowMap;
 use super::{Outcome, Paint, Press, Request, View, dialog, panel};
-use crate::input::action::Action;
+use crate::input::action::LayerAction;
 use crate::render::markdown::first_line;
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::transcript::rows::target;
@@ -84,16 +84,16 @@ impl View for Outline {
         "Outline"
     }
 
-    fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: LayerAction) -> Outcome {
         match action {
-            Action::CloseOverlay => return Outcome::Close,
-            Action::OverlayUp => self.scroll(-1),
-            Action::OverlayDown => self.scroll(1),
-            Action::OverlayPageUp => self.scroll(-10),
-            Action::OverlayPageDown => self.scroll(10),
-            Action::OverlayStart => self.chosen = 0,
-            Action::OverlayEnd => self.chosen = self.turns.len().saturating_sub(1),
-            Action::Choose => {
+            LayerAction::CloseOverlay => return Outcome::Close,
+            LayerAction::OverlayUp => self.scroll(-1),
+            LayerAction::OverlayDown => self.scroll(1),
+            LayerAction::OverlayPageUp => self.scroll(-10),
+            LayerAction::OverlayPageDown => self.scroll(10),
+            LayerAction::OverlayStart => self.chosen = 0,
+            LayerAction::OverlayEnd => self.chosen = self.turns.len().saturating_sub(1),
+            LayerAction::Choose => {
                 let Some(cell) = self.turns.get(self.chosen).map(|turn| turn.cell) else { return Outcome::Close };
                 return Outcome::CloseAndAsk(Request::ShowCell(cell));
             }
@@ -112,8 +112,10 @@ impl View for Outline {
 
     fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
-        let keys = paint
-            .hints_of(&[(!self.turns.is_empty(), Action::Choose, "go there"), (true, Action::CloseOverlay, "close")]);
+        let keys = paint.hints_of(&[
+            (!self.turns.is_empty(), LayerAction::Choose, "go there"),
+            (true, LayerAction::CloseOverlay, "close"),
+        ]);
         let inner = panel(canvas, dialog(area, 100, 42), "Outline", &keys, theme);
         if self.turns.is_empty() {
             canvas.line(Line::styled("No prompts yet. Each message that you send becomes one.", theme.dim()), inner);

@@ -4,7 +4,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::Paint;
-use crate::input::action::Action;
+use crate::input::action::LayerAction;
 use crate::render::context::LayoutKey;
 use crate::terminal::canvas::Canvas;
 
@@ -48,14 +48,14 @@ impl Page {
     }
 
     /// Carries out the actions that scroll; others do nothing.
-    pub(crate) fn act(&mut self, action: Action) {
+    pub(crate) fn act(&mut self, action: LayerAction) {
         match action {
-            Action::OverlayUp => self.scroll(-1),
-            Action::OverlayDown => self.scroll(1),
-            Action::OverlayPageUp => self.scroll(-self.page()),
-            Action::OverlayPageDown => self.scroll(self.page()),
-            Action::OverlayStart => self.top = 0,
-            Action::OverlayEnd => self.top = self.max_top,
+            LayerAction::OverlayUp => self.scroll(-1),
+            LayerAction::OverlayDown => self.scroll(1),
+            LayerAction::OverlayPageUp => self.scroll(-self.page()),
+            LayerAction::OverlayPageDown => self.scroll(self.page()),
+            LayerAction::OverlayStart => self.top = 0,
+            LayerAction::OverlayEnd => self.top = self.max_top,
             _ => {}
         }
     }

@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use super::narrow::Narrow;
 use super::rows::RowMap;
 use super::{Effect, Load, Notification, Outcome, Paint, Press, Request, View, dialog, panel};
-use crate::input::action::{ACTIONS, Action, ActionSpec, Scope, SessionKind, Slash, TurnState};
+use crate::input::action::{ACTIONS, Action, ActionSpec, LayerAction, Scope, SessionKind, Slash, TurnState};
 use crate::input::keymap::Keymap;
 use crate::input::slash::{Uses, by_use, fuzzy};
 use crate::render::marked;
@@ -143,10 +143,10 @@ impl View for Palette {
         })
     }
 
-    fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: LayerAction) -> Outcome {
         match action {
-            Action::CloseOverlay => Outcome::Close,
-            Action::Choose => self.choose(),
+            LayerAction::CloseOverlay => Outcome::Close,
+            LayerAction::Choose => self.choose(),
             _ => {
                 let rows = self.rows().len();
                 self.narrow.act(action, rows);
@@ -166,7 +166,7 @@ impl View for Palette {
 
     fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
-        let hints = paint.hints(&[(Action::Choose, "run"), (Action::CloseOverlay, "close")]);
+        let hints = paint.hints(&[(LayerAction::Choose, "run"), (LayerAction::CloseOverlay, "close")]);
         let keys = format!("type to search · @ files · {hints}");
         let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "Palette", &keys, theme);
         let list = self.narrow.draw(canvas, inner, theme);

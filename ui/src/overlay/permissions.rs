@@ -10,7 +10,7 @@ use ratatui::text::{Line, Span};
 use super::always::covered;
 use super::rows::RowMap;
 use super::{Effect, Notification, Outcome, Paint, Press, View, panel};
-use crate::input::action::{Action, Scope};
+use crate::input::action::{LayerAction, Scope};
 use crate::render::text::{fit, visible, wrap_lines};
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::theme::Theme;
@@ -142,17 +142,17 @@ impl View for PermissionsView {
         self.is_confirming = false;
     }
 
-    fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: LayerAction) -> Outcome {
         let rule = self.rules.as_ref().and_then(|rules| rules.get(self.chosen));
         match (action, rule) {
-            (Action::ConfirmRevoke, Some(rule)) if self.is_confirming => {
+            (LayerAction::ConfirmRevoke, Some(rule)) if self.is_confirming => {
                 return Outcome::send(Input::RevokeRule { id: rule.id.clone() });
             }
             (_, _) if self.is_confirming => self.is_confirming = false,
-            (Action::CloseOverlay | Action::Choose, _) => return Outcome::Close,
-            (Action::OverlayUp, _) => self.scroll(-1),
-            (Action::OverlayDown, _) => self.scroll(1),
-            (Action::RevokeRule, Some(_)) => self.is_confirming = true,
+            (LayerAction::CloseOverlay | LayerAction::Choose, _) => return Outcome::Close,
+            (LayerAction::OverlayUp, _) => self.scroll(-1),
+            (LayerAction::OverlayDown, _) => self.scroll(1),
+            (LayerAction::RevokeRule, Some(_)) => self.is_confirming = true,
             _ => {}
         }
         Outcome::Stay
@@ -161,10 +161,10 @@ impl View for PermissionsView {
     fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let keys = if self.is_confirming {
-            paint.hints(&[(Action::ConfirmRevoke, "revoke it"), (Action::CloseOverlay, "keep it")])
+            paint.hints(&[(LayerAction::ConfirmRevoke, "revoke it"), (LayerAction::CloseOverlay, "keep it")])
         } else {
             let has_rule = self.rules.as_ref().is_some_and(|rules| !rules.is_empty());
-            paint.hints_of(&[(has_rule, Action::RevokeRule, "revoke"), (true, Action::CloseOverlay, "close")])
+            paint.hints_of(&[(has_rule, LayerAction::RevokeRule, "revoke"), (true, LayerAction::CloseOverlay, "close")])
         };
         let inner = panel(canvas, area, "Permissions", &keys, theme);
         let columns = usize::from(inner.width);

@@ -12,7 +12,7 @@ use super::narrow::Narrow;
 use super::panel::SMALL;
 use super::rows::RowMap;
 use super::{Outcome, Paint, Press, Request, View, dialog, panel};
-use crate::input::action::Action;
+use crate::input::action::LayerAction;
 use crate::input::slash::fuzzy;
 use crate::render::text::{fit, width};
 
@@ -151,11 +151,11 @@ impl View for Picker {
         self.narrow.key(key).then_some(Outcome::Stay)
     }
 
-    fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: LayerAction) -> Outcome {
         let shown = self.shown();
         match action {
-            Action::CloseOverlay => Outcome::Close,
-            Action::Choose => shown
+            LayerAction::CloseOverlay => Outcome::Close,
+            LayerAction::Choose => shown
                 .get(self.narrow.chosen)
                 .map_or(Outcome::Stay, |at| Outcome::CloseAndAsk(Request::Command(self.rows[*at].command.clone()))),
             action => {
@@ -169,7 +169,7 @@ impl View for Picker {
         let theme = paint.theme;
         let shown = self.shown();
         self.places.clear();
-        let hints = paint.hints(&[(Action::Choose, "choose"), (Action::CloseOverlay, "close")]);
+        let hints = paint.hints(&[(LayerAction::Choose, "choose"), (LayerAction::CloseOverlay, "close")]);
         let inner = panel(
             canvas,
             dialog(area, SMALL, self.height()),

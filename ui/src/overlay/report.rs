@@ -5,7 +5,7 @@ use ratatui::text::Line;
 
 use super::panel::inside;
 use super::{Outcome, Page, Paint, View, dialog, panel};
-use crate::input::action::Action;
+use crate::input::action::LayerAction;
 use crate::render::report::{Check, Item, Report, Section};
 use crate::terminal::canvas::Canvas;
 
@@ -61,8 +61,8 @@ impl View for ReportView {
         }
     }
 
-    fn act(&mut self, action: Action) -> Outcome {
-        if matches!(action, Action::CloseOverlay | Action::Choose) {
+    fn act(&mut self, action: LayerAction) -> Outcome {
+        if matches!(action, LayerAction::CloseOverlay | LayerAction::Choose) {
             return Outcome::Close;
         }
         self.page.act(action);
@@ -82,8 +82,10 @@ impl View for ReportView {
             None => vec![Line::styled("checking…", theme.dim())],
         };
         page.lay_out(inside(canvas, place), paint, lines);
-        let keys = paint
-            .hints_of(&[(page.scrolls(), Action::OverlayPageDown, "page down"), (true, Action::CloseOverlay, "close")]);
+        let keys = paint.hints_of(&[
+            (page.scrolls(), LayerAction::OverlayPageDown, "page down"),
+            (true, LayerAction::CloseOverlay, "close"),
+        ]);
         let inner = panel(canvas, place, self.title(), &keys, theme);
         page.draw(canvas, inner, paint, lines);
         self.page = page;

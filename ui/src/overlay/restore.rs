@@ -12,7 +12,7 @@ use ratatui::text::{Line, Span};
 
 use super::rows::RowMap;
 use super::{Effect, Outcome, Page, Paint, Press, Request, View, panel};
-use crate::input::action::{Action, Scope};
+use crate::input::action::{LayerAction, Scope};
 use crate::render::agents::named;
 use crate::render::context::RenderContext;
 use crate::render::diff;
@@ -325,31 +325,33 @@ impl View for RestoreView {
         Press::Did(Box::new(Outcome::Stay))
     }
 
-    fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: LayerAction) -> Outcome {
         match action {
             // The call that waits for the decision goes on without it.
-            Action::CloseOverlay if self.preview.asks => {
+            LayerAction::CloseOverlay if self.preview.asks => {
                 let path = self.preview.agent.clone();
                 let options = RestoreOptions::default();
                 return Outcome::close_and_send(Input::Adopt { path, options, later: true });
             }
-            Action::CloseOverlay => return Outcome::Close,
-            Action::MergeByHand => {
+            LayerAction::CloseOverlay => return Outcome::Close,
+            LayerAction::MergeByHand => {
                 if let Some(merge) = self.by_hand() {
                     return Outcome::does(merge);
                 }
             }
             // What has marks is not written; the row says so.
-            Action::Choose if self.written.values().any(|text| has_marks(text)) => {}
-            Action::Choose => {
+            LayerAction::Choose if self.written.values().any(|text| has_marks(text)) => {}
+            LayerAction::Choose => {
                 return Outcome::CloseAndAsk(Request::Restore(Box::new(self.preview.clone()), self.options()));
             }
-            Action::MoveWithoutFiles if self.is_rewind() => return Outcome::CloseAndAsk(Request::MoveWithoutFiles),
-            Action::OverlayUp => self.scroll(-1),
-            Action::OverlayDown => self.scroll(1),
-            Action::KeepFile => self.choose(OnConflict::Keep),
-            Action::MergeFile => self.choose(OnConflict::Merge),
-            Action::OverwriteFile => self.choose(OnConflict::Overwrite),
+            LayerAction::MoveWithoutFiles if self.is_rewind() => {
+                return Outcome::CloseAndAsk(Request::MoveWithoutFiles);
+            }
+            LayerAction::OverlayUp => self.scroll(-1),
+            LayerAction::OverlayDown => self.scroll(1),
+            LayerAction::KeepFile => self.choose(OnConflict::Keep),
+            LayerAction::MergeFile => self.choose(OnConflict::Merge),
+            LayerAction::OverwriteFile => self.choose(OnConflict::Overwrite),
             _ => self.page.act(action),
         }
         Outcome::Stay
@@ -375,28 +377,28 @@ impl View for RestoreView {
         let close = if self.preview.asks { "later" } else { "close" };
         let keys = if self.is_adoption() {
             paint.hints(&[
-                (Action::Choose, "adopt"),
-                (Action::KeepFile, "keep yours"),
-                (Action::OverwriteFile, "take the agent's"),
-                (Action::MergeByHand, "merge by hand"),
-                (Action::CloseOverlay, close),
-                (Action::OverlayDown, "next file"),
-                (Action::OverlayPageDown, "scroll"),
+                (LayerAction::Choose, "adopt"),
+                (LayerAction::KeepFile, "keep yours"),
+                (LayerAction::OverwriteFile, "take the agent's"),
+                (LayerAction::MergeByHand, "merge by hand"),
+                (LayerAction::CloseOverlay, close),
+                (LayerAction::OverlayDown, "next file"),
+                (LayerAction::OverlayPageDown, "scroll"),
             ])
         } else if self.is_rewind() {
             paint.hints(&[
-                (Action::Choose, "go, restore files"),
-                (Action::MoveWithoutFiles, "go, keep files"),
-                (Action::CloseOverlay, "stay here"),
-                (Action::OverlayDown, "next file"),
-                (Action::OverlayPageDown, "scroll"),
+                (LayerAction::Choose, "go, restore files"),
+                (LayerAction::MoveWithoutFiles, "go, keep files"),
+                (LayerAction::CloseOverlay, "stay here"),
+                (LayerAction::OverlayDown, "next file"),
+                (LayerAction::OverlayPageDown, "scroll"),
             ])
         } else {
             paint.hints(&[
-                (Action::Choose, "restore"),
-                (Action::CloseOverlay, "cancel"),
-                (Action::OverlayDown, "next file"),
-                (Action::OverlayPageDown, "scroll"),
+                (LayerAction::Choose, "restore"),
+                (LayerAction::CloseOverlay, "cancel"),
+                (LayerAction::OverlayDown, "next file"),
+                (LayerAction::OverlayPageDown, "scroll"),
             ])
         };
         let inner = panel(canvas, area, &title, &keys, theme);

@@ -10,7 +10,7 @@ use super::page::Page;
 use super::panes;
 use super::rows::RowMap;
 use super::{Effect, Notification, Outcome, Paint, Press, View, dialog, panel};
-use crate::input::action::{Action, Scope};
+use crate::input::action::{LayerAction, Scope};
 use crate::render::text::{fit, visible, width, wrap_lines};
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::theme::Theme;
@@ -99,24 +99,24 @@ impl View for ServersView {
         pressed
     }
 
-    fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: LayerAction) -> Outcome {
         let about = |it: &ServerState, act: ServerAct| Outcome::send(Input::Mcp { server: Some(it.name.clone()), act });
         match action {
-            Action::CloseOverlay => Outcome::Close,
-            Action::OverlayUp => {
+            LayerAction::CloseOverlay => Outcome::Close,
+            LayerAction::OverlayUp => {
                 self.scroll(-1);
                 Outcome::Stay
             }
-            Action::OverlayDown => {
+            LayerAction::OverlayDown => {
                 self.scroll(1);
                 Outcome::Stay
             }
-            Action::RestartServer => self.usable().map_or(Outcome::Stay, |it| about(it, ServerAct::Restart)),
-            Action::StopServer => self.usable().map_or(Outcome::Stay, |it| about(it, ServerAct::Stop)),
-            Action::AcceptServer => match self.to_accept() {
+            LayerAction::RestartServer => self.usable().map_or(Outcome::Stay, |it| about(it, ServerAct::Restart)),
+            LayerAction::StopServer => self.usable().map_or(Outcome::Stay, |it| about(it, ServerAct::Stop)),
+            LayerAction::AcceptServer => match self.to_accept() {
                 // What is accepted must have been on the screen.
                 Some(_) if !self.page.is_at_end() => {
-                    self.page.act(Action::OverlayPageDown);
+                    self.page.act(LayerAction::OverlayPageDown);
                     Outcome::Stay
                 }
                 Some((it, seen)) => about(it, ServerAct::Accept { seen: seen.to_owned() }),
@@ -135,10 +135,10 @@ impl View for ServersView {
         let runs = phase == Some(ServerPhase::Running);
         let is_up = runs || phase == Some(ServerPhase::Starting);
         let keys = paint.hints_of(&[
-            (self.to_accept().is_some(), Action::AcceptServer, "accept the tools as shown"),
-            (self.usable().is_some(), Action::RestartServer, if runs { "restart" } else { "start" }),
-            (is_up, Action::StopServer, "stop"),
-            (true, Action::CloseOverlay, "close"),
+            (self.to_accept().is_some(), LayerAction::AcceptServer, "accept the tools as shown"),
+            (self.usable().is_some(), LayerAction::RestartServer, if runs { "restart" } else { "start" }),
+            (is_up, LayerAction::StopServer, "stop"),
+            (true, LayerAction::CloseOverlay, "close"),
         ]);
         let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "MCP servers", &keys, theme);
         if self.servers.is_empty() {

@@ -12,7 +12,7 @@ use super::narrow::{Narrow, cut_word};
 use super::panes;
 use super::rows::RowMap;
 use super::{Effect, Outcome, Paint, Press, Request, View, dialog, panel};
-use crate::input::action::{Action, Scope};
+use crate::input::action::{LayerAction, Scope};
 use crate::input::slash::fuzzy;
 use crate::render::context::RenderContext;
 use crate::render::figures::age;
@@ -356,15 +356,15 @@ impl View for SessionList {
         self.is_confirming = false;
     }
 
-    fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: LayerAction) -> Outcome {
         if let Some(name) = &self.naming {
             return match (action, self.chosen()) {
-                (Action::Choose, Some(it)) => {
+                (LayerAction::Choose, Some(it)) => {
                     let work = Work::Rename { id: it.id.clone(), name: name.trim().to_owned(), reach: self.reach };
                     self.is_saving_name = true;
                     ask(work)
                 }
-                (Action::CloseOverlay, _) => {
+                (LayerAction::CloseOverlay, _) => {
                     self.naming = None;
                     Outcome::Stay
                 }
@@ -373,7 +373,7 @@ impl View for SessionList {
         }
         if std::mem::take(&mut self.is_confirming) {
             return match (action, self.chosen().map(|it| it.id.clone())) {
-                (Action::ConfirmDelete, Some(id)) => {
+                (LayerAction::ConfirmDelete, Some(id)) => {
                     self.deleted = Some(id.clone());
                     ask(Work::Delete { id, reach: self.reach })
                 }
@@ -381,8 +381,8 @@ impl View for SessionList {
             };
         }
         match action {
-            Action::CloseOverlay => return Outcome::Close,
-            Action::Choose => {
+            LayerAction::CloseOverlay => return Outcome::Close,
+            LayerAction::Choose => {
                 return match self.chosen() {
                     Some(it) if Some(&it.id) == self.current.as_ref() => Outcome::Close,
                     Some(it) if self.reach == Reach::Everywhere => {
@@ -393,7 +393,7 @@ impl View for SessionList {
                     None => Outcome::Stay,
                 };
             }
-            Action::SwitchReach => {
+            LayerAction::SwitchReach => {
                 self.reach = match self.reach {
                     Reach::Workspace => Reach::Everywhere,
                     Reach::Everywhere => Reach::Workspace,
@@ -402,24 +402,24 @@ impl View for SessionList {
                 let search = self.search();
                 return Outcome::Ask(Request::Do(vec![Effect::Stored(Work::List(self.reach)), Effect::Stored(search)]));
             }
-            Action::OnlyNamed => {
+            LayerAction::OnlyNamed => {
                 (self.only, self.narrow.chosen) = (self.only.next(), 0);
             }
-            Action::RenameStored => {
+            LayerAction::RenameStored => {
                 self.naming = self.chosen().map(|it| it.name.clone().unwrap_or_default());
                 return Outcome::Stay;
             }
-            Action::PinStored => {
+            LayerAction::PinStored => {
                 return self.chosen().map_or(Outcome::Stay, |it| {
                     let (id, reach) = (it.id.clone(), self.reach);
                     ask(if it.pinned { Work::Unpin { id, reach } } else { Work::Pin { id, reach } })
                 });
             }
-            Action::DeleteStored => {
+            LayerAction::DeleteStored => {
                 self.is_confirming = self.chosen().is_some_and(|it| Some(&it.id) != self.current.as_ref());
                 return Outcome::Stay;
             }
-            Action::UndeleteStored => {
+            LayerAction::UndeleteStored => {
                 return match self.deleted.take() {
                     Some(id) => ask(Work::Undelete { id, reach: self.reach }),
                     None => Outcome::Stay,
@@ -464,9 +464,9 @@ impl View for SessionList {
     fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let keys = if self.is_confirming {
-            paint.hints(&[(Action::ConfirmDelete, "delete it, any other key keeps it")])
+            paint.hints(&[(LayerAction::ConfirmDelete, "delete it, any other key keeps it")])
         } else if self.naming.is_some() {
-            paint.hints(&[(Action::Choose, "save the name"), (Action::CloseOverlay, "cancel")])
+            paint.hints(&[(LayerAction::Choose, "save the name"), (LayerAction::CloseOverlay, "cancel")])
         } else {
             let reach = match self.reach {
                 Reach::Workspace => "everywhere",
@@ -475,14 +475,14 @@ impl View for SessionList {
             let has_row = !self.shown().is_empty();
             let pin = if self.chosen().is_some_and(|it| it.pinned) { "unpin" } else { "pin" };
             paint.hints_of(&[
-                (has_row, Action::Choose, "resume"),
-                (true, Action::SwitchReach, reach),
-                (self.deleted.is_some(), Action::UndeleteStored, "undelete"),
-                (has_row, Action::RenameStored, "rename"),
-                (has_row, Action::PinStored, pin),
-                (has_row, Action::DeleteStored, "delete"),
-                (has_row || self.only != Only::All, Action::OnlyNamed, self.only.next().word()),
-                (true, Action::CloseOverlay, "close"),
+                (has_row, LayerAction::Choose, "resume"),
+                (true, LayerAction::SwitchReach, reach),
+                (self.deleted.is_some(), LayerAction::UndeleteStored, "undelete"),
+                (has_row, LayerAction::RenameStored, "rename"),
+                (has_row, LayerAction::PinStored, pin),
+                (has_row, LayerAction::DeleteStored, "delete"),
+                (has_row || self.only != Only::All, LayerAction::OnlyNamed, self.only.next().word()),
+                (true, LayerAction::CloseOverlay, "close"),
             ])
         };
         let title = match self.reach {

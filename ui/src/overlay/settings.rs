@@ -11,7 +11,7 @@ use super::narrow::{Narrow, cut_word};
 use super::rows::RowMap;
 use super::save_for::SaveFor;
 use super::{Effect, Outcome, Paint, Press, Request, View, dialog, panel};
-use crate::input::action::{Action, Scope};
+use crate::input::action::{LayerAction, Scope};
 use crate::input::keymap::Keymap;
 use crate::input::keys::{Chord, Key, chord_name};
 use crate::input::slash::{Matching, found};
@@ -510,20 +510,20 @@ impl View for SettingsView {
         vec![Effect::LoadSettings]
     }
 
-    fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: LayerAction) -> Outcome {
         let page = isize::try_from(self.page).unwrap_or(1);
         match action {
-            Action::CloseOverlay => return self.back(),
-            Action::Choose => return self.choose(),
-            Action::SaveFor => self.save = self.save.next(),
-            Action::UnsetSetting => return self.unset(),
-            Action::FilterSettings => self.is_filtering = true,
-            Action::OverlayUp => self.go(-1),
-            Action::OverlayDown => self.go(1),
-            Action::OverlayPageUp => self.go(-page),
-            Action::OverlayPageDown => self.go(page),
-            Action::OverlayStart => self.go(isize::MIN / 2),
-            Action::OverlayEnd => self.go(isize::MAX / 2),
+            LayerAction::CloseOverlay => return self.back(),
+            LayerAction::Choose => return self.choose(),
+            LayerAction::SaveFor => self.save = self.save.next(),
+            LayerAction::UnsetSetting => return self.unset(),
+            LayerAction::FilterSettings => self.is_filtering = true,
+            LayerAction::OverlayUp => self.go(-1),
+            LayerAction::OverlayDown => self.go(1),
+            LayerAction::OverlayPageUp => self.go(-page),
+            LayerAction::OverlayPageDown => self.go(page),
+            LayerAction::OverlayStart => self.go(isize::MIN / 2),
+            LayerAction::OverlayEnd => self.go(isize::MAX / 2),
             _ => {}
         }
         Outcome::Stay
@@ -533,13 +533,18 @@ impl View for SettingsView {
         let theme = paint.theme;
         let save = self.chosen().map_or(self.save, |row| self.save_for(row)).choices();
         let hints = |choose: &str, close: &str| {
-            paint.hints(&[(Action::Choose, choose), (Action::SaveFor, &save), (Action::CloseOverlay, close)])
+            paint.hints(&[
+                (LayerAction::Choose, choose),
+                (LayerAction::SaveFor, &save),
+                (LayerAction::CloseOverlay, close),
+            ])
         };
         let keys = match &self.edit {
             Edit::None if self.is_filtering => hints("change", "all settings"),
             Edit::None => {
-                let unset = self.chosen().and_then(unset_from).map(|_| (Action::UnsetSetting, "unset"));
-                let more: Vec<(Action, &str)> = unset.into_iter().chain([(Action::FilterSettings, "filter")]).collect();
+                let unset = self.chosen().and_then(unset_from).map(|_| (LayerAction::UnsetSetting, "unset"));
+                let more: Vec<(LayerAction, &str)> =
+                    unset.into_iter().chain([(LayerAction::FilterSettings, "filter")]).collect();
                 format!("{} · {}", hints("change", "close"), paint.hints(&more))
             }
             Edit::Choosing(_) => hints("choose", "keep it"),

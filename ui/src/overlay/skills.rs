@@ -12,7 +12,7 @@ use ratatui::text::{Line, Span};
 use super::narrow::Narrow;
 use super::rows::RowMap;
 use super::{Effect, Load, Outcome, Page, Paint, Press, Request, View, dialog, panel, panes};
-use crate::input::action::{Action, Scope};
+use crate::input::action::{LayerAction, Scope};
 use crate::input::slash::fuzzy;
 use crate::render::context::RenderContext;
 use crate::render::markdown;
@@ -214,16 +214,16 @@ impl View for SkillsView {
         self.narrow.key(key).then(|| self.moved())
     }
 
-    fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: LayerAction) -> Outcome {
         match action {
-            Action::CloseOverlay => Outcome::Close,
-            Action::Choose => self.choose(),
-            Action::GiveTask => self.give_task(),
-            Action::ReadOn => {
+            LayerAction::CloseOverlay => Outcome::Close,
+            LayerAction::Choose => self.choose(),
+            LayerAction::GiveTask => self.give_task(),
+            LayerAction::ReadOn => {
                 self.preview.scroll(self.preview.page());
                 Outcome::Stay
             }
-            Action::ReadBack => {
+            LayerAction::ReadBack => {
                 self.preview.scroll(-self.preview.page());
                 Outcome::Stay
             }
@@ -244,10 +244,10 @@ impl View for SkillsView {
         let chosen = self.chosen();
         let can_use = chosen.is_some_and(|it| !matches!(it.standing, Standing::Unusable { .. }));
         let keys = paint.hints_of(&[
-            (can_use, Action::Choose, enter),
-            (can_use, Action::GiveTask, "with a task"),
-            (true, Action::CloseOverlay, "close"),
-            (chosen.is_some(), Action::ReadOn, "read on"),
+            (can_use, LayerAction::Choose, enter),
+            (can_use, LayerAction::GiveTask, "with a task"),
+            (true, LayerAction::CloseOverlay, "close"),
+            (chosen.is_some(), LayerAction::ReadOn, "read on"),
         ]);
         let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "Skills", &keys, theme);
         let below = self.narrow.draw(canvas, inner, theme);

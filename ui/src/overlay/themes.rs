@@ -9,7 +9,7 @@ use super::panel::SMALL;
 use super::rows::RowMap;
 use super::save_for::SaveFor;
 use super::{Effect, Outcome, Paint, Press, Request, View, dialog, panel};
-use crate::input::action::{Action, Scope};
+use crate::input::action::{LayerAction, Scope};
 use crate::input::slash::fuzzy;
 use crate::render::text::{visible, width};
 use crate::terminal::canvas::{Canvas, RegionState};
@@ -137,14 +137,14 @@ impl View for ThemesView {
         self.narrow.key(key).then(|| self.preview())
     }
 
-    fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: LayerAction) -> Outcome {
         match action {
-            Action::CloseOverlay => Outcome::Close,
-            Action::Choose => self.chosen().map_or(Outcome::Stay, |name| {
+            LayerAction::CloseOverlay => Outcome::Close,
+            LayerAction::Choose => self.chosen().map_or(Outcome::Stay, |name| {
                 let (key, value) = ("theme".to_owned(), name.clone());
                 Outcome::CloseAndAsk(Request::Change { key, value, save: self.save })
             }),
-            Action::SaveFor => {
+            LayerAction::SaveFor => {
                 self.save = self.save.next();
                 Outcome::Stay
             }
@@ -158,9 +158,9 @@ impl View for ThemesView {
     fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let hints = paint.hints(&[
-            (Action::Choose, "use it"),
-            (Action::SaveFor, &self.save.choices()),
-            (Action::CloseOverlay, "close"),
+            (LayerAction::Choose, "use it"),
+            (LayerAction::SaveFor, &self.save.choices()),
+            (LayerAction::CloseOverlay, "close"),
         ]);
         let height = (u16::try_from(self.all.len()).unwrap_or(HEIGHT) + 4).min(HEIGHT);
         let inner = panel(canvas, dialog(area, SMALL, height), "Theme", &hints, theme);

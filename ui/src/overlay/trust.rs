@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 
 use super::rows::RowMap;
 use super::{Outcome, Page, Paint, Press, Request, View, dialog, panel};
-use crate::input::action::{Action, Scope};
+use crate::input::action::{LayerAction, Scope};
 use crate::render::text::{fit, visible, width, wrap_lines};
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::theme::Theme;
@@ -105,18 +105,18 @@ impl View for TrustView {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.choices.len() - 1);
     }
 
-    fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: LayerAction) -> Outcome {
         match action {
-            Action::CloseOverlay => return Outcome::Close,
-            Action::Choose => {
+            LayerAction::CloseOverlay => return Outcome::Close,
+            LayerAction::Choose => {
                 return match self.choices[self.chosen].answer {
                     Some(answer) => Outcome::CloseAndAsk(self.request(answer)),
                     None => Outcome::Close,
                 };
             }
-            Action::OverlayUp => self.scroll(-1),
-            Action::OverlayDown => self.scroll(1),
-            Action::OverlayPageUp | Action::OverlayPageDown => self.page.act(action),
+            LayerAction::OverlayUp => self.scroll(-1),
+            LayerAction::OverlayDown => self.scroll(1),
+            LayerAction::OverlayPageUp | LayerAction::OverlayPageDown => self.page.act(action),
             _ => {}
         }
         Outcome::Stay
@@ -129,9 +129,9 @@ impl View for TrustView {
         let text = u16::try_from(lines(&self.all, columns, theme).len()).unwrap_or(u16::MAX);
         // The frame and a blank line are around the text and the choices.
         let wanted = text.saturating_add(rows + 3);
-        let more = (wanted > area.height.min(ROWS)).then_some((Action::OverlayPageDown, "more"));
-        let close = (Action::CloseOverlay, if self.all.needs_answer() { "not now" } else { "close" });
-        let hints: Vec<_> = [(Action::Choose, "choose")].into_iter().chain(more).chain([close]).collect();
+        let more = (wanted > area.height.min(ROWS)).then_some((LayerAction::OverlayPageDown, "more"));
+        let close = (LayerAction::CloseOverlay, if self.all.needs_answer() { "not now" } else { "close" });
+        let hints: Vec<_> = [(LayerAction::Choose, "choose")].into_iter().chain(more).chain([close]).collect();
         let keys = paint.hints(&hints);
         let card = dialog(area, COLUMNS, wanted.min(ROWS));
         let inner = panel(canvas, card, "What this workspace brings along", &keys, theme);

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::rows::RowMap;
 use super::{Effect, Notification, Outcome, Paint, Press, Request, View};
-use crate::input::action::{Action, Scope};
+use crate::input::action::{LayerAction, Scope};
 use crate::terminal::canvas::Canvas;
 use crate::transcript::agents::Agents;
 
@@ -234,11 +234,11 @@ impl View for WorkflowView {
         Press::OnRow(row)
     }
 
-    fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: LayerAction) -> Outcome {
         let page = isize::try_from(self.page.get()).unwrap_or(isize::MAX);
         match action {
-            Action::CloseOverlay => return Outcome::Close,
-            Action::Choose => {
+            LayerAction::CloseOverlay => return Outcome::Close,
+            LayerAction::Choose => {
                 if self.offer.as_ref().is_some_and(|offer| !offer.can_run) {
                     return Outcome::Close;
                 }
@@ -253,22 +253,22 @@ impl View for WorkflowView {
                     None => Outcome::Stay,
                 };
             }
-            Action::OverlayPageUp => self.scroll_page(-page),
-            Action::OverlayPageDown => self.scroll_page(page),
-            Action::OverlayUp if self.offer.is_some() => self.scroll_page(-1),
-            Action::OverlayDown if self.offer.is_some() => self.scroll_page(1),
-            Action::OverlayUp => self.step(-1),
-            Action::OverlayDown => self.step(1),
-            Action::OverlayStart => self.step(isize::MIN),
-            Action::OverlayEnd => self.step(isize::MAX),
-            Action::RerunStep => return self.decide(|it, id| it.rerun.push(id)),
-            Action::SkipStep => return self.decide(|it, id| it.skip.push(id)),
-            Action::TakeStepAsDone => return self.decide(|it, id| it.done.push(id)),
-            Action::NextAnswer => {
+            LayerAction::OverlayPageUp => self.scroll_page(-page),
+            LayerAction::OverlayPageDown => self.scroll_page(page),
+            LayerAction::OverlayUp if self.offer.is_some() => self.scroll_page(-1),
+            LayerAction::OverlayDown if self.offer.is_some() => self.scroll_page(1),
+            LayerAction::OverlayUp => self.step(-1),
+            LayerAction::OverlayDown => self.step(1),
+            LayerAction::OverlayStart => self.step(isize::MIN),
+            LayerAction::OverlayEnd => self.step(isize::MAX),
+            LayerAction::RerunStep => return self.decide(|it, id| it.rerun.push(id)),
+            LayerAction::SkipStep => return self.decide(|it, id| it.skip.push(id)),
+            LayerAction::TakeStepAsDone => return self.decide(|it, id| it.done.push(id)),
+            LayerAction::NextAnswer => {
                 let all = self.choices().len();
                 self.choice = if all == 0 { 0 } else { (self.choice + 1) % all };
             }
-            Action::AnswerGate => {
+            LayerAction::AnswerGate => {
                 let Some(choice) = self.choices().get(self.choice).cloned() else { return Outcome::Stay };
                 // While the run goes on, the step asks in a form, which takes the answer.
                 if let (true, Some(step)) = (self.run.is_running, self.current()) {
@@ -282,8 +282,8 @@ impl View for WorkflowView {
                     _ => it.answers = Map::from_iter([(id, Value::from(choice.as_str()))]),
                 });
             }
-            Action::StopRun if self.run.is_running => return Outcome::send(Input::Interrupt),
-            Action::ResumeRun if !self.run.is_running && self.run.planned.is_some() => {
+            LayerAction::StopRun if self.run.is_running => return Outcome::send(Input::Interrupt),
+            LayerAction::ResumeRun if !self.run.is_running && self.run.planned.is_some() => {
                 return Outcome::send(Input::ResumeWorkflow { decisions: Resumed::default(), graph: None });
             }
             _ => {}

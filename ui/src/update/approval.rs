@@ -4,7 +4,7 @@ use pixir_core::agent::Asker;
 use pixir_core::event::Approval;
 use pixir_core::{Decision, Input};
 
-use crate::input::action::Action;
+use crate::input::action::{Action, LayerAction};
 use crate::overlay::Overlay;
 use crate::overlay::always::AlwaysView;
 use crate::overlay::approval::ApprovalView;
@@ -43,7 +43,7 @@ fn allow(state: &mut State, decision: Decision) -> Vec<Effect> {
 fn say_to_read(state: &mut State) {
     let is_open = matches!(state.overlays.last(), Some(Overlay::Approval(_)));
     let keys = if is_open {
-        state.keys.map.key_of(Action::OverlayEnd).unwrap_or_default()
+        state.keys.map.key_of(LayerAction::OverlayEnd).unwrap_or_default()
     } else {
         state.keys.map.keys_to_expand_approval()
     };

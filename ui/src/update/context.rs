@@ -6,7 +6,6 @@ use pixir_core::{Fact, Input, compaction};
 
 use crate::input::action::Action;
 use crate::overlay::compaction::CompactionView;
-use crate::overlay::context::ContextView;
 use crate::overlay::{Layer as _, Notification, Overlay, View};
 use crate::state::side::Tab;
 use crate::state::{Effect, Focus, State};
@@ -44,10 +43,6 @@ pub(super) fn open_compaction(state: &mut State, cell: usize) -> Option<Vec<Effe
 }
 
 // ─── The context ───
-
-pub(super) fn open(state: &mut State) -> Vec<Effect> {
-    state.open(ContextView::new())
-}
 
 /// Something on the screen shows what fills the context.
 fn is_shown(state: &State) -> bool {

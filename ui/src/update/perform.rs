@@ -6,13 +6,8 @@ use super::{
 };
 use crate::composer::Composer;
 use crate::input::action::Action;
-use crate::overlay::Overlay;
-use crate::overlay::files::FilesView;
 use crate::overlay::help::HelpView;
-use crate::overlay::jobs::JobsView;
-use crate::overlay::log::LogView;
-use crate::overlay::permissions::PermissionsView;
-use crate::overlay::servers::ServersView;
+use crate::overlay::{Opening, Overlay};
 use crate::state::side::Tab;
 use crate::state::{Effect, PendingConfirm, State};
 use crate::transcript::{Direction, Mark};
@@ -111,150 +106,35 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         Action::SpeedUpReplay => replay::faster(state, 2.0),
         Action::SlowDownReplay => replay::faster(state, 0.5),
 
-        // The overlay on top has carried them out.
-        Action::OverlayUp
-        | Action::OverlayDown
-        | Action::OverlayPageUp
-        | Action::OverlayPageDown
-        | Action::OverlayStart
-        | Action::OverlayEnd
-        | Action::Choose
-        | Action::CloseOverlay
-        | Action::OverlayHelp
-        | Action::CycleLogLevel
-        | Action::ConfirmStop
-        | Action::SwitchReach
-        | Action::OnlyNamed
-        | Action::RenameStored
-        | Action::PinStored
-        | Action::DeleteStored
-        | Action::ConfirmDelete
-        | Action::UndeleteStored
-        | Action::NextHelpSection
-        | Action::PreviousHelpSection
-        | Action::RuleLastsLonger
-        | Action::RuleLastsShorter
-        | Action::SwitchRuleEffect
-        | Action::SteerAgent
-        | Action::StopAgent
-        | Action::ContinueAgent
-        | Action::AdoptFiles
-        | Action::FilterAgents
-        | Action::RerunStep
-        | Action::SkipStep
-        | Action::TakeStepAsDone
-        | Action::AnswerGate
-        | Action::NextAnswer
-        | Action::ResumeRun
-        | Action::StopRun
-        | Action::StopJob
-        | Action::AcceptServer
-        | Action::RestartServer
-        | Action::StopServer
-        | Action::RevokeRule
-        | Action::ConfirmRevoke
-        | Action::MoveWithoutFiles
-        | Action::KeepFile
-        | Action::MergeFile
-        | Action::OverwriteFile
-        | Action::MergeByHand
-        | Action::PreviousQuestion
-        | Action::EditAgain
-        | Action::JumpBack
-        | Action::JumpForward
-        | Action::FoldChain
-        | Action::NextBranch
-        | Action::PreviousBranch
-        | Action::FindInTree
-        | Action::NextInTree
-        | Action::PreviousInTree
-        | Action::CycleTreeFilter
-        | Action::ToggleTreePreview
-        | Action::MarkNode
-        | Action::CompareNodes
-        | Action::RemoveBranch
-        | Action::RestoreBranch
-        | Action::ToggleForest
-        | Action::ForkHere
-        | Action::LabelNode
-        | Action::PinNode
-        | Action::CycleSummary
-        | Action::MoveSegment
-        | Action::EditSummary
-        | Action::RewriteSummary
-        | Action::SwitchPane
-        | Action::PinPart
-        | Action::DropPart
-        | Action::SortContext
-        | Action::ScrollPreview
-        | Action::ScrollPreviewBack
-        | Action::SwitchSource
-        | Action::PreviousSource
-        | Action::SinceEarlierPrompt
-        | Action::SinceLaterPrompt
-        | Action::NextHunk
-        | Action::PreviousHunk
-        | Action::ListFiles
-        | Action::FindInDiff
-        | Action::FoldFile
-        | Action::SwitchColumns
-        | Action::WrapLines
-        | Action::ScrollLeft
-        | Action::ScrollRight
-        | Action::KeepHunk
-        | Action::RevertHunk
-        | Action::CommentLine
-        | Action::RemoveComment
-        | Action::SendComments
-        | Action::CopyHunk
-        | Action::EditLine
-        | Action::NextFile
-        | Action::PreviousFile
-        | Action::UndoTurnOfFiles
-        | Action::EditChangedFile
-        | Action::NextTurnOfFiles
-        | Action::PreviousTurnOfFiles
-        | Action::SaveFor
-        | Action::FilterSettings
-        | Action::UnsetSetting
-        | Action::MarkFavourite
-        | Action::GiveTask
-        | Action::ReadOn
-        | Action::ReadBack
-        | Action::MoreEffort
-        | Action::LessEffort
-        | Action::OlderPrompt
-        | Action::NewerPrompt
-        | Action::TakePrompt
-        | Action::LeavePast
-        | Action::MarkOption
-        | Action::PasteKey
-        | Action::SignIn
-        | Action::UseLocalServer
-        | Action::WatchDemo
-        | Action::ConnectHere => {}
+        // `write` carries them out while earlier prompts are searched.
+        Action::OlderPrompt | Action::NewerPrompt | Action::TakePrompt | Action::LeavePast => {}
+        // The layer on top has carried it out.
+        Action::Layer(_) => {}
+        Action::Open(opens) => {
+            let overlay = Overlay::opened_by(
+                opens,
+                &Opening {
+                    history: &state.history,
+                    session: state.session_kind(),
+                    jobs: &state.session.jobs,
+                    wall: state.now.wall,
+                    args,
+                },
+            );
+            return state.open(overlay);
+        }
 
         Action::OpenHelp => return read::help(state, HelpView::new, args),
         Action::OpenKeyHelp => return read::help(state, HelpView::of_keys, ""),
         Action::OpenPalette => return read::palette(state),
-        Action::OpenFiles => {
-            return state.open(FilesView::new(&state.history, state.session_kind()));
-        }
         Action::OpenOutline | Action::OutlineOfTranscript => return read::outline(state),
         Action::OpenTree => return travel::open_tree(state),
         Action::OpenDiff => return review::open(state, None, None),
-        Action::OpenContext => return context::open(state),
         Action::OpenAgents => return agents::open(state, args),
         Action::OpenWorkflows => return workflow::open(state, args),
-        Action::OpenJobs => return state.open(JobsView::new(&state.session.jobs, state.now.wall)),
-        Action::OpenServers => return state.open(ServersView::new()),
-        Action::OpenPermissions => {
-            return state.open(PermissionsView::new(&state.history));
-        }
         Action::TrustWorkspace => return settings::trust(state, args),
         Action::ShowStatus => return commands::status(state),
         Action::RunDoctor => return commands::doctor(state),
-        Action::ShowLog => return state.open(LogView::new(args)),
         Action::ShowPlan => return commands::plan(state, args),
         Action::OpenSettings | Action::OpenConfig => return configure::open(state, args),
         Action::OpenConnect | Action::OpenAuth => return connect::open(state),

@@ -8,7 +8,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::gauge;
-use crate::input::action::Action;
+use crate::input::action::{Action, LayerAction};
 use crate::overlay::Overlay;
 use crate::render::figures::short;
 use crate::render::text::{fit, span_width, visible, width, wrap_lines};
@@ -301,12 +301,12 @@ fn completes(state: &State) -> bool {
 /// How to leave the top overlay, and how to see its keys. Over a field, a letter would be typed.
 fn of_overlay(state: &State) -> String {
     let map = &state.keys.map;
-    let close = map.hints(&[(Action::CloseOverlay, "close")]);
+    let close = map.hints(&[(LayerAction::CloseOverlay, "close")]);
     let key = match state.overlays.last() {
         // It is what the key would open.
         Some(Overlay::Help(_)) | None => None,
-        Some(overlay) if overlay.view().is_typing() => map.key_beside_text(Action::OverlayHelp),
-        Some(_) => map.key_of(Action::OverlayHelp),
+        Some(overlay) if overlay.view().is_typing() => map.key_beside_text(LayerAction::OverlayHelp),
+        Some(_) => map.key_of(LayerAction::OverlayHelp),
     };
     match key {
         Some(key) if close.is_empty() => format!("{key} keys of this view"),

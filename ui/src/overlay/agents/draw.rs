@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::{AgentsView, Field};
-use crate::input::action::Action;
+use crate::input::action::LayerAction;
 use crate::overlay::panes::draw_lines;
 use crate::overlay::rows::RowMap;
 use crate::overlay::{Paint, dialog, panel};
@@ -93,20 +93,20 @@ impl AgentsView {
         match self.field {
             Some(Field::Filter) => "Enter done · Esc all".to_owned(),
             Some(Field::Steer | Field::Continue) => "Enter send · Esc back".to_owned(),
-            None if self.agent().is_none() => paint.hints(&[(Action::CloseOverlay, "close")]),
+            None if self.agent().is_none() => paint.hints(&[(LayerAction::CloseOverlay, "close")]),
             None if self.agent().is_some_and(|it| it.waiting_files > 0) => paint.hints(&[
-                (Action::Choose, "open"),
-                (Action::AdoptFiles, "decide about its files"),
-                (Action::ContinueAgent, "continue"),
-                (Action::CloseOverlay, "close"),
+                (LayerAction::Choose, "open"),
+                (LayerAction::AdoptFiles, "decide about its files"),
+                (LayerAction::ContinueAgent, "continue"),
+                (LayerAction::CloseOverlay, "close"),
             ]),
             None => paint.hints(&[
-                (Action::Choose, "open"),
-                (Action::SteerAgent, "steer"),
-                (Action::StopAgent, "stop"),
-                (Action::ContinueAgent, "continue"),
-                (Action::FilterAgents, "filter"),
-                (Action::CloseOverlay, "close"),
+                (LayerAction::Choose, "open"),
+                (LayerAction::SteerAgent, "steer"),
+                (LayerAction::StopAgent, "stop"),
+                (LayerAction::ContinueAgent, "continue"),
+                (LayerAction::FilterAgents, "filter"),
+                (LayerAction::CloseOverlay, "close"),
             ]),
         }
     }

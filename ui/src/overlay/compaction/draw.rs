@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 
 use super::lists::Row;
 use super::{CompactionView, Pane, Purpose, notes};
-use crate::input::action::Action;
+use crate::input::action::LayerAction;
 use crate::overlay::{Paint, dialog, panel};
 use crate::render::amount::bar;
 use crate::render::context::RenderContext;
@@ -72,19 +72,21 @@ impl CompactionView {
         if self.field.is_some() {
             return "Esc done".to_owned();
         }
-        let pane = (Action::SwitchPane, if self.pane == Pane::Lists { "summary" } else { "lists" });
+        let pane = (LayerAction::SwitchPane, if self.pane == Pane::Lists { "summary" } else { "lists" });
         match self.purpose {
-            Purpose::Show => paint.hints(&[(Action::CloseOverlay, "close"), pane]),
-            Purpose::Decide if self.is_writing() => {
-                paint.hints(&[(Action::CloseOverlay, "use pixir's summary"), (Action::MoveSegment, "move"), pane])
-            }
-            Purpose::Decide => paint.hints(&[
-                (Action::Choose, "apply"),
-                (Action::MoveSegment, "move to the next list"),
-                (Action::EditSummary, "edit"),
-                (Action::CloseOverlay, "cancel"),
+            Purpose::Show => paint.hints(&[(LayerAction::CloseOverlay, "close"), pane]),
+            Purpose::Decide if self.is_writing() => paint.hints(&[
+                (LayerAction::CloseOverlay, "use pixir's summary"),
+                (LayerAction::MoveSegment, "move"),
                 pane,
-                (Action::RewriteSummary, "write again"),
+            ]),
+            Purpose::Decide => paint.hints(&[
+                (LayerAction::Choose, "apply"),
+                (LayerAction::MoveSegment, "move to the next list"),
+                (LayerAction::EditSummary, "edit"),
+                (LayerAction::CloseOverlay, "cancel"),
+                pane,
+                (LayerAction::RewriteSummary, "write again"),
             ]),
         }
     }
@@ -129,7 +131,7 @@ impl CompactionView {
 
     fn draw_foot(&self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
-        let again = paint.hints(&[(Action::RewriteSummary, "writes it again")]);
+        let again = paint.hints(&[(LayerAction::RewriteSummary, "writes it again")]);
         let (text, style) = match self.purpose {
             _ if !self.fits() => {
                 ("What is kept does not fit: move more to the summary, or drop it".to_owned(), theme.fg(theme.error))

@@ -9,7 +9,7 @@ use ratatui::layout::{Position, Rect};
 use super::comments::Typing;
 use super::search::{self, Search};
 use super::{COMPARING, Columns, DiffView, Review, places};
-use crate::input::action::{Action, Scope};
+use crate::input::action::{LayerAction, Scope};
 use crate::overlay::{Effect, Notification, Outcome, Paint, Press, Request, View};
 use crate::terminal::canvas::Canvas;
 use crate::terminal::key::{KeyCode, KeyEvent};
@@ -214,14 +214,14 @@ impl View for DiffView {
         }
     }
 
-    fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: LayerAction) -> Outcome {
         (self.notice, self.reverted, self.list_top) = (None, None, None);
-        if !matches!(action, Action::SwitchSource | Action::PreviousSource) {
+        if !matches!(action, LayerAction::SwitchSource | LayerAction::PreviousSource) {
             self.seeks = None;
         }
         if let Some(hunk) = self.protected.take() {
             return match action {
-                Action::Choose => {
+                LayerAction::Choose => {
                     let options = RestoreOptions { protected: true, ..revert_options() };
                     Outcome::does(Effect::Send(Input::RevertHunk { hunk, options }))
                 }
@@ -231,59 +231,61 @@ impl View for DiffView {
         if self.is_sending {
             self.is_sending = false;
             return match action {
-                Action::Choose => Outcome::Ask(Request::SendReview(self.review.message(&self.sources[self.source].1))),
+                LayerAction::Choose => {
+                    Outcome::Ask(Request::SendReview(self.review.message(&self.sources[self.source].1)))
+                }
                 _ => Outcome::Stay,
             };
         }
         match action {
-            Action::CloseOverlay if self.lists => self.lists = false,
-            Action::CloseOverlay if !self.search.text.is_empty() => self.search = Search::default(),
-            Action::CloseOverlay => return Outcome::Close,
-            Action::Choose | Action::FoldFile if self.lists && self.turn_folder(self.folders.cursor) => {}
-            Action::Choose if self.lists => self.lists = false,
-            Action::Choose | Action::SendComments if !self.review.is_empty() => self.is_sending = true,
-            Action::OverlayUp => self.step(-1),
-            Action::OverlayDown => self.step(1),
-            Action::OverlayStart if self.lists => self.step_in_list(isize::MIN),
-            Action::OverlayEnd if self.lists => self.step_in_list(isize::MAX),
-            Action::OverlayPageUp => self.scroll(-isize::try_from(self.page).unwrap_or(1)),
-            Action::OverlayPageDown => self.scroll(isize::try_from(self.page).unwrap_or(1)),
-            Action::OverlayStart => (self.cursor, self.top) = (0, 0),
-            Action::OverlayEnd => self.cursor = self.last_row(),
-            Action::SwitchSource => self.switch_source((self.source + 1) % self.sources.len()),
-            Action::PreviousSource => {
+            LayerAction::CloseOverlay if self.lists => self.lists = false,
+            LayerAction::CloseOverlay if !self.search.text.is_empty() => self.search = Search::default(),
+            LayerAction::CloseOverlay => return Outcome::Close,
+            LayerAction::Choose | LayerAction::FoldFile if self.lists && self.turn_folder(self.folders.cursor) => {}
+            LayerAction::Choose if self.lists => self.lists = false,
+            LayerAction::Choose | LayerAction::SendComments if !self.review.is_empty() => self.is_sending = true,
+            LayerAction::OverlayUp => self.step(-1),
+            LayerAction::OverlayDown => self.step(1),
+            LayerAction::OverlayStart if self.lists => self.step_in_list(isize::MIN),
+            LayerAction::OverlayEnd if self.lists => self.step_in_list(isize::MAX),
+            LayerAction::OverlayPageUp => self.scroll(-isize::try_from(self.page).unwrap_or(1)),
+            LayerAction::OverlayPageDown => self.scroll(isize::try_from(self.page).unwrap_or(1)),
+            LayerAction::OverlayStart => (self.cursor, self.top) = (0, 0),
+            LayerAction::OverlayEnd => self.cursor = self.last_row(),
+            LayerAction::SwitchSource => self.switch_source((self.source + 1) % self.sources.len()),
+            LayerAction::PreviousSource => {
                 self.switch_source((self.source + self.sources.len() - 1) % self.sources.len());
             }
-            Action::SinceEarlierPrompt => self.move_prompt(-1),
-            Action::SinceLaterPrompt => self.move_prompt(1),
-            Action::NextFile => self.go_to_file(self.file + 1),
-            Action::PreviousFile => self.go_to_file(self.file.saturating_sub(1)),
-            Action::NextHunk if !self.search.text.is_empty() => self.find(1, false),
-            Action::PreviousHunk if !self.search.text.is_empty() => self.find(-1, false),
-            Action::NextHunk => self.next_hunk(),
-            Action::PreviousHunk => self.previous_hunk(),
-            Action::FindInDiff => self.search.begin(),
-            Action::FoldFile => self.fold(),
-            Action::SwitchColumns => self.columns = if self.is_split { Columns::Unified } else { Columns::Split },
-            Action::WrapLines => (self.wraps, self.left) = (!self.wraps, 0),
-            Action::ScrollLeft | Action::ScrollRight if self.lists => {
+            LayerAction::SinceEarlierPrompt => self.move_prompt(-1),
+            LayerAction::SinceLaterPrompt => self.move_prompt(1),
+            LayerAction::NextFile => self.go_to_file(self.file + 1),
+            LayerAction::PreviousFile => self.go_to_file(self.file.saturating_sub(1)),
+            LayerAction::NextHunk if !self.search.text.is_empty() => self.find(1, false),
+            LayerAction::PreviousHunk if !self.search.text.is_empty() => self.find(-1, false),
+            LayerAction::NextHunk => self.next_hunk(),
+            LayerAction::PreviousHunk => self.previous_hunk(),
+            LayerAction::FindInDiff => self.search.begin(),
+            LayerAction::FoldFile => self.fold(),
+            LayerAction::SwitchColumns => self.columns = if self.is_split { Columns::Unified } else { Columns::Split },
+            LayerAction::WrapLines => (self.wraps, self.left) = (!self.wraps, 0),
+            LayerAction::ScrollLeft | LayerAction::ScrollRight if self.lists => {
                 if let Some(changes) = &self.changes {
-                    self.folders.fold(action == Action::ScrollLeft, changes);
+                    self.folders.fold(action == LayerAction::ScrollLeft, changes);
                 }
             }
-            Action::ScrollLeft => self.left = self.left.saturating_sub(8),
-            Action::ScrollRight if !self.wraps => self.left += 8,
-            Action::ListFiles if self.lists => (self.lists, self.hides_list) = (false, self.areas.is_wide),
-            Action::ListFiles => {
+            LayerAction::ScrollLeft => self.left = self.left.saturating_sub(8),
+            LayerAction::ScrollRight if !self.wraps => self.left += 8,
+            LayerAction::ListFiles if self.lists => (self.lists, self.hides_list) = (false, self.areas.is_wide),
+            LayerAction::ListFiles => {
                 (self.lists, self.hides_list) = (true, false);
                 self.folders.cursor = self.folders.row_of(self.file);
             }
-            Action::CopyHunk => return self.copy(),
-            Action::EditLine => return self.edit(),
-            Action::KeepHunk => return self.keep(),
-            Action::RevertHunk => return self.revert(),
-            Action::CommentLine => self.comment(),
-            Action::RemoveComment => self.remove_comment(),
+            LayerAction::CopyHunk => return self.copy(),
+            LayerAction::EditLine => return self.edit(),
+            LayerAction::KeepHunk => return self.keep(),
+            LayerAction::RevertHunk => return self.revert(),
+            LayerAction::CommentLine => self.comment(),
+            LayerAction::RemoveComment => self.remove_comment(),
             _ => {}
         }
         self.outcome()

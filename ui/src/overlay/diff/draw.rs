@@ -11,7 +11,7 @@ use ratatui::text::{Line, Span};
 use super::files::head_line;
 use super::places::Place;
 use super::{Columns, DiffView};
-use crate::input::action::Action;
+use crate::input::action::LayerAction;
 use crate::overlay::{Paint, panel};
 use crate::render::diff::{DiffLine, Flow, SIDE_BY_SIDE, absent, language_of, rows_of};
 use crate::render::figures::{plus_minus, plus_minus_spans};
@@ -98,52 +98,54 @@ impl DiffView {
 
     fn hints(&self, paint: Paint<'_>) -> String {
         if self.is_sending {
-            return paint.hints(&[(Action::Choose, "send them as one message"), (Action::CloseOverlay, "not yet")]);
+            return paint
+                .hints(&[(LayerAction::Choose, "send them as one message"), (LayerAction::CloseOverlay, "not yet")]);
         }
         if self.protected.is_some() {
-            return paint.hints(&[(Action::Choose, "revert it all the same"), (Action::CloseOverlay, "leave it")]);
+            return paint
+                .hints(&[(LayerAction::Choose, "revert it all the same"), (LayerAction::CloseOverlay, "leave it")]);
         }
         if self.lists {
             let choose = if self.folders.file(self.folders.cursor).is_some() { "show" } else { "fold" };
             let hide = if self.areas.is_wide { "hide" } else { "close" };
             return paint.hints(&[
-                (Action::Choose, choose),
-                (Action::ScrollLeft, "fold"),
-                (Action::ScrollRight, "unfold"),
-                (Action::ListFiles, hide),
-                (Action::CloseOverlay, "back"),
+                (LayerAction::Choose, choose),
+                (LayerAction::ScrollLeft, "fold"),
+                (LayerAction::ScrollRight, "unfold"),
+                (LayerAction::ListFiles, hide),
+                (LayerAction::CloseOverlay, "back"),
             ]);
         }
         if self.changes.as_ref().is_some_and(|it| it.files.is_empty()) {
             return paint.hints_of(&[
-                (!self.review.is_empty(), Action::Choose, "send comments"),
-                (true, Action::SwitchSource, "source"),
-                (true, Action::CloseOverlay, "close"),
+                (!self.review.is_empty(), LayerAction::Choose, "send comments"),
+                (true, LayerAction::SwitchSource, "source"),
+                (true, LayerAction::CloseOverlay, "close"),
             ]);
         }
         let mut hints = Vec::new();
         if !self.review.is_empty() {
-            hints.push((Action::Choose, "send comments"));
+            hints.push((LayerAction::Choose, "send comments"));
         }
         hints.extend([
-            (Action::NextHunk, "next hunk"),
-            (Action::KeepHunk, "keep"),
-            (Action::RevertHunk, "revert"),
-            (Action::CommentLine, "comment"),
-            (Action::SwitchSource, "source"),
-            (Action::NextFile, "next file"),
-            (Action::CopyHunk, "copy"),
-            (Action::EditLine, "editor"),
-            (Action::FindInDiff, "search"),
-            (Action::SwitchColumns, if self.is_split { "unified" } else { "side by side" }),
-            (Action::WrapLines, if self.wraps { "scroll" } else { "wrap" }),
-            (Action::FoldFile, "fold"),
-            (Action::ListFiles, "files"),
-            (Action::CloseOverlay, "close"),
+            (LayerAction::NextHunk, "next hunk"),
+            (LayerAction::KeepHunk, "keep"),
+            (LayerAction::RevertHunk, "revert"),
+            (LayerAction::CommentLine, "comment"),
+            (LayerAction::SwitchSource, "source"),
+            (LayerAction::NextFile, "next file"),
+            (LayerAction::CopyHunk, "copy"),
+            (LayerAction::EditLine, "editor"),
+            (LayerAction::FindInDiff, "search"),
+            (LayerAction::SwitchColumns, if self.is_split { "unified" } else { "side by side" }),
+            (LayerAction::WrapLines, if self.wraps { "scroll" } else { "wrap" }),
+            (LayerAction::FoldFile, "fold"),
+            (LayerAction::ListFiles, "files"),
+            (LayerAction::CloseOverlay, "close"),
         ]);
         // Without the list beside the lines, the way to it is one of the first.
         if !self.areas.is_wide {
-            let comment = hints.iter().position(|(action, _)| *action == Action::CommentLine).unwrap_or(0);
+            let comment = hints.iter().position(|(action, _)| *action == LayerAction::CommentLine).unwrap_or(0);
             hints[comment + 1..].rotate_right(2);
         }
         paint.hints(&hints)
@@ -303,7 +305,7 @@ impl DiffView {
                 message = format!(
                     "{message}: {}. {}",
                     plus_minus(added, removed),
-                    paint.hints(&[(Action::FoldFile, "unfold")])
+                    paint.hints(&[(LayerAction::FoldFile, "unfold")])
                 );
             }
             let at = Rect { y: body.y + 1.min(body.height), height: body.height.min(1), ..body };

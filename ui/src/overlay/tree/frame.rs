@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 
 use super::find::Filter;
 use super::{Face, Question, TreeView, list, preview};
-use crate::input::action::{Action, SessionKind};
+use crate::input::action::{LayerAction, SessionKind};
 use crate::overlay::{Page, Paint, View, panel};
 use crate::render::text::{fit, plain, width};
 use crate::terminal::canvas::{Canvas, RegionState};
@@ -201,52 +201,52 @@ impl TreeView {
 
     /// The keys that matter now, those that are needed most first.
     fn hints(&self, paint: Paint<'_>) -> String {
-        let close = (Action::CloseOverlay, "close");
+        let close = (LayerAction::CloseOverlay, "close");
         if self.is_typing() {
             let done = if self.naming.is_some() { "Enter save" } else { "Enter search" };
             return format!("{done} · Esc cancel");
         }
-        let cancel = (Action::CloseOverlay, "cancel");
+        let cancel = (LayerAction::CloseOverlay, "cancel");
         match self.question {
-            Some(Question::Fork) => return paint.hints(&[(Action::Choose, "fork"), cancel]),
-            Some(Question::Remove) => return paint.hints(&[(Action::Choose, "move to the trash"), cancel]),
+            Some(Question::Fork) => return paint.hints(&[(LayerAction::Choose, "fork"), cancel]),
+            Some(Question::Remove) => return paint.hints(&[(LayerAction::Choose, "move to the trash"), cancel]),
             None => {}
         }
-        let back = (Action::CloseOverlay, "back");
+        let back = (LayerAction::CloseOverlay, "back");
         match self.face {
-            Face::Compared(_) => paint.hints(&[back, (Action::OverlayPageDown, "page down")]),
-            Face::Preview => paint.hints(&[(Action::Choose, "go here"), back]),
-            Face::Forest => paint.hints(&[(Action::Choose, "open"), (Action::ToggleForest, "tree"), back]),
-            Face::Tree if self.tree.nodes.is_empty() => paint.hints(&[(Action::ToggleForest, "sessions"), close]),
+            Face::Compared(_) => paint.hints(&[back, (LayerAction::OverlayPageDown, "page down")]),
+            Face::Preview => paint.hints(&[(LayerAction::Choose, "go here"), back]),
+            Face::Forest => paint.hints(&[(LayerAction::Choose, "open"), (LayerAction::ToggleForest, "tree"), back]),
+            Face::Tree if self.tree.nodes.is_empty() => paint.hints(&[(LayerAction::ToggleForest, "sessions"), close]),
             Face::Tree if self.session == SessionKind::Replay => {
-                paint.hints(&[(Action::Choose, "go here"), (Action::FindInTree, "search"), close])
+                paint.hints(&[(LayerAction::Choose, "go here"), (LayerAction::FindInTree, "search"), close])
             }
             Face::Tree if self.plot.is_empty() => {
-                paint.hints(&[(Action::CycleTreeFilter, "filter"), (Action::ToggleForest, "sessions"), close])
+                paint.hints(&[(LayerAction::CycleTreeFilter, "filter"), (LayerAction::ToggleForest, "sessions"), close])
             }
             Face::Tree => {
                 let on_chain = self.plot.is_on_chain();
                 let in_trash = self.plot.node().is_some_and(|node| self.tree.nodes[node].in_trash);
                 let mut keys = Vec::new();
                 if on_chain {
-                    keys.push((Action::Choose, "unfold"));
+                    keys.push((LayerAction::Choose, "unfold"));
                 } else if in_trash {
-                    keys.push((Action::RestoreBranch, "restore"));
+                    keys.push((LayerAction::RestoreBranch, "restore"));
                 } else {
                     keys.extend([
-                        (Action::Choose, "go here"),
-                        (Action::EditAgain, "edit again"),
-                        (Action::ForkHere, "fork"),
+                        (LayerAction::Choose, "go here"),
+                        (LayerAction::EditAgain, "edit again"),
+                        (LayerAction::ForkHere, "fork"),
                     ]);
                 }
-                keys.extend([(Action::FindInTree, "search"), (Action::OverlayHelp, "keys"), close]);
+                keys.extend([(LayerAction::FindInTree, "search"), (LayerAction::OverlayHelp, "keys"), close]);
                 keys.extend([
-                    (Action::MarkNode, "mark"),
-                    (Action::CompareNodes, "compare"),
-                    (Action::CycleTreeFilter, "filter"),
-                    (Action::ToggleForest, "sessions"),
-                    (Action::ToggleTreePreview, "preview"),
-                    (Action::RemoveBranch, "delete"),
+                    (LayerAction::MarkNode, "mark"),
+                    (LayerAction::CompareNodes, "compare"),
+                    (LayerAction::CycleTreeFilter, "filter"),
+                    (LayerAction::ToggleForest, "sessions"),
+                    (LayerAction::ToggleTreePreview, "preview"),
+                    (LayerAction::RemoveBranch, "delete"),
                 ]);
                 paint.hints(&keys)
             }

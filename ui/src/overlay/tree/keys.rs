@@ -6,8 +6,7 @@ use pixir_core::input::Summarize;
 use super::comparison::Compared;
 use super::find::Search;
 use super::{Face, PendingMove, Question, TreeView};
-use crate::input::action::Scope;
-use crate::input::action::{Action, SessionKind};
+use crate::input::action::{LayerAction, Scope, SessionKind};
 use crate::overlay::narrow::cut_word;
 use crate::overlay::{Effect, Notification, Outcome, Paint, Press, Request, View};
 use crate::terminal::canvas::Canvas;
@@ -351,44 +350,44 @@ impl View for TreeView {
     }
 
     /// Carries out an action. A question that is open is answered by Enter only; any other key takes it back.
-    fn act(&mut self, action: Action) -> Outcome {
+    fn act(&mut self, action: LayerAction) -> Outcome {
         self.note = None;
-        if !matches!(action, Action::Choose | Action::CloseOverlay) {
+        if !matches!(action, LayerAction::Choose | LayerAction::CloseOverlay) {
             self.question = None;
         }
         match action {
-            Action::CloseOverlay => return self.back_out(),
-            Action::Choose => return self.enter(),
-            Action::OverlayUp => self.step(-1),
-            Action::OverlayDown => self.step(1),
-            Action::OverlayPageUp => self.page(-1),
-            Action::OverlayPageDown => self.page(1),
-            Action::OverlayStart => self.go_to_end(-1),
-            Action::OverlayEnd => self.go_to_end(1),
-            Action::ToggleTreePreview => return self.toggle_preview(),
-            Action::ToggleForest if self.session == SessionKind::Live => return self.toggle_forest(),
+            LayerAction::CloseOverlay => return self.back_out(),
+            LayerAction::Choose => return self.enter(),
+            LayerAction::OverlayUp => self.step(-1),
+            LayerAction::OverlayDown => self.step(1),
+            LayerAction::OverlayPageUp => self.page(-1),
+            LayerAction::OverlayPageDown => self.page(1),
+            LayerAction::OverlayStart => self.go_to_end(-1),
+            LayerAction::OverlayEnd => self.go_to_end(1),
+            LayerAction::ToggleTreePreview => return self.toggle_preview(),
+            LayerAction::ToggleForest if self.session == SessionKind::Live => return self.toggle_forest(),
             // The others are about the Turn under the cursor.
             _ if !matches!(self.face, Face::Tree | Face::Preview) => {}
-            Action::FindInTree => return self.start_search(),
-            Action::NextInTree => return self.next_match(1),
-            Action::PreviousInTree => return self.next_match(-1),
-            Action::NextBranch => return self.sibling(1),
-            Action::PreviousBranch => return self.sibling(-1),
-            Action::FoldChain if matches!(self.face, Face::Preview) => self.page(1),
-            Action::FoldChain => return self.fold(),
-            Action::CycleTreeFilter => return self.cycle_filter(),
-            Action::MarkNode => return self.mark(),
+            LayerAction::FindInTree => return self.start_search(),
+            LayerAction::NextInTree => return self.next_match(1),
+            LayerAction::PreviousInTree => return self.next_match(-1),
+            LayerAction::NextBranch => return self.sibling(1),
+            LayerAction::PreviousBranch => return self.sibling(-1),
+            LayerAction::FoldChain if matches!(self.face, Face::Preview) => self.page(1),
+            LayerAction::FoldChain => return self.fold(),
+            LayerAction::CycleTreeFilter => return self.cycle_filter(),
+            LayerAction::MarkNode => return self.mark(),
             _ if self.session == SessionKind::Replay => {}
-            Action::CompareNodes => return self.compare(),
-            Action::EditAgain => return self.edit(),
-            Action::JumpBack => return self.jump_back(),
-            Action::JumpForward => return self.jump_forward(),
-            Action::ForkHere => return self.ask_fork(),
-            Action::LabelNode => return self.name(),
-            Action::PinNode => return self.pin(),
-            Action::CycleSummary => return self.cycle_summary(),
-            Action::RemoveBranch => return self.ask_remove(),
-            Action::RestoreBranch => return self.restore(),
+            LayerAction::CompareNodes => return self.compare(),
+            LayerAction::EditAgain => return self.edit(),
+            LayerAction::JumpBack => return self.jump_back(),
+            LayerAction::JumpForward => return self.jump_forward(),
+            LayerAction::ForkHere => return self.ask_fork(),
+            LayerAction::LabelNode => return self.name(),
+            LayerAction::PinNode => return self.pin(),
+            LayerAction::CycleSummary => return self.cycle_summary(),
+            LayerAction::RemoveBranch => return self.ask_remove(),
+            LayerAction::RestoreBranch => return self.restore(),
             _ => {}
         }
         Outcome::Stay

@@ -10,7 +10,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::{OfferLine, WorkflowView};
-use crate::input::action::Action;
+use crate::input::action::LayerAction;
 use crate::overlay::rows::RowMap;
 use crate::overlay::{Paint, dialog, panel};
 use crate::render::text::{fit, visible, width, wrap_lines};
@@ -99,32 +99,32 @@ impl WorkflowView {
     fn hints(&self, paint: Paint<'_>) -> String {
         let (waits, runs) = (!self.choices().is_empty(), self.run.is_running);
         if self.offer.as_ref().is_some_and(|offer| !offer.can_run) {
-            return paint.hints(&[(Action::CloseOverlay, "close")]);
+            return paint.hints(&[(LayerAction::CloseOverlay, "close")]);
         }
         if self.offer.is_some() {
-            return paint.hints(&[(Action::Choose, "run"), (Action::CloseOverlay, "close")]);
+            return paint.hints(&[(LayerAction::Choose, "run"), (LayerAction::CloseOverlay, "close")]);
         }
         if self.run.planned.is_none() {
-            return paint.hints(&[(Action::CloseOverlay, "close")]);
+            return paint.hints(&[(LayerAction::CloseOverlay, "close")]);
         }
         let mut all = Vec::new();
         if waits {
-            all.extend([(Action::AnswerGate, "answer"), (Action::NextAnswer, "other")]);
+            all.extend([(LayerAction::AnswerGate, "answer"), (LayerAction::NextAnswer, "other")]);
         }
         if self.agent().is_some() {
-            all.push((Action::Choose, "agent"));
+            all.push((LayerAction::Choose, "agent"));
         }
         if runs {
-            all.push((Action::StopRun, "stop"));
+            all.push((LayerAction::StopRun, "stop"));
         } else {
             all.extend([
-                (Action::ResumeRun, "go on"),
-                (Action::RerunStep, "rerun"),
-                (Action::SkipStep, "skip"),
-                (Action::TakeStepAsDone, "done"),
+                (LayerAction::ResumeRun, "go on"),
+                (LayerAction::RerunStep, "rerun"),
+                (LayerAction::SkipStep, "skip"),
+                (LayerAction::TakeStepAsDone, "done"),
             ]);
         }
-        all.push((Action::CloseOverlay, "close"));
+        all.push((LayerAction::CloseOverlay, "close"));
         paint.hints(&all)
     }
 
