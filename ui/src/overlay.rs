@@ -47,13 +47,13 @@ pub(crate) mod settings; // every setting
 pub(crate) mod skills; // the skills, with their text
 pub(crate) mod themes; // the themes
 mod effect; // work outside of the State: Session, files, terminal
+mod list; // a list with a cursor
 mod load; // what a layer reads on another thread
 mod notification; // what an overlay is told
 mod page; // text that scrolls
 mod panel; // the frame and the place of a dialog
 mod panes; // a list beside its preview
 mod request; // what an overlay wants
-mod rows; // rows under a click
 pub(crate) mod sessions; // the stored Sessions
 pub(crate) mod tree; // turns and branches
 pub(crate) mod trust; // what the workspace brings along

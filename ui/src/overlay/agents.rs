@@ -7,8 +7,8 @@ use pixir_core::input::{Message, RestoreOptions};
 use pixir_core::search::{self, Step};
 use ratatui::layout::{Position, Rect};
 
+use super::list::ListView;
 use super::narrow::cut_word;
-use super::rows::RowMap;
 use super::{Effect, Load, Notification, Outcome, Paint, Press, Request, View};
 use crate::input::action::{LayerAction, Scope};
 use crate::terminal::canvas::Canvas;
@@ -59,8 +59,8 @@ pub(crate) struct AgentsView {
     text: String,
     steps: AgentSteps,
     reads: Reads,
-    /// The rows on the screen, for clicks.
-    places: RowMap,
+    /// The rows on the screen; its cursor is on the chosen agent.
+    list: ListView,
 }
 
 impl AgentsView {
@@ -74,7 +74,7 @@ impl AgentsView {
             text: String::new(),
             steps: AgentSteps::default(),
             reads: Reads::default(),
-            places: RowMap::default(),
+            list: ListView::default(),
         };
         let rows = view.rows();
         let at = at.and_then(|path| rows.iter().find(|it| it.path == path));
@@ -120,8 +120,20 @@ impl AgentsView {
 
     fn step(&mut self, by: isize) {
         let rows = self.rows();
-        let at = self.row(&rows).saturating_add_signed(by).min(rows.len().saturating_sub(1));
-        self.chosen = rows.get(at).map(|it| it.session_id.clone());
+        let mut list = ListView::at(self.row(&rows));
+        list.scroll(by, rows.len());
+        self.chosen = rows.get(list.chosen).map(|it| it.session_id.clone());
+    }
+
+    /// Moves the cursor. False if the action has no meaning for a list.
+    fn go(&mut self, action: LayerAction) -> bool {
+        let rows = self.rows();
+        let mut list = ListView::at(self.row(&rows));
+        let has_meaning = list.act(action, rows.len());
+        if has_meaning {
+            self.chosen = rows.get(list.chosen).map(|it| it.session_id.clone());
+        }
+        has_meaning
     }
 
     /// Reads the last messages and calls of the chosen agent. While some are read, the next are read after them.
@@ -213,7 +225,7 @@ impl View for AgentsView {
     }
 
     fn press(&mut self, at: Position) -> Press {
-        let Some(row) = self.places.at(at) else { return Press::Nowhere };
+        let Some(row) = self.list.row_at(at) else { return Press::Nowhere };
         let pressed = self.rows().get(row).map(|it| it.session_id.clone());
         let is_new = pressed.is_some() && pressed != self.chosen;
         self.chosen = pressed.or_else(|| self.chosen.take());
@@ -268,12 +280,6 @@ impl View for AgentsView {
     fn act(&mut self, action: LayerAction) -> Outcome {
         match action {
             LayerAction::CloseOverlay => return Outcome::Close,
-            LayerAction::OverlayUp => self.step(-1),
-            LayerAction::OverlayDown => self.step(1),
-            LayerAction::OverlayPageUp => self.step(-10),
-            LayerAction::OverlayPageDown => self.step(10),
-            LayerAction::OverlayStart => self.step(isize::MIN),
-            LayerAction::OverlayEnd => self.step(isize::MAX),
             LayerAction::Choose => {
                 return match self.agent() {
                     Some(agent) => {
@@ -310,7 +316,11 @@ impl View for AgentsView {
                     None => Outcome::Stay,
                 };
             }
-            _ => return Outcome::Stay,
+            action => {
+                if !self.go(action) {
+                    return Outcome::Stay;
+                }
+            }
         }
         self.look()
     }

@@ -13,12 +13,12 @@ use pixir_core::rules;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
-use super::rows::RowMap;
+use super::list::ListView;
 use super::{Effect, Outcome, Paint, Press, Request, View, docked, panel};
 use crate::input::action::{self, LayerAction};
 use crate::render::preview;
 use crate::render::text::{fit, visible, width};
-use crate::terminal::canvas::{Canvas, RegionState};
+use crate::terminal::canvas::Canvas;
 use crate::terminal::key::{KeyCode, KeyEvent};
 
 /// What the user types before a rule for a dangerous command is saved.
@@ -71,7 +71,7 @@ pub(crate) struct AlwaysView {
     approval: Approval,
     from: From,
     choices: Vec<(Rule, RuleReach)>,
-    chosen: usize,
+    list: ListView,
     /// The rule denies.
     denies: bool,
     /// The index in [`LASTS`].
@@ -79,7 +79,6 @@ pub(crate) struct AlwaysView {
     /// Of the Session that asks; `None` until it is read.
     before: Option<Before>,
     typed: String,
-    places: RowMap,
 }
 
 /// A call that needed a decision.
@@ -163,12 +162,11 @@ impl AlwaysView {
             approval: approval.clone(),
             from,
             choices,
-            chosen: 0,
+            list: ListView::default(),
             denies: false,
             lasts: 0,
             before: approval.agent.is_none().then(|| Before::of(history)),
             typed: String::new(),
-            places: RowMap::default(),
         })
     }
 
@@ -186,14 +184,14 @@ impl AlwaysView {
 
     /// What the chosen rule could allow to be destroyed.
     fn danger(&self) -> Option<String> {
-        let (Rule::Allow(scope) | Rule::Deny(scope)) = &self.choices[self.chosen].0;
+        let (Rule::Allow(scope) | Rule::Deny(scope)) = &self.choices[self.list.chosen].0;
         let of_call = || self.approval.confirm.as_ref().map(|it| it.dangers.join("; "));
         rules::danger_of(scope).or_else(of_call).filter(|_| !self.denies)
     }
 
     /// `would have allowed 14 of the last 20 calls, none that you refused`
     fn backtest(&self) -> Option<String> {
-        let (Rule::Allow(scope) | Rule::Deny(scope)) = &self.choices[self.chosen].0;
+        let (Rule::Allow(scope) | Rule::Deny(scope)) = &self.choices[self.list.chosen].0;
         let Before { decided, .. } = self.before.as_ref()?;
         let covered: Vec<&Decided> = decided.iter().filter(|it| it.is_covered_by(scope)).collect();
         let is_known = matches!(scope, Scope::Command(_) | Scope::Pattern(_) | Scope::FileChanges);
@@ -270,12 +268,12 @@ impl View for AlwaysView {
     }
 
     fn scroll(&mut self, by: isize) {
-        self.chosen = self.chosen.saturating_add_signed(by).min(self.choices.len().saturating_sub(1));
+        self.list.scroll(by, self.choices.len());
     }
 
     /// A click chooses a rule and saves none: a rule wants a key.
     fn press(&mut self, at: Position) -> Press {
-        self.places.press(at, &mut self.chosen);
+        self.list.press(at);
         Press::Did(Box::new(Outcome::Stay))
     }
 
@@ -306,7 +304,7 @@ impl View for AlwaysView {
             LayerAction::RuleLastsLonger => self.lasts = (self.lasts + 1).min(LASTS.len() - 1),
             LayerAction::SwitchRuleEffect => self.denies = !self.denies,
             LayerAction::Choose if self.danger().is_none() || self.typed.trim() == WORD => {
-                let (rule, holds) = self.choices[self.chosen].clone();
+                let (rule, holds) = self.choices[self.list.chosen].clone();
                 let seconds = LASTS[self.lasts].0;
                 let word = self.danger().map(|_| WORD.to_owned());
                 let decision = if self.denies {
@@ -362,8 +360,8 @@ impl View for AlwaysView {
             };
             let what = fit(&covered(scope), columns.saturating_sub(width(&holds) + 5));
             lines.push(Line::from(vec![
-                Span::styled(if at == self.chosen { "▸ " } else { "  " }, theme.fg(theme.accent)),
-                Span::styled(what, if at == self.chosen { theme.bold() } else { theme.fg(theme.text) }),
+                Span::styled(if at == self.list.chosen { "▸ " } else { "  " }, theme.fg(theme.accent)),
+                Span::styled(what, if at == self.list.chosen { theme.bold() } else { theme.fg(theme.text) }),
                 Span::styled(format!("  {holds}"), theme.dim()),
             ]));
         }
@@ -382,7 +380,7 @@ impl View for AlwaysView {
             ]));
             lines.push(Line::default());
         }
-        let (Rule::Allow(scope) | Rule::Deny(scope)) = &self.choices[self.chosen].0;
+        let (Rule::Allow(scope) | Rule::Deny(scope)) = &self.choices[self.list.chosen].0;
         if matches!(scope, Scope::Command(_) | Scope::Pattern(_)) {
             let did = if self.denies { "denied" } else { "allowed" };
             let whose = match &self.from {
@@ -401,13 +399,11 @@ impl View for AlwaysView {
                 ]));
             }
         }
-        self.places.clear();
+        self.list.begin();
         for (at, (y, line)) in (inner.y..inner.bottom()).zip(lines).enumerate() {
             let row = Rect { y, height: 1, ..inner };
             if at < self.choices.len() {
-                self.places.put(row, at);
-                canvas.region("option", row, || line.to_string());
-                canvas.region_state(RegionState { focused: false, selected: at == self.chosen });
+                self.list.option(canvas, row, at, || line.to_string());
             }
             canvas.line(line, row);
         }

@@ -9,7 +9,7 @@ use pixir_core::input::CompactOptions;
 use ratatui::layout::{Position, Rect};
 use tui_textarea::{CursorMove, CursorRenderMode, TextArea, WrapMode};
 
-use super::rows::RowMap;
+use super::list::ListView;
 use super::{Notification, Outcome, Page, Paint, Press, Request, View};
 use crate::input::action::{LayerAction, Scope};
 use crate::terminal::canvas::Canvas;
@@ -50,7 +50,7 @@ pub(crate) struct CompactionView {
     lists: Lists,
     /// The segment with the cursor, in the order of the conversation.
     chosen: usize,
-    places: RowMap,
+    rows: ListView,
     /// Where the lists and the summary stood in the last frame.
     lists_area: Rect,
     summary_area: Rect,
@@ -95,7 +95,7 @@ impl CompactionView {
             is_outdated: false,
             lists: Lists::default(),
             chosen: 0,
-            places: RowMap::default(),
+            rows: ListView::default(),
             lists_area: Rect::default(),
             summary_area: Rect::default(),
             was_pressed: false,
@@ -321,7 +321,7 @@ impl View for CompactionView {
         if self.summary_area.contains(at) && self.field.is_none() {
             self.pane = Pane::Summary;
         }
-        let Some(segment) = self.places.at(at).filter(|_| self.field.is_none()) else { return Press::Nowhere };
+        let Some(segment) = self.rows.row_at(at).filter(|_| self.field.is_none()) else { return Press::Nowhere };
         if (self.pane, self.chosen) == (Pane::Lists, segment) && self.was_pressed {
             self.was_pressed = false;
             return Press::Did(Box::new(self.act(LayerAction::MoveSegment)));

@@ -4,13 +4,13 @@ use pixir_core::provider::{Account, LocalServer, MAX_KEY, provider_of};
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
+use super::list::ListView;
 use super::narrow::Narrow;
-use super::rows::RowMap;
 use super::{Effect, Notification, Outcome, Paint, Press, Request, View, dialog, panel};
 use crate::input::action::{LayerAction, Scope};
 use crate::input::slash::fuzzy;
 use crate::render::text::{fit, visible, width, wrap_lines};
-use crate::terminal::canvas::{Canvas, RegionState};
+use crate::terminal::canvas::Canvas;
 use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 use crate::theme::Theme;
 
@@ -108,7 +108,7 @@ impl Way {
 /// What the dialog shows.
 #[derive(Debug)]
 enum Step {
-    Menu(usize),
+    Menu(ListView),
     /// The Providers, of which one gets a key or a sign-in.
     Providers {
         narrow: Narrow,
@@ -119,13 +119,27 @@ enum Step {
         key: PastedKey,
         error: Option<String>,
     },
-    Local(usize),
+    Local(ListView),
     /// The server or the issuer has been asked. Esc goes back to the step before.
     Waiting {
         what: String,
         invitation: Option<(String, String)>,
         before: Box<Step>,
     },
+}
+
+impl Step {
+    fn menu() -> Step {
+        Step::Menu(ListView::default())
+    }
+
+    /// The list of a step that has one.
+    fn list_mut(&mut self) -> Option<&mut ListView> {
+        match self {
+            Step::Menu(list) | Step::Local(list) | Step::Providers { narrow: Narrow { list, .. }, .. } => Some(list),
+            Step::Key { .. } | Step::Waiting { .. } => None,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -135,20 +149,12 @@ pub(crate) struct ConnectView {
     local: Option<Vec<LocalServer>>,
     /// Why the last attempt failed.
     failure: Option<String>,
-    /// Where the rows of the last frame stood.
-    places: RowMap,
 }
 
 impl ConnectView {
     /// The dialog at its menu, or at one of its ways.
     pub(crate) fn new(way: Option<Way>) -> ConnectView {
-        let mut it = ConnectView {
-            step: Step::Menu(0),
-            accounts: Vec::new(),
-            local: None,
-            failure: None,
-            places: RowMap::default(),
-        };
+        let mut it = ConnectView { step: Step::menu(), accounts: Vec::new(), local: None, failure: None };
         if let Some(way) = way {
             it.enter(way);
         }
@@ -161,14 +167,14 @@ impl ConnectView {
         self.step = match way {
             Way::Key => Step::Providers { narrow: Narrow::default(), signs_in: false },
             Way::SignIn => Step::Providers { narrow: Narrow::default(), signs_in: true },
-            Way::Local => Step::Local(0),
-            Way::Demo => Step::Menu(3),
+            Way::Local => Step::Local(ListView::default()),
+            Way::Demo => Step::Menu(ListView::at(3)),
         };
     }
 
     /// Goes back to the step before the attempt, with the reason.
     fn fail(&mut self, why: &str) {
-        let step = std::mem::replace(&mut self.step, Step::Menu(0));
+        let step = std::mem::replace(&mut self.step, Step::menu());
         self.step = match step {
             Step::Waiting { before, .. } => *before,
             other => other,
@@ -182,7 +188,7 @@ impl ConnectView {
     }
 
     fn wait(&mut self, what: String, order: Order) -> Outcome {
-        let before = Box::new(std::mem::replace(&mut self.step, Step::Menu(0)));
+        let before = Box::new(std::mem::replace(&mut self.step, Step::menu()));
         self.step = Step::Waiting { what, invitation: None, before };
         Outcome::does(Effect::Connect(order))
     }
@@ -203,13 +209,13 @@ impl ConnectView {
 
     fn choose(&mut self) -> Outcome {
         match &self.step {
-            Step::Menu(at) => match Way::ALL.get(*at) {
+            Step::Menu(list) => match Way::ALL.get(list.chosen) {
                 Some(Way::Demo) => return Outcome::does(Effect::Connect(Order::Demo)),
                 Some(way) => self.enter(*way),
                 None => {}
             },
             Step::Providers { narrow, signs_in } => {
-                let chosen = self.listed(narrow, *signs_in).get(narrow.chosen).map(|it| it.provider.clone());
+                let chosen = self.listed(narrow, *signs_in).get(narrow.list.chosen).map(|it| it.provider.clone());
                 match (chosen, signs_in) {
                     (Some(provider), true) => {
                         let what = format!("asking the sign-in server of {provider}…");
@@ -226,8 +232,8 @@ impl ConnectView {
                 let what = format!("{provider} checks the key…");
                 return self.wait(what, order);
             }
-            Step::Local(at) => {
-                if let Some(server) = self.local.as_ref().and_then(|all| all.get(*at)) {
+            Step::Local(list) => {
+                if let Some(server) = self.local.as_ref().and_then(|all| all.get(list.chosen)) {
                     let provider = server.provider.clone();
                     return self.wait(format!("connecting to {provider}…"), Order::UseLocal { provider });
                 }
@@ -239,7 +245,7 @@ impl ConnectView {
 
     /// One step back, or out of the dialog.
     fn back(&mut self) -> Outcome {
-        match std::mem::replace(&mut self.step, Step::Menu(0)) {
+        match std::mem::replace(&mut self.step, Step::menu()) {
             Step::Menu(_) => return Outcome::Close,
             Step::Waiting { before, .. } => {
                 self.step = *before;
@@ -254,10 +260,8 @@ impl ConnectView {
 
     fn go(&mut self, by: isize) {
         let rows = self.rows();
-        match &mut self.step {
-            Step::Menu(at) | Step::Local(at) => *at = at.saturating_add_signed(by).min(rows.saturating_sub(1)),
-            Step::Providers { narrow, .. } => narrow.scroll(by, rows),
-            Step::Key { .. } | Step::Waiting { .. } => {}
+        if let Some(list) = self.step.list_mut() {
+            list.scroll(by, rows);
         }
     }
 }
@@ -265,7 +269,8 @@ impl ConnectView {
 // ─── Drawing ───
 
 impl ConnectView {
-    fn draw_menu(&self, at: usize, places: &mut RowMap, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    fn draw_menu(&self, list: &ListView, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        list.begin();
         let theme = paint.theme;
         let text = "Nothing needs a restart, and the key is stored on this machine only.";
         let said = wrap_lines(&[Span::styled(text, theme.dim())], usize::from(area.width), &[], &[]);
@@ -286,13 +291,12 @@ impl ConnectView {
             let key = paint.keys.key_of(way.action()).unwrap_or_default();
             let title = format!("{key}  {}", way.title());
             if step == 2 && is_cut && y + 1 < area.bottom() {
-                option(canvas, here, number == at, &title, "", theme);
+                option(list, canvas, here, number, &title, "", theme);
                 let below = Rect { y: y + 1, x: here.x + 3, width: here.width.saturating_sub(3), ..here };
                 canvas.line(Line::styled(fit(&about, usize::from(below.width)), theme.dim()), below);
-                places.put(Rect { height: 2, ..here }, number);
+                list.put(Rect { y: y + 1, ..here }, number);
             } else {
-                option(canvas, here, number == at, &title, &about, theme);
-                places.put(here, number);
+                option(list, canvas, here, number, &title, &about, theme);
             }
         }
     }
@@ -309,15 +313,8 @@ impl ConnectView {
         }
     }
 
-    fn draw_providers(
-        &self,
-        narrow: &Narrow,
-        signs_in: bool,
-        places: &mut RowMap,
-        canvas: &mut Canvas,
-        area: Rect,
-        theme: &Theme,
-    ) {
+    fn draw_providers(&self, narrow: &Narrow, signs_in: bool, canvas: &mut Canvas, area: Rect, theme: &Theme) {
+        narrow.list.begin();
         let list = narrow.draw(canvas, area, theme);
         let listed = self.listed(narrow, signs_in);
         if listed.is_empty() {
@@ -335,20 +332,21 @@ impl ConnectView {
             return;
         }
         narrow.draw_place(canvas, area, listed.len(), list.height, theme);
-        let chosen = narrow.chosen.min(listed.len() - 1);
-        for (y, (number, it)) in (list.y..list.bottom()).zip(listed.iter().enumerate().skip(narrow.top(list.height))) {
+        for (y, (number, it)) in
+            (list.y..list.bottom()).zip(listed.iter().enumerate().skip(narrow.list.top(list.height)))
+        {
             let about = match (&it.source, &it.variable) {
                 (Some(source), _) => format!("has a key, from {source}"),
                 (None, Some(variable)) => variable.clone(),
                 (None, None) => String::new(),
             };
             let here = Rect { y, height: 1, ..list };
-            option(canvas, here, number == chosen, &visible(&it.provider), &visible(&about), theme);
-            places.put(here, number);
+            option(&narrow.list, canvas, here, number, &visible(&it.provider), &visible(&about), theme);
         }
     }
 
-    fn draw_local(&self, at: usize, places: &mut RowMap, canvas: &mut Canvas, area: Rect, theme: &Theme) {
+    fn draw_local(&self, list: &ListView, canvas: &mut Canvas, area: Rect, theme: &Theme) {
+        list.begin();
         let text = match &self.local {
             None => Some("looking for servers on their usual ports…"),
             Some(servers) if servers.is_empty() => {
@@ -368,8 +366,7 @@ impl ConnectView {
                 Err(e) => e.message.clone(),
             };
             let here = Rect { y, height: 1, ..area };
-            option(canvas, here, number == at, &describe(it), &visible(&about), theme);
-            places.put(here, number);
+            option(list, canvas, here, number, &describe(it), &visible(&about), theme);
         }
     }
 }
@@ -406,14 +403,7 @@ impl View for ConnectView {
     }
 
     fn press(&mut self, at: Position) -> Press {
-        let Some(row) = self.places.at(at) else { return Press::Nowhere };
-        match &mut self.step {
-            Step::Menu(chosen) | Step::Local(chosen) | Step::Providers { narrow: Narrow { chosen, .. }, .. } => {
-                *chosen = row;
-                Press::OnRow(row)
-            }
-            Step::Key { .. } | Step::Waiting { .. } => Press::Nowhere,
-        }
+        self.step.list_mut().map_or(Press::Nowhere, |list| list.press(at))
     }
 
     /// A field takes what the user types.
@@ -468,10 +458,10 @@ impl View for ConnectView {
     }
 
     fn act(&mut self, action: LayerAction) -> Outcome {
-        if let Step::Menu(at) = &mut self.step
+        if let Step::Menu(list) = &mut self.step
             && let Some(way) = Way::ALL.iter().position(|way| way.action() == action)
         {
-            *at = way;
+            list.chosen = way;
             return self.choose();
         }
         match action {
@@ -526,21 +516,19 @@ impl View for ConnectView {
             }
             None => inner,
         };
-        let mut places = RowMap::default();
         match &self.step {
-            Step::Menu(at) => self.draw_menu(*at, &mut places, canvas, below, paint),
+            Step::Menu(list) => self.draw_menu(list, canvas, below, paint),
             Step::Providers { narrow, signs_in } => {
-                self.draw_providers(narrow, *signs_in, &mut places, canvas, below, theme);
+                self.draw_providers(narrow, *signs_in, canvas, below, theme);
             }
             Step::Key { provider, key, error } => {
                 let variable =
                     self.accounts.iter().find(|it| it.provider == *provider).and_then(|it| it.variable.as_deref());
                 draw_key(key, error.as_deref(), variable, canvas, below, theme);
             }
-            Step::Local(at) => self.draw_local(*at, &mut places, canvas, below, theme),
+            Step::Local(list) => self.draw_local(list, canvas, below, theme),
             Step::Waiting { what, invitation, .. } => draw_waiting(what, invitation.as_ref(), canvas, below, theme),
         }
-        self.places = places;
     }
 }
 
@@ -557,20 +545,15 @@ fn describe(it: &LocalServer) -> String {
 const OPTION: usize = 28;
 
 /// A row that can be chosen: what it is, and what is to be said about it.
-fn option(canvas: &mut Canvas, here: Rect, is_chosen: bool, title: &str, about: &str, theme: &Theme) {
-    canvas.tint(here, if is_chosen { theme.selected() } else { theme.base() });
-    canvas.region("option", here, || title.to_owned());
-    canvas.region_state(RegionState { focused: false, selected: is_chosen });
+fn option(list: &ListView, canvas: &mut Canvas, here: Rect, row: usize, title: &str, about: &str, theme: &Theme) {
     let columns = usize::from(here.width);
     let gap = OPTION.min(columns / 2).saturating_sub(width(title)).max(2);
     let room = columns.saturating_sub(width(title) + gap);
-    canvas.line(
-        Line::from(vec![
-            Span::styled(fit(title, columns), theme.fg(theme.text)),
-            Span::styled(format!("{}{}", " ".repeat(gap), fit(about, room)), theme.dim()),
-        ]),
-        here,
-    );
+    let line = Line::from(vec![
+        Span::styled(fit(title, columns), theme.fg(theme.text)),
+        Span::styled(format!("{}{}", " ".repeat(gap), fit(about, room)), theme.dim()),
+    ]);
+    list.row(canvas, here, row, theme, || title.to_owned(), line);
 }
 
 /// The field for the key. The key itself is never drawn.

@@ -11,7 +11,7 @@ use pixir_core::history::History;
 use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::text::{Line, Span};
 
-use super::rows::RowMap;
+use super::list::ListView;
 use super::{Effect, Notification, Outcome, Page, Paint, Press, Request, View, dialog, panel};
 use crate::input::action::{LayerAction, Scope};
 use crate::render::amount::{bar, filled, share};
@@ -51,12 +51,11 @@ pub(crate) struct ContextView {
     /// Indices of the parts, in the order of the screen.
     rows: Vec<usize>,
     /// The row with the cursor.
-    chosen: usize,
+    list: ListView,
     top: usize,
     page: Page,
     /// What the last key could not do.
     note: Option<&'static str>,
-    places: RowMap,
     preview_area: Rect,
 }
 
@@ -70,11 +69,10 @@ impl ContextView {
             waits: false,
             order: Order::Place,
             rows: Vec::new(),
-            chosen: 0,
+            list: ListView::default(),
             top: 0,
             page: Page::default(),
             note: None,
-            places: RowMap::default(),
             preview_area: Rect::default(),
         }
     }
@@ -90,13 +88,12 @@ impl ContextView {
     }
 
     fn part(&self) -> Option<&Part> {
-        self.report.as_ref()?.parts.get(*self.rows.get(self.chosen)?)
+        self.report.as_ref()?.parts.get(*self.rows.get(self.list.chosen)?)
     }
 
     fn step(&mut self, by: isize) {
-        self.chosen = self.chosen.saturating_add_signed(by).min(self.rows.len().saturating_sub(1));
-        self.page = Page::default();
-        self.note = None;
+        self.list.scroll(by, self.rows.len());
+        (self.page, self.note) = (Page::default(), None);
     }
 
     /// Sends a change, and asks for the context as it is then.
@@ -122,12 +119,12 @@ impl ContextView {
             area
         };
         let height = usize::from(area.height).max(1);
-        self.top = self.top.min(self.chosen).max((self.chosen + 1).saturating_sub(height));
-        self.places.clear();
+        self.top = self.top.min(self.list.chosen).max((self.list.chosen + 1).saturating_sub(height));
+        self.list.begin();
         for (y, (row, at)) in (area.y..area.bottom()).zip(self.rows.iter().enumerate().skip(self.top)) {
             let part = &report.parts[*at];
             let line = Rect { y, height: 1, ..area };
-            let is_chosen = row == self.chosen;
+            let is_chosen = row == self.list.chosen;
             if is_chosen {
                 canvas.tint(line, theme.selected());
                 canvas.follow(line);
@@ -172,14 +169,14 @@ impl ContextView {
                 ]),
                 line,
             );
-            self.places.put(line, row);
+            self.list.put(line, row);
         }
     }
 
     fn draw_preview(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let Some(part) = self.part().cloned() else { return };
-        let text = self.rows.get(self.chosen).and_then(|at| self.texts.get(*at)).map_or("", String::as_str);
+        let text = self.rows.get(self.list.chosen).and_then(|at| self.texts.get(*at)).map_or("", String::as_str);
         let [head, body] = Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
         let turn = part.turn.map_or_else(String::new, |turn| format!(" · turn {turn}"));
         let cached = if part.in_prefix { " · cached" } else { "" };
@@ -228,8 +225,8 @@ impl View for ContextView {
         self.sort();
         // The cursor stays with its part.
         let same = |part: &Part| before.as_ref() == Some(&(part.kind, part.seq, part.title.clone()));
-        self.chosen = self.rows.iter().position(|at| same(&report.parts[*at])).unwrap_or(self.chosen);
-        self.chosen = self.chosen.min(self.rows.len().saturating_sub(1));
+        self.list.chosen = self.rows.iter().position(|at| same(&report.parts[*at])).unwrap_or(self.list.chosen);
+        self.list.chosen = self.list.chosen.min(self.rows.len().saturating_sub(1));
         self.page = Page::default();
     }
 
@@ -247,9 +244,9 @@ impl View for ContextView {
     }
 
     fn press(&mut self, at: Position) -> Press {
-        let row = self.places.at(at);
-        if let Some(row) = row.filter(|row| *row != self.chosen) {
-            (self.chosen, self.page, self.note) = (row, Page::default(), None);
+        let row = self.list.row_at(at);
+        if let Some(row) = row.filter(|row| *row != self.list.chosen) {
+            (self.list.chosen, self.page, self.note) = (row, Page::default(), None);
         }
         row.map_or(Press::Nowhere, Press::OnRow)
     }
@@ -257,17 +254,11 @@ impl View for ContextView {
     fn act(&mut self, action: LayerAction) -> Outcome {
         match action {
             LayerAction::CloseOverlay => return Outcome::Close,
-            LayerAction::OverlayUp => self.step(-1),
-            LayerAction::OverlayDown => self.step(1),
-            LayerAction::OverlayPageUp => self.step(-10),
-            LayerAction::OverlayPageDown => self.step(10),
-            LayerAction::OverlayStart => self.step(isize::MIN),
-            LayerAction::OverlayEnd => self.step(isize::MAX),
             LayerAction::SortContext => {
-                let part = self.rows.get(self.chosen).copied();
+                let part = self.rows.get(self.list.chosen).copied();
                 self.order = if self.order == Order::Place { Order::Size } else { Order::Place };
                 self.sort();
-                self.chosen = self.rows.iter().position(|at| Some(*at) == part).unwrap_or(0);
+                self.list.chosen = self.rows.iter().position(|at| Some(*at) == part).unwrap_or(0);
             }
             LayerAction::ScrollPreview => self.page.scroll(5),
             LayerAction::ScrollPreviewBack => self.page.scroll(-5),
@@ -284,7 +275,11 @@ impl View for ContextView {
                 let input = droppable.and_then(|it| Some(Input::Drop { seq: it.seq?, dropped: !is_out(it) }));
                 return self.send(input);
             }
-            _ => {}
+            action => {
+                if self.list.act(action, self.rows.len()) {
+                    (self.page, self.note) = (Page::default(), None);
+                }
+            }
         }
         Outcome::Stay
     }

@@ -11,19 +11,17 @@ use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
 use super::diff::file_line;
-use super::rows::RowMap;
+use super::list::ListView;
 use super::{Effect, Notification, Outcome, Paint, Press, Request, View, dialog, panel};
 use crate::input::action::{LayerAction, Scope, SessionKind};
 use crate::render::figures::plus_minus_spans;
 use crate::render::markdown::first_line;
 use crate::render::text::{fit_path, span_width, visible, width};
-use crate::terminal::canvas::{Canvas, RegionState};
+use crate::terminal::canvas::Canvas;
 use crate::theme::Theme;
 
 /// The size of the dialog.
 const SIZE: (u16, u16) = (110, 42);
-/// Rows that a page is.
-const PAGE: isize = 10;
 
 /// A Turn, or a restore of files between Turns.
 #[derive(Debug, PartialEq)]
@@ -60,9 +58,8 @@ pub(crate) struct FilesView {
     /// The latest first.
     groups: Vec<Group>,
     rows: Vec<Row>,
-    chosen: usize,
+    list: ListView,
     session: SessionKind,
-    places: RowMap,
 }
 
 /// A group while its Entries are read.
@@ -133,16 +130,16 @@ impl FilesView {
     pub(crate) fn new(history: &History, session: SessionKind) -> FilesView {
         let groups = groups_of(history);
         let rows = rows_of(&groups);
-        FilesView { groups, rows, chosen: 0, session, places: RowMap::default() }
+        FilesView { groups, rows, list: ListView::default(), session }
     }
 
     /// Reads the conversation anew. The cursor stays on its file.
     fn read_again(&mut self, history: &History) {
-        let before = self.rows.get(self.chosen).map(|row| self.identity(*row));
+        let before = self.rows.get(self.list.chosen).map(|row| self.identity(*row));
         self.groups = groups_of(history);
         self.rows = rows_of(&self.groups);
         let at = before.and_then(|it| self.rows.iter().position(|row| self.identity(*row) == it));
-        self.chosen = at.unwrap_or(self.chosen).min(self.rows.len().saturating_sub(1));
+        self.list.chosen = at.unwrap_or(self.list.chosen).min(self.rows.len().saturating_sub(1));
     }
 
     fn identity(&self, row: Row) -> (u64, Option<String>) {
@@ -158,7 +155,7 @@ impl FilesView {
     }
 
     fn chosen(&self) -> Option<(Row, &Group)> {
-        let row = *self.rows.get(self.chosen)?;
+        let row = *self.rows.get(self.list.chosen)?;
         Some((row, &self.groups[group_of(row)]))
     }
 
@@ -179,9 +176,9 @@ impl FilesView {
 
     /// Moves the cursor to the head of another group.
     fn step_group(&mut self, by: isize) {
-        let here = self.rows.get(self.chosen).map_or(0, |row| group_of(*row));
+        let here = self.rows.get(self.list.chosen).map_or(0, |row| group_of(*row));
         let next = here.saturating_add_signed(by).min(self.groups.len().saturating_sub(1));
-        self.chosen = self.rows.iter().position(|row| *row == Row::Head(next)).unwrap_or(self.chosen);
+        self.list.chosen = self.rows.iter().position(|row| *row == Row::Head(next)).unwrap_or(self.list.chosen);
     }
 
     fn line(&self, row: Row, columns: usize, theme: &Theme) -> Line<'static> {
@@ -224,12 +221,6 @@ impl View for FilesView {
     fn act(&mut self, action: LayerAction) -> Outcome {
         match action {
             LayerAction::CloseOverlay => return Outcome::Close,
-            LayerAction::OverlayUp => self.scroll(-1),
-            LayerAction::OverlayDown => self.scroll(1),
-            LayerAction::OverlayPageUp => self.scroll(-PAGE),
-            LayerAction::OverlayPageDown => self.scroll(PAGE),
-            LayerAction::OverlayStart => self.chosen = 0,
-            LayerAction::OverlayEnd => self.chosen = self.rows.len().saturating_sub(1),
             LayerAction::NextTurnOfFiles => self.step_group(1),
             LayerAction::PreviousTurnOfFiles => self.step_group(-1),
             LayerAction::Choose => return self.open(),
@@ -241,17 +232,17 @@ impl View for FilesView {
                 let undo = |turn| Outcome::Ask(Request::Command(format!("/undo {turn}")));
                 return self.undoable().map_or(Outcome::Stay, undo);
             }
-            _ => {}
+            action => _ = self.list.act(action, self.rows.len()),
         }
         Outcome::Stay
     }
 
     fn press(&mut self, at: Position) -> Press {
-        self.places.press(at, &mut self.chosen)
+        self.list.press(at)
     }
 
     fn scroll(&mut self, by: isize) {
-        self.chosen = self.chosen.saturating_add_signed(by).min(self.rows.len().saturating_sub(1));
+        self.list.scroll(by, self.rows.len());
     }
 
     fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
@@ -270,29 +261,18 @@ impl View for FilesView {
             (true, LayerAction::CloseOverlay, "close"),
         ]);
         let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "Files", &keys, theme);
-        self.places.clear();
         if self.rows.is_empty() {
             let text = "No file was read or changed yet";
             canvas.line(Line::styled(text, theme.dim()), Rect { height: 1.min(inner.height), ..inner });
             return;
         }
         let columns = usize::from(inner.width);
-        let top = (self.chosen + 1).saturating_sub(usize::from(inner.height));
-        for (y, at) in (inner.y..inner.bottom()).zip(top..self.rows.len()) {
-            let row = Rect { y, height: 1, ..inner };
-            let is_chosen = at == self.chosen;
-            canvas.tint(row, if is_chosen { theme.selected() } else { theme.base() });
-            let shown = self.rows[at];
-            canvas.region("option", row, || {
-                self.path(shown).unwrap_or_else(|| self.groups[group_of(shown)].title.clone())
-            });
-            canvas.region_state(RegionState { focused: false, selected: is_chosen });
-            canvas.line(self.line(shown, columns, theme), row);
-            self.places.put(row, at);
-            if is_chosen {
-                canvas.follow(row);
-            }
-        }
+        let name = |row: usize| {
+            let row = self.rows[row];
+            self.path(row).unwrap_or_else(|| self.groups[group_of(row)].title.clone())
+        };
+        let line = |row: usize| self.line(self.rows[row], columns, theme);
+        self.list.draw(canvas, inner, self.rows.len(), theme, &name, &line);
     }
 }
 

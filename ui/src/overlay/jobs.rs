@@ -8,13 +8,13 @@ use pixir_core::event::{JobState, JobStatus};
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
+use super::list::ListView;
 use super::panes;
-use super::rows::RowMap;
 use super::{Effect, Load, Notification, Outcome, Paint, Press, View, dialog, panel};
 use crate::input::action::{LayerAction, Scope};
 use crate::render::figures;
 use crate::render::text::{fit, fit_path, from_home, plain, visible, width, wrap_lines};
-use crate::terminal::canvas::{Canvas, RegionState};
+use crate::terminal::canvas::Canvas;
 
 /// The size of the dialog.
 const SIZE: (u16, u16) = (120, 26);
@@ -32,13 +32,12 @@ struct JobTail {
 #[derive(Debug)]
 pub(crate) struct JobsView {
     jobs: Vec<JobState>,
-    chosen: usize,
+    list: ListView,
     tail: Option<JobTail>,
     /// The user is asked whether the chosen job is to be stopped.
     is_confirming: bool,
     /// The time when the jobs were last listed, since 1970.
     now: Duration,
-    rows: RowMap,
     preview_area: Rect,
     /// Lines of the output below the preview: the user has scrolled back. With 0 it follows the output.
     below: usize,
@@ -47,22 +46,13 @@ pub(crate) struct JobsView {
 impl JobsView {
     pub(crate) fn new(jobs: &[JobState], now: Duration) -> JobsView {
         let running = jobs.iter().position(|job| job.status == JobStatus::Running);
-        let (jobs, chosen) = (jobs.to_vec(), running.unwrap_or(0));
-        JobsView {
-            jobs,
-            chosen,
-            tail: None,
-            is_confirming: false,
-            now,
-            rows: RowMap::default(),
-            preview_area: Rect::default(),
-            below: 0,
-        }
+        let (jobs, list) = (jobs.to_vec(), ListView::at(running.unwrap_or(0)));
+        JobsView { jobs, list, tail: None, is_confirming: false, now, preview_area: Rect::default(), below: 0 }
     }
 
     /// Reads the end of the chosen job's output.
     fn read(&self) -> Option<Load> {
-        let chosen = self.jobs.get(self.chosen)?;
+        let chosen = self.jobs.get(self.list.chosen)?;
         let (job, file) = (chosen.id, Path::new(&chosen.output_path).file_name()?.to_owned());
         Some(Load::new(
             move |from| {
@@ -76,7 +66,7 @@ impl JobsView {
     }
 
     fn running(&self) -> Option<&JobState> {
-        self.jobs.get(self.chosen).filter(|job| job.status == JobStatus::Running)
+        self.jobs.get(self.list.chosen).filter(|job| job.status == JobStatus::Running)
     }
 
     /// How long it has run, or ran: `42s`, `12m`.
@@ -103,7 +93,7 @@ impl JobsView {
     /// What it is, or the question, then the end of the output.
     fn preview_lines(&self, columns: usize, rows: usize, paint: Paint<'_>) -> Vec<Line<'static>> {
         let theme = paint.theme;
-        let Some(job) = self.jobs.get(self.chosen) else { return Vec::new() };
+        let Some(job) = self.jobs.get(self.list.chosen) else { return Vec::new() };
         let head = if self.is_confirming {
             Line::styled(fit(&format!("Stop job {} and all its processes?", job.id), columns), theme.fg(theme.warning))
         } else {
@@ -150,12 +140,12 @@ impl View for JobsView {
     fn notify(&mut self, notification: Notification<'_>) {
         if let Notification::Jobs { all, now } = notification {
             (self.jobs, self.now) = (all.to_vec(), now);
-            self.chosen = self.chosen.min(all.len().saturating_sub(1));
+            self.list.chosen = self.list.chosen.min(all.len().saturating_sub(1));
         }
     }
 
     fn scroll(&mut self, by: isize) {
-        self.chosen = self.chosen.saturating_add_signed(by).min(self.jobs.len().saturating_sub(1));
+        self.list.scroll(by, self.jobs.len());
         (self.is_confirming, self.below) = (false, 0);
     }
 
@@ -169,9 +159,9 @@ impl View for JobsView {
     }
 
     fn press(&mut self, at: Position) -> Press {
-        let before = self.chosen;
-        let pressed = self.rows.press(at, &mut self.chosen);
-        if self.chosen == before {
+        let before = self.list.chosen;
+        let pressed = self.list.press(at);
+        if self.list.chosen == before {
             return pressed;
         }
         (self.is_confirming, self.below) = (false, 0);
@@ -224,37 +214,32 @@ impl View for JobsView {
         }
         let most = u16::try_from(self.jobs.len()).unwrap_or(u16::MAX).min(inner.height / 2);
         let (list, preview) = panes::split_after(canvas, inner, most, theme);
-        self.rows.clear();
         let columns = usize::from(list.width);
-        let top = (self.chosen + 1).saturating_sub(usize::from(list.height));
-        for (y, (row, job)) in (list.y..list.bottom()).zip(self.jobs.iter().enumerate().skip(top)) {
-            let (status, style) = match job.status {
-                JobStatus::Running => ("running".to_owned(), theme.fg(theme.accent)),
-                JobStatus::Ended { exit_code: 0 } => ("ended".to_owned(), theme.dim()),
-                JobStatus::Ended { exit_code } => (format!("exit {exit_code}"), theme.fg(theme.warning)),
-                JobStatus::Stopped => ("stopped".to_owned(), theme.dim()),
-            };
+        let status = |job: &JobState| match job.status {
+            JobStatus::Running => ("running".to_owned(), theme.fg(theme.accent)),
+            JobStatus::Ended { exit_code: 0 } => ("ended".to_owned(), theme.dim()),
+            JobStatus::Ended { exit_code } => (format!("exit {exit_code}"), theme.fg(theme.warning)),
+            JobStatus::Stopped => ("stopped".to_owned(), theme.dim()),
+        };
+        let name = |row: usize| {
+            let job = &self.jobs[row];
+            format!("{}: {}, {}", visible(&job.command), status(job).0, self.facts(job))
+        };
+        let line = |row: usize| {
+            let job = &self.jobs[row];
+            let (status, style) = status(job);
             let head = format!("{:>2} ", job.id);
             let facts = format!("{:>4}  {}", self.age(job), ports(job));
             let facts = if ports(job).is_empty() { facts } else { facts + "  " };
             let taken = width(&head) + 9 + width(&facts);
-            let line = Line::from(vec![
+            Line::from(vec![
                 Span::styled(head, theme.dim()),
                 Span::styled(format!("{status:<8} "), style),
                 Span::styled(facts, theme.fg(theme.accent)),
                 Span::styled(fit(&visible(&job.command), columns.saturating_sub(taken)), theme.fg(theme.text)),
-            ]);
-            let at = Rect { y, height: 1, ..list };
-            let is_chosen = row == self.chosen;
-            canvas.tint(at, if is_chosen { theme.selected() } else { theme.base() });
-            canvas.region("option", at, || format!("{}: {status}, {}", visible(&job.command), self.facts(job)));
-            canvas.region_state(RegionState { focused: false, selected: is_chosen });
-            canvas.line(line, at);
-            self.rows.put(at, row);
-            if is_chosen {
-                canvas.follow(at);
-            }
-        }
+            ])
+        };
+        self.list.draw(canvas, list, self.jobs.len(), theme, &name, &line);
         self.preview_area = preview.unwrap_or_default();
         if let Some(area) = preview {
             let rows = usize::from(area.height).saturating_sub(2);

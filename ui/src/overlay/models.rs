@@ -6,13 +6,12 @@ use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
 use super::narrow::Narrow;
-use super::rows::RowMap;
 use super::save_for::SaveFor;
 use super::{Effect, Outcome, Paint, Press, Request, View, dialog, panel};
 use crate::input::action::{LayerAction, Scope};
 use crate::input::slash::fuzzy;
 use crate::render::text::{fit, visible, width};
-use crate::terminal::canvas::{Canvas, RegionState};
+use crate::terminal::canvas::Canvas;
 use crate::terminal::key::KeyEvent;
 use crate::theme::Theme;
 
@@ -49,7 +48,6 @@ pub(crate) struct ModelsView {
     favourites: Vec<String>,
     /// What the servers offered, and the models of the last Sessions.
     offered: Option<(Offered, Vec<String>)>,
-    places: RowMap,
     effort: Option<Effort>,
     /// The user has chosen the effort here.
     is_effort_chosen: bool,
@@ -101,7 +99,6 @@ impl ModelsView {
             current: current.to_owned(),
             favourites: Vec::new(),
             offered: None,
-            places: RowMap::default(),
             effort: effort.and_then(|name| Effort::parse(name).ok()),
             is_effort_chosen: false,
             narrow: Narrow::default(),
@@ -180,7 +177,7 @@ impl ModelsView {
         }
         // The cursor stays on its model.
         let at = self.shown().iter().position(|at| self.rows[*at].name() == name);
-        self.narrow.chosen = at.unwrap_or(self.narrow.chosen);
+        self.narrow.list.chosen = at.unwrap_or(self.narrow.list.chosen);
         let names = self.favourites.iter().map(|it| toml::Value::from(it.as_str())).collect();
         let value = toml::Value::Array(names).to_string();
         Outcome::Ask(Request::Change { key: "favourites".to_owned(), value, save: SaveFor::You })
@@ -191,7 +188,7 @@ impl ModelsView {
     }
 
     fn chosen(&self) -> Option<&Row> {
-        self.shown().get(self.narrow.chosen).map(|at| &self.rows[*at])
+        self.shown().get(self.narrow.list.chosen).map(|at| &self.rows[*at])
     }
 
     /// The efforts that the chosen model accepts.
@@ -219,7 +216,7 @@ impl ModelsView {
     }
 
     fn draw_rows(&mut self, canvas: &mut Canvas, list: Rect, shown: &[usize], theme: &Theme) {
-        self.places.clear();
+        self.narrow.list.begin();
         // Headings stand between the rows while nothing is filtered.
         let mut lines: Vec<Option<usize>> = Vec::new();
         let mut group = "";
@@ -232,7 +229,7 @@ impl ModelsView {
         }
         let silent = if self.narrow.letters.is_empty() { self.silent.as_slice() } else { &[] };
         let height = usize::from(list.height);
-        let at = lines.iter().position(|line| *line == Some(self.narrow.chosen)).unwrap_or(0);
+        let at = lines.iter().position(|line| *line == Some(self.narrow.list.chosen)).unwrap_or(0);
         let top = (at + 2).saturating_sub(height).min(at);
         let columns = usize::from(list.width);
         let [window, price] = if columns >= 60 { [8, 16] } else { [6, 0] };
@@ -251,12 +248,7 @@ impl ModelsView {
                 continue;
             };
             let row = &self.rows[shown[*number]];
-            let (is_chosen, is_current) = (*number == self.narrow.chosen, row.name() == self.current);
-            canvas.tint(here, if is_chosen { theme.selected() } else { theme.base() });
-            canvas.region("option", here, || row.name());
-            canvas.region_state(RegionState { focused: false, selected: is_chosen });
-            self.places.put(here, *number);
-            let is_favourite = self.favourites.contains(&row.name());
+            let (is_current, is_favourite) = (row.name() == self.current, self.favourites.contains(&row.name()));
             let shown_name = if row.group == row.provider { row.model.clone() } else { row.name() };
             let note = if row.note.is_empty() { String::new() } else { format!("  {}", row.note) };
             // Where nothing is known of the model, the note has the room of the figures too.
@@ -264,24 +256,19 @@ impl ModelsView {
             let text = fit(&visible(&shown_name), name.saturating_sub(1));
             let note = fit(&note, name.saturating_sub(width(&text) + 1));
             let gap = " ".repeat(name.saturating_sub(width(&text) + width(&note)));
-            canvas.line(
-                Line::from(vec![
-                    match (is_current, is_favourite) {
-                        (true, _) => Span::styled("● ", theme.fg(theme.success)),
-                        (false, true) => Span::styled("★ ", theme.fg(theme.warning)),
-                        (false, false) => Span::raw("  "),
-                    },
-                    Span::styled(text, if is_current { theme.bold() } else { theme.fg(theme.text) }),
-                    Span::styled(note, theme.dim()),
-                    Span::raw(gap),
-                    Span::styled(format!("{:>window$}", row.window), theme.dim()),
-                    Span::styled(
-                        if price == 0 { String::new() } else { format!("{:>price$}", row.price) },
-                        theme.dim(),
-                    ),
-                ]),
-                here,
-            );
+            let line = Line::from(vec![
+                match (is_current, is_favourite) {
+                    (true, _) => Span::styled("● ", theme.fg(theme.success)),
+                    (false, true) => Span::styled("★ ", theme.fg(theme.warning)),
+                    (false, false) => Span::raw("  "),
+                },
+                Span::styled(text, if is_current { theme.bold() } else { theme.fg(theme.text) }),
+                Span::styled(note, theme.dim()),
+                Span::raw(gap),
+                Span::styled(format!("{:>window$}", row.window), theme.dim()),
+                Span::styled(if price == 0 { String::new() } else { format!("{:>price$}", row.price) }, theme.dim()),
+            ]);
+            self.narrow.list.row(canvas, here, *number, theme, || row.name(), line);
         }
     }
 
@@ -323,7 +310,7 @@ impl ModelsView {
         self.favourites = favourites.to_vec();
         self.show(offered, recent);
         if self.narrow.letters.is_empty() {
-            self.narrow.chosen = self.rows.iter().position(|it| it.name() == self.current).unwrap_or(0);
+            self.narrow.list.chosen = self.rows.iter().position(|it| it.name() == self.current).unwrap_or(0);
         }
         self.offered = Some((offered.clone(), recent.to_vec()));
     }
@@ -347,12 +334,12 @@ impl View for ModelsView {
     }
 
     fn press(&mut self, at: Position) -> Press {
-        self.places.press(at, &mut self.narrow.chosen)
+        self.narrow.list.press(at)
     }
 
     fn scroll(&mut self, by: isize) {
         let rows = self.shown().len();
-        self.narrow.scroll(by, rows);
+        self.narrow.list.scroll(by, rows);
     }
 
     fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
@@ -370,7 +357,7 @@ impl View for ModelsView {
             LayerAction::ConnectHere => return Outcome::CloseAndAsk(Request::Command("/connect".to_owned())),
             action => {
                 let rows = self.shown().len();
-                self.narrow.act(action, rows);
+                self.narrow.list.act(action, rows);
             }
         }
         Outcome::Stay
@@ -399,7 +386,7 @@ impl View for ModelsView {
             canvas.line(Line::styled(text, theme.dim()), Rect { height: 1.min(list.height), ..list });
             return;
         }
-        self.narrow.chosen = self.narrow.chosen.min(shown.len() - 1);
+        self.narrow.list.chosen = self.narrow.list.chosen.min(shown.len() - 1);
         self.narrow.draw_place(canvas, inner, shown.len(), list.height, theme);
         self.draw_rows(canvas, list, &shown, theme);
         self.draw_effort(canvas, Rect { y: list.bottom(), height: foot, ..list }, paint);

@@ -4,59 +4,41 @@ use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use crate::input::action::LayerAction;
+use super::list::ListView;
 use crate::render::text::width;
 use crate::terminal::canvas::Canvas;
 use crate::theme::Theme;
 
-/// The letters that the user has typed, and the chosen one of the rows that match them.
+/// The letters that the user has typed, and the list of the rows that match them.
 #[derive(Debug, Default)]
 pub(crate) struct Narrow {
     pub(crate) letters: String,
-    pub(crate) chosen: usize,
+    pub(crate) list: ListView,
 }
 
 impl Narrow {
-    /// Moves in a list of `rows` matching rows. False if the action has no meaning here.
-    pub(crate) fn act(&mut self, action: LayerAction, rows: usize) -> bool {
-        match action {
-            LayerAction::OverlayUp => self.scroll(-1, rows),
-            LayerAction::OverlayDown => self.scroll(1, rows),
-            LayerAction::OverlayPageUp => self.scroll(-10, rows),
-            LayerAction::OverlayPageDown => self.scroll(10, rows),
-            LayerAction::OverlayStart => self.chosen = 0,
-            LayerAction::OverlayEnd => self.chosen = rows.saturating_sub(1),
-            _ => return false,
-        }
-        true
-    }
-
     /// Types a letter. False if the key has no meaning here.
     pub(crate) fn key(&mut self, key: KeyEvent) -> bool {
         match key.code {
             KeyCode::Char('u') if key.modifiers == KeyModifiers::CONTROL => {
                 self.letters.clear();
-                self.chosen = 0;
+                self.list.chosen = 0;
             }
             KeyCode::Char('w') if key.modifiers == KeyModifiers::CONTROL => {
                 cut_word(&mut self.letters);
-                self.chosen = 0;
+                self.list.chosen = 0;
             }
             KeyCode::Backspace => {
                 self.letters.pop();
-                self.chosen = 0;
+                self.list.chosen = 0;
             }
             KeyCode::Char(c) if key.modifiers.is_typing() => {
                 self.letters.push(c);
-                self.chosen = 0;
+                self.list.chosen = 0;
             }
             _ => return false,
         }
         true
-    }
-
-    pub(crate) fn scroll(&mut self, by: isize, rows: usize) {
-        self.chosen = self.chosen.saturating_add_signed(by).min(rows.saturating_sub(1));
     }
 
     /// Draws the letters and the caret at the top of a panel. Returns the area below, for the rows.
@@ -76,18 +58,13 @@ impl Narrow {
         if rows <= usize::from(visible) {
             return;
         }
-        let place = format!("{} of {rows}", self.chosen.min(rows - 1) + 1);
+        let place = format!("{} of {rows}", self.list.chosen.min(rows - 1) + 1);
         let wide = u16::try_from(width(&place)).unwrap_or(u16::MAX);
         let typed = u16::try_from(width(&self.letters)).unwrap_or(u16::MAX).saturating_add(4);
         if inner.height > 0 && inner.width > wide.saturating_add(typed) {
             let at = Rect { x: inner.right() - wide, width: wide, height: 1, ..inner };
             canvas.line(Line::styled(place, theme.dim()), at);
         }
-    }
-
-    /// The first row to draw, so that the chosen one is visible.
-    pub(crate) fn top(&self, height: u16) -> usize {
-        (self.chosen + 1).saturating_sub(usize::from(height))
     }
 }
 

@@ -5,11 +5,11 @@ use pixir_core::history::starts_turn;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
-use super::rows::RowMap;
+use super::list::ListView;
 use super::{Outcome, Paint, Press, Request, View, dialog, panel};
 use crate::input::action::LayerAction;
 use crate::render::markdown::first_line;
-use crate::terminal::canvas::{Canvas, RegionState};
+use crate::terminal::canvas::Canvas;
 use crate::transcript::rows::target;
 use crate::transcript::viewport::Viewport;
 use crate::transcript::{Cell, Mark, Transcript};
@@ -30,8 +30,7 @@ struct Turn {
 #[derive(Debug)]
 pub(crate) struct Outline {
     turns: Vec<Turn>,
-    chosen: usize,
-    rows: RowMap,
+    list: ListView,
 }
 
 impl Outline {
@@ -73,11 +72,9 @@ impl Outline {
         }
         let here = viewport.top().map_or(0, |top| top.cell);
         let chosen = turns.iter().rposition(|turn| turn.cell <= here).unwrap_or(0);
-        Outline { turns, chosen, rows: RowMap::default() }
+        Outline { turns, list: ListView::at(chosen) }
     }
 }
-
-impl Outline {}
 
 impl View for Outline {
     fn title(&self) -> &'static str {
@@ -87,27 +84,21 @@ impl View for Outline {
     fn act(&mut self, action: LayerAction) -> Outcome {
         match action {
             LayerAction::CloseOverlay => return Outcome::Close,
-            LayerAction::OverlayUp => self.scroll(-1),
-            LayerAction::OverlayDown => self.scroll(1),
-            LayerAction::OverlayPageUp => self.scroll(-10),
-            LayerAction::OverlayPageDown => self.scroll(10),
-            LayerAction::OverlayStart => self.chosen = 0,
-            LayerAction::OverlayEnd => self.chosen = self.turns.len().saturating_sub(1),
             LayerAction::Choose => {
-                let Some(cell) = self.turns.get(self.chosen).map(|turn| turn.cell) else { return Outcome::Close };
+                let Some(cell) = self.turns.get(self.list.chosen).map(|turn| turn.cell) else { return Outcome::Close };
                 return Outcome::CloseAndAsk(Request::ShowCell(cell));
             }
-            _ => {}
+            action => _ = self.list.act(action, self.turns.len()),
         }
         Outcome::Stay
     }
 
     fn press(&mut self, at: Position) -> Press {
-        self.rows.press(at, &mut self.chosen)
+        self.list.press(at)
     }
 
     fn scroll(&mut self, by: isize) {
-        self.chosen = self.chosen.saturating_add_signed(by).min(self.turns.len().saturating_sub(1));
+        self.list.scroll(by, self.turns.len());
     }
 
     fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
@@ -122,10 +113,8 @@ impl View for Outline {
             return;
         }
         let columns = usize::from(inner.width);
-        self.rows.clear();
-        let top = (self.chosen + 1).saturating_sub(usize::from(inner.height));
-        for (y, (at, turn)) in (inner.y..inner.bottom()).zip(self.turns.iter().enumerate().skip(top)) {
-            let row = Rect { y, height: 1, ..inner };
+        let line = |row: usize| {
+            let turn = &self.turns[row];
             let glyph = |there: bool, glyph: &'static str, colour| {
                 Span::styled(if there { glyph } else { " " }, theme.fg(colour))
             };
@@ -137,10 +126,7 @@ impl View for Outline {
             let calls = format!(" {calls:>9}");
             let text = first_line(&turn.text, columns.saturating_sub(23));
             let pad = " ".repeat(columns.saturating_sub(18 + crate::render::text::width(&text)));
-            canvas.tint(row, if at == self.chosen { theme.selected() } else { theme.base() });
-            canvas.region("option", row, || turn.text.clone());
-            canvas.region_state(RegionState { focused: false, selected: at == self.chosen });
-            let line = Line::from(vec![
+            Line::from(vec![
                 Span::styled(turn.number.map_or("   » ".to_owned(), |n| format!("{n:>4} ")), theme.dim()),
                 Span::styled(text, theme.fg(theme.text)),
                 Span::raw(pad),
@@ -148,12 +134,8 @@ impl View for Outline {
                 glyph(turn.errors, "✗", theme.error),
                 glyph(turn.compaction, "◆", theme.warning),
                 Span::styled(calls, theme.dim()),
-            ]);
-            canvas.line(line, row);
-            self.rows.put(row, at);
-            if at == self.chosen {
-                canvas.follow(row);
-            }
-        }
+            ])
+        };
+        self.list.draw(canvas, inner, self.turns.len(), theme, &|row| self.turns[row].text.clone(), &line);
     }
 }

@@ -5,14 +5,13 @@ use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
 use super::narrow::Narrow;
-use super::rows::RowMap;
 use super::{Effect, Load, Notification, Outcome, Paint, Press, Request, View, dialog, panel};
 use crate::input::action::{ACTIONS, Action, ActionSpec, LayerAction, Scope, SessionKind, Slash, TurnState};
 use crate::input::keymap::Keymap;
 use crate::input::slash::{Uses, by_use, fuzzy};
 use crate::render::marked;
 use crate::render::text::{fit, visible, width};
-use crate::terminal::canvas::{Canvas, RegionState};
+use crate::terminal::canvas::Canvas;
 use crate::terminal::key::KeyEvent;
 use crate::theme::Theme;
 
@@ -45,7 +44,6 @@ pub(crate) struct Palette {
     sessions: Vec<Summary>,
     /// The files that match these letters.
     files: Option<(String, Vec<String>)>,
-    places: RowMap,
 }
 
 impl Palette {
@@ -64,7 +62,7 @@ impl Palette {
         let entry = |spec| Entry { spec, key: keymap.key_of(spec.action).unwrap_or_default() };
         let mut entries: Vec<Entry> = ACTIONS.iter().filter(is_here).map(entry).collect();
         entries.sort_by_key(|entry| by_use(entry.spec, uses));
-        Palette { narrow: Narrow::default(), entries, sessions: Vec::new(), files: None, places: RowMap::default() }
+        Palette { narrow: Narrow::default(), entries, sessions: Vec::new(), files: None }
     }
 
     /// The letters after an `@`, which search files.
@@ -95,7 +93,7 @@ impl Palette {
 
     fn choose(&self) -> Outcome {
         let rows = self.rows();
-        let Some(row) = rows.get(self.narrow.chosen) else { return Outcome::Stay };
+        let Some(row) = rows.get(self.narrow.list.chosen) else { return Outcome::Stay };
         Outcome::CloseAndAsk(match row {
             Row::Action(Entry { spec, .. }) => match spec.slash.filter(Slash::needs_args) {
                 Some(slash) => Request::Complete { draft: format!("/{} ", slash.name), hint: None },
@@ -149,19 +147,19 @@ impl View for Palette {
             LayerAction::Choose => self.choose(),
             _ => {
                 let rows = self.rows().len();
-                self.narrow.act(action, rows);
+                self.narrow.list.act(action, rows);
                 Outcome::Stay
             }
         }
     }
 
     fn press(&mut self, at: Position) -> Press {
-        self.places.press(at, &mut self.narrow.chosen)
+        self.narrow.list.press(at)
     }
 
     fn scroll(&mut self, by: isize) {
         let rows = self.rows().len();
-        self.narrow.scroll(by, rows);
+        self.narrow.list.scroll(by, rows);
     }
 
     fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
@@ -170,7 +168,7 @@ impl View for Palette {
         let keys = format!("type to search · @ files · {hints}");
         let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "Palette", &keys, theme);
         let list = self.narrow.draw(canvas, inner, theme);
-        let mut places = RowMap::default();
+        self.narrow.list.begin();
         let rows = self.rows();
         if rows.is_empty() {
             let text = if self.file_letters().is_some() { "No files match" } else { "No matches" };
@@ -178,18 +176,9 @@ impl View for Palette {
             return;
         }
         self.narrow.draw_place(canvas, inner, rows.len(), list.height, theme);
-        let chosen = self.narrow.chosen.min(rows.len() - 1);
-        let top = (chosen + 1).saturating_sub(usize::from(list.height));
-        for (y, (at, row)) in (list.y..list.bottom()).zip(rows.iter().enumerate().skip(top)) {
-            let area = Rect { y, height: 1, ..list };
-            let is_chosen = at == chosen;
-            canvas.tint(area, if is_chosen { theme.selected() } else { theme.base() });
-            canvas.region("option", area, || row.name());
-            canvas.region_state(RegionState { focused: false, selected: is_chosen });
-            canvas.line(row.line(&self.narrow.letters, usize::from(list.width), theme), area);
-            places.put(area, at);
-        }
-        self.places = places;
+        let columns = usize::from(list.width);
+        let line = |row: usize| rows[row].line(&self.narrow.letters, columns, theme);
+        self.narrow.list.draw(canvas, list, rows.len(), theme, &|row| rows[row].name(), &line);
     }
 }
 

@@ -8,7 +8,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
 use super::always::covered;
-use super::rows::RowMap;
+use super::list::ListView;
 use super::{Effect, Notification, Outcome, Paint, Press, View, panel};
 use crate::input::action::{LayerAction, Scope};
 use crate::render::text::{fit, visible, wrap_lines};
@@ -26,9 +26,8 @@ pub(crate) struct PermissionsView {
     rules: Option<Vec<SavedRule>>,
     warning: Option<String>,
     decisions: Vec<Decided>,
-    chosen: usize,
+    list: ListView,
     /// Where the rules of the last frame stood.
-    places: RowMap,
     /// The user is asked whether the chosen rule is to be revoked.
     is_confirming: bool,
 }
@@ -75,8 +74,7 @@ impl PermissionsView {
             rules: None,
             warning: None,
             decisions: decided.take(MOST_DECISIONS).collect(),
-            chosen: 0,
-            places: RowMap::default(),
+            list: ListView::default(),
             is_confirming: false,
         }
     }
@@ -86,7 +84,7 @@ impl PermissionsView {
             Rule::Allow(scope) => ("allow", theme.added, scope),
             Rule::Deny(scope) => ("deny ", theme.removed, scope),
         };
-        let is_chosen = at == self.chosen;
+        let is_chosen = at == self.list.chosen;
         let tail = match it.expires {
             _ if is_chosen && self.is_confirming => "  revoke? y".to_owned(),
             Some(end) => format!("  {} until {}", it.holds.name(), end.strftime("%Y-%m-%d %H:%M UTC")),
@@ -117,7 +115,7 @@ impl View for PermissionsView {
 
     fn notify(&mut self, notification: Notification<'_>) {
         if let Notification::Rules { rules, warning } = notification {
-            self.chosen = self.chosen.min(rules.len().saturating_sub(1));
+            self.list.chosen = self.list.chosen.min(rules.len().saturating_sub(1));
             self.rules = Some(rules.to_vec());
             self.warning = warning.map(str::to_owned);
             self.is_confirming = false;
@@ -126,13 +124,13 @@ impl View for PermissionsView {
 
     fn scroll(&mut self, by: isize) {
         let count = self.rules.as_ref().map_or(0, Vec::len);
-        self.chosen = self.chosen.saturating_add_signed(by).min(count.saturating_sub(1));
+        self.list.scroll(by, count);
         self.is_confirming = false;
     }
 
     fn press(&mut self, at: Position) -> Press {
-        if let Some(row) = self.places.at(at) {
-            (self.chosen, self.is_confirming) = (row, false);
+        if let Some(row) = self.list.row_at(at) {
+            (self.list.chosen, self.is_confirming) = (row, false);
         }
         // A second click must neither close the list nor revoke a rule.
         Press::Nowhere
@@ -143,7 +141,7 @@ impl View for PermissionsView {
     }
 
     fn act(&mut self, action: LayerAction) -> Outcome {
-        let rule = self.rules.as_ref().and_then(|rules| rules.get(self.chosen));
+        let rule = self.rules.as_ref().and_then(|rules| rules.get(self.list.chosen));
         match (action, rule) {
             (LayerAction::ConfirmRevoke, Some(rule)) if self.is_confirming => {
                 return Outcome::send(Input::RevokeRule { id: rule.id.clone() });
@@ -193,11 +191,11 @@ impl View for PermissionsView {
         }
         // The decisions keep a third of the panel.
         let room = (height * 2 / 3).saturating_sub(lines.len()).max(1);
-        let top = (self.chosen + 1).saturating_sub(room);
+        let top = (self.list.chosen + 1).saturating_sub(room);
         let rows = rules.iter().enumerate().skip(top).take(room);
         let first = lines.len();
         let shown = rules.len().saturating_sub(top).min(room);
-        let chosen = first + self.chosen.saturating_sub(top);
+        let chosen = first + self.list.chosen.saturating_sub(top);
         lines.extend(rows.map(|(at, rule)| self.rule_line(at, rule, columns, theme)));
         lines.push(Line::default());
         lines.push(Line::styled("Last decisions of this session", theme.bold()));
@@ -205,7 +203,7 @@ impl View for PermissionsView {
             lines.push(Line::styled("none yet", theme.dim()));
         }
         lines.extend(self.decisions.iter().map(|it| it.line(columns, theme)));
-        let mut places = RowMap::default();
+        self.list.begin();
         for (at, (y, line)) in (inner.y..inner.bottom()).zip(lines).enumerate() {
             let row = Rect { y, height: 1, ..inner };
             if at == chosen && !rules.is_empty() {
@@ -213,11 +211,10 @@ impl View for PermissionsView {
                 canvas.region_state(RegionState { focused: false, selected: true });
             }
             if (first..first + shown).contains(&at) {
-                places.put(row, top + at - first);
+                self.list.put(row, top + at - first);
             }
             canvas.line(line, row);
         }
-        self.places = places;
     }
 }
 

@@ -1,16 +1,16 @@
 //! Short lists to choose from: mode, toolset, effort. Each row has the slash command that it stands for.
 
-use crate::terminal::canvas::{Canvas, RegionState};
+use crate::terminal::canvas::Canvas;
 use crate::terminal::key::KeyEvent;
 use pixir_core::Effort;
 use pixir_core::event::{Mode, Toolset};
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
+use super::list::ListView;
 use super::models::about_effort;
 use super::narrow::Narrow;
 use super::panel::SMALL;
-use super::rows::RowMap;
 use super::{Outcome, Paint, Press, Request, View, dialog, panel};
 use crate::input::action::LayerAction;
 use crate::input::slash::fuzzy;
@@ -54,14 +54,13 @@ pub(crate) struct Picker {
     /// The row of what is in use.
     current: Option<usize>,
     narrow: Narrow,
-    places: RowMap,
 }
 
 impl Picker {
     /// A list with the cursor on what is in use.
     fn new(kind: Kind, rows: Vec<Row>, current: Option<usize>) -> Picker {
-        let narrow = Narrow { chosen: current.unwrap_or(0), ..Narrow::default() };
-        Picker { kind, rows, current, narrow, places: RowMap::default() }
+        let narrow = Narrow { list: ListView::at(current.unwrap_or(0)), ..Narrow::default() };
+        Picker { kind, rows, current, narrow }
     }
 
     pub(crate) fn modes(current: Mode) -> Picker {
@@ -139,12 +138,12 @@ impl View for Picker {
     }
 
     fn press(&mut self, at: Position) -> Press {
-        self.places.press(at, &mut self.narrow.chosen)
+        self.narrow.list.press(at)
     }
 
     fn scroll(&mut self, by: isize) {
         let rows = self.shown().len();
-        self.narrow.scroll(by, rows);
+        self.narrow.list.scroll(by, rows);
     }
 
     fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
@@ -156,10 +155,10 @@ impl View for Picker {
         match action {
             LayerAction::CloseOverlay => Outcome::Close,
             LayerAction::Choose => shown
-                .get(self.narrow.chosen)
+                .get(self.narrow.list.chosen)
                 .map_or(Outcome::Stay, |at| Outcome::CloseAndAsk(Request::Command(self.rows[*at].command.clone()))),
             action => {
-                self.narrow.act(action, shown.len());
+                self.narrow.list.act(action, shown.len());
                 Outcome::Stay
             }
         }
@@ -168,7 +167,7 @@ impl View for Picker {
     fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let shown = self.shown();
-        self.places.clear();
+        self.narrow.list.begin();
         let hints = paint.hints(&[(LayerAction::Choose, "choose"), (LayerAction::CloseOverlay, "close")]);
         let inner = panel(
             canvas,
@@ -185,30 +184,23 @@ impl View for Picker {
             );
             return;
         }
-        self.narrow.chosen = self.narrow.chosen.min(shown.len() - 1);
+        self.narrow.list.chosen = self.narrow.list.chosen.min(shown.len() - 1);
         self.narrow.draw_place(canvas, inner, shown.len(), list.height, theme);
-        let top = self.narrow.top(list.height);
         let columns = usize::from(list.width);
         let label_width = shown.iter().map(|at| width(&self.rows[*at].label)).max().unwrap_or(0).min(columns * 3 / 5);
-        for (row, (number, at)) in (list.y..list.bottom()).zip(shown.iter().enumerate().skip(top)) {
-            let it = &self.rows[*at];
+        let line = |row: usize| {
+            let (at, it) = (shown[row], &self.rows[shown[row]]);
             let label = fit(&it.label, label_width);
             let pad = " ".repeat(label_width - width(&label) + 2);
             let detail = fit(&it.detail, columns.saturating_sub(label_width + 4));
-            let mark = if self.current == Some(*at) { "● " } else { "  " };
-            let line = Line::from(vec![
+            let mark = if self.current == Some(at) { "● " } else { "  " };
+            Line::from(vec![
                 Span::styled(mark, theme.fg(theme.success)),
                 Span::styled(label, theme.fg(theme.text)),
                 Span::raw(pad),
                 Span::styled(detail, theme.dim()),
-            ]);
-            let style = if number == self.narrow.chosen { theme.selected() } else { theme.base() };
-            let at = Rect { y: row, height: 1, ..list };
-            canvas.tint(at, style);
-            canvas.region("option", at, || it.label.clone());
-            canvas.region_state(RegionState { focused: false, selected: number == self.narrow.chosen });
-            canvas.line(line, at);
-            self.places.put(at, number);
-        }
+            ])
+        };
+        self.narrow.list.draw(canvas, list, shown.len(), theme, &|row| self.rows[shown[row]].label.clone(), &line);
     }
 }

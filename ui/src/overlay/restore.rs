@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::terminal::canvas::{Canvas, RegionState};
+use crate::terminal::canvas::Canvas;
 use pixir_core::Input;
 use pixir_core::event::{ChangeKind, FilePreview, RestorePreview, RestoreReason, Standing};
 use pixir_core::input::{OnConflict, RestoreOptions, has_marks};
@@ -10,7 +10,7 @@ use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::style::Color;
 use ratatui::text::{Line, Span};
 
-use super::rows::RowMap;
+use super::list::ListView;
 use super::{Effect, Outcome, Page, Paint, Press, Request, View, panel};
 use crate::input::action::{LayerAction, Scope};
 use crate::render::agents::named;
@@ -26,10 +26,8 @@ pub(crate) struct RestoreView {
     choices: BTreeMap<String, OnConflict>,
     /// Files that the user has merged by hand.
     written: BTreeMap<String, String>,
-    chosen: usize,
+    list: ListView,
     page: Page,
-    /// The rows on the screen, for clicks.
-    places: RowMap,
 }
 
 impl RestoreView {
@@ -38,9 +36,8 @@ impl RestoreView {
             preview,
             choices: BTreeMap::new(),
             written: BTreeMap::new(),
-            chosen: 0,
+            list: ListView::default(),
             page: Page::default(),
-            places: RowMap::default(),
         }
     }
 
@@ -54,7 +51,7 @@ impl RestoreView {
 
     /// Any file of an agent may stay as it is in the workspace; the same key takes that back.
     fn choose_for_adoption(&mut self, choice: OnConflict) {
-        let Some(file) = self.preview.files.get(self.chosen) else { return };
+        let Some(file) = self.preview.files.get(self.list.chosen) else { return };
         let may = match file.standing {
             Standing::Ready => choice == OnConflict::Keep,
             Standing::ChangedSince => choice != OnConflict::Merge || file.merged.is_some(),
@@ -73,7 +70,7 @@ impl RestoreView {
         if self.is_adoption() {
             return self.choose_for_adoption(choice);
         }
-        if let Some(file) = self.preview.files.get(self.chosen).filter(|f| f.standing == Standing::ChangedSince)
+        if let Some(file) = self.preview.files.get(self.list.chosen).filter(|f| f.standing == Standing::ChangedSince)
             && (choice != OnConflict::Merge || file.merged.is_some())
         {
             self.choices.insert(file.path.clone(), choice);
@@ -119,7 +116,7 @@ impl RestoreView {
 
     /// The chosen file as the user edits it, where its lines changed on both sides.
     fn by_hand(&self) -> Option<Effect> {
-        let file = self.preview.files.get(self.chosen)?;
+        let file = self.preview.files.get(self.list.chosen)?;
         let text = self.written.get(&file.path).or(file.marked.as_ref())?.clone();
         Some(Effect::MergeByHand { path: file.path.clone(), text })
     }
@@ -206,29 +203,28 @@ impl RestoreView {
         lines
     }
 
-    fn draw_list(&self, canvas: &mut Canvas, list: Rect, theme: &Theme, places: &mut RowMap) {
+    fn draw_list(&self, canvas: &mut Canvas, list: Rect, theme: &Theme) {
+        self.list.begin();
         let columns = usize::from(list.width);
-        let top = (self.chosen + 1).saturating_sub(usize::from(list.height));
+        let top = self.list.top(list.height);
         for (row, (at, file)) in (list.y..list.bottom()).zip(self.preview.files.iter().enumerate().skip(top)) {
             let area = Rect { y: row, height: 1, ..list };
-            places.put(area, at);
             let (what, style) =
                 if self.is_adoption() { self.adoption_of(file, theme) } else { self.restore_of(file, theme) };
             let mark = if file.protected { "  protected" } else { "" };
             let numbers = format!("{}{mark}", plus_minus(file.added, file.removed));
             let room = columns.saturating_sub(what.chars().count() + numbers.chars().count() + 6);
-            if at == self.chosen {
+            if at == self.list.chosen {
                 canvas.tint(area, theme.selected());
             }
             let line = Line::from(vec![
-                Span::styled(if at == self.chosen { "▸ " } else { "  " }, theme.fg(theme.accent)),
+                Span::styled(if at == self.list.chosen { "▸ " } else { "  " }, theme.fg(theme.accent)),
                 Span::styled(fit(&plain(&file.path), room), theme.bold()),
                 Span::raw("  "),
                 Span::styled(what, theme.fg(style)),
                 Span::styled(format!("  {numbers}"), theme.dim()),
             ]);
-            canvas.region("option", area, || line.to_string());
-            canvas.region_state(RegionState { focused: false, selected: at == self.chosen });
+            self.list.option(canvas, area, at, || line.to_string());
             canvas.line(line, area);
         }
     }
@@ -236,7 +232,7 @@ impl RestoreView {
     /// What happens to the chosen file. If it changed outside of pixir, the outcome of the user's choice.
     fn detail(&self, context: &RenderContext<'_>) -> Vec<Line<'static>> {
         let (columns, theme) = (context.columns, context.theme);
-        let Some(file) = self.preview.files.get(self.chosen) else { return Vec::new() };
+        let Some(file) = self.preview.files.get(self.list.chosen) else { return Vec::new() };
         let mut lines = Vec::new();
         if file.protected {
             let text =
@@ -303,14 +299,14 @@ impl View for RestoreView {
     }
 
     fn scroll(&mut self, by: isize) {
-        self.chosen = self.chosen.saturating_add_signed(by).min(self.preview.files.len().saturating_sub(1));
+        self.list.scroll(by, self.preview.files.len());
         self.page = Page::default();
     }
 
     /// A click shows a file. A second one is not Enter: that would write all of them.
     /// Over the list the wheel goes from file to file, elsewhere it reads the chosen one.
     fn wheel(&mut self, at: Position, by: isize) -> Outcome {
-        if self.places.at(at).is_some() {
+        if self.list.row_at(at).is_some() {
             self.scroll(by)
         } else {
             self.page.scroll(by)
@@ -319,8 +315,9 @@ impl View for RestoreView {
     }
 
     fn press(&mut self, at: Position) -> Press {
-        let Some(row) = self.places.at(at) else { return Press::Nowhere };
-        self.chosen = row;
+        if let Press::Nowhere = self.list.press(at) {
+            return Press::Nowhere;
+        }
         self.page = Page::default();
         Press::Did(Box::new(Outcome::Stay))
     }
@@ -405,10 +402,7 @@ impl View for RestoreView {
         let rows = u16::try_from(count).unwrap_or(u16::MAX).min(inner.height / 3).max(1);
         let [list, _, below] =
             Layout::vertical([Constraint::Length(rows), Constraint::Length(1), Constraint::Fill(1)]).areas(inner);
-        let mut places = std::mem::take(&mut self.places);
-        places.clear();
-        self.draw_list(canvas, list, theme, &mut places);
-        self.places = places;
+        self.draw_list(canvas, list, theme);
         let mut page = std::mem::take(&mut self.page);
         page.draw(canvas, below, paint, |columns| self.detail(&RenderContext::new(theme, paint.highlighter, columns)));
         self.page = page;

@@ -6,13 +6,13 @@ use pixir_core::trust::Standing;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
+use super::list::ListView;
 use super::page::Page;
 use super::panes;
-use super::rows::RowMap;
 use super::{Effect, Notification, Outcome, Paint, Press, View, dialog, panel};
 use crate::input::action::{LayerAction, Scope};
 use crate::render::text::{fit, visible, width, wrap_lines};
-use crate::terminal::canvas::{Canvas, RegionState};
+use crate::terminal::canvas::Canvas;
 use crate::theme::Theme;
 
 /// The size of the dialog.
@@ -23,8 +23,7 @@ pub(crate) struct ServersView {
     servers: Vec<ServerState>,
     /// The list has arrived.
     is_known: bool,
-    chosen: usize,
-    rows: RowMap,
+    list: ListView,
     page: Page,
     preview_area: Rect,
 }
@@ -34,15 +33,14 @@ impl ServersView {
         ServersView {
             servers: Vec::new(),
             is_known: false,
-            chosen: 0,
-            rows: RowMap::default(),
+            list: ListView::default(),
             page: Page::default(),
             preview_area: Rect::default(),
         }
     }
 
     fn usable(&self) -> Option<&ServerState> {
-        let it = self.servers.get(self.chosen)?;
+        let it = self.servers.get(self.list.chosen)?;
         (it.standing == Standing::InForce && it.enabled && !it.shadowed).then_some(it)
     }
 
@@ -67,17 +65,17 @@ impl View for ServersView {
 
     fn notify(&mut self, notification: Notification<'_>) {
         if let Notification::Servers(servers) = notification {
-            let name = self.servers.get(self.chosen).map(|it| it.name.clone());
+            let name = self.servers.get(self.list.chosen).map(|it| it.name.clone());
             self.servers = servers.to_vec();
             let same = name.and_then(|name| self.servers.iter().position(|it| it.name == name));
-            self.chosen = same.unwrap_or(0);
+            self.list.chosen = same.unwrap_or(0);
             self.is_known = true;
             self.page.forget();
         }
     }
 
     fn scroll(&mut self, by: isize) {
-        self.chosen = self.chosen.saturating_add_signed(by).min(self.servers.len().saturating_sub(1));
+        self.list.scroll(by, self.servers.len());
         self.page = Page::default();
     }
 
@@ -91,9 +89,9 @@ impl View for ServersView {
     }
 
     fn press(&mut self, at: Position) -> Press {
-        let before = self.chosen;
-        let pressed = self.rows.press(at, &mut self.chosen);
-        if self.chosen != before {
+        let before = self.list.chosen;
+        let pressed = self.list.press(at);
+        if self.list.chosen != before {
             self.page = Page::default();
         }
         pressed
@@ -148,33 +146,29 @@ impl View for ServersView {
         }
         let most = u16::try_from(self.servers.len()).unwrap_or(u16::MAX).min(inner.height / 2);
         let (list, preview) = panes::split_after(canvas, inner, most, theme);
-        self.rows.clear();
         let columns = usize::from(list.width);
-        let top = (self.chosen + 1).saturating_sub(usize::from(list.height));
         let longest = self.servers.iter().map(|it| width(&it.name)).max().unwrap_or(0).min(24);
-        for (y, (row, it)) in (list.y..list.bottom()).zip(self.servers.iter().enumerate().skip(top)) {
-            let (word, style) = state(it, theme);
-            let name = format!("{:<longest$}  ", it.name);
+        let tools = |it: &ServerState| {
             let tools = it.tools.as_ref().map_or("tools not known yet".to_owned(), |tools| counted(tools.len()));
-            let tools = format!("  {tools}");
-            let line = Line::from(vec![
+            format!("  {tools}")
+        };
+        let name = |row: usize| {
+            let it = &self.servers[row];
+            format!("{}: {}{}", it.name, state(it, theme).0, tools(it))
+        };
+        let line = |row: usize| {
+            let it = &self.servers[row];
+            let (word, style) = state(it, theme);
+            let (name, tools) = (format!("{:<longest$}  ", it.name), tools(it));
+            Line::from(vec![
                 Span::styled(name.clone(), theme.fg(theme.text)),
                 Span::styled(word.clone(), style),
                 Span::styled(fit(&tools, columns.saturating_sub(width(&name) + width(&word))), theme.dim()),
-            ]);
-            let at = Rect { y, height: 1, ..list };
-            let is_chosen = row == self.chosen;
-            canvas.tint(at, if is_chosen { theme.selected() } else { theme.base() });
-            canvas.region("option", at, || format!("{}: {word}{tools}", it.name));
-            canvas.region_state(RegionState { focused: false, selected: is_chosen });
-            canvas.line(line, at);
-            self.rows.put(at, row);
-            if is_chosen {
-                canvas.follow(at);
-            }
-        }
+            ])
+        };
+        self.list.draw(canvas, list, self.servers.len(), theme, &name, &line);
         self.preview_area = preview.unwrap_or_default();
-        let Some(it) = self.servers.get(self.chosen) else { return };
+        let Some(it) = self.servers.get(self.list.chosen) else { return };
         if let Some(area) = preview {
             self.page.draw(canvas, area, paint, |columns| facts(it, columns, theme));
         }

@@ -10,7 +10,6 @@ use ratatui::text::{Line, Span};
 
 use super::narrow::{Narrow, cut_word};
 use super::panes;
-use super::rows::RowMap;
 use super::{Effect, Outcome, Paint, Press, Request, View, dialog, panel};
 use crate::input::action::{LayerAction, Scope};
 use crate::input::slash::fuzzy;
@@ -18,7 +17,7 @@ use crate::render::context::RenderContext;
 use crate::render::figures::age;
 use crate::render::text::{fit, plain, visible, width, wrap_lines};
 use crate::render::{markdown, marked};
-use crate::terminal::canvas::{Canvas, RegionState};
+use crate::terminal::canvas::Canvas;
 use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 use crate::theme::Theme;
 
@@ -141,7 +140,6 @@ pub(crate) struct SessionList {
     deleted: Option<String>,
     /// The wall clock when the list was loaded.
     now: Duration,
-    places: RowMap,
 }
 
 impl SessionList {
@@ -162,7 +160,6 @@ impl SessionList {
             is_confirming: false,
             deleted: None,
             now,
-            places: RowMap::default(),
         }
     }
 
@@ -182,7 +179,7 @@ impl SessionList {
 
     fn chosen(&self) -> Option<&Summary> {
         let shown = self.shown();
-        shown.get(self.narrow.chosen).or(shown.last()).copied()
+        shown.get(self.narrow.list.chosen).or(shown.last()).copied()
     }
 
     /// Takes the stored Sessions. The one with the id `current` is open. Returns what is read next: the last messages of the
@@ -202,7 +199,7 @@ impl SessionList {
             Some(id) => shown.iter().position(|it| it.id == *id),
             None => shown.iter().position(|it| Some(it.id.as_str()) != current),
         };
-        self.narrow.chosen = at.unwrap_or(0);
+        self.narrow.list.chosen = at.unwrap_or(0);
         self.wanted().map(|id| Effect::Stored(Work::Preview(id)))
     }
 
@@ -398,12 +395,12 @@ impl View for SessionList {
                     Reach::Workspace => Reach::Everywhere,
                     Reach::Everywhere => Reach::Workspace,
                 };
-                (self.all, self.narrow.chosen) = (None, 0);
+                (self.all, self.narrow.list.chosen) = (None, 0);
                 let search = self.search();
                 return Outcome::Ask(Request::Do(vec![Effect::Stored(Work::List(self.reach)), Effect::Stored(search)]));
             }
             LayerAction::OnlyNamed => {
-                (self.only, self.narrow.chosen) = (self.only.next(), 0);
+                (self.only, self.narrow.list.chosen) = (self.only.next(), 0);
             }
             LayerAction::RenameStored => {
                 self.naming = self.chosen().map(|it| it.name.clone().unwrap_or_default());
@@ -427,7 +424,7 @@ impl View for SessionList {
             }
             action => {
                 let rows = self.shown().len();
-                self.narrow.act(action, rows);
+                self.narrow.list.act(action, rows);
             }
         }
         self.look()
@@ -437,8 +434,8 @@ impl View for SessionList {
         if self.naming.is_some() || std::mem::take(&mut self.is_confirming) {
             return Press::Nowhere;
         }
-        let before = self.narrow.chosen;
-        match self.places.press(at, &mut self.narrow.chosen) {
+        let before = self.narrow.list.chosen;
+        match self.narrow.list.press(at) {
             Press::OnRow(row) if row != before => Press::Preview(row, Box::new(self.look())),
             other => other,
         }
@@ -446,7 +443,7 @@ impl View for SessionList {
 
     fn scroll(&mut self, by: isize) {
         let rows = self.shown().len();
-        self.narrow.scroll(by, rows);
+        self.narrow.list.scroll(by, rows);
     }
 
     fn wheel(&mut self, at: Position, by: isize) -> Outcome {
@@ -502,7 +499,6 @@ impl View for SessionList {
         canvas.line(Line::styled(count, theme.dim()), Rect { x: at.right() - wide, width: wide, ..at });
         let all = self.all.as_ref().map_or(usize::MAX, Vec::len);
         let (list, preview) = panes::split_after(canvas, body, u16::try_from(all).unwrap_or(u16::MAX), theme);
-        let mut places = RowMap::default();
         if shown.is_empty() {
             let text = match &self.all {
                 None => "",
@@ -516,30 +512,21 @@ impl View for SessionList {
             );
             return;
         }
-        let chosen = self.narrow.chosen.min(shown.len() - 1);
-        let top = (chosen + 1).saturating_sub(usize::from(list.height));
-        for (y, (at, it)) in (list.y..list.bottom()).zip(shown.iter().enumerate().skip(top)) {
-            let row = Rect { y, height: 1, ..list };
-            let is_chosen = at == chosen;
-            canvas.tint(row, if is_chosen { theme.selected() } else { theme.base() });
-            canvas.region("option", row, || it.title().to_owned());
-            canvas.region_state(RegionState { focused: false, selected: is_chosen });
-            let line = match (&self.naming, is_chosen) {
-                (Some(name), true) => Line::from(vec![
-                    Span::styled("  name: ", theme.fg(theme.accent)),
-                    Span::styled(format!("{}▏", visible(name)), theme.fg(theme.text)),
-                ]),
-                (Some(_) | None, _) => self.line(it, usize::from(list.width), theme),
-            };
-            canvas.line(line, row);
-            places.put(row, at);
-        }
+        let chosen = self.narrow.list.chosen.min(shown.len() - 1);
+        let line = |row: usize| match &self.naming {
+            Some(name) if row == chosen => Line::from(vec![
+                Span::styled("  name: ", theme.fg(theme.accent)),
+                Span::styled(format!("{}▏", visible(name)), theme.fg(theme.text)),
+            ]),
+            Some(_) | None => self.line(shown[row], usize::from(list.width), theme),
+        };
+        self.narrow.list.draw(canvas, list, shown.len(), theme, &|row| shown[row].title().to_owned(), &line);
         let (area, it) = (preview.unwrap_or_default(), shown[chosen]);
         let lines = self.preview_lines(it, usize::from(area.width).max(1), paint);
         let most = lines.len().saturating_sub(usize::from(area.height));
         let read = if self.read.0 == it.id { self.read.1.min(most) } else { 0 };
         let id = it.id.clone();
         panes::draw_lines(canvas, area, lines.into_iter().skip(read));
-        (self.places, self.preview_area, self.read) = (places, area, (id, read));
+        (self.preview_area, self.read) = (area, (id, read));
     }
 }

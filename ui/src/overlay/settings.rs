@@ -7,8 +7,8 @@ use pixir_core::edit;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
+use super::list::ListView;
 use super::narrow::{Narrow, cut_word};
-use super::rows::RowMap;
 use super::save_for::SaveFor;
 use super::{Effect, Outcome, Paint, Press, Request, View, dialog, panel};
 use crate::input::action::{LayerAction, Scope};
@@ -16,7 +16,7 @@ use crate::input::keymap::Keymap;
 use crate::input::keys::{Chord, Key, chord_name};
 use crate::input::slash::{Matching, found};
 use crate::render::text::{fit, visible, width, wrap_lines};
-use crate::terminal::canvas::{Canvas, RegionState};
+use crate::terminal::canvas::Canvas;
 use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 use crate::theme::Theme;
 
@@ -76,9 +76,8 @@ pub(crate) struct SettingsView {
     save: SaveFor,
     /// The rows of the list in the last frame.
     page: usize,
-    places: RowMap,
     /// The values of the setting that is being chosen.
-    options: RowMap,
+    options: ListView,
 }
 
 impl SettingsView {
@@ -87,13 +86,12 @@ impl SettingsView {
         SettingsView {
             rows: Vec::new(),
             own_keys: BTreeMap::new(),
-            narrow: Narrow { letters: filter.to_owned(), chosen: 0 },
+            narrow: Narrow { letters: filter.to_owned(), ..Narrow::default() },
             is_filtering: false,
             edit: Edit::None,
             save: SaveFor::You,
             page: 10,
-            places: RowMap::default(),
-            options: RowMap::default(),
+            options: ListView::default(),
         }
     }
 
@@ -102,7 +100,7 @@ impl SettingsView {
         (self.rows, self.own_keys) = (rows, own_keys);
         // The cursor stays on its setting.
         let at = self.shown().iter().position(|at| Some(&self.rows[*at].key) == chosen.as_ref());
-        self.narrow.chosen = at.unwrap_or(self.narrow.chosen);
+        self.narrow.list.chosen = at.unwrap_or(self.narrow.list.chosen);
     }
 
     /// The rows that match the filter.
@@ -130,7 +128,7 @@ impl SettingsView {
     }
 
     fn chosen(&self) -> Option<&SettingRow> {
-        self.shown().get(self.narrow.chosen).map(|at| &self.rows[*at])
+        self.shown().get(self.narrow.list.chosen).map(|at| &self.rows[*at])
     }
 
     /// A setting that takes effect at the next start is of no use to this Session.
@@ -257,7 +255,7 @@ impl SettingsView {
             }
             (Edit::None, _) => {
                 let rows = self.shown().len();
-                self.narrow.scroll(by, rows);
+                self.narrow.list.scroll(by, rows);
             }
             (Edit::Choosing(_) | Edit::Typing { .. } | Edit::Pressing { .. }, _) => {}
         }
@@ -325,7 +323,7 @@ impl SettingsView {
                 lines.push(None);
             }
             lines.push(Some(number));
-            if let (Edit::Choosing(_), true) = (&self.edit, number == self.narrow.chosen) {
+            if let (Edit::Choosing(_), true) = (&self.edit, number == self.narrow.list.chosen) {
                 let RowForm::Choice(options) = &self.rows[*at].form else { continue };
                 lines.extend(options.iter().map(|_| Some(number)));
             }
@@ -334,12 +332,16 @@ impl SettingsView {
     }
 
     fn draw_list(&mut self, canvas: &mut Canvas, list: Rect, shown: &[usize], theme: &Theme) {
-        (self.places, self.options) = Default::default();
+        self.narrow.list.begin();
+        self.options.begin();
+        if let Edit::Choosing(at) = &self.edit {
+            self.options.chosen = *at;
+        }
         let lines = self.lines(shown);
         let height = usize::from(list.height);
         self.page = height.saturating_sub(1).max(1);
-        let of_chosen = lines.iter().rposition(|line| *line == Some(self.narrow.chosen)).unwrap_or(0);
-        let first_of_chosen = lines.iter().position(|line| *line == Some(self.narrow.chosen)).unwrap_or(0);
+        let of_chosen = lines.iter().rposition(|line| *line == Some(self.narrow.list.chosen)).unwrap_or(0);
+        let first_of_chosen = lines.iter().position(|line| *line == Some(self.narrow.list.chosen)).unwrap_or(0);
         let top = (of_chosen + 2).saturating_sub(height).min(first_of_chosen);
         let columns = usize::from(list.width);
         // Where there is no room for what a setting is about, its value has that room.
@@ -360,17 +362,12 @@ impl SettingsView {
             if at > 0 && lines[at - 1] == Some(number) {
                 let nth = lines[..at].iter().rev().take_while(|line| **line == Some(number)).count() - 1;
                 self.draw_option(canvas, here, it, nth, title, theme);
-                self.options.put(here, nth);
                 continue;
             }
-            let is_chosen = number == self.narrow.chosen;
-            self.places.put(here, number);
+            let is_chosen = number == self.narrow.list.chosen;
             if is_chosen && self.edit == Edit::None && !self.is_filtering {
                 canvas.follow(here);
             }
-            canvas.tint(here, if is_chosen { theme.selected() } else { theme.base() });
-            canvas.region("option", here, || format!("{}: {} ({})", it.title, it.value, it.origin));
-            canvas.region_state(RegionState { focused: false, selected: is_chosen });
             let pad = |text: &str, columns: usize| {
                 let text = fit(&visible(text), columns.saturating_sub(1));
                 let gap = columns.saturating_sub(width(&text));
@@ -396,15 +393,14 @@ impl SettingsView {
                 None if is_set => (it.value.clone(), theme.bold()),
                 None => (it.value.clone(), theme.fg(theme.text)),
             };
-            canvas.line(
-                Line::from(vec![
-                    Span::styled(pad(&format!("  {}", self.name_of(it)), title + 2), theme.fg(theme.text)),
-                    Span::styled(pad(&shown_value, value), style),
-                    Span::styled(pad(&it.origin, origin), if is_set { theme.fg(theme.accent) } else { theme.dim() }),
-                    Span::styled(if about > 24 { fit(&it.about, about) } else { String::new() }, theme.dim()),
-                ]),
-                here,
-            );
+            let line = Line::from(vec![
+                Span::styled(pad(&format!("  {}", self.name_of(it)), title + 2), theme.fg(theme.text)),
+                Span::styled(pad(&shown_value, value), style),
+                Span::styled(pad(&it.origin, origin), if is_set { theme.fg(theme.accent) } else { theme.dim() }),
+                Span::styled(if about > 24 { fit(&it.about, about) } else { String::new() }, theme.dim()),
+            ]);
+            let name = || format!("{}: {} ({})", it.title, it.value, it.origin);
+            self.narrow.list.row(canvas, here, number, theme, name, line);
             if let Some(text) = typed.filter(|_| matches!(self.edit, Edit::Typing { .. })) {
                 let x = list.x + u16::try_from(title + 2 + width(text).min(value)).unwrap_or(0);
                 canvas.set_cursor_position((x.min(list.right().saturating_sub(1)), row));
@@ -423,15 +419,12 @@ impl SettingsView {
 
     /// One of the values that the chosen setting can have.
     fn draw_option(&self, canvas: &mut Canvas, here: Rect, it: &SettingRow, nth: usize, title: usize, theme: &Theme) {
-        let (Edit::Choosing(at), RowForm::Choice(options)) = (&self.edit, &it.form) else { return };
+        let (Edit::Choosing(_), RowForm::Choice(options)) = (&self.edit, &it.form) else { return };
         let Some(option) = options.get(nth) else { return };
         let mark = if *option == it.value { "●" } else { "○" };
-        let style = if nth == *at { theme.selected() } else { theme.base() };
-        canvas.tint(here, style);
-        canvas.region("option", here, || option.clone());
-        canvas.region_state(RegionState { focused: false, selected: nth == *at });
         let text = format!("{}{mark} {option}", " ".repeat(title + 2));
-        canvas.line(Line::styled(fit(&text, usize::from(here.width)), theme.fg(theme.text)), here);
+        let line = Line::styled(fit(&text, usize::from(here.width)), theme.fg(theme.text));
+        self.options.row(canvas, here, nth, theme, || option.clone(), line);
     }
 
     /// What the chosen setting does, its key, and what is wrong with a new value.
@@ -466,15 +459,15 @@ impl View for SettingsView {
     }
 
     fn press(&mut self, at: Position) -> Press {
-        if let (Edit::Choosing(_), Some(nth)) = (&self.edit, self.options.at(at)) {
+        if let (Edit::Choosing(_), Some(nth)) = (&self.edit, self.options.row_at(at)) {
             self.edit = Edit::Choosing(nth);
             // Values and settings are counted apart.
             return Press::OnRow(usize::MAX - nth);
         }
-        match self.places.at(at) {
+        match self.narrow.list.row_at(at) {
             Some(row) => {
-                if row != self.narrow.chosen {
-                    (self.edit, self.narrow.chosen) = (Edit::None, row);
+                if row != self.narrow.list.chosen {
+                    (self.edit, self.narrow.list.chosen) = (Edit::None, row);
                 }
                 Press::OnRow(row)
             }
@@ -559,7 +552,7 @@ impl View for SettingsView {
         };
         let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "Settings", &keys, theme);
         let shown = self.shown();
-        self.narrow.chosen = self.narrow.chosen.min(shown.len().saturating_sub(1));
+        self.narrow.list.chosen = self.narrow.list.chosen.min(shown.len().saturating_sub(1));
         let top = Rect { height: inner.height.min(1), ..inner };
         self.draw_filter(canvas, top, shown.len(), theme);
         let detail = DETAIL.min(inner.height.saturating_sub(4));

@@ -10,14 +10,13 @@ use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
 use super::narrow::Narrow;
-use super::rows::RowMap;
 use super::{Effect, Load, Outcome, Page, Paint, Press, Request, View, dialog, panel, panes};
 use crate::input::action::{LayerAction, Scope};
 use crate::input::slash::fuzzy;
 use crate::render::context::RenderContext;
 use crate::render::markdown;
 use crate::render::text::{fit, fit_path, from_home, lines_of, plain, visible, width, wrap_lines};
-use crate::terminal::canvas::{Canvas, RegionState};
+use crate::terminal::canvas::Canvas;
 use crate::terminal::key::KeyEvent;
 use crate::theme::Theme;
 
@@ -36,7 +35,6 @@ pub(crate) struct SkillsView {
     preview: Page,
     /// The skill whose preview is laid out.
     previewed: Option<PathBuf>,
-    rows: RowMap,
     preview_area: Rect,
 }
 
@@ -56,7 +54,7 @@ impl SkillsView {
     }
 
     fn chosen(&self) -> Option<&Skill> {
-        self.shown().get(self.narrow.chosen).map(|at| &self.skills[*at])
+        self.shown().get(self.narrow.list.chosen).map(|at| &self.skills[*at])
     }
 
     /// Reads the text of the skill under the cursor, unless it has been read.
@@ -124,41 +122,32 @@ fn origin(skill: &Skill) -> &'static str {
 // ─── Drawing ───
 
 impl SkillsView {
-    fn draw_list(&mut self, canvas: &mut Canvas, list: Rect, shown: &[usize], theme: &Theme) {
+    fn draw_list(&self, canvas: &mut Canvas, list: Rect, shown: &[usize], theme: &Theme) {
         let columns = usize::from(list.width);
         let longest = shown.iter().map(|at| width(&self.skills[*at].name)).max().unwrap_or(0);
         let name_width = longest.min(columns / 2);
-        let top = self.narrow.top(list.height);
-        for (y, (number, at)) in (list.y..list.bottom()).zip(shown.iter().enumerate().skip(top)) {
-            let it = &self.skills[*at];
-            let is_chosen = number == self.narrow.chosen;
-            let here = Rect { y, height: 1, ..list };
+        let name_of = |row: usize| {
+            let it = &self.skills[shown[row]];
+            format!("{}, {}{}", it.name, origin(it), fault(it).map_or(String::new(), |why| format!(", {why}")))
+        };
+        let line = |row: usize| {
+            let it = &self.skills[shown[row]];
             let name = fit(&it.name, name_width);
             let pad = " ".repeat(name_width - width(&name));
-            let origin = origin(it);
-            let fault = fault(it);
-            let (about, style) = match &fault {
-                Some(why) => (format!("⚠ {}", visible(why)), theme.fg(theme.warning)),
+            let (about, style) = match fault(it) {
+                Some(why) => (format!("⚠ {}", visible(&why)), theme.fg(theme.warning)),
                 None => (it.description.clone(), theme.dim()),
             };
             let about = fit(&about, columns.saturating_sub(name_width + 2 + 9));
             let ink = if it.is_active() { theme.fg(theme.text) } else { theme.dim() };
-            canvas.tint(here, if is_chosen { theme.selected() } else { theme.base() });
-            canvas.region("option", here, || {
-                format!("{}, {origin}{}", it.name, fault.map_or(String::new(), |why| format!(", {why}")))
-            });
-            canvas.region_state(RegionState { focused: false, selected: is_chosen });
-            canvas.line(
-                Line::from(vec![
-                    Span::styled(name, ink),
-                    Span::raw(format!("{pad}  ")),
-                    Span::styled(format!("{origin:<9}"), theme.dim()),
-                    Span::styled(about, style),
-                ]),
-                here,
-            );
-            self.rows.put(here, number);
-        }
+            Line::from(vec![
+                Span::styled(name, ink),
+                Span::raw(format!("{pad}  ")),
+                Span::styled(format!("{:<9}", origin(it)), theme.dim()),
+                Span::styled(about, style),
+            ])
+        };
+        self.narrow.list.draw(canvas, list, shown.len(), theme, &name_of, &line);
     }
 }
 
@@ -188,7 +177,7 @@ impl View for SkillsView {
 
     fn scroll(&mut self, by: isize) {
         let rows = self.shown().len();
-        self.narrow.scroll(by, rows);
+        self.narrow.list.scroll(by, rows);
     }
 
     fn wheel(&mut self, at: Position, by: isize) -> Outcome {
@@ -201,7 +190,7 @@ impl View for SkillsView {
     }
 
     fn press(&mut self, at: Position) -> Press {
-        match self.rows.press(at, &mut self.narrow.chosen) {
+        match self.narrow.list.press(at) {
             Press::OnRow(row) => match self.moved() {
                 Outcome::Stay => Press::OnRow(row),
                 read => Press::Preview(row, Box::new(read)),
@@ -229,7 +218,7 @@ impl View for SkillsView {
             }
             action => {
                 let rows = self.shown().len();
-                self.narrow.act(action, rows);
+                self.narrow.list.act(action, rows);
                 self.moved()
             }
         }
@@ -252,7 +241,7 @@ impl View for SkillsView {
         let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "Skills", &keys, theme);
         let below = self.narrow.draw(canvas, inner, theme);
         let shown = self.shown();
-        self.rows.clear();
+        self.narrow.list.begin();
         if shown.is_empty() {
             let text = match (self.is_loaded, self.skills.is_empty()) {
                 (false, _) => "reading the skills…",
@@ -262,14 +251,14 @@ impl View for SkillsView {
             canvas.line(Line::styled(fit(text, usize::from(below.width)), theme.dim()), below);
             return;
         }
-        self.narrow.chosen = self.narrow.chosen.min(shown.len() - 1);
+        self.narrow.list.chosen = self.narrow.list.chosen.min(shown.len() - 1);
         let most = u16::try_from(self.skills.len()).unwrap_or(u16::MAX).min(below.height / 2);
         let (list, preview) = panes::split_after(canvas, below, most, theme);
         self.narrow.draw_place(canvas, inner, shown.len(), list.height, theme);
         self.draw_list(canvas, list, &shown, theme);
         self.preview_area = preview.unwrap_or_default();
         let Some(preview) = preview else { return };
-        let skill = &self.skills[shown[self.narrow.chosen]];
+        let skill = &self.skills[shown[self.narrow.list.chosen]];
         if self.previewed.as_ref() != Some(&skill.path) {
             self.previewed = Some(skill.path.clone());
             self.preview = Page::default();

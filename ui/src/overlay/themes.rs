@@ -4,15 +4,15 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
 
+use super::list::ListView;
 use super::narrow::Narrow;
 use super::panel::SMALL;
-use super::rows::RowMap;
 use super::save_for::SaveFor;
 use super::{Effect, Outcome, Paint, Press, Request, View, dialog, panel};
 use crate::input::action::{LayerAction, Scope};
 use crate::input::slash::fuzzy;
 use crate::render::text::{visible, width};
-use crate::terminal::canvas::{Canvas, RegionState};
+use crate::terminal::canvas::Canvas;
 use crate::terminal::key::KeyEvent;
 use crate::theme::{Depth, Theme};
 
@@ -68,7 +68,6 @@ pub(crate) struct ThemesView {
     before: String,
     narrow: Narrow,
     save: SaveFor,
-    rows: RowMap,
 }
 
 impl ThemesView {
@@ -77,9 +76,8 @@ impl ThemesView {
         ThemesView {
             all,
             before: current.to_owned(),
-            narrow: Narrow { chosen, ..Narrow::default() },
+            narrow: Narrow { list: ListView::at(chosen), ..Narrow::default() },
             save: SaveFor::You,
-            rows: RowMap::default(),
         }
     }
 
@@ -88,7 +86,7 @@ impl ThemesView {
     }
 
     fn chosen(&self) -> Option<&String> {
-        self.shown().get(self.narrow.chosen).map(|at| &self.all[*at].name)
+        self.shown().get(self.narrow.list.chosen).map(|at| &self.all[*at].name)
     }
 
     fn preview(&self) -> Outcome {
@@ -116,7 +114,7 @@ impl View for ThemesView {
 
     fn scroll(&mut self, by: isize) {
         let rows = self.shown().len();
-        self.narrow.scroll(by, rows);
+        self.narrow.list.scroll(by, rows);
     }
 
     fn wheel(&mut self, _at: Position, by: isize) -> Outcome {
@@ -126,8 +124,8 @@ impl View for ThemesView {
 
     /// A click previews the theme under it.
     fn press(&mut self, at: Position) -> Press {
-        let before = self.narrow.chosen;
-        match self.rows.press(at, &mut self.narrow.chosen) {
+        let before = self.narrow.list.chosen;
+        match self.narrow.list.press(at) {
             Press::OnRow(row) if row != before => Press::Preview(row, Box::new(self.preview())),
             other => other,
         }
@@ -150,7 +148,7 @@ impl View for ThemesView {
             }
             action => {
                 let rows = self.shown().len();
-                if self.narrow.act(action, rows) { self.preview() } else { Outcome::Stay }
+                if self.narrow.list.act(action, rows) { self.preview() } else { Outcome::Stay }
             }
         }
     }
@@ -166,23 +164,16 @@ impl View for ThemesView {
         let inner = panel(canvas, dialog(area, SMALL, height), "Theme", &hints, theme);
         let list = self.narrow.draw(canvas, inner, theme);
         let shown = self.shown();
-        self.rows.clear();
+        self.narrow.list.begin();
         if shown.is_empty() {
             return canvas.line(Line::styled("No matches", theme.dim()), Rect { height: 1.min(list.height), ..list });
         }
-        self.narrow.chosen = self.narrow.chosen.min(shown.len() - 1);
+        self.narrow.list.chosen = self.narrow.list.chosen.min(shown.len() - 1);
         self.narrow.draw_place(canvas, inner, shown.len(), list.height, theme);
-        let top = self.narrow.top(list.height);
         let names = self.all.iter().map(|it| width(&it.name)).max().unwrap_or(0);
-        for (y, (number, at)) in (list.y..list.bottom()).zip(shown.iter().enumerate().skip(top)) {
-            let row = &self.all[*at];
+        let line = |row: usize| {
+            let row = &self.all[shown[row]];
             let name = &row.name;
-            let here = Rect { y, height: 1, ..list };
-            let is_chosen = number == self.narrow.chosen;
-            self.rows.put(here, number);
-            canvas.tint(here, if is_chosen { theme.selected() } else { theme.base() });
-            canvas.region("option", here, || name.clone());
-            canvas.region_state(RegionState { focused: false, selected: is_chosen });
             let mut line = Line::from(vec![
                 Span::styled(if *name == self.before { "● " } else { "  " }, theme.fg(theme.success)),
                 Span::styled(format!("{:names$}  ", visible(name)), theme.fg(theme.text)),
@@ -191,7 +182,8 @@ impl View for ThemesView {
             if name == "auto" {
                 line.push_span(Span::styled("  as the terminal is", theme.dim()));
             }
-            canvas.line(line, here);
-        }
+            line
+        };
+        self.narrow.list.draw(canvas, list, shown.len(), theme, &|row| self.all[shown[row]].name.clone(), &line);
     }
 }

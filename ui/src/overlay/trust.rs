@@ -5,11 +5,11 @@ use pixir_core::trust::{Contribution, Contributions, Standing, TrustAnswer};
 use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::text::{Line, Span};
 
-use super::rows::RowMap;
+use super::list::ListView;
 use super::{Outcome, Page, Paint, Press, Request, View, dialog, panel};
 use crate::input::action::{LayerAction, Scope};
 use crate::render::text::{fit, visible, width, wrap_lines};
-use crate::terminal::canvas::{Canvas, RegionState};
+use crate::terminal::canvas::Canvas;
 use crate::theme::Theme;
 
 /// The most rows and columns of the card.
@@ -23,9 +23,8 @@ const MOST_ABOUT: usize = 300;
 pub(crate) struct TrustView {
     all: Contributions,
     choices: Vec<Choice>,
-    chosen: usize,
+    list: ListView,
     page: Page,
-    places: RowMap,
 }
 
 /// An answer that the card offers.
@@ -59,7 +58,7 @@ impl TrustView {
         if is_in_force {
             choices.push(choice(Some(TrustAnswer::Revoke), "Stop trusting", "unused from now on"));
         }
-        TrustView { all, choices, chosen: 0, page: Page::default(), places: RowMap::default() }
+        TrustView { all, choices, list: ListView::default(), page: Page::default() }
     }
 
     /// The card in a sentence, for a user who is writing.
@@ -97,19 +96,19 @@ impl View for TrustView {
 
     /// A click chooses an answer and gives none: trust wants a key.
     fn press(&mut self, at: Position) -> Press {
-        self.places.press(at, &mut self.chosen);
+        self.list.press(at);
         Press::Did(Box::new(Outcome::Stay))
     }
 
     fn scroll(&mut self, by: isize) {
-        self.chosen = self.chosen.saturating_add_signed(by).min(self.choices.len() - 1);
+        self.list.scroll(by, self.choices.len());
     }
 
     fn act(&mut self, action: LayerAction) -> Outcome {
         match action {
             LayerAction::CloseOverlay => return Outcome::Close,
             LayerAction::Choose => {
-                return match self.choices[self.chosen].answer {
+                return match self.choices[self.list.chosen].answer {
                     Some(answer) => Outcome::CloseAndAsk(self.request(answer)),
                     None => Outcome::Close,
                 };
@@ -140,15 +139,13 @@ impl View for TrustView {
             Layout::vertical([Constraint::Fill(1), Constraint::Length(1), Constraint::Length(rows)]).areas(inner);
         let all = &self.all;
         self.page.draw(canvas, above, paint, |columns| lines(all, columns, theme));
-        self.places.clear();
+        self.list.begin();
         for (y, (at, choice)) in (below.y..below.bottom()).zip(self.choices.iter().enumerate()) {
-            let is_chosen = at == self.chosen;
+            let is_chosen = at == self.list.chosen;
             let columns = usize::from(below.width);
             let row = Rect { y, height: 1, ..below };
-            canvas.region("option", row, || choice.name.to_owned());
-            canvas.region_state(RegionState { focused: false, selected: is_chosen });
+            self.list.option(canvas, row, at, || choice.name.to_owned());
             canvas.line(choice.line(is_chosen, columns, theme), row);
-            self.places.put(row, at);
         }
     }
 }

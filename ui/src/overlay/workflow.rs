@@ -10,7 +10,7 @@ use pixir_core::{Input, PlannedStep, RunView, StepView, WorkflowPlan};
 use ratatui::layout::{Position, Rect};
 use serde_json::{Map, Value};
 
-use super::rows::RowMap;
+use super::list::ListView;
 use super::{Effect, Notification, Outcome, Paint, Press, Request, View};
 use crate::input::action::{LayerAction, Scope};
 use crate::terminal::canvas::Canvas;
@@ -35,7 +35,7 @@ pub(crate) struct WorkflowView {
     /// The most that `top` can be, since the last frame.
     max_top: Cell<usize>,
     /// The rows on the screen, for clicks.
-    places: RowMap,
+    list: ListView,
     /// A run that has not begun: the user sees what it would be.
     offer: Option<Offer>,
 }
@@ -97,7 +97,7 @@ impl WorkflowView {
             top: 0,
             page: Cell::new(1),
             max_top: Cell::new(0),
-            places: RowMap::default(),
+            list: ListView::default(),
             offer,
         }
     }
@@ -226,7 +226,7 @@ impl View for WorkflowView {
     }
 
     fn press(&mut self, at: Position) -> Press {
-        let Some(row) = self.places.at(at) else { return Press::Nowhere };
+        let Some(row) = self.list.row_at(at) else { return Press::Nowhere };
         if let Some(step) = self.run.steps.get(row) {
             self.chosen = Some(step.id.clone());
             (self.choice, self.top) = (0, 0);

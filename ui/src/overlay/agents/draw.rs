@@ -9,27 +9,25 @@ use ratatui::text::{Line, Span};
 use super::{AgentsView, Field};
 use crate::input::action::LayerAction;
 use crate::overlay::panes::draw_lines;
-use crate::overlay::rows::RowMap;
 use crate::overlay::{Paint, dialog, panel};
 use crate::render::agents::{self, Columns, named, summary};
 use crate::render::context::RenderContext;
 use crate::render::figures::short;
 use crate::render::markdown;
 use crate::render::text::{fit, lines_of, visible, width, wrap_lines};
-use crate::terminal::canvas::{Canvas, RegionState};
+use crate::terminal::canvas::Canvas;
 
 /// The size of the dialog.
 const SIZE: (u16, u16) = (140, 40);
 
 impl AgentsView {
     pub(super) fn paint(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
-        let mut places = std::mem::take(&mut self.places);
-        places.clear();
-        self.draw_into(canvas, area, paint, &mut places);
-        self.places = places;
+        self.list.chosen = self.row(&self.rows());
+        self.list.begin();
+        self.draw_into(canvas, area, paint);
     }
 
-    fn draw_into(&self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>, places: &mut RowMap) {
+    fn draw_into(&self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let rows = self.rows();
         let all = self.agents.all();
@@ -50,18 +48,13 @@ impl AgentsView {
         let list = Rect { height, ..body };
         let depth = rows.iter().map(|it| it.path.len()).max().unwrap_or(1);
         let layout = Columns::new(rows.iter().copied(), columns, 2 * (depth - 1));
-        let chosen = self.row(&rows);
-        let top = (chosen + 1).saturating_sub(usize::from(list.height));
+        let top = self.list.top(list.height);
         for (y, (row, agent)) in (list.y..list.bottom()).zip(rows.iter().enumerate().skip(top)) {
             let at = Rect { y, height: 1, ..list };
-            places.put(at, row);
-            let is_chosen = row == chosen;
-            canvas.tint(at, if is_chosen { theme.selected() } else { theme.base() });
-            canvas.region("option", at, || format!("{} {}", agent.name(), agents::state_word(agent)));
-            canvas.region_state(RegionState { focused: false, selected: is_chosen });
             let indent = 2 * (agent.path.len() - 1);
             let line = agents::line(agent, self.agents.used(agent), indent, layout, paint.wall, theme);
-            canvas.line(line, at);
+            let name = || format!("{} {}", agent.name(), agents::state_word(agent));
+            self.list.row(canvas, at, row, theme, name, line);
         }
         if rows.is_empty() {
             canvas.line(Line::styled("No matches", theme.dim()), list);
@@ -71,7 +64,7 @@ impl AgentsView {
         if rest < 3 {
             return self.draw_field(canvas, Rect { y: body.bottom() - 1, height: 1, ..body }, paint);
         }
-        let agent = rows[chosen];
+        let agent = rows[self.list.chosen];
         let rule = Rect { y: list.bottom(), height: 1, ..body };
         let name = fit(&visible(&named(&agent.path)), columns.saturating_sub(8));
         let edge = |n: usize| Span::styled("─".repeat(n), theme.fg(theme.border));

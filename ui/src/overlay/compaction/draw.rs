@@ -149,7 +149,7 @@ impl CompactionView {
         self.lists_area = area;
         let height = usize::from(area.height).max(1);
         let cursor = self.lists.row(self.chosen);
-        self.places.clear();
+        self.rows.begin();
         // The head of the first list stays in sight above its first entry.
         if cursor <= self.top {
             self.top = if cursor <= 1 { 0 } else { cursor };
@@ -166,7 +166,7 @@ impl CompactionView {
                 Row::Head(list) => self.draw_list_head(canvas, at, list, paint),
                 Row::Segment(of) => {
                     self.draw_segment(canvas, at, of, paint);
-                    self.places.put(at, of);
+                    self.rows.put(at, of);
                 }
             }
         }

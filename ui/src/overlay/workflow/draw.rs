@@ -11,10 +11,9 @@ use ratatui::text::{Line, Span};
 
 use super::{OfferLine, WorkflowView};
 use crate::input::action::LayerAction;
-use crate::overlay::rows::RowMap;
 use crate::overlay::{Paint, dialog, panel};
 use crate::render::text::{fit, visible, width, wrap_lines};
-use crate::terminal::canvas::{Canvas, RegionState};
+use crate::terminal::canvas::Canvas;
 use crate::theme::Theme;
 use crate::transcript::rows::workflow::{mark, progress, word};
 
@@ -25,13 +24,12 @@ const WIDE: u16 = 96;
 
 impl WorkflowView {
     pub(super) fn paint(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
-        let mut places = std::mem::take(&mut self.places);
-        places.clear();
-        self.draw_into(canvas, area, paint, &mut places);
-        self.places = places;
+        self.list.chosen = self.row();
+        self.list.begin();
+        self.draw_into(canvas, area, paint);
     }
 
-    fn draw_into(&self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>, places: &mut RowMap) {
+    fn draw_into(&self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let offered = self.offer.as_ref().and_then(|it| it.order.name.as_deref());
         let name = offered.or(self.run.planned.as_ref().map(|it| it.name.as_str())).unwrap_or_default();
@@ -60,7 +58,7 @@ impl WorkflowView {
             let height = u16::try_from(self.run.steps.len()).unwrap_or(u16::MAX).clamp(1, most);
             Rect { height, ..body }
         };
-        self.draw_steps(canvas, list, paint, is_wide, places);
+        self.draw_steps(canvas, list, paint, is_wide);
         let about = if is_wide {
             Rect { x: list.right() + 2, width: inner.width.saturating_sub(list.width + 2), ..body }
         } else {
@@ -140,9 +138,9 @@ impl WorkflowView {
         rows
     }
 
-    fn draw_steps(&self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>, is_wide: bool, places: &mut RowMap) {
+    fn draw_steps(&self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>, is_wide: bool) {
         let theme = paint.theme;
-        let chosen = self.row();
+        let chosen = self.list.chosen;
         // In layers each layer begins with a rule of its own.
         let mut rows: Vec<Option<usize>> = Vec::new();
         let mut order: Vec<usize> = (0..self.run.steps.len()).collect();
@@ -176,12 +174,8 @@ impl WorkflowView {
                 continue;
             };
             let step = &self.run.steps[*index];
-            places.put(place, *index);
-            let is_chosen = *index == chosen;
-            canvas.tint(place, if is_chosen { theme.selected() } else { theme.base() });
-            canvas.region("option", place, || format!("{} {}", step.id, self.state(step).1));
-            canvas.region_state(RegionState { focused: false, selected: is_chosen });
-            canvas.line(self.line(step, usize::from(area.width), &figures, paint), place);
+            let line = self.line(step, usize::from(area.width), &figures, paint);
+            self.list.row(canvas, place, *index, theme, || format!("{} {}", step.id, self.state(step).1), line);
         }
     }
 
