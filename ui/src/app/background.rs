@@ -85,23 +85,28 @@ pub(super) enum BackgroundEvent {
     Delivered {
         /// The open of the Session that it was written for.
         open: u64,
-        outcome: std::result::Result<Input, (String, Error)>,
+        outcome: Delivered,
     },
     /// A result that is only of use to the Session of this open.
     Of(u64, Box<BackgroundEvent>),
-    /// An image for the draft; or the text to insert instead, and the message to show.
     /// Whether a file is there that the user wants to mention.
     Mentioned {
         path: String,
         mention: String,
         is_there: bool,
     },
-    Attached(std::result::Result<Attachment, (Option<String>, String)>),
+    Attached(Attached),
     /// Syntax colours have arrived.
     Coloured,
     /// The task has panicked, and sends nothing else.
     Failed(FailedTask),
 }
+
+/// A message with its images; or its text, and why one of them cannot be read.
+type Delivered = std::result::Result<Input, (String, Error)>;
+
+/// An image for the draft; or the text to insert instead, and the message to show.
+type Attached = std::result::Result<Attachment, (Option<String>, String)>;
 
 /// The task that panicked, if anything waits for its result.
 pub(super) enum FailedTask {
@@ -326,73 +331,14 @@ impl App {
         };
         match result {
             BackgroundEvent::Of(..) => {}
-            BackgroundEvent::Connected(connected) => match *connected {
-                Err(error) => {
-                    self.state.session.connection = Connection::Failed(error);
-                    self.state.session.can_send = false;
-                    // Without a Harness no image can be read, so pasted paths stay text.
-                    for effect in std::mem::take(&mut self.until_connected) {
-                        if let Effect::AttachFile { pasted, .. } = effect {
-                            self.state.composer.insert(&pasted);
-                        }
-                    }
-                }
-                Ok(harness) => {
-                    self.show_connection(&harness);
-                    if self.state.session.is_demo {
-                        self.state.say("any key skips the waiting");
-                    }
-                    let store = harness.store().clone();
-                    self.spawn_blocking(move || BackgroundEvent::Past(store.prompts()));
-                    self.harness = Some(harness);
-                    if let Some(open) = self.open.take() {
-                        self.reopen(open).await;
-                    }
-                    let effects = std::mem::take(&mut self.until_connected);
-                    Box::pin(self.perform(effects)).await;
-                }
-            },
+            BackgroundEvent::Connected(connected) => self.on_connected(*connected).await,
             // The user has requested another Session meanwhile.
             BackgroundEvent::Opened { number, handle, .. } if number != self.opens_requested => {
                 self.closing.push(handle.clone());
                 self.core.spawn(async move { handle.close().await });
             }
-            BackgroundEvent::Opened { handle, mut watch, instead, draft, .. } => {
-                self.is_urgent = true;
-                self.state.session.id = Some(handle.id().clone());
-                match self.replay.take() {
-                    Some(options) => {
-                        let replay = Replay::new(watch.past.entries().to_vec(), options);
-                        self.state.replay = Some(replay);
-                        update::replay::rebuild(&mut self.state);
-                    }
-                    None => events::on_opened(&mut self.state, std::mem::take(&mut watch.past)),
-                }
-                self.state.session.read_only = watch.now.read_only;
-                // The saved draft belongs to the process that writes the Session.
-                if let Some(text) = draft.filter(|_| !self.state.session.read_only) {
-                    SavedDraft::restore(&text, &mut self.state);
-                }
-                // The draft on the screen is not saved under this Session yet.
-                self.saved_draft = SavedDraft::default();
-                self.save_soon = true;
-                match instead {
-                    Some(error) if refused::is_of_user(&self.state, "open") => {
-                        let why = refused::because(&self.state, &error);
-                        refused::refuse_late(&mut self.state, "open", why);
-                    }
-                    Some(error) => self.state.transcript.push(Cell::Error(Box::new(error.body()))),
-                    None => {}
-                }
-                if self.state.transcript.is_empty() && !self.state.session.is_demo && self.state.replay.is_none() {
-                    self.load_recent();
-                }
-                let mut effects = events::on_present(&mut self.state, &watch.now);
-                effects.extend(update::connect::use_connected(&mut self.state));
-                self.watch = Some(*watch);
-                self.handle = Some(handle);
-                self.read_repository();
-                Box::pin(self.perform(effects)).await;
+            BackgroundEvent::Opened { handle, watch, instead, draft, .. } => {
+                self.on_opened(handle, watch, instead, draft).await;
             }
             BackgroundEvent::NotOpened { number, .. } if number != self.opens_requested => {}
             // There is no Session to go back to, so the interface ends with the error.
@@ -424,36 +370,11 @@ impl App {
                     self.state.composer.files = Some((letters, found));
                 }
             }
-            BackgroundEvent::Delivered { open, outcome } => {
-                self.state.pending.images -= 1;
-                match outcome {
-                    Ok(input) if open == self.opens_requested && self.handle.is_some() => self.send(input).await,
-                    // The message was for a Session that the user has left, or that has closed.
-                    Ok(Input::Prompt(it) | Input::Steer(it) | Input::FollowUp(it)) => {
-                        self.put_back(&it.text, "not sent: its session is not open any more");
-                    }
-                    Ok(_) => {}
-                    Err((text, error)) => {
-                        let why = one_line(&error, &self.state.look.more.remedies);
-                        self.put_back(&text, &why);
-                    }
-                }
-            }
+            BackgroundEvent::Delivered { open, outcome } => self.on_delivered(open, outcome).await,
             BackgroundEvent::Mentioned { path, mention, is_there } => {
                 update::commands::on_mentioned(&mut self.state, &path, &mention, is_there);
             }
-            BackgroundEvent::Attached(Ok(image)) => {
-                self.state.pending.images -= 1;
-                self.state.composer.insert_image(image);
-            }
-            BackgroundEvent::Attached(Err((pasted, why))) => {
-                self.state.pending.images -= 1;
-                let is_typed = refused::is_asked(&self.state, "attach");
-                if let Some(text) = pasted.filter(|_| !is_typed) {
-                    self.state.composer.insert(&text);
-                }
-                refused::refuse_late(&mut self.state, "attach", why);
-            }
+            BackgroundEvent::Attached(attached) => self.on_attached(attached),
             BackgroundEvent::Past(texts) => self.state.composer.past.load(texts),
             BackgroundEvent::NotDone(error) => {
                 let why = one_line(&error, &self.state.look.more.remedies);
@@ -481,27 +402,135 @@ impl App {
                     self.state.look.generation += 1;
                 }
             }
-            BackgroundEvent::Failed(failed) => {
-                match failed {
-                    FailedTask::Other => {}
-                    FailedTask::Open(number) => {
-                        self.opens_finished += 1;
-                        self.state.session.can_send &= number != self.opens_requested;
-                    }
-                    FailedTask::Walk => self.walk_letters = None,
-                    FailedTask::Image(text) => {
-                        self.state.pending.images -= 1;
-                        if let Some(text) = text {
-                            self.put_back(&text, "not sent");
-                        }
-                    }
-                }
-                let text = "a background task crashed; pixir continues, and pixir.log has the details".to_owned();
-                self.state.transcript.push(Cell::Notice(Severity::Warning, text.into()));
-            }
+            BackgroundEvent::Failed(failed) => self.on_failed(failed),
         }
         self.send_waiting().await;
         self.refresh_window();
+    }
+
+    /// The Harness is there, or why there is none.
+    async fn on_connected(&mut self, connected: Result<Harness>) {
+        match connected {
+            Err(error) => {
+                self.state.session.connection = Connection::Failed(error);
+                self.state.session.can_send = false;
+                // Without a Harness no image can be read, so pasted paths stay text.
+                for effect in std::mem::take(&mut self.until_connected) {
+                    if let Effect::AttachFile { pasted, .. } = effect {
+                        self.state.composer.insert(&pasted);
+                    }
+                }
+            }
+            Ok(harness) => {
+                self.show_connection(&harness);
+                if self.state.session.is_demo {
+                    self.state.say("any key skips the waiting");
+                }
+                let store = harness.store().clone();
+                self.spawn_blocking(move || BackgroundEvent::Past(store.prompts()));
+                self.harness = Some(harness);
+                if let Some(open) = self.open.take() {
+                    self.reopen(open).await;
+                }
+                let effects = std::mem::take(&mut self.until_connected);
+                Box::pin(self.perform(effects)).await;
+            }
+        }
+    }
+
+    /// The Session that the user wanted last is open. `instead`: why it is another one.
+    async fn on_opened(
+        &mut self,
+        handle: Handle,
+        mut watch: Box<Watch>,
+        instead: Option<Error>,
+        draft: Option<String>,
+    ) {
+        self.is_urgent = true;
+        self.state.session.id = Some(handle.id().clone());
+        match self.replay.take() {
+            Some(options) => {
+                let replay = Replay::new(watch.past.entries().to_vec(), options);
+                self.state.replay = Some(replay);
+                update::replay::rebuild(&mut self.state);
+            }
+            None => events::on_opened(&mut self.state, std::mem::take(&mut watch.past)),
+        }
+        self.state.session.read_only = watch.now.read_only;
+        // The saved draft belongs to the process that writes the Session.
+        if let Some(text) = draft.filter(|_| !self.state.session.read_only) {
+            SavedDraft::restore(&text, &mut self.state);
+        }
+        // The draft on the screen is not saved under this Session yet.
+        self.saved_draft = SavedDraft::default();
+        self.save_soon = true;
+        match instead {
+            Some(error) if refused::is_of_user(&self.state, "open") => {
+                let why = refused::because(&self.state, &error);
+                refused::refuse_late(&mut self.state, "open", why);
+            }
+            Some(error) => self.state.transcript.push(Cell::Error(Box::new(error.body()))),
+            None => {}
+        }
+        if self.state.transcript.is_empty() && !self.state.session.is_demo && self.state.replay.is_none() {
+            self.load_recent();
+        }
+        let mut effects = events::on_present(&mut self.state, &watch.now);
+        effects.extend(update::connect::use_connected(&mut self.state));
+        self.watch = Some(*watch);
+        self.handle = Some(handle);
+        self.read_repository();
+        Box::pin(self.perform(effects)).await;
+    }
+
+    /// The images of a message are read.
+    async fn on_delivered(&mut self, open: u64, outcome: Delivered) {
+        self.state.pending.images -= 1;
+        match outcome {
+            Ok(input) if open == self.opens_requested && self.handle.is_some() => self.send(input).await,
+            // The message was for a Session that the user has left, or that has closed.
+            Ok(Input::Prompt(it) | Input::Steer(it) | Input::FollowUp(it)) => {
+                self.put_back(&it.text, "not sent: its session is not open any more");
+            }
+            Ok(_) => {}
+            Err((text, error)) => {
+                let why = one_line(&error, &self.state.look.more.remedies);
+                self.put_back(&text, &why);
+            }
+        }
+    }
+
+    fn on_attached(&mut self, attached: Attached) {
+        self.state.pending.images -= 1;
+        match attached {
+            Ok(image) => self.state.composer.insert_image(image),
+            Err((pasted, why)) => {
+                let is_typed = refused::is_asked(&self.state, "attach");
+                if let Some(text) = pasted.filter(|_| !is_typed) {
+                    self.state.composer.insert(&text);
+                }
+                refused::refuse_late(&mut self.state, "attach", why);
+            }
+        }
+    }
+
+    fn on_failed(&mut self, failed: FailedTask) {
+        match failed {
+            FailedTask::Other => {}
+            FailedTask::Open(number) => {
+                self.opens_finished += 1;
+                self.state.session.can_send &= number != self.opens_requested;
+            }
+            FailedTask::Walk => self.walk_letters = None,
+            FailedTask::Image(text) => {
+                self.state.pending.images -= 1;
+                if let Some(text) = text {
+                    self.put_back(&text, "not sent");
+                }
+            }
+        }
+        let text = "a background task crashed; pixir continues, and pixir.log has the details".to_owned();
+        self.state.transcript.push(Cell::Notice(Severity::Warning, text.into()));
     }
 }
 

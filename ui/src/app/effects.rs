@@ -3,6 +3,7 @@
 use super::App;
 use super::background::BackgroundEvent;
 use super::editor::Borrower;
+use crate::overlay::sessions::Work;
 use crate::state::{Connection, Effect};
 use crate::theme::Theme;
 use crate::transcript::reading::find;
@@ -74,8 +75,10 @@ impl App {
             }
             match effect {
                 Effect::Send(input) => self.send(input).await,
-                // The Session is still opening.
-                Effect::Deliver { .. } if self.handle.is_none() && self.is_opening() => {
+                // The Session is still opening; what a layer shows is of the Session on the screen.
+                Effect::Deliver { .. } | Effect::Load(_) | Effect::Stored(Work::List(_))
+                    if self.handle.is_none() && self.is_opening() =>
+                {
                     self.until_open.push_back(effect);
                 }
                 Effect::Deliver { input, mentions } => self.deliver(input, mentions),

@@ -62,18 +62,16 @@ pub async fn run(launch: Launch, core: runtime::Handle) -> io::Result<Result<Exi
 
 async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> io::Result<Option<u8>> {
     let mut signals = Signals::new()?;
-    let mut drawn = draw(app, screen, presence)?;
-    let (mut ticked, mut followed) = (drawn, drawn);
+    let mut stage = Stage { screen, presence, has_stopped: false };
+    let mut pace = Pace { drawn: stage.draw(app)?, last_event: None, is_calm: false };
+    let (mut ticked, mut followed) = (pace.drawn, pace.drawn);
     let mut keys = Keyboard::new()?;
     let mut save_due = None;
-    let mut stopped = false;
     let mut themes = super::themes::watch(app.themes_folder.as_deref());
-    let mut last_event = None;
-    let mut is_calm = false;
     loop {
-        let frame_due = tokio::time::Instant::from_std(frame_due(drawn, last_event, is_calm));
+        let frame_due = tokio::time::Instant::from_std(pace.due());
         let tick_due = tokio::time::Instant::from_std(ticked + app.state.tick());
-        let wants_frame = app.dirty && !screen.is_stalled();
+        let wants_frame = app.dirty && !stage.screen.is_stalled();
         let mut key_at = None;
         let (was_dirty, mut is_tick) = (app.dirty, false);
         if save_due.is_none() && std::mem::take(&mut app.save_soon) {
@@ -87,7 +85,7 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
                     key_at = Some(Instant::now());
                     for event in events {
                         if let TerminalEvent::Reply(reply) = &event {
-                            screen.on_reply(reply)?;
+                            stage.screen.on_reply(reply)?;
                         }
                         app.on_terminal(event).await;
                     }
@@ -97,26 +95,11 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
             },
             signal = signals.next() => match signal {
                 Signal::End(number) => return Ok(Some(number)),
-                Signal::Stop if can_suspend() => {
-                    stopped = true;
-                    screen.signal(presence.end())?;
-                    screen.suspend()?;
-                    presence.forget();
-                    app.dirty = true;
-                }
-                Signal::Stop => {}
-                // After a stop by pixir itself the terminal is already taken again.
-                Signal::GoOn if std::mem::take(&mut stopped) => {}
-                // SIGSTOP cannot be caught, and another program may have changed the terminal since.
-                Signal::GoOn => {
-                    screen.pause();
-                    screen.resume()?;
-                    presence.forget();
-                    app.dirty = true;
-                }
+                Signal::Stop => _ = stage.suspend(app)?,
+                Signal::GoOn => stage.go_on(app)?,
                 Signal::Resized => app.dirty = true,
             },
-            caught_up = screen.caught_up(), if screen.is_stalled() => caught_up?,
+            caught_up = stage.screen.caught_up(), if stage.screen.is_stalled() => caught_up?,
             () = tokio::time::sleep_until(tick_due), if app.state.is_animated() => {
                 ticked = Instant::now();
                 is_tick = true;
@@ -125,8 +108,7 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
                 app.dirty = true;
             }
             () = tokio::time::sleep_until(frame_due), if wants_frame => {
-                drawn = draw(app, screen, presence)?;
-                (last_event, is_calm) = (None, false);
+                pace = Pace { drawn: stage.draw(app)?, last_event: None, is_calm: false };
                 continue;
             }
             () = tokio::time::sleep_until(save_due.unwrap_or(frame_due)), if save_due.is_some() => {
@@ -144,11 +126,11 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
             }
             () = replay_due(app.state.replay.as_ref()) => app.replay_step(),
             event = next_event(&mut app.watch) => {
-                last_event = Some(Instant::now());
+                pace.last_event = Some(Instant::now());
                 app.on_event(event).await;
             }
             event = agents::next_root_event(&mut app.root) => {
-                last_event = Some(Instant::now());
+                pace.last_event = Some(Instant::now());
                 app.on_root_event(event).await;
             }
             Some(result) = app.results.recv() => app.on_background(result).await,
@@ -161,51 +143,122 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
             return Ok(None);
         }
         if let Some(borrower) = app.lends_terminal.take() {
-            screen.signal(presence.end())?;
-            screen.pause();
+            stage.screen.signal(stage.presence.end())?;
+            stage.screen.pause();
             if let Some(number) = lend(app, &borrower, &mut signals).await {
                 return Ok(Some(number));
             }
-            screen.resume()?;
-            presence.forget();
-            app.dirty = true;
+            stage.take_again(app)?;
         }
         if std::mem::take(&mut app.state.terminal.suspend) {
-            if can_suspend() {
-                stopped = true;
+            if stage.suspend(app)? {
                 app.state.mouse.edge = 0;
-                screen.signal(presence.end())?;
-                screen.suspend()?;
-                presence.forget();
             } else {
                 app.state.say("there is no shell to return to");
+                app.dirty = true;
             }
-            app.dirty = true;
         }
         // A key is answered at once. Everything else waits for the next frame, or until nothing more happens.
         let is_urgent = std::mem::take(&mut app.is_urgent) || key_at.is_some();
-        is_calm = is_tick && (is_calm || !was_dirty);
-        let frame = match last_event {
-            Some(_) => EVENT_FRAME,
-            None if is_calm => CALM_FRAME,
-            None => FRAME,
-        };
-        if app.dirty && !screen.is_stalled() && (is_urgent || drawn.elapsed() >= frame) {
-            drawn = draw(app, screen, presence)?;
-            (last_event, is_calm) = (None, false);
+        pace.is_calm = is_tick && (pace.is_calm || !was_dirty);
+        if app.dirty && !stage.screen.is_stalled() && (is_urgent || pace.allows_frame()) {
+            pace = Pace { drawn: stage.draw(app)?, last_event: None, is_calm: false };
             if let Some(key_at) = key_at {
-                FrameStats::note(&mut app.state.stats.echoes, drawn - key_at);
+                FrameStats::note(&mut app.state.stats.echoes, pace.drawn - key_at);
             }
         }
     }
 }
 
-/// When a change is drawn: a frame after the last one. Events of the Session are drawn earlier when no more of them
-/// arrive; a clock or a spinner is not.
-fn frame_due(drawn: Instant, last_event: Option<Instant>, is_calm: bool) -> Instant {
-    let quiet = last_event.map(|at| (at + QUIET).max(drawn + QUIET_FRAME));
-    let frame = if is_calm { CALM_FRAME } else { FRAME };
-    quiet.map_or(drawn + frame, |quiet| quiet.min(drawn + FRAME))
+/// When the next frame may be drawn.
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    /// The last frame.
+    drawn: Instant,
+    /// The last Event of the Session since.
+    last_event: Option<Instant>,
+    /// Only a clock or a spinner has moved since.
+    is_calm: bool,
+}
+
+impl Pace {
+    /// When a change is drawn: a frame after the last one. Events of the Session are drawn earlier when no more of them
+    /// arrive; a clock or a spinner is not.
+    fn due(self) -> Instant {
+        let quiet = self.last_event.map(|at| (at + QUIET).max(self.drawn + QUIET_FRAME));
+        let frame = if self.is_calm { CALM_FRAME } else { FRAME };
+        quiet.map_or(self.drawn + frame, |quiet| quiet.min(self.drawn + FRAME))
+    }
+
+    /// The last frame was long enough ago.
+    fn allows_frame(self) -> bool {
+        let frame = match self.last_event {
+            Some(_) => EVENT_FRAME,
+            None if self.is_calm => CALM_FRAME,
+            None => FRAME,
+        };
+        self.drawn.elapsed() >= frame
+    }
+}
+
+/// The terminal, which pixir gives away and takes again.
+struct Stage<'a> {
+    screen: &'a mut Screen,
+    presence: &'a mut Presence,
+    /// pixir has stopped itself, so the terminal is taken again already when the signal to continue arrives.
+    has_stopped: bool,
+}
+
+impl Stage<'_> {
+    fn draw(&mut self, app: &mut App) -> io::Result<Instant> {
+        app.dirty = false;
+        if app.state.layout.hud {
+            app.state.stats.resident = resident();
+        }
+        app.state.now = Now::read();
+        self.screen.set_mouse(app.state.terminal.mouse_owner)?;
+        // In inline mode a frame may have to wait until the terminal has reported its cursor.
+        app.dirty = !self.screen.draw(&mut app.state)?;
+        let presence_bytes = self.presence.update(&app.state, self.screen.features.name.as_deref());
+        for bytes in std::mem::take(&mut app.signals).into_iter().chain([presence_bytes]) {
+            self.screen.signal(&bytes)?;
+        }
+        app.load_wanted_diffs();
+        let now = Instant::now();
+        FrameStats::note(&mut app.state.stats.frames, now - app.state.now.at);
+        app.state.stats.counts = self.screen.counts();
+        Ok(now)
+    }
+
+    /// Gives the terminal back to the shell until the user continues pixir. False if there is no shell.
+    fn suspend(&mut self, app: &mut App) -> io::Result<bool> {
+        if !can_suspend() {
+            return Ok(false);
+        }
+        self.has_stopped = true;
+        self.screen.signal(self.presence.end())?;
+        self.screen.suspend()?;
+        self.presence.forget();
+        app.dirty = true;
+        Ok(true)
+    }
+
+    /// pixir runs again after a stop.
+    fn go_on(&mut self, app: &mut App) -> io::Result<()> {
+        if std::mem::take(&mut self.has_stopped) {
+            return Ok(());
+        }
+        // SIGSTOP cannot be caught, and another program may have changed the terminal since.
+        self.screen.pause();
+        self.take_again(app)
+    }
+
+    fn take_again(&mut self, app: &mut App) -> io::Result<()> {
+        self.screen.resume()?;
+        self.presence.forget();
+        app.dirty = true;
+        Ok(())
+    }
 }
 
 /// Gives the terminal to the user's own editor, or to the demo. Returns the signal that ends pixir, if one arrives.
@@ -251,26 +304,6 @@ fn stop_with(editing: &Editing) {
     if editing.is_stopped() && can_suspend() {
         stop_group();
     }
-}
-
-fn draw(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> io::Result<Instant> {
-    app.dirty = false;
-    if app.state.layout.hud {
-        app.state.stats.resident = resident();
-    }
-    app.state.now = Now::read();
-    screen.set_mouse(app.state.terminal.mouse_owner)?;
-    // In inline mode a frame may have to wait until the terminal has reported its cursor.
-    app.dirty = !screen.draw(&mut app.state)?;
-    let presence_bytes = presence.update(&app.state, screen.features.name.as_deref());
-    for bytes in std::mem::take(&mut app.signals).into_iter().chain([presence_bytes]) {
-        screen.signal(&bytes)?;
-    }
-    app.load_wanted_diffs();
-    let now = Instant::now();
-    FrameStats::note(&mut app.state.stats.frames, now - app.state.now.at);
-    app.state.stats.counts = screen.counts();
-    Ok(now)
 }
 
 /// The resident memory of the process, bytes.
@@ -327,12 +360,13 @@ mod tests {
     fn what_nothing_follows_is_drawn_within_8_ms_and_a_stream_30_times_a_second() {
         let at = |ms: u64| Duration::from_millis(ms);
         let drawn = Instant::now();
-        let due = |ms: u64| frame_due(drawn, Some(drawn + at(ms)), false);
+        let pace = |last_event, is_calm| Pace { drawn, last_event, is_calm }.due();
+        let due = |ms: u64| pace(Some(drawn + at(ms)), false);
         assert_eq!(due(20), drawn + at(22), "long after a frame");
         assert_eq!(due(1), drawn + at(8), "directly after a frame");
         assert_eq!(due(32), drawn + at(33));
-        assert_eq!(frame_due(drawn, None, false), drawn + at(33), "a new size");
-        assert_eq!(frame_due(drawn, None, true), drawn + at(50), "a spinner waits for the next part of an answer");
+        assert_eq!(pace(None, false), drawn + at(33), "a new size");
+        assert_eq!(pace(None, true), drawn + at(50), "a spinner waits for the next part of an answer");
         // Events that follow each other push the frame back, but not beyond the usual one.
         let latest = (0..33).map(due).max();
         assert_eq!(latest, Some(drawn + at(33)));

@@ -34,7 +34,6 @@ pub(crate) struct WorkflowView {
     page: Cell<usize>,
     /// The most that `top` can be, since the last frame.
     max_top: Cell<usize>,
-    /// The rows on the screen, for clicks.
     list: ListView,
     /// A run that has not begun: the user sees what it would be.
     offer: Option<Offer>,
