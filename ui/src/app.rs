@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use crate::composer::mention::Index;
 use crate::input::keymap::Keymap;
 use crate::render::highlight::Highlighter;
-use crate::state::{Effect, Now, State};
+use crate::state::{Effect, Now, OnHarness, State};
 use crate::terminal::key::KeyEvent;
 use crate::terminal::{ScreenMode, TerminalEvent, TerminalReply};
 use crate::theme::contrast::luminance;
@@ -104,8 +104,8 @@ pub(crate) struct App {
     saver: Saver,
     /// The user has done something that may have changed the draft.
     save_soon: bool,
-    /// Effects that wait for the connection.
-    until_connected: Vec<Effect>,
+    /// Work that waits for the connection.
+    until_connected: Vec<OnHarness>,
     /// Messages that wait for the Session to open.
     until_open: VecDeque<Effect>,
     /// Sessions that the user has left, and that may not have closed yet.

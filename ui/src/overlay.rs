@@ -59,7 +59,7 @@ pub(crate) mod tree; // turns and branches
 pub(crate) mod trust; // what the workspace brings along
 pub(crate) mod workflow; // the run of a workflow
 
-pub(crate) use effect::Effect;
+pub(crate) use effect::{Effect, OnHarness};
 pub(crate) use load::{Layer, Load, Loaded, Source};
 pub(crate) use notification::Notification;
 pub(crate) use page::{LineCache, Page};
@@ -201,12 +201,12 @@ impl Outcome {
         Outcome::Ask(Request::Send(vec![input]))
     }
 
-    fn does(effect: Effect) -> Outcome {
-        Outcome::Ask(Request::Do(vec![effect]))
+    fn does(effect: impl Into<Effect>) -> Outcome {
+        Outcome::Ask(Request::Do(vec![effect.into()]))
     }
 
     fn load(load: Option<Load>) -> Outcome {
-        load.map_or(Outcome::Stay, |load| Outcome::does(Effect::Load(load)))
+        load.map_or(Outcome::Stay, |load| Outcome::does(load))
     }
 
     fn close_and_send(input: Input) -> Outcome {

@@ -33,7 +33,7 @@ mod session; // the Session's id, Provider, queue and activity
 pub(crate) mod side; // the side panel
 pub(crate) mod uses; // how often each action was chosen
 
-pub(crate) use crate::overlay::Effect;
+pub(crate) use crate::overlay::{Effect, OnHarness};
 pub(crate) use approval::PendingApproval;
 pub(crate) use layout::{FrameStats, Layout, MouseState};
 pub(crate) use look::Look;

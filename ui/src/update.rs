@@ -11,7 +11,7 @@ use crate::input::keys::Key;
 use crate::input::slash;
 use crate::overlay::narrow::cut_word;
 use crate::overlay::{Outcome, Press};
-use crate::state::{Effect, Focus, PendingConfirm, State};
+use crate::state::{Effect, Focus, OnHarness, PendingConfirm, State};
 use crate::terminal::key::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use crate::transcript::Direction;
 
@@ -311,11 +311,11 @@ pub(crate) fn on_paste(state: &mut State, text: &str) -> Vec<Effect> {
             state.focus = Focus::Composer;
             // Some terminals send an empty paste if the clipboard holds an image.
             if text.is_empty() {
-                return vec![Effect::AttachClipboard];
+                return vec![OnHarness::AttachClipboard.into()];
             }
             let takes_images = state.composer.runs().is_none() && state.approvals.iter().all(|it| !it.is_in_feedback());
             if let Some(path) = dropped_image(text).filter(|_| takes_images) {
-                return vec![Effect::AttachFile { path, pasted: text.to_owned() }];
+                return vec![OnHarness::AttachFile { path, pasted: text.to_owned() }.into()];
             }
             state.composer.insert(text);
         }

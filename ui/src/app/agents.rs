@@ -1,14 +1,14 @@
 //! An agent's Session on the screen, in place of the user's own, which stays open behind it.
 
 use pixir_core::event::SessionId;
-use pixir_core::{Code, Error, Event, Handle, Input, Live, Watch};
+use pixir_core::{Code, Error, Event, Handle, Harness, Input, Live, Watch};
 
 use super::App;
 use super::background::{BackgroundEvent, FailedTask};
 use crate::app::saved_draft::SavedDraft;
 use crate::overlay::Loaded;
 use crate::overlay::always::AlwaysView;
-use crate::state::{Effect, Now};
+use crate::state::{Effect, Now, OnHarness};
 use crate::update::{agents, events, workflow};
 
 /// The user's own Session, while an agent is on the screen.
@@ -35,12 +35,8 @@ pub(super) struct Entered {
 
 impl App {
     /// Opens the Session of an agent, or goes back to the user's own.
-    pub(super) fn enter_agent(&mut self, path: Vec<String>, from_list: bool) {
-        let (Some(harness), Some(root)) =
-            (self.harness.clone(), self.root.as_ref().map(|it| &it.handle).or(self.handle.as_ref()).cloned())
-        else {
-            return;
-        };
+    pub(super) fn enter_agent(&mut self, harness: Harness, path: Vec<String>, from_list: bool) {
+        let Some(root) = self.root.as_ref().map(|it| &it.handle).or(self.handle.as_ref()).cloned() else { return };
         if path == self.state.session.agents.at {
             return;
         }
@@ -186,7 +182,7 @@ impl App {
 
     /// Goes back to the user's own Session.
     pub(super) fn leave_agent(&self) -> Effect {
-        Effect::EnterAgent { path: Vec::new(), from_list: false }
+        OnHarness::EnterAgent { path: Vec::new(), from_list: false }.into()
     }
 }
 

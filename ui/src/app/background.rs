@@ -20,7 +20,7 @@ use crate::input::offer::Offer;
 use crate::overlay::tree::TreeView;
 use crate::overlay::{Load, Loaded, Notification, Source};
 use crate::remedy::Remedies;
-use crate::state::{Connection, Effect, Now};
+use crate::state::{Connection, Effect, Now, OnHarness};
 use crate::transcript::Cell;
 use crate::transcript::reading::find::Matches;
 use crate::transcript::replay::Replay;
@@ -159,8 +159,7 @@ impl App {
     }
 
     /// Reads what a layer shows.
-    pub(super) fn load(&mut self, load: Load) {
-        let Some(harness) = self.harness.clone() else { return };
+    pub(super) fn load(&mut self, harness: Harness, load: Load) {
         let source = Source {
             harness,
             session: self.state.session.id.clone(),
@@ -251,8 +250,7 @@ impl App {
         self.state.say(why);
     }
 
-    pub(super) fn attach_file(&mut self, path: String, pasted: String) {
-        let Some(harness) = self.harness.clone() else { return };
+    pub(super) fn attach_file(&mut self, harness: Harness, path: String, pasted: String) {
         let remedies = self.state.look.more.remedies.clone();
         self.state.pending.images += 1;
         self.spawn_blocking_for(FailedTask::Image(None), move || {
@@ -268,8 +266,7 @@ impl App {
         self.spawn_blocking(move || BackgroundEvent::Mentioned { is_there: full.exists(), path, mention });
     }
 
-    pub(super) fn attach_clipboard(&mut self) {
-        let Some(harness) = self.harness.clone() else { return };
+    pub(super) fn attach_clipboard(&mut self, harness: Harness) {
         let clipboards = self.clipboards.clone();
         let remedies = self.state.look.more.remedies.clone();
         self.state.pending.images += 1;
@@ -296,8 +293,7 @@ impl App {
         });
     }
 
-    pub(super) fn load_comparison(&mut self, left: &[u64], right: &[u64]) {
-        let Some(harness) = &self.harness else { return };
+    pub(super) fn load_comparison(&mut self, harness: &Harness, left: &[u64], right: &[u64]) {
         let blobs = harness.blobs().clone();
         let of = |seqs: &[u64]| seqs.iter().filter_map(|seq| self.state.history.entry(*seq).cloned()).collect();
         let (left, right): (Vec<_>, Vec<_>) = (of(left), of(right));
@@ -415,8 +411,8 @@ impl App {
                 self.state.session.connection = Connection::Failed(error);
                 self.state.session.can_send = false;
                 // Without a Harness no image can be read, so pasted paths stay text.
-                for effect in std::mem::take(&mut self.until_connected) {
-                    if let Effect::AttachFile { pasted, .. } = effect {
+                for work in std::mem::take(&mut self.until_connected) {
+                    if let OnHarness::AttachFile { pasted, .. } = work {
                         self.state.composer.insert(&pasted);
                     }
                 }
@@ -428,11 +424,11 @@ impl App {
                 }
                 let store = harness.store().clone();
                 self.spawn_blocking(move || BackgroundEvent::Past(store.prompts()));
-                self.harness = Some(harness);
+                self.harness = Some(harness.clone());
                 if let Some(open) = self.open.take() {
-                    self.reopen(open).await;
+                    self.reopen(harness, open).await;
                 }
-                let effects = std::mem::take(&mut self.until_connected);
+                let effects = std::mem::take(&mut self.until_connected).into_iter().map(Effect::from).collect();
                 Box::pin(self.perform(effects)).await;
             }
         }

@@ -113,8 +113,7 @@ impl App {
         });
     }
 
-    pub(super) fn load_models(&mut self) {
-        let Some(harness) = self.harness.clone() else { return };
+    pub(super) fn load_models(&mut self, harness: Harness) {
         let settings = Arc::clone(&self.settings);
         self.spawn(async move {
             let store = harness.clone();

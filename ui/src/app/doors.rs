@@ -122,8 +122,7 @@ impl App {
     }
 
     /// Loads what can complete an argument.
-    pub(super) fn load_candidates(&mut self, argument: Argument) {
-        let Some(harness) = self.harness.clone() else { return };
+    pub(super) fn load_candidates(&mut self, harness: Harness, argument: Argument) {
         match argument {
             Argument::Session => {
                 let current = self.state.session.id.clone();

@@ -1,7 +1,7 @@
 //! Workflows, prompt templates and prompts of servers, read for the composer and the preview of a run.
 
-use pixir_core::Error;
 use pixir_core::input::WorkflowOrder;
+use pixir_core::{Error, Harness};
 
 use super::App;
 use super::background::{BackgroundEvent, one_line};
@@ -10,8 +10,7 @@ use crate::update::workflow::RefusedPlan;
 
 impl App {
     /// Works out what a run of a workflow would be. The graph that is shown is the one that runs.
-    pub(super) fn plan_workflow(&mut self, order: WorkflowOrder) {
-        let Some(harness) = self.harness.clone() else { return };
+    pub(super) fn plan_workflow(&mut self, harness: Harness, order: WorkflowOrder) {
         let remedies = self.state.look.more.remedies.clone();
         self.spawn_blocking(move || {
             let planned = || {
@@ -27,16 +26,14 @@ impl App {
         });
     }
 
-    pub(super) fn load_offers(&mut self) {
-        let Some(harness) = self.harness.clone() else { return };
+    pub(super) fn load_offers(&mut self, harness: Harness) {
         self.spawn_blocking(move || {
             BackgroundEvent::Offers(Offer::all(&harness.templates(), &harness.skills(), &harness.server_prompts()))
         });
     }
 
     /// Asks a server for the text of its prompt.
-    pub(super) fn read_prompt(&mut self, name: String, args: String) {
-        let Some(harness) = self.harness.clone() else { return };
+    pub(super) fn read_prompt(&mut self, harness: Harness, name: String, args: String) {
         let remedies = self.state.look.more.remedies.clone();
         self.spawn(async move {
             let text = harness.server_prompt(&name, &args).await.map_err(|e| one_line(&e, &remedies));

@@ -7,8 +7,11 @@ use super::background::{BackgroundEvent, FailedTask};
 
 impl App {
     /// Closes this Session and opens another. If that fails, opens this one again and shows the error.
-    pub(super) async fn reopen(&mut self, open: impl FnOnce(&Harness) -> Result<Handle> + Send + 'static) {
-        let Some(harness) = self.harness.clone() else { return };
+    pub(super) async fn reopen(
+        &mut self,
+        harness: Harness,
+        open: impl FnOnce(&Harness) -> Result<Handle> + Send + 'static,
+    ) {
         self.save_draft();
         // From an agent's screen, the user leaves the whole tree.
         let again = self.own_session();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pixir_core::Harness;
 use pixir_core::diff::ChangedFile;
 use pixir_core::review::{Reviewer, Source};
 
@@ -11,8 +12,7 @@ use crate::overlay::Loaded;
 use crate::overlay::diff::{self, DiffView, Part, Want};
 
 impl App {
-    pub(super) fn read_diff(&mut self, want: Want) {
-        let Some(harness) = &self.harness else { return };
+    pub(super) fn read_diff(&mut self, harness: &Harness, want: Want) {
         let reviewer = Reviewer::new(harness.blobs().clone(), self.state.session.workspace.clone());
         let entries = match &want {
             Want::Changes { .. } => self.state.history.entries().to_vec(),

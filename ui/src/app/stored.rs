@@ -17,8 +17,7 @@ use crate::overlay::sessions::{Reach, SessionList, Work};
 const PREVIEW: usize = 6;
 
 impl App {
-    pub(super) async fn work_on_stored(&mut self, work: Work) {
-        let Some(harness) = self.harness.clone() else { return };
+    pub(super) async fn work_on_stored(&mut self, harness: Harness, work: Work) {
         match work {
             Work::List(reach) => self.list_stored(harness, reach),
             Work::Preview(id) => self.read_last_words(harness, id),

@@ -9,7 +9,7 @@ use ratatui::layout::{Position, Rect};
 
 use super::list::ListView;
 use super::narrow::cut_word;
-use super::{Effect, Load, Notification, Outcome, Paint, Press, Request, View};
+use super::{Effect, Load, Notification, OnHarness, Outcome, Paint, Press, Request, View};
 use crate::input::action::{LayerAction, Scope};
 use crate::terminal::canvas::Canvas;
 use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
@@ -144,21 +144,25 @@ impl AgentsView {
             return None;
         }
         self.reads = Reads::One;
-        Some(Effect::Load(Load::new(
-            move |from| {
-                let steps = SessionId::parse(&session).map(|id| search::last_steps(&from.harness.place(&id), STEPS));
-                AgentSteps { session: session.clone(), steps: steps.unwrap_or_default() }
-            },
-            |view: &mut AgentsView, steps| {
-                if view.chosen.as_ref() == Some(&steps.session) {
-                    view.steps = steps.clone();
-                }
-                match std::mem::take(&mut view.reads) {
-                    Reads::OneAndThenMore => view.read(),
-                    Reads::Nothing | Reads::One => None,
-                }
-            },
-        )))
+        Some(
+            Load::new(
+                move |from| {
+                    let steps =
+                        SessionId::parse(&session).map(|id| search::last_steps(&from.harness.place(&id), STEPS));
+                    AgentSteps { session: session.clone(), steps: steps.unwrap_or_default() }
+                },
+                |view: &mut AgentsView, steps| {
+                    if view.chosen.as_ref() == Some(&steps.session) {
+                        view.steps = steps.clone();
+                    }
+                    match std::mem::take(&mut view.reads) {
+                        Reads::OneAndThenMore => view.read(),
+                        Reads::Nothing | Reads::One => None,
+                    }
+                },
+            )
+            .into(),
+        )
     }
 
     fn look(&mut self) -> Outcome {
@@ -283,7 +287,7 @@ impl View for AgentsView {
             LayerAction::Choose => {
                 return match self.agent() {
                     Some(agent) => {
-                        let enter = Effect::EnterAgent { path: agent.path.clone(), from_list: true };
+                        let enter = OnHarness::EnterAgent { path: agent.path.clone(), from_list: true }.into();
                         Outcome::CloseAndAsk(Request::Do(vec![enter]))
                     }
                     None => Outcome::Stay,

@@ -14,7 +14,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
 use super::list::ListView;
-use super::{Effect, Outcome, Paint, Press, Request, View, docked, panel};
+use super::{Effect, OnHarness, Outcome, Paint, Press, Request, View, docked, panel};
 use crate::input::action::{self, LayerAction};
 use crate::render::preview;
 use crate::render::text::{fit, visible, width};
@@ -264,7 +264,7 @@ impl View for AlwaysView {
     }
 
     fn opened(&mut self) -> Vec<Effect> {
-        self.wanted().map(|path| Effect::ReadPast(path.to_vec())).into_iter().collect()
+        self.wanted().map(|path| OnHarness::ReadPast(path.to_vec()).into()).into_iter().collect()
     }
 
     fn scroll(&mut self, by: isize) {

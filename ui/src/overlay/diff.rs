@@ -9,7 +9,7 @@ use pixir_core::history::History;
 use pixir_core::input::HunkRevert;
 use pixir_core::review::{Source, Sources};
 
-use super::{Effect, Notification, Outcome, Request};
+use super::{Effect, Notification, OnHarness, Outcome, Request};
 
 mod act; // what the keys do
 mod comments; // comments on lines, and the message that they become
@@ -222,14 +222,18 @@ impl DiffView {
         let number = self.number;
         let Some(changes) = &self.changes else {
             let is_new = self.listing.replace(number) != Some(number);
-            return if is_new { vec![Effect::ReadDiff(Want::Changes { number, source })] } else { Vec::new() };
+            return if is_new {
+                vec![OnHarness::ReadDiff(Want::Changes { number, source }).into()]
+            } else {
+                Vec::new()
+            };
         };
         let mut wants = Vec::new();
         // The file on the screen, and the next one.
         for at in [self.file, self.file + 1] {
             if let Some(file) = changes.files.get(at).filter(|_| self.asked.insert(at)) {
                 let (source, file) = (source.clone(), Box::new(file.clone()));
-                wants.push(Effect::ReadDiff(Want::Patch { number, source, at, file }));
+                wants.push(OnHarness::ReadDiff(Want::Patch { number, source, at, file }).into());
             }
         }
         wants
@@ -276,16 +280,16 @@ impl DiffView {
                 let uncounted = changes.files.iter().enumerate().filter(|(_, file)| is_open(file));
                 let files: Vec<_> = uncounted.map(|(at, file)| (at, file.clone())).collect();
                 if !files.is_empty() {
-                    next.push(Effect::ReadDiff(Want::Counts { number, source: source.clone(), files }));
+                    next.push(OnHarness::ReadDiff(Want::Counts { number, source: source.clone(), files }).into());
                 }
                 if changes.files.len() > 1 {
                     let (source, files) = (source.clone(), changes.files.clone());
-                    next.push(Effect::ReadDiff(Want::Moves { number, source, files }));
+                    next.push(OnHarness::ReadDiff(Want::Moves { number, source, files }).into());
                 }
             }
             Part::Start { source, at, file, .. } => {
                 let (source, at, file) = (source.clone(), *at, file.clone());
-                next.push(Effect::ReadDiff(Want::Whole { number, source, at, file }));
+                next.push(OnHarness::ReadDiff(Want::Whole { number, source, at, file }).into());
             }
             Part::Moves(_) | Part::Counts(_) | Part::Patch { .. } => {}
         }

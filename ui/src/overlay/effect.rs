@@ -11,42 +11,24 @@ use super::save_for::SavePlace;
 use super::sessions;
 use crate::composer::mention;
 use crate::input::argument::{Argument, ExportFormat};
+
 #[derive(Debug)]
 pub(crate) enum Effect {
+    /// It waits until the Harness is there.
+    OnHarness(OnHarness),
     Send(Input),
-    /// Read what a layer shows.
-    Load(Load),
     /// Send a message together with the images that it mentions.
     Deliver {
         input: Input,
         mentions: Vec<String>,
-    },
-    /// Attach an image file to the draft. If the file is no image, insert the pasted text instead.
-    AttachFile {
-        path: String,
-        pasted: String,
     },
     /// Mention a file whose path the user has typed, if it is there.
     MentionFile {
         path: String,
         mention: String,
     },
-    /// Attach the image in the clipboard to the draft.
-    AttachClipboard,
-    /// Close this Session and start a new one.
-    OpenNew,
-    /// Close this Session and open that one.
-    Open(SessionId),
-    /// Read what the diff shows.
-    ReadDiff(Want),
-    /// Compare the files of two conversations, by the Entries that only one of them has.
-    LoadComparison {
-        left: Vec<u64>,
-        right: Vec<u64>,
-    },
     /// Read the current git branch; a command may have changed it.
     ReadRepository,
-    LoadModels,
     /// Read every setting and where it comes from.
     LoadSettings,
     /// Save settings, by their keys, in this order.
@@ -55,20 +37,8 @@ pub(crate) enum Effect {
     UnsetSetting(String, Option<SavePlace>),
     /// A step of connecting a model.
     Connect(Order),
-    /// Load what can complete an argument.
-    LoadCandidates(Argument),
     /// Read how often the user has chosen each action, then open the palette.
     OpenPalette,
-    /// Read what the Session of the agent with this path has done; an empty path is the user's own.
-    ReadPast(Vec<String>),
-    /// Show an agent's Session in place of the one on the screen; an empty path leads back to the user's own.
-    EnterAgent {
-        path: Vec<String>,
-        /// The list of agents opens again when the user comes back.
-        from_list: bool,
-    },
-    /// Work on stored Sessions.
-    Stored(sessions::Work),
     /// Check this machine.
     Examine,
     /// Read the end of the log file.
@@ -85,15 +55,6 @@ pub(crate) enum Effect {
         format: ExportFormat,
         file: Option<String>,
     },
-    /// Work out what a run would be, and show it before it begins.
-    PlanWorkflow(Box<WorkflowOrder>),
-    /// Ask an MCP server for the text of its prompt.
-    ReadPrompt {
-        name: String,
-        args: String,
-    },
-    /// Read the templates and skills that slash commands can name.
-    LoadOffers,
     /// Search the whole conversation.
     Find {
         number: u64,
@@ -123,6 +84,65 @@ pub(crate) enum Effect {
     Quit,
 }
 
+/// Work with the Harness.
+#[derive(Debug)]
+pub(crate) enum OnHarness {
+    /// Read what a layer shows.
+    Load(Load),
+    /// Attach an image file to the draft. If the file is no image, insert the pasted text instead.
+    AttachFile {
+        path: String,
+        pasted: String,
+    },
+    /// Attach the image in the clipboard to the draft.
+    AttachClipboard,
+    /// Close this Session and start a new one.
+    OpenNew,
+    /// Close this Session and open that one.
+    Open(SessionId),
+    /// Read what the diff shows.
+    ReadDiff(Want),
+    /// Compare the files of two conversations, by the Entries that only one of them has.
+    LoadComparison {
+        left: Vec<u64>,
+        right: Vec<u64>,
+    },
+    LoadModels,
+    /// Load what can complete an argument.
+    LoadCandidates(Argument),
+    /// Read what the Session of the agent with this path has done; an empty path is the user's own.
+    ReadPast(Vec<String>),
+    /// Show an agent's Session in place of the one on the screen; an empty path leads back to the user's own.
+    EnterAgent {
+        path: Vec<String>,
+        /// The list of agents opens again when the user comes back.
+        from_list: bool,
+    },
+    /// Work on stored Sessions.
+    Stored(sessions::Work),
+    /// Work out what a run would be, and show it before it begins.
+    PlanWorkflow(Box<WorkflowOrder>),
+    /// Ask an MCP server for the text of its prompt.
+    ReadPrompt {
+        name: String,
+        args: String,
+    },
+    /// Read the templates and skills that slash commands can name.
+    LoadOffers,
+}
+
+impl From<Load> for Effect {
+    fn from(load: Load) -> Effect {
+        Effect::OnHarness(OnHarness::Load(load))
+    }
+}
+
+impl From<OnHarness> for Effect {
+    fn from(work: OnHarness) -> Effect {
+        Effect::OnHarness(work)
+    }
+}
+
 impl Effect {
     /// Sends a message, with the images that it mentions.
     pub(crate) fn message(input: Input) -> Effect {
@@ -140,13 +160,13 @@ impl Effect {
             Effect::Send(Input::Prompt(_) | Input::Steer(_) | Input::FollowUp(_)) => None,
             Effect::Send(input) => Some(input.name()),
             Effect::AddFolder { .. } => Some("add_folder"),
-            Effect::AttachFile { .. } | Effect::MentionFile { .. } => Some("attach"),
+            Effect::OnHarness(OnHarness::AttachFile { .. }) | Effect::MentionFile { .. } => Some("attach"),
             Effect::Export { .. } => Some("export"),
-            Effect::Open(_) => Some("open"),
-            Effect::PlanWorkflow(_) => Some("workflow"),
+            Effect::OnHarness(OnHarness::Open(_)) => Some("open"),
+            Effect::OnHarness(OnHarness::PlanWorkflow(_)) => Some("workflow"),
             Effect::SetTheme(_) => Some("theme"),
             // The Session on the screen is renamed by an Input.
-            Effect::Stored(sessions::Work::Rename { .. }) => Some("set"),
+            Effect::OnHarness(OnHarness::Stored(sessions::Work::Rename { .. })) => Some("set"),
             _ => None,
         }
     }

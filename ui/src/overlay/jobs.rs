@@ -122,7 +122,7 @@ impl View for JobsView {
     }
 
     fn opened(&mut self) -> Vec<Effect> {
-        let tail = self.read().map(Effect::Load);
+        let tail = self.read().map(Effect::from);
         tail.into_iter().chain([Effect::Send(Input::ListJobs)]).collect()
     }
 
@@ -134,7 +134,7 @@ impl View for JobsView {
         // While a job runs, ages and ports may change.
         let has_running = self.jobs.iter().any(|job| job.status == JobStatus::Running);
         let list = has_running.then_some(Effect::Send(Input::ListJobs));
-        self.read().map(Effect::Load).into_iter().chain(list).collect()
+        self.read().map(Effect::from).into_iter().chain(list).collect()
     }
 
     fn notify(&mut self, notification: Notification<'_>) {

@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 
 use super::narrow::Narrow;
 use super::save_for::SaveFor;
-use super::{Effect, Outcome, Paint, Press, Request, View, dialog, panel};
+use super::{Effect, OnHarness, Outcome, Paint, Press, Request, View, dialog, panel};
 use crate::input::action::{LayerAction, Scope};
 use crate::input::slash::fuzzy;
 use crate::render::text::{fit, visible, width};
@@ -330,7 +330,7 @@ impl View for ModelsView {
     }
 
     fn opened(&mut self) -> Vec<Effect> {
-        vec![Effect::LoadModels]
+        vec![OnHarness::LoadModels.into()]
     }
 
     fn press(&mut self, at: Position) -> Press {

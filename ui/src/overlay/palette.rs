@@ -122,7 +122,7 @@ impl View for Palette {
             },
             |view: &mut Palette, others| view.sessions = others.clone(),
         );
-        vec![Effect::Load(others)]
+        vec![others.into()]
     }
 
     fn notify(&mut self, notification: Notification<'_>) {

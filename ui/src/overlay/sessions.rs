@@ -10,7 +10,7 @@ use ratatui::text::{Line, Span};
 
 use super::narrow::{Narrow, cut_word};
 use super::panes;
-use super::{Effect, Outcome, Paint, Press, Request, View, dialog, panel};
+use super::{Effect, OnHarness, Outcome, Paint, Press, Request, View, dialog, panel};
 use crate::input::action::{LayerAction, Scope};
 use crate::input::slash::fuzzy;
 use crate::render::context::RenderContext;
@@ -111,7 +111,7 @@ impl Only {
 }
 
 fn ask(work: Work) -> Outcome {
-    Outcome::does(Effect::Stored(work))
+    Outcome::does(OnHarness::Stored(work))
 }
 
 #[derive(Debug)]
@@ -200,7 +200,7 @@ impl SessionList {
             None => shown.iter().position(|it| Some(it.id.as_str()) != current),
         };
         self.narrow.list.chosen = at.unwrap_or(0);
-        self.wanted().map(|id| Effect::Stored(Work::Preview(id)))
+        self.wanted().map(|id| OnHarness::Stored(Work::Preview(id)).into())
     }
 
     /// The words that are searched are in this Session.
@@ -327,7 +327,7 @@ impl View for SessionList {
     }
 
     fn opened(&mut self) -> Vec<Effect> {
-        vec![Effect::Stored(Work::List(Reach::Workspace))]
+        vec![OnHarness::Stored(Work::List(Reach::Workspace)).into()]
     }
 
     fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
@@ -346,7 +346,9 @@ impl View for SessionList {
         }
         let search = self.search();
         let preview = self.wanted().map(Work::Preview);
-        Some(Outcome::Ask(Request::Do(std::iter::once(search).chain(preview).map(Effect::Stored).collect())))
+        Some(Outcome::Ask(Request::Do(
+            std::iter::once(search).chain(preview).map(|it| OnHarness::Stored(it).into()).collect(),
+        )))
     }
 
     fn forget_question(&mut self) {
@@ -384,7 +386,9 @@ impl View for SessionList {
                     Some(it) if Some(&it.id) == self.current.as_ref() => Outcome::Close,
                     Some(it) if self.reach == Reach::Everywhere => {
                         let (id, workspace) = (it.id.clone(), it.workspace.clone());
-                        Outcome::CloseAndAsk(Request::Do(vec![Effect::Stored(Work::Resume { id, workspace })]))
+                        Outcome::CloseAndAsk(Request::Do(vec![
+                            OnHarness::Stored(Work::Resume { id, workspace }).into(),
+                        ]))
                     }
                     Some(it) => Outcome::CloseAndAsk(Request::Command(format!("/resume {}", it.id))),
                     None => Outcome::Stay,
@@ -397,7 +401,10 @@ impl View for SessionList {
                 };
                 (self.all, self.narrow.list.chosen) = (None, 0);
                 let search = self.search();
-                return Outcome::Ask(Request::Do(vec![Effect::Stored(Work::List(self.reach)), Effect::Stored(search)]));
+                return Outcome::Ask(Request::Do(vec![
+                    OnHarness::Stored(Work::List(self.reach)).into(),
+                    OnHarness::Stored(search).into(),
+                ]));
             }
             LayerAction::OnlyNamed => {
                 (self.only, self.narrow.list.chosen) = (self.only.next(), 0);

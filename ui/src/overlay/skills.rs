@@ -169,10 +169,10 @@ impl View for SkillsView {
             |from| from.harness.skills(),
             |view: &mut SkillsView, all| {
                 view.show(all);
-                view.read().map(Effect::Load)
+                view.read().map(Effect::from)
             },
         );
-        vec![Effect::Load(list)]
+        vec![list.into()]
     }
 
     fn scroll(&mut self, by: isize) {

@@ -141,7 +141,7 @@ impl TreeView {
                 }
             },
         );
-        if self.session == SessionKind::Live { vec![Effect::Load(load)] } else { Vec::new() }
+        if self.session == SessionKind::Live { vec![load.into()] } else { Vec::new() }
     }
 
     /// Takes the files of the two conversations that are compared.

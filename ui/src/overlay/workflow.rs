@@ -11,7 +11,7 @@ use ratatui::layout::{Position, Rect};
 use serde_json::{Map, Value};
 
 use super::list::ListView;
-use super::{Effect, Notification, Outcome, Paint, Press, Request, View};
+use super::{Notification, OnHarness, Outcome, Paint, Press, Request, View};
 use crate::input::action::{LayerAction, Scope};
 use crate::terminal::canvas::Canvas;
 use crate::transcript::agents::Agents;
@@ -245,10 +245,9 @@ impl View for WorkflowView {
                     return Outcome::close_and_send(Input::RunWorkflow(offer.order));
                 }
                 return match self.agent() {
-                    Some(name) => Outcome::CloseAndAsk(Request::Do(vec![Effect::EnterAgent {
-                        path: vec![name],
-                        from_list: true,
-                    }])),
+                    Some(name) => Outcome::CloseAndAsk(Request::Do(vec![
+                        OnHarness::EnterAgent { path: vec![name], from_list: true }.into(),
+                    ])),
                     None => Outcome::Stay,
                 };
             }

@@ -12,7 +12,7 @@ use crate::overlay::form::{FormView, Keys, Style};
 use crate::overlay::{Layer as _, Notification, Overlay};
 use crate::render::agents::{named, word};
 use crate::render::text::{Row, visible};
-use crate::state::{Effect, PendingApproval, State};
+use crate::state::{Effect, OnHarness, PendingApproval, State};
 use crate::transcript::Agents;
 
 // ─── The list ───
@@ -23,7 +23,7 @@ pub(super) fn open(state: &mut State, name: &str) -> Vec<Effect> {
     if !name.is_empty() {
         let found = state.session.agents.all().iter().find(|it| it.name() == name || it.path.join("/") == name);
         return match found.map(|it| it.path.clone()) {
-            Some(path) => vec![Effect::EnterAgent { path, from_list: false }],
+            Some(path) => vec![OnHarness::EnterAgent { path, from_list: false }.into()],
             None => refused::refuse(state, format!("there is no agent `{name}`")),
         };
     }
@@ -40,7 +40,7 @@ pub(crate) fn open_at(state: &mut State, at: Option<&[String]>) -> Vec<Effect> {
 /// The agent that runs in this cell's call.
 pub(super) fn of_cell(state: &State, cell: usize) -> Option<Effect> {
     let agent = state.transcript.agent_of(cell).filter(|it| it.status.is_open())?;
-    Some(Effect::EnterAgent { path: agent.path.clone(), from_list: false })
+    Some(OnHarness::EnterAgent { path: agent.path.clone(), from_list: false }.into())
 }
 
 // ─── What agents report ───

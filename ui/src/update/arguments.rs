@@ -4,7 +4,7 @@ use pixir_core::tree;
 
 use crate::input::argument::{Argument, Candidate};
 use crate::render::markdown::first_line;
-use crate::state::{Effect, State};
+use crate::state::{Effect, OnHarness, State};
 
 /// The most Turns that are offered.
 const MOST_TURNS: usize = 200;
@@ -24,7 +24,7 @@ pub(super) fn load_for(state: &mut State) -> Vec<Effect> {
             Vec::new()
         }
         Argument::Session | Argument::Model | Argument::Theme | Argument::Skill if !is_known => {
-            vec![Effect::LoadCandidates(typed.argument)]
+            vec![OnHarness::LoadCandidates(typed.argument).into()]
         }
         Argument::Session
         | Argument::Model

@@ -9,7 +9,7 @@ use crate::composer::is_image_name;
 use crate::input::argument::ExportFormat;
 use crate::overlay::report::{ReportKind, ReportView};
 use crate::overlay::tree::PendingMove;
-use crate::state::{Effect, State};
+use crate::state::{Effect, OnHarness, State};
 use crate::update::report;
 
 // ─── Reports ───
@@ -139,7 +139,7 @@ pub(super) fn attach(state: &mut State, path: &str) -> Vec<Effect> {
     }
     let quoted = if path.contains(' ') { format!("@\"{path}\" ") } else { format!("@{path} ") };
     if is_image_name(path) {
-        return vec![Effect::AttachFile { path: path.to_owned(), pasted: quoted }];
+        return vec![OnHarness::AttachFile { path: path.to_owned(), pasted: quoted }.into()];
     }
     vec![Effect::MentionFile { path: path.to_owned(), mention: quoted }]
 }

@@ -5,13 +5,13 @@ use pixir_core::Input;
 use crate::input::offer::{Offer, OfferKind};
 use crate::input::slash;
 use crate::overlay::arguments::ArgumentsView;
-use crate::state::{Connection, Effect, State};
+use crate::state::{Connection, Effect, OnHarness, State};
 
 use super::{refused, send};
 
 /// Starts reading them when the user begins a slash command, so that those of now are offered.
 pub(super) fn load_for(state: &State) -> Vec<Effect> {
-    if state.composer.shown() == "/" && can_load(state) { vec![Effect::LoadOffers] } else { Vec::new() }
+    if state.composer.shown() == "/" && can_load(state) { vec![OnHarness::LoadOffers.into()] } else { Vec::new() }
 }
 
 fn can_load(state: &State) -> bool {
@@ -25,7 +25,7 @@ pub(super) fn run(state: &mut State, text: &str) -> Vec<Effect> {
     let is_known = state.composer.offers.iter().flatten().any(|it| it.name == name);
     if !is_known && can_load(state) {
         state.pending.slash = Some(text.to_owned());
-        return vec![Effect::LoadOffers];
+        return vec![OnHarness::LoadOffers.into()];
     }
     use_offer(state, text)
 }
@@ -57,7 +57,7 @@ fn use_offer(state: &mut State, text: &str) -> Vec<Effect> {
 /// Asks a server for the text of its prompt.
 fn read_prompt(state: &mut State, name: String, args: String) -> Vec<Effect> {
     state.say(format!("/{name}: asking its server…"));
-    vec![Effect::ReadPrompt { name, args }]
+    vec![OnHarness::ReadPrompt { name, args }.into()]
 }
 
 /// The text of a prompt, or why there is none. The user reads it before it is sent; what was typed meanwhile stays.

@@ -9,7 +9,7 @@ use crate::input::action::Action;
 use crate::overlay::help::HelpView;
 use crate::overlay::{Opening, Overlay};
 use crate::state::side::Tab;
-use crate::state::{Effect, PendingConfirm, State};
+use crate::state::{Effect, OnHarness, PendingConfirm, State};
 use crate::transcript::{Direction, Mark};
 use pixir_core::Input;
 use tui_textarea::CursorMove;
@@ -31,7 +31,7 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         Action::Interrupt => return send::interrupt(),
         Action::Quit | Action::QuitReplay => return vec![Effect::Quit],
         Action::OpenEditor => return vec![Effect::Edit],
-        Action::PasteImage => return vec![Effect::AttachClipboard],
+        Action::PasteImage => return vec![OnHarness::AttachClipboard.into()],
         Action::SearchPast => write::search_past(state),
         Action::UndoEdit => return write::edit(state, |composer| _ = composer.undo()),
         Action::RedoEdit => return write::edit(state, |composer| _ = composer.redo()),
@@ -143,7 +143,7 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
             state.stats.restart_wakes();
         }
 
-        Action::NewSession => return vec![Effect::OpenNew],
+        Action::NewSession => return vec![OnHarness::OpenNew.into()],
         Action::ResumeSession => return settings::resume(state, args),
         Action::ListSessions => return settings::resume(state, ""),
         Action::Rewind => return commands::rewind(state, args),

@@ -7,7 +7,7 @@ use pixir_core::{Decision, Input};
 
 use super::{agents, refused, run_slash, travel};
 use crate::input::action::Action;
-use crate::state::{Effect, Focus, PendingConfirm, State};
+use crate::state::{Effect, Focus, OnHarness, PendingConfirm, State};
 
 /// How a message reaches a Turn that is running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,7 +176,7 @@ pub(crate) fn escape(state: &mut State) -> Vec<Effect> {
         return Vec::new();
     }
     if state.session.agents.is_inside() && state.composer.is_empty() {
-        return vec![Effect::EnterAgent { path: Vec::new(), from_list: false }];
+        return vec![OnHarness::EnterAgent { path: Vec::new(), from_list: false }.into()];
     }
     if state.is_busy() {
         // Queued messages go back into the draft, so that the interrupt loses none.

@@ -12,7 +12,7 @@ use crate::overlay::picker::{DEFAULT_EFFORT, Picker};
 use crate::overlay::sessions::SessionList;
 use crate::overlay::skills::SkillsView;
 use crate::overlay::themes::{ThemeRow, ThemesView};
-use crate::state::{Effect, State};
+use crate::state::{Effect, OnHarness, State};
 use crate::theme::{Depth, Theme};
 use crate::update::refused;
 
@@ -107,12 +107,12 @@ pub(super) fn resume(state: &mut State, id: &str) -> Vec<Effect> {
 pub(crate) fn open_session(state: &mut State, id: &str) -> Vec<Effect> {
     // An agent of this Session has an open Log.
     if let Some(agent) = state.session.agents.all().iter().find(|it| it.session_id == id) {
-        return vec![Effect::EnterAgent { path: agent.path.clone(), from_list: false }];
+        return vec![OnHarness::EnterAgent { path: agent.path.clone(), from_list: false }.into()];
     }
     match SessionId::parse(id) {
         // A Session that is only read here may be free by now.
         Ok(id) if Some(&id) == state.session.id.as_ref() && !state.session.read_only => Vec::new(),
-        Ok(id) => vec![Effect::Open(id)],
+        Ok(id) => vec![OnHarness::Open(id).into()],
         Err(e) => {
             let why = refused::because(state, &e);
             refused::refuse(state, why)

@@ -5,7 +5,7 @@ use pixir_core::input::WorkflowOrder;
 use serde_json::{Map, Value};
 
 use crate::overlay::workflow::WorkflowView;
-use crate::state::{Effect, State};
+use crate::state::{Effect, OnHarness, State};
 use crate::update::refused;
 
 /// Shows the run of the Session, or the one that its model has begun; with a name, what a run of that workflow would be:
@@ -25,7 +25,7 @@ pub(super) fn open(state: &mut State, args: &str) -> Vec<Effect> {
         params.insert(param.to_owned(), Value::from(value));
     }
     let order = WorkflowOrder { name: Some(name), params, ..WorkflowOrder::default() };
-    vec![Effect::PlanWorkflow(Box::new(order))]
+    vec![OnHarness::PlanWorkflow(Box::new(order)).into()]
 }
 
 fn show(state: &mut State) -> Vec<Effect> {
@@ -37,7 +37,7 @@ fn show(state: &mut State) -> Vec<Effect> {
     let runs = || state.session.agents.below().filter(|it| it.is_run);
     let of_model = runs().filter(|it| it.status.is_open()).last().or_else(|| runs().last());
     match of_model {
-        Some(run) => vec![Effect::EnterAgent { path: run.path.clone(), from_list: false }],
+        Some(run) => vec![OnHarness::EnterAgent { path: run.path.clone(), from_list: false }.into()],
         None => state.open(view),
     }
 }

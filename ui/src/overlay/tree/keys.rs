@@ -8,7 +8,7 @@ use super::find::Search;
 use super::{Face, PendingMove, Question, TreeView};
 use crate::input::action::{LayerAction, Scope, SessionKind};
 use crate::overlay::narrow::cut_word;
-use crate::overlay::{Effect, Notification, Outcome, Paint, Press, Request, View};
+use crate::overlay::{Effect, Notification, OnHarness, Outcome, Paint, Press, Request, View};
 use crate::terminal::canvas::Canvas;
 use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Rect;
@@ -195,7 +195,7 @@ impl TreeView {
         let (left, right) = compared.sides();
         let (left, right) = (self.tree.entries_of(left), self.tree.entries_of(right));
         self.face = Face::Compared(Box::new(compared));
-        Outcome::does(Effect::LoadComparison { left, right })
+        Outcome::does(OnHarness::LoadComparison { left, right })
     }
 
     /// Unfolds the chosen chain, or folds the one that the chosen Turn is in.
