@@ -1,19 +1,22 @@
 //! The async runtime of a command, and the signals that stop it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
 use std::time::Duration;
 
 use pixir_core::{Code, EndSignals, Error, Result};
 use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::oneshot;
 
 use crate::start;
 
-/// Runs a future to its end. Blocking tasks that still run then are abandoned.
+/// Runs a future to its end, with all that it spawns on this thread. Blocking tasks that still run then are abandoned.
+///
+/// Workers of their own would be two more threads to start, and each step of a call would wake one of them: a Turn waits
+/// for its server, its disk and its programs, not for a processor.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     check_space()?;
-    let mut builder = Builder::new_multi_thread();
-    builder.worker_threads(2);
-    let runtime = build(builder)?;
+    let runtime = build(Builder::new_current_thread())?;
     let outcome = runtime.block_on(work);
     runtime.shutdown_background();
     outcome
@@ -27,12 +30,20 @@ where
     W: Future<Output = Result<T>>,
 {
     check_space()?;
-    let mut builder = Builder::new_multi_thread();
-    builder.worker_threads(1).on_thread_park(pixir_core::rest_between_parts);
+    let mut builder = Builder::new_current_thread();
+    builder.on_thread_park(pixir_core::rest_between_parts);
     let core = build(builder)?;
     let own = build(Builder::new_current_thread())?;
-    let outcome = own.block_on(work(core.handle().clone()));
-    core.shutdown_background();
+    let handle = core.handle().clone();
+    // A runtime with workers would be every task compiled once more.
+    let (end, ended) = oneshot::channel::<()>();
+    let run = move || {
+        let _ = core.block_on(ended);
+        core.shutdown_background();
+    };
+    thread::Builder::new().name("core".into()).spawn(run).map_err(|e| starved(&e.to_string()))?;
+    let outcome = own.block_on(work(handle));
+    drop(end);
     own.shutdown_background();
     outcome
 }

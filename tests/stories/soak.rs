@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::pty::Terminal;
-use crate::server::{Dialect, Server, call, text};
+use crate::server::{Dialect, Reply, Server, call, text};
 use crate::shell::{Shell, figures};
 use crate::wait;
 
@@ -146,4 +146,19 @@ fn a_conversation_goes_on_in_a_window_that_the_tools_half_fill() {
     }
     terminal.send("\x04");
     terminal.end().assert_sane();
+}
+
+/// Broken build: a runtime with workers, which each step of a call wakes, and which have a stack and a heap each.
+#[test]
+fn a_headless_turn_that_waits_for_its_model_has_one_thread() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![Reply::Stall { text: "Hello.".into() }]);
+    let mut args = server.flags(Dialect::Responses);
+    args.extend(["--headless", "--json", "--write", "hi"].map(str::to_owned));
+    let mut pixir = shell.command(args).spawn().expect("it starts");
+    server.wait_for(1);
+    // Those that wait for the disk end when there has been no work for 0.3 s.
+    wait::until("one thread is left", || Use::of(pixir.id()).threads == 1);
+    pixir.kill().expect("it runs");
+    pixir.wait().expect("it ends");
 }
