@@ -229,7 +229,10 @@ pub async fn carry_out_prepared(
 
 /// The record of a call that ran, with the files that it moved.
 async fn done(call: &Call, mut outcome: Result<Output>, took: Duration, ctx: &Context) -> Done {
-    if let Ok(output) = &mut outcome {
+    // A move is two changes. Fewer are not worth the way to another thread.
+    if let Ok(output) = &mut outcome
+        && output.changes.len() > 1
+    {
         let (mut changes, blobs) = (output.changes.clone(), ctx.blobs.clone());
         let joined = tokio::task::spawn_blocking(move || {
             join_moves(&mut changes, &blobs);

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use conversation::history::Item;
+use conversation::history::{Item, json_len};
 use protocol::error::{Code, Error};
 use protocol::event::{Attachment, Usage};
 use protocol::remedy::Remedy;
@@ -300,7 +300,7 @@ pub trait Provider: Send + Sync {
 
 /// The estimated tokens of the part of a request that every request of a Session repeats.
 pub fn fixed_tokens(instructions: &str, context: &str, tools: &[ToolSpec]) -> u64 {
-    let tool = |it: &ToolSpec| it.name.len() + it.description.len() + it.parameters.to_string().len();
+    let tool = |it: &ToolSpec| it.name.len() + it.description.len() + json_len(&it.parameters);
     ((instructions.len() + context.len() + tools.iter().map(tool).sum::<usize>()) / 4) as u64
 }
 
