@@ -1,6 +1,7 @@
 //! What a policy shows of the file system, and what it lets change.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -163,7 +164,7 @@ impl Views {
         }
         for path in [Some(&places.home), places.user_folder.as_ref()].into_iter().flatten() {
             // They may not exist yet; no program may create them either.
-            views.secrets.insert(path.canonicalize().unwrap_or_else(|_| path.clone()));
+            views.secrets.insert(path.canonicalize().unwrap_or_else(|_| path.components().collect()));
         }
         views.links.sort();
         views.links.dedup();
@@ -209,9 +210,11 @@ impl Views {
     /// What a program of this policy sees.
     pub(crate) fn of(&self, policy: Policy, own: &Own) -> View {
         let works = policy != Policy::Look;
-        let mut all: BTreeMap<PathBuf, Access> = BTreeMap::new();
+        // By the bytes of its paths, which have one spelling each: a comparison by components would be most of the work, and
+        // every command waits for it.
+        let mut all: BTreeMap<OsString, Access> = BTreeMap::new();
         let mut add = |paths: &mut dyn Iterator<Item = &PathBuf>, access| {
-            all.extend(paths.map(|path| (path.clone(), access)));
+            all.extend(paths.map(|path| (path.clone().into_os_string(), access)));
         };
         add(&mut self.fixed.iter(), Access::Show);
         // The workspace has its own environments and programs, which work changes like everything in it.
@@ -236,30 +239,30 @@ impl Views {
             view.empty.clone_from(&self.empty);
             view.keep.clone_from(&own.protected);
         }
+        let above = |path: &Path| path.ancestors().skip(1).find_map(|it| all.get_key_value(it.as_os_str()));
         // A folder on the way to what is hidden could be moved away with it, and shown under its new name. One that is a mount
         // cannot be moved.
-        let on_the_way: Vec<PathBuf> = all
-            .iter()
-            .filter(|(_, access)| **access == Access::Hide)
-            .filter_map(|(path, _)| Some((path, path.ancestors().skip(1).find(|above| all.contains_key(*above))?)))
-            .filter(|(_, above)| all.get(*above) == Some(&Access::Change))
-            .flat_map(|(path, above)| path.ancestors().skip(1).take_while(move |it| *it != above).map(Path::to_owned))
-            .collect();
-        view.change.extend(on_the_way);
+        for (path, _) in all.iter().filter(|(_, access)| **access == Access::Hide) {
+            if let Some((folder, Access::Change)) = above(Path::new(path)) {
+                let on_the_way = Path::new(path).ancestors().skip(1).take_while(|it| it.as_os_str() != folder);
+                view.change.extend(on_the_way.map(Path::to_owned));
+            }
+        }
         view.change.sort();
         view.change.dedup();
         for (path, access) in &all {
+            let path = Path::new(path);
             // A path that is shown like the folder above it needs no place of its own.
-            let above = path.ancestors().skip(1).find_map(|above| all.get(above));
+            let above = above(path).map(|(_, access)| access);
             let wanted = match access {
                 Access::Hide => above.is_some_and(|above| *above != Access::Hide),
                 Access::Show | Access::Change => above != Some(access),
             };
             match access {
                 _ if !wanted => continue,
-                Access::Show => view.show.push(path.clone()),
-                Access::Change => view.change.push(path.clone()),
-                Access::Hide => view.hide.push(path.clone()),
+                Access::Show => view.show.push(path.to_owned()),
+                Access::Change => view.change.push(path.to_owned()),
+                Access::Hide => view.hide.push(path.to_owned()),
             }
         }
         view
