@@ -1,5 +1,7 @@
 //! Arguments checked against a tool's whole schema: every missing, unknown, mistyped or out-of-range argument is named.
 
+use std::sync::Arc;
+
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -87,8 +89,8 @@ pub fn example(schema: &Value) -> Value {
 }
 
 /// The JSON Schema of an object: its properties in the order given, and the names of the required ones.
-pub fn object(properties: Value, required: &[&str]) -> Value {
-    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+pub fn object(properties: Value, required: &[&str]) -> Arc<Value> {
+    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false }).into()
 }
 
 /// Collects the faults of a value, for the part of JSON Schema that tools use: types, bounds, enumerations, arrays and

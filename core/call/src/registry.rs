@@ -95,7 +95,7 @@ impl Registry {
 
     /// The same, without what asks the user, for a Session where no user can answer.
     pub fn specs_unattended(&self, toolset: Toolset) -> Arc<[ToolSpec]> {
-        self.unattended.of(toolset, &self.tools, |it| it.tool.spec_unattended())
+        self.unattended.of(toolset, &self.tools, |it| it.tool.spec_unattended(&it.spec))
     }
 
     fn names(&self, toolset: Toolset) -> impl Iterator<Item = &str> {

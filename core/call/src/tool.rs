@@ -20,9 +20,10 @@ pub trait Tool: Send + Sync {
     /// The name, description and schema that the model receives.
     fn spec(&self) -> ToolSpec;
 
-    /// The spec where no user can answer the model's questions; `None` where the tool is of no use then.
-    fn spec_unattended(&self) -> Option<ToolSpec> {
-        Some(self.spec())
+    /// The spec where no user can answer the model's questions, from the one of [`Tool::spec`]; `None` where the tool is of
+    /// no use then.
+    fn spec_unattended(&self, spec: &ToolSpec) -> Option<ToolSpec> {
+        Some(spec.clone())
     }
 
     /// What a call with these arguments is about.

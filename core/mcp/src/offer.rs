@@ -152,7 +152,7 @@ fn spec(server: &str, it: &Definition, name: &str) -> Option<ToolSpec> {
     Some(ToolSpec {
         name: name.into(),
         description: description.into(),
-        parameters,
+        parameters: parameters.into(),
         reads_only: false,
         streams: "reads nothing from stdin; prints what the server answers".into(),
     })

@@ -12,8 +12,8 @@ pub struct ToolSpec {
     pub name: Arc<str>,
     /// What the tool does, for a model that has never used it.
     pub description: Arc<str>,
-    /// The JSON Schema of the arguments.
-    pub parameters: Value,
+    /// The JSON Schema of the arguments. Every request has it, so copies of the spec share it.
+    pub parameters: Arc<Value>,
     /// Whether the tool changes nothing, whatever its arguments are.
     pub reads_only: bool,
     /// What the tool reads from stdin and writes to stdout and stderr.

@@ -341,7 +341,7 @@ mod tests {
         let tool = |name: &'static str| ToolSpec {
             name: name.into(),
             description: "".into(),
-            parameters: Value::Null,
+            parameters: Value::Null.into(),
             reads_only: true,
             streams: "".into(),
         };

@@ -56,8 +56,8 @@ impl Tool for Run {
         }
     }
 
-    fn spec_unattended(&self) -> Option<ToolSpec> {
-        Some(ToolSpec { description: description(|it| it.name != "ask").into(), ..self.spec() })
+    fn spec_unattended(&self, spec: &ToolSpec) -> Option<ToolSpec> {
+        Some(ToolSpec { description: description(|it| it.name != "ask").into(), ..spec.clone() })
     }
 
     fn describe(&self, args: &Value, ctx: &Context) -> CallInfo {

@@ -45,7 +45,7 @@ impl Tool for AskUser {
         }
     }
 
-    fn spec_unattended(&self) -> Option<ToolSpec> {
+    fn spec_unattended(&self, _spec: &ToolSpec) -> Option<ToolSpec> {
         None
     }
 

@@ -21,7 +21,7 @@ impl Tool for Report {
             name: NAME.into(),
             description: "Report your result. This ends your work, and the agent that started you reads nothing else."
                 .into(),
-            parameters: self.0.clone(),
+            parameters: self.0.clone().into(),
             reads_only: true,
             streams: "reads nothing from stdin; prints nothing".into(),
         }
