@@ -29,7 +29,8 @@ pub fn find(workspace: Option<&Workspace>, trusted: &Trusted, user_folder: Optio
             None => roles.push(role),
         }
     }
-    let rank = |role: &Role| Role::builtin().iter().position(|it| it.name == role.name).unwrap_or(usize::MAX);
+    let builtin: Vec<String> = Role::builtin().into_iter().map(|role| role.name).collect();
+    let rank = |role: &Role| builtin.iter().position(|name| *name == role.name).unwrap_or(usize::MAX);
     roles.sort_by(|a, b| rank(a).cmp(&rank(b)).then_with(|| a.name.cmp(&b.name)));
     roles
 }
