@@ -37,24 +37,36 @@ pub(crate) fn prepare() {
     // While this signal is caught, a write beyond the limit on the size of files fails with an error instead. A command
     // that pixir starts gets the default back. Without the handler that error is a signal, as in every program.
     let _ = signal_hook::flag::register(Signal::XFSZ.as_raw(), Arc::default());
-    if getrlimit(Resource::As).current.is_some() {
-        share_one_heap();
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        // Otherwise the C library raises this to the largest buffer that was ever freed, and then keeps as much in each
+        // thread's heap. The body of a request is as long as the conversation, and each request makes a new one.
+        tune_heap(M_MMAP_THRESHOLD, LARGE);
+        // The C library reserves 64 MB of addresses for the heap of each new thread, as long as the limit allows it, and then
+        // there is no space left for the stack of the next thread.
+        if getrlimit(Resource::As).current.is_some() {
+            tune_heap(M_ARENA_MAX, 1);
+        }
     }
 }
 
-/// Makes all threads share one heap. The C library reserves 64 MB of addresses for the heap of each new thread, as long
-/// as the limit allows it, and then there is no space left for the stack of the next thread.
-fn share_one_heap() {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    {
-        unsafe extern "C" {
-            safe fn mallopt(parameter: i32, value: i32) -> i32;
-        }
-        /// From `malloc.h`.
-        const M_ARENA_MAX: i32 = -8;
-        // It fails where another allocator replaces that of the C library, which then has its own heaps.
-        let _ = mallopt(M_ARENA_MAX, 1);
+/// From `malloc.h`.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const M_MMAP_THRESHOLD: i32 = -3;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const M_ARENA_MAX: i32 = -8;
+/// The system gets a buffer of this size back as soon as it is freed, bytes.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const LARGE: i32 = 256 << 10;
+
+/// Sets a parameter of the C library's heaps. It fails where another allocator replaces that of the C library, which then has
+/// its own heaps.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn tune_heap(parameter: i32, value: i32) {
+    unsafe extern "C" {
+        safe fn mallopt(parameter: i32, value: i32) -> i32;
     }
+    let _ = mallopt(parameter, value);
 }
 
 /// The address space that this process may still use, bytes. None without a limit, and where the system does not tell.
