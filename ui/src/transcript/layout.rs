@@ -13,8 +13,8 @@ use crate::render::markdown::begun_table;
 use crate::render::split::Part;
 use crate::render::text::Row;
 
-/// The most cells whose rows stay laid out.
-const MAX_LAYOUTS: usize = 600;
+/// The most cells whose rows stay laid out: more than a screen shows, and few enough that a long conversation is not kept twice.
+const MAX_LAYOUTS: usize = 256;
 
 impl Transcript {
     pub(crate) fn fold_of(&self, at: usize) -> Option<Fold> {
@@ -129,6 +129,7 @@ impl Transcript {
         if self.stands_apart(at) && !rows.is_empty() {
             rows.insert(0, Row::default());
         }
+        rows.shrink_to_fit();
         let rows = Rc::new(rows);
         self.heights.set(at, rows.len());
         if self.layouts.len() >= MAX_LAYOUTS {
