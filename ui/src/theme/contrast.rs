@@ -133,9 +133,18 @@ fn ratio(a: (u8, u8, u8), b: (u8, u8, u8)) -> f64 {
 pub(crate) fn luminance((r, g, b): (u8, u8, u8)) -> f64 {
     let linear = |v: u8| {
         let v = f64::from(v) / 255.0;
-        if v <= 0.04045 { v / 12.92 } else { ((v + 0.055) / 1.055).powf(2.4) }
+        if v <= 0.04045 { v / 12.92 } else { to_2_4((v + 0.055) / 1.055) }
     };
     0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b)
+}
+
+/// A number from 0 to 1 to the power of 2.4: its square, times the fifth root of that by Newton's method. `f64::powf` would be
+/// the only function that pixir needs of the system's library for mathematics, which every start then loads.
+fn to_2_4(number: f64) -> f64 {
+    let square = number * number;
+    // From above, each step is nearer to the root, and these reach it for the smallest channel that comes here.
+    let root = (0..20).fold(1.0, |root: f64, _| (4.0 * root + square / (root * root * root * root)) / 5.0);
+    square * root
 }
 
 /// The RGB values of a colour; `own` is the terminal's default.
@@ -174,6 +183,16 @@ pub(crate) fn seen(colour: Color, own: (u8, u8, u8)) -> (u8, u8, u8) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Broken build: too few steps towards the root, which shows in dark colours first.
+    #[test]
+    fn the_power_of_a_channel_is_the_one_of_the_standard_library() {
+        for channel in 0..=255_u8 {
+            let number = (f64::from(channel) / 255.0 + 0.055) / 1.055;
+            let (own, exact) = (to_2_4(number), number.powf(2.4));
+            assert!((own - exact).abs() < 1e-12, "{channel}: {own} instead of {exact}");
+        }
+    }
 
     #[test]
     fn every_text_of_every_theme_can_be_read_on_what_it_stands_on() {
