@@ -1,15 +1,21 @@
 //! Makes a release binary smaller, and so faster to start: relative relocations are packed, which is about a megabyte, and
-//! functions and tables that are the same byte for byte are in it once.
+//! functions and tables that are the same byte for byte are in it once. The functions that a start runs lie together, where
+//! `.ci/layout` has written which these are.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// What the linker is told, as far as it knows it. Only lld folds what is the same.
 const WISHES: [&str; 2] = ["-Wl,-z,pack-relative-relocs", "-Wl,--icf=all"];
 
+/// The names of functions, in the order in which they shall lie in the program. Only lld takes such a list.
+const LAYOUT: &str = ".ci/layout.txt";
+
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    // The folder, because the list need not be there.
+    println!("cargo::rerun-if-changed=.ci");
     let is = |name: &str, value: &str| env::var(name).is_ok_and(|it| it == value);
     let is_glibc = is("CARGO_CFG_TARGET_OS", "linux") && is("CARGO_CFG_TARGET_ENV", "gnu");
     // A debug build is linked often and shipped never. What another machine will run cannot be tried here.
@@ -17,6 +23,11 @@ fn main() {
     if is("PROFILE", "release") && is_glibc && is_native {
         for wish in WISHES.into_iter().filter(|wish| is_supported(wish)) {
             println!("cargo::rustc-link-arg-bins={wish}");
+        }
+        let layout = Path::new(&env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join(LAYOUT);
+        let order = format!("-Wl,--symbol-ordering-file={},--no-warn-symbol-ordering", layout.display());
+        if layout.is_file() && is_supported(&order) {
+            println!("cargo::rustc-link-arg-bin=pixir={order}");
         }
     }
 }
