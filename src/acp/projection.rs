@@ -168,10 +168,6 @@ impl Projection {
                 "sessionUpdate": "compaction_update", "compactionId": format!("c{}", entry.seq), "status": "completed",
                 "summary": [block(&it.summary)],
             }))],
-            Fact::HistoryCompaction(it) => {
-                let text = format!("compacted: {} → {} tokens", it.tokens_before, it.tokens_after);
-                self.notice(moment, Severity::Info, &text, None)
-            }
             Fact::SettingsChanged(it) => self.settings(it, moment),
             Fact::FilesRestored(it) => {
                 let paths: Vec<&str> = it.changes.iter().map(|change| change.path.as_str()).collect();
@@ -200,22 +196,12 @@ impl Projection {
                 self.calls.clear();
                 Vec::new()
             }
-            Fact::SessionStarted(_)
-            | Fact::PermissionDecision(_)
-            | Fact::ContextChanged(_)
-            | Fact::ToolsOffered(_)
-            | Fact::SkillIndex(_)
-            | Fact::AgentEvent(_)
-            | Fact::WorkflowEvent(_)
-            | Fact::SessionFork(_)
-            | Fact::HeadMoved(_)
-            | Fact::BranchRemoved(_)
-            | Fact::BranchSummary(_)
-            | Fact::HunkReviewed(_)
-            | Fact::Label(_)
-            | Fact::MemoryFact(_)
-            | Fact::LogRepaired(_)
-            | Fact::Unknown { .. } => Vec::new(),
+            // The card of its call shows an agent, and of a run a client sees the agents and the questions.
+            Fact::AgentEvent(_) | Fact::WorkflowEvent(_) => Vec::new(),
+            fact => match fact.headline() {
+                Some(it) => self.notice(moment, Severity::Info, &it.to_string(), None),
+                None => Vec::new(),
+            },
         }
     }
 
@@ -265,24 +251,7 @@ impl Projection {
                 let text = format!("not in force without your trust: {}", paths.join(", "));
                 self.notice(Moment::Now, Severity::Info, &text, Some("/trust shows it, and asks".to_owned()))
             }
-            Live::TrustAsked(_)
-            | Live::SummaryDelta { .. }
-            | Live::ToolCallDelta { .. }
-            | Live::Status { .. }
-            | Live::CallPrepared { .. }
-            | Live::McpChanged { .. }
-            | Live::RulesListed { .. }
-            | Live::ApprovalRequested(_)
-            | Live::FormOpened(_)
-            | Live::AnswerTaken { .. }
-            | Live::JobsChanged { .. }
-            | Live::QueueChanged { .. }
-            | Live::QueueLeft { .. }
-            | Live::TurnWaits { .. }
-            | Live::CompactionPreviewed(_)
-            | Live::ContextListed(_)
-            | Live::RestorePreviewed(_)
-            | Live::SessionForked { .. } => Vec::new(),
+            _ => Vec::new(),
         }
     }
 

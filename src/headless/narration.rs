@@ -2,10 +2,7 @@
 
 use std::collections::HashMap;
 
-use pixir_core::event::{
-    AgentEvent, Delivery, PlanItem, RestoreReason, StepOutcome, StepStatus, Telling, ToolResult, TurnStatus, Verdict,
-    WorkflowEvent,
-};
+use pixir_core::event::{Delivery, PlanItem, StepStatus, ToolResult, TurnStatus, Verdict};
 use pixir_core::text::human::next_attempt;
 use pixir_core::{Fact, Live};
 
@@ -47,41 +44,7 @@ impl Narrator {
             Fact::ToolResult(it) => Some(result(&self.calls.remove(&it.call_id).unwrap_or_default(), it)),
             Fact::PermissionDecision(it) if it.verdict == Verdict::Deny => Some(format!("• refused: {}", it.reason)),
             Fact::PlanUpdated(it) => Some(plan(&it.items)),
-            Fact::HistoryCompaction(it) => {
-                Some(format!("• compacted: {} → {} tokens\n", it.tokens_before, it.tokens_after))
-            }
-            Fact::SkillActivation(it) => Some(format!("• skill {}\n", it.name)),
-            Fact::BranchSummary(_) => Some("• added a summary of the abandoned branch\n".into()),
-            Fact::FilesRestored(it) => {
-                let paths: Vec<&str> = it.changes.iter().map(|change| change.path.as_str()).collect();
-                let left: Vec<&str> = it.left.iter().map(|left| left.path.as_str()).collect();
-                Some(match (it.reason, it.of_turn) {
-                    (RestoreReason::Undo, Some(turn)) => format!("• turn {turn} was undone: {}\n", paths.join(", ")),
-                    (RestoreReason::Redo, Some(turn)) => format!("• turn {turn} was redone: {}\n", paths.join(", ")),
-                    (RestoreReason::Hunk, _) => format!("• a hunk was reverted: {}\n", paths.join(", ")),
-                    (RestoreReason::Stayed, _) => format!("• files stayed as they were: {}\n", left.join(", ")),
-                    _ => format!("• files were restored: {}\n", paths.join(", ")),
-                })
-            }
-            Fact::AgentEvent(it) => agent(it),
-            Fact::WorkflowEvent(it) => Some(format!("{}\n", workflow(it))),
-            Fact::LogRepaired(it) => Some(format!("• a damaged line was here: {}\n", it.reason)),
-            Fact::SessionStarted(_)
-            | Fact::SettingsChanged(_)
-            | Fact::Reasoning(_)
-            | Fact::ContextChanged(_)
-            | Fact::PermissionDecision(_)
-            | Fact::ProviderUsage(_)
-            | Fact::SessionFork(_)
-            | Fact::HunkReviewed(_)
-            | Fact::HeadMoved(_)
-            | Fact::BranchRemoved(_)
-            | Fact::Label(_)
-            | Fact::MemoryFact(_)
-            | Fact::ToolsOffered(_)
-            | Fact::SkillIndex(_)
-            | Fact::TurnEnded(_)
-            | Fact::Unknown { .. } => None,
+            fact => fact.headline().map(|it| it.line() + "\n"),
         }
     }
 
@@ -90,51 +53,6 @@ impl Narrator {
         let Fact::TurnEnded(it) = fact else { return None };
         let why = it.error.as_ref().map(|error| format!(": {}; {}", error.message, remedies::of(error)));
         (it.status != TurnStatus::Completed).then(|| format!("• {}{}\n", it.status.name(), why.unwrap_or_default()))
-    }
-}
-
-/// The line about an agent.
-fn agent(event: &AgentEvent) -> Option<String> {
-    Some(match event {
-        AgentEvent::Spawned(it) => {
-            format!("• agent {} ({}): {}\n", it.name, it.role, it.task.lines().next().unwrap_or_default())
-        }
-        AgentEvent::Told { name, how: Telling::Stop, .. } => format!("• agent {name} is told to stop\n"),
-        AgentEvent::Told { name, text, .. } => {
-            format!("• agent {name} is told: {}\n", text.lines().next().unwrap_or_default())
-        }
-        AgentEvent::Ended(it) => format!("• agent {}: {}\n", it.name, it.status.name()),
-        AgentEvent::Resumed { name } => format!("• agent {name} goes on\n"),
-        AgentEvent::Adopted(it) => format!("• files of {} in the workspace: {}\n", it.name, it.changes.len()),
-        // The line of its end stands above.
-        AgentEvent::Changed { .. } | AgentEvent::Reported { .. } | AgentEvent::Adopting(_) => return None,
-    })
-}
-
-/// The line about an event of a run.
-pub(crate) fn workflow(event: &WorkflowEvent) -> String {
-    match event {
-        WorkflowEvent::Planned(it) => format!("• workflow {}", it.name),
-        WorkflowEvent::Resumed(_) => "• the workflow goes on".to_owned(),
-        WorkflowEvent::StepStarted(it) => format!("▸ {}", it.id),
-        WorkflowEvent::StepEnded(it) => {
-            let why = it.error.as_ref().map_or(String::new(), |error| format!(": {}", error.message));
-            format!("{} {} {}{why}", mark(it.status), it.id, it.status.name())
-        }
-        WorkflowEvent::GateAnswered { id, choice, .. } => format!("• {id}: {choice}"),
-        WorkflowEvent::Held(it) => {
-            format!("{} {} {} by {}: {}", mark(it.status), it.id, it.status.name(), it.by, it.why)
-        }
-    }
-}
-
-fn mark(status: StepOutcome) -> &'static str {
-    match status {
-        StepOutcome::Completed => "✓",
-        StepOutcome::Skipped => "–",
-        StepOutcome::Waiting => "?",
-        StepOutcome::Held => "‖",
-        StepOutcome::Failed | StepOutcome::TimedOut | StepOutcome::Interrupted | StepOutcome::Incomplete => "✗",
     }
 }
 
@@ -158,29 +76,7 @@ pub(crate) fn live(news: &Live) -> Option<String> {
         }
         Live::Notice { message, remedy: None, .. } => Some(format!("• {message}")),
         Live::Notice { message, remedy: Some(fix), .. } => Some(format!("• {message}; {}", remedies::word(fix))),
-        Live::TextDelta { .. }
-        | Live::ReasoningDelta { .. }
-        | Live::SummaryDelta { .. }
-        | Live::ToolCallDelta { .. }
-        | Live::ToolOutputDelta { .. }
-        | Live::Status { .. }
-        | Live::CallPrepared { .. }
-        | Live::ApprovalRequested(_)
-        | Live::FormOpened(_)
-        | Live::McpChanged { .. }
-        | Live::RulesListed { .. }
-        | Live::TrustAsked(_)
-        | Live::AgentChanged(_)
-        | Live::AnswerTaken { .. }
-        | Live::JobsChanged { .. }
-        | Live::QueueChanged { .. }
-        | Live::QueueLeft { .. }
-        | Live::TurnWaits { .. }
-        | Live::CompactionPreviewed(_)
-        | Live::ContextListed(_)
-        | Live::RestorePreviewed(_)
-        | Live::SessionForked { .. }
-        | Live::Refused(_) => None,
+        _ => None,
     }
 }
 

@@ -312,26 +312,7 @@ impl<'a> Report<'a> {
                         self.tell(&format!("would restore: {}", paths.join(", ")));
                     }
                     Live::AgentChanged(state) => self.agents.follow(state),
-                    Live::ReasoningDelta { .. }
-                    | Live::SummaryDelta { .. }
-                    | Live::ToolCallDelta { .. }
-                    | Live::ToolOutputDelta { .. }
-                    | Live::Status { .. }
-                    | Live::CallPrepared { .. }
-                    | Live::ApprovalRequested(_)
-                    | Live::FormOpened(_)
-                    | Live::McpChanged { .. }
-                    | Live::RulesListed { .. }
-                    | Live::TrustAsked(_)
-                    | Live::AnswerTaken { .. }
-                    | Live::JobsChanged { .. }
-                    | Live::QueueChanged { .. }
-                    | Live::QueueLeft { .. }
-                    | Live::TurnWaits { .. }
-                    | Live::ContextListed(_)
-                    | Live::SessionForked { .. }
-                    | Live::Refused(_)
-                    | Live::Notice { .. } => {}
+                    _ => {}
                 }
                 self.print_line(|| encode_live(event));
                 if let Some(text) = narration::live(&event.live) {
@@ -388,31 +369,7 @@ impl<'a> Report<'a> {
                 };
                 self.denied = self.denied.or(code);
             }
-            Fact::SessionStarted(_)
-            | Fact::UserMessage(_)
-            | Fact::ToolResult(_)
-            | Fact::TurnEnded(_)
-            | Fact::SettingsChanged(_)
-            | Fact::ContextChanged(_)
-            | Fact::UserCommand(_)
-            | Fact::Reasoning(_)
-            | Fact::PermissionDecision(_)
-            | Fact::SkillActivation(_)
-            | Fact::SkillIndex(_)
-            | Fact::ToolsOffered(_)
-            | Fact::PlanUpdated(_)
-            | Fact::HistoryCompaction(_)
-            | Fact::SessionFork(_)
-            | Fact::HeadMoved(_)
-            | Fact::BranchSummary(_)
-            | Fact::FilesRestored(_)
-            | Fact::BranchRemoved(_)
-            | Fact::Label(_)
-            | Fact::MemoryFact(_)
-            | Fact::WorkflowEvent(_)
-            | Fact::HunkReviewed(_)
-            | Fact::LogRepaired(_)
-            | Fact::Unknown { .. } => {}
+            _ => {}
         }
     }
 

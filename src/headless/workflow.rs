@@ -11,7 +11,6 @@ use pixir_core::{Code, Error, Event, Fact, Handle, Input, Live, Remedy};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::narration;
 use crate::args::Format;
 use crate::cli::Signals;
 use crate::output::{Output, chatter, error_json, exit_code, versioned};
@@ -230,7 +229,7 @@ impl Run<'_> {
             (WorkflowEvent::GateAnswered { .. }, _) | (_, None) => {}
         }
         if narrates && matches!(self.output.format, Format::Plain | Format::Tsv) {
-            chatter(narration::workflow(event).trim_end());
+            chatter(&event.headline().line());
         }
     }
 

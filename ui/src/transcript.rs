@@ -257,24 +257,10 @@ impl Transcript {
                 self.plan_steps = steps;
                 self.push(Cell::Recorded(Arc::clone(entry)));
             }
-            Fact::SkillActivation(_) | Fact::BranchSummary(_) | Fact::FilesRestored(_) | Fact::LogRepaired(_) => {
-                self.push(Cell::Recorded(Arc::clone(entry)))
-            }
             Fact::AgentEvent(it) => self.agent_event(entry, it),
             Fact::WorkflowEvent(it) => self.workflow_event(entry, it),
-            Fact::SessionStarted(_)
-            | Fact::SettingsChanged(_)
-            | Fact::ContextChanged(_)
-            | Fact::ProviderUsage(_)
-            | Fact::SessionFork(_)
-            | Fact::HunkReviewed(_)
-            | Fact::HeadMoved(_)
-            | Fact::BranchRemoved(_)
-            | Fact::Label(_)
-            | Fact::MemoryFact(_)
-            | Fact::ToolsOffered(_)
-            | Fact::SkillIndex(_)
-            | Fact::Unknown { .. } => {}
+            fact if fact.headline().is_some() => self.push(Cell::Recorded(Arc::clone(entry))),
+            _ => {}
         }
     }
 

@@ -239,7 +239,7 @@ fn add_items(lines: &mut Vec<Line>, history: &History, items: &[Item]) {
                 let sources: Vec<&str> = it.documents.iter().map(|it| it.source.as_str()).collect();
                 (PartKind::Change, SegmentKind::Change, sources.join(", "))
             }
-            Some(fact) => (title::kind(fact), SegmentKind::Turn, String::new()),
+            Some(fact) => (fact.part(), SegmentKind::Turn, String::new()),
             None => (PartKind::Result, SegmentKind::Turn, String::new()),
         };
         let is_summary = group == SegmentKind::Summary;

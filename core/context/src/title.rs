@@ -1,44 +1,9 @@
-//! What a list of the context calls an Entry: its kind, and the beginning of its text.
+//! The title of an Entry in a list of the context.
 
-use protocol::event::{Fact, PartKind, WorkflowEvent};
+use protocol::event::Fact;
 
 /// The longest title, characters.
 const MAX_TITLE: usize = 120;
-
-/// What the Entry is to a reader of the context.
-pub(crate) fn kind(fact: &Fact) -> PartKind {
-    match fact {
-        Fact::UserMessage(_) => PartKind::Message,
-        Fact::UserCommand(_) => PartKind::Command,
-        Fact::AssistantMessage(_) => PartKind::Answer,
-        Fact::Reasoning(_) => PartKind::Thinking,
-        Fact::ToolCall(_) => PartKind::Call,
-        Fact::ToolResult(_) => PartKind::Result,
-        Fact::HistoryCompaction(_) | Fact::BranchSummary(_) => PartKind::Summary,
-        Fact::SkillActivation(_) => PartKind::Skill,
-        Fact::SkillIndex(_) => PartKind::Skills,
-        Fact::PlanUpdated(_) => PartKind::Plan,
-        Fact::AgentEvent(_) => PartKind::Result,
-        Fact::ContextChanged(_)
-        | Fact::FilesRestored(_)
-        | Fact::SessionStarted(_)
-        | Fact::SettingsChanged(_)
-        | Fact::ToolsOffered(_)
-        | Fact::PermissionDecision(_)
-        | Fact::ProviderUsage(_)
-        | Fact::SessionFork(_)
-        | Fact::HeadMoved(_)
-        | Fact::Label(_)
-        | Fact::BranchRemoved(_)
-        | Fact::HunkReviewed(_)
-        | Fact::MemoryFact(_)
-        | Fact::TurnEnded(_)
-        | Fact::WorkflowEvent(_)
-        | Fact::LogRepaired(_) => PartKind::Change,
-        // A result of a newer build keeps its place.
-        Fact::Unknown { .. } => PartKind::Result,
-    }
-}
 
 /// The title of an Entry; a result has that of its call.
 pub(crate) fn of(fact: &Fact) -> String {
@@ -66,30 +31,7 @@ pub(crate) fn of(fact: &Fact) -> String {
             n => format!("{n} files restored"),
         },
         Fact::AgentEvent(it) => format!("agent {}", it.name()),
-        Fact::WorkflowEvent(it) => match &**it {
-            WorkflowEvent::Planned(it) => format!("workflow {}", it.name),
-            WorkflowEvent::Resumed(_) => "the workflow goes on".to_owned(),
-            WorkflowEvent::StepStarted(_)
-            | WorkflowEvent::StepEnded(_)
-            | WorkflowEvent::GateAnswered { .. }
-            | WorkflowEvent::Held(_) => format!("step {}", it.step().unwrap_or_default()),
-        },
-        Fact::Reasoning(_)
-        | Fact::ToolsOffered(_)
-        | Fact::PlanUpdated(_)
-        | Fact::SessionStarted(_)
-        | Fact::SettingsChanged(_)
-        | Fact::PermissionDecision(_)
-        | Fact::ProviderUsage(_)
-        | Fact::SessionFork(_)
-        | Fact::HeadMoved(_)
-        | Fact::Label(_)
-        | Fact::BranchRemoved(_)
-        | Fact::HunkReviewed(_)
-        | Fact::MemoryFact(_)
-        | Fact::TurnEnded(_)
-        | Fact::LogRepaired(_)
-        | Fact::Unknown { .. } => String::new(),
+        _ => fact.headline().map_or_else(String::new, |it| it.title),
     }
 }
 

@@ -195,24 +195,6 @@ impl History {
                 self.last_input = None;
                 self.refold();
             }
-            Fact::UserMessage(_)
-            | Fact::UserCommand(_)
-            | Fact::AssistantMessage(_)
-            | Fact::Reasoning(_)
-            | Fact::ToolCall(_)
-            | Fact::ToolResult(_)
-            | Fact::BranchSummary(_)
-            | Fact::FilesRestored(_)
-            | Fact::ContextChanged(_)
-            | Fact::SkillActivation(_)
-            | Fact::AgentEvent(_)
-            | Fact::WorkflowEvent(_)
-            | Fact::SkillIndex(_) => {
-                if conversation {
-                    self.path.push(index);
-                    self.fold_item(&entry);
-                }
-            }
             Fact::Label(it) => self.take_mark(it),
             Fact::SessionFork(it) => {
                 self.copied_to = it.copied_to_seq;
@@ -225,7 +207,11 @@ impl History {
                 }
                 self.take_unknown(&it.kind);
             }
-            Fact::MemoryFact(_) | Fact::HunkReviewed(_) | Fact::LogRepaired(_) => {}
+            _ if conversation => {
+                self.path.push(index);
+                self.fold_item(&entry);
+            }
+            _ => {}
         }
     }
 

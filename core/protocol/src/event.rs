@@ -12,6 +12,7 @@ use crate::remedy::{Remedy, Sessions};
 
 mod asked; // what waits for the user
 mod fact; // the payloads of Entries, one struct per type
+mod headline; // a Fact in one line
 mod job; // background jobs
 mod line; // Entries and live events as lines of JSON
 mod live; // the payloads of live events
@@ -23,6 +24,7 @@ mod window; // what fills the model's window, and what a compaction would do to 
 
 pub use asked::{Approval, Confirmation, Form, Question};
 pub use fact::*;
+pub use headline::Headline;
 pub use job::{JobState, JobStatus};
 pub use line::{Beyond, encode_live};
 pub use live::{Live, QueueExit, Refusal, Severity, Status, WaitsOn};

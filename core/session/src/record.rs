@@ -15,7 +15,7 @@ impl Session {
             LogAccess::Writes(log) => log,
             LogAccess::ReadOnly(why) => return Err(why.clone()),
         };
-        let durability = if is_sync_point(&fact) { Durability::Synced } else { Durability::Written };
+        let durability = if fact.is_sync_point() { Durability::Synced } else { Durability::Written };
         // The call may have changed files that the model never hears of; a program tells it by the code.
         let is_result = matches!(fact, Fact::ToolResult(_));
         let lost = |e: Error| {
@@ -90,45 +90,5 @@ impl Session {
             self.status = status;
             self.publish(Live::Status { status });
         }
-    }
-}
-
-/// What must survive a power cut before anything else happens.
-fn is_sync_point(fact: &Fact) -> bool {
-    match fact {
-        Fact::SessionStarted(_)
-        | Fact::UserMessage(_)
-        | Fact::UserCommand(_)
-        | Fact::AssistantMessage(_)
-        | Fact::PermissionDecision(_)
-        | Fact::HistoryCompaction(_)
-        | Fact::SessionFork(_)
-        | Fact::ToolResult(_)
-        | Fact::HeadMoved(_)
-        | Fact::BranchSummary(_)
-        | Fact::FilesRestored(_)
-        | Fact::WorkflowEvent(_)
-        | Fact::TurnEnded(_) => true,
-        Fact::SettingsChanged(_)
-        | Fact::Reasoning(_)
-        | Fact::ToolCall(_)
-        | Fact::ContextChanged(_)
-        | Fact::SkillActivation(_)
-        | Fact::SkillIndex(_)
-        | Fact::ToolsOffered(_)
-        | Fact::PlanUpdated(_)
-        | Fact::ProviderUsage(_)
-        | Fact::BranchRemoved(_)
-        | Fact::Label(_)
-        | Fact::MemoryFact(_)
-        | Fact::HunkReviewed(_)
-        | Fact::LogRepaired(_)
-        | Fact::Unknown { .. } => false,
-        Fact::AgentEvent(it) => match &**it {
-            AgentEvent::Spawned(_) | AgentEvent::Ended(_) | AgentEvent::Adopting(_) | AgentEvent::Adopted(_) => true,
-            // The child's own Log has it on the disk.
-            AgentEvent::Changed { .. } => false,
-            AgentEvent::Told { .. } | AgentEvent::Reported { .. } | AgentEvent::Resumed { .. } => false,
-        },
     }
 }

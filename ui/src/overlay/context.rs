@@ -458,23 +458,7 @@ fn text_of(part: &Part, history: &History) -> String {
         Fact::AgentEvent(event) if let AgentEvent::Reported { text, .. } = &**event => text.clone(),
         Fact::ContextChanged(it) => it.documents.iter().map(|it| format!("{}\n{}\n", it.source, it.text)).collect(),
         Fact::FilesRestored(it) => it.changes.iter().map(|it| format!("{}\n", it.path)).collect(),
-        Fact::AgentEvent(_)
-        | Fact::SessionStarted(_)
-        | Fact::SettingsChanged(_)
-        | Fact::PermissionDecision(_)
-        | Fact::ToolsOffered(_)
-        | Fact::PlanUpdated(_)
-        | Fact::ProviderUsage(_)
-        | Fact::SessionFork(_)
-        | Fact::HeadMoved(_)
-        | Fact::Label(_)
-        | Fact::BranchRemoved(_)
-        | Fact::HunkReviewed(_)
-        | Fact::MemoryFact(_)
-        | Fact::TurnEnded(_)
-        | Fact::WorkflowEvent(_)
-        | Fact::LogRepaired(_)
-        | Fact::Unknown { .. } => String::new(),
+        _ => String::new(),
     };
     if text.chars().nth(MAX_SHOWN).is_some() {
         text.chars().take(MAX_SHOWN).chain("…".chars()).collect()

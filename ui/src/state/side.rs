@@ -126,34 +126,7 @@ impl Digest {
         }
         let last = history.path().rev().find_map(|entry| match &entry.fact {
             Fact::HistoryCompaction(it) => Some((entry, it.kept_from_seq)),
-            Fact::SessionStarted(_)
-            | Fact::SettingsChanged(_)
-            | Fact::UserMessage(_)
-            | Fact::UserCommand(_)
-            | Fact::AssistantMessage(_)
-            | Fact::Reasoning(_)
-            | Fact::ToolCall(_)
-            | Fact::ToolResult(_)
-            | Fact::PermissionDecision(_)
-            | Fact::ContextChanged(_)
-            | Fact::SkillActivation(_)
-            | Fact::AgentEvent(_)
-            | Fact::SkillIndex(_)
-            | Fact::ToolsOffered(_)
-            | Fact::PlanUpdated(_)
-            | Fact::ProviderUsage(_)
-            | Fact::SessionFork(_)
-            | Fact::HeadMoved(_)
-            | Fact::BranchSummary(_)
-            | Fact::FilesRestored(_)
-            | Fact::BranchRemoved(_)
-            | Fact::Label(_)
-            | Fact::MemoryFact(_)
-            | Fact::TurnEnded(_)
-            | Fact::HunkReviewed(_)
-            | Fact::WorkflowEvent(_)
-            | Fact::LogRepaired(_)
-            | Fact::Unknown { .. } => None,
+            _ => None,
         });
         if let Some((summary, from)) = last {
             self.context = [0; 5];

@@ -4,9 +4,7 @@ use pixir_core::agent::AgentState;
 use pixir_core::call_info::CallKind;
 use pixir_core::changes::FileDiff;
 use pixir_core::error::ErrorBody;
-use pixir_core::event::{
-    ChangeKind, Colouring, FilesRestored, Printed, RestoreReason, Severity, ToolResult, TurnStatus,
-};
+use pixir_core::event::{ChangeKind, Colouring, FilesRestored, Printed, Severity, ToolResult, TurnStatus};
 use pixir_core::{Entry, Fact};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -237,9 +235,6 @@ fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> 
             };
             plan::rows(&it.items, extent, context)
         }
-        Fact::SkillActivation(it) => {
-            vec![marked("◆ ", &format!("skill {} is active", it.name), theme.fg(theme.tool), context)]
-        }
         Fact::HistoryCompaction(it) => {
             let author = it.model.as_deref().map_or_else(|| "from the log".to_owned(), |model| format!("by {model}"));
             let edited = if it.edited { ", edited by you" } else { "" };
@@ -259,15 +254,13 @@ fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> 
             rows
         }
         Fact::BranchSummary(it) => {
-            let how = if it.strategy == "model" { "by the model" } else { "from the log" };
-            let head = format!("summary of the abandoned branch, {how}");
-            let mut rows = vec![marked("◆ ", &head, theme.fg(theme.tool), context)];
+            let mut rows = headline(&entry.fact, context);
             if in_full {
                 rows.extend(indent(markdown::rows(&it.summary, &context.inset(INDENT))));
             }
             rows
         }
-        Fact::FilesRestored(it) => restored(it, context),
+        Fact::FilesRestored(it) => restored(&entry.fact, it, context),
         Fact::TurnEnded(it) if it.status == TurnStatus::Completed => footer::footer(it, data.lines, context),
         Fact::TurnEnded(it) => {
             let (text, style) = match it.status {
@@ -293,32 +286,21 @@ fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> 
             rows.extend(footer::footer(it, data.lines, context));
             rows
         }
-        Fact::LogRepaired(it) => {
-            let text =
-                format!("a damaged line of the session log was here ({}); it is kept in {}", it.reason, it.quarantine);
+        Fact::LogRepaired(_) => {
+            let text = entry.fact.headline().map_or_else(String::new, |it| it.to_string());
             notice(Severity::Warning, &text, context)
         }
         Fact::AgentEvent(it) => agent::rows(it, data, context),
         // The card of the run has a cell of its own.
-        Fact::WorkflowEvent(_)
-        | Fact::SessionStarted(_)
-        | Fact::SettingsChanged(_)
-        | Fact::ContextChanged(_)
-        | Fact::UserCommand(_)
-        | Fact::ToolCall(_)
-        | Fact::ToolResult(_)
-        | Fact::PermissionDecision(_)
-        | Fact::ProviderUsage(_)
-        | Fact::SessionFork(_)
-        | Fact::HunkReviewed(_)
-        | Fact::HeadMoved(_)
-        | Fact::BranchRemoved(_)
-        | Fact::Label(_)
-        | Fact::MemoryFact(_)
-        | Fact::ToolsOffered(_)
-        | Fact::SkillIndex(_)
-        | Fact::Unknown { .. } => Vec::new(),
+        Fact::WorkflowEvent(_) => Vec::new(),
+        fact => headline(fact, context),
     }
+}
+
+/// The row of a Fact that is not drawn in another way.
+fn headline(fact: &Fact, context: &RenderContext<'_>) -> Vec<Row> {
+    let style = context.theme.fg(context.theme.tool);
+    fact.headline().iter().map(|it| marked("◆ ", &plain(&it.to_string()), style, context)).collect()
 }
 
 fn notice(severity: Severity, text: &str, context: &RenderContext<'_>) -> Vec<Row> {
@@ -329,16 +311,10 @@ fn notice(severity: Severity, text: &str, context: &RenderContext<'_>) -> Vec<Ro
     wrap(&[Span::styled(visible(text), style)], context.measure, &[Span::styled("· ", style)], &[Span::raw("  ")])
 }
 
-fn restored(it: &FilesRestored, context: &RenderContext<'_>) -> Vec<Row> {
+fn restored(fact: &Fact, it: &FilesRestored, context: &RenderContext<'_>) -> Vec<Row> {
     let theme = context.theme;
-    let what = match (it.reason, it.of_turn) {
-        (RestoreReason::Undo, Some(turn)) => format!("undid turn {turn}"),
-        (RestoreReason::Redo, Some(turn)) => format!("redid turn {turn}"),
-        (RestoreReason::Hunk, _) => "reverted a hunk".to_owned(),
-        (RestoreReason::Stayed, _) => "these files stayed as they are".to_owned(),
-        _ => "restored files".to_owned(),
-    };
-    let mut rows = vec![marked("↺ ", &what, theme.fg(theme.warning), context)];
+    let title = fact.headline().map_or_else(String::new, |it| it.title);
+    let mut rows = vec![marked("↺ ", &title, theme.fg(theme.warning), context)];
     for change in &it.changes {
         let (mark, style) = match change.kind {
             ChangeKind::Created => ("  + ", theme.fg(theme.added)),

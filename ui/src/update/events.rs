@@ -142,28 +142,8 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
         }
         Fact::Label(_) | Fact::BranchRemoved(_) => notify_branches(state),
         Fact::AgentEvent(_) => state.session.agents.note(entry),
-        Fact::SessionStarted(_)
-        | Fact::UserMessage(_)
-        | Fact::UserCommand(_)
-        | Fact::AssistantMessage(_)
-        | Fact::Reasoning(_)
-        | Fact::ToolCall(_)
-        | Fact::ToolResult(_)
-        | Fact::ContextChanged(_)
-        | Fact::SkillActivation(_)
-        | Fact::SkillIndex(_)
-        | Fact::ToolsOffered(_)
-        | Fact::PlanUpdated(_)
-        | Fact::ProviderUsage(_)
-        | Fact::HistoryCompaction(_)
-        | Fact::SessionFork(_)
-        | Fact::BranchSummary(_)
-        | Fact::FilesRestored(_)
-        | Fact::MemoryFact(_)
-        | Fact::HunkReviewed(_)
-        | Fact::WorkflowEvent(_)
-        | Fact::LogRepaired(_)
-        | Fact::Unknown { .. } => {}
+        // The transcript and the overlays below show the rest.
+        _ => {}
     }
     if let Fact::ToolResult(it) = &entry.fact {
         state.overlays.retain(|overlay| !overlay.is_over(Notification::CallEnded(&it.call_id)));

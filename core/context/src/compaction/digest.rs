@@ -121,30 +121,8 @@ impl Digest {
                 self.running.push((it.call_id.clone(), about.target.clone(), about.kind));
             }
             Fact::ToolResult(it) => self.result(turn, it),
-            Fact::SessionStarted(_)
-            | Fact::SettingsChanged(_)
-            | Fact::UserCommand(_)
-            | Fact::Reasoning(_)
-            | Fact::ContextChanged(_)
-            | Fact::PermissionDecision(_)
-            | Fact::ToolsOffered(_)
-            | Fact::PlanUpdated(_)
-            | Fact::ProviderUsage(_)
-            | Fact::HistoryCompaction(_)
-            | Fact::SessionFork(_)
-            | Fact::HeadMoved(_)
-            | Fact::BranchSummary(_)
-            | Fact::FilesRestored(_)
-            | Fact::AgentEvent(_)
-            | Fact::WorkflowEvent(_)
-            | Fact::BranchRemoved(_)
-            | Fact::Label(_)
-            | Fact::MemoryFact(_)
-            | Fact::SkillIndex(_)
-            | Fact::TurnEnded(_)
-            | Fact::HunkReviewed(_)
-            | Fact::LogRepaired(_)
-            | Fact::Unknown { .. } => {}
+            // A digest has requests, answers, calls and skills only.
+            _ => {}
         }
     }
 

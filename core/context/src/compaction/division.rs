@@ -65,7 +65,7 @@ pub(super) fn units(history: &History, path: &[&Arc<Entry>], scale: Scale) -> Ve
             at: vec![at],
             segment: Segment {
                 seq: Some(entry.seq),
-                kind: title::kind(&entry.fact),
+                kind: entry.fact.part(),
                 title: title::of(&entry.fact),
                 tokens,
                 list: List::Kept,

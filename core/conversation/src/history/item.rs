@@ -239,25 +239,7 @@ pub(super) fn piece_of(fact: &Fact) -> Option<Piece<'_>> {
             let (id, output) = result_of(fact)?;
             Piece::Result { id, output, images: (&[]).into(), is_error: false }
         }
-        Fact::AssistantMessage(_)
-        | Fact::AgentEvent(_)
-        | Fact::WorkflowEvent(_)
-        | Fact::SessionStarted(_)
-        | Fact::SettingsChanged(_)
-        | Fact::UserCommand(_)
-        | Fact::PermissionDecision(_)
-        | Fact::ToolsOffered(_)
-        | Fact::PlanUpdated(_)
-        | Fact::ProviderUsage(_)
-        | Fact::HistoryCompaction(_)
-        | Fact::SessionFork(_)
-        | Fact::HeadMoved(_)
-        | Fact::BranchRemoved(_)
-        | Fact::Label(_)
-        | Fact::MemoryFact(_)
-        | Fact::TurnEnded(_)
-        | Fact::HunkReviewed(_)
-        | Fact::LogRepaired(_) => return None,
+        _ => return None,
     })
 }
 
@@ -277,34 +259,7 @@ pub(super) fn result_of(fact: &Fact) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
             let output = output.and_then(|it| serde_json::from_str::<String>(it.get()).ok());
             Some((call_id, output.map_or(Cow::Borrowed(UNREADABLE), Cow::Owned)))
         }
-        Fact::SessionStarted(_)
-        | Fact::SettingsChanged(_)
-        | Fact::UserMessage(_)
-        | Fact::UserCommand(_)
-        | Fact::AssistantMessage(_)
-        | Fact::Reasoning(_)
-        | Fact::ToolCall(_)
-        | Fact::PermissionDecision(_)
-        | Fact::SkillActivation(_)
-        | Fact::SkillIndex(_)
-        | Fact::ToolsOffered(_)
-        | Fact::PlanUpdated(_)
-        | Fact::ProviderUsage(_)
-        | Fact::HistoryCompaction(_)
-        | Fact::SessionFork(_)
-        | Fact::HeadMoved(_)
-        | Fact::ContextChanged(_)
-        | Fact::BranchSummary(_)
-        | Fact::FilesRestored(_)
-        | Fact::AgentEvent(_)
-        | Fact::WorkflowEvent(_)
-        | Fact::BranchRemoved(_)
-        | Fact::Label(_)
-        | Fact::MemoryFact(_)
-        | Fact::TurnEnded(_)
-        | Fact::HunkReviewed(_)
-        | Fact::LogRepaired(_)
-        | Fact::Unknown { .. } => None,
+        _ => None,
     }
 }
 

@@ -5,8 +5,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::headline::Headline;
 use super::open::{self, Understood};
 use super::skill::{SkillActivation, SkillIndex};
+use super::window::PartKind;
 
 mod agent; // child Sessions
 mod arguments; // the arguments of a call
@@ -54,7 +56,14 @@ pub use workflow::{
 };
 
 macro_rules! facts {
-    ($($(#[doc = $doc:literal])* $variant:ident: $stored:ty = $name:literal, $conversation:literal);* $(;)?) => {
+    (@headline none $it:ident) => {
+        None
+    };
+    (@headline own $it:ident) => {
+        $it.headline().into()
+    };
+    ($($(#[doc = $doc:literal])* $variant:ident: $stored:ty = $name:literal,
+        conversation: $conversation:literal, synced: $synced:literal, part: $part:ident, headline: $headline:ident;)*) => {
         /// The payload of an Entry, one struct per `type`. A Session keeps all its Entries in memory, so each type is in a box,
         /// and no type makes every Entry as large as itself.
         #[derive(Debug, Clone)]
@@ -82,6 +91,30 @@ macro_rules! facts {
                     $($name => $conversation,)*
                     // An unreadable Entry of a known type keeps its place in the conversation.
                     _ => false,
+                }
+            }
+
+            fn kind_is_synced(&self) -> bool {
+                match self {
+                    $(Fact::$variant(_) => $synced,)*
+                    Fact::Unknown(_) => false,
+                }
+            }
+
+            /// What a list of the window's parts calls the Entry.
+            pub fn part(&self) -> PartKind {
+                match self {
+                    $(Fact::$variant(_) => PartKind::$part,)*
+                    // A result of a newer build keeps its place.
+                    Fact::Unknown(_) => PartKind::Result,
+                }
+            }
+
+            /// The Fact in one line, if Presenters tell the user of it.
+            pub fn headline(&self) -> Option<Headline> {
+                match self {
+                    $(Fact::$variant(_it) => facts!(@headline $headline _it),)*
+                    Fact::Unknown(_) => None,
                 }
             }
 
@@ -137,63 +170,96 @@ impl From<UnknownFact> for Fact {
     }
 }
 
+// The columns are all that a new Fact needs besides its struct; elsewhere a match names only the Facts it acts on.
+// - `conversation`: whether the Entry moves the Head and the fold of History may make an item of it.
+// - `synced`: whether it is on the disk before anything else happens, so that it survives a power cut.
+// - `part`: what lists of the window's parts call it.
+// - `headline`: `own` if every Presenter shows it, by the `headline` of its struct unless it has a view of its own.
 facts! {
     /// The first line of every Log.
-    SessionStarted: Box<SessionStarted> = "session_started", false;
+    SessionStarted: Box<SessionStarted> = "session_started",
+        conversation: false, synced: true, part: Change, headline: none;
     /// A change of settings, which affects future requests, permissions or tools.
-    SettingsChanged: Box<SettingsChanged> = "settings_changed", false;
+    SettingsChanged: Box<SettingsChanged> = "settings_changed",
+        conversation: false, synced: false, part: Change, headline: none;
     /// A message of the user.
-    UserMessage: Box<UserMessage> = "user_message", true;
+    UserMessage: Box<UserMessage> = "user_message",
+        conversation: true, synced: true, part: Message, headline: none;
     /// A command that the user ran (`!cmd`). Its result follows as a `tool_result`.
-    UserCommand: Box<UserCommand> = "user_command", true;
+    UserCommand: Box<UserCommand> = "user_command",
+        conversation: true, synced: true, part: Command, headline: none;
     /// A message of the model.
-    AssistantMessage: Box<AssistantMessage> = "assistant_message", true;
+    AssistantMessage: Box<AssistantMessage> = "assistant_message",
+        conversation: true, synced: true, part: Answer, headline: none;
     /// The model's reasoning, as far as the Provider returns it.
-    Reasoning: Box<Reasoning> = "reasoning", true;
+    Reasoning: Box<Reasoning> = "reasoning",
+        conversation: true, synced: false, part: Thinking, headline: none;
     /// A call that the model made.
-    ToolCall: Box<ToolCall> = "tool_call", true;
+    ToolCall: Box<ToolCall> = "tool_call",
+        conversation: true, synced: false, part: Call, headline: none;
     /// The result of a call. Every call has exactly one.
-    ToolResult: Box<ToolResult> = "tool_result", true;
+    ToolResult: Box<ToolResult> = "tool_result",
+        conversation: true, synced: true, part: Result, headline: none;
     /// A verdict on a call: who decided, and by which rule.
-    PermissionDecision: Box<PermissionDecision> = "permission_decision", false;
+    PermissionDecision: Box<PermissionDecision> = "permission_decision",
+        conversation: false, synced: true, part: Change, headline: none;
     /// The mode, the toolset, the repository or who can answer changed; the model reads it where it stands.
-    ContextChanged: Box<ContextChanged> = "context_changed", true;
+    ContextChanged: Box<ContextChanged> = "context_changed",
+        conversation: true, synced: false, part: Change, headline: none;
     /// A skill was activated: its text joined the conversation.
-    SkillActivation: Box<SkillActivation> = "skill_activation", true;
+    SkillActivation: Box<SkillActivation> = "skill_activation",
+        conversation: true, synced: false, part: Skill, headline: own;
     /// The skills that the model may use, as far as the list changed.
-    SkillIndex: Box<SkillIndex> = "skill_index", true;
+    SkillIndex: Box<SkillIndex> = "skill_index",
+        conversation: true, synced: false, part: Skills, headline: none;
     /// The tools of MCP servers that requests offer from here on.
-    ToolsOffered: Box<ToolsOffered> = "tools_offered", false;
+    ToolsOffered: Box<ToolsOffered> = "tools_offered",
+        conversation: false, synced: false, part: Change, headline: none;
     /// The whole plan after a change.
-    PlanUpdated: Box<PlanUpdated> = "plan_updated", false;
+    PlanUpdated: Box<PlanUpdated> = "plan_updated",
+        conversation: false, synced: false, part: Plan, headline: none;
     /// A child Session was started, was told something, or ended.
-    AgentEvent: Box<AgentEvent> = "subagent_event", false;
+    AgentEvent: Box<AgentEvent> = "subagent_event",
+        conversation: false, synced: false, part: Result, headline: own;
     /// A run of a workflow began, a step of it began or ended, or it went on.
-    WorkflowEvent: Box<WorkflowEvent> = "workflow_event", false;
+    WorkflowEvent: Box<WorkflowEvent> = "workflow_event",
+        conversation: false, synced: true, part: Change, headline: own;
     /// Tokens and cost of one request.
-    ProviderUsage: Box<ProviderUsage> = "provider_usage", false;
+    ProviderUsage: Box<ProviderUsage> = "provider_usage",
+        conversation: false, synced: false, part: Change, headline: none;
     /// A summary replaces older History from here on; nothing is deleted.
-    HistoryCompaction: Box<HistoryCompaction> = "history_compaction", true;
+    HistoryCompaction: Box<HistoryCompaction> = "history_compaction",
+        conversation: true, synced: true, part: Summary, headline: own;
     /// The Session that this fork was made from.
-    SessionFork: Box<SessionFork> = "session_fork", false;
+    SessionFork: Box<SessionFork> = "session_fork",
+        conversation: false, synced: true, part: Change, headline: none;
     /// The Head moved to an earlier Entry.
-    HeadMoved: Box<HeadMoved> = "head_moved", false;
+    HeadMoved: Box<HeadMoved> = "head_moved",
+        conversation: false, synced: true, part: Change, headline: none;
     /// The user moved a branch to the trash, or took it back. Nothing is erased.
-    BranchRemoved: Box<BranchRemoved> = "branch_removed", false;
+    BranchRemoved: Box<BranchRemoved> = "branch_removed",
+        conversation: false, synced: false, part: Change, headline: none;
     /// A summary of a branch that the Head left; the model reads it where the conversation continues.
-    BranchSummary: Box<BranchSummary> = "branch_summary", true;
+    BranchSummary: Box<BranchSummary> = "branch_summary",
+        conversation: true, synced: true, part: Summary, headline: own;
     /// A restore set files back.
-    FilesRestored: Box<FilesRestored> = "files_restored", true;
+    FilesRestored: Box<FilesRestored> = "files_restored",
+        conversation: true, synced: true, part: Change, headline: own;
     /// The user reviewed a hunk of a diff.
-    HunkReviewed: Box<HunkReviewed> = "hunk_reviewed", false;
+    HunkReviewed: Box<HunkReviewed> = "hunk_reviewed",
+        conversation: false, synced: false, part: Change, headline: none;
     /// The user named or pinned an Entry.
-    Label: Box<Label> = "label", false;
+    Label: Box<Label> = "label",
+        conversation: false, synced: false, part: Change, headline: none;
     /// A memory for later Sessions was added or removed.
-    MemoryFact: Box<MemoryFact> = "memory_fact", false;
+    MemoryFact: Box<MemoryFact> = "memory_fact",
+        conversation: false, synced: false, part: Change, headline: none;
     /// The end of a Turn. Every Turn has exactly one.
-    TurnEnded: Box<TurnEnded> = "turn_ended", false;
+    TurnEnded: Box<TurnEnded> = "turn_ended",
+        conversation: false, synced: true, part: Change, headline: none;
     /// A placeholder for a damaged line that a repair moved to the quarantine file.
-    LogRepaired: Box<LogRepaired> = "log_repaired", false;
+    LogRepaired: Box<LogRepaired> = "log_repaired",
+        conversation: false, synced: false, part: Change, headline: own;
 }
 
 impl Fact {
@@ -207,6 +273,14 @@ impl Fact {
             // Where a run begins is a place of its own in the tree.
             Fact::WorkflowEvent(it) => it.begins(),
             _ => self.kind_is_conversation(),
+        }
+    }
+
+    /// Whether the Entry must survive a power cut before anything else happens.
+    pub fn is_sync_point(&self) -> bool {
+        match self {
+            Fact::AgentEvent(it) => it.is_sync_point(),
+            _ => self.kind_is_synced(),
         }
     }
 
@@ -287,6 +361,13 @@ pub struct LogRepaired {
     pub reason: String,
     /// The file next to the Log with the Log as it was before the repair.
     pub quarantine: String,
+}
+
+impl LogRepaired {
+    fn headline(&self) -> Headline {
+        let detail = format!("{}; it is kept in {}", self.reason, self.quarantine);
+        Headline::new("a damaged line of the session log was here").with(detail)
+    }
 }
 
 #[cfg(test)]

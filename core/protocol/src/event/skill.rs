@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::headline::Headline;
+
 /// Where a skill or a template comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -55,6 +57,12 @@ pub struct SkillActivation {
     /// 32 hex digits of the BLAKE3 hash of its `SKILL.md`; absent in Logs of older builds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+}
+
+impl SkillActivation {
+    pub(super) fn headline(&self) -> Headline {
+        Headline::new(format!("skill {} is active", self.name))
+    }
 }
 
 /// The skills that the model may use from here on. It replaces an earlier index of the Session.

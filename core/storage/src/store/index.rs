@@ -130,27 +130,7 @@ impl Summary {
                 self.family = Some(it.fork_root_session_id.clone());
             }
             Fact::HeadMoved(it) => self.head = it.to_seq,
-            Fact::AssistantMessage(_)
-            | Fact::Reasoning(_)
-            | Fact::ToolResult(_)
-            | Fact::PermissionDecision(_)
-            | Fact::ContextChanged(_)
-            | Fact::SkillActivation(_)
-            | Fact::AgentEvent(_)
-            | Fact::WorkflowEvent(_)
-            | Fact::SkillIndex(_)
-            | Fact::ToolsOffered(_)
-            | Fact::PlanUpdated(_)
-            | Fact::HistoryCompaction(_)
-            | Fact::BranchSummary(_)
-            | Fact::FilesRestored(_)
-            | Fact::BranchRemoved(_)
-            | Fact::Label(_)
-            | Fact::MemoryFact(_)
-            | Fact::TurnEnded(_)
-            | Fact::HunkReviewed(_)
-            | Fact::LogRepaired(_)
-            | Fact::Unknown { .. } => {}
+            _ => {}
         }
     }
 

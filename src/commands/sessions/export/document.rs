@@ -6,14 +6,11 @@ use std::sync::Arc;
 
 use pixir_core::changes::FileDiff;
 use pixir_core::event::{
-    AgentEvent, Delivery, HistoryCompaction, PlanItem, RestoreReason, ToolCall, ToolResult, TurnEnded, TurnStatus,
-    Verdict,
+    AgentEvent, Delivery, HistoryCompaction, PlanItem, ToolCall, ToolResult, TurnEnded, TurnStatus, Verdict,
 };
 use pixir_core::history::History;
 use pixir_core::store::{Place, Summary};
 use pixir_core::{Blobs, Entry, Fact, changes, log};
-
-use crate::headless::narration;
 
 /// A Session as a list of blocks, for the Markdown and HTML exports. Its texts are those of the History, not copies.
 pub(crate) struct Document<'a> {
@@ -141,23 +138,9 @@ impl<'a> Document<'a> {
                 Some(text) => Block::Note(format!("remembered: {text}")),
                 None => return,
             },
-            Fact::SkillActivation(it) => Block::Note(format!("skill {} joined the conversation", it.name)),
             Fact::HistoryCompaction(it) => compaction(it),
             Fact::BranchSummary(it) => {
                 Block::Summary { title: "Summary of the abandoned branch".into(), text: &it.summary }
-            }
-            Fact::FilesRestored(it) => {
-                let paths: Vec<&str> = it.changes.iter().map(|c| c.path.as_str()).collect();
-                let left: Vec<&str> = it.left.iter().map(|left| left.path.as_str()).collect();
-                let paths = if it.reason == RestoreReason::Stayed { left } else { paths };
-                let what = match (it.reason, it.of_turn) {
-                    (RestoreReason::Stayed, _) => "files stayed as they were".into(),
-                    (RestoreReason::Hunk, _) => "a hunk was reverted".into(),
-                    (RestoreReason::Undo, Some(turn)) => format!("turn {turn} was undone"),
-                    (RestoreReason::Redo, Some(turn)) => format!("turn {turn} was redone"),
-                    _ => "files were restored".into(),
-                };
-                Block::Note(format!("{what}: {}", paths.join(", ")))
             }
             Fact::SettingsChanged(it) => match (&it.provider, &it.model) {
                 (Some(provider), Some(model)) => Block::Note(format!("from here on {provider}/{model} answers")),
@@ -166,43 +149,26 @@ impl<'a> Document<'a> {
             Fact::SessionFork(it) => {
                 Block::Note(format!("forked from {} at {}", it.parent_session_id, it.forked_to_seq))
             }
-            Fact::WorkflowEvent(it) => Block::Note(narration::workflow(it)),
-            Fact::AgentEvent(it) => match &**it {
-                AgentEvent::Spawned(it) => {
-                    let own = agents.iter().find(|own| own.summary.id == it.session_id);
-                    let document = own.map(|own| Box::new(Document::new(own, self.blobs)));
-                    Block::Agent { title: format!("{} ({})", it.name, it.role), task: &it.task, document }
-                }
-                AgentEvent::Ended(it) => {
-                    Block::Note(format!("the agent {} ended: {}\n\n{}", it.name, it.status.name(), it.text))
-                }
-                AgentEvent::Told { name, text, .. } if !text.is_empty() => {
-                    Block::Note(format!("told the agent {name}: {text}"))
-                }
-                AgentEvent::Told { name, .. } => Block::Note(format!("stopped the agent {name}")),
-                AgentEvent::Adopted(it) => {
-                    let paths: Vec<&str> = it.changes.iter().map(|change| change.path.as_str()).collect();
-                    Block::Note(format!("adopted files of the agent {}: {}", it.name, paths.join(", ")))
-                }
-                AgentEvent::Changed { .. }
-                | AgentEvent::Resumed { .. }
-                | AgentEvent::Reported { .. }
-                | AgentEvent::Adopting(_) => return,
-            },
-            Fact::LogRepaired(it) => Block::Note(format!("a damaged line was here: {}", it.reason)),
+            Fact::AgentEvent(event) if let AgentEvent::Spawned(it) = &**event => {
+                let own = agents.iter().find(|own| own.summary.id == it.session_id);
+                let document = own.map(|own| Box::new(Document::new(own, self.blobs)));
+                Block::Agent { title: format!("{} ({})", it.name, it.role), task: &it.task, document }
+            }
+            Fact::AgentEvent(event) if let AgentEvent::Ended(it) = &**event => {
+                Block::Note(format!("the agent {} ended: {}\n\n{}", it.name, it.status.name(), it.text))
+            }
+            // The headline has the first line alone.
+            Fact::AgentEvent(event)
+                if let AgentEvent::Told { name, text, .. } = &**event
+                    && !text.is_empty() =>
+            {
+                Block::Note(format!("to the agent {name}: {text}"))
+            }
             Fact::TurnEnded(it) if it.status != TurnStatus::Completed => Block::Ended(it),
-            Fact::SessionStarted(_)
-            | Fact::Reasoning(_)
-            | Fact::ContextChanged(_)
-            | Fact::ProviderUsage(_)
-            | Fact::HeadMoved(_)
-            | Fact::BranchRemoved(_)
-            | Fact::HunkReviewed(_)
-            | Fact::Label(_)
-            | Fact::ToolsOffered(_)
-            | Fact::SkillIndex(_)
-            | Fact::TurnEnded(_)
-            | Fact::Unknown { .. } => return,
+            fact => match fact.headline() {
+                Some(it) => Block::Note(it.to_string()),
+                None => return,
+            },
         };
         self.blocks.push(block);
     }

@@ -230,30 +230,14 @@ fn each_text(fact: &Fact, mut see: impl FnMut(&str, Kind)) {
         Fact::BranchSummary(it) => see(&it.summary, Kind::Markdown),
         Fact::PlanUpdated(it) => it.items.iter().for_each(|item| see(&item.step, Kind::Plain)),
         Fact::TurnEnded(it) => it.error.iter().for_each(|error| see(&error.message, Kind::Plain)),
-        Fact::SkillActivation(it) => see(&it.name, Kind::Plain),
         Fact::FilesRestored(it) => {
             let paths = it.changes.iter().map(|change| &change.path).chain(it.left.iter().map(|left| &left.path));
             paths.for_each(|path| see(path, Kind::Plain));
         }
-        Fact::LogRepaired(it) => see(&it.reason, Kind::Plain),
         Fact::AgentEvent(event) if let AgentEvent::Reported { text, .. } = &**event => see(text, Kind::Plain),
-        // These entries have no cell of their own.
-        Fact::WorkflowEvent(_)
-        | Fact::AgentEvent(_)
-        | Fact::PermissionDecision(_)
-        | Fact::SessionStarted(_)
-        | Fact::ToolsOffered(_)
-        | Fact::SkillIndex(_)
-        | Fact::SettingsChanged(_)
-        | Fact::ContextChanged(_)
-        | Fact::ProviderUsage(_)
-        | Fact::SessionFork(_)
-        | Fact::HunkReviewed(_)
-        | Fact::HeadMoved(_)
-        | Fact::BranchRemoved(_)
-        | Fact::Label(_)
-        | Fact::MemoryFact(_)
-        | Fact::Unknown { .. } => {}
+        // A card of its own shows these.
+        Fact::AgentEvent(_) | Fact::WorkflowEvent(_) => {}
+        _ => fact.headline().iter().for_each(|it| see(&it.to_string(), Kind::Plain)),
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{Cost, FileChange, LeftFile, Usage};
 use crate::error::ErrorBody;
+use crate::event::headline::Headline;
 
 mod wire; // how a step is read: one object whose fields depend on `event`
 
@@ -326,6 +327,35 @@ pub struct Ran {
 }
 
 impl AgentEvent {
+    /// Whether it must survive a power cut before anything else happens.
+    pub(super) fn is_sync_point(&self) -> bool {
+        match self {
+            AgentEvent::Spawned(_) | AgentEvent::Ended(_) | AgentEvent::Adopting(_) | AgentEvent::Adopted(_) => true,
+            // The child's own Log has it on the disk.
+            AgentEvent::Changed { .. } => false,
+            AgentEvent::Told { .. } | AgentEvent::Reported { .. } | AgentEvent::Resumed { .. } => false,
+        }
+    }
+
+    pub(super) fn headline(&self) -> Option<Headline> {
+        let first_line = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+        Some(match self {
+            AgentEvent::Spawned(it) => {
+                Headline::new(format!("agent {} ({})", it.name, it.role)).with(first_line(&it.task))
+            }
+            AgentEvent::Told { name, how: Telling::Stop, .. } => Headline::new(format!("stopped the agent {name}")),
+            AgentEvent::Told { name, text, .. } => Headline::new(format!("to the agent {name}")).with(first_line(text)),
+            AgentEvent::Ended(it) => Headline::new(format!("agent {}", it.name)).with(it.status.name()),
+            AgentEvent::Resumed { name } => Headline::new(format!("agent {name} continues")),
+            AgentEvent::Adopted(it) => {
+                let paths: Vec<&str> = it.changes.iter().map(|change| change.path.as_str()).collect();
+                Headline::new(format!("adopted files of the agent {}", it.name)).with(paths.join(", "))
+            }
+            // The headline of its end says as much.
+            AgentEvent::Changed { .. } | AgentEvent::Reported { .. } | AgentEvent::Adopting(_) => return None,
+        })
+    }
+
     /// The child that it is about.
     pub fn name(&self) -> &str {
         match self {

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::event::headline::Headline;
+
 /// A file that a call changed, with blobs of its bytes before and after.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FileChange {
@@ -89,6 +91,22 @@ pub struct FilesRestored {
     /// Files that the restore left as they were.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<LeftFile>,
+}
+
+impl FilesRestored {
+    pub(super) fn headline(&self) -> Headline {
+        let title = match (self.reason, self.of_turn) {
+            (RestoreReason::Undo, Some(turn)) => format!("undid turn {turn}"),
+            (RestoreReason::Redo, Some(turn)) => format!("redid turn {turn}"),
+            (RestoreReason::Hunk, _) => "reverted a hunk".to_owned(),
+            (RestoreReason::Stayed, _) => "these files stayed as they are".to_owned(),
+            _ => "restored files".to_owned(),
+        };
+        let changed = self.changes.iter().map(|it| it.path.as_str());
+        let left = self.left.iter().map(|it| it.path.as_str());
+        let paths: Vec<&str> = if self.reason == RestoreReason::Stayed { left.collect() } else { changed.collect() };
+        Headline::new(title).with(paths.join(", "))
+    }
 }
 
 /// A file that a restore left as it was.

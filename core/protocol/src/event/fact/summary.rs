@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::event::headline::Headline;
+
 /// What started a compaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -82,6 +84,10 @@ pub struct HistoryCompaction {
 }
 
 impl HistoryCompaction {
+    pub(super) fn headline(&self) -> Headline {
+        Headline::new(format!("compacted: {} → {} tokens", self.tokens_before, self.tokens_after))
+    }
+
     /// The summary stands in place of the Entry with this number.
     pub fn has_replaced(&self, seq: u64) -> bool {
         let is_before = seq < self.kept_from_seq;
@@ -157,4 +163,11 @@ pub struct BranchSummary {
     /// The model that wrote the summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+}
+
+impl BranchSummary {
+    pub(super) fn headline(&self) -> Headline {
+        let author = if self.strategy == "model" { "by the model" } else { "from the log" };
+        Headline::new(format!("summary of the abandoned branch, {author}"))
+    }
 }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{ChangeKind, Cost, FileChange, Usage};
 use crate::error::ErrorBody;
+use crate::event::headline::Headline;
 
 mod wire; // how an event is read: one object whose fields depend on `event`
 
@@ -124,6 +125,17 @@ impl StepOutcome {
             StepOutcome::Held => "held",
             StepOutcome::Skipped => "skipped",
             StepOutcome::Waiting => "waiting",
+        }
+    }
+
+    /// Its sign in lists.
+    const fn mark(self) -> &'static str {
+        match self {
+            StepOutcome::Completed => "✓",
+            StepOutcome::Skipped => "–",
+            StepOutcome::Waiting => "?",
+            StepOutcome::Held => "‖",
+            StepOutcome::Failed | StepOutcome::TimedOut | StepOutcome::Interrupted | StepOutcome::Incomplete => "✗",
         }
     }
 
@@ -286,6 +298,24 @@ impl WorkflowEvent {
             WorkflowEvent::StepEnded(it) => Some(&it.id),
             WorkflowEvent::GateAnswered { id, .. } => Some(id),
             WorkflowEvent::Held(it) => Some(&it.id),
+        }
+    }
+
+    /// It in one line.
+    pub fn headline(&self) -> Headline {
+        match self {
+            WorkflowEvent::Planned(it) => Headline::new(format!("workflow {}", it.name)),
+            WorkflowEvent::Resumed(_) => Headline::new("the workflow continues"),
+            WorkflowEvent::StepStarted(it) => Headline::new(&it.id).marked("▸"),
+            WorkflowEvent::StepEnded(it) => {
+                let why = it.error.as_ref().map_or("", |error| error.message.as_str());
+                Headline::new(format!("{} {}", it.id, it.status.name())).with(why).marked(it.status.mark())
+            }
+            WorkflowEvent::GateAnswered { id, choice, .. } => Headline::new(id).with(choice),
+            WorkflowEvent::Held(it) => {
+                let title = format!("{} {} by {}", it.id, it.status.name(), it.by);
+                Headline::new(title).with(&it.why).marked(it.status.mark())
+            }
         }
     }
 
