@@ -59,6 +59,15 @@ macro_rules! facts {
     (@headline none $it:ident) => {
         None
     };
+    (@read AgentEvent $text:expr) => {
+        AgentEvent::read($text)
+    };
+    (@read WorkflowEvent $text:expr) => {
+        WorkflowEvent::read($text)
+    };
+    (@read $variant:ident $text:expr) => {
+        open::from_str::<$variant>($text)
+    };
     (@headline own $it:ident) => {
         $it.headline().into()
     };
@@ -131,7 +140,7 @@ macro_rules! facts {
             /// Reads the `data` of a line. [`Understood`] tells whether it skipped parts that a newer build added.
             pub(super) fn from_data(kind: &str, data: &RawValue) -> (Fact, Understood) {
                 let read = match kind {
-                    $($name => open::from_str::<$variant>(data.get()).ok().map(|(it, part)| (Fact::$variant(it.into()), part)),)*
+                    $($name => facts!(@read $variant data.get()).ok().map(|(it, part)| (Fact::$variant(it.into()), part)),)*
                     _ => None,
                 };
                 read.unwrap_or_else(|| {

@@ -1,14 +1,14 @@
 //! What happens to the child Sessions of a Session, as its own Log tells it.
 
 use schemars::JsonSchema;
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Cost, FileChange, LeftFile, Usage};
 use crate::error::ErrorBody;
 use crate::event::headline::Headline;
-
-mod wire; // how a step is read: one object whose fields depend on `event`
+use crate::event::open::{self, Understood};
 
 /// One step in the life of a child Session. The child's own Log has everything that it said and did.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -327,6 +327,47 @@ pub struct Ran {
 }
 
 impl AgentEvent {
+    /// Reads a step. One that only a newer build knows makes the whole Entry unknown.
+    pub(super) fn read(text: &str) -> serde_json::Result<(AgentEvent, Understood)> {
+        #[derive(Deserialize)]
+        struct Told {
+            name: String,
+            by: ToldBy,
+            how: Telling,
+            #[serde(default)]
+            text: String,
+        }
+        #[derive(Deserialize)]
+        struct Changed {
+            name: String,
+            call_id: String,
+            changes: Vec<FileChange>,
+        }
+        #[derive(Deserialize)]
+        struct Reported {
+            name: String,
+            text: String,
+        }
+        #[derive(Deserialize)]
+        struct Resumed {
+            name: String,
+        }
+        match open::tag(text)?.as_str() {
+            "spawned" => open::step(text, AgentEvent::Spawned),
+            "told" => open::step(text, |Told { name, by, how, text }| AgentEvent::Told { name, by, how, text }),
+            "changed" => open::step(text, |it: Changed| {
+                let Changed { name, call_id, changes } = it;
+                AgentEvent::Changed { name, call_id, changes }
+            }),
+            "ended" => open::step(text, AgentEvent::Ended),
+            "reported" => open::step(text, |Reported { name, text }| AgentEvent::Reported { name, text }),
+            "resumed" => open::step(text, |Resumed { name }| AgentEvent::Resumed { name }),
+            "adopting" => open::step(text, AgentEvent::Adopting),
+            "adopted" => open::step(text, AgentEvent::Adopted),
+            _ => Err(serde_json::Error::custom("a step of a newer build")),
+        }
+    }
+
     /// Whether it must survive a power cut before anything else happens.
     pub(super) fn is_sync_point(&self) -> bool {
         match self {

@@ -1,14 +1,14 @@
 //! What happens in a run of a workflow, as the Log of its Session tells it: the journal that a resume reads.
 
 use schemars::JsonSchema;
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{ChangeKind, Cost, FileChange, Usage};
 use crate::error::ErrorBody;
 use crate::event::headline::Headline;
-
-mod wire; // how an event is read: one object whose fields depend on `event`
+use crate::event::open::{self, Understood};
 
 /// One event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -290,6 +290,28 @@ pub struct Resumed {
 }
 
 impl WorkflowEvent {
+    /// Reads an event. One that only a newer build knows makes the whole Entry unknown.
+    pub(super) fn read(text: &str) -> serde_json::Result<(WorkflowEvent, Understood)> {
+        #[derive(Deserialize)]
+        struct GateAnswered {
+            id: String,
+            key: String,
+            choice: String,
+        }
+        match open::tag(text)?.as_str() {
+            "planned" => open::step(text, WorkflowEvent::Planned),
+            "step_started" => open::step(text, WorkflowEvent::StepStarted),
+            "step_ended" => open::step(text, WorkflowEvent::StepEnded),
+            "gate_answered" => open::step(text, |it: GateAnswered| {
+                let GateAnswered { id, key, choice } = it;
+                WorkflowEvent::GateAnswered { id, key, choice }
+            }),
+            "held" => open::step(text, WorkflowEvent::Held),
+            "resumed" => open::step(text, WorkflowEvent::Resumed),
+            _ => Err(serde_json::Error::custom("an event of a newer build")),
+        }
+    }
+
     /// The step that it is about.
     pub fn step(&self) -> Option<&str> {
         match self {
