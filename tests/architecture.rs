@@ -264,8 +264,8 @@ fn files_of_the_workspace_are_opened_through_its_path_layer() {
         ("config/src/lib.rs", "the user's configuration"),
         ("config/src/credentials.rs", "the user's keys"),
         ("config/src/edit.rs", "the user's configuration"),
-        ("context/src/workflows.rs", "workflows of the user, and of the user's skills"),
         ("context/src/library.rs", "Logs"),
+        ("context/src/finder.rs", "files of the user; `of_workspace` reads those of the workspace"),
         ("context/src/environment.rs", "the machine's name and time zone"),
         ("context/src/git/compare.rs", "the work tree of the repository, compared with its commit"),
         (
@@ -273,9 +273,7 @@ fn files_of_the_workspace_are_opened_through_its_path_layer() {
             "git's index; of tracked files only the status, and the content where its time differs",
         ),
         ("context/src/git/objects.rs", "git's objects"),
-        ("context/src/roles/found.rs", "the user's roles; `of_workspace` reads those of the workspace"),
         ("context/src/skills/found.rs", "the user's skills; `load_from` reads those of the workspace"),
-        ("context/src/templates.rs", "the user's templates; `of_workspace` reads those of the workspace"),
         ("mcp/src/catalog.rs", "accepted definitions, in the state folder"),
         ("maintenance/src/archive.rs", "Logs and saved outputs"),
         ("permissions/src/readers/arguments.rs", "whether a name leads elsewhere; it reads no file"),
@@ -321,13 +319,14 @@ fn files_of_the_workspace_are_opened_through_its_path_layer() {
 fn every_reader_of_what_a_workspace_brings_along_goes_through_the_path_layer() {
     let core = root().join("core");
     let readers = [
-        ("context/src/roles/found.rs", "fn of_workspace", "workspace.read_plain"),
-        ("context/src/workflows.rs", "fn in_workspace", "workspace.read_plain"),
+        ("context/src/finder.rs", "fn of_workspace", "workspace.read_plain"),
+        ("context/src/roles/found.rs", "fn of_workspace", "FILES.of_workspace"),
+        ("context/src/workflows.rs", "fn of_workspace", "FILES.of_workspace"),
         ("context/src/skills/found.rs", "fn of_workspace", "workspace.list"),
         ("context/src/skills/found.rs", "fn load_from", "workspace.open_file"),
         ("context/src/skills/digest.rs", "fn of_folder", "workspace.list"),
         ("context/src/skills/digest.rs", "fn bounded", "workspace.open_file"),
-        ("context/src/templates.rs", "fn of_workspace", "workspace.read_plain"),
+        ("context/src/templates.rs", "fn of_workspace", "FILES.of_workspace"),
         ("context/src/documents.rs", "impl Reader<'_>", "self.workspace.open_file"),
         ("context/src/project.rs", "pub(crate) fn text", "workspace.open_file"),
         ("context/src/contributions.rs", "fn content", "workspace.read_plain"),

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::finder::inside;
 use crate::{roles, servers, skills, templates, workflows};
 use config::edit;
 use config::project::{self, CONFIG};
@@ -175,40 +176,25 @@ pub fn find(workspace: &Workspace, trusted: &Trusted) -> Vec<Contribution> {
         standing,
         digest,
     });
+    let brought = |kind, path: &Path, about, standing, digest| {
+        let path = inside(workspace, path).display().to_string();
+        Contribution { kind, path, about, standing, digest }
+    };
     let skills = skills::found::of_workspace(workspace, trusted).into_iter().map(|it| {
         let folder = it.path.parent().unwrap_or(&it.path);
-        let path = folder.strip_prefix(workspace.root()).unwrap_or(folder);
-        Contribution {
-            kind: ContributionKind::Skill,
-            path: path.display().to_string(),
-            about: it.description,
-            standing: it.standing,
-            digest: it.digest,
-        }
+        brought(ContributionKind::Skill, folder, it.description, it.standing, it.digest)
     });
-    let templates = templates::of_workspace(workspace, trusted).into_iter().map(|it| {
-        let path = it.path.strip_prefix(workspace.root()).unwrap_or(&it.path);
-        Contribution {
-            kind: ContributionKind::Template,
-            path: path.display().to_string(),
-            about: it.description,
-            standing: it.standing,
-            digest: it.digest,
-        }
-    });
+    let templates = templates::of_workspace(workspace, trusted)
+        .into_iter()
+        .map(|it| brought(ContributionKind::Template, &it.path, it.description, it.standing, it.digest));
     let roles = roles::found::of_workspace(workspace, trusted).into_iter().filter_map(|it| {
-        let path = it.path.as_deref()?;
-        let path = path.strip_prefix(workspace.root()).unwrap_or(path).display().to_string();
         let mode = it.mode.map_or(String::new(), |mode| format!(" · at most {}", mode.name()));
         let model = it.model.as_ref().map_or(String::new(), |model| format!(" · asks {model}"));
         let about = format!("{}{mode}{model}", it.description);
-        Some(Contribution { kind: ContributionKind::Role, path, about, standing: it.standing, digest: it.digest })
+        Some(brought(ContributionKind::Role, it.path.as_deref()?, about, it.standing, it.digest))
     });
     let workflows = workflows::of_workspace(workspace, trusted).into_iter().filter_map(|it| {
-        let path = it.path.as_deref()?;
-        let path = path.strip_prefix(workspace.root()).unwrap_or(path).display().to_string();
-        let kind = ContributionKind::Workflow;
-        Some(Contribution { kind, path, about: it.description, standing: it.standing, digest: it.digest })
+        Some(brought(ContributionKind::Workflow, it.path.as_deref()?, it.description, it.standing, it.digest))
     });
     let servers = servers::contributions(workspace, trusted);
     config.into_iter().chain(servers).chain(skills).chain(templates).chain(roles).chain(workflows).collect()

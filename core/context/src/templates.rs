@@ -1,8 +1,8 @@
 //! Prompt templates: Markdown files whose text the user sends by a name, with arguments filled in.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use super::finder::{self, Finder, FoundFile};
 use super::skills::Fields;
 use super::skills::digest_of_bytes;
 use super::skills::found::first_words;
@@ -15,15 +15,11 @@ use protocol::event::{Origin, TemplateUse};
 use protocol::input::Message;
 use protocol::remedy::{Part, Remedy};
 use protocol::trust::Standing;
-use storage::regular;
 use storage::trust::Trusted;
 
 /// The folder of a workspace's templates.
 const WORKSPACE_ROOT: &str = ".pixir/prompts";
-/// The most bytes of a template.
-const MAX_TEMPLATE: u64 = 64 << 10;
-/// The most templates of one folder.
-const MAX_TEMPLATES: usize = 256;
+const FILES: Finder = Finder { stem: stem_of, most_bytes: 64 << 10, most_files: 256 };
 /// The longest message that a template makes, bytes.
 const MAX_MESSAGE: usize = 1 << 20;
 
@@ -83,41 +79,22 @@ pub fn find(workspace: Option<&Workspace>, trusted: &Trusted, user_folder: Optio
 
 /// The templates that a workspace brings along.
 pub(crate) fn of_workspace(workspace: &Workspace, trusted: &Trusted) -> Vec<Template> {
-    let names = workspace.locate(WORKSPACE_ROOT).and_then(|at| workspace.list(&at)).unwrap_or_default();
-    let read = |file: &str| {
-        let path = format!("{WORKSPACE_ROOT}/{}", file.trim_end_matches('@'));
-        let (name, absolute) = (name_of(Path::new(&path))?, workspace.root().join(&path));
-        let bytes = workspace.locate(&path).and_then(|at| workspace.read_plain(&at, MAX_TEMPLATE));
-        let template = assemble(name, absolute, Origin::Workspace, bytes.map_err(|e| e.message));
-        let standing = template.digest.as_ref().map(|digest| trusted.standing(&path, digest));
-        Some(Template { standing: standing.unwrap_or_else(|| template.standing.clone()), ..template })
+    let judged = |file: FoundFile| {
+        let template = assemble(file, Origin::Workspace);
+        let own = (&template.standing, template.digest.as_ref());
+        Template { standing: finder::judged(workspace, trusted, &template.path, own), ..template }
     };
-    names.iter().filter_map(|(name, _)| read(name)).take(MAX_TEMPLATES).collect()
+    FILES.of_workspace(workspace, WORKSPACE_ROOT).into_iter().map(judged).collect()
 }
 
 /// The user's own templates.
 fn of_user(folder: &Path) -> Vec<Template> {
-    let entries = std::fs::read_dir(folder.join("prompts")).into_iter().flatten().flatten();
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    paths.sort();
-    let read = |path: PathBuf| Some(assemble(name_of(&path)?, path.clone(), Origin::User, read_users(&path)));
-    paths.into_iter().filter_map(read).take(MAX_TEMPLATES).collect()
-}
-
-fn read_users(path: &Path) -> std::result::Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
-    let file = regular::open_to_read(path).map_err(|e| e.to_string())?;
-    file.take(MAX_TEMPLATE + 1).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
-    if bytes.len() as u64 > MAX_TEMPLATE {
-        return Err(format!("it is larger than {} KB", MAX_TEMPLATE >> 10));
-    }
-    Ok(bytes)
+    FILES.of_user(&folder.join("prompts")).into_iter().map(|file| assemble(file, Origin::User)).collect()
 }
 
 /// The name of a template's file, if it can be typed after `/`.
-fn name_of(path: &Path) -> Option<String> {
-    let name = path.file_name()?.to_str()?.strip_suffix(".md")?;
-    is_name(name).then(|| name.to_owned())
+fn stem_of(name: &str) -> Option<&str> {
+    name.strip_suffix(".md").filter(|name| is_name(name))
 }
 
 fn is_name(name: &str) -> bool {
@@ -125,7 +102,8 @@ fn is_name(name: &str) -> bool {
     name.chars().count() <= 64 && name.starts_with(char::is_alphanumeric) && name.chars().all(is_inner)
 }
 
-fn assemble(name: String, path: PathBuf, origin: Origin, bytes: std::result::Result<Vec<u8>, String>) -> Template {
+fn assemble(file: FoundFile, origin: Origin) -> Template {
+    let FoundFile { stem: name, path, bytes } = file;
     let (bytes, standing) = match bytes {
         Ok(bytes) => (Some(bytes), Standing::InForce),
         Err(why) => (None, Standing::Unusable { why }),

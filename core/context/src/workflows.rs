@@ -2,23 +2,19 @@
 //! run only as the user trusts them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use crate::finder::{self, Finder, FoundFile};
 use crate::skills::Skill;
 use files::workspace::Workspace;
 use protocol::error::{Code, Error, Result, nearest};
 use protocol::remedy::Remedy;
 use protocol::trust::Standing;
-use storage::regular;
 use storage::trust::Trusted;
 
 /// The folder of a workspace's workflows.
 const WORKSPACE_ROOT: &str = ".pixir/workflows";
-/// The most bytes of a file.
-const MAX_FILE: u64 = 256 << 10;
-/// The most workflows of one folder.
-const MAX_FILES: usize = 128;
+const FILES: Finder = Finder { stem: stem_of, most_bytes: 256 << 10, most_files: 128 };
 
 /// A file of a workflow.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,7 +54,8 @@ pub fn find(
     skills: &[Skill],
 ) -> Workflows {
     let mut all: Vec<WorkflowFile> = Vec::new();
-    let users = user_folder.map(|folder| in_folder(&folder.join("workflows"), "", "user")).unwrap_or_default();
+    let users = user_folder.map(|folder| FILES.of_user(&folder.join("workflows"))).unwrap_or_default();
+    let users = users.into_iter().map(|it| found(it, "", "user"));
     let builtin =
         BUILTIN.iter().map(|(name, text)| file((*name).to_owned(), None, "pixir", Ok(text.as_bytes().to_vec())));
     let of_skills = skills.iter().flat_map(|skill| {
@@ -67,14 +64,15 @@ pub fn find(
         // What lies in the workspace is read as everything of it is.
         let inside = workspace.and_then(|it| Some((it, folder.strip_prefix(it.root()).ok()?.to_str()?.to_owned())));
         let found = match inside {
-            Some((workspace, folder)) => in_workspace(workspace, &folder, &prefix, "skill"),
-            None => in_folder(&folder, &prefix, "skill"),
+            Some((workspace, folder)) => FILES.of_workspace(workspace, &folder),
+            None => FILES.of_user(&folder),
         };
         // A skill that is not in force brings no workflow that is.
-        found.into_iter().map(|it| WorkflowFile { standing: skill.standing.clone(), ..it })
+        let standing = || skill.standing.clone();
+        found.into_iter().map(move |it| WorkflowFile { standing: standing(), ..self::found(it, &prefix, "skill") })
     });
     let brought = workspace.map(|workspace| of_workspace(workspace, trusted)).unwrap_or_default();
-    for it in users.into_iter().chain(builtin).chain(of_skills).chain(brought) {
+    for it in users.chain(builtin).chain(of_skills).chain(brought) {
         if !all.iter().any(|known| known.name == it.name) {
             all.push(it);
         }
@@ -85,50 +83,19 @@ pub fn find(
 
 /// The workflows that a workspace brings along.
 pub(crate) fn of_workspace(workspace: &Workspace, trusted: &Trusted) -> Vec<WorkflowFile> {
-    let all = in_workspace(workspace, WORKSPACE_ROOT, "", "workspace").into_iter();
-    let judged = all.map(|it| {
-        let path = it.path.as_deref().and_then(|path| path.strip_prefix(workspace.root()).ok());
-        let standing = match (&it.standing, &it.digest, path.and_then(Path::to_str)) {
-            (Standing::InForce, Some(digest), Some(path)) => trusted.standing(path, digest),
-            (standing, _, _) => standing.clone(),
-        };
-        WorkflowFile { standing, ..it }
-    });
-    judged.collect()
-}
-
-/// The workflows in a folder of the workspace, as they are.
-fn in_workspace(workspace: &Workspace, folder: &str, prefix: &str, origin: &'static str) -> Vec<WorkflowFile> {
-    let names = workspace.locate(folder).and_then(|at| workspace.list(&at)).unwrap_or_default();
-    let read = |listed: &str| {
-        let path = format!("{folder}/{}", listed.trim_end_matches('@'));
-        let name = format!("{prefix}{}", stem_of(Path::new(&path))?);
-        let bytes = workspace.locate(&path).and_then(|at| workspace.read_plain(&at, MAX_FILE));
-        Some(file(name, Some(workspace.root().join(&path)), origin, bytes.map_err(|e| e.message)))
+    let judged = |it: FoundFile| {
+        let path = it.path.clone();
+        let file = found(it, "", "workspace");
+        WorkflowFile {
+            standing: finder::judged(workspace, trusted, &path, (&file.standing, file.digest.as_ref())),
+            ..file
+        }
     };
-    names.iter().filter_map(|(name, _)| read(name)).take(MAX_FILES).collect()
+    FILES.of_workspace(workspace, WORKSPACE_ROOT).into_iter().map(judged).collect()
 }
 
-fn in_folder(folder: &Path, prefix: &str, origin: &'static str) -> Vec<WorkflowFile> {
-    let mut paths: Vec<PathBuf> =
-        std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    let read = |path: PathBuf| {
-        let name = format!("{prefix}{}", stem_of(&path)?);
-        let bytes = read_file(&path);
-        Some(file(name, Some(path), origin, bytes))
-    };
-    paths.into_iter().filter_map(read).take(MAX_FILES).collect()
-}
-
-fn read_file(path: &Path) -> std::result::Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
-    let file = regular::open_to_read(path).map_err(|e| e.to_string())?;
-    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
-    if bytes.len() as u64 > MAX_FILE {
-        return Err(format!("it is larger than {} KB", MAX_FILE >> 10));
-    }
-    Ok(bytes)
+fn found(it: FoundFile, prefix: &str, origin: &'static str) -> WorkflowFile {
+    file(format!("{prefix}{}", it.stem), Some(it.path), origin, it.bytes)
 }
 
 fn file(
@@ -172,10 +139,9 @@ fn description_of(text: &str) -> String {
 }
 
 /// The name of a workflow's file.
-fn stem_of(path: &Path) -> Option<String> {
-    let name = path.file_name()?.to_str()?;
+fn stem_of(name: &str) -> Option<&str> {
     let stem = name.strip_suffix(".toml").or_else(|| name.strip_suffix(".json"))?;
-    (!stem.is_empty() && !stem.starts_with('.')).then(|| stem.to_owned())
+    (!stem.is_empty() && !stem.starts_with('.')).then_some(stem)
 }
 
 impl Workflows {

@@ -1,6 +1,5 @@
 //! The skills of the user and of a workspace: where they are found, and what is read of each.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::digest;
@@ -9,6 +8,7 @@ use super::finding::{Finding, Weight};
 use super::front_matter;
 use super::text::{Text, one_line};
 use super::validation::{self, Validated};
+use crate::finder::{paths_in, read_bounded};
 use files::workspace::Workspace;
 use protocol::error::{Code, Error, Result};
 use protocol::event::Origin;
@@ -171,9 +171,9 @@ fn load_from(workspace: &Workspace, folder: &str, trusted: &Trusted, left: &mut 
         let named = names.iter().find(|(name, _)| name.eq_ignore_ascii_case(FILE)).map(|(name, _)| name.as_str());
         at = is_there(named.unwrap_or(FILE))?;
     }
-    let (file, len, _) = workspace.open_file(&at)?;
+    let (file, ..) = workspace.open_file(&at)?;
     let path = workspace.path_of(&at);
-    let bytes = bounded(&path, file, len)?;
+    let bytes = read_bounded(file, MAX_SKILL).map_err(|why| failed(&path, &why))?;
     let loaded = assemble(path, Origin::Workspace, &bytes);
     let (standing, digest) = match digest::of_folder(workspace, &folder, &bytes, left) {
         Ok(digest) => (trusted.standing(&folder.display(), &digest), Some(digest)),
@@ -184,16 +184,13 @@ fn load_from(workspace: &Workspace, folder: &str, trusted: &Trusted, left: &mut 
 
 /// The user's own skills in this folder, which lies outside of every workspace.
 fn of_user(root: &Path) -> Vec<Skill> {
-    let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
-    let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    folders.sort();
     let is_shown = |folder: &&PathBuf| folder.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'));
     let load = |folder: &PathBuf| match load_users(folder) {
         Ok(loaded) => Some(loaded.skill),
         Err(e) if e.code == Code::NotFound => None,
         Err(e) => Some(Skill::unusable(folder.join(FILE), Origin::User, e.message)),
     };
-    folders.iter().filter(is_shown).take(MAX_SKILLS).filter_map(load).collect()
+    paths_in(root).iter().filter(is_shown).take(MAX_SKILLS).filter_map(load).collect()
 }
 
 /// Reads the skill in this folder of the user. A symlink of the user leads wherever the user wants.
@@ -210,8 +207,7 @@ pub(super) fn load_users(folder: &Path) -> Result<Loaded> {
 
 fn load_file(path: PathBuf) -> Result<Loaded> {
     let file = regular::open_to_read(&path).map_err(|e| failed(&path, &e.to_string()))?;
-    let len = file.metadata().map_err(|e| failed(&path, &e.to_string()))?.len();
-    let bytes = bounded(&path, file, len)?;
+    let bytes = read_bounded(file, MAX_SKILL).map_err(|why| failed(&path, &why))?;
     Ok(assemble(path, Origin::User, &bytes))
 }
 
@@ -259,19 +255,6 @@ pub fn validate(path: &Path) -> Result<Vec<Validated>> {
 
 fn failed(path: &Path, why: &str) -> Error {
     Error::new(Code::ReadFailed, format!("read the skill {}: {why}", path.display()), "fix the file")
-}
-
-fn bounded(path: &Path, file: std::fs::File, len: u64) -> Result<Vec<u8>> {
-    let too_large = || failed(path, &format!("it is larger than {} KB", MAX_SKILL >> 10));
-    if len > MAX_SKILL {
-        return Err(too_large());
-    }
-    let mut bytes = Vec::new();
-    file.take(MAX_SKILL + 1).read_to_end(&mut bytes).map_err(|e| failed(path, &e.to_string()))?;
-    if bytes.len() as u64 > MAX_SKILL {
-        return Err(too_large());
-    }
-    Ok(bytes)
 }
 
 /// The name of the folder that holds this file.
