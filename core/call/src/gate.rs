@@ -226,13 +226,10 @@ pub struct Grant {
 
 /// The folders outside the workspace that the user has added, as far as programs may see them.
 fn added_folders(touch: &Touch, rules: &[Rule], ctx: &Context) -> Vec<PathBuf> {
-    match touch {
-        Touch::Command(_) | Touch::Program(_) => {
-            read_folders(rules).into_iter().filter(|it| ctx.sandbox.may_add(it)).map(Path::to_owned).collect()
-        }
-        Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow | Touch::Files { .. } => Vec::new(),
-        Touch::Mcp { .. } => Vec::new(),
+    if touch.command().is_none() {
+        return Vec::new();
     }
+    read_folders(rules).into_iter().filter(|it| ctx.sandbox.may_add(it)).map(Path::to_owned).collect()
 }
 
 /// What lies outside the workspace and a command may read unasked.
@@ -253,8 +250,7 @@ fn refused_by_bounds(call: &Call, touch: &Touch, ctx: &Context, bounds: &[Arc<Bo
         Touch::Files { path: Some(path), protected } => {
             &Touch::Files { path: real_path(ctx.workspace.root(), path), protected: protected.clone() }
         }
-        Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow | Touch::Files { path: None, .. } => touch,
-        Touch::Command(_) | Touch::Program(_) | Touch::Mcp { .. } => touch,
+        _ => touch,
     };
     bounds.iter().find_map(|it| it.refuses(tool, real, ctx.readable()))
 }

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use permissions::Touch;
+use permissions::{Changes, Touch};
 use protocol::error::{Code, Error, Result};
 
 /// The longest wait of a model's call for a lease: it can do something else first.
@@ -152,12 +152,10 @@ impl Leases {
 }
 
 fn wanted(touch: &Touch) -> Option<What> {
-    match touch {
-        Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow => None,
-        Touch::Files { path: Some(path), .. } => Some(What::File(path.clone())),
-        Touch::Mcp { .. } if touch.only_reads() => None,
-        Touch::Mcp { .. } => Some(What::Anything),
-        Touch::Files { path: None, .. } | Touch::Command(_) | Touch::Program(_) => Some(What::Anything),
+    match touch.changes() {
+        Changes::Nothing => None,
+        Changes::File(path) => Some(What::File(path.to_owned())),
+        Changes::Anything => Some(What::Anything),
     }
 }
 

@@ -1,8 +1,9 @@
 //! What the role of a Session, and the call that started it, leave to it, besides its mode and the rules of the user. Bounds
 //! only ever refuse.
 
+use super::Readable;
 use super::rules;
-use super::{Readable, Touch, prove, prove_read_only};
+use super::touch::{Command, Touch};
 use protocol::error::{Code, Error};
 use protocol::event::Mode;
 
@@ -67,25 +68,20 @@ impl Bounds {
                 let what = path.as_deref().unwrap_or("files that are not known before the call");
                 (!is_in).then(|| self.blocked(format!("may not change {what}"), writes))
             }
-            Touch::Command(_) | Touch::Program(_) => self.refuses_command(touch, readable),
+            Touch::Command(_) | Touch::Program(_) => self.refuses_command(&touch.command()?, readable),
         }
     }
 
-    fn refuses_command(&self, touch: &Touch, readable: Readable<'_>) -> Option<Error> {
+    fn refuses_command(&self, command: &Command<'_>, readable: Readable<'_>) -> Option<Error> {
         if let Some(commands) = &self.commands
-            && !rules::consists_of(commands, touch, readable)
+            && !rules::consists_of(commands, command, readable)
         {
             let fix = format!("one of its commands, alone or joined: {}", listed(commands));
             return Some(self.denied("may not run this command".to_owned(), &fix));
         }
         let writes = self.writes.as_ref()?;
         // A command could write anywhere in the workspace.
-        let proven = match touch {
-            Touch::Command(line) => prove_read_only(line, readable),
-            Touch::Program(words) => prove(&words.iter().map(String::as_str).collect::<Vec<_>>(), readable),
-            Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow | Touch::Files { .. } => Ok(()),
-            Touch::Mcp { .. } => Ok(()),
-        };
+        let proven = command.proven_to_read(readable);
         proven.err().map(|why| self.blocked(format!("may only run commands that read: {why}"), writes))
     }
 

@@ -14,6 +14,7 @@ mod readers; // which commands are proven to only read
 pub mod repository; // the repository of git, and whether git may run there
 pub mod rules; // rules as the user writes them, and what they cover
 pub mod shell; // one line, parsed
+mod touch; // what a call touches, before it runs
 
 pub use bounds::Bounds;
 pub use bounds::SetBy;
@@ -21,6 +22,8 @@ use readers::parse;
 pub use readers::{Judged, Parse};
 pub use readers::{plain, prove, prove_read_only};
 use rules::Covers;
+use touch::Command;
+pub use touch::{Changes, Touch, UsersWord};
 
 /// Where a command may read without an approval. The paths are absolute and without symlinks.
 #[derive(Debug, Clone, Copy)]
@@ -40,70 +43,6 @@ pub struct Readable<'a> {
 impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for Readable<'a> {
     fn from(workspace: &'a P) -> Readable<'a> {
         Readable { workspace: workspace.as_ref(), outputs: None, others: &[], home: None, is_confined: true }
-    }
-}
-
-/// What a call touches, determined before it runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Touch {
-    /// It only reads, inside the workspace.
-    Read,
-    /// It only reads, outside the workspace too. The paths have no symlink in them.
-    Outside {
-        /// Files, and folders with all that is below them.
-        paths: Vec<PathBuf>,
-        /// A path among them that holds secrets.
-        secret: Option<PathBuf>,
-    },
-    /// It changes only pixir's own record of the Session.
-    Note,
-    /// It calls a tool of another program, which acts outside the sandbox.
-    Mcp {
-        /// The server.
-        server: String,
-        /// The server's name of the tool.
-        tool: String,
-        /// The hash of its definition.
-        pin: String,
-        /// What the user said about the tool.
-        word: UsersWord,
-        /// The server says that a call may destroy something.
-        is_destructive: bool,
-    },
-    /// It runs a workflow. Each step is judged by itself; the user sees the graph first.
-    Workflow,
-    /// It changes files.
-    Files {
-        /// The file, if the call changes exactly one and its path is known.
-        path: Option<String>,
-        /// A protected path among them: it can run code or widen pixir's permissions.
-        protected: Option<String>,
-    },
-    /// It runs a command line through the shell.
-    Command(String),
-    /// It runs a program with these words, without a shell.
-    Program(Vec<String>),
-}
-
-/// What the user said about a tool of another program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UsersWord {
-    /// It only reads.
-    Reads,
-    /// It may run without asking.
-    Allowed,
-    /// Nothing.
-    Nothing,
-}
-
-impl Touch {
-    /// Whether it changes nothing.
-    pub fn only_reads(&self) -> bool {
-        match self {
-            Touch::Read | Touch::Outside { .. } | Touch::Mcp { word: UsersWord::Reads, .. } => true,
-            Touch::Note | Touch::Workflow | Touch::Mcp { .. } => false,
-            Touch::Files { .. } | Touch::Command(_) | Touch::Program(_) => false,
-        }
     }
 }
 
@@ -196,27 +135,22 @@ pub fn judge<'a>(mode: Mode, touch: &Touch, rules: &[Rule], readable: impl Into<
             (format!("{path} is a protected path: it can run code or widen permissions"), None)
         }
         Touch::Files { protected: None, .. } => ("it changes files".to_owned(), Some(Rule::Allow(Scope::FileChanges))),
-        Touch::Command(command) => match prove_read_only(command, readable) {
-            Ok(()) if confines => return Ruling::Look,
-            Ok(()) => (NOTHING_CONFINES.to_owned(), Some(Rule::Allow(Scope::Command(command.clone())))),
-            Err(why) => (why, Some(Rule::Allow(Scope::Command(command.clone())))),
-        },
-        Touch::Program(words) => {
-            let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            match prove(&words, readable) {
+        Touch::Command(_) | Touch::Program(_) => {
+            let command = touch.command().expect("it runs one");
+            let rule = Some(Rule::Allow(Scope::Command(command.line().into_owned())));
+            match command.proven_to_read(readable) {
                 Ok(()) if confines => return Ruling::Look,
-                Ok(()) => (NOTHING_CONFINES.to_owned(), Some(Rule::Allow(Scope::Command(shell::quoted(words))))),
-                Err(why) => (why, Some(Rule::Allow(Scope::Command(shell::quoted(words))))),
+                Ok(()) => (NOTHING_CONFINES.to_owned(), rule),
+                Err(why) => (why, rule),
             }
         }
     };
     match mode {
         Mode::ReadOnly => {
-            let look = match touch {
-                Touch::Command(_) | Touch::Program(_) if confines => Some("read, grep, find, or the same without that"),
-                Touch::Command(_) | Touch::Program(_) => Some("read, grep and find, which start no program"),
-                Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Mcp { .. } => None,
-                Touch::Workflow | Touch::Files { .. } => None,
+            let look = match (touch.command(), confines) {
+                (Some(_), true) => Some("read, grep, find, or the same without that"),
+                (Some(_), false) => Some("read, grep and find, which start no program"),
+                (None, _) => None,
             };
             Ruling::Deny { by: DecidedBy::Mode, rule: None, error: blocked(&reason, look) }
         }
@@ -230,28 +164,25 @@ pub fn judge<'a>(mode: Mode, touch: &Touch, rules: &[Rule], readable: impl Into<
         },
         // A call without a possible rule touches a protected path, which needs an approval even in `auto`.
         Mode::Auto if rule.is_none() && !touch.only_reads() => Ruling::Ask { reason, rule },
-        Mode::Auto if !confines && matches!(touch, Touch::Command(_) | Touch::Program(_)) => {
-            match rules::allowing(rules, touch, readable) {
-                Some(it) => Ruling::Allow { by: DecidedBy::Rule, rule: Some(it), reason },
-                None if reason == NOTHING_CONFINES => Ruling::Ask { reason, rule },
-                None => Ruling::Ask { reason: format!("{NOTHING_CONFINES}; {reason}"), rule },
-            }
-        }
+        Mode::Auto if !confines && touch.command().is_some() => match rules::allowing(rules, touch, readable) {
+            Some(it) => Ruling::Allow { by: DecidedBy::Rule, rule: Some(it), reason },
+            None if reason == NOTHING_CONFINES => Ruling::Ask { reason, rule },
+            None => Ruling::Ask { reason: format!("{NOTHING_CONFINES}; {reason}"), rule },
+        },
         Mode::Auto => Ruling::Allow { by: DecidedBy::Mode, rule: None, reason },
     }
 }
 
 /// Whether a call has a program that is not proven to read and does nothing useful without the network.
 pub fn needs_network(touch: &Touch, readable: Readable<'_>) -> bool {
-    let needs = |words: &[String]| {
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        effects::needs_network(&words, readable.workspace)
-    };
-    match touch {
-        Touch::Command(line) => parse(line, readable).programs.iter().any(|it| it.verdict.is_err() && needs(&it.words)),
-        Touch::Program(words) => needs(words),
-        Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow | Touch::Files { .. } => false,
-        Touch::Mcp { .. } => false,
+    let needs = |words: &[&str]| effects::needs_network(words, readable.workspace);
+    match touch.command() {
+        Some(Command::Line(line)) => parse(line, readable)
+            .programs
+            .iter()
+            .any(|it| it.verdict.is_err() && needs(&it.words.iter().map(String::as_str).collect::<Vec<_>>())),
+        Some(Command::Program(words)) => needs(&words),
+        None => false,
     }
 }
 

@@ -4,6 +4,7 @@ use globset::GlobBuilder;
 
 use super::readers::prove_or_allowed;
 use super::shell::{LineEnd, Part, PartKind, Script, Token, TokenKind, Word, quoted};
+use super::touch::Command;
 use super::{Readable, Touch};
 use protocol::event::{Rule, Scope};
 use std::path::Path;
@@ -95,7 +96,8 @@ pub(super) fn allowing<'a>(rules: &[Rule], touch: &Touch, readable: impl Into<Re
                 Rule::Allow(_) | Rule::Deny(_) => false,
             })
             .cloned(),
-        Touch::Outside { .. } | Touch::Files { .. } | Touch::Read | Touch::Note | Touch::Workflow => None,
+        // Rules allow nothing else.
+        _ => None,
     }
 }
 
@@ -114,11 +116,10 @@ pub(super) fn each_is_covered_by(
     let is_wanted = |it: &Pattern| holds(&it.words.iter().map_while(Glob::literal).collect::<Vec<_>>());
     let patterns: Vec<Pattern> = patterns.filter(is_wanted).collect();
     let is_covered = |words: &[&str]| patterns.iter().any(|pattern| pattern.matches(words));
-    match touch {
-        Touch::Program(words) => is_covered(&words.iter().map(String::as_str).collect::<Vec<_>>()),
-        Touch::Command(line) => prove_or_allowed(line, readable, &is_covered).is_ok(),
-        Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow | Touch::Files { .. } => false,
-        Touch::Mcp { .. } => false,
+    match touch.command() {
+        Some(Command::Program(words)) => is_covered(&words),
+        Some(Command::Line(line)) => prove_or_allowed(line, readable, &is_covered).is_ok(),
+        None => false,
     }
 }
 
@@ -136,14 +137,14 @@ pub fn denies_reading(rules: &[Rule], folder: &Path) -> bool {
     rules.iter().any(|rule| matches!(rule, Rule::Deny(Scope::Reads(it)) if Path::new(it).starts_with(folder) || folder.starts_with(it)))
 }
 
-/// Whether a call runs nothing but commands of these patterns, alone or joined by operators. What is only proven to read is
+/// Whether a command is nothing but commands of these patterns, alone or joined by operators. What is only proven to read is
 /// not enough, and neither is what a wrapper hides.
-pub(super) fn consists_of(patterns: &[String], touch: &Touch, readable: Readable<'_>) -> bool {
+pub(super) fn consists_of(patterns: &[String], command: &Command<'_>, readable: Readable<'_>) -> bool {
     let patterns: Vec<Pattern> = patterns.iter().filter_map(|text| Pattern::parse(text).ok()).collect();
     let is_listed = |words: &[&str]| patterns.iter().any(|pattern| pattern.matches(words));
-    match touch {
-        Touch::Program(words) => is_listed(&words.iter().map(String::as_str).collect::<Vec<_>>()),
-        Touch::Command(line) => {
+    match command {
+        Command::Program(words) => is_listed(words),
+        Command::Line(line) => {
             let script = Script::parse(line.trim(), LineEnd::Newline);
             let mut commands = script.tokens.split(|token| matches!(token.kind, TokenKind::Operator(_)));
             let is_whole = |command: &[Token<'_>]| {
@@ -154,8 +155,6 @@ pub(super) fn consists_of(patterns: &[String], touch: &Touch, readable: Readable
             // What stands around the programs, such as a redirection into a file, is judged as always.
             commands.all(is_whole) && prove_or_allowed(line, readable, &is_listed).is_ok()
         }
-        Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow | Touch::Files { .. } => true,
-        Touch::Mcp { .. } => true,
     }
 }
 
@@ -197,19 +196,9 @@ pub(super) fn denies(scope: &Scope, touch: &Touch) -> Covers {
             let text = text.split('#').next().unwrap_or(text);
             is(is_of_server(text, server, tool, pin))
         }
-        (Scope::Command(text) | Scope::Pattern(text), Touch::Command(_) | Touch::Program(_)) => {
-            let line = match touch {
-                Touch::Program(words) => quoted(words.iter().map(String::as_str)),
-                Touch::Command(line) => line.clone(),
-                Touch::Read
-                | Touch::Outside { .. }
-                | Touch::Note
-                | Touch::Workflow
-                | Touch::Files { .. }
-                | Touch::Mcp { .. } => {
-                    return Covers::No;
-                }
-            };
+        (Scope::Command(text) | Scope::Pattern(text), _) => {
+            let Some(command) = touch.command() else { return Covers::No };
+            let line = command.line();
             if *text == line {
                 return Covers::Yes;
             }

@@ -151,11 +151,10 @@ impl Run<'_> {
     }
 
     fn plan_unknown(&self, i: usize, step: &Step, would: &str) {
-        let paths = match &step.touch {
-            Touch::Read | Touch::Outside { .. } => return,
-            Touch::Files { path, .. } => path.iter().cloned().collect(),
-            Touch::Note | Touch::Workflow | Touch::Command(_) | Touch::Program(_) | Touch::Mcp { .. } => Vec::new(),
-        };
+        if matches!(step.touch, Touch::Read | Touch::Outside { .. }) {
+            return;
+        }
+        let paths = step.touch.file().map(str::to_owned).into_iter().collect();
         let target = step.command.to_string();
         let mut effects = self.effects.lock();
         effects.previewed.insert(self.first + i, None);

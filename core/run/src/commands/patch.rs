@@ -64,7 +64,7 @@ fn preview(patched: Patched, io: &mut Io) -> Result<i32, Fault> {
 
 fn perform(patched: Patched, io: &mut Io) -> Result<i32, Fault> {
     let touches = patched.touches(&io.ctx);
-    let paths: Vec<String> = touches.iter().filter_map(path_of).map(str::to_owned).collect();
+    let paths: Vec<String> = touches.iter().filter_map(Touch::file).map(str::to_owned).collect();
     {
         let effects = io.effects.lock();
         let is_judged = effects.touches.get(&io.number).is_some_and(|judged| *judged == touches);
@@ -90,17 +90,4 @@ fn perform(patched: Patched, io: &mut Io) -> Result<i32, Fault> {
     }
     io.out.write_all(told.as_bytes())?;
     Ok(0)
-}
-
-fn path_of(touch: &Touch) -> Option<&str> {
-    match touch {
-        Touch::Files { path, .. } => path.as_deref(),
-        Touch::Read
-        | Touch::Outside { .. }
-        | Touch::Note
-        | Touch::Workflow
-        | Touch::Command(_)
-        | Touch::Program(_)
-        | Touch::Mcp { .. } => None,
-    }
 }
