@@ -22,7 +22,7 @@ const CORE: &[&[&str]] = &[
     &["provider"],
     &["conversation"],
     &["sandbox"],
-    &["permissions", "process", "files"],
+    &["permissions", "process", "files", "net"],
     &["config"],
     &["storage"],
     &["text"],

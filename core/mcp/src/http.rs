@@ -14,7 +14,6 @@ use super::sign_in::{SignIn, failed};
 use super::stream::{Http, OWN_HEADERS};
 use config::OAuth;
 use protocol::error::{Code, Error};
-use provider::http;
 use text::json_rpc;
 
 /// The most redirects of one request.
@@ -86,7 +85,7 @@ impl Endpoint {
         let hello = json_rpc::request(&1.into(), "initialize", &initialize_params().into());
         let request = client.post(&self.url).headers(headers).header(ACCEPT, "application/json, text/event-stream");
         let response = request.json(&hello).timeout(ANSWER).send().await;
-        let response = response.map_err(|e| http::unreachable(&self.url, &e))?;
+        let response = response.map_err(|e| net::unreachable(&self.url, &e))?;
         Ok(matches!(response.status().as_u16(), 401 | 403).then(|| response.headers().clone()))
     }
 
@@ -96,7 +95,7 @@ impl Endpoint {
         // What was looked up is what is connected to.
         let addresses = if self.is_of_project { public_addresses(&url).await? } else { Vec::new() };
         let host = url.host_str().unwrap_or_default().to_owned();
-        let client = http::client_with(&self.url, |builder| {
+        let client = net::client_with(&self.url, |builder| {
             let builder = builder.redirect(Policy::custom(|attempt| {
                 let keeps_message = matches!(attempt.status().as_u16(), 307 | 308);
                 let from = attempt.previous().last().map(Url::origin);

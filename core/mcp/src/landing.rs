@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use provider::http::quoted;
+use net::quoted;
 
 /// How long a browser may take to send its request.
 const REQUEST: Duration = Duration::from_secs(10);

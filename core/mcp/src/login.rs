@@ -17,9 +17,9 @@ use super::sign_in::{authenticated, failed, post};
 use config::OAuth;
 use config::address::is_loopback;
 use config::credentials::{ClientProof, Grant, Secret, Source, Token, Vault, name_for_login};
+use net::{self, document, quoted, unreachable};
 use protocol::error::{Code, Error, Result};
 use provider::device_login::{token, told};
-use provider::http::{self, document, quoted, unreachable};
 
 /// How long the user may take to sign in.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
@@ -72,7 +72,7 @@ impl Guard {
     /// # Errors
     /// `CONFIG_INVALID`, `MCP_AUTH_REQUIRED`.
     async fn check(self, address: &str) -> Result<Url> {
-        let url = http::check_address(address, false)?;
+        let url = net::check_address(address, false)?;
         let host = url.host_str().unwrap_or_default();
         if is_loopback(host) && !self.is_local {
             return Err(failed(&format!("{} is a page of this machine, and the server is not", quoted(address))));
@@ -86,7 +86,7 @@ impl Guard {
     /// A document, or `None` where the address has none.
     async fn document(self, address: &str) -> Result<Option<Value>> {
         self.check(address).await?;
-        let request = http::client(address)?.get(address).header("accept", "application/json").timeout(ANSWER);
+        let request = net::client(address)?.get(address).header("accept", "application/json").timeout(ANSWER);
         let response = request.send().await.map_err(|e| unreachable(address, &e))?;
         if !response.status().is_success() {
             return Ok(None);
@@ -116,7 +116,7 @@ impl LoginOffer {
         client_secret: Option<SecretString>,
         vault: Vault,
     ) -> Result<LoginOffer> {
-        let url = http::check_address(&endpoint.url, true)?;
+        let url = net::check_address(&endpoint.url, true)?;
         let is_local = url.host_str().is_some_and(is_loopback);
         let guard = Guard { is_local, is_of_project: endpoint.is_of_project };
         let asked = endpoint.probe().await?;
@@ -238,7 +238,7 @@ impl LoginOffer {
         if let Some(scope) = &self.scope {
             asked["scope"] = scope.as_str().into();
         }
-        let request = http::client(register)?.post(register).json(&asked).timeout(ANSWER);
+        let request = net::client(register)?.post(register).json(&asked).timeout(ANSWER);
         let response = request.send().await.map_err(|e| unreachable(register, &e))?;
         let status = response.status().as_u16();
         let answer: Value = document(response).await.unwrap_or_default();

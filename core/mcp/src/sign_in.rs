@@ -10,10 +10,10 @@ use super::login::ANSWER;
 use super::secrets::Secrets;
 use config::Environment;
 use config::credentials::{ClientProof, Credential, Grant, Secret, Token, Vault, name_for_login};
+use net::{check_address, client, document, unreachable};
 use protocol::error::{Code, Error, Result};
 use protocol::remedy::Remedy;
 use provider::device_login::{token, told};
-use provider::http::{check_address, client, document, unreachable};
 
 /// What the server calls the text that stands where its token was.
 const NAME: &str = "sign-in";

@@ -7,8 +7,8 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::http::{check_address, client, document, quoted, unreachable};
 use config::credentials::Token;
+use net::{check_address, client, document, quoted, unreachable};
 use protocol::error::{Code, Error, Result};
 use protocol::remedy::Remedy;
 

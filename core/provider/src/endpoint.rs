@@ -12,16 +12,22 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::dialect::Dialect;
-use super::http::{check_address, client, document, header, start_of};
-use super::refusal::{REFUSED_TOOL, no_stream, refused_tool, told_with_status, unreached};
+use super::refusal::{REFUSED_TOOL, no_stream, refused_tool, told_with_status};
 use super::retry::Patience;
 use super::wait::{retry_after, wait_in};
 use super::{Failure, device_login, invalid, preset};
 use config::address::is_loopback;
 use config::credentials::{Credential, REDACTED, SHORTEST_SECRET, Source};
+use net::{check_address, client, document, unreached};
 use protocol::error::{Code, Error, Result};
 use protocol::remedy::Remedy;
 use protocol::tool_spec::ToolSpec;
+
+/// The longest time to read the body of a refusal. [`MAX_REFUSAL`] is the most of it, bytes.
+const REFUSAL: Duration = Duration::from_secs(10);
+const MAX_REFUSAL: usize = 16 << 10;
+/// Headers with credentials. They are not allowed in the configuration file.
+const SECRET_HEADERS: [&str; 5] = ["authorization", "x-api-key", "api-key", "cookie", "proxy-authorization"];
 
 /// A server's address, and the credential for it.
 #[derive(Debug, Clone)]
@@ -399,4 +405,39 @@ impl Endpoint {
         });
         answer.map_err(|e| self.redact(e))
     }
+}
+
+/// Checks a configured header.
+///
+/// # Errors
+/// `CONFIG_INVALID` for one that may hold a secret, or that HTTP does not allow.
+fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue)> {
+    let bad = |why: &str, fix: Remedy| {
+        Error::new(Code::ConfigInvalid, format!("the header {} {why}", name.escape_debug()), fix).with("input", name)
+    };
+    if SECRET_HEADERS.contains(&name.to_lowercase().as_str()) {
+        let named = "name the variable that holds it in `api_key_env`".into();
+        return Err(bad("holds a secret", Remedy::any_of([named, Remedy::Login { provider: None }])));
+    }
+    let name =
+        HeaderName::try_from(name).map_err(|_| bad("is not a valid header name", "a name like X-Team".into()))?;
+    let value = HeaderValue::try_from(value)
+        .map_err(|_| bad("has a value that is not valid in a header", "one line of plain text".into()))?;
+    Ok((name, value))
+}
+
+/// The start of a response's body, as far as it arrives in time.
+async fn start_of(mut response: Response) -> String {
+    let mut bytes = Vec::new();
+    let reading = async {
+        while let Ok(Some(piece)) = response.chunk().await {
+            bytes.extend_from_slice(&piece[..piece.len().min(MAX_REFUSAL - bytes.len())]);
+            if bytes.len() == MAX_REFUSAL {
+                break;
+            }
+        }
+    };
+    // The part that arrived in time is enough for an error.
+    let _ = timeout(REFUSAL, reading).await;
+    String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -32,7 +32,6 @@ pub mod endpoint; // base URL, key and headers of a server
 pub mod budget; // limits on tokens and money
 mod bounds; // the most of an answer that is accepted
 mod halves; // characters that a server cut in two
-pub mod http; // the HTTP client; which addresses and headers are allowed
 mod listing; // the list of models that a server returns
 pub mod refusal; // a server's failures as errors
 mod wait; // the wait that a server asks for

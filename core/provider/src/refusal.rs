@@ -1,19 +1,17 @@
 //! Turns a server's failures into errors: HTTP statuses, errors inside a stream, and requested waits.
 
 use reqwest::header::HeaderMap;
-use rustix::io::Errno;
 use serde_json::Value;
 
 use super::invalid;
 use super::window::with_window;
+use net::quoted;
 use protocol::error::{Code, Error};
 use protocol::remedy::{ModelNeed, Remedy};
 use protocol::tool_spec::ToolSpec;
 
 /// The detail of an error that names the tool whose definition the server refused.
 pub const REFUSED_TOOL: &str = "tool";
-/// The most of a server's text that is shown, characters.
-const MAX_SHOWN: usize = 200;
 
 /// Returns the error for a failure that the server reported inside a stream.
 pub(super) fn told_in_stream(error: &Value) -> Error {
@@ -26,7 +24,7 @@ pub(super) fn told_in_stream(error: &Value) -> Error {
     let names: Vec<String> = [&error["code"], &error["type"], &error["status"]].into_iter().filter_map(named).collect();
     let status = names.iter().find_map(|name| name.parse().ok());
     let (code, fix) = meaning(status, &names.join(" "), &text);
-    with_window(Error::new(code, format!("the model's server reported: {}", shown(&text)), fix), error, &text)
+    with_window(Error::new(code, format!("the model's server reported: {}", quoted(&text)), fix), error, &text)
 }
 
 /// The fields in which servers put the words of an error.
@@ -65,7 +63,7 @@ pub(super) fn told_with_status(host: &str, status: u16, headers: &HeaderMap, bod
     let (code, fix) = meaning(Some(status), &names, &whole_message(&error, body));
     let location = headers.get("location").and_then(|v| v.to_str().ok()).unwrap_or_default();
     let (code, fix) = match status {
-        300..400 => (Code::ProviderHttpError, Remedy::SetBaseUrl { url: Some(shown(location)) }),
+        300..400 => (Code::ProviderHttpError, Remedy::SetBaseUrl { url: Some(quoted(location)) }),
         407 => (Code::Network, "sign in to the proxy: HTTPS_PROXY=http://user:password@host:port".into()),
         _ => (code, fix),
     };
@@ -99,7 +97,7 @@ pub(super) fn refused_tool(status: u16, body: &str, tools: &[ToolSpec]) -> Optio
 /// Returns the request id that a Provider's support needs.
 pub(super) fn request_id(headers: &HeaderMap) -> Option<String> {
     let id = ["x-request-id", "request-id"].iter().find_map(|name| headers.get(*name))?;
-    Some(shown(id.to_str().ok()?))
+    Some(quoted(id.to_str().ok()?))
 }
 
 /// Classifies a failure by its HTTP status, the server's names for it, and the server's message.
@@ -229,10 +227,10 @@ fn whole_message(error: &Value, body: &str) -> String {
 
 fn message_in(error: &Value, body: &str) -> String {
     match words(error).or_else(|| error.as_str()) {
-        Some(text) => shown(text),
+        Some(text) => quoted(text),
         None if body.trim().is_empty() => "(no explanation)".into(),
         None if body.trim_start().starts_with('<') => page_title(body),
-        None => shown(body),
+        None => quoted(body),
     }
 }
 
@@ -242,7 +240,7 @@ fn page_title(page: &str) -> String {
     let within = |tag: &str| {
         let start = lower.find(&format!("<{tag}>"))? + tag.len() + 2;
         let end = start + lower.get(start..)?.find("</")?;
-        Some(page.get(start..end)?.trim()).filter(|title| !title.is_empty()).map(shown)
+        Some(page.get(start..end)?.trim()).filter(|title| !title.is_empty()).map(quoted)
     };
     within("title").or_else(|| within("h1")).map_or_else(|| "a page".to_owned(), |title| format!("a page: {title}"))
 }
@@ -251,7 +249,7 @@ fn page_title(page: &str) -> String {
 pub(super) fn closed(why: &str) -> Error {
     Error::new(
         Code::StreamClosed,
-        format!("the connection closed before the answer was complete: {}", shown(why)),
+        format!("the connection closed before the answer was complete: {}", quoted(why)),
         "send the message again; the part that arrived is kept",
     )
 }
@@ -263,70 +261,11 @@ pub(super) fn no_stream(host: &str, kind: &str, headers: &HeaderMap, body: &str)
         return told_in_stream(&error);
     }
     let kind = if kind.is_empty() { "something" } else { kind };
-    let error = invalid(format!("{host} returned {} instead of an event stream: {}", shown(kind), shown(body)));
+    let error = invalid(format!("{host} returned {} instead of an event stream: {}", quoted(kind), quoted(body)));
     match request_id(headers) {
         Some(id) => error.with("request_id", id),
         None => error,
     }
-}
-
-/// Returns the error for a request that did not reach the server.
-pub(super) fn unreached(host: &str, e: &reqwest::Error) -> Error {
-    let mut causes: Vec<String> = Vec::new();
-    let mut cause: &dyn std::error::Error = e;
-    let mut tls = false;
-    let mut starved = false;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-        tls |= is_tls(cause);
-        starved |= lacks_descriptors(cause);
-        causes.push(cause.to_string());
-    }
-    let why = causes.pop().unwrap_or_else(|| e.to_string());
-    if starved {
-        // Another try would need the same descriptors.
-        let fix = "allow this process more open files, or close other programs";
-        return Error::new(Code::CommandFailed, format!("{host} could not be reached: {}", shown(&why)), fix);
-    }
-    if tls && why.contains("InvalidContentType") {
-        let fix = "set the base URL to http:// if the server does not encrypt";
-        return Error::new(Code::Network, format!("{host} does not speak TLS"), fix);
-    }
-    if tls {
-        let fix = "if your own authority issued the certificate, set SSL_CERT_FILE=/path/to/ca.pem";
-        return Error::new(Code::TlsFailed, format!("the certificate of {host} is not trusted: {}", shown(&why)), fix);
-    }
-    let by_proxy = causes.iter().any(|cause| cause.contains("tunnel") || cause.contains("proxy"));
-    let fix = if by_proxy || why.contains("tunnel") {
-        "check the proxy in HTTPS_PROXY, or name this host in NO_PROXY"
-    } else if e.is_connect() {
-        "check that the server is running and that its address is correct"
-    } else {
-        "check the connection, then try again"
-    };
-    Error::new(Code::Network, format!("{host} could not be reached: {}", shown(&why)), fix)
-}
-
-/// Whether the system has no descriptor left for this process, or for all.
-fn lacks_descriptors(cause: &(dyn std::error::Error + 'static)) -> bool {
-    let number = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
-    [Errno::MFILE, Errno::NFILE].into_iter().any(|it| number == Some(it.raw_os_error()))
-}
-
-/// Whether TLS failed. The cause may be nested several errors deep.
-fn is_tls(e: &(dyn std::error::Error + 'static)) -> bool {
-    let inside = || Some(is_tls(e.downcast_ref::<std::io::Error>()?.get_ref()?));
-    e.is::<rustls::Error>() || inside().unwrap_or(false)
-}
-
-/// Returns the start of a server's text, on one line and safe to print.
-pub(super) fn shown(text: &str) -> String {
-    let text = text.trim();
-    let mut start: String = text.chars().take(MAX_SHOWN).collect::<String>().escape_debug().to_string();
-    if text.chars().nth(MAX_SHOWN).is_some() {
-        start.push('…');
-    }
-    start.replace("\\\"", "\"").replace("\\'", "'")
 }
 
 #[cfg(test)]

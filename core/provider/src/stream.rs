@@ -13,11 +13,12 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::bounds::{self, Extent as AnswerExtent};
 use super::dialect::{Dialect, StreamProgress};
 use super::halves::{self, Joiner};
-use super::refusal::{closed, error_event, shown};
+use super::refusal::{closed, error_event};
 use super::repeats::Repeats;
 use super::retry::Patience;
 use super::wait::wait_in;
 use super::{Answer, Chunk, Failure, invalid, rest};
+use net::quoted;
 use protocol::error::{Code, Error};
 
 /// The largest event that is accepted, bytes.
@@ -259,7 +260,7 @@ impl<'a> Events<'a> {
         if is_stream || text.trim().is_empty() {
             return Ok(());
         }
-        Err(invalid(format!("the server returned something other than an event stream: {}", shown(&text))))
+        Err(invalid(format!("the server returned something other than an event stream: {}", quoted(&text))))
     }
 
     fn broken(&self, e: sse_stream::Error) -> Error {

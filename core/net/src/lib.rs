@@ -1,25 +1,22 @@
-//! The HTTP client, and which addresses and headers it may be given.
+//! The HTTP client of model servers and of MCP servers: how it is built, which addresses it may be given, and its failures as
+//! errors.
+#![forbid(unsafe_code)]
 
 use std::time::Duration;
 
-use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, ClientBuilder, Response};
+use rustix::io::Errno;
 use serde::de::DeserializeOwned;
-use tokio::time::timeout;
 
-use super::refusal::{shown, unreached};
 use config::address::{self, Unfit, is_loopback};
 use protocol::error::{Code, Error, Result};
 use protocol::remedy::Remedy;
 
 const CONNECT: Duration = Duration::from_secs(10);
-/// The longest time to read the body of a refusal. [`MAX_REFUSAL`] is the most of it, bytes.
-const REFUSAL: Duration = Duration::from_secs(10);
-const MAX_REFUSAL: usize = 16 << 10;
 /// The most bytes of a document of a server, such as its list of models.
 const MAX_DOCUMENT: usize = 4 << 20;
-/// Headers with credentials. They are not allowed in the configuration file.
-const SECRET_HEADERS: [&str; 5] = ["authorization", "x-api-key", "api-key", "cookie", "proxy-authorization"];
+/// The most of a server's text that is shown, characters.
+const MAX_SHOWN: usize = 200;
 
 /// Creates the HTTP client for the server at this address. Requests to this machine use no proxy.
 pub fn client(address: &str) -> Result<Client> {
@@ -82,34 +79,69 @@ pub fn check_address(address: &str, insecure: bool) -> Result<reqwest::Url> {
     })
 }
 
-/// Checks a configured header.
-///
-/// # Errors
-/// `CONFIG_INVALID` for one that may hold a secret, or that HTTP does not allow.
-pub(super) fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue)> {
-    let bad = |why: &str, fix: Remedy| {
-        Error::new(Code::ConfigInvalid, format!("the header {} {why}", name.escape_debug()), fix).with("input", name)
-    };
-    if SECRET_HEADERS.contains(&name.to_lowercase().as_str()) {
-        let named = "name the variable that holds it in `api_key_env`".into();
-        return Err(bad("holds a secret", Remedy::any_of([named, Remedy::Login { provider: None }])));
-    }
-    let name =
-        HeaderName::try_from(name).map_err(|_| bad("is not a valid header name", "a name like X-Team".into()))?;
-    let value = HeaderValue::try_from(value)
-        .map_err(|_| bad("has a value that is not valid in a header", "one line of plain text".into()))?;
-    Ok((name, value))
-}
-
-/// Returns the error for a request outside a Provider that did not reach its server.
+/// Returns the error for a request to this address that did not reach its server.
 pub fn unreachable(address: &str, e: &reqwest::Error) -> Error {
     let host = reqwest::Url::parse(address).ok().and_then(|url| url.host_str().map(str::to_owned));
     unreached(host.as_deref().unwrap_or(address), e)
 }
 
-/// Returns a server's text on one line, safe to print.
+/// Returns the error for a request that did not reach the server.
+pub fn unreached(host: &str, e: &reqwest::Error) -> Error {
+    let mut causes: Vec<String> = Vec::new();
+    let mut cause: &dyn std::error::Error = e;
+    let mut tls = false;
+    let mut starved = false;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+        tls |= is_tls(cause);
+        starved |= lacks_descriptors(cause);
+        causes.push(cause.to_string());
+    }
+    let why = causes.pop().unwrap_or_else(|| e.to_string());
+    if starved {
+        // Another try would need the same descriptors.
+        let fix = "allow this process more open files, or close other programs";
+        return Error::new(Code::CommandFailed, format!("{host} could not be reached: {}", quoted(&why)), fix);
+    }
+    if tls && why.contains("InvalidContentType") {
+        let fix = "set the base URL to http:// if the server does not encrypt";
+        return Error::new(Code::Network, format!("{host} does not speak TLS"), fix);
+    }
+    if tls {
+        let fix = "if your own authority issued the certificate, set SSL_CERT_FILE=/path/to/ca.pem";
+        return Error::new(Code::TlsFailed, format!("the certificate of {host} is not trusted: {}", quoted(&why)), fix);
+    }
+    let by_proxy = causes.iter().any(|cause| cause.contains("tunnel") || cause.contains("proxy"));
+    let fix = if by_proxy || why.contains("tunnel") {
+        "check the proxy in HTTPS_PROXY, or name this host in NO_PROXY"
+    } else if e.is_connect() {
+        "check that the server is running and that its address is correct"
+    } else {
+        "check the connection, then try again"
+    };
+    Error::new(Code::Network, format!("{host} could not be reached: {}", quoted(&why)), fix)
+}
+
+/// Whether the system has no descriptor left for this process, or for all.
+fn lacks_descriptors(cause: &(dyn std::error::Error + 'static)) -> bool {
+    let number = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
+    [Errno::MFILE, Errno::NFILE].into_iter().any(|it| number == Some(it.raw_os_error()))
+}
+
+/// Whether TLS failed. The cause may be nested several errors deep.
+fn is_tls(e: &(dyn std::error::Error + 'static)) -> bool {
+    let inside = || Some(is_tls(e.downcast_ref::<std::io::Error>()?.get_ref()?));
+    e.is::<rustls::Error>() || inside().unwrap_or(false)
+}
+
+/// Returns the start of a server's text, on one line and safe to print.
 pub fn quoted(text: &str) -> String {
-    shown(text)
+    let text = text.trim();
+    let mut start: String = text.chars().take(MAX_SHOWN).collect::<String>().escape_debug().to_string();
+    if text.chars().nth(MAX_SHOWN).is_some() {
+        start.push('…');
+    }
+    start.replace("\\\"", "\"").replace("\\'", "'")
 }
 
 /// The JSON document that a response is. One of more than [`MAX_DOCUMENT`] bytes is not read to its end.
@@ -125,20 +157,4 @@ pub async fn document<T: DeserializeOwned>(mut response: Response) -> std::resul
         bytes.extend_from_slice(&piece);
     }
     serde_json::from_slice(&bytes).map_err(|e| e.to_string())
-}
-
-/// The start of a response's body, as far as it arrives in time.
-pub(super) async fn start_of(mut response: Response) -> String {
-    let mut bytes = Vec::new();
-    let reading = async {
-        while let Ok(Some(piece)) = response.chunk().await {
-            bytes.extend_from_slice(&piece[..piece.len().min(MAX_REFUSAL - bytes.len())]);
-            if bytes.len() == MAX_REFUSAL {
-                break;
-            }
-        }
-    };
-    // The part that arrived in time is enough for an error.
-    let _ = timeout(REFUSAL, reading).await;
-    String::from_utf8_lossy(&bytes).into_owned()
 }
