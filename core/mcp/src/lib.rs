@@ -20,7 +20,6 @@ mod challenge; // what a server that wants a sign-in says
 mod client; // the protocol
 mod configured; // the servers that something names
 mod contact; // a server that runs, against what the user accepted
-mod deaths; // when a server died, and when it may start again
 mod faults; // what went wrong, in words
 mod headers; // headers that repeat parts of a message
 mod http; // servers that run elsewhere

@@ -16,11 +16,10 @@ use tokio::sync::{Semaphore, oneshot, watch};
 
 use super::catalog::{Definition, MAX_TOOLS, Pins};
 use super::client::{Begin, Client, Fault};
-use super::deaths::Deaths;
 use super::process::{Process, Stderr};
 use super::prompts::Prompt;
 use super::secrets::Secrets;
-use process::Stopping;
+use process::{Deaths, Stopping};
 use protocol::error::{Code, Error, Result};
 use protocol::remedy::{McpNeed, Remedy};
 use protocol::servers::ServerPhase;

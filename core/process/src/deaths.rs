@@ -1,4 +1,4 @@
-//! How often a server has died, and what follows for its next start.
+//! How often a server that pixir keeps running has died, and how long its next start waits for that.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -17,11 +17,11 @@ const MAX_ROW: usize = 8;
 
 /// When a server died, newest last.
 #[derive(Debug, Default)]
-pub(super) struct Deaths(Mutex<VecDeque<Instant>>);
+pub struct Deaths(Mutex<VecDeque<Instant>>);
 
 impl Deaths {
     /// The server has died just now.
-    pub(super) fn add(&self) {
+    pub fn add(&self) {
         let mut deaths = self.0.lock();
         if deaths.back().is_some_and(|it| it.elapsed() >= MEMORY) {
             deaths.clear();
@@ -32,12 +32,12 @@ impl Deaths {
     }
 
     /// The user wants it to start.
-    pub(super) fn forget(&self) {
+    pub fn forget(&self) {
         self.0.lock().clear();
     }
 
     /// How long the next start waits, for the user.
-    pub(super) fn wait_words(&self) -> String {
+    pub fn wait_words(&self) -> String {
         match self.next_start() {
             Ok(wait) => format!("{} s after its end", wait.as_secs()),
             Err(_) => "when the user says so".to_owned(),
@@ -48,7 +48,7 @@ impl Deaths {
     ///
     /// # Errors
     /// The number of deaths in the last five minutes, if they are too many for another start.
-    pub(super) fn next_start(&self) -> Result<Duration, usize> {
+    pub fn next_start(&self) -> Result<Duration, usize> {
         next_start(&self.0.lock().iter().map(Instant::elapsed).collect::<Vec<_>>())
     }
 }
