@@ -32,6 +32,7 @@ use storage::outputs;
 mod adopt; // what a child changed in its copy goes to the workspace
 mod attend; // watching a child: its Turns, its questions, its end
 mod child; // one child: what it is, what it does, its door
+mod way; // the way to the Session of a child
 mod copies; // the copies in which children work
 mod writers; // children that may change a workspace which they share
 mod links; // children that a Log names, and ends that a crash kept from it

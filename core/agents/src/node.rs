@@ -9,13 +9,13 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::task::AbortHandle;
 
 use super::Position;
 use super::child::Child;
 use super::copies;
-use super::starting::Opened;
-use super::stop_file::Heeding;
 use super::transcript::transcript;
+use super::way::Opened;
 use call::Agents;
 use call::agents::{AgentNews, MOST_TOLD, Order, OrderedBy, Seen, Settle, Stop, Until, Usual, listed};
 use call::off_loop;
@@ -70,6 +70,16 @@ pub(super) struct Node {
     pub(super) budgets: Mutex<Arc<[Budget]>>,
     /// The settings of the parent now.
     pub(super) settings: Mutex<Settings>,
+}
+
+/// A task that ends with this.
+#[derive(Debug)]
+pub(super) struct Heeding(pub(super) AbortHandle);
+
+impl Drop for Heeding {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// `Services` without an output of its own.

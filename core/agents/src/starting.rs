@@ -8,20 +8,20 @@ use tokio::sync::oneshot;
 use super::attend::{Attendant, failed};
 use super::child::{Bounds, Child, Terms, TurnOrder, Unbegun};
 use super::node::Node;
-use super::telling::send;
+use super::way::{Begins, Opened, send};
 use super::writers::may_write;
 use super::{Beginning, Position, Role, begin, close_what_is_open, copies, parent_of, role, settle};
 use call::Leases;
 use call::agents::{Above, AgentNews, Order, OrderedBy};
 use call::tool::panicked;
 use conversation::history::History;
-use door::{Handle, Watch, answer_of};
+use door::{Handle, answer_of};
 use protocol::agent::AgentState;
 use protocol::error::{Code, Error, Result};
 use protocol::event::{
     AgentContext, AgentEvent, AgentResult, AgentStatus, Isolation, Mode, SessionId, SessionStarted, Spawned,
 };
-use protocol::input::{Input, Message};
+use protocol::input::Input;
 use session::{Branch, LogAccess, Services};
 use storage::log::{self, Log, LogWriter};
 
@@ -317,29 +317,6 @@ impl Node {
                 news: self.news.clone(),
             }),
             budgets: above.iter().cloned().chain(pool).collect(),
-        }
-    }
-}
-
-/// Which Turn of a child begins.
-pub(super) enum Begins {
-    /// The first, with its task.
-    First,
-    /// A later one, with this message.
-    Again(Message),
-}
-
-/// The door of a child.
-pub(super) enum Opened {
-    /// The child's Session was closed and has just been opened. The watch is for its attendant, which it does not have yet.
-    New(Handle, Box<Watch>),
-    Already(Handle),
-}
-
-impl Opened {
-    fn door(&self) -> &Handle {
-        match self {
-            Opened::New(door, _) | Opened::Already(door) => door,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::child::{Child, TurnOrder};
 use super::copies;
 use super::node::Node;
-use super::starting::Begins;
+use super::way::Begins;
 use call::agents::{Order, OrderedBy, Settle};
 use files::workspace::Workspace;
 use protocol::agent::AgentState;

@@ -4,27 +4,15 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio::task::AbortHandle;
-
 use arrivals::Arrivals;
 
-use super::node::Node;
+use super::node::{Heeding, Node};
 use call::agents::Stop;
 use call::off_loop;
 use storage::store::Place;
 
 /// How often the file is looked for where the kernel does not tell that it is there.
 const LOOK: Duration = Duration::from_millis(250);
-
-/// The task that heeds the file, as long as this lives.
-#[derive(Debug)]
-pub(super) struct Heeding(AbortHandle);
-
-impl Drop for Heeding {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
 
 impl Node {
     /// Heeds the file from now on. The root does it for the whole tree.

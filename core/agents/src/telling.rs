@@ -10,7 +10,7 @@ use super::attend::Attendant;
 use super::child::{Child, Told, TurnOrder};
 use super::links::end_below;
 use super::node::{Named, Node};
-use super::starting::{Begins, Opened};
+use super::way::{Begins, Opened, deliver, send, until_seen};
 use call::agents::{OrderedBy, Seen, Until};
 use door::Handle;
 use protocol::agent::AgentState;
@@ -235,51 +235,6 @@ impl Node {
             }
         };
         if rest.is_empty() { Ok(door) } else { Box::pin(door.agent(rest)).await }
-    }
-}
-
-/// Says something to the Session of a child.
-async fn deliver(child: &Child, door: &Handle, told: Told) -> Result<Accepted> {
-    let Told { how, message, by } = told;
-    let text = message.text.clone();
-    if by != OrderedBy::User {
-        child.sent.lock().push(text.clone());
-    }
-    let accepted = match how {
-        Telling::Steer => door.request(Input::Steer(message)).await,
-        Telling::Next | Telling::Stop => {
-            child.next.lock().push_back(TurnOrder::by(by));
-            let accepted = door.request(Input::FollowUp(message)).await;
-            if accepted.is_err() {
-                child.next.lock().pop_back();
-            }
-            accepted
-        }
-    };
-    if accepted.is_err() && by != OrderedBy::User {
-        let mut sent = child.sent.lock();
-        if let Some(at) = sent.iter().rposition(|it| *it == text) {
-            sent.remove(at);
-        }
-    }
-    accepted
-}
-
-/// Sends an Input to the Session of a child, and returns when its attendant knows of the Turn that it began.
-pub(super) async fn send(child: &Child, door: &Handle, input: Input) -> Result<Accepted> {
-    let accepted = door.request(input).await?;
-    until_seen(child, door, &accepted).await;
-    Ok(accepted)
-}
-
-/// A running Turn keeps its Session open from the moment on in which the attendant has seen it. Until then the caller's door
-/// does.
-async fn until_seen(child: &Child, door: &Handle, accepted: &Accepted) {
-    let Some(turn) = accepted.turn else { return };
-    let mut seen = child.seen.subscribe();
-    tokio::select! {
-        _ = seen.wait_for(|seen| *seen >= turn) => {}
-        () = door.commands.closed() => {}
     }
 }
 
