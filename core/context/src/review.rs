@@ -112,7 +112,7 @@ fn of_call(entries: &[Arc<Entry>], seq: u64) -> Vec<&Arc<Entry>> {
         match &entry.fact {
             Fact::FilesRestored(it) if it.reason == RestoreReason::Hunk => all.push(entry),
             // After another change of files, a revert is of that one.
-            fact if !files::changes::of_entry(fact).is_empty() => break,
+            fact if !fact.all_changes().is_empty() => break,
             _ => {}
         }
     }

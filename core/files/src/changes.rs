@@ -88,7 +88,7 @@ pub fn record(blobs: &Blobs, path: &str, before: Side<'_>, after: Side<'_>) -> s
 pub fn between<'a>(entries: impl Iterator<Item = &'a Arc<Entry>>, blobs: &Blobs) -> Vec<FileDiff> {
     let mut files: BTreeMap<&str, (&FileChange, &FileChange)> = BTreeMap::new();
     for entry in entries {
-        for change in of_entry(&entry.fact) {
+        for change in entry.fact.all_changes() {
             files.entry(&change.path).and_modify(|(_, last)| *last = change).or_insert((change, change));
         }
     }
@@ -124,7 +124,7 @@ pub fn net(changes: &[FileChange], blobs: &Blobs) -> Vec<FileChange> {
 
 /// Diffs the files that one call changed. A file that it moved is compared with what it was under its old path.
 pub fn of_call(entry: &Entry, blobs: &Blobs) -> Vec<FileDiff> {
-    let all = of_entry(&entry.fact);
+    let all = entry.fact.all_changes();
     let moved = |path: &str| all.iter().any(|it| it.moved_from.as_deref() == Some(path));
     let diff = |change: &FileChange| {
         let old = change.moved_from.as_ref().and_then(|from| all.iter().find(|it| it.path == *from));
@@ -154,7 +154,7 @@ pub fn across(left: &[Arc<Entry>], right: &[Arc<Entry>], blobs: &Blobs) -> Vec<F
     for (side, entries) in [left, right].into_iter().enumerate() {
         let other = 1 - side;
         let mut seen = std::collections::BTreeSet::new();
-        for change in entries.iter().flat_map(|entry| of_entry(&entry.fact)) {
+        for change in entries.iter().flat_map(|entry| entry.fact.all_changes()) {
             let versions = files.entry(&change.path).or_default();
             if seen.insert(&change.path) && versions[other].is_none() {
                 versions[other] = Some(Version::before(change));
@@ -227,17 +227,9 @@ impl<'a> Version<'a> {
     }
 }
 
-/// Returns the file changes that an entry records, made by a tool or by a restore.
-pub fn of_entry(fact: &Fact) -> &[FileChange] {
-    match fact {
-        Fact::FilesRestored(it) => &it.changes,
-        fact => fact.changes(),
-    }
-}
-
 /// Returns the blobs that an entry names: file versions and images.
 pub fn blobs_of(fact: &Fact) -> Vec<&String> {
-    let versions = of_entry(fact).iter().flat_map(|change| [&change.before_blob, &change.after_blob]).flatten();
+    let versions = fact.all_changes().iter().flat_map(|change| [&change.before_blob, &change.after_blob]).flatten();
     let images = match fact {
         Fact::ToolResult(it) => it.attachments.as_slice(),
         Fact::UserMessage(it) => it.attachments.as_slice(),

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::changes::of_entry;
 use protocol::event::{ChangeKind, Entry, FileChange};
 use storage::blobs::{self, Blobs};
 
@@ -11,6 +10,7 @@ mod across; // blocks of lines that stand in another file now
 mod anchor; // a line that is found again after edits
 mod compare; // two texts, line by line
 mod generated; // files that a program writes, such as lock files
+mod lines; // a text as numbered lines
 mod hunks; // hunks and lines of one file
 mod moved; // blocks of lines that stand elsewhere now
 mod rename; // deleted and added files that are one file
@@ -19,7 +19,8 @@ mod words; // the words that differ between two lines
 
 pub use across::{Across, Elsewhere};
 pub use anchor::Anchor;
-pub use hunks::{Hunk, Line, Numbered, Tag, TextPatch, with_edit};
+pub use hunks::{Hunk, TextPatch, with_edit};
+pub use lines::{Line, Numbered, Tag};
 pub use moved::Move;
 pub use start::Start;
 pub use words::{Words, words};
@@ -288,7 +289,7 @@ impl ChangedFile {
 /// out. Counts of files that changed more than once are still missing.
 pub fn of_entries<'a>(entries: impl Iterator<Item = &'a Arc<Entry>>, versions: &impl Versions) -> Changes {
     let mut files: BTreeMap<&str, (&FileChange, &FileChange, bool)> = BTreeMap::new();
-    for change in entries.flat_map(|entry| of_entry(&entry.fact)) {
+    for change in entries.flat_map(|entry| entry.fact.all_changes()) {
         let first = (change, change, true);
         files.entry(&change.path).and_modify(|(_, last, once)| (*last, *once) = (change, false)).or_insert(first);
     }
@@ -378,7 +379,7 @@ pub struct Tally {
 impl Tally {
     /// Takes in the changes that an entry records.
     pub fn take(&mut self, entry: &protocol::event::Fact) {
-        for change in of_entry(entry) {
+        for change in entry.all_changes() {
             let sum = self.sums.entry(change.path.clone()).or_default();
             *sum = (sum.0 + change.added, sum.1 + change.removed);
             self.files

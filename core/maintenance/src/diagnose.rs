@@ -5,7 +5,6 @@ use std::path::Path;
 use serde::Serialize;
 
 use conversation::history::History;
-use files::changes::of_entry;
 use protocol::error::{Code, ErrorBody, Result};
 use protocol::event::{Fact, TurnStatus};
 use protocol::remedy::{ModelNeed, Remedy};
@@ -164,7 +163,7 @@ fn look_at_files(history: &History, place: &Place, blobs: &Blobs, it: &mut Findi
         );
     }
     let (mut changes, mut lost, mut unknown) = (0, 0, 0);
-    for change in history.entries().iter().flat_map(|e| of_entry(&e.fact)) {
+    for change in history.entries().iter().flat_map(|e| e.fact.all_changes()) {
         changes += 1;
         let names = [&change.before_blob, &change.after_blob].into_iter().flatten();
         lost += usize::from(names.into_iter().any(|name| !blobs.has(name)));

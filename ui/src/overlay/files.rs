@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use pixir_core::Fact;
 use pixir_core::call_info::CallKind;
 use pixir_core::diff::{ChangedFile, Tally};
 use pixir_core::event::RestoreReason;
 use pixir_core::history::{History, starts_turn};
-use pixir_core::{Fact, changes};
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
@@ -209,7 +209,7 @@ impl View for FilesView {
     fn notify(&mut self, notification: Notification<'_>) {
         match notification {
             Notification::Recorded { history, entry }
-                if matches!(entry.fact, Fact::ToolCall(_)) || !changes::of_entry(&entry.fact).is_empty() =>
+                if matches!(entry.fact, Fact::ToolCall(_)) || !entry.fact.all_changes().is_empty() =>
             {
                 self.read_again(history);
             }

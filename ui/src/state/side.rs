@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pixir_core::diff::{ChangedFile, Tally};
 use pixir_core::history::History;
 use pixir_core::tree::Tree;
-use pixir_core::{Entry, Fact, changes, tree};
+use pixir_core::{Entry, Fact, tree};
 
 use crate::overlay::tree::SmallTree;
 
@@ -186,7 +186,7 @@ impl Digest {
         }
         let (at, length) = self.weigh(fact);
         self.context[at] += length;
-        if !changes::of_entry(fact).is_empty() {
+        if !fact.all_changes().is_empty() {
             self.tally.take(fact);
             self.files = None;
         }

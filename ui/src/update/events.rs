@@ -162,7 +162,7 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
     }
     state.transcript.record(entry);
     let mut effects = read::search_again(state);
-    if !pixir_core::changes::of_entry(&entry.fact).is_empty() || matches!(entry.fact, Fact::UserMessage(_)) {
+    if !entry.fact.all_changes().is_empty() || matches!(entry.fact, Fact::UserMessage(_)) {
         effects.extend(review::read_again(state));
     }
     if matches!(entry.fact, Fact::TurnEnded(_) | Fact::UserCommand(_) | Fact::FilesRestored(_))

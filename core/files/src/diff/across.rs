@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::hunks::{Line, Tag, TextPatch};
+use super::hunks::TextPatch;
+use super::lines::{Line, Tag};
 use super::moved::{self, LEAST};
 
 /// The most changed lines that are compared with each other, over all files.
@@ -54,7 +55,7 @@ impl Across {
         if files.iter().map(|(_, patch)| changed(patch)).sum::<usize>() > MOST_LINES {
             return Across::default();
         }
-        let free = |patch: &TextPatch, tag: Tag| moved::runs(patch, tag, |line| patch.moved(*line).is_none());
+        let free = |patch: &TextPatch, tag: Tag| moved::runs(&patch.lines, tag, |line| patch.moved(*line).is_none());
         let added: Vec<_> = files.iter().map(|(_, patch)| free(patch, Tag::Added)).collect();
         let new = |(file, at): Place| files[file].1.new.line(at).trim();
         let mut places: HashMap<[&str; LEAST as usize], Vec<Place>> = HashMap::new();

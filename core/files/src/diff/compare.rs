@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
-use super::hunks::Numbered;
+use super::lines::Numbered;
 
 /// After this time the rest of two texts is taken as different.
 const PATIENCE: Duration = Duration::from_secs(3);

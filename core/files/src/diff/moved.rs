@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::hunks::{Line, Tag, TextPatch};
+use super::lines::{Line, Numbered, Tag};
 
 /// The fewest lines that count as moved.
 pub(super) const LEAST: u32 = 3;
@@ -48,10 +48,11 @@ impl Moves {
     }
 
     /// Finds them. Blanks at the ends of lines do not count, since a block often moves into or out of an indented one.
-    pub(super) fn of(patch: &TextPatch) -> Moves {
-        let removed = runs(patch, Tag::Removed, |_| true);
-        let added = runs(patch, Tag::Added, |_| true);
-        let (old, new) = (|at: u32| patch.old.line(at).trim(), |at: u32| patch.new.line(at).trim());
+    pub(super) fn of(old: &Numbered, new: &Numbered, lines: &[Line]) -> Moves {
+        let removed = runs(lines, Tag::Removed, |_| true);
+        let added = runs(lines, Tag::Added, |_| true);
+        let mut is_taken = vec![false; new.len()];
+        let (old, new) = (|at: u32| old.line(at).trim(), |at: u32| new.line(at).trim());
         let mut places: HashMap<[&str; LEAST as usize], Vec<u32>> = HashMap::new();
         for run in added.iter().filter(|run| run.end - run.start >= LEAST) {
             for at in run.start..=run.end - LEAST {
@@ -68,13 +69,11 @@ impl Moves {
         if places.is_empty() {
             return Moves::default();
         }
-        let replaced: HashMap<u32, u32> = patch
-            .lines
+        let replaced: HashMap<u32, u32> = lines
             .iter()
             .filter(|line| line.tag == Tag::Removed)
             .filter_map(|line| Some((line.old?, line.new?)))
             .collect();
-        let mut is_taken = vec![false; patch.new.len()];
         let mut blocks: Vec<Block> = Vec::new();
         for run in removed.iter().filter(|run| run.end - run.start >= LEAST) {
             let mut at = run.start;
@@ -121,9 +120,9 @@ pub(super) fn is_telling<'a>(lines: Range<u32>, text: impl Fn(u32) -> &'a str) -
 }
 
 /// The runs of wanted lines with this tag that stand below each other.
-pub(super) fn runs(patch: &TextPatch, tag: Tag, is_wanted: impl Fn(&Line) -> bool) -> Vec<Range<u32>> {
+pub(super) fn runs(lines: &[Line], tag: Tag, is_wanted: impl Fn(&Line) -> bool) -> Vec<Range<u32>> {
     let mut runs: Vec<Range<u32>> = Vec::new();
-    for line in patch.lines.iter().filter(|line| line.tag == tag && is_wanted(line)) {
+    for line in lines.iter().filter(|line| line.tag == tag && is_wanted(line)) {
         let Some(at) = (if tag == Tag::Removed { line.old } else { line.new }) else { continue };
         match runs.last_mut() {
             Some(run) if run.end == at => run.end += 1,
@@ -135,6 +134,7 @@ pub(super) fn runs(patch: &TextPatch, tag: Tag, is_wanted: impl Fn(&Line) -> boo
 
 #[cfg(test)]
 mod tests {
+    use super::super::TextPatch;
     use super::*;
 
     fn moved(old: &str, new: &str) -> Vec<(Tag, String, Option<u32>)> {

@@ -1,7 +1,8 @@
 //! The start of a long file's change, compared before the whole is read: what a screen shows while the rest is on its way.
 
 use super::compare::compare;
-use super::hunks::{Numbered, TextPatch};
+use super::hunks::TextPatch;
+use super::lines::Numbered;
 
 /// So much of each version is read at first, bytes. Both are read further if they do not differ there.
 pub(super) const FIRST: usize = 128 << 10;

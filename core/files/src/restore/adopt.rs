@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::{
     AimedFile, Bytes, Contents, FileToRestore, RestoreTarget, Version, restore_one, spares_protected, text_of,
 };
-use crate::changes::{self, of_entry};
+use crate::changes;
 use crate::snapshot::SessionSnapshot;
 use crate::workspace::Workspace;
 use protocol::error::{Code, Error, Result};
@@ -30,7 +30,7 @@ pub struct Planned {
 pub fn of_copy<'a>(entries: impl Iterator<Item = &'a Entry>, settled: &BTreeMap<String, u64>) -> RestoreTarget {
     let mut net: BTreeMap<&str, (&FileChange, &FileChange)> = BTreeMap::new();
     for entry in entries {
-        for change in of_entry(&entry.fact) {
+        for change in entry.fact.all_changes() {
             if settled.get(&change.path).is_none_or(|seq| entry.seq > *seq) {
                 net.entry(&change.path).and_modify(|(_, last)| *last = change).or_insert((change, change));
             }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::{RestoreTarget, aimed};
-use crate::changes::of_entry;
 use protocol::error::{Code, Error, Result};
 use protocol::event::{Entry, Fact, FilesRestored, RestoreReason};
 use protocol::remedy::Remedy;
@@ -99,7 +98,7 @@ pub fn redo(entries: &[Arc<Entry>]) -> Result<RestoreTarget> {
 /// Restores the files to their state when this entry was the newest. `None` means the state before the first entry.
 pub fn rewind(entries: &[Arc<Entry>], to_seq: Option<u64>) -> RestoreTarget {
     let later = entries.iter().filter(|entry| to_seq.is_none_or(|seq| entry.seq > seq));
-    let files = aimed(later.flat_map(|entry| of_entry(&entry.fact)));
+    let files = aimed(later.flat_map(|entry| entry.fact.all_changes()));
     RestoreTarget { reason: RestoreReason::Rewind, of_turn: None, to_seq, of_seq: None, files }
 }
 

@@ -303,6 +303,14 @@ impl Fact {
         }
     }
 
+    /// The same, and the files that a restore changed.
+    pub fn all_changes(&self) -> &[FileChange] {
+        match self {
+            Fact::FilesRestored(it) => &it.changes,
+            fact => fact.changes(),
+        }
+    }
+
     /// Whether the type is known and the `data` does not fit this build.
     pub fn is_misfit(&self) -> bool {
         matches!(self, Fact::Unknown(it) if Fact::KINDS.contains(&it.kind.as_str()))
