@@ -14,7 +14,7 @@ use tokio::sync::{Semaphore, mpsc};
 use call::agents::Above;
 use call::leases::Holder;
 use call::protection::jobs::JobGuards;
-use call::{Agents, Leases, Registry, Standing};
+use call::{Leases, Registry, Standing};
 use context::library::Library;
 use conversation::history::History;
 use door::Handle;
@@ -25,7 +25,7 @@ use protocol::error::{Code, Error, Result};
 use protocol::event::{Entry, Fact, ParentSession, SessionId};
 use provider::budget::Budget;
 use sandbox::is_secret_of_home;
-use session::{AgentOptions, LogAccess, Opened, Services, Session};
+use session::{AgentOptions, Children, LogAccess, Opened, Services, Session};
 use storage::log::Log;
 use storage::outputs;
 
@@ -233,7 +233,7 @@ pub fn begin(base: &Services, beginning: Beginning) -> Result<Handle> {
     }
     if matches!(log, LogAccess::Writes(_)) && at.may_spawn() {
         let known = links::known(&history, &at, &services);
-        let node: Arc<dyn Agents> =
+        let node: Arc<dyn Children> =
             Node::new(base, id.clone(), at, services.outputs.clone(), history.settings.clone(), known, news);
         services.agents = Some(node);
     } else {

@@ -10,7 +10,7 @@ use super::Role;
 use super::child::{Bounds, Child, Terms, Unbegun};
 use super::own_entries;
 use super::tally::Tally;
-use call::agents::{MOST_TOLD, headline, reported, reported_within};
+use call::agent_end::{MOST_TOLD, headline, reported, reported_within};
 use conversation::history::History;
 use files::restore::carry_out;
 use files::workspace::Workspace;

@@ -17,7 +17,8 @@ use super::copies;
 use super::transcript::transcript;
 use super::way::Opened;
 use call::Agents;
-use call::agents::{AgentNews, MOST_TOLD, Order, OrderedBy, Seen, Settle, Stop, Until, Usual, listed};
+use call::agent_end::{MOST_TOLD, listed};
+use call::agents::{AgentNews, Order, OrderedBy, Seen, Settle, Stop, Until, Usual};
 use call::off_loop;
 use call::tool::panicked;
 use conversation::history::Settings;
@@ -29,7 +30,7 @@ use protocol::error::{Code, Error, Result, nearest};
 use protocol::event::{Adoption, AgentEvent, AgentResult, Isolation, Live, SessionId, Telling};
 use protocol::input::{Accepted, Input, RestoreOptions};
 use provider::budget::Budget;
-use session::Services;
+use session::{Children, Services};
 use storage::log;
 
 /// The bytes that each end has for itself, for one line and the footer of its result.
@@ -341,14 +342,6 @@ impl Agents for Node {
         }
     }
 
-    fn pass(&self, path: &[String], input: Input) -> BoxFuture<'static, Result<Accepted>> {
-        self.shared().pass_on(path.to_vec(), input).boxed()
-    }
-
-    fn open(&self, path: &[String]) -> BoxFuture<'static, Result<Handle>> {
-        self.shared().open_path(path.to_vec()).boxed()
-    }
-
     fn list(&self) -> Vec<AgentState> {
         let mut all: Vec<AgentState> = self.children.lock().iter().map(|child| child.state()).collect();
         all.extend(self.below.lock().iter().cloned());
@@ -367,10 +360,6 @@ impl Agents for Node {
         self.shared().settle_step(name.to_owned(), how).boxed()
     }
 
-    fn adopt(&self, name: &str, options: RestoreOptions, later: bool) -> BoxFuture<'static, Result<()>> {
-        self.shared().decide_files(name.to_owned(), options, later).boxed()
-    }
-
     fn usual(&self, roles: &[context::roles::Role]) -> Usual {
         let settings = self.settings.lock().clone();
         self.base.0.usual((&settings.provider, &settings.model), roles)
@@ -378,16 +367,6 @@ impl Agents for Node {
 
     fn stop(&self, which: Stop) -> BoxFuture<'static, ()> {
         self.shared().stop_some(which).boxed()
-    }
-
-    fn close(&self) -> BoxFuture<'static, ()> {
-        self.closed.store(true, Ordering::Relaxed);
-        let node = self.shared();
-        async move {
-            Arc::clone(&node).stop_some(Stop::All).await;
-            node.tidy_all().await;
-        }
-        .boxed()
     }
 
     fn transcript(&self, name: &str) -> BoxFuture<'static, Result<String>> {
@@ -405,6 +384,41 @@ impl Agents for Node {
         .boxed()
     }
 
+    fn share(&self, others: usize) -> usize {
+        // Those of the same answer that other calls wait for will be told too.
+        let awaited = self.children.lock().iter().filter(|it| it.is_open() && it.order.lock().is_awaited).count();
+        let mut share = 0;
+        let _ = self.told.fetch_update(Ordering::AcqRel, Ordering::Acquire, |told| {
+            share = SHARED.saturating_sub(told) / (awaited + others + 1);
+            Some(told + share)
+        });
+        LEAST - FOOTER + share
+    }
+}
+
+impl Children for Node {
+    fn pass(&self, path: &[String], input: Input) -> BoxFuture<'static, Result<Accepted>> {
+        self.shared().pass_on(path.to_vec(), input).boxed()
+    }
+
+    fn open(&self, path: &[String]) -> BoxFuture<'static, Result<Handle>> {
+        self.shared().open_path(path.to_vec()).boxed()
+    }
+
+    fn adopt(&self, name: &str, options: RestoreOptions, later: bool) -> BoxFuture<'static, Result<()>> {
+        self.shared().decide_files(name.to_owned(), options, later).boxed()
+    }
+
+    fn close(&self) -> BoxFuture<'static, ()> {
+        self.closed.store(true, Ordering::Relaxed);
+        let node = self.shared();
+        async move {
+            Arc::clone(&node).stop_some(Stop::All).await;
+            node.tidy_all().await;
+        }
+        .boxed()
+    }
+
     fn stop_asking(&self) {
         self.asks.store(false, Ordering::Relaxed);
         let node = self.shared();
@@ -417,17 +431,6 @@ impl Agents for Node {
                 }
             }
         });
-    }
-
-    fn share(&self, others: usize) -> usize {
-        // Those of the same answer that other calls wait for will be told too.
-        let awaited = self.children.lock().iter().filter(|it| it.is_open() && it.order.lock().is_awaited).count();
-        let mut share = 0;
-        let _ = self.told.fetch_update(Ordering::AcqRel, Ordering::Acquire, |told| {
-            share = SHARED.saturating_sub(told) / (awaited + others + 1);
-            Some(told + share)
-        });
-        LEAST - FOOTER + share
     }
 
     fn begin_request(&self) {

@@ -40,7 +40,7 @@ impl Node {
         }
         let tree = Arc::clone(&self.at.tree);
         let name = tree.take_name(order.name.as_deref(), &role.name)?;
-        let id = order.step.as_ref().map_or_else(SessionId::now, |step| step.session.clone());
+        let id = order.step.as_ref().map_or_else(SessionId::now, Clone::clone);
         let bounds = Bounds::new(tree.options, role::limits(role.limits, order.limits));
         // Until the child is among the writers, no other one chooses its files.
         let choosing = tree.writers.choosing.lock().await;

@@ -18,6 +18,7 @@ use protocol::error::{Code, Error, Result};
 use sandbox::Policy;
 
 pub mod agents; // the child Sessions of the Session
+pub mod agent_end; // what the model reads of the end of a child
 mod aliases; // names that models know from other programs
 pub mod arguments; // arguments against a tool's schema
 pub mod blocked; // what the sandbox refused to a program

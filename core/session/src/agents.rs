@@ -6,7 +6,8 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::{Session, Work};
-use call::agents::{AgentNews, MOST_TOLD, Order, OrderedBy, Stop, reported_within};
+use call::agent_end::{MOST_TOLD, reported_within};
+use call::agents::{AgentNews, Order, OrderedBy, Stop};
 use door::{Handle, Reply};
 use protocol::agent::AgentState;
 use protocol::error::{Code, Error, Result};

@@ -50,8 +50,8 @@ pub use fork::Branch;
 use queue::{Waiters, Waiting};
 use travel::{Travel, Trip};
 use trust::Looked;
-pub use turn::Services;
 pub use turn::{AgentOptions, CompactionOptions, Limits, Options};
+pub use turn::{Children, Services};
 use work::{Job, Work, next_report};
 
 /// How the Session may use its Log.

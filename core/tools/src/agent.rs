@@ -7,7 +7,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use call::agents::{Order, OrderLimits, OrderedBy, Seen, Until, reported_within};
+use call::agent_end::reported_within;
+use call::agents::{Order, OrderLimits, OrderedBy, Seen, Until};
 use call::arguments::{self, object};
 use call::{Agents, Context, Output, Prepared, Tool};
 use permissions::{Touch, rules};

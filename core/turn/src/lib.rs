@@ -26,6 +26,7 @@ mod authority; // what a call asks of its Turn
 mod budget; // what its requests may spend, and the question for more
 mod call_ids; // one id for each call
 mod calls; // the calls of an answer, carried out
+mod children; // the child Sessions of a Session
 mod ending; // outcomes of a Turn
 mod relay; // parts of an answer, at most once per frame
 mod reports; // reports of a Turn to its Session
@@ -33,6 +34,7 @@ mod services; // services and options of a Session
 mod summary; // the request for the summary of a compaction
 mod workflow; // a Turn that a scheduler carries out
 
+pub use children::Children;
 pub use ending::Outcome;
 use ending::{LoopGuard, MAX_CIRCLES, Reported, cut_short, empty_answer, too_large};
 pub use relay::DeltaCoalescer;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::children::Children;
 use call::agents::{Above, ModelTerms, Usual};
 use call::leases::Holder;
 use call::protection::jobs::JobGuards;
@@ -180,7 +181,7 @@ pub struct Services {
     pub job_guards: JobGuards,
     pub library: Arc<Library>,
     /// The Session's children; `None` outside a Session, and where it can have none.
-    pub agents: Option<Arc<dyn Agents>>,
+    pub agents: Option<Arc<dyn Children>>,
     /// The way to the Session above; `None` for one that the user started.
     pub above: Option<Above>,
     /// Who changes what in the workspace right now; the Sessions of a tree share it.
@@ -240,7 +241,7 @@ impl Services {
             read_set: Arc::clone(&self.read_set),
             jobs: self.jobs.clone(),
             job_guards: self.job_guards.clone(),
-            agents: self.agents.clone(),
+            agents: self.agents.clone().map(|it| it as Arc<dyn Agents>),
             others: self.servers.clone().map(|it| Arc::new(it) as Arc<dyn Others>),
             in_turn: InTurn::default(),
             steered: None,

@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{Checked, Known, PlannedStep, WorkflowPlan, invalid};
-use call::agents::{Order, Seen, reported_within};
+use call::agent_end::reported_within;
+use call::agents::{Order, Seen};
 use call::arguments::{self, object};
 use call::{Context, Output, Prepared, Tool};
 use permissions::Touch;

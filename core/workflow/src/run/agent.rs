@@ -8,7 +8,7 @@ use super::super::graph::Work;
 use super::command::{Verified, backoff, checks, failed_check};
 use super::job::{Job, Late, no_round};
 use super::{Ending, Hands, held};
-use call::agents::{Order, OrderLimits, Seen, Settle, StepOrder, Until};
+use call::agents::{Order, OrderLimits, Seen, Settle, Until};
 use call::{Agents, Gone, off_loop};
 use permissions::shell::quoted;
 use protocol::error::{Code, Error};
@@ -115,7 +115,7 @@ async fn attempt<H: Hands>(
             schema: own.schema.clone(),
             isolation: job.agent.as_ref().map(|it| it.isolation),
             writes: own.writes.clone(),
-            step: Some(StepOrder { session: session.clone() }),
+            step: Some(session.clone()),
             ..Order::default()
         };
         // Later rounds go on in the same Session, with the same files.
