@@ -504,7 +504,8 @@ fn every_complaint_has_tests_that_exist_or_a_reason() {
 /// Broken build: a slash command or a layer that is added without a story.
 #[test]
 fn every_slash_command_and_every_layer_is_in_a_story() {
-    let stories: String = sources(&root().join("tests/stories")).into_iter().map(|(_, text)| text).collect();
+    let sources_of_stories = sources(&root().join("tests/stories"));
+    let stories: String = sources_of_stories.iter().map(|(_, text)| text.as_str()).collect();
     let actions = pixir_ui::reference();
     let commands = actions.as_array().expect("a list").iter().filter_map(|it| it["command"].as_str());
     for command in commands {
@@ -512,8 +513,12 @@ fn every_slash_command_and_every_layer_is_in_a_story() {
         let is_run = |end: &str| stories.contains(&format!("{name}{end}"));
         assert!(["<Enter>", "\\r", " "].into_iter().any(is_run), "no story runs {name}");
     }
-    let snapshots: String = fs::read_dir(root().join("tests/stories/snapshots"))
-        .expect("snapshots")
+    let folders: BTreeSet<PathBuf> =
+        sources_of_stories.iter().filter_map(|(path, _)| Some(path.parent()?.join("snapshots"))).collect();
+    let snapshots: String = folders
+        .iter()
+        .filter_map(|folder| fs::read_dir(folder).ok())
+        .flatten()
         .filter_map(|it| fs::read_to_string(it.ok()?.path()).ok())
         .collect();
     // Each of them is a `View`, whose title a screen reader says.

@@ -42,37 +42,10 @@ mod stories {
     mod compaction; // on demand, at the threshold, after a refusal
     mod dialects; // one task through three dialects
     mod agents; // child Sessions on one task each
-    mod agents_screen; // agents in the interface
     mod roles; // what an agent is for, and what it may do at most
     mod roles_keys; // what the keys of a role choose
     mod workflows; // graphs of steps, run from the command line
-    mod workflows_ends; // steps beside each other, and runs that do not go as planned
-    mod workflows_many; // hostile values, refusals, stops, the workflows that pixir has
-    mod workflows_files; // what steps change, in copies and in the workspace
-    mod workflows_bounds; // limits, checks that may not run, other workflows
-    mod workflows_screen; // a run on the screen
-    mod workflows_resume; // runs that were cut off, stopped or edited
-    mod agents_copies; // agents that work in copies of the workspace
-    mod agents_doors; // sessions of agents from outside
-    mod agents_ends; // how agents end, and what the model reads of it
-    mod agents_faults; // agents where something around them fails
-    mod agents_figures; // agents in numbers
-    mod agents_limits; // what bounds agents
-    mod agents_root; // what the session of the user has for all of its agents
-    mod agents_told; // what agents are told
-    mod agents_waiting; // what agents wait for
-    mod agents_whole; // agents from a plan to an undo
-    mod agents_headless; // agents of a run without a terminal
     mod acp; // pixir inside an editor
-    mod acp_bounds; // clients that ask for more than pixir holds
-    mod acp_clients; // clients of others: SDKs and acpx
-    mod acp_faults; // faults of pixir itself, and what an editor leaves behind
-    mod acp_races; // an editor at its worst
-    mod acp_requests; // what an editor asks of pixir
-    mod acp_responses; // each prompt has one response, whatever happens to it
-    mod acp_slash; // slash commands without a screen
-    mod acp_transcripts; // what an editor and pixir say, line by line
-    mod acp_updates; // what an editor is shown
     mod host; // a program drives a Session by lines
     mod ledger; // what takes up the window
     mod interrupts; // Esc, signals and deadlines, at any moment
@@ -81,17 +54,6 @@ mod stories {
     mod request_prefix; // each request repeats the one before it
     mod tasks; // tasks as a model meets them
     mod mcp; // servers of the Model Context Protocol
-    mod mcp_offer; // changes of what a model is offered of them
-    mod mcp_asks; // what they ask the user, and what the user waits for
-    mod mcp_secrets; // a secret that such a server tells everywhere
-    mod mcp_login; // signing in to a server that runs elsewhere
-    mod mcp_real; // real servers, from npm and PyPI
-    mod mcp_http; // servers elsewhere: sessions, streams, refusals
-    mod mcp_faults; // such servers that fail, change or mean harm
-    mod mcp_cells; // every fault of such servers at every moment
-    mod mcp_schemas; // the schemas of their tools, in every dialect
-    mod mcp_serve; // pixir as such a server
-    mod mcp_repositories; // hostile repositories that name such servers
     mod surroundings; // where the model is, and how it hears of a change
     mod turns; // a Turn over HTTP, in every dialect
 
@@ -173,7 +135,7 @@ mod stories {
     mod mouse; // clicks and the wheel in lists and previews
     mod overlays; // leaving a layer, its keys, its rectangle
     mod pickers; // palette, sessions, help, jobs, HUD
-    mod results;
+    mod results; // what the model reads of a result
     mod rules; // rules of the user, protected restores
     mod secrets; // secrets of the user, in no place that pixir writes
     mod self_protection; // programs and tools that turn against pixir

@@ -1,5 +1,15 @@
 //! pixir inside an editor: `pixir acp`.
 
+mod bounds; // clients that ask for more than pixir holds
+mod clients; // clients of others: SDKs and acpx
+mod faults; // faults of pixir itself, and what an editor leaves behind
+mod races; // an editor at its worst
+mod requests; // what an editor asks of pixir
+mod responses; // each prompt has one response, whatever happens to it
+mod slash; // slash commands without a screen
+mod transcripts; // what an editor and pixir say, line by line
+mod updates; // what an editor is shown
+
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{ChildStdin, ChildStdout, Stdio};
 use std::time::{Duration, Instant};

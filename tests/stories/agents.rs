@@ -1,5 +1,18 @@
 //! Agents: child Sessions that work on one task each, with their own context.
 
+pub(super) mod screen; // agents in the interface
+mod copies; // agents that work in copies of the workspace
+mod doors; // sessions of agents from outside
+mod ends; // how agents end, and what the model reads of it
+mod faults; // agents where something around them fails
+mod figures; // agents in numbers
+mod limits; // what bounds agents
+mod root; // what the session of the user has for all of its agents
+mod told; // what agents are told
+mod waiting; // what agents wait for
+mod whole; // agents from a plan to an undo
+mod headless; // agents of a run without a terminal
+
 use serde_json::{Value, json};
 
 use crate::hosted::Hosted;

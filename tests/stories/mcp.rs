@@ -1,5 +1,16 @@
 //! MCP servers: added, offered, called with an approval, and what the user sees of it.
 
+mod offer; // changes of what a model is offered of them
+mod asks; // what they ask the user, and what the user waits for
+mod secrets; // a secret that such a server tells everywhere
+mod login; // signing in to a server that runs elsewhere
+mod real; // real servers, from npm and PyPI
+mod faults; // such servers that fail, change or mean harm
+mod cells; // every fault of such servers at every moment
+mod schemas; // the schemas of their tools, in every dialect
+mod serve; // pixir as such a server
+mod repositories; // hostile repositories that name such servers
+
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command};

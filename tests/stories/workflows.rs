@@ -1,5 +1,12 @@
 //! Workflows: graphs of steps that are run from the command line, and say truly how each step ended.
 
+mod ends; // steps beside each other, and runs that do not go as planned
+mod many; // hostile values, refusals, stops, the workflows that pixir has
+mod files; // what steps change, in copies and in the workspace
+mod bounds; // limits, checks that may not run, other workflows
+mod screen; // a run on the screen
+mod resume; // runs that were cut off, stopped or edited
+
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
