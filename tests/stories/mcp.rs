@@ -5,6 +5,7 @@ mod asks; // what they ask the user, and what the user waits for
 mod secrets; // a secret that such a server tells everywhere
 mod login; // signing in to a server that runs elsewhere
 mod real; // real servers, from npm and PyPI
+mod http; // servers elsewhere: sessions, streams, refusals
 mod faults; // such servers that fail, change or mean harm
 mod cells; // every fault of such servers at every moment
 mod schemas; // the schemas of their tools, in every dialect

@@ -1,7 +1,9 @@
 //! Where the machine does not give pixir what it needs: folders, disk, descriptors, a sensible clock or screen.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{OpenOptionsExt as _, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
@@ -344,4 +346,67 @@ fn a_fifo_in_place_of_a_file_of_pixir_is_no_hang() {
         assert!(examined.stdout.contains("\"checks\"") || examined.stdout.contains(code), "{name}: {examined:?}");
         assert!(fs::symlink_metadata(&path).is_ok_and(|it| !it.is_file()), "{name} is as it was");
     }
+}
+
+/// Opening a FIFO waits for its other end, and a thread that waits there never ends: the runtime has 512 of them.
+///
+/// Broken build: the header reads `.git` and `HEAD` like any other file.
+#[test]
+fn no_thread_waits_for_a_fifo_in_place_of_the_repository() {
+    let fifo = |path: &Path| {
+        rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, 0o600.into(), 0).expect("a FIFO");
+        path.to_owned()
+    };
+    let kinds = ["FIFO", "HEAD", "link", "gitdir", "HEAD of gitdir", "socket", "device"];
+    for kind in kinds {
+        let shell = Shell::new(&[("a.txt", "a\n")]);
+        let git = shell.workspace().join(".git");
+        let aside = shell.home().with_file_name("elsewhere");
+        let waiting_for = match kind {
+            "FIFO" => Some(fifo(&git)),
+            "HEAD" => {
+                fs::create_dir(&git).expect("mkdir");
+                Some(fifo(&git.join("HEAD")))
+            }
+            "link" => {
+                symlink(&aside, &git).expect("link");
+                Some(fifo(&aside))
+            }
+            "gitdir" => {
+                fs::write(&git, format!("gitdir: {}\n", aside.display())).expect("write");
+                Some(fifo(&aside))
+            }
+            "HEAD of gitdir" => {
+                fs::write(&git, format!("gitdir: {}\n", aside.display())).expect("write");
+                fs::create_dir(&aside).expect("mkdir");
+                Some(fifo(&aside.join("HEAD")))
+            }
+            "socket" => {
+                UnixListener::bind(&git).expect("a socket");
+                None
+            }
+            _ => {
+                symlink("/dev/null", &git).expect("link");
+                None
+            }
+        };
+        let server = Server::start(vec![text("First answer."), text("Second answer.")]);
+        let mut terminal = start(&shell, &server, Dialect::Chat, 80, 24);
+        terminal.wait_for("Ask pixir");
+        terminal.send("one\r");
+        terminal.wait_for("First answer.");
+        terminal.send("two\r");
+        terminal.wait_for("Second answer.");
+        terminal.settle();
+        if let Some(path) = waiting_for {
+            // The system lets a writer in that does not wait only if a reader is there, also one that waits itself.
+            let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).expect("a flag");
+            let writer = fs::OpenOptions::new().write(true).custom_flags(flags).open(&path);
+            let refusal = writer.err().and_then(|e| e.raw_os_error());
+            assert_eq!(refusal, Some(rustix::io::Errno::NXIO.raw_os_error()), "{kind}: a thread waits for the FIFO");
+        }
+        terminal.send("\x04");
+        terminal.end().assert_sane();
+    }
+    figures(&format!("{} kinds of special files in place of a repository tried, 0 failed", kinds.len()));
 }

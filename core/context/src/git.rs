@@ -21,8 +21,12 @@ const COMMITS: usize = 3;
 const MAX_SUBJECT: usize = 72;
 /// The most symbolic references that are followed.
 const MAX_LINKS: usize = 5;
-/// Digits of a commit that are shown.
+/// Digits of a commit that the model reads.
 const DIGITS: usize = 10;
+/// Digits of a commit in place of a branch.
+const SHOWN_DIGITS: usize = 8;
+/// The longest name of a branch, characters.
+const MAX_BRANCH: usize = 200;
 
 /// A repository and the commit that its head is on.
 pub struct Git {
@@ -38,15 +42,32 @@ impl Git {
         if !repository.may_be_shown(workspace) {
             return None;
         }
-        let head = repository::read(&repository.git.join("HEAD"))?;
-        let head = head.lines().next()?.trim();
-        let reference = head.strip_prefix("ref: ").filter(|name| is_reference(name));
-        let branch = reference.map(|name| clean(name.strip_prefix("refs/heads/").unwrap_or(name), 200));
-        let head = match reference {
-            Some(name) => resolve(&repository, name),
-            None => Id::parse(head),
+        let head = Head::of(&repository.git)?;
+        let branch = head.branch();
+        let head = match head {
+            Head::On(name) => resolve(&repository, &name),
+            Head::At(commit) => Id::parse(&commit),
         };
         Some(Git { repository, branch, head })
+    }
+
+    /// The branch that a workspace is on; eight digits of the commit if its head is detached. Only the user sees it, so
+    /// it is also read where [`Git::of`] reads nothing for the model: in a submodule, in the repository of the home
+    /// folder, and where `.git` is a symlink. It never waits for another process.
+    pub fn branch_of(workspace: &Path) -> Option<String> {
+        let git = workspace.ancestors().map(|folder| folder.join(".git")).find(|git| git.exists())?;
+        let folder = if git.is_dir() {
+            git
+        } else {
+            // The file of a work tree or a submodule names the folder, and a symlink may lead to that file.
+            let file = repository::read(&git.canonicalize().ok()?)?;
+            git.parent()?.join(file.strip_prefix("gitdir:")?.trim())
+        };
+        let head = Head::of(&folder)?;
+        head.branch().or_else(|| match head {
+            Head::At(commit) => Some(clean(&commit, SHOWN_DIGITS)),
+            Head::On(_) => None,
+        })
     }
 
     /// Whether a tracked file differs from the commit, or the index does. `None` if there are too many files to find out,
@@ -84,6 +105,31 @@ impl Git {
             next = parent;
         }
         commits
+    }
+}
+
+/// What `HEAD` names.
+enum Head {
+    /// A reference: its whole name.
+    On(String),
+    /// A commit: the text as it stands there.
+    At(String),
+}
+
+impl Head {
+    /// Reads the `HEAD` of this folder of git.
+    fn of(folder: &Path) -> Option<Head> {
+        let text = repository::read(&folder.join("HEAD"))?;
+        let line = text.lines().next()?.trim();
+        let reference = line.strip_prefix("ref: ").filter(|name| is_reference(name));
+        Some(reference.map_or_else(|| Head::At(line.to_owned()), |name| Head::On(name.to_owned())))
+    }
+
+    fn branch(&self) -> Option<String> {
+        match self {
+            Head::On(name) => Some(clean(name.strip_prefix("refs/heads/").unwrap_or(name), MAX_BRANCH)),
+            Head::At(_) => None,
+        }
     }
 }
 
@@ -276,6 +322,40 @@ mod tests {
         );
         let files::diff::Version::Object(name) = &now.files[1].old else { panic!("it is in the commit") };
         assert_eq!(Git::of(&at).and_then(|git| git.blob(name)).as_deref(), Some(&b"kept\n"[..]));
+    }
+
+    /// Broken builds: the header reads git by [`Git::of`] alone, and has no branch in a submodule; it opens what is no file.
+    #[test]
+    fn the_branch_for_the_user_is_read_where_the_model_is_shown_nothing() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let at = temp.path().canonicalize().expect("a path");
+        let write = |name: &str, text: &str| {
+            fs::create_dir_all(at.join(name).parent().expect("a parent")).expect("mkdir");
+            fs::write(at.join(name), text).expect("write");
+        };
+        write("app/.git/HEAD", "ref: refs/heads/topic\n");
+        write("app/.git/modules/part/HEAD", &format!("{}\n", "0123456789".repeat(4)));
+        write("app/part/.git", "gitdir: ../.git/modules/part\n");
+        fs::create_dir_all(at.join("linked/src")).expect("mkdir");
+        std::os::unix::fs::symlink(at.join("app/.git"), at.join("linked/.git")).expect("symlink");
+        fs::create_dir(at.join("module")).expect("mkdir");
+        std::os::unix::fs::symlink("../app/part/.git", at.join("module/.git")).expect("symlink");
+        for (folder, branch, is_shown_to_the_model) in [
+            ("app", Some("topic"), true),
+            ("app/part", Some("01234567"), false),
+            ("linked", Some("topic"), false),
+            ("linked/src", Some("topic"), false),
+            ("module", None, false),
+        ] {
+            let folder = at.join(folder);
+            assert_eq!(Git::branch_of(&folder).as_deref(), branch, "{}", folder.display());
+            assert_eq!(Git::of(&folder).is_some(), is_shown_to_the_model, "{}", folder.display());
+        }
+        // Where the link itself lies beside the repository, its relative path holds.
+        fs::rename(at.join("module"), at.join("app/module")).expect("rename");
+        std::fs::remove_file(at.join("app/module/.git")).expect("rm");
+        std::os::unix::fs::symlink("../part/.git", at.join("app/module/.git")).expect("symlink");
+        assert_eq!(Git::branch_of(&at.join("app/module")).as_deref(), Some("01234567"));
     }
 
     /// Broken build: one that follows `..` in a reference.

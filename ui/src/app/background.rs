@@ -1,6 +1,5 @@
 //! Background tasks, and the handling of their results.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use pixir_core::changes::FileDiff;
@@ -281,7 +280,7 @@ impl App {
     /// Reads the branch, which is quick.
     pub(super) fn read_branch(&mut self) {
         let workspace = self.state.session.workspace.clone();
-        self.spawn_blocking(move || BackgroundEvent::Repository(branch_of(&workspace), None));
+        self.spawn_blocking(move || BackgroundEvent::Repository(Git::branch_of(&workspace), None));
     }
 
     /// Reads the branch, and whether files are changed. That asks the file system about each tracked file.
@@ -289,7 +288,7 @@ impl App {
         let workspace = self.state.session.workspace.clone();
         self.spawn_blocking(move || {
             let changes = Git::of(&workspace).and_then(|git| git.has_changes());
-            BackgroundEvent::Repository(branch_of(&workspace), Some(changes == Some(true)))
+            BackgroundEvent::Repository(Git::branch_of(&workspace), Some(changes == Some(true)))
         });
     }
 
@@ -533,19 +532,4 @@ impl App {
 /// An error and its remedy, on one line.
 pub(super) fn one_line(error: &Error, remedies: &Remedies) -> String {
     format!("{}; {}", error.message, remedies.word(&error.remedy))
-}
-
-/// The current branch of the workspace's repository, read without running git. Eight digits of the commit if the head
-/// is detached.
-fn branch_of(workspace: &Path) -> Option<String> {
-    // The workspace may be a subfolder of the repository, or a work tree, whose `.git` is a file that names the real
-    // folder.
-    let git = workspace.ancestors().map(|folder| folder.join(".git")).find(|git| git.exists())?;
-    let folder = match std::fs::read_to_string(&git) {
-        Ok(file) => git.parent()?.join(file.strip_prefix("gitdir:")?.trim()),
-        Err(_) => git,
-    };
-    let head = std::fs::read_to_string(folder.join("HEAD")).ok()?;
-    let head = head.trim();
-    Some(head.strip_prefix("ref: refs/heads/").map_or_else(|| head.chars().take(8).collect(), str::to_owned))
 }
