@@ -14,7 +14,7 @@ use call::agents::OrderedBy;
 use call::tool::panicked;
 use door::{Handle, Watch};
 use protocol::agent::{Asker, WaitingFor};
-use protocol::error::{Error, NoticeCode};
+use protocol::error::Error;
 use protocol::event::{
     AgentEvent, AgentResult, AgentStatus, Delivery, Entry, Event, Fact, Live, LiveEvent, Telling, ToldBy, WaitsOn,
 };
@@ -275,10 +275,6 @@ impl Attendant {
             // It asked something that no call waits for.
             Live::AnswerTaken { call_id, .. } => return self.answered(&call_id),
             Live::Status { .. } if self.asking.is_empty() => return self.go_on(),
-            // It is about all agents of the tree.
-            Live::Notice { ref code, .. } if code == NoticeCode::AgentTokensLow.name() => {
-                return self.node.send_live(Vec::new(), live);
-            }
             Live::TurnWaits { on } => return self.turn_waits(on),
             Live::QueueChanged { steer, follow_up } => {
                 let state = self.child.change(|state| state.queued = steer.into_iter().chain(follow_up).collect());

@@ -23,7 +23,7 @@ use process::Stopping;
 use process::jobs::Jobs;
 use protocol::error::{Code, Error, Result};
 use protocol::event::{Entry, Fact, ParentSession, SessionId};
-use provider::budget::Budget;
+use provider::budget::{Budget, TellLow};
 use sandbox::is_secret_of_home;
 use session::{AgentOptions, Children, LogAccess, Opened, Services, Session};
 use storage::log::Log;
@@ -79,15 +79,19 @@ impl Tree {
             places: Arc::new(Semaphore::new(options.running)),
             names: Mutex::default(),
             started: AtomicU32::new(0),
-            pool: Mutex::new(Budget::raisable(options.tree_tokens)),
+            pool: Mutex::default(),
             writers: Writers::default(),
         }
     }
 
     /// A Turn of the root begins.
-    fn begin_turn(&self) {
+    fn begin_turn(&self, tell_low: TellLow) {
         self.started.store(0, Ordering::Relaxed);
-        *self.pool.lock() = Budget::raisable(self.options.tree_tokens);
+        self.fill_pool(tell_low);
+    }
+
+    fn fill_pool(&self, tell_low: TellLow) {
+        *self.pool.lock() = Budget::raisable(self.options.tree_tokens, tell_low);
     }
 
     /// The wished name in the letters of names of agents, with a number where it is taken.

@@ -26,10 +26,10 @@ use door::Handle;
 use door::answer_of;
 use files::workspace::Workspace;
 use protocol::agent::AgentState;
-use protocol::error::{Code, Error, Result, nearest};
-use protocol::event::{Adoption, AgentEvent, AgentResult, Isolation, Live, SessionId, Telling};
+use protocol::error::{Code, Error, NoticeCode, Result, nearest};
+use protocol::event::{Adoption, AgentEvent, AgentResult, Isolation, Live, SessionId, Severity, Telling};
 use protocol::input::{Accepted, Input, RestoreOptions};
-use provider::budget::Budget;
+use provider::budget::{Budget, TellLow};
 use session::{Children, Services};
 use storage::log;
 
@@ -83,6 +83,17 @@ impl Drop for Heeding {
     }
 }
 
+/// Tells the user of the tree that its agents run low on tokens.
+fn tells_low(news: &mpsc::UnboundedSender<AgentNews>) -> TellLow {
+    let news = news.clone();
+    Box::new(move |used, most| {
+        let message = format!("the agents of this turn have used {used} of {most} tokens");
+        let code = NoticeCode::AgentTokensLow.name().to_owned();
+        let live = Live::Notice { severity: Severity::Warning, code, message, remedy: None };
+        let _ = news.send(AgentNews::Live { path: Vec::new(), live: Box::new(live) });
+    })
+}
+
 /// `Services` without an output of its own.
 pub(super) struct Base(pub(super) Services);
 
@@ -102,6 +113,9 @@ impl Node {
         known: Vec<Arc<Child>>,
         news: mpsc::UnboundedSender<AgentNews>,
     ) -> Arc<Node> {
+        if at.path.is_empty() {
+            at.tree.fill_pool(tells_low(&news));
+        }
         Arc::new_cyclic(|me| Node {
             id,
             at,
@@ -444,7 +458,7 @@ impl Children for Node {
     fn begin_turn(&self, budgets: Arc<[Budget]>, is_woken: bool) {
         *self.budgets.lock() = budgets;
         if self.at.path.is_empty() && !is_woken {
-            self.at.tree.begin_turn();
+            self.at.tree.begin_turn(tells_low(&self.news));
         }
     }
 }

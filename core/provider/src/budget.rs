@@ -1,7 +1,9 @@
 //! Limits on the tokens and the money that Turns may spend.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
 
 use protocol::error::{Code, Error};
 use protocol::event::{Cost, Usage};
@@ -23,15 +25,25 @@ struct Pool {
     nano_usd: AtomicU64,
 }
 
+/// Tells the user how many tokens are used, of how many.
+pub type TellLow = Box<dyn Fn(u64, u64) + Send + Sync>;
+
 /// A limit that the user can raise while Turns run.
-#[derive(Debug)]
 struct Grant {
     /// The tokens of the beginning, and of each grant.
     tokens: u64,
-    /// The share that is used when the user is told, once.
-    is_told: AtomicBool,
+    tell_low: TellLow,
+    /// The user was told that most of it is used. Locked while that is sent: a question for more, which any of the
+    /// Sessions may ask, then comes behind it.
+    is_told: Mutex<bool>,
     /// Held while the user is asked, so that Sessions that run out together ask once.
     answer: tokio::sync::Mutex<Granted>,
+}
+
+impl std::fmt::Debug for Grant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Grant").field("tokens", &self.tokens).field("is_told", &self.is_told).finish_non_exhaustive()
+    }
 }
 
 /// What the user has said about a budget that is used up.
@@ -58,9 +70,10 @@ impl Budget {
         Budget(Arc::new(Pool { max_tokens, max_nano_usd, ..Pool::default() }))
     }
 
-    /// Creates a budget of tokens that the user can raise.
-    pub fn raisable(tokens: u64) -> Budget {
-        let grant = Grant { tokens, is_told: AtomicBool::default(), answer: tokio::sync::Mutex::default() };
+    /// Creates a budget of tokens that the user can raise. `tell_low` is called once when most of it is used, and again
+    /// after it was raised; it must not block.
+    pub fn raisable(tokens: u64, tell_low: TellLow) -> Budget {
+        let grant = Grant { tokens, tell_low, is_told: Mutex::default(), answer: tokio::sync::Mutex::default() };
         let max_tokens = AtomicU64::new(tokens);
         Budget(Arc::new(Pool { max_tokens, grant: Some(grant), ..Pool::default() }))
     }
@@ -77,16 +90,19 @@ impl Budget {
     pub fn raise(&self) -> u64 {
         let Some(grant) = &self.0.grant else { return 0 };
         self.0.max_tokens.fetch_add(grant.tokens, Ordering::AcqRel);
-        grant.is_told.store(false, Ordering::Release);
+        *grant.is_told.lock() = false;
         grant.tokens
     }
 
-    /// The tokens that are used, and the most; once, when most of a budget that can be raised is used.
-    pub fn newly_low(&self) -> Option<(u64, u64)> {
-        let grant = self.0.grant.as_ref()?;
+    /// Tells the user, once, when most of a budget that can be raised is used.
+    pub fn tell_if_low(&self) {
+        let Some(grant) = &self.0.grant else { return };
+        let mut is_told = grant.is_told.lock();
         let (used, most) = self.used();
-        let is_low = used.saturating_mul(100) >= most.saturating_mul(TOLD_AT);
-        (is_low && !grant.is_told.swap(true, Ordering::AcqRel)).then_some((used, most))
+        if !*is_told && used.saturating_mul(100) >= most.saturating_mul(TOLD_AT) {
+            *is_told = true;
+            (grant.tell_low)(used, most);
+        }
     }
 
     /// The tokens that are used, and the most.
@@ -179,18 +195,21 @@ mod tests {
         drop(first);
         assert!(shared.reserve(60).is_ok());
         // Told once at 80 %, and again after it was raised.
-        let raisable = Budget::raisable(1_000);
-        let use_up = |input| raisable.spend(Usage { input, ..Usage::default() }, Cost::default());
-        use_up(799);
-        assert_eq!(raisable.newly_low(), None);
-        use_up(1);
-        assert_eq!((raisable.newly_low(), raisable.newly_low()), (Some((800, 1_000)), None));
-        use_up(200);
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let telling = Arc::clone(&told);
+        let raisable = Budget::raisable(1_000, Box::new(move |used, most| telling.lock().push((used, most))));
+        let use_up = |input| {
+            raisable.spend(Usage { input, ..Usage::default() }, Cost::default());
+            raisable.tell_if_low();
+            std::mem::take(&mut *told.lock())
+        };
+        assert_eq!(use_up(799), []);
+        assert_eq!((use_up(1), use_up(0)), (vec![(800, 1_000)], vec![]));
+        assert_eq!(use_up(200), []);
         assert_eq!(raisable.check().expect_err("all of it").code, Code::BudgetReached);
         assert_eq!(raisable.raise(), 1_000);
-        assert!(raisable.check().is_ok() && raisable.newly_low().is_none());
-        use_up(600);
-        assert_eq!(raisable.newly_low(), Some((1_600, 2_000)));
+        assert!(raisable.check().is_ok() && use_up(0).is_empty());
+        assert_eq!(use_up(600), [(1_600, 2_000)]);
         let by_cost = Budget::new(None, Some(0.5));
         by_cost.spend(Usage::default(), Cost { usd: 0.5, ..Cost::default() });
         assert_eq!(by_cost.check().expect_err("all of it").details["usd"], 0.5);

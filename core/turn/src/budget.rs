@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 
 use super::{Report, Step, Turn, UsageSource};
 use call::{AgentPlace, Gone};
-use protocol::error::{Error, NoticeCode};
-use protocol::event::{Cost, Form, Live, ProviderUsage, Question, Severity, Usage, WaitsOn};
+use protocol::error::Error;
+use protocol::event::{Cost, Form, ProviderUsage, Question, Usage, WaitsOn};
 use provider::budget::{Budget, Granted, Reserved};
 
 /// The answers where the tokens of the agents are used up.
@@ -70,6 +70,8 @@ impl Turn {
                     (Ok(taken), _) => Ok(Ok(taken)),
                     (Err(refused), Granted::Refused) => Ok(Err(refused)),
                     (Err(refused), Granted::Ask) => {
+                        // Another Session of the tree may have used it up and not told the user yet.
+                        budget.tell_if_low();
                         if self.ask_for_more(budget).await? {
                             budget.raise();
                             // The Log alone says who let them spend more.
@@ -105,14 +107,11 @@ impl Turn {
     }
 
     /// Deducts a request. The user is told once when the tokens of the agents run low.
-    pub(super) async fn spend(&self, usage: Usage, cost: Cost) -> Result<(), Gone> {
-        self.budgets.iter().for_each(|budget| budget.spend(usage, cost));
-        for (used, most) in self.budgets.iter().filter_map(Budget::newly_low) {
-            let message = format!("the agents of this turn have used {used} of {most} tokens");
-            let code = NoticeCode::AgentTokensLow.name().to_owned();
-            self.live(Live::Notice { severity: Severity::Warning, code, message, remedy: None }).await?;
+    pub(super) fn spend(&self, usage: Usage, cost: Cost) {
+        for budget in &self.budgets {
+            budget.spend(usage, cost);
+            budget.tell_if_low();
         }
-        Ok(())
     }
 
     /// What the requests of the Turn draw from; its children draw from it too.
@@ -136,7 +135,7 @@ impl Turn {
         let estimated = source == UsageSource::Estimated;
         let cost = step.facts.cost(&usage, usd);
         let cost = Cost { estimated: cost.estimated || estimated, ..cost };
-        self.spend(usage, cost).await?;
+        self.spend(usage, cost);
         self.record(ProviderUsage { provider, model, usage, estimated, cost }).await
     }
 }

@@ -459,7 +459,7 @@ impl Turn {
                 Next::Request(step) => return Ok(*step),
                 Next::Summarize(request) => {
                     if let Some(it) = summarize(&self.reports, *request).await? {
-                        self.spend(it.usage, it.cost).await?;
+                        self.spend(it.usage, it.cost);
                     }
                 }
             }

@@ -213,6 +213,8 @@ pub(crate) fn on_root_event(state: &mut State, event: Event) -> Vec<Effect> {
                 }
                 Vec::new()
             }
+            // It is about all agents of the tree.
+            Live::Notice { ref code, .. } if code == "AGENT_TOKENS_LOW" => on_live(state, event.live),
             live @ Live::Refused(_) => on_live(state, live),
             _ => Vec::new(),
         },
