@@ -316,6 +316,11 @@ pub(crate) trait View {
     /// A key without a meaning was pressed: it answers no question.
     fn forget_question(&mut self) {}
 
+    /// Its rows have not arrived yet, so Enter cannot choose one of them.
+    fn is_loading(&self) -> bool {
+        false
+    }
+
     /// Enter has an effect that the user must not trigger by accident: the overlay has to be visible for a moment
     /// first.
     fn is_guarded(&self) -> bool {

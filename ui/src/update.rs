@@ -61,6 +61,7 @@ pub(crate) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
 fn use_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     let quiet_since = std::mem::replace(&mut state.guard.quiet_since, state.now.at);
     (state.toast, state.note, state.mouse.row) = (None, None, None);
+    state.guard.early_choice = None;
     if let Some(effects) = on_overlay_key(state, key, quiet_since) {
         return effects;
     }
@@ -175,6 +176,10 @@ fn on_overlay_key(state: &mut State, key: KeyEvent, quiet_since: Instant) -> Opt
                     match spec.action {
                         // The key can have been pressed before the overlay was visible.
                         Action::Layer(LayerAction::Choose) if is_guarded => return Some(Vec::new()),
+                        Action::Layer(LayerAction::Choose) if overlay.view().is_loading() => {
+                            state.guard.early_choice = Some(state.overlays.len());
+                            return Some(Vec::new());
+                        }
                         Action::Layer(LayerAction::OverlayHelp) => return Some(perform(state, Action::OpenHelp, "")),
                         Action::Layer(action) => overlay.view_mut().act(action),
                         action => overlay.view_mut().pass(action),
@@ -184,6 +189,19 @@ fn on_overlay_key(state: &mut State, key: KeyEvent, quiet_since: Instant) -> Opt
         }
     };
     Some(carry_out(state, outcome))
+}
+
+/// Chooses what the user chose with Enter before the rows were there, once they are.
+pub(crate) fn choose_late(state: &mut State) -> Vec<Effect> {
+    let is_ahead = state.guard.early_choice == Some(state.overlays.len());
+    match state.overlays.last_mut().filter(|overlay| is_ahead && !overlay.view().is_loading()) {
+        Some(overlay) => {
+            state.guard.early_choice = None;
+            let outcome = overlay.view_mut().act(Action::Choose);
+            carry_out(state, outcome)
+        }
+        None => Vec::new(),
+    }
 }
 
 /// Carries out what the top overlay asks for.

@@ -399,6 +399,8 @@ impl App {
             }
             BackgroundEvent::Failed(failed) => self.on_failed(failed),
         }
+        let effects = update::choose_late(&mut self.state);
+        Box::pin(self.perform(effects)).await;
         self.send_waiting().await;
         self.refresh_window();
     }

@@ -398,6 +398,14 @@ impl View for ConnectView {
         }
     }
 
+    fn is_loading(&self) -> bool {
+        match &self.step {
+            Step::Providers { .. } => self.accounts.is_empty(),
+            Step::Local(_) => self.local.is_none(),
+            Step::Menu(_) | Step::Key { .. } | Step::Waiting { .. } => false,
+        }
+    }
+
     fn scroll(&mut self, by: isize) {
         self.go(by);
     }

@@ -317,6 +317,10 @@ impl ModelsView {
 }
 
 impl View for ModelsView {
+    fn is_loading(&self) -> bool {
+        self.is_loading
+    }
+
     fn title(&self) -> &'static str {
         "Models"
     }

@@ -314,6 +314,10 @@ impl SessionList {
 }
 
 impl View for SessionList {
+    fn is_loading(&self) -> bool {
+        self.all.is_none()
+    }
+
     fn title(&self) -> &'static str {
         "Sessions"
     }

@@ -450,6 +450,10 @@ impl SettingsView {
 }
 
 impl View for SettingsView {
+    fn is_loading(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     fn title(&self) -> &'static str {
         "Settings"
     }

@@ -152,6 +152,10 @@ impl SkillsView {
 }
 
 impl View for SkillsView {
+    fn is_loading(&self) -> bool {
+        !self.is_loaded
+    }
+
     fn title(&self) -> &'static str {
         "Skills"
     }

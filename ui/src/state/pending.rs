@@ -72,10 +72,18 @@ pub(crate) struct Guard {
     /// The number of overlays, and since when the top one is on the screen.
     pub(crate) top_overlay_since: Option<(usize, Instant)>,
     pub(crate) confirm: PendingConfirm,
+    /// Enter was the last key, and the top one of so many overlays still waits for the rows to choose from.
+    pub(crate) early_choice: Option<usize>,
 }
 
 impl Guard {
     pub(super) fn new(now: Instant) -> Guard {
-        Guard { delay: DECISION_DELAY, quiet_since: now, top_overlay_since: None, confirm: PendingConfirm::Nothing }
+        Guard {
+            delay: DECISION_DELAY,
+            quiet_since: now,
+            top_overlay_since: None,
+            confirm: PendingConfirm::Nothing,
+            early_choice: None,
+        }
     }
 }
