@@ -197,7 +197,7 @@ pub(crate) fn choose_late(state: &mut State) -> Vec<Effect> {
     match state.overlays.last_mut().filter(|overlay| is_ahead && !overlay.view().is_loading()) {
         Some(overlay) => {
             state.guard.early_choice = None;
-            let outcome = overlay.view_mut().act(Action::Choose);
+            let outcome = overlay.view_mut().act(LayerAction::Choose);
             carry_out(state, outcome)
         }
         None => Vec::new(),
