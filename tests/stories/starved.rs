@@ -438,3 +438,43 @@ fn no_thread_waits_for_a_fifo_in_place_of_the_repository() {
     }
     figures(&format!("{} kinds of special files in place of a repository tried, 0 failed", kinds.len()));
 }
+
+/// Searches, `find`, the snapshot around a command and the mentions of the composer walk over the workspace, and read its
+/// ignore rules.
+///
+/// Broken build: the walk opens a FIFO in the place of a file of rules, and waits for ever.
+#[test]
+fn a_fifo_in_place_of_ignore_rules_holds_no_walk() {
+    for place in [".gitignore", ".ignore", "sub/.gitignore", "sub/.ignore", ".git/info/exclude", "elsewhere/commondir"]
+    {
+        let shell = Shell::new(&[("a.txt", "needle\n"), ("sub/b.txt", "b\n")]);
+        let path = shell.workspace().join(place);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("mkdir");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).expect("a FIFO");
+        if place.starts_with("elsewhere") {
+            shell.write(".git", "gitdir: elsewhere\n");
+        }
+        for (tool, args) in [
+            ("grep", json!({ "pattern": "needle" })),
+            ("find", json!({ "pattern": "**/*.txt" })),
+            ("bash", json!({ "command": "echo made > made.txt" })),
+        ] {
+            let ran = ended(shell.command(["tools", "run", tool, "--write", "--json", &args.to_string()]));
+            let result = &ran.document()["result"];
+            assert_eq!(result["exit_code"], 0, "{place}, {tool}: {ran:?}");
+            assert!(
+                tool == "bash" || result["output"].as_str().is_some_and(|it| it.contains("a.txt")),
+                "{place}: {ran:?}"
+            );
+        }
+        let server = Server::start(vec![]);
+        let mut terminal = start(&shell, &server, Dialect::Chat, 80, 24);
+        terminal.wait_for("Ask pixir");
+        terminal.send("@a.t");
+        terminal.wait_that("the file is offered", |screen| screen.matches("a.txt").count() > 0);
+        terminal.send("\x15");
+        terminal.wait_that("the composer is empty", |screen| !screen.contains("@a.t"));
+        terminal.send("\x04");
+        terminal.end().assert_sane();
+    }
+}

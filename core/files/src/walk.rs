@@ -1,12 +1,15 @@
 //! Walks over the files of a folder. They skip `.git` and ignored files, and follow no symlinks.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
+
+use storage::regular;
 
 /// Visits each file below a folder, on several threads with one visitor each. Stops when cancelled.
 pub fn walk_files<'a>(
@@ -51,7 +54,7 @@ pub(crate) fn walk_noting_repositories(root: &Path, found: &Arc<Mutex<BTreeSet<P
             let of_folder = if is_root { PathBuf::from(".") } else { below.to_owned() };
             found.lock().insert(if is_git { below.join(".git") } else { of_folder });
         }
-        !is_git
+        !is_git && is_readable(entry)
     });
     builder.build()
 }
@@ -65,6 +68,27 @@ fn builder(root: &Path) -> WalkBuilder {
         .require_git(in_repository)
         .parents(in_repository)
         .follow_links(false)
-        .filter_entry(|entry| entry.file_name() != ".git");
+        .filter_entry(|entry| entry.file_name() != ".git" && is_readable(entry));
+    // The walk would read those of its root before it could skip them.
+    let above = root.ancestors().take(if in_repository { usize::MAX } else { 1 });
+    if above.into_iter().any(has_blocking_rules) {
+        builder.ignore(false).git_ignore(false).git_exclude(false).parents(false);
+    }
     builder
+}
+
+fn is_readable(entry: &DirEntry) -> bool {
+    !entry.file_type().is_some_and(|it| it.is_dir()) || !has_blocking_rules(entry.path())
+}
+
+/// Whether a walk that reads the ignore rules of this folder waits for another process: a FIFO or a device has the name of
+/// a file of rules, or stands where git's own files lead.
+pub fn has_blocking_rules(folder: &Path) -> bool {
+    let of_git = match regular::read_to_string(&folder.join(".git")) {
+        // The file of a work tree or a submodule.
+        Ok(text) => text.strip_prefix("gitdir:").map(|to| folder.join(to.trim()).join("commondir")),
+        Err(_) => Some(folder.join(".git/info/exclude")),
+    };
+    let mut all = [".gitignore", ".ignore"].map(|name| folder.join(name)).into_iter().chain(of_git);
+    all.any(|path| fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir()))
 }

@@ -8,6 +8,7 @@ use ignore::{DirEntry, WalkBuilder, WalkState};
 
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
+use pixir_core::has_blocking_rules;
 
 use super::is_image_name;
 
@@ -169,7 +170,12 @@ impl Index {
 
 fn walk(workspace: &Path) -> WalkBuilder {
     let mut walk = WalkBuilder::new(workspace);
-    walk.hidden(false).filter_entry(|it| it.file_name() != ".git");
+    let is_readable = |it: &DirEntry| !it.file_type().is_some_and(|it| it.is_dir()) || !has_blocking_rules(it.path());
+    walk.hidden(false).filter_entry(move |it| it.file_name() != ".git" && is_readable(it));
+    // The walk would read those of its root before it could skip them.
+    if workspace.ancestors().any(has_blocking_rules) {
+        walk.ignore(false).git_ignore(false).git_exclude(false).parents(false);
+    }
     walk
 }
 
