@@ -10,9 +10,9 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The README and every document below `docs`.
+/// The README, how to contribute, and every document below `docs`.
 fn documents() -> Vec<PathBuf> {
-    let mut found = vec![root().join("README.md")];
+    let mut found = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
     let mut folders = vec![root().join("docs")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).expect("a folder").flatten() {
@@ -85,4 +85,15 @@ fn the_guide_leads_to_each_of_its_pages() {
     let names = pages.filter_map(|it| Some(it.file_name()?.to_str()?.to_owned())).filter(|it| it != "README.md");
     let lost: Vec<String> = names.filter(|it| !index.contains(it)).collect();
     assert!(lost.is_empty(), "{lost:?}");
+}
+
+/// Broken build: `.ci/run` calls the tests in another way than those do who read how to.
+#[test]
+fn the_documents_and_ci_call_the_tests_alike() {
+    let read = |name: &str| fs::read_to_string(root().join(name)).expect("it is there");
+    let readme = read("README.md");
+    let command = readme.lines().find(|line| line.starts_with("cargo test")).expect("the command");
+    let in_ci = format!("echo \"== test\" && {command}");
+    assert!(read(".ci/run").lines().any(|line| line == in_ci), ".ci/run has no line {in_ci:?}");
+    assert!(read("CONTRIBUTING.md").contains(&format!("`{command}`")), "CONTRIBUTING.md has no {command:?}");
 }
