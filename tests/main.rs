@@ -18,6 +18,7 @@ mod shell; // the real binary, without a terminal
 mod tasks; // five tasks that a scripted model solves
 mod lines; // pixir with a program at its pipes
 mod hosted; // a program that drives a Session by lines
+mod tier; // how many cases a suite tries
 mod wait; // waiting for a state
 
 mod stories {

@@ -8,10 +8,11 @@ use proptest::test_runner::{Config, RngSeed};
 /// The configuration of a property test with this many cases. `PROPTEST_RNG_SEED` sets the seed; without it each run
 /// tries others.
 #[expect(clippy::print_stderr, reason = "the harness shows it when the test fails, and only then")]
-pub(crate) fn config(cases: u32) -> Config {
+pub(crate) fn config(cases: usize) -> Config {
     let seed = seed_of_this_run();
     eprintln!("PROPTEST_RNG_SEED={seed} repeats these cases");
     // The seed repeats a failure, so no file of past failures is needed.
+    let cases = u32::try_from(cases).expect("a number of cases");
     Config { cases, rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..Config::default() }
 }
 

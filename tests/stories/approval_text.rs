@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::driver::{Pixir, calls, says};
 use crate::shell::figures;
+use crate::tier;
 
 /// Parts of commands that hide something: from a terminal, from a reader, or behind many blanks.
 const PIECES: [&str; 36] = [
@@ -85,12 +86,10 @@ fn squeezed(screen: &str) -> String {
     screen.chars().filter(|c| !c.is_whitespace() && !"│┃▌▏█┆".contains(*c)).collect()
 }
 
-/// The long tier is `PIXIR_APPROVALS=1000 cargo test --test pixir -- every_part_of_a_command --nocapture`.
-///
 /// Broken builds: the card cleans a command (which drops sequences) and does not escape it; `bash` gets the trimmed command.
 #[tokio::test]
 async fn every_part_of_a_command_is_visible_and_the_approved_bytes_run() {
-    let count: usize = std::env::var("PIXIR_APPROVALS").ok().and_then(|it| it.parse().ok()).unwrap_or(90);
+    let count = tier::cases("every_part_of_a_command");
     let mut runner = TestRunner::deterministic();
     let piece = prop_oneof![
         3 => proptest::sample::select(&PIECES[..]).prop_map(str::to_owned),

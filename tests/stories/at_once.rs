@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::server::{Dialect, Reply, Server, raw};
 use crate::shell::{Ran, Shell, entries, figures};
+use crate::tier;
 use crate::wait;
 
 /// Runs started together, and what each came to.
@@ -28,7 +29,7 @@ fn prompts(shell: &Shell, id: &str) -> usize {
 /// writes into a Log that another one has open.
 #[test]
 fn runs_that_start_together_lose_nothing() {
-    let number = if std::env::var_os("PIXIR_LONG").is_some() { 50 } else { 12 };
+    let number = tier::cases("runs_that_start_together");
     let shell = Shell::new(&[]);
     let script = shell.aside("script.json", r#"{ "steps": [ { "text": "Done." } ] }"#);
     let provider = format!("script:{}", script.display());
@@ -81,7 +82,10 @@ fn talk(deltas: usize) -> Reply {
 #[test]
 fn a_slow_reader_of_jsonl_loses_nothing() {
     // 64 bytes each.
-    let (rounds, deltas) = if std::env::var_os("PIXIR_LONG").is_some() { (8, 110_000) } else { (1, 16_384) };
+    let events = tier::cases("a_slow_reader");
+    // An answer has at most so many.
+    let rounds = events.div_ceil(110_000);
+    let deltas = events / rounds;
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
     shell.configure("[models.\"custom/m\"]\nwindow = 1000000000\n");
     let server = Server::start(vec![talk(deltas); rounds]);

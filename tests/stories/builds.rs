@@ -5,7 +5,7 @@ use std::process::Command;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::shell::{Shell, entries, figures, ran, skip};
+use crate::shell::{Shell, entries, ran};
 
 const BUILDS: &str = include_str!("../commands/builds.toml");
 
@@ -113,44 +113,51 @@ fn is_there(program: &str) -> bool {
 /// In how many languages the projects are at least.
 const LANGUAGES: usize = 6;
 
-/// Real projects in both tiers, of every language that this machine has.
+/// Real projects of every language that this machine has.
 ///
 /// Broken builds: `view` leaves out `.rustup`; programs of the tier `ll` have no folder for temporary files; the working
 /// policy shows the workspace without letting it change.
-#[test]
-fn builds_and_tests_run_unasked_in_auto() {
-    let projects = projects();
-    let (mut tried, mut asked, mut failed, mut languages) = (0, Vec::new(), Vec::new(), Vec::new());
-    for project in &projects {
+mod builds_and_tests_run_unasked_in_auto {
+    use super::{LANGUAGES, is_there, project, projects};
+    use crate::shell::{figures, skip};
+    use crate::tier;
+
+    fn in_language(name: &str) {
+        let project = project(name);
         let missing: Vec<_> = project.needs.iter().filter(|it| !is_there(it)).collect();
         if project.optional && !missing.is_empty() {
-            figures(&format!("builds: {} is left out, because {missing:?} is not installed", project.name));
-            continue;
+            return figures(&format!("builds: {name} is left out, because {missing:?} is not installed"));
         }
-        assert!(missing.is_empty(), "{}: {missing:?} is not installed", project.name);
-        languages.push(project.name.as_str());
-        for tier in ["ns", "ll"] {
-            let (count, asks, fails) = project.run(tier);
+        assert!(missing.is_empty(), "{name}: {missing:?} is not installed");
+        for tier in tier::sample("builds_and_tests", vec!["ns", "ll"]) {
+            let (tried, asked, failed) = project.run(tier);
             figures(&format!(
-                "builds: {} {tier}: {count} tried, {} asked, {} failed",
-                project.name,
-                asks.len(),
-                fails.len()
+                "QS2: {name} {tier}: {tried} tried in auto, {} asked, {} failed",
+                asked.len(),
+                failed.len()
             ));
-            tried += count;
-            asked.extend(asks);
-            failed.extend(fails);
+            assert!(asked.is_empty() && failed.is_empty(), "asked: {asked:#?}\nfailed:\n{}", failed.join("\n"));
         }
     }
-    figures(&format!(
-        "QS2: {languages:?} in two tiers: {tried} tried in auto, {} asked, {} failed",
-        asked.len(),
-        failed.len()
-    ));
-    assert!(asked.is_empty() && failed.is_empty(), "asked: {asked:#?}\nfailed:\n{}", failed.join("\n"));
-    if languages.len() < LANGUAGES {
-        skip(&format!("builds: this machine has {} of {LANGUAGES} languages: {languages:?}", languages.len()));
+
+    macro_rules! stories {
+        ($($language:ident)*) => {
+            $(#[test] fn $language() { in_language(stringify!($language)); })*
+
+            #[test]
+            fn every_project_of_the_table_has_its_story() {
+                let projects = projects();
+                let named: Vec<&str> = projects.iter().map(|it| it.name.as_str()).collect();
+                assert_eq!(named, [$(stringify!($language)),*]);
+                let there = projects.iter().filter(|it| it.needs.iter().all(|program| is_there(program))).count();
+                if there < LANGUAGES {
+                    skip(&format!("builds: this machine has {there} of {LANGUAGES} languages"));
+                }
+            }
+        };
     }
+
+    stories! { rust python c shell javascript java go ruby }
 }
 
 /// Under `ll` a program sees the machine's `/tmp` and may not use it, so it is told of a folder of its own.

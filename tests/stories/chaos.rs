@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::driver::{Pixir, calls, says};
 use crate::random;
 use crate::shell::figures;
+use crate::tier;
 
 /// One random event.
 #[derive(Debug, Clone)]
@@ -165,8 +166,7 @@ async fn run(events: &[Happens], is_read_only: bool) {
 
 #[test]
 fn random_input_never_panics_and_never_writes_in_read_only() {
-    let wanted = std::env::var("PIXIR_CHAOS").ok().and_then(|n| n.parse().ok());
-    let cases = wanted.unwrap_or(48);
+    let cases = tier::cases("chaos");
     let mut runner = TestRunner::new(Config { max_shrink_iters: 100, ..random::config(cases) });
     let outcome =
         runner.run(&(proptest::collection::vec(happens(), 1..60), any::<bool>()), |(events, is_read_only)| {

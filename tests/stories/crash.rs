@@ -11,18 +11,15 @@ use serde_json::{Value, json};
 use crate::pty::Terminal;
 use crate::server::{Dialect, Reply, Server, call, text};
 use crate::shell::{Shell, entries, figures};
+use crate::tier;
 use crate::wait::{self, PATIENCE};
-
-/// How often the Turn is killed; the long tier is `PIXIR_KILLS=10000 cargo test --test pixir -- crash`.
-fn kills() -> u64 {
-    std::env::var("PIXIR_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(300)
-}
 
 #[test]
 fn kill_9_loses_no_acknowledged_entry() {
-    let mut moments = 0_u64;
+    let kills = tier::cases("kill_9");
+    let mut moments = 0;
     let mut seed = 0x2545_f491_4f6c_dd1d_u64;
-    for round in 0..kills() {
+    for round in 0..kills {
         let shell = Shell::new(&[("a.txt", "alpha\n")]);
         let script = r#"{ "steps": [
             { "text": "First I look.", "calls": [ { "name": "read", "args": { "path": "a.txt" } }, { "name": "bash", "args": { "command": "echo $((6*7))" } } ] },
@@ -86,10 +83,10 @@ fn kill_9_loses_no_acknowledged_entry() {
         assert_eq!(started, ended, "round {round}: every turn has exactly one end");
         assert_balanced(&server.bodies()[0], round);
     }
-    assert_eq!(moments, kills());
+    assert_eq!(moments, kills);
 }
 
-fn assert_balanced(body: &Value, round: u64) {
+fn assert_balanced(body: &Value, round: usize) {
     let messages = body["messages"].as_array().expect("messages");
     let calls: Vec<&Value> =
         messages.iter().flat_map(|m| m["tool_calls"].as_array().into_iter().flatten()).map(|c| &c["id"]).collect();
@@ -120,7 +117,7 @@ fn a_locked_session_names_the_process_that_holds_it() {
 
 #[test]
 fn of_eight_writers_one_wins_and_its_death_frees_the_log() {
-    let rounds: usize = std::env::var("PIXIR_RACES").ok().and_then(|n| n.parse().ok()).unwrap_or(8);
+    let rounds = tier::cases("of_eight");
     let shell = Shell::new(&[]);
     let server = Server::start(vec![text("one")]);
     let mut first = server.flags(Dialect::Chat);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::random;
+use crate::tier;
 use pixir_core::event::{Mode, SessionId};
 use pixir_core::history::{History, Jump};
 use pixir_core::input::Summarize;
@@ -204,7 +205,7 @@ impl Machine {
 }
 
 proptest! {
-    #![proptest_config(random::config(cases()))]
+    #![proptest_config(random::config(tier::cases("random_events")))]
 
     #[test]
     fn random_events_reopen_to_the_same_history(all in prop::collection::vec(happens(), 1..25)) {
@@ -249,9 +250,4 @@ proptest! {
         }
         machine.reopen(false, false);
     }
-}
-
-/// The long tier is `PIXIR_CASES=2000 cargo test --release --test pixir -- event_order`.
-fn cases() -> u32 {
-    std::env::var("PIXIR_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(40)
 }

@@ -14,6 +14,7 @@ use crate::pty::Terminal;
 use crate::random::{self, Random};
 use crate::server::{Act, Dialect, HEAD, Part, Reply, Server, answer, call, event, raw, text};
 use crate::shell::{Shell, entries, figures, is_running, mark};
+use crate::tier;
 use crate::wait;
 
 /// Rounds in one Session.
@@ -153,13 +154,11 @@ impl Round {
 /// is on the disk, nothing ran that was not allowed, nothing ran twice or unrecorded, no process is left, and the terminal
 /// is as before.
 ///
-/// The long tier is `PIXIR_FAULTS=14000 cargo test --test pixir -- faults_together`, which is about an hour.
-///
 /// Broken builds: a call of an answer that broke off runs; an Entry is published before it is written; the gate lets
 /// `bash` pass in `read-only`.
 #[test]
 fn random_faults_break_no_promise() {
-    let rounds: u64 = std::env::var("PIXIR_FAULTS").ok().and_then(|n| n.parse().ok()).unwrap_or(30);
+    let rounds = u64::try_from(tier::cases("faults_together")).expect("a number");
     let seed = random::seed_of_this_run();
     figures(&format!("PROPTEST_RNG_SEED={seed} repeats these rounds"));
     let mut random = Random(seed | 1);

@@ -11,6 +11,7 @@ use crate::driver::{Pixir, calls, says};
 use crate::pty::Terminal;
 use crate::server::{Dialect, Server, call, text};
 use crate::shell::{Shell, figures};
+use crate::tier;
 
 /// Parts of hostile text: control sequences, hidden characters, characters without a certain width.
 const PIECES: [&str; 34] = [
@@ -52,8 +53,7 @@ const PIECES: [&str; 34] = [
 
 #[tokio::test]
 async fn random_hostile_text_adds_no_sequences() {
-    let wanted = std::env::var("PIXIR_HOSTILE").ok().and_then(|n| n.parse().ok());
-    let count: usize = wanted.unwrap_or(400);
+    let count = tier::cases("random_hostile_text");
     let mut runner = TestRunner::deterministic();
     let piece = prop_oneof![3 => proptest::sample::select(&PIECES[..]).prop_map(str::to_owned), 1 => "[a-z\\[\\]()*`|#>0-9;m \n-]{1,6}"];
     let text = proptest::collection::vec(piece, 1..24).prop_map(|pieces| pieces.concat());

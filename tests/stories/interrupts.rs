@@ -17,6 +17,7 @@ use crate::connected::start;
 use crate::driver::{Pixir, says};
 use crate::server::{Act, Dialect, HEAD, Part, Reply, Server, begin, call, part, text};
 use crate::shell::{Ran, Shell, entries, figures, is_running, mark, ran};
+use crate::tier;
 use crate::wait;
 
 #[tokio::test]
@@ -39,7 +40,7 @@ async fn esc_stops_the_answer_and_keeps_its_text() {
 
 #[test]
 fn an_interrupt_at_any_moment_closes_the_connection() {
-    let wanted: usize = std::env::var("PIXIR_CANCELS").ok().and_then(|n| n.parse().ok()).unwrap_or(60);
+    let wanted = tier::cases("an_interrupt_at_any");
     let mut random = TestRng::from_seed(RngAlgorithm::ChaCha, &[5; 32]);
     let mut took = Vec::new();
     for n in 0..wanted {

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::server::{Dialect, Server, text};
 use crate::shell::{Shell, entries, figures, skip};
+use crate::tier;
 
 /// Whether this machine lets strace inject faults.
 fn can_inject() -> bool {
@@ -19,7 +20,7 @@ fn a_failed_system_call_on_the_log_stops_the_turn() {
     if !can_inject() {
         return skip("strace cannot inject faults");
     }
-    let all = std::env::var_os("PIXIR_INJECT").is_some();
+    let all = tier::is_most();
     let script = r#"{ "steps": [
         { "text": "One.", "calls": [ { "name": "bash", "args": { "command": "echo 1 > ran1" } } ] },
         { "text": "Two.", "calls": [ { "name": "write", "args": { "path": "ran2", "content": "2" } } ] },

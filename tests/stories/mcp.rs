@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use crate::editor::{Editor, able};
 use crate::server::{Dialect, Server, call, text};
 use crate::shell::{Ran, Shell, entries, ran};
+use crate::tier;
 use crate::wait;
 
 /// A scripted MCP server, and the journal that it writes.
@@ -288,7 +289,7 @@ fn the_servers_are_readable_at_four_sizes() {
 /// offer.
 #[test]
 fn the_tools_of_a_session_stay_the_same_bytes_whatever_its_servers_do() {
-    let turns = if std::env::var_os("PIXIR_LONG").is_some() { 100 } else { 6 };
+    let turns = tier::cases("the_tools_of_a_session");
     let shell = Shell::new(&[]);
     let scripted = Scripted::new(&shell);
     shell.configure(&scripted.section("test", &[], ""));

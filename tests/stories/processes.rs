@@ -7,12 +7,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::shell::{Shell, is_running, mark};
+use crate::tier;
 use crate::wait;
-
-/// The long tier is `PIXIR_TREES=500 cargo test --test pixir -- processes`.
-fn trees() -> u64 {
-    std::env::var("PIXIR_TREES").ok().and_then(|n| n.parse().ok()).unwrap_or(50)
-}
 
 /// A command line that leaves processes behind in random ways. All of them sleep for a unique time, which identifies
 /// them.
@@ -56,7 +52,7 @@ fn script(shell: &Shell, commands: &[String]) -> String {
 fn no_process_outlives_its_command() {
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let marker = mark();
-    let commands: Vec<String> = (0..trees()).map(|_| tree(&mut random, &marker, 3)).collect();
+    let commands: Vec<String> = (0..tier::cases("processes")).map(|_| tree(&mut random, &marker, 3)).collect();
     let shell = Shell::new(&[]);
     let provider = script(&shell, &commands);
     let ran = shell.run(["--provider", &provider, "--headless", "--json", "--write", "go"]);

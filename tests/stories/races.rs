@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::readers::{called, files, git, repository};
 use crate::shell::{Shell, figures};
+use crate::tier;
 
 /// The text of files outside the workspace, and the start of their names.
 const OUTSIDE: &str = "canary-OUTSIDE";
@@ -18,11 +19,6 @@ const OUTSIDE: &str = "canary-OUTSIDE";
 const PWNED: &str = "canary-PWNED";
 /// The most calls of one Session.
 const CALLS_OF_A_SESSION: usize = 2_000;
-
-/// How many calls are made of each kind.
-fn wanted(few: usize) -> usize {
-    std::env::var("PIXIR_PATH_RACES").ok().and_then(|it| it.parse().ok()).unwrap_or(few)
-}
 
 /// Exchanges two paths again and again until it is dropped.
 struct Exchanger {
@@ -122,8 +118,6 @@ fn race(calls: &[(&str, Value)], count: usize, args: &[&str]) -> (usize, u64, Ve
     (made, swaps, wrong)
 }
 
-/// The long tier is `PIXIR_PATH_RACES=100000 cargo test --test pixir -- races`.
-///
 /// Broken build: the file tools look at a path first and open it by its name later.
 #[test]
 fn no_file_tool_leaves_the_workspace_while_paths_are_exchanged() {
@@ -144,7 +138,7 @@ fn no_file_tool_leaves_the_workspace_while_paths_are_exchanged() {
         ("edit", json!({ "path": "d/s", "old_text": "inside", "new_text": "inside." })),
         ("edit", json!({ "path": "d/s", "old_text": "inside.", "new_text": "inside" })),
     ];
-    let count = wanted(600) / 2;
+    let count = tier::cases("no_file_tool_leaves") / 2;
     let (mut made, mut swaps, mut wrong) = (0, 0, Vec::new());
     for tier in ["ll", "ns"] {
         for (calls, flags) in [(&reading[..], &["--mode", "read-only"][..]), (&writing, &["--write"])] {
@@ -182,7 +176,7 @@ fn no_unasked_command_leaves_the_workspace_while_paths_are_exchanged() {
         bash("cd r && git status"),
         ("run", json!({ "command": "cat d/s" })),
     ];
-    let count = wanted(560) / 2;
+    let count = tier::cases("no_unasked_command_leaves") / 2;
     let (mut made, mut swaps, mut wrong) = (0, 0, Vec::new());
     for tier in ["ll", "ns"] {
         let raced = race(&calls, count, &["--mode", "read-only", "--toolset", "both", "--sandbox", tier]);

@@ -9,6 +9,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::shell::{Shell, entries};
+use crate::tier;
 
 const EVERYDAY: &str = include_str!("../commands/everyday.txt");
 const ADVERSARIAL: &str = include_str!("../commands/adversarial.txt");
@@ -268,13 +269,11 @@ fn nothing_adversarial_has_an_effect_unasked() {
 /// `none`, `auto` asks nothing.
 #[test]
 fn nothing_adversarial_has_an_effect_outside_the_workspace_in_auto() {
-    // The long tier runs every line.
-    let every = if std::env::var_os("PIXIR_LONG").is_some() { 1 } else { 6 };
     for tier in ["ns", "ll", "none"] {
         let (mut tried, mut ran, mut changed, mut read) = (0, 0, Vec::new(), Vec::new());
         let shell = hostile_project();
         let all = adversarial(&shell);
-        let chosen: Vec<usize> = (0..all.len()).step_by(every).collect();
+        let chosen = tier::sample("nothing_adversarial_has_an_effect_outside", (0..all.len()).collect());
         // What one line destroys, another one needs.
         for chunk in chosen.chunks(40) {
             let shell = hostile_project();

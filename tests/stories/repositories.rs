@@ -11,6 +11,7 @@ use super::readers::{OUTSIDE, commands, git, judged, project, repository, shown}
 use crate::pty::Terminal;
 use crate::server::{Dialect, Server, call, text};
 use crate::shell::{Shell, figures, skip};
+use crate::tier;
 
 /// A repository that something was done to, and what `MARKER` stands for there.
 type Hostile = (&'static str, fn(&Path, &str, &Path));
@@ -333,32 +334,30 @@ pub(super) fn faults(watched: &Path, root: &Path, server: Option<u16>) -> (usize
     (count, faults)
 }
 
-/// Every hostile workspace, as (name, workspace). The programs that git and others look for stand in it too.
-fn hostile() -> impl Iterator<Item = (&'static str, Shell)> {
-    let of_git = HOSTILE.iter().map(|(name, spoil)| {
-        let shell = project();
-        let (root, outside) = (shell.workspace(), shell.workspace().parent().expect("a parent").join("outside"));
-        spoil(&root, &format!("touch {}", root.join("MARKER").display()), &outside);
-        (*name, shell)
-    });
-    let configured = CONFIGURED.iter().map(|(name, files)| {
-        let shell = project();
-        let root = shell.workspace();
-        let run = format!("touch {}", root.join("MARKER").display());
-        for (path, text) in *files {
-            let text = text.replace("RUN", &run).replace("EVIL", &root.join("evil").display().to_string());
-            shell.write(path, &text.replace("PORT", "9"));
-        }
-        (*name, shell)
-    });
-    of_git.chain(configured)
+/// The number of hostile workspaces.
+const ALL: usize = HOSTILE.len() + CONFIGURED.len();
+
+/// A hostile workspace and its name. The programs that git and others look for stand in it too.
+fn hostile(number: usize) -> (&'static str, Shell) {
+    let shell = project();
+    let root = shell.workspace();
+    let run = format!("touch {}", root.join("MARKER").display());
+    if let Some((name, spoil)) = HOSTILE.get(number) {
+        spoil(&root, &run, &root.parent().expect("a parent").join("outside"));
+        return (*name, shell);
+    }
+    let (name, files) = CONFIGURED[number - HOSTILE.len()];
+    for (path, text) in files {
+        let text = text.replace("RUN", &run).replace("EVIL", &root.join("evil").display().to_string());
+        shell.write(path, &text.replace("PORT", "9"));
+    }
+    (name, shell)
 }
 
 /// Lines that a model begins with.
 const LINES: [&str; 3] = ["git status && git diff HEAD~1", "git log -p -3", "ls -la && rg TODO || grep -rn TODO src"];
 
-/// A Turn without a terminal. In the long tier, `PIXIR_REPOSITORIES=1 cargo test --test pixir -- no_hostile --nocapture`,
-/// both tiers of the sandbox open every repository.
+/// A Turn without a terminal. With `PIXIR_TESTS=most`, both tiers of the sandbox open every repository.
 ///
 /// Broken build: `unasked` sets no `core.hooksPath` and no `core.fsmonitor`, and every repository may be read unasked.
 #[test]
@@ -367,10 +366,11 @@ fn no_hostile_repository_starts_or_reaches_anything_in_a_turn() {
         return skip("strace cannot watch programs");
     }
     let (mut count, mut seen, mut wrong) = (0, 0, Vec::new());
-    let is_long = std::env::var_os("PIXIR_REPOSITORIES").is_some();
-    let opened = hostile().enumerate().map(|(at, it)| (it, ["ns", "ll"][at % 2]));
-    let again = hostile().enumerate().map(|(at, it)| (it, ["ll", "ns"][at % 2])).filter(|_| is_long);
-    for ((name, shell), tier) in opened.chain(again) {
+    let once = (0..ALL).map(|at| (at, ["ns", "ll"][at % 2]));
+    let again = (0..ALL).map(|at| (at, ["ll", "ns"][at % 2]));
+    let all = if tier::is_most() { once.chain(again).collect() } else { once.collect() };
+    for (number, tier) in tier::sample("no_hostile_repository_starts_or_reaches_anything_in_a_turn", all) {
+        let (name, shell) = hostile(number);
         let root = shell.workspace();
         let replies =
             LINES.iter().enumerate().map(|(n, line)| call(&format!("c{n}"), "bash", json!({ "command": line })));
@@ -399,7 +399,7 @@ fn no_hostile_repository_starts_or_reaches_anything_in_a_turn() {
         wrong.len()
     ));
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert!(count >= 50 && seen > 3 * count, "{count} repositories, {seen} calls");
+    assert!(count > 0 && seen > 3 * count, "{count} repositories, {seen} calls");
 }
 
 /// The interface, which looks at the repository by itself.
@@ -409,7 +409,8 @@ fn no_hostile_repository_starts_or_reaches_anything_in_the_interface() {
         return skip("strace cannot watch programs");
     }
     let (mut count, mut wrong) = (0, Vec::new());
-    for (at, (name, shell)) in hostile().enumerate() {
+    for at in tier::sample("no_hostile_repository_starts_or_reaches_anything_in_the_interface", (0..ALL).collect()) {
+        let (name, shell) = hostile(at);
         let root = shell.workspace();
         let watched = root.parent().expect("a parent").join("watched");
         let script = shell.aside("script.json", &json!({ "steps": [{ "text": "Hello." }] }).to_string());

@@ -1,6 +1,7 @@
 //! The limits of a line of the run language, and its end.
 
 use crate::shell::{Shell, is_running, mark};
+use crate::tier;
 use crate::{random, wait};
 use proptest::prelude::*;
 use serde_json::json;
@@ -247,11 +248,6 @@ fn any_line() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 1..14).prop_map(|pieces| pieces.join(" "))
 }
 
-/// The long tier is `PIXIR_LINES=20000 cargo test --test pixir -- no_line`.
-fn lines() -> u32 {
-    std::env::var("PIXIR_LINES").ok().and_then(|n| n.parse().ok()).unwrap_or(400)
-}
-
 #[test]
 fn no_line_panics_hangs_or_leaves_the_workspace() {
     use pixir_core::provider::Providers;
@@ -272,7 +268,7 @@ fn no_line_panics_hangs_or_leaves_the_workspace() {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     let aside = shell.aside("beside.txt", "not yours\n");
-    let mut runner = TestRunner::new(random::config(lines()));
+    let mut runner = TestRunner::new(random::config(tier::cases("no_line")));
     let outcome = runner.run(&any_line(), |line| {
         let ctx = harness.tool_context("fuzz");
         let planning = (line, ctx.clone());

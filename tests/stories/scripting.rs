@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::server::{Dialect, Server, text};
 use crate::shell::{Ran, Shell, entries, figures, ran};
+use crate::tier;
 
 /// A run of the server's model with this text on stdin.
 fn piped(shell: &Shell, server: &Server, args: &[&str], stdin: &str) -> Ran {
@@ -192,7 +193,7 @@ fn triple(n: usize) -> (Value, Value, Value) {
 /// Broken build: a keyword is passed over, so that the first answer is taken.
 #[test]
 fn answers_are_judged_by_schemas_of_every_kind() {
-    let (number, is_long) = if std::env::var_os("PIXIR_LONG").is_some() { (200, true) } else { (20, false) };
+    let number = tier::cases("answers_are_judged");
     let shell = Shell::new(&[]);
     std::thread::scope(|scope| {
         for lane in 0..4 {
@@ -214,10 +215,7 @@ fn answers_are_judged_by_schemas_of_every_kind() {
             });
         }
     });
-    figures(&format!(
-        "--output-schema: {number} schemas, each with an answer that does not fit and one that does{}",
-        if is_long { "" } else { " (PIXIR_LONG=1: 200)" }
-    ));
+    figures(&format!("--output-schema: {number} schemas, each with an answer that does not fit and one that does"));
 }
 
 /// Broken build: a flag of another program is unknown, and nothing is said of pixir's.

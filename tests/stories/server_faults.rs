@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::server::{Act, Dialect, HEAD, Part, Reply, Server, answer, begin, call, end, event, part};
 use crate::shell::{Shell, entries, figures};
+use crate::tier;
 
 /// Attempts of one request.
 const ATTEMPTS: usize = 3;
@@ -319,6 +320,7 @@ fn suffer(cell: &Cell) {
 fn every_fault_at_every_moment_has_its_code_tries_and_log() {
     let cells = [in_stream(), before_stream()].into_iter().flatten().collect::<Vec<_>>();
     assert!(cells.len() >= 130, "only {} cells", cells.len());
+    let cells = tier::sample("every_fault_at_every_moment", cells);
     each(&cells, suffer);
     figures(&format!("QP2: {} cells, none hung, no tool ran twice", cells.len()));
 }
@@ -355,6 +357,7 @@ fn harmless_oddities_are_no_fault() {
             cell("an open connection after the end", "", &after, Some(Act::Stall));
         }
     }
+    let cells = tier::sample("harmless_oddities", cells);
     each(&cells, |cell| {
         let shell = Shell::new(&[]);
         shell.configure(cell.requests);

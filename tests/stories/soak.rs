@@ -1,6 +1,6 @@
 //! A long conversation in one process: what it costs does not grow with it.
 //!
-//! `PIXIR_SOAK=20` runs it for 20 minutes instead of 40 Turns, and prints the figures at 1, 5, 10 and 20 minutes.
+//! `PIXIR_TESTS=20` runs it for 20 minutes instead of 40 Turns, and prints the figures at 1, 5, 10 and 20 minutes.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::pty::Terminal;
 use crate::server::{Dialect, Reply, Server, call, text};
 use crate::shell::{Shell, figures};
+use crate::tier;
 use crate::wait;
 
 /// Turns of the quick tier, and those before the first look, which load what all later ones use.
@@ -49,7 +50,7 @@ impl Use {
 /// Broken builds: a Turn keeps its connection, its file or its thread; the id of each call is tried from the first.
 #[test]
 fn a_long_conversation_leaves_no_descriptor_and_no_thread_behind() {
-    let minutes: usize = std::env::var("PIXIR_SOAK").ok().and_then(|n| n.parse().ok()).unwrap_or(0);
+    let minutes = tier::cases("a_long_conversation");
     let shell = Shell::new(&[("notes.md", "one\ntwo\nthree\n")]);
     // The server repeats the ids of its calls, and its model has a window of 32,768 tokens, so that it is compacted often.
     let turns = if minutes == 0 { TURNS } else { minutes * A_MINUTE };

@@ -3,6 +3,7 @@
 use crate::connected::ask;
 use crate::server::{Dialect, Server, text};
 use crate::shell::{Shell, entries, figures, output, peak, tool};
+use crate::tier;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -284,15 +285,10 @@ fn saved_outputs_are_shared_and_kept_while_referenced() {
     assert_eq!(names(&out.parent().and_then(Path::parent).expect("a folder").join(fork).join("out")), before);
 }
 
-/// A gigabyte; the long tier is `PIXIR_FLOOD=10 cargo test --test pixir -- a_flood`.
-fn flood() -> u64 {
-    std::env::var("PIXIR_FLOOD").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
-}
-
 #[test]
 fn a_flood_of_output_takes_bounded_memory() {
     let shell = Shell::new(&[]);
-    let gigabytes = flood();
+    let megabytes = tier::cases("a_flood");
     let run = |command: String| {
         let steps = json!([{ "calls": [{ "name": "bash", "args": { "command": command, "timeout": 600 } }] }, { "text": "Done." }]);
         let provider = format!("script:{}", shell.aside("s.json", &json!({ "steps": steps }).to_string()).display());
@@ -304,24 +300,24 @@ fn a_flood_of_output_takes_bounded_memory() {
         rows.push(format!("{what} {most} KB"));
         assert!(most.saturating_sub(base) < 32 << 10, "{rows:?}");
     };
-    let (most, ran) = run(format!("yes 'a line of forty-two bytes, over and over' | head -c {gigabytes}G"));
+    let (most, ran) = run(format!("yes 'a line of forty-two bytes, over and over' | head -c {megabytes}M"));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     bounded("lines", most);
     let newest = shell.logs().into_iter().max_by_key(|log| fs::metadata(log).expect("there").len()).expect("a log");
     let log = entries(&newest);
     let result = log.iter().find(|e| e["type"] == "tool_result").expect("a result");
-    assert_eq!(result["data"]["truncated"]["bytes_total"], gigabytes << 30);
+    assert_eq!(result["data"]["truncated"]["bytes_total"], megabytes << 20);
     assert!(result["data"]["output"].as_str().expect("text").len() < 17_000);
     // The same holds for one endless line, and for a pipeline.
-    let (most, _) = run(format!("head -c {gigabytes}G /dev/zero | tr '\\0' x"));
+    let (most, _) = run(format!("head -c {megabytes}M /dev/zero | tr '\\0' x"));
     bounded("one line", most);
     let chain =
-        format!("yes abcdefghijklmnopqrstuvwxyz | head -c {}M | grep -v nothing | tail -n 2 | wc -c", gigabytes * 256);
+        format!("yes abcdefghijklmnopqrstuvwxyz | head -c {}M | grep -v nothing | tail -n 2 | wc -c", megabytes / 4);
     let (most, ran) = peak(&shell, &["run", &chain, "--write", "--raw", "--timeout", "600"]);
     let last_two: u64 = ran.stdout.trim().parse().expect("a number");
     assert!((28..=54).contains(&last_two), "{last_two} bytes");
     bounded("five commands, a quarter of it", most);
-    figures(&format!("QT1, peak memory at {gigabytes} GiB: {}", rows.join(", ")));
+    figures(&format!("QT1, peak memory at {megabytes} MiB: {}", rows.join(", ")));
 }
 
 #[test]

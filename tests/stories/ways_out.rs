@@ -10,6 +10,7 @@ use crate::connected::terminal;
 use crate::pty::Terminal;
 use crate::server::{Act, Dialect, Gate, Reply, Server, call, text};
 use crate::shell::{Shell, is_running, mark, skip};
+use crate::tier;
 use crate::wait;
 
 #[test]
@@ -108,7 +109,7 @@ fn slept() -> &'static str {
 #[test]
 #[expect(clippy::print_stdout, reason = "the figure is wanted")]
 fn every_way_out_restores_the_terminal() {
-    let windows: usize = std::env::var("PIXIR_WINDOWS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
+    let windows = tier::cases("every_way_out");
     let (mut cells, mut longest) = (0, std::time::Duration::ZERO);
     for state in State::ALL {
         for (signal, code) in [

@@ -8,11 +8,8 @@ use crate::hosted::Hosted;
 use crate::pty::Terminal;
 use crate::random::Random;
 use crate::shell::{Shell, entries, figures, mark};
+use crate::tier;
 use crate::wait;
-
-fn is_long() -> bool {
-    std::env::var("PIXIR_LONG").is_ok_and(|it| it == "1")
-}
 
 // ─── one script, three Presenters ───
 
@@ -141,7 +138,7 @@ fn one_script_gives_the_same_facts_headless_in_the_terminal_and_in_an_editor() {
 /// Broken builds: a prompt has two responses, or none; an update follows the response; a cancelled session is wedged.
 #[test]
 fn prompts_that_are_cancelled_at_any_moment_have_one_response_each() {
-    let times = if is_long() { 1_000 } else { 50 };
+    let times = tier::cases("prompts_that_are_cancelled");
     let seconds = mark();
     let kinds = [
         json!({ "text": "Wait for it.", "hang": true }),
@@ -241,7 +238,7 @@ fn responses(line: &[u8]) -> usize {
 /// Broken builds: a damaged line ends the stream; a load forgets the prompts whose turns ended meanwhile; a request with a strange id, or none of its fields, has no response.
 #[test]
 fn damaged_lines_have_one_response_each_and_the_next_line_is_served() {
-    let times = if is_long() { 5_000 } else { 1_500 };
+    let times = tier::cases("damaged_lines_have");
     let shell = Shell::new(&[("a.txt", "one\n")]);
     let steps: Vec<Value> = (0..times).map(|n| json!({ "text": format!("{n}") })).collect();
     let (mut editor, session) = opened(&shell, &steps, &[]);

@@ -9,23 +9,20 @@ use super::{logs, run, spawn};
 use crate::hosted::Hosted;
 use crate::server::{Dialect, Reply, Server};
 use crate::shell::{Shell, figures, is_running, mark};
+use crate::tier;
 use crate::wait;
-
-fn many(variable: &str, usual: u64) -> u64 {
-    std::env::var(variable).ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
-}
 
 /// Broken builds: `settle` records no end, or one for a child that has one; a tier leaves the commands of a killed pixir.
 #[test]
 fn a_fan_out_of_eight_that_is_killed_at_any_moment_loses_no_end_and_doubles_none() {
     const TIERS: [&str; 3] = ["ns", "ll", "none"];
-    let rounds = many("PIXIR_AGENT_KILLS", 40);
+    let rounds = tier::cases("a_fan_out");
     let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
     let (mut links, mut left_over, mut resumed) = (0, 0, 0);
     for round in 0..rounds {
         let shell = Shell::new(&[("a.txt", "alpha\n")]);
         let mark = mark();
-        let tier = TIERS[usize::try_from(round).unwrap_or(0) % TIERS.len()];
+        let tier = TIERS[round % TIERS.len()];
         let mut steps = vec![
             json!({ "calls": (0..8).map(|n| spawn(&format!("Part {n}."), json!({ "name": format!("p{n}") }))).collect::<Vec<_>>() }),
         ];
@@ -104,8 +101,8 @@ fn a_fan_out_of_eight_that_is_killed_at_any_moment_loses_no_end_and_doubles_none
 /// Broken build: an interrupt returns before the children have stopped.
 #[test]
 fn after_a_cancel_no_agent_sends_another_request() {
-    const EACH: u64 = 8;
-    let rounds = many("PIXIR_AGENT_CANCELS", 80).div_ceil(EACH);
+    const EACH: usize = 8;
+    let rounds = tier::cases("after_a_cancel").div_ceil(EACH);
     let mut sent = 0;
     for round in 0..rounds {
         let calls: Vec<(String, String, Value)> = (0..EACH)
@@ -120,7 +117,7 @@ fn after_a_cancel_no_agent_sends_another_request() {
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         let mut host = Hosted::on(&shell, &flags);
         host.ask("1", json!({ "type": "prompt", "text": "go" }));
-        server.wait_for(1 + usize::try_from(round * 7 % 60).unwrap_or(0));
+        server.wait_for(1 + round * 7 % 60);
         host.ask("2", json!({ "type": "interrupt" }));
         // The answer comes when all have stopped.
         let before = server.bodies().len();
@@ -197,7 +194,7 @@ fn fifty_answers_of_a_megabyte_take_24_000_bytes_of_one_request() {
 /// Broken builds: a change is credited to the other writer; a write is lost; the undo leaves one of them.
 #[test]
 fn two_writers_change_many_files_at_once_and_none_of_their_edits_is_lost_or_credited_to_the_other() {
-    let edits = usize::try_from(many("PIXIR_AGENT_EDITS", 120)).expect("a number");
+    let edits = tier::cases("two_writers_change");
     const EACH: usize = 20;
     let shell = Shell::new(&[("shared.txt", "0\n")]);
     let count = "n=$(cat shared.txt); echo $((n+1)) > shared.txt";
@@ -281,7 +278,7 @@ fn a_hundred_agents_are_stopped_together() {
 /// Broken build: an answer is taken by an agent that did not ask, or twice.
 #[test]
 fn a_hundred_questions_at_once_are_each_answered_once() {
-    let asking = usize::try_from(many("PIXIR_AGENT_QUESTIONS", 40)).expect("a number");
+    let asking = tier::cases("a_hundred_questions");
     let shell = Shell::new(&[]);
     let name = |n: usize| format!("w{n:03}");
     let mut steps = vec![

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{Scripted, latest, turn};
 use crate::server::{Dialect, Part, Reply, Server, call, said, text};
 use crate::shell::{Shell, entries, figures, is_running, mark};
+use crate::tier;
 use crate::wait;
 
 /// The faults of `mcp_fault.py`.
@@ -132,13 +133,11 @@ fn each_fault_at_each_moment_is_the_error_of_its_own_call_and_of_nothing_else() 
 /// The ways in which a run with a server ends.
 const ENDS: [&str; 5] = ["by itself", "a terminal signal", "an interrupt", "kill -9", "by itself, stubborn"];
 
-/// In the long tier 500 runs.
-///
 /// Broken builds: servers are started outside of a group; the launcher does not end what its pixir leaves; pixir leaves its
 /// servers to the launcher, which ends them without a word.
 #[test]
 fn no_run_leaves_a_server_or_what_it_started() {
-    let runs: usize = if std::env::var_os("PIXIR_LONG").is_some() { 500 } else { 20 };
+    let runs = tier::cases("no_run_leaves_a_server");
     let halves = [0, 1].map(|half| {
         std::thread::spawn(move || (0..runs).filter(|n| n % 2 == half).map(one_run).filter(|it| *it).count())
     });

@@ -9,6 +9,7 @@ use super::{Scripted, approved, latest, result, tool_names, turn};
 use crate::pty::Terminal;
 use crate::server::{Server, call, text};
 use crate::shell::{Shell, entries, is_running, mark, peak};
+use crate::tier;
 use crate::wait;
 
 /// A workspace whose configuration names a scripted server, with its tools known.
@@ -86,9 +87,9 @@ fn what_a_server_prints_besides_messages_does_no_harm() {
 /// Broken build: one that holds a message of any length in memory.
 #[test]
 fn an_answer_of_a_gigabyte_fails_its_call_and_takes_no_memory() {
-    let megabytes = if std::env::var_os("PIXIR_LONG").is_some() { 1024 } else { 64 };
+    let megabytes = tier::cases("an_answer_of_a_gigabyte");
     let (shell, _) = with_server(&["tools=big,echo"], "");
-    let run = |megabytes: u64| {
+    let run = |megabytes: usize| {
         let args = json!({ "megabytes": megabytes });
         let server = Server::start(vec![call("c1", "test__big", args), text("Done.")]);
         let flags = server.flags(crate::server::Dialect::Responses);

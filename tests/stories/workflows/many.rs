@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{ends, events, file, log, resume, run, script, step};
 use crate::random::seed_of_this_run;
 use crate::shell::{Shell, entries, ran};
+use crate::tier;
 use crate::wait;
 
 /// QW3. Broken builds: the words are joined by blanks and read by the shell; an output stands in a task without its fence; the
@@ -123,7 +124,7 @@ fn a_run_whose_server_refuses_most_steps_is_a_partial_failure() {
 /// QW6. Broken builds: a request is sent after the stop; the journal has a step without an end that never ends.
 #[test]
 fn a_run_that_is_stopped_at_any_moment_sends_nothing_more_and_goes_on_later() {
-    let rounds = std::env::var("PIXIR_LONG").map_or(4, |_| 60);
+    let rounds = tier::cases("a_run_that_is_stopped_at_any_moment");
     let mut seed = seed_of_this_run();
     for _ in 0..rounds {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::{ends, events, file, log, resume, run, script, step};
 use crate::random::seed_of_this_run;
 use crate::shell::{Shell, entries, figures, ran};
+use crate::tier;
 use crate::wait;
 
 /// A graph of 40 steps: agents that look, an agent that writes and whose file is checked, commands that may run twice, one that
@@ -82,7 +83,7 @@ fn assert_once(log: &[Value]) {
 /// next one begins; a resume runs completed steps again.
 #[test]
 fn a_run_that_is_killed_anywhere_ends_as_if_nothing_had_happened() {
-    let kills = std::env::var("PIXIR_LONG").map_or(10, |_| 300);
+    let kills = tier::cases("a_run_that_is_killed_anywhere");
     let (flow, answers) = forty();
     let undisturbed = {
         let shell = Shell::new(&[]);
