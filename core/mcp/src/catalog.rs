@@ -14,6 +14,7 @@ use storage::regular;
 use storage::rules::lock;
 use storage::store::{make_private, write_whole};
 use text::clean::{clean_json, hides, without_hidden};
+use text::edits::Unified;
 
 /// The most tools of one server.
 pub(crate) const MAX_TOOLS: usize = 512;
@@ -191,7 +192,7 @@ impl Change {
 
 /// A unified diff of two texts with this name.
 pub(super) fn diff(name: &str, before: &str, after: &str) -> String {
-    similar::TextDiff::from_lines(before, after).unified_diff().header(name, name).to_string()
+    Unified::new((name, name), before, after, 3).to_string()
 }
 
 /// The folder of pins.

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod clean; // text of others, made harmless
+pub mod edits; // two sequences compared, unified diffs
 pub mod human; // sizes, durations, names on one line
 pub mod json_rpc; // messages of JSON-RPC
 pub mod long_line; // long lines, cut

@@ -1,6 +1,6 @@
 //! A line of a file that is found again after the file was edited.
 
-use similar::{Algorithm, DiffOp, capture_diff_slices};
+use text::edits::{DiffOp, edits_of_texts};
 
 /// Lines around the anchored one that help to find it.
 const AROUND: usize = 3;
@@ -34,8 +34,7 @@ impl Anchor {
     pub fn moved(&self, old: &str, new: &str) -> Option<u32> {
         let (left, right): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
         let at = usize::try_from(self.line).ok()?.checked_sub(1)?;
-        let ops = capture_diff_slices(Algorithm::Myers, &left, &right);
-        let found = ops.into_iter().find_map(|op| match op {
+        let found = edits_of_texts(&left, &right).into_iter().find_map(|op| match op {
             DiffOp::Equal { old_index, new_index, len } => {
                 (old_index..old_index + len).contains(&at).then(|| new_index + (at - old_index))
             }

@@ -1,13 +1,10 @@
 //! Two texts compared line by line: the ranges that changed.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
-
 use super::lines::Numbered;
+use text::edits::{DiffOp, Numbers, edits};
 
 /// After this time the rest of two texts is taken as different.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -27,18 +24,12 @@ pub(super) fn compare(old: &Numbered, new: &Numbered) -> Vec<Change> {
         below += 1;
     }
     // Lines become numbers, so that the comparison reads each text once.
-    let mut numbers: HashMap<&str, u32, BuildHasherDefault<LineHasher>> = HashMap::default();
-    let mut number = |line| {
-        let next = index(numbers.len());
-        *numbers.entry(line).or_insert(next)
-    };
-    let left: Vec<u32> = (above..count_old - below).map(|at| number(old.line(at))).collect();
-    let right: Vec<u32> = (above..count_new - below).map(|at| number(new.line(at))).collect();
-    let deadline = Some(Instant::now() + PATIENCE);
-    let ops = capture_diff_slices_deadline(Algorithm::Myers, &left, &right, deadline);
+    let mut numbers = Numbers::default();
+    let left: Vec<u32> = (above..count_old - below).map(|at| numbers.number(old.line(at))).collect();
+    let right: Vec<u32> = (above..count_new - below).map(|at| numbers.number(new.line(at))).collect();
     let mut changed: Vec<Change> = Vec::new();
     let range = |from: usize, len: usize| above + index(from)..above + index(from + len);
-    for op in ops {
+    for op in edits(&left, &right, Some(Instant::now() + PATIENCE)) {
         let (old, new) = match op {
             DiffOp::Equal { .. } => continue,
             DiffOp::Delete { old_index, old_len, new_index } => (range(old_index, old_len), range(new_index, 0)),
@@ -76,33 +67,4 @@ fn common_lines(old: &Numbered, new: &Numbered) -> u32 {
         line += 1;
     }
     line
-}
-
-/// A hash of eight bytes at a time. Two lines with the same hash are still told apart, by their text.
-#[derive(Default)]
-struct LineHasher(u64);
-
-impl LineHasher {
-    fn add(&mut self, word: u64) {
-        self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-}
-
-impl Hasher for LineHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        let (words, rest) = bytes.as_chunks::<8>();
-        for word in words {
-            self.add(u64::from_le_bytes(*word));
-        }
-        if !rest.is_empty() {
-            let mut word = [0; 8];
-            word[..rest.len()].copy_from_slice(rest);
-            self.add(u64::from_le_bytes(word) ^ rest.len() as u64);
-        }
-    }
-
-    fn finish(&self) -> u64 {
-        // The table uses the highest and the lowest bits.
-        self.0 ^ (self.0 >> 29)
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use similar::{Algorithm, DiffOp, capture_diff_slices};
+use text::edits::{DiffOp, edits_of_texts};
 
 /// Longer lines are not compared by words, bytes.
 const LONGEST: usize = 600;
@@ -25,17 +25,15 @@ pub fn words(old: &str, new: &str) -> Option<Words> {
         return None;
     }
     let (a, b) = (tokens(old), tokens(new));
-    let texts = |text: &'_ str, tokens: &[Range<usize>]| -> Vec<String> {
-        tokens.iter().map(|at| text[at.clone()].to_owned()).collect()
-    };
-    let (left, right) = (texts(old, &a), texts(new, &b));
+    let left: Vec<&str> = a.iter().map(|at| &old[at.clone()]).collect();
+    let right: Vec<&str> = b.iter().map(|at| &new[at.clone()]).collect();
     let (mut it, mut common) = (Words::default(), 0);
     let span = |tokens: &[Range<usize>], at: usize, len: usize| tokens[at].start..tokens[at + len - 1].end;
-    for op in capture_diff_slices(Algorithm::Myers, &left, &right) {
+    for op in edits_of_texts(&left, &right) {
         match op {
             DiffOp::Equal { old_index, len, .. } => {
                 let same = left[old_index..old_index + len].iter();
-                common += same.filter(|text| !text.trim().is_empty()).map(String::len).sum::<usize>();
+                common += same.filter(|text| !text.trim().is_empty()).map(|text| text.len()).sum::<usize>();
             }
             DiffOp::Delete { old_index, old_len, .. } => push(&mut it.old, span(&a, old_index, old_len)),
             DiffOp::Insert { new_index, new_len, .. } => push(&mut it.new, span(&b, new_index, new_len)),

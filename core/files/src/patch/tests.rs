@@ -1,9 +1,9 @@
 //! Patches of random texts, in both notations, against the texts that they were made from.
 
 use proptest::prelude::*;
-use similar::{ChangeTag, TextDiff};
 
 use super::*;
+use text::edits::Unified;
 
 fn hunks_of(patch: &str) -> Vec<Hunk> {
     let sections = parse(patch).expect("a patch");
@@ -14,23 +14,16 @@ fn hunks_of(patch: &str) -> Vec<Hunk> {
 }
 
 fn unified(old: &str, new: &str, context: usize) -> String {
-    TextDiff::from_lines(old, new).unified_diff().context_radius(context).header("a/x", "b/x").to_string()
+    Unified::new(("a/x", "b/x"), old, new, context).to_string()
 }
 
 /// The same change in the notation without line numbers.
 fn envelope(old: &str, new: &str, context: usize) -> String {
-    let diff = TextDiff::from_lines(old, new);
     let mut patch = "*** Begin Patch\n*** Update File: x\n".to_owned();
-    for group in diff.grouped_ops(context) {
-        patch.push_str("@@\n");
-        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
-            let mark = match change.tag() {
-                ChangeTag::Equal => ' ',
-                ChangeTag::Delete => '-',
-                ChangeTag::Insert => '+',
-            };
-            patch.push_str(&format!("{mark}{}\n", change.value().trim_end_matches('\n')));
-        }
+    // The first two lines are the header.
+    for line in unified(old, new, context).lines().skip(2) {
+        patch.push_str(if line.starts_with("@@") { "@@" } else { line });
+        patch.push('\n');
     }
     patch + "*** End Patch\n"
 }

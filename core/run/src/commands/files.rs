@@ -10,6 +10,7 @@ use call::Context;
 use files::walk::walk;
 use files::workspace::Inside;
 use protocol::error::{Code, Error, Result};
+use text::edits::Unified;
 use text::human::{human_size, on_one_line};
 use tools::read;
 
@@ -348,8 +349,7 @@ fn diff(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
         return Ok(1);
     };
     let around = usize::try_from(flags.number('U')?.unwrap_or(3)).unwrap_or(3).min(1000);
-    let diff = similar::TextDiff::from_lines(before, after);
-    write!(io.out, "{}", diff.unified_diff().context_radius(around).header(&old.text, &new.text))?;
+    write!(io.out, "{}", Unified::new((&old.text, &new.text), before, after, around))?;
     Ok(1)
 }
 
