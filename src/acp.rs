@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 
-use crate::cli::{Cli, Signals, block_on};
+use crate::cli::{Cli, Signals, block_on, spawn};
 use crate::headless::host::Lines;
 use crate::json_rpc::{Client, Failure, Reply, hung_up, last_written, take_stdout};
 
@@ -146,7 +146,7 @@ impl Agent {
                     let Some(reply) = client.admit(id, line.len()) else { continue };
                     let Some(request) = self.requested(reply, &method, params) else { continue };
                     let agent = self.clone();
-                    tokio::spawn(async move { agent.answer(request).await });
+                    spawn(async move { agent.answer(request).await });
                 }
                 Err(invalid) => client.reject(&invalid.id.clone(), &invalid.into()),
             }

@@ -24,7 +24,7 @@ mod environment; // the only place that reads the environment
 mod runtime; // async work and signals
 mod settings; // files, environment and flags
 
-pub(crate) use runtime::{Signals, block_on, block_on_apart};
+pub(crate) use runtime::{Signals, block_on, block_on_apart, spawn};
 
 /// The context of a command besides its own arguments.
 #[derive(Debug, Clone)]

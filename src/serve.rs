@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use pixir_core::text::json_rpc::{Message, notification};
 use pixir_core::{Harness, Result};
@@ -135,7 +136,8 @@ impl Server {
                         let (stop, stopped) = oneshot::channel();
                         self.0.calls.lock().insert(key.clone(), stop);
                         let (server, running) = (self.clone(), Running { reply, key, stopped });
-                        work.spawn(async move { server.call(running, params).await });
+                        let call: BoxFuture<'static, ()> = Box::pin(async move { server.call(running, params).await });
+                        work.spawn(call);
                     } else {
                         reply.send(self.answer(&method, &params));
                     }

@@ -15,7 +15,7 @@ use pixir_ui::{
     Motion, MouseOwner, Program, ReplayOptions, SavePlace, ScreenMode, ScreenOptions, SettingsStore, Start,
 };
 
-use crate::cli::{Attendance, Cli, block_on_apart};
+use crate::cli::{Attendance, Cli, block_on_apart, spawn};
 use crate::commands::demo::Audience;
 use crate::commands::doctor;
 use crate::commands::sessions::export;
@@ -85,7 +85,7 @@ fn enter(root: Handle, path: &[String]) -> Result<Handle> {
     let runtime = tokio::runtime::Handle::current();
     let agent = runtime.block_on(root.agent(path))?;
     let inner = agent.clone();
-    runtime.spawn(async move {
+    spawn(async move {
         let watch = inner.watch().await;
         // The handle would keep the agent open.
         drop(inner);

@@ -25,7 +25,7 @@ const CORE: &[&[&str]] = &[
     &["permissions", "process", "files", "net"],
     &["config"],
     &["storage"],
-    &["text"],
+    &["task", "text"],
     &["protocol"],
 ];
 const UI: &[&[&str]] = &[

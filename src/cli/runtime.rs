@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
 
+use futures_util::future::{BoxFuture, LocalBoxFuture};
 use pixir_core::{Code, EndSignals, Error, Result};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
@@ -17,7 +18,7 @@ use crate::start;
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     check_space()?;
     let runtime = build(Builder::new_current_thread())?;
-    let outcome = runtime.block_on(work);
+    let outcome = runtime.block_on(boxed(work));
     runtime.shutdown_background();
     outcome
 }
@@ -46,6 +47,17 @@ where
     drop(end);
     own.shutdown_background();
     outcome
+}
+
+/// Starts a task beside the command.
+pub(crate) fn spawn(work: impl Future<Output = ()> + Send + 'static) {
+    let work: BoxFuture<'static, ()> = Box::pin(work);
+    tokio::spawn(work);
+}
+
+// Tokio compiles its loops, and the body of the future in each of them, for every type of future that it waits for.
+fn boxed<'a, T>(work: impl Future<Output = T> + 'a) -> LocalBoxFuture<'a, T> {
+    Box::pin(work)
 }
 
 fn build(mut builder: Builder) -> Result<Runtime> {

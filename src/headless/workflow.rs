@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::args::Format;
-use crate::cli::Signals;
+use crate::cli::{Signals, spawn};
 use crate::output::{Output, chatter, error_json, exit_code, versioned};
 use crate::{next_actions, remedies};
 
@@ -150,7 +150,7 @@ impl Run<'_> {
                     && self.output.format == Format::Jsonl
                     && self.followed.insert(it.session_id.clone())
                 {
-                    tokio::spawn(follow(handle.clone(), name.clone(), self.lines.clone()));
+                    spawn(follow(handle.clone(), name.clone(), self.lines.clone()));
                 }
             }
         }

@@ -236,7 +236,7 @@ impl Node {
             return;
         }
         let (base, root, own) = (self.base.0.clone(), self.at.tree.root.clone(), Arc::clone(child));
-        let removed = tokio::task::spawn_blocking(move || copies::remove(&base, &root, &own));
+        let removed = task::spawn_blocking(move || copies::remove(&base, &root, &own));
         let _ = removed.await;
     }
 }

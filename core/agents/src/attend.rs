@@ -396,9 +396,8 @@ impl Attendant {
         let tally = std::mem::take(&mut self.tally);
         let (child, folder) = (Arc::clone(&self.child), self.node.outputs.clone());
         let blobs = self.node.base.0.blobs.clone();
-        let made = tokio::task::spawn_blocking(move || {
-            tally.result(child.name(), child.session.as_str(), folder.as_deref(), &blobs)
-        });
+        let made =
+            task::spawn_blocking(move || tally.result(child.name(), child.session.as_str(), folder.as_deref(), &blobs));
         let mut result = match made.await {
             Ok(result) => result,
             Err(e) => failed(&self.child, &panicked(&e.to_string())),
@@ -408,7 +407,7 @@ impl Attendant {
             result.error = Some(self.child.too_long().body());
         }
         let (node, child) = (Arc::clone(&self.node), Arc::clone(&self.child));
-        self.ending = Some(tokio::spawn(node.ended(child, result)));
+        self.ending = Some(task::spawn(node.ended(child, result)));
     }
 
     async fn never_ran(self, error: &Error) {

@@ -325,7 +325,7 @@ impl Agents for Node {
         node.starting.fetch_add(1, Ordering::Acquire);
         // A task of its own: a call that is dropped must not leave a link without a child, or a child without a link.
         let starting = Starting(Arc::clone(&node));
-        let task = tokio::spawn(async move {
+        let task = task::spawn(async move {
             let started = node.start(order).await;
             drop(starting);
             started
@@ -392,7 +392,7 @@ impl Agents for Node {
                 Named::Below(state) => SessionId::parse(&state.session_id)?,
             };
             let path = node.base.0.place(&session).log();
-            let read = tokio::task::spawn_blocking(move || log::read(&path).map(|it| transcript(&it.entries)));
+            let read = task::spawn_blocking(move || log::read(&path).map(|it| transcript(&it.entries)));
             read.await.unwrap_or_else(|e| Err(panicked(&e.to_string())))
         }
         .boxed()
@@ -437,7 +437,7 @@ impl Children for Node {
         self.asks.store(false, Ordering::Relaxed);
         let node = self.shared();
         node.children.lock().iter().for_each(|child| child.adoptions.decided.send_modify(|times| *times += 1));
-        tokio::spawn(async move {
+        task::spawn(async move {
             let open: Vec<Arc<Child>> = node.children.lock().iter().filter(|child| child.is_open()).cloned().collect();
             for child in open {
                 if let Ok(Opened::Already(door)) = node.door_of(&child).await {

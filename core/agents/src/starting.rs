@@ -94,7 +94,7 @@ impl Node {
         let state = child.state();
         self.publish(state.clone());
         self.changed.notify_waiters();
-        tokio::spawn(self.run(child, Begins::First));
+        task::spawn(self.run(child, Begins::First));
         Ok(state)
     }
 
@@ -192,7 +192,7 @@ impl Node {
         let parent_id = self.id.clone();
         let mut door = child.door.lock().await;
         let own = Arc::clone(child);
-        let made = tokio::task::spawn_blocking(move || {
+        let made = task::spawn_blocking(move || {
             copies::make(&services, &at.tree.root, &own)?;
             let services = copies::services(&services, &at)?.unwrap_or(services);
             let mut log = Log::create_on(Arc::clone(&services.disk), &services.place(&id).log(), id.clone())?;
@@ -257,7 +257,7 @@ impl Node {
         let services = self.base.0.clone();
         let id = child.session.clone();
         let (own, root) = (Arc::clone(child), self.at.tree.root.clone());
-        let read = tokio::task::spawn_blocking(move || {
+        let read = task::spawn_blocking(move || {
             copies::make_again(&services, &root, &own)?;
             let path = services.place(&id).log();
             match Log::open_on(Arc::clone(&services.disk), &path, id.clone()) {

@@ -25,7 +25,7 @@ impl Node {
         let state = child.change(|state| state.status = AgentStatus::Queued);
         self.record(AgentEvent::Resumed { name }).await?;
         self.publish(state.clone());
-        tokio::spawn(Arc::clone(&self).run(child, Begins::Again(Message { text: order.task, ..Message::default() })));
+        task::spawn(Arc::clone(&self).run(child, Begins::Again(Message { text: order.task, ..Message::default() })));
         Ok(state)
     }
 

@@ -19,7 +19,7 @@ impl Node {
     pub(super) fn heed_stop_file(&self) {
         if self.at.path.is_empty() {
             let place = self.base.0.place(&self.id);
-            self.stop_file.get_or_init(|| Heeding(tokio::spawn(heed(self.weak(), Arc::new(place))).abort_handle()));
+            self.stop_file.get_or_init(|| Heeding(task::spawn(heed(self.weak(), Arc::new(place))).abort_handle()));
         }
     }
 }

@@ -86,7 +86,7 @@ impl Node {
             return Seen::Open(Box::new(state));
         }
         let (services, ended) = (self.base.0.clone(), state.clone());
-        let read = tokio::task::spawn_blocking(move || end_below(&services, &ended)).await;
+        let read = task::spawn_blocking(move || end_below(&services, &ended)).await;
         match read {
             Ok(Some(result)) => Seen::Ended(Box::new(result)),
             Ok(None) | Err(_) => Seen::Open(Box::new(state)),
@@ -159,7 +159,7 @@ impl Node {
         self.record(AgentEvent::Resumed { name: child.name().to_owned() }).await?;
         self.publish(state.clone());
         let above = if by == OrderedBy::Parent { Vec::new() } else { self.doors_above().await };
-        tokio::spawn(async move {
+        task::spawn(async move {
             // No Session above waits for it, so they stay open until it has ended.
             let _above = above;
             self.run(child, begins).await;
@@ -230,7 +230,7 @@ impl Node {
         let door = match self.reopen(&child).await? {
             Opened::Already(door) => door,
             Opened::New(door, watch) => {
-                tokio::spawn(Attendant::attend(Arc::clone(&self), child, door.clone(), *watch, None));
+                task::spawn(Attendant::attend(Arc::clone(&self), child, door.clone(), *watch, None));
                 door
             }
         };

@@ -217,7 +217,7 @@ pub async fn look_after(ctx: &Context, watched: Watched) -> Effect {
         let notes = found.notes.iter().chain(&closed).map(|note| format!("note: {note}\n")).collect();
         Effect { changes, taken, notes }
     };
-    tokio::task::spawn_blocking(find).await.unwrap_or_default()
+    task::spawn_blocking(find).await.unwrap_or_default()
 }
 
 /// The message when a command exceeds its time limit.

@@ -118,7 +118,7 @@ impl Prepared {
 
 /// Runs blocking work on a thread outside the async runtime's workers.
 pub async fn off_loop<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|e| Err(panicked(&e.to_string())))
+    task::spawn_blocking(work).await.unwrap_or_else(|e| Err(panicked(&e.to_string())))
 }
 
 /// The error for a tool that panics; the model receives it like any failure.

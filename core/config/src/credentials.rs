@@ -267,7 +267,7 @@ impl Credential {
         F: Future<Output = Result<Token>> + Send,
     {
         let (own, refused) = (self.clone(), refused.cloned());
-        let renewal = tokio::spawn(async move { own.renew_alone(refused.as_ref(), refresh).await });
+        let renewal = task::spawn(async move { own.renew_alone(refused.as_ref(), refresh).await });
         renewal.await.unwrap_or_else(|_| {
             Err(Error::new(Code::TokenRequestFailed, "the token could not be renewed", "try again"))
         })
@@ -407,7 +407,7 @@ impl Vault {
     /// Waits until no other process renews a token.
     pub async fn lock_renewal(&self) -> Result<fs::File> {
         let path = self.path.with_extension("renewal.lock");
-        let locking = tokio::task::spawn_blocking(move || {
+        let locking = task::spawn_blocking(move || {
             if let Some(folder) = path.parent() {
                 fs::create_dir_all(folder)?;
             }

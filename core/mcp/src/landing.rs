@@ -92,9 +92,9 @@ impl Landing {
                 }
                 Ok((stream, _)) = self.listener.accept(), if browsers.len() < MAX_BROWSERS => {
                     let (found, expected) = (found.clone(), expected.clone());
-                    browsers.spawn(async move {
+                    browsers.spawn(task::boxed(async move {
                         let _ = tokio::time::timeout(REQUEST, serve(stream, &expected, &found)).await;
-                    });
+                    }));
                 }
                 Some(_) = browsers.join_next() => {}
             }

@@ -185,7 +185,7 @@ impl Servers {
 
     fn stop_when_idle(&self, server: &Arc<Server>, limit: Duration) {
         let server = Arc::downgrade(server);
-        tokio::spawn(async move {
+        task::spawn(async move {
             loop {
                 tokio::time::sleep(limit.min(Duration::from_secs(30))).await;
                 let Some(server) = server.upgrade() else { return };

@@ -42,7 +42,7 @@ struct Line {
 impl Writer {
     pub(super) fn start(mut stdin: ChildStdin) -> Writer {
         let (lines, mut waiting) = mpsc::unbounded_channel::<Line>();
-        let task = tokio::spawn(async move {
+        let task = task::spawn(async move {
             while let Some(line) = waiting.recv().await {
                 if stdin.write_all(line.text.as_bytes()).await.is_err() || stdin.flush().await.is_err() {
                     return;

@@ -58,12 +58,12 @@ impl Process {
         let (stdin, stdout) = (child.stdin.take().expect(piped), child.stdout.take().expect(piped));
         let printed = child.stderr.take().expect(piped);
         let (kept, secrets, name) = (Arc::clone(stderr), secrets.clone(), name.to_owned());
-        tokio::spawn(async move { kept.follow(printed, &secrets, &name).await });
+        task::spawn(async move { kept.follow(printed, &secrets, &name).await });
         let dropped = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&dropped);
         // Each of them may have 16 MB.
         let (to, messages) = mpsc::channel(1);
-        tokio::spawn(async move {
+        task::spawn(async move {
             if let Err(e) = lines::pump(stdout, to, &counter).await {
                 tracing::debug!("read from an MCP server: {e}");
             }
@@ -122,7 +122,7 @@ impl Process {
 /// Waits for the end of the process on a task of its own.
 fn reap(mut child: Child) -> watch::Receiver<Option<ExitStatus>> {
     let (tell, ended) = watch::channel(None);
-    tokio::spawn(async move {
+    task::spawn(async move {
         let status = child.wait().await.unwrap_or_default();
         let _ = tell.send(Some(status));
     });
@@ -222,7 +222,7 @@ mod tests {
         let (mut to, from) = tokio::io::duplex(16);
         let stderr = Arc::new(Stderr::default());
         let kept = Arc::clone(&stderr);
-        let following = tokio::spawn(async move { kept.follow(from, &secrets, "test").await });
+        let following = task::spawn(async move { kept.follow(from, &secrets, "test").await });
         let long = format!("{}canary-0123456789 and more\n", "x".repeat(MAX_LINE - 4));
         for part in
             ["bad token canary-01", "23456789 of me\nsecond-line", "-of-it\n", &long, "no end canary-0123456789"]

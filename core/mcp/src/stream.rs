@@ -288,7 +288,7 @@ impl Http {
         }
         let (opened, is_opened) = oneshot::channel();
         let peer = peer.clone();
-        let listening = tokio::spawn(async move {
+        let listening = task::spawn(async move {
             let Some(http) = peer.http() else { return };
             let events = http.resumed(&dialog, None).await;
             let _ = opened.send(());
@@ -325,7 +325,7 @@ impl Http {
                 let Some(data) = event.data.filter(|_| is_message) else { continue };
                 let answered = peer.receive(&shortened(data.into_bytes()), awaited);
                 if answered.is_some() && answered == awaited {
-                    tokio::spawn(timeout(REST, async move { while let Ok(Some(_)) = events.next().await {} }));
+                    task::spawn(timeout(REST, async move { while let Ok(Some(_)) = events.next().await {} }));
                     return Ok(());
                 }
             }

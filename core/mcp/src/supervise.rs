@@ -229,7 +229,7 @@ impl Server {
                     let this = Arc::clone(self);
                     let (wanted, unwanted) = oneshot::channel();
                     // On a task of its own, so that a caller who stops waiting does not stop the start for the others.
-                    let task = tokio::spawn(async move { this.start(wait, unwanted).await });
+                    let task = task::spawn(async move { this.start(wait, unwanted).await });
                     let done: Starting =
                         async move { task.await.unwrap_or_else(|e| Err(call::tool::panicked(&e.to_string()))) }
                             .boxed()
@@ -290,13 +290,13 @@ impl Server {
         if dead.process.is_some() {
             self.deaths.add();
         }
-        tokio::spawn(async move { dead.end_after_its_last_moment().await });
+        task::spawn(async move { dead.end_after_its_last_moment().await });
     }
 
     /// Notes when the process ends, or closes its stdout; then nothing of it is left running.
     fn watch(self: &Arc<Self>, running: Arc<Running>) {
         let this = Arc::downgrade(self);
-        tokio::spawn(async move {
+        task::spawn(async move {
             let Some(process) = &running.process else { return };
             process.gone().await;
             let Some(this) = this.upgrade() else { return };

@@ -191,10 +191,10 @@ impl Drop for Group {
         let left = KillOnDrop(members);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let counted = self.stopping.begin();
-        runtime.spawn(async move {
+        runtime.spawn(task::boxed(async move {
             left.0.stop().await;
             drop(counted);
-        });
+        }));
     }
 }
 

@@ -19,6 +19,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
 use crate::ports::{self, Listening};
+use crate::{self, Group, Stopping};
 use crate::{Group, Stopping};
 use protocol::error::{Code, Error, Result};
 use protocol::event::{JobState, JobStatus};
@@ -149,7 +150,7 @@ impl Jobs {
             stop: Notify::new(),
             attendant: Mutex::new(None),
         });
-        let attendant = tokio::spawn(attend(Arc::clone(&job), child, group, file, self.news.clone()));
+        let attendant = task::spawn(attend(Arc::clone(&job), child, group, file, self.news.clone()));
         *lock(&job.attendant) = Some(attendant);
         let state = job.state(id);
         all.insert(id, job);
@@ -239,7 +240,7 @@ impl Jobs {
                 Awaited::Port(port) => {
                     let (leader, port) = (job.leader, *port);
                     let look = move || leader.and_then(|leader| ports::listening(leader, port));
-                    let found = if has_ended { None } else { tokio::task::spawn_blocking(look).await.unwrap_or(None) };
+                    let found = if has_ended { None } else { task::spawn_blocking(look).await.unwrap_or(None) };
                     found.map(Waited::Listens)
                 }
                 Awaited::Output(matcher) => read.first(&job, matcher, has_ended)?.map(Waited::Printed),
@@ -269,7 +270,7 @@ impl Jobs {
         let job = self.find(id)?;
         let news = self.news.clone();
         // The stop runs on its own task, so it finishes even when the caller stops waiting.
-        let stopping = tokio::spawn(async move {
+        let stopping = task::spawn(async move {
             job.stop().await;
             let _ = news.send(());
             job.state(id)

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentState;
 use crate::event::{Approval, Form, JobState, Live, Printed, Status};
-use sandbox::Tier;
+use crate::sandbox::Tier;
 
 /// The state of a Session at the moment when a watch begins. The live events that follow repeat none of it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -20,6 +20,8 @@ use config::ModelConfig;
 use config::credentials::Credential;
 use futures_util::future::BoxFuture;
 use protocol::error::Code;
+use protocol::error::Code;
+use protocol::event::Usage;
 use protocol::event::Usage;
 
 /// The window of an unknown model at a server of the user that does not name it, tokens.
@@ -68,7 +70,7 @@ impl Server {
     pub(super) fn prepare_client(&self) {
         if !self.endpoint.is_local() {
             let endpoint = self.endpoint.clone();
-            tokio::task::spawn_blocking(move || endpoint.prepare_client());
+            task::spawn_blocking(move || endpoint.prepare_client());
         }
     }
 

@@ -45,7 +45,7 @@ impl PreparedLine {
         let ctx = &Context { cancel: ctx.cancel.child_token(), ..ctx.clone() };
         let mut unheard = |_: &[u8]| true;
         let dry = perform(&call.bound, stdin, How::Dry, call.limit, ctx, &effects, &mut unheard);
-        let ended = tokio::runtime::Handle::current().block_on(dry)?;
+        let ended = task::block_on(&tokio::runtime::Handle::current(), dry)?;
         if ended.timed_out {
             let message = format!("reading the input of this line took longer than {} s", call.limit.as_secs());
             return Err(Error::new(Code::Timeout, message, "a longer timeout, or less input"));

@@ -142,10 +142,10 @@ impl Session {
         let Some(agents) = self.services.agents.clone() else {
             return self.answer_input(TO_AGENT, reply, Err(none_here()));
         };
-        self.errands.spawn(async move {
+        self.errands.spawn(task::boxed(async move {
             let outcome = agents.pass(&path, input).await;
             Errand { input: TO_AGENT, reply, outcome }
-        });
+        }));
     }
 
     /// Tells a child something, or a child of a child, for the model of a Session above.
@@ -157,7 +157,7 @@ impl Session {
         reply: oneshot::Sender<Result<AgentState>>,
     ) {
         let agents = self.services.agents.clone();
-        tokio::spawn(async move {
+        task::spawn(async move {
             let told = match agents {
                 Some(agents) => agents.tell(&name, how, text, OrderedBy::Above).await,
                 None => Err(none_here()),
@@ -169,7 +169,7 @@ impl Session {
     /// Opens the door to a child for whoever asked.
     pub(super) fn open_agent(&mut self, path: Vec<String>, reply: oneshot::Sender<Result<Handle>>) {
         let agents = self.services.agents.clone();
-        tokio::spawn(async move {
+        task::spawn(async move {
             let opened = match agents {
                 Some(agents) => agents.open(&path).await,
                 None => Err(none_here()),
@@ -182,17 +182,17 @@ impl Session {
         let Some(agents) = self.services.agents.clone() else {
             return self.answer_input(SPAWN_AGENT, reply, Err(none_here()));
         };
-        self.errands.spawn(async move {
+        self.errands.spawn(task::boxed(async move {
             let outcome = agents.spawn(order).await.map(|_| Accepted::default());
             Errand { input: SPAWN_AGENT, reply, outcome }
-        });
+        }));
     }
 
     pub(super) fn stop_agent(&mut self, path: Vec<String>, reply: Option<Reply>) {
         let Some(agents) = self.services.agents.clone() else {
             return self.answer_input(STOP_AGENTS, reply, Ok(Accepted::default()));
         };
-        self.errands.spawn(async move {
+        self.errands.spawn(task::boxed(async move {
             let outcome = match path.as_slice() {
                 [] => {
                     agents.stop(Stop::All).await;
@@ -209,7 +209,7 @@ impl Session {
                 },
             };
             Errand { input: STOP_AGENTS, reply, outcome }
-        });
+        }));
     }
 
     /// Decides about the files of an agent's copy.
@@ -217,7 +217,7 @@ impl Session {
         let Some(agents) = self.services.agents.clone() else {
             return self.answer_input(ADOPT, reply, Err(none_here()));
         };
-        self.errands.spawn(async move {
+        self.errands.spawn(task::boxed(async move {
             let outcome = match path.as_slice() {
                 [] => Err(not_known("")),
                 [name] => agents.adopt(name, options, later).await.map(|()| Accepted::default()),
@@ -227,7 +227,7 @@ impl Session {
                 },
             };
             Errand { input: ADOPT, reply, outcome }
-        });
+        }));
     }
 
     pub(super) async fn on_errand(&mut self, done: std::result::Result<Errand, tokio::task::JoinError>) {

@@ -21,7 +21,7 @@ impl Session {
     pub(super) async fn close_job_guards(&mut self) {
         let ctx = self.services.context("", self.history.settings.toolset, false);
         let attended = self.services.options.can_ask;
-        let told = tokio::task::spawn_blocking(move || ctx.job_guards.close(&ctx, attended)).await;
+        let told = task::spawn_blocking(move || ctx.job_guards.close(&ctx, attended)).await;
         for text in told.unwrap_or_default() {
             tracing::warn!("{text}");
             self.notice(Severity::Warning, NoticeCode::FileProtected.name(), text);
@@ -30,13 +30,13 @@ impl Session {
 
     pub(super) fn stop_job(&mut self, job: u32, reply: Option<Reply>) {
         let jobs = self.services.jobs.clone();
-        self.stopping_jobs.spawn(async move {
+        self.stopping_jobs.spawn(task::boxed(async move {
             let outcome = match jobs {
                 Some(jobs) => jobs.stop(job).await.map(|_| Accepted::default()),
                 None => Ok(Accepted::default()),
             };
             Stopped { reply, outcome }
-        });
+        }));
     }
 
     pub(super) fn on_stopped_job(&mut self, stopped: std::result::Result<Stopped, tokio::task::JoinError>) {
@@ -53,7 +53,7 @@ impl Session {
     /// Publishes the jobs, with the ports on which they listen now.
     pub(super) async fn list_jobs(&mut self) -> Accepted {
         if let Some(jobs) = self.services.jobs.clone()
-            && let Err(e) = tokio::task::spawn_blocking(move || jobs.look_at_ports()).await
+            && let Err(e) = task::spawn_blocking(move || jobs.look_at_ports()).await
         {
             tracing::warn!("look at the ports of jobs: {e}");
         }

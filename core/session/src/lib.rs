@@ -219,7 +219,7 @@ impl Session {
             errands: JoinSet::new(),
         };
         session.take_offer();
-        tokio::spawn(session.run(inbox, job_news));
+        task::spawn(session.run(inbox, job_news));
         Handle { id, commands }
     }
 

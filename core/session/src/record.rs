@@ -65,7 +65,7 @@ impl Session {
         self.indexed.position = position;
         self.indexed.summary.bytes = self.indexed.position.bytes;
         let (indexed, logs) = (self.indexed.clone(), self.services.logs.clone());
-        if let Err(e) = tokio::task::spawn_blocking(move || indexed.keep(&logs)).await {
+        if let Err(e) = task::spawn_blocking(move || indexed.keep(&logs)).await {
             tracing::warn!("the index of sessions was not updated: {e}");
         }
     }

@@ -95,7 +95,7 @@ impl Session {
         self.printed.clear();
         // What its work writes to the log of the program names it.
         let span = tracing::error_span!("turn", session = %self.id, turn = number);
-        let task = tokio::spawn(run(turn).instrument(span));
+        let task = task::spawn(run(turn).instrument(span));
         self.work =
             Some(Work { job: Job::Turn(Box::new(RunningTurn::new(number, steered, wind_up))), input, task, reports });
         self.set_status(status);
@@ -455,7 +455,7 @@ impl Session {
         }
         let services = self.services.clone();
         let compare = move || services.snapshot.unrecorded(&services.workspace, &services.blobs);
-        let made = tokio::task::spawn_blocking(compare).await.unwrap_or_default();
+        let made = task::spawn_blocking(compare).await.unwrap_or_default();
         let mut printed = std::mem::take(&mut self.printed);
         let mut result = |id: String| {
             let changes = made.iter().filter(|(of, _)| *of == id).map(|(_, change)| change.clone()).collect();

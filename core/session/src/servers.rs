@@ -3,6 +3,7 @@
 use tokio::sync::watch;
 
 use super::Session;
+use call;
 use door::Reply;
 use mcp::offer;
 use protocol::error::{Code, Error, NoticeCode, Result};
@@ -104,10 +105,10 @@ impl Session {
     /// Publishes how the servers are.
     pub(super) fn look_at_servers(&mut self) {
         let Some(servers) = self.services.servers.clone() else { return };
-        self.server_work.spawn(async move {
+        self.server_work.spawn(task::boxed(async move {
             let outcome = call::off_loop(move || Ok(servers.states())).await;
             Work { reply: None, outcome }
-        });
+        }));
     }
 
     /// Does what the user wants about a server.
@@ -116,7 +117,7 @@ impl Session {
             let error = Error::new(Code::NotFound, "there are no MCP servers here", Remedy::mcp("", McpNeed::Add));
             return self.answer_input(MCP, reply, Err(error));
         };
-        self.server_work.spawn(async move {
+        self.server_work.spawn(task::boxed(async move {
             let acting = servers.clone();
             let looked = |tried: Option<(String, ServerState)>| async move {
                 let mut all = call::off_loop(move || Ok(servers.states())).await?;
@@ -150,7 +151,7 @@ impl Session {
                 Err(e) => Err(e),
             };
             Work { reply: Some(reply), outcome }
-        });
+        }));
     }
 
     pub(super) fn on_server_work(&mut self, work: Work) {

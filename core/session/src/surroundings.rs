@@ -68,7 +68,7 @@ impl Session {
             return told;
         }
         let workspace = Arc::clone(&self.services.workspace);
-        let look = tokio::task::spawn_blocking(move || environment::git_state(workspace.root()));
+        let look = task::spawn_blocking(move || environment::git_state(workspace.root()));
         match tokio::time::timeout(MOST_WAIT, look).await {
             Ok(Ok(looked)) => looked,
             Ok(Err(_)) | Err(_) => told,
@@ -78,7 +78,7 @@ impl Session {
     /// Starts a Turn in which the model writes AGENTS.md.
     pub(super) async fn begin_init(&mut self, input: &'static str) -> Result<Accepted> {
         let workspace = Arc::clone(&self.services.workspace);
-        let sketched = tokio::task::spawn_blocking(move || sketch::prompt(&workspace)).await;
+        let sketched = task::spawn_blocking(move || sketch::prompt(&workspace)).await;
         let prompt =
             sketched.map_err(|e| Error::new(Code::CommandFailed, format!("sketch AGENTS.md: {e}"), "try again"))?;
         self.begin_turn(input, prompt.into(), Delivery::Prompt).await

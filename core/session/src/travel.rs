@@ -41,7 +41,7 @@ impl Session {
             reports,
             interrupted,
         };
-        let task = tokio::spawn(travel.run(trip));
+        let task = task::spawn(travel.run(trip));
         let job = Job::Travel(RunningTravel { interrupt, reply });
         self.work = Some(Work { job, input, task, reports: receiver });
         self.set_status(status);
@@ -494,7 +494,7 @@ impl Travel {
 
 /// Work on files, on a thread that may block.
 async fn offload<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work)
+    task::spawn_blocking(work)
         .await
         .map_err(|e| Error::new(Code::CommandFailed, format!("the restore failed: {e}"), "report this as a bug"))
 }

@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use super::ending::Reported;
 use super::{Outcome, Report, Step, Turn};
 use call::present::Overflow;
+use call::{self, AgentPlace, Call, Caller, Context, Done, FormRequest, Gone, InTurn, Registry, ResultLimits};
 use call::{AgentPlace, Call, Caller, Context, Done, FormRequest, Gone, InTurn, Registry, ResultLimits};
 use context::compaction::Room;
 use conversation::history::json_len;
@@ -26,7 +27,7 @@ impl Turn {
         let (registry, call) = (step.registry.clone(), call.clone());
         let ctx = self.services.context(&call.id, step.toolset, true);
         let unknown = CallInfo::unknown(&call.tool, &call.args);
-        tokio::task::spawn_blocking(move || call::describe(&registry, &call, &ctx)).await.unwrap_or(unknown)
+        task::spawn_blocking(move || call::describe(&registry, &call, &ctx)).await.unwrap_or(unknown)
     }
 
     /// Runs the calls of an answer. Returns whether all of them failed.

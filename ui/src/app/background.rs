@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use futures_util::future::BoxFuture;
 use pixir_core::changes::FileDiff;
 use pixir_core::event::{Attachment, Severity};
 use pixir_core::input::WorkflowOrder;
 use pixir_core::{Error, Git, Handle, Harness, Input, Result, Watch, WorkflowPlan, changes};
+use tokio::task::JoinHandle;
 
 use super::connecting::Connecting;
 use super::{App, log_tail};
@@ -128,11 +130,13 @@ impl App {
         failed: FailedTask,
         work: impl Future<Output = BackgroundEvent> + Send + 'static,
     ) {
-        self.running_tasks += 1;
-        let sender = self.sender.clone();
+        self.start(failed, Box::pin(work));
+    }
+
+    // Not generic: the runtime compiles 14 KB of code for each type of future.
+    fn start(&mut self, failed: FailedTask, work: BoxFuture<'static, BackgroundEvent>) {
         let task = self.core.spawn(work);
-        // A panic ends only the task. The interface reports it and continues.
-        self.core.spawn(async move { drop(sender.send(task.await.unwrap_or(BackgroundEvent::Failed(failed)))) });
+        self.report(failed, task);
     }
 
     pub(super) fn spawn_blocking(&mut self, work: impl FnOnce() -> BackgroundEvent + Send + 'static) {
@@ -140,9 +144,19 @@ impl App {
     }
 
     fn spawn_blocking_for(&mut self, failed: FailedTask, work: impl FnOnce() -> BackgroundEvent + Send + 'static) {
+        self.start_blocking(failed, Box::new(work));
+    }
+
+    fn start_blocking(&mut self, failed: FailedTask, work: Box<dyn FnOnce() -> BackgroundEvent + Send>) {
+        let task = self.core.spawn_blocking(work);
+        self.report(failed, task);
+    }
+
+    /// Sends the result of a task to the interface.
+    fn report(&mut self, failed: FailedTask, task: JoinHandle<BackgroundEvent>) {
         self.running_tasks += 1;
         let sender = self.sender.clone();
-        let task = self.core.spawn_blocking(work);
+        // A panic ends only the task. The interface reports it and continues.
         self.core.spawn(async move { drop(sender.send(task.await.unwrap_or(BackgroundEvent::Failed(failed)))) });
     }
 

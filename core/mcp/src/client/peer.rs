@@ -135,7 +135,7 @@ impl Peer {
     /// Reads what a server prints, until it closes its stdout.
     pub(super) fn read(&self, mut printed: Printed) {
         let peer = self.clone();
-        let reader = tokio::spawn(async move {
+        let reader = task::spawn(async move {
             while let Some(message) = printed.messages.recv().await {
                 peer.receive(&message, None);
             }
@@ -323,7 +323,7 @@ impl Peer {
             return;
         }
         let (peer, key) = (self.clone(), id.to_string());
-        let answering = tokio::spawn(async move {
+        let answering = task::spawn(async move {
             let reply = match peer.reply_to(&method, params).await {
                 Ok(result) => json_rpc::result(&id, &result),
                 Err((code, message)) => json_rpc::error(&id, &json!({ "code": code, "message": message })),

@@ -93,8 +93,7 @@ pub(super) fn said(words: &[Word], io: &mut Io) -> Result<String, Fault> {
 }
 
 pub(super) fn perform(prepared: Prepared, io: &mut Io) -> Result<i32, Fault> {
-    let runtime = io.runtime.clone();
-    let Output { stdout, exit, .. } = runtime.block_on((prepared.run)(io.ctx.clone()))?;
+    let Output { stdout, exit, .. } = task::block_on(&io.runtime, (prepared.run)(io.ctx.clone()))?;
     let text = stdout.finish().text;
     io.out.write_all(text.as_bytes())?;
     if !text.ends_with('\n') {

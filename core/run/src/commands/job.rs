@@ -89,9 +89,9 @@ fn job(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
                 write!(io.out, "{}\n{network}", line(&state))?;
                 return Ok(0);
             };
-            let (told, exit) = io.runtime.block_on(waiting.perform(&jobs, state.id, &io.ctx))?;
+            let (told, exit) = task::block_on(&io.runtime, waiting.perform(&jobs, state.id, &io.ctx))?;
             io.out.write_all(told.as_bytes())?;
-            print(io, io.runtime.block_on(jobs.output(state.id, Duration::ZERO))?)?;
+            print(io, task::block_on(&io.runtime, jobs.output(state.id, Duration::ZERO))?)?;
             io.out.write_all(network.as_bytes())?;
             return Ok(exit);
         }
@@ -102,12 +102,12 @@ fn job(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
             }
             let (waiting, seconds) = waiting_of(it, &args[1..])?;
             if let Some(waiting) = waiting {
-                let (told, exit) = io.runtime.block_on(waiting.perform(&jobs, id, &io.ctx))?;
+                let (told, exit) = task::block_on(&io.runtime, waiting.perform(&jobs, id, &io.ctx))?;
                 io.out.write_all(told.as_bytes())?;
-                print(io, io.runtime.block_on(jobs.output(id, Duration::ZERO))?)?;
+                print(io, task::block_on(&io.runtime, jobs.output(id, Duration::ZERO))?)?;
                 return Ok(exit);
             }
-            let news = io.runtime.block_on(jobs.output(id, Duration::from_secs(seconds.unwrap_or(0).min(60))))?;
+            let news = task::block_on(&io.runtime, jobs.output(id, Duration::from_secs(seconds.unwrap_or(0).min(60))))?;
             let status = news.state.status;
             print(io, news)?;
             return Ok(match status {
@@ -122,7 +122,7 @@ fn job(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
                 io.effects.lock().previews.push(preview);
                 return Ok(0);
             }
-            format!("{}\n", line(&io.runtime.block_on(jobs.stop(id))?))
+            format!("{}\n", line(&task::block_on(&io.runtime, jobs.stop(id))?))
         }
     };
     io.out.write_all(text.as_bytes())?;

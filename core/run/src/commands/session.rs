@@ -362,7 +362,7 @@ fn ask(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
     let forms = io.ctx.forms.clone().ok_or_else(no_user)?;
     let (reply, answer) = oneshot::channel();
     forms.blocking_send(FormRequest { questions: vec![question], reply }).map_err(|_| no_user())?;
-    match io.runtime.block_on(answer_of(answer, forms.closed())).ok_or_else(no_user)? {
+    match task::block_on(&io.runtime, answer_of(answer, forms.closed())).ok_or_else(no_user)? {
         Some(answers) => {
             writeln!(io.out, "{}", answers.first().map_or(String::new(), |all| all.join(", ")))?;
             Ok(0)

@@ -48,7 +48,7 @@ impl LogWriter {
             });
             (log, appended)
         };
-        let (log, appended) = tokio::task::spawn_blocking(work).await.map_err(|_| lost())?;
+        let (log, appended) = task::spawn_blocking(work).await.map_err(|_| lost())?;
         self.log = Some(log);
         appended
     }
