@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use pixir_core::Decision;
 use pixir_core::call::{self, Authority, Call, Caller, Gone, Permissions, Unattended};
 use pixir_core::call_info::CallInfo;
@@ -140,22 +141,29 @@ struct Asking<'a> {
 }
 
 impl Authority for Asking<'_> {
-    async fn prepared(&self, call: &Call, info: &CallInfo, preview: &Preview) -> Result<(), Gone> {
-        self.own.prepared(call, info, preview).await
+    fn prepared<'a>(
+        &'a self,
+        call: &'a Call,
+        info: &'a CallInfo,
+        preview: &'a Preview,
+    ) -> BoxFuture<'a, Result<(), Gone>> {
+        Box::pin(async move { self.own.prepared(call, info, preview).await })
     }
 
-    async fn permissions(&self) -> Result<Permissions, Gone> {
-        self.own.permissions().await
+    fn permissions(&self) -> BoxFuture<'_, Result<Permissions, Gone>> {
+        Box::pin(async move { self.own.permissions().await })
     }
 
-    async fn approve(&self, approval: Approval) -> Result<Option<Decision>, Gone> {
-        if !self.server.asks() {
-            return Ok(None);
-        }
-        Ok(Some(question::decide(self.server, &approval).await.0))
+    fn approve(&self, approval: Approval) -> BoxFuture<'_, Result<Option<Decision>, Gone>> {
+        Box::pin(async move {
+            if !self.server.asks() {
+                return Ok(None);
+            }
+            Ok(Some(question::decide(self.server, &approval).await.0))
+        })
     }
 
-    async fn record(&self, decision: PermissionDecision) -> Result<(), Gone> {
-        self.own.record(decision).await
+    fn record(&self, decision: PermissionDecision) -> BoxFuture<'_, Result<(), Gone>> {
+        Box::pin(async move { self.own.record(decision).await })
     }
 }

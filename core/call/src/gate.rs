@@ -1,8 +1,9 @@
 //! The gate: the one place that allows or refuses a prepared call.
 
-use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
 
 use super::blocked::Blocked;
 use super::{Call, Caller, Context, aliases};
@@ -33,37 +34,37 @@ pub struct Permissions {
 /// Supplies the mode and the rules, asks the user for approvals, and records decisions.
 pub trait Authority: Sync {
     /// Receives the preview of a call, before the call is judged.
-    fn prepared(
-        &self,
-        call: &Call,
-        info: &CallInfo,
-        preview: &Preview,
-    ) -> impl Future<Output = Result<(), Gone>> + Send;
+    fn prepared<'a>(
+        &'a self,
+        call: &'a Call,
+        info: &'a CallInfo,
+        preview: &'a Preview,
+    ) -> BoxFuture<'a, Result<(), Gone>>;
 
     /// The mode and rules in force now. The gate asks for each call, because the user may change them in between.
-    fn permissions(&self) -> impl Future<Output = Result<Permissions, Gone>> + Send;
+    fn permissions(&self) -> BoxFuture<'_, Result<Permissions, Gone>>;
 
     /// Asks the user for an approval. `None` where no user can answer.
-    fn approve(&self, approval: Approval) -> impl Future<Output = Result<Option<Decision>, Gone>> + Send;
+    fn approve(&self, approval: Approval) -> BoxFuture<'_, Result<Option<Decision>, Gone>>;
 
     /// Saves a rule that the user made by answering "always", for so many seconds or until it is revoked. The answer counts
     /// for its call also where the rule cannot be saved.
-    fn keep(
-        &self,
-        _rule: &Rule,
+    fn keep<'a>(
+        &'a self,
+        _rule: &'a Rule,
         _holds: RuleReach,
         _seconds: Option<u64>,
-    ) -> impl Future<Output = Result<(), Gone>> + Send {
-        async { Ok(()) }
+    ) -> BoxFuture<'a, Result<(), Gone>> {
+        Box::pin(async { Ok(()) })
     }
 
     /// The call waits until this agent has changed what both change; `None` when it waits no more.
-    fn waits_for_lease(&self, _holder: Option<&str>) -> impl Future<Output = Result<(), Gone>> + Send {
-        async { Ok(()) }
+    fn waits_for_lease<'a>(&'a self, _holder: Option<&'a str>) -> BoxFuture<'a, Result<(), Gone>> {
+        Box::pin(async { Ok(()) })
     }
 
     /// Records a decision; the decision is durable when this returns.
-    fn record(&self, decision: PermissionDecision) -> impl Future<Output = Result<(), Gone>> + Send;
+    fn record(&self, decision: PermissionDecision) -> BoxFuture<'_, Result<(), Gone>>;
 }
 
 /// The authority outside a Session: a fixed mode, fixed rules, no user who could answer, nothing recorded.
@@ -76,20 +77,25 @@ pub struct Unattended {
 }
 
 impl Authority for Unattended {
-    async fn prepared(&self, _call: &Call, _info: &CallInfo, _plan: &Preview) -> Result<(), Gone> {
-        Ok(())
+    fn prepared<'a>(
+        &'a self,
+        _call: &'a Call,
+        _info: &'a CallInfo,
+        _plan: &'a Preview,
+    ) -> BoxFuture<'a, Result<(), Gone>> {
+        Box::pin(async move { Ok(()) })
     }
 
-    async fn permissions(&self) -> Result<Permissions, Gone> {
-        Ok(Permissions { mode: self.mode, rules: self.rules.clone(), bounds: Vec::new() })
+    fn permissions(&self) -> BoxFuture<'_, Result<Permissions, Gone>> {
+        Box::pin(async move { Ok(Permissions { mode: self.mode, rules: self.rules.clone(), bounds: Vec::new() }) })
     }
 
-    async fn approve(&self, _approval: Approval) -> Result<Option<Decision>, Gone> {
-        Ok(None)
+    fn approve(&self, _approval: Approval) -> BoxFuture<'_, Result<Option<Decision>, Gone>> {
+        Box::pin(async move { Ok(None) })
     }
 
-    async fn record(&self, _decision: PermissionDecision) -> Result<(), Gone> {
-        Ok(())
+    fn record(&self, _decision: PermissionDecision) -> BoxFuture<'_, Result<(), Gone>> {
+        Box::pin(async move { Ok(()) })
     }
 }
 
@@ -104,7 +110,7 @@ pub async fn gate(
     preview: &Preview,
     touches: &[Touch],
     ctx: &Context,
-    authority: &impl Authority,
+    authority: &dyn Authority,
 ) -> Result<Result<Grant, Error>, Gone> {
     // What the user types runs as in the user's own shell.
     let mut policy = if call.caller == Caller::User { Policy::Outside } else { Policy::Work };
@@ -296,7 +302,7 @@ pub(super) async fn widen(
     call: &Call,
     preview: &Preview,
     blocked: &Blocked,
-    authority: &impl Authority,
+    authority: &dyn Authority,
 ) -> Result<Option<Policy>, Gone> {
     let (policy, rule) = match blocked {
         Blocked::Network => (Policy::Network, Some(Rule::Allow(Scope::Network))),
@@ -324,7 +330,7 @@ pub(super) async fn keep(
     call: &Call,
     preview: &Preview,
     writer: &str,
-    authority: &impl Authority,
+    authority: &dyn Authority,
 ) -> Result<bool, Gone> {
     let them = if preview.paths.len() == 1 { "it" } else { "them" };
     let reason = format!("{writer} wrote {}, which can run code or give orders; to keep {them}", preview.target);
@@ -340,7 +346,7 @@ async fn ask(
     call: &Call,
     preview: &Preview,
     parts: Vec<(String, Option<Rule>)>,
-    authority: &impl Authority,
+    authority: &dyn Authority,
 ) -> Result<(Vec<PermissionDecision>, Option<Error>), Gone> {
     let mut reasons: Vec<&str> = parts.iter().map(|(reason, _)| reason.as_str()).collect();
     reasons.dedup();

@@ -9,6 +9,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use crate::leases::Patience;
@@ -145,87 +146,91 @@ pub async fn run(prepared: Prepared, ctx: Context) -> Result<Output> {
 ///
 /// # Errors
 /// [`Gone`] when the Session no longer waits for the call.
-pub async fn carry_out(
-    registry: &Registry,
-    call: &Call,
+pub fn carry_out<'a>(
+    registry: &'a Registry,
+    call: &'a Call,
     ctx: Context,
-    authority: &impl Authority,
-) -> Result<Done, Gone> {
-    // Dropping the guard cancels work that still runs on another thread, also when this future is dropped.
-    let _cancel = ctx.cancel.clone().drop_guard();
-    let prepared = match prepare(registry, call, &ctx).await {
-        Ok(prepared) => prepared,
-        Err(error) => return Ok(Done::failed(call, &error)),
-    };
-    carry_out_prepared(registry, call, prepared, ctx, authority).await
+    authority: &'a dyn Authority,
+) -> BoxFuture<'a, Result<Done, Gone>> {
+    Box::pin(async move {
+        // Dropping the guard cancels work that still runs on another thread, also when this future is dropped.
+        let _cancel = ctx.cancel.clone().drop_guard();
+        let prepared = match prepare(registry, call, &ctx).await {
+            Ok(prepared) => prepared,
+            Err(error) => return Ok(Done::failed(call, &error)),
+        };
+        carry_out_prepared(registry, call, prepared, ctx, authority).await
+    })
 }
 
 /// Takes a prepared call through the remaining steps.
 ///
 /// # Errors
 /// [`Gone`] when the Session no longer waits for the call.
-pub async fn carry_out_prepared(
-    registry: &Registry,
-    call: &Call,
+pub fn carry_out_prepared<'a>(
+    registry: &'a Registry,
+    call: &'a Call,
     prepared: Prepared,
     ctx: Context,
-    authority: &impl Authority,
-) -> Result<Done, Gone> {
-    let _cancel = ctx.cancel.clone().drop_guard();
-    authority.prepared(call, &prepared.info, &prepared.preview).await?;
-    if ctx.dry_run && !prepared.reads_only() {
-        return Ok(Done::previewed(call, prepared.preview));
-    }
-    let Grant { policy, reads } = match gate(call, &prepared.preview, &prepared.touches, &ctx, authority).await? {
-        Ok(grant) => grant,
-        Err(refusal) => return Ok(Done::failed(call, &refusal)),
-    };
-    let preview = prepared.preview.clone();
-    let ctx = Context { reads, ..ctx };
-    // The lease is taken after the approval, so that no agent waits while the user decides. A command that only reads needs
-    // none.
-    let changes = call.caller == Caller::Model && policy != Policy::Look;
-    let touched = if changes { prepared.touches.as_slice() } else { &[] };
-    let patience = if ctx.holder.is_run { Patience::Until(&ctx.cancel) } else { Patience::Short };
-    let leased = match ctx.leases.try_take(&ctx.holder, touched) {
-        Ok(lease) => Ok(lease),
-        Err(holder) => {
-            authority.waits_for_lease(Some(&holder)).await?;
-            let leased = ctx.leases.take(&ctx.holder, touched, patience).await;
-            authority.waits_for_lease(None).await?;
-            leased
+    authority: &'a dyn Authority,
+) -> BoxFuture<'a, Result<Done, Gone>> {
+    Box::pin(async move {
+        let _cancel = ctx.cancel.clone().drop_guard();
+        authority.prepared(call, &prepared.info, &prepared.preview).await?;
+        if ctx.dry_run && !prepared.reads_only() {
+            return Ok(Done::previewed(call, prepared.preview));
         }
-    };
-    let lease = match leased {
-        Ok(lease) => lease,
-        Err(held) => return Ok(Done::failed(call, &held)),
-    };
-    let began = Instant::now();
-    let mut first = run(prepared, Context { policy, ..ctx.clone() }).await;
-    let took = began.elapsed();
-    if let Ok(output) = &mut first {
-        protection::settle(call, output, &ctx, authority).await?;
-        protection::jobs::settle(call, output, &ctx, authority).await?;
-    }
-    let blocked = first.as_ref().ok().and_then(|output| output.blocked.clone());
-    let (blocked, mut first) = match (blocked, first) {
-        (Some(blocked), Ok(first)) => (blocked, first),
-        (_, first) => return Ok(Done { lease, ..done(call, first, took, &ctx).await }),
-    };
-    let Some(wider) = gate::widen(call, &preview, &blocked, authority).await? else {
-        first.stderr.push(format!("pixir: {}\n", blocked.told()).as_bytes());
-        return Ok(Done { lease, ..done(call, Ok(first), took, &ctx).await });
-    };
-    let began = Instant::now();
-    let mut second = match prepare(registry, call, &ctx).await {
-        Ok(again) => run(again, Context { policy: wider, ..ctx.clone() }).await,
-        Err(error) => Err(error),
-    };
-    if let Ok(output) = &mut second {
-        protection::settle(call, output, &ctx, authority).await?;
-    }
-    let both = second.map(|second| second.after(first));
-    Ok(Done { lease, ..done(call, both, took + began.elapsed(), &ctx).await })
+        let Grant { policy, reads } = match gate(call, &prepared.preview, &prepared.touches, &ctx, authority).await? {
+            Ok(grant) => grant,
+            Err(refusal) => return Ok(Done::failed(call, &refusal)),
+        };
+        let preview = prepared.preview.clone();
+        let ctx = Context { reads, ..ctx };
+        // The lease is taken after the approval, so that no agent waits while the user decides. A command that only reads needs
+        // none.
+        let changes = call.caller == Caller::Model && policy != Policy::Look;
+        let touched = if changes { prepared.touches.as_slice() } else { &[] };
+        let patience = if ctx.holder.is_run { Patience::Until(&ctx.cancel) } else { Patience::Short };
+        let leased = match ctx.leases.try_take(&ctx.holder, touched) {
+            Ok(lease) => Ok(lease),
+            Err(holder) => {
+                authority.waits_for_lease(Some(&holder)).await?;
+                let leased = ctx.leases.take(&ctx.holder, touched, patience).await;
+                authority.waits_for_lease(None).await?;
+                leased
+            }
+        };
+        let lease = match leased {
+            Ok(lease) => lease,
+            Err(held) => return Ok(Done::failed(call, &held)),
+        };
+        let began = Instant::now();
+        let mut first = run(prepared, Context { policy, ..ctx.clone() }).await;
+        let took = began.elapsed();
+        if let Ok(output) = &mut first {
+            protection::settle(call, output, &ctx, authority).await?;
+            protection::jobs::settle(call, output, &ctx, authority).await?;
+        }
+        let blocked = first.as_ref().ok().and_then(|output| output.blocked.clone());
+        let (blocked, mut first) = match (blocked, first) {
+            (Some(blocked), Ok(first)) => (blocked, first),
+            (_, first) => return Ok(Done { lease, ..done(call, first, took, &ctx).await }),
+        };
+        let Some(wider) = gate::widen(call, &preview, &blocked, authority).await? else {
+            first.stderr.push(format!("pixir: {}\n", blocked.told()).as_bytes());
+            return Ok(Done { lease, ..done(call, Ok(first), took, &ctx).await });
+        };
+        let began = Instant::now();
+        let mut second = match prepare(registry, call, &ctx).await {
+            Ok(again) => run(again, Context { policy: wider, ..ctx.clone() }).await,
+            Err(error) => Err(error),
+        };
+        if let Ok(output) = &mut second {
+            protection::settle(call, output, &ctx, authority).await?;
+        }
+        let both = second.map(|second| second.after(first));
+        Ok(Done { lease, ..done(call, both, took + began.elapsed(), &ctx).await })
+    })
 }
 
 /// The record of a call that ran, with the files that it moved.
@@ -235,7 +240,7 @@ async fn done(call: &Call, mut outcome: Result<Output>, took: Duration, ctx: &Co
         && output.changes.len() > 1
     {
         let (mut changes, blobs) = (output.changes.clone(), ctx.blobs.clone());
-        let joined = tokio::task::spawn_blocking(move || {
+        let joined = task::spawn_blocking(move || {
             join_moves(&mut changes, &blobs);
             changes
         });

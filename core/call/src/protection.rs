@@ -103,7 +103,7 @@ impl Drop for Watched {
     fn drop(&mut self) {
         let (Some(guard), Ok(runtime)) = (self.guard.take(), tokio::runtime::Handle::try_current()) else { return };
         let (ctx, modes, at) = (self.ctx.clone(), self.modes.take(), self.at);
-        runtime.spawn(async move {
+        runtime.spawn(task::boxed(async move {
             ctx.stopping.finished().await;
             let take = move || {
                 // Only its modes: this one has no guard, so that nothing is taken back twice.
@@ -114,8 +114,8 @@ impl Drop for Watched {
                     tracing::warn!("after an interrupt: {}", it.told());
                 }
             };
-            let _ = tokio::task::spawn_blocking(take).await;
-        });
+            let _ = task::spawn_blocking(take).await;
+        }));
     }
 }
 
@@ -204,7 +204,7 @@ pub(super) async fn settle(
     call: &Call,
     output: &mut Output,
     ctx: &Context,
-    authority: &impl Authority,
+    authority: &dyn Authority,
 ) -> std::result::Result<(), Gone> {
     let taken = std::mem::take(&mut output.taken);
     if taken.is_empty() {

@@ -1,6 +1,7 @@
 //! The door to a running Session: Inputs go in, Events come out.
 #![forbid(unsafe_code)]
 
+use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 
 use protocol::agent::AgentState;
@@ -81,8 +82,8 @@ impl Handle {
     ///
     /// # Errors
     /// Why the Input was refused; `SESSION_START_FAILED` when the Session has closed.
-    pub async fn request(&self, input: Input) -> Result<Accepted> {
-        self.submit(input).await.await
+    pub fn request(&self, input: Input) -> BoxFuture<'_, Result<Accepted>> {
+        Box::pin(async move { self.submit(input).await.await })
     }
 
     /// Sends an Input; the future that is returned waits for its answer, as [`Handle::request`] does. Whoever sends several
@@ -105,10 +106,12 @@ impl Handle {
     }
 
     /// Subscribes to the Session: past, present, and every event from now on. `None` when it has closed.
-    pub async fn watch(&self) -> Option<Watch> {
-        let (reply, answer) = oneshot::channel();
-        self.commands.send(Command::Watch(reply)).await.ok()?;
-        answer_of(answer, self.commands.closed()).await
+    pub fn watch(&self) -> BoxFuture<'_, Option<Watch>> {
+        Box::pin(async move {
+            let (reply, answer) = oneshot::channel();
+            self.commands.send(Command::Watch(reply)).await.ok()?;
+            answer_of(answer, self.commands.closed()).await
+        })
     }
 
     /// The door to a child of this Session, or to a child of a child: the names from the child down. A child that has ended

@@ -64,38 +64,35 @@ impl Servers {
     /// # Errors
     /// `MCP_START_FAILED`, `MCP_AUTH_REQUIRED`, and those of a call.
     pub fn contact<'a>(&'a self, it: &'a Configured) -> BoxFuture<'a, Result<Contact>> {
-        // Everything that starts a server is made in this package once, and not in each that waits for it.
-        Box::pin(self.contacted(it))
-    }
-
-    async fn contacted(&self, it: &Configured) -> Result<Contact> {
-        let server = self.server(it)?;
-        let (mut running, mut busy) = server.connected().await?;
-        let offered = match server.offered(&running).await {
-            Err(e) if e.code == Code::McpAuthRequired && server.has_another_sign_in(&running).await => {
-                (running, busy) = server.connected().await?;
-                server.offered(&running).await?
-            }
-            offered => offered?,
-        };
-        let (catalog, is_first) = (self.0.catalog.clone(), matches!(it.source, Source::User | Source::Client));
-        let (name, launch, own) = (it.name.clone(), it.launch.clone(), Arc::clone(&offered));
-        let pins = call::off_loop(move || match catalog.load(&name, &launch)? {
-            // What the user writes with is no part of what is accepted.
-            Some(pins) if pins.prompts != own.prompts || pins.has_resources != own.has_resources => {
-                let pins = Pins { prompts: own.prompts.clone(), has_resources: own.has_resources, ..pins };
-                catalog.save(&pins)?;
-                Ok(Some(pins))
-            }
-            Some(pins) => Ok(Some(pins)),
-            None if is_first => {
-                catalog.save(&own)?;
-                Ok(Some((*own).clone()))
-            }
-            None => Ok(None),
+        Box::pin(async move {
+            let server = self.server(it)?;
+            let (mut running, mut busy) = server.connected().await?;
+            let offered = match server.offered(&running).await {
+                Err(e) if e.code == Code::McpAuthRequired && server.has_another_sign_in(&running).await => {
+                    (running, busy) = server.connected().await?;
+                    server.offered(&running).await?
+                }
+                offered => offered?,
+            };
+            let (catalog, is_first) = (self.0.catalog.clone(), matches!(it.source, Source::User | Source::Client));
+            let (name, launch, own) = (it.name.clone(), it.launch.clone(), Arc::clone(&offered));
+            let pins = call::off_loop(move || match catalog.load(&name, &launch)? {
+                // What the user writes with is no part of what is accepted.
+                Some(pins) if pins.prompts != own.prompts || pins.has_resources != own.has_resources => {
+                    let pins = Pins { prompts: own.prompts.clone(), has_resources: own.has_resources, ..pins };
+                    catalog.save(&pins)?;
+                    Ok(Some(pins))
+                }
+                Some(pins) => Ok(Some(pins)),
+                None if is_first => {
+                    catalog.save(&own)?;
+                    Ok(Some((*own).clone()))
+                }
+                None => Ok(None),
+            })
+            .await?;
+            Ok(Contact { server, running, _busy: busy, offered, pins })
         })
-        .await?;
-        Ok(Contact { server, running, _busy: busy, offered, pins })
     }
 
     /// The same for a call, whose live view shows that the server starts, what it prints meanwhile, and how long it waits

@@ -163,12 +163,18 @@ impl Providers {
     ///
     /// # Errors
     /// As [`Providers::find`].
-    pub async fn find_early(wishes: &ProviderSelection, config: &Config, around: &Environment) -> Result<Providers> {
-        let setup = Setup { config, around, vault: Vault::new(around) };
-        let mut it = Providers::new(setup.everything()?, config);
-        it.choose(wishes, &setup).await?;
-        it.prepare();
-        Ok(it)
+    pub fn find_early<'a>(
+        wishes: &'a ProviderSelection,
+        config: &'a Config,
+        around: &'a Environment,
+    ) -> BoxFuture<'a, Result<Providers>> {
+        Box::pin(async move {
+            let setup = Setup { config, around, vault: Vault::new(around) };
+            let mut it = Providers::new(setup.everything()?, config);
+            it.choose(wishes, &setup).await?;
+            it.prepare();
+            Ok(it)
+        })
     }
 
     /// Requests the window of a model from the user's own server, at most once: only the server knows what it was started
@@ -184,7 +190,7 @@ impl Providers {
     fn prepare(&mut self) {
         if let Some(Definition { server: Some(server), .. }) = self.known.get(&self.provider) {
             let (server, model) = (Arc::clone(server), self.model.clone());
-            let preparing = tokio::spawn(async move {
+            let preparing = task::spawn(async move {
                 server.prepare_client();
                 server.ask_for_window(&model, LOCAL_WAIT).await;
             });

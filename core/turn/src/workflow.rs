@@ -1,5 +1,7 @@
 //! A Turn that a scheduler carries out in place of a model: a run of a workflow.
 
+use futures_util::future::BoxFuture;
+
 use super::{Outcome, Report, Turn};
 use call::leases::Holder;
 use call::{Answers, Call, Context, Done, Gone, InTurn, Prepared, Registry};
@@ -25,20 +27,26 @@ impl Turn {
 }
 
 impl Hands for Turn {
-    async fn fact(&self, fact: Fact) -> Result<(), Gone> {
-        self.record(fact).await
+    fn fact(&self, fact: Fact) -> BoxFuture<'_, Result<(), Gone>> {
+        Box::pin(async move { self.record(fact).await })
     }
 
-    async fn ask(&self, id: &str, question: Question) -> Result<Option<Answers>, Gone> {
-        let form = Form { call_id: Form::call_of_step(id), questions: vec![question], agent: None };
-        // A form that is closed without an answer leaves the step waiting.
-        Ok(self.reports.ask(|reply| Report::OpenForm { form, reply }).await.unwrap_or_default())
+    fn ask<'a>(&'a self, id: &'a str, question: Question) -> BoxFuture<'a, Result<Option<Answers>, Gone>> {
+        Box::pin(async move {
+            let form = Form { call_id: Form::call_of_step(id), questions: vec![question], agent: None };
+            // A form that is closed without an answer leaves the step waiting.
+            Ok(self.reports.ask(|reply| Report::OpenForm { form, reply }).await.unwrap_or_default())
+        })
     }
 
-    async fn call(&self, call: &Call, prepared: Prepared, ctx: Context) -> Result<Done, Gone> {
-        let registry = &self.services.registry;
-        self.attend(call, ctx, InTurn::default(), |ctx| call::carry_out_prepared(registry, call, prepared, ctx, self))
+    fn call<'a>(&'a self, call: &'a Call, prepared: Prepared, ctx: Context) -> BoxFuture<'a, Result<Done, Gone>> {
+        Box::pin(async move {
+            let registry = &self.services.registry;
+            self.attend(call, ctx, InTurn::default(), |ctx| {
+                call::carry_out_prepared(registry, call, prepared, ctx, self)
+            })
             .await
+        })
     }
 
     fn context(&self, call_id: &str) -> Context {

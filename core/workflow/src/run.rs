@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -42,13 +43,13 @@ const MAX_INLINE: usize = 16 << 10;
 /// What carrying out a run needs of the Turn.
 pub trait Hands: Authority {
     /// Records this; it is on the disk when this returns, where it must be.
-    fn fact(&self, fact: Fact) -> impl Future<Output = Result<(), Gone>> + Send;
+    fn fact(&self, fact: Fact) -> BoxFuture<'_, Result<(), Gone>>;
 
     /// Asks the user; `None` where no user answers.
-    fn ask(&self, id: &str, question: Question) -> impl Future<Output = Result<Option<Answers>, Gone>> + Send;
+    fn ask<'a>(&'a self, id: &'a str, question: Question) -> BoxFuture<'a, Result<Option<Answers>, Gone>>;
 
     /// Takes a prepared call through its remaining steps.
-    fn call(&self, call: &Call, prepared: Prepared, ctx: Context) -> impl Future<Output = Result<Done, Gone>> + Send;
+    fn call<'a>(&'a self, call: &'a Call, prepared: Prepared, ctx: Context) -> BoxFuture<'a, Result<Done, Gone>>;
 
     /// What a call may use.
     fn context(&self, call_id: &str) -> Context;
@@ -82,19 +83,21 @@ impl Run {
     ///
     /// # Errors
     /// [`Gone`] when the Session no longer waits for the run.
-    pub async fn carry_out<H: Hands>(self, hands: &H) -> Result<RunEnd, Gone> {
-        let cancel = CancellationToken::new();
-        // Agents of a run that is dropped stop.
-        let _guard = cancel.clone().drop_guard();
-        let mut runner = Runner::new(&self, hands, cancel);
-        runner.go().await
+    pub fn carry_out<'a>(self, hands: &'a dyn Hands) -> BoxFuture<'a, Result<RunEnd, Gone>> {
+        Box::pin(async move {
+            let cancel = CancellationToken::new();
+            // Agents of a run that is dropped stop.
+            let _guard = cancel.clone().drop_guard();
+            let mut runner = Runner::new(&self, hands, cancel);
+            runner.go().await
+        })
     }
 }
 
 /// A run that is being carried out.
-struct Runner<'a, H> {
+struct Runner<'a> {
     run: &'a Run,
-    hands: &'a H,
+    hands: &'a dyn Hands,
     cancel: CancellationToken,
     /// What steps can refer to: `params`, `run`, `steps`.
     base: Value,
@@ -135,8 +138,8 @@ enum Ending {
     Held(Held),
 }
 
-impl<'a, H: Hands> Runner<'a, H> {
-    fn new(run: &'a Run, hands: &'a H, cancel: CancellationToken) -> Runner<'a, H> {
+impl<'a> Runner<'a> {
+    fn new(run: &'a Run, hands: &'a dyn Hands, cancel: CancellationToken) -> Runner<'a> {
         let base = json!({
             "params": run.params,
             "run": { "name": run.checked.graph.name, "id": run.id },
@@ -418,12 +421,7 @@ impl<'a, H: Hands> Runner<'a, H> {
 }
 
 /// Does what a unit is to do, and records its end.
-async fn perform<H: Hands>(
-    job: Job,
-    hands: &H,
-    cancel: CancellationToken,
-    names: Vec<String>,
-) -> Result<Finished, Gone> {
+async fn perform(job: Job, hands: &dyn Hands, cancel: CancellationToken, names: Vec<String>) -> Result<Finished, Gone> {
     let began = Instant::now();
     let unit = job.unit;
     let decision = match &job.doubt {
@@ -453,20 +451,20 @@ async fn perform<H: Hands>(
 }
 
 /// Records that a unit does not run now.
-async fn held<H: Hands>(held: Held, hands: &H) -> Result<Ending, Gone> {
+async fn held(held: Held, hands: &dyn Hands) -> Result<Ending, Gone> {
     hands.fact(WorkflowEvent::Held(Box::new(held.clone())).into()).await?;
     Ok(Ending::Held(held))
 }
 
 /// A long output goes to a blob.
-async fn store<H: Hands>(ended: &mut StepEnded, output: &Value, hands: &H) {
+async fn store(ended: &mut StepEnded, output: &Value, hands: &dyn Hands) {
     let text = output.to_string();
     if text.len() <= MAX_INLINE {
         ended.output = output.clone();
         return;
     }
     let blobs = hands.context("").blobs;
-    let put = tokio::task::spawn_blocking(move || blobs.put(text.as_bytes())).await;
+    let put = task::spawn_blocking(move || blobs.put(text.as_bytes())).await;
     match put {
         Ok(Ok(Some(name))) => ended.output_blob = Some(name),
         // Without the blob the Log holds it, however long it is.

@@ -83,12 +83,12 @@ pub(crate) async fn settle(
     call: &Call,
     output: &mut Output,
     ctx: &Context,
-    authority: &impl Authority,
+    authority: &dyn Authority,
 ) -> std::result::Result<(), Gone> {
     // Another call that ends now finds none, and does not ask the same.
     let own = ctx.clone();
     let look = move || own.job_guards.found(&own);
-    let Ok(Some(found)) = tokio::task::spawn_blocking(look).await else { return Ok(()) };
+    let Ok(Some(found)) = task::spawn_blocking(look).await else { return Ok(()) };
     let Found { guards, taken, writer } = found;
     let mut waiting = Waiting { guards, ctx };
     if gate::keep(call, &preview(&taken), &writer, authority).await? {
@@ -101,7 +101,7 @@ pub(crate) async fn settle(
             let taken = take_back(&guards, &own);
             (guards, taken)
         };
-        let Ok((guards, taken)) = tokio::task::spawn_blocking(take).await else { return Ok(()) };
+        let Ok((guards, taken)) = task::spawn_blocking(take).await else { return Ok(()) };
         waiting.guards = guards;
         tell(output, &taken, &writer);
     }

@@ -30,9 +30,9 @@ struct Total {
 }
 
 /// Has an agent do the step.
-pub(super) async fn carry_out<H: Hands>(
+pub(super) async fn carry_out(
     job: &Job,
-    hands: &H,
+    hands: &dyn Hands,
     cancel: &CancellationToken,
     names: Vec<String>,
 ) -> Result<Ending, Gone> {
@@ -82,14 +82,14 @@ struct Attempt {
     had_effects: bool,
 }
 
-async fn attempt<H: Hands>(
+async fn attempt(
     job: &Job,
     agents: &dyn Agents,
     name: &str,
     number: u32,
     cancel: &CancellationToken,
     total: &mut Total,
-    hands: &H,
+    hands: &dyn Hands,
 ) -> Result<Attempt, Gone> {
     let Work::Agent(own) = &job.work else { unreachable!("an agent has a task") };
     let session = SessionId::now();
@@ -182,13 +182,13 @@ fn refused(job: &Job, error: &Error, total: &Total) -> Attempt {
 }
 
 /// The Turn of the agent has ended: its checks, then its changes.
-async fn finish<H: Hands>(
+async fn finish(
     job: &Job,
     agents: &dyn Agents,
     name: &str,
     result: AgentResult,
     total: &mut Total,
-    hands: &H,
+    hands: &dyn Hands,
 ) -> Result<Attempt, Gone> {
     total.usage += result.usage;
     total.cost += result.cost;
@@ -257,13 +257,13 @@ async fn finish<H: Hands>(
 }
 
 /// Its checks may not run, so whether it is completed is not known: its files wait, and a resume goes on with the checks.
-async fn unverified<H: Hands>(
+async fn unverified(
     job: &Job,
     agents: &dyn Agents,
     name: &str,
     why: String,
     result: &protocol::error::Result<AgentResult>,
-    hands: &H,
+    hands: &dyn Hands,
 ) -> Result<Attempt, Gone> {
     keep(agents, name).await;
     let ending = held(job.held("permissions", why), hands).await?;
@@ -288,7 +288,7 @@ fn passed(job: &Job) -> Vec<CheckRan> {
 }
 
 /// Runs the checks of the step in the files that its agent works on.
-async fn check<H: Hands>(job: &Job, agents: &dyn Agents, name: &str, hands: &H) -> Result<Verified, Gone> {
+async fn check(job: &Job, agents: &dyn Agents, name: &str, hands: &dyn Hands) -> Result<Verified, Gone> {
     if job.checks.is_empty() {
         return Ok(Verified::Ran(Vec::new()));
     }
@@ -326,7 +326,7 @@ fn has_effects(result: Option<&AgentResult>) -> bool {
 }
 
 /// What an agent put out: its report, or its last words.
-async fn output_of<H: Hands>(result: &AgentResult, hands: &H) -> Value {
+async fn output_of(result: &AgentResult, hands: &dyn Hands) -> Value {
     if let Some(data) = &result.data {
         return data.clone();
     }
@@ -346,7 +346,7 @@ async fn output_of<H: Hands>(result: &AgentResult, hands: &H) -> Value {
 }
 
 /// Files of the workspace as an agent left them that works on the workspace itself.
-async fn left_behind<H: Hands>(result: &AgentResult, hands: &H) -> Vec<LeftBehind> {
+async fn left_behind(result: &AgentResult, hands: &dyn Hands) -> Vec<LeftBehind> {
     let workspace = hands.context("").workspace;
     let paths = result.evidence.changed.clone();
     let read = move || {

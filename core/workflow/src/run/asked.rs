@@ -21,7 +21,7 @@ pub(super) enum Decision {
 }
 
 /// The user decides about a unit that is in doubt: it runs again, counts as done, or is skipped.
-pub(super) async fn decide<H: Hands>(job: &Job, why: &str, hands: &H) -> std::result::Result<Decision, Gone> {
+pub(super) async fn decide(job: &Job, why: &str, hands: &dyn Hands) -> std::result::Result<Decision, Gone> {
     let question = format!("Step {}: {why}. Run it again, take it as done, or skip it?", job.id);
     let choices = DECISIONS.map(str::to_owned).to_vec();
     let waiting = job.waiting(why, question, choices);
@@ -41,7 +41,7 @@ pub(super) async fn decide<H: Hands>(job: &Job, why: &str, hands: &H) -> std::re
 }
 
 /// Records that a unit waits for the user, who is then asked. One of the choices is the answer; `None` where the user gives none.
-async fn ask<H: Hands>(id: &str, waiting: &Held, hands: &H) -> std::result::Result<Option<String>, Gone> {
+async fn ask(id: &str, waiting: &Held, hands: &dyn Hands) -> std::result::Result<Option<String>, Gone> {
     // Presenters show what waits before the form is open, and still when it is closed.
     hands.fact(WorkflowEvent::Held(Box::new(waiting.clone())).into()).await?;
     let Some(Ask { question, choices }) = waiting.ask.clone().filter(|_| hands.can_ask()) else { return Ok(None) };
@@ -51,7 +51,7 @@ async fn ask<H: Hands>(id: &str, waiting: &Held, hands: &H) -> std::result::Resu
 }
 
 /// A gate: the user answers, or it waits.
-pub(super) async fn gate<H: Hands>(job: &Job, hands: &H) -> std::result::Result<Ending, Gone> {
+pub(super) async fn gate(job: &Job, hands: &dyn Hands) -> std::result::Result<Ending, Gone> {
     let Work::Gate { choices, .. } = &job.work else { unreachable!("a gate asks") };
     let question = job.words.first().cloned().unwrap_or_default();
     let waiting = job.waiting(&question, question.clone(), choices.clone());

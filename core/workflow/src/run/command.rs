@@ -22,7 +22,7 @@ const SECONDS: u64 = 600;
 const MAX_CHECK: usize = 2_000;
 
 /// Runs the command of a step, again where it may be tried again.
-pub(super) async fn carry_out<H: Hands>(job: &Job, hands: &H) -> Result<Ending, Gone> {
+pub(super) async fn carry_out(job: &Job, hands: &dyn Hands) -> Result<Ending, Gone> {
     if let Some(ended) = &job.unchecked {
         // What it put out is in the Log or in a blob.
         let output = output_of(ended.clone(), hands.context("").blobs).await.unwrap_or_default();
@@ -50,7 +50,7 @@ pub(super) fn backoff(tried: u32) -> Duration {
     Duration::from_millis(500 << tried.min(6))
 }
 
-async fn once<H: Hands>(job: &Job, attempt: u32, hands: &H) -> Result<Ending, Gone> {
+async fn once(job: &Job, attempt: u32, hands: &dyn Hands) -> Result<Ending, Gone> {
     let line = quoted(job.words.iter().map(String::as_str));
     let seconds = job.seconds.unwrap_or(SECONDS);
     let call_id = format!("step_{}_{attempt}", &job.key[..12]);
@@ -85,7 +85,7 @@ async fn once<H: Hands>(job: &Job, attempt: u32, hands: &H) -> Result<Ending, Go
 }
 
 /// The command did what it was to do: its checks say whether the step is completed.
-async fn verified<H: Hands>(job: &Job, mut ended: StepEnded, output: Value, hands: &H) -> Result<Ending, Gone> {
+async fn verified(job: &Job, mut ended: StepEnded, output: Value, hands: &dyn Hands) -> Result<Ending, Gone> {
     match checks(job, hands.context("").workspace, hands).await? {
         Verified::Ran(checks) => ended.checks = checks,
         Verified::Refused(why) => {
@@ -126,7 +126,7 @@ struct Ran {
 }
 
 /// Takes a command through the steps of a call, and records it.
-async fn run<H: Hands>(call_id: &str, line: &str, seconds: u64, ctx: Context, hands: &H) -> Result<Ran, Gone> {
+async fn run(call_id: &str, line: &str, seconds: u64, ctx: Context, hands: &dyn Hands) -> Result<Ran, Gone> {
     let args = json!({ "command": line, "timeout": seconds.min(bash::MAX_TIMEOUT) });
     let call = Call { id: call_id.to_owned(), tool: bash::NAME.into(), args, caller: Caller::Model };
     let info = {
@@ -157,12 +157,12 @@ fn refused(done: &Done) -> Option<String> {
     error.map(|it| it.message.clone())
 }
 
-async fn perform<H: Hands>(
+async fn perform(
     call: &Call,
     line: &str,
     seconds: u64,
     ctx: Context,
-    hands: &H,
+    hands: &dyn Hands,
 ) -> Result<(Done, Heard), Gone> {
     let heard: Arc<Mutex<Heard>> = Arc::default();
     let prepared = {
@@ -187,7 +187,7 @@ pub(super) enum Verified {
 }
 
 /// Runs the checks of a step in these files, up to the first that fails. pixir itself runs them.
-pub(super) async fn checks<H: Hands>(job: &Job, workspace: Arc<Workspace>, hands: &H) -> Result<Verified, Gone> {
+pub(super) async fn checks(job: &Job, workspace: Arc<Workspace>, hands: &dyn Hands) -> Result<Verified, Gone> {
     let mut all = Vec::new();
     for (n, words) in job.checks.iter().enumerate() {
         let line = quoted(words.iter().map(String::as_str));

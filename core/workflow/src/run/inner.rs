@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Hands, Runner, UnitEnd};
+use super::{Runner, UnitEnd};
 use protocol::error::{Code, Error};
 use protocol::event::Cost;
 
@@ -15,7 +15,7 @@ pub(super) struct Spent {
     failures: usize,
 }
 
-impl<'a, H: Hands> Runner<'a, H> {
+impl<'a> Runner<'a> {
     /// A step of another workflow has ended.
     pub(super) fn spend(&mut self, step: usize, end: &UnitEnd) {
         let Some(spent) = self.run.checked.steps[step].outer().and_then(|outer| self.spent.get_mut(outer)) else {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -34,35 +35,42 @@ pub struct Still {
 }
 
 impl Authority for Still {
-    async fn prepared(&self, _call: &Call, _info: &CallInfo, _preview: &Preview) -> Result<(), Gone> {
-        Ok(())
+    fn prepared<'a>(
+        &'a self,
+        _call: &'a Call,
+        _info: &'a CallInfo,
+        _preview: &'a Preview,
+    ) -> BoxFuture<'a, Result<(), Gone>> {
+        Box::pin(async move { Ok(()) })
     }
 
-    async fn permissions(&self) -> Result<Permissions, Gone> {
-        Ok(Permissions::default())
+    fn permissions(&self) -> BoxFuture<'_, Result<Permissions, Gone>> {
+        Box::pin(async move { Ok(Permissions::default()) })
     }
 
-    async fn approve(&self, _approval: Approval) -> Result<Option<Decision>, Gone> {
-        Ok(None)
+    fn approve(&self, _approval: Approval) -> BoxFuture<'_, Result<Option<Decision>, Gone>> {
+        Box::pin(async move { Ok(None) })
     }
 
-    async fn record(&self, _decision: PermissionDecision) -> Result<(), Gone> {
-        Ok(())
+    fn record(&self, _decision: PermissionDecision) -> BoxFuture<'_, Result<(), Gone>> {
+        Box::pin(async move { Ok(()) })
     }
 }
 
 impl Hands for Still {
-    async fn fact(&self, _fact: Fact) -> Result<(), Gone> {
-        Ok(())
+    fn fact(&self, _fact: Fact) -> BoxFuture<'_, Result<(), Gone>> {
+        Box::pin(async move { Ok(()) })
     }
 
-    async fn ask(&self, _id: &str, _question: Question) -> Result<Option<Answers>, Gone> {
-        Ok(None)
+    fn ask<'a>(&'a self, _id: &'a str, _question: Question) -> BoxFuture<'a, Result<Option<Answers>, Gone>> {
+        Box::pin(async move { Ok(None) })
     }
 
-    async fn call(&self, call: &Call, _prepared: Prepared, _ctx: Context) -> Result<Done, Gone> {
-        let error = Error::new(protocol::error::Code::NothingToDo, "nothing is run", "a real run");
-        Ok(Done::failed(call, &error))
+    fn call<'a>(&'a self, call: &'a Call, _prepared: Prepared, _ctx: Context) -> BoxFuture<'a, Result<Done, Gone>> {
+        Box::pin(async move {
+            let error = Error::new(protocol::error::Code::NothingToDo, "nothing is run", "a real run");
+            Ok(Done::failed(call, &error))
+        })
     }
 
     fn context(&self, call_id: &str) -> Context {
@@ -84,13 +92,15 @@ impl Hands for Still {
 
 impl Run {
     /// What carrying the run out would do about each step.
-    pub async fn rehearse(self, hands: &Still) -> Vec<Rehearsed> {
-        let mut runner = Runner::new(&self, hands, CancellationToken::new());
-        runner.rehearse().await.unwrap_or_default()
+    pub fn rehearse<'a>(self, hands: &'a Still) -> BoxFuture<'a, Vec<Rehearsed>> {
+        Box::pin(async move {
+            let mut runner = Runner::new(&self, hands, CancellationToken::new());
+            runner.rehearse().await.unwrap_or_default()
+        })
     }
 }
 
-impl Runner<'_, Still> {
+impl Runner<'_> {
     async fn rehearse(&mut self) -> Result<Vec<Rehearsed>, Gone> {
         let run = self.run;
         let wanted = run.until.map(|step| run.checked.up_to(step));

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::schedule::Unit;
 use super::super::template::Scope;
-use super::{Hands, Runner};
+use super::Runner;
 use protocol::error::{Code, Error};
 use protocol::event::{StepOutcome, TurnStatus};
 use protocol::remedy::{Limit, Remedy};
@@ -51,7 +51,7 @@ impl Counts {
     }
 }
 
-impl<H: Hands> Runner<'_, H> {
+impl Runner<'_> {
     /// The budget that kept a step from ending, if one did: all steps draw from it.
     fn limit_of_a_step(&self) -> Option<Error> {
         let mut errors = self.ends.values().filter_map(|end| end.ended.as_ref()?.error.as_ref());

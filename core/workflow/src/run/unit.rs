@@ -8,7 +8,7 @@ use super::super::schedule::Unit;
 use super::super::template::Scope;
 use super::asked::DONE;
 use super::job::{Job, Late, Rounds, content, no_round, words};
-use super::{Ending, Hands, Runner};
+use super::{Ending, Runner};
 use call::{Gone, off_loop};
 use protocol::error::{Code, Error, Result};
 use protocol::event::{AgentStatus, LeftBehind, StepEnded, StepOutcome, WorkflowEvent};
@@ -21,7 +21,7 @@ pub(super) enum Next {
     Do(Box<Job>),
 }
 
-impl<H: Hands> Runner<'_, H> {
+impl Runner<'_> {
     /// What the unit is to do, unless it has ended already.
     pub(super) async fn next(&mut self, unit: Unit) -> std::result::Result<Next, Gone> {
         let checked = &self.run.checked;
