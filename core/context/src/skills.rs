@@ -11,6 +11,7 @@ pub mod placeholders; // $ARGUMENTS and its kin
 pub mod resources; // files beside a SKILL.md
 pub mod text; // a file's bytes as text
 pub(crate) mod validation; // every fault of a SKILL.md
+mod yaml; // YAML as JSON values, within bounds
 
 pub use digest::of_bytes as digest_of_bytes;
 pub use fields::Fields;

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::finding::Finding;
 use super::text::one_line;
+use super::yaml;
 
 /// A longer front matter is not parsed as YAML, bytes.
 const MAX_YAML: usize = 64 << 10;
@@ -103,26 +104,13 @@ fn parse(yaml: &str) -> Result<Map<String, Value>, (usize, String)> {
     if yaml.len() > MAX_YAML {
         return Err((1, format!("it is longer than {} KB", MAX_YAML >> 10)));
     }
-    let options = serde_saphyr::options! {
-        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
-        // A few anchors could otherwise stand for millions of values.
-        budget: serde_saphyr::budget! { max_nodes: 5_000, max_depth: 32 },
-        // `no` is a word, as in YAML 1.2.
-        strict_booleans: true,
-        with_snippet: false,
-    };
-    match serde_saphyr::from_str_with_options::<Value>(yaml, options) {
+    match yaml::read(yaml) {
         Ok(Value::Object(fields)) => Ok(fields),
         Ok(Value::Null) => Ok(Map::new()),
-        Ok(_) => Err((1, "it is no list of `key: value`".to_owned())),
-        Err(e) => {
-            let line = e.location().and_then(|it| usize::try_from(it.line()).ok()).unwrap_or(1).max(1);
-            let message = e.to_string();
-            let first = message.lines().next().unwrap_or_default();
-            // The finding has the line as it is counted in the file.
-            let first = first.rsplit_once(" at line ").map_or(first, |(what, _)| what);
-            Err((line, one_line(first, MAX_MESSAGE)))
+        Ok(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+            Err((1, "it is no list of `key: value`".to_owned()))
         }
+        Err(fault) => Err((fault.line, one_line(&fault.message, MAX_MESSAGE))),
     }
 }
 
