@@ -1,11 +1,13 @@
 //! `pixir schema`: the machine-readable contract, generated from the definitions that the program uses.
+//!
+//! The JSON Schemas are those of the reference, which a test generates from the types: the code that makes them of the types
+//! would be 0.8 MB of the program.
 
 use clap::{ArgAction, Args as ClapArgs, Command};
 use pixir_core::error::{NoticeCode, nearest};
 use pixir_core::event::Toolset;
-use pixir_core::provider::script;
 use pixir_core::run::{BUILTINS, Builtin, Stdin};
-use pixir_core::{Code, Error, ErrorKind, Fact, Input, Live, Remedy, Result};
+use pixir_core::{Code, Error, ErrorKind, Fact, Live, Remedy, Result};
 use serde_json::{Value, json};
 
 use super::tools::spec_json;
@@ -84,9 +86,9 @@ fn builtin(it: &Builtin) -> Value {
 
 pub(super) fn run(cli: &Cli, args: &SchemaArgs) -> Result<u8> {
     match (args.events, args.script, args.inputs) {
-        (true, ..) => cli.output.document(events()),
-        (_, true, _) => cli.output.document(script::schema()),
-        (.., true) => cli.output.document(Input::schema()),
+        (true, ..) => reference(cli, include_str!(concat!(env!("OUT_DIR"), "/events.json"))),
+        (_, true, _) => reference(cli, include_str!(concat!(env!("OUT_DIR"), "/script.json"))),
+        (.., true) => reference(cli, include_str!(concat!(env!("OUT_DIR"), "/inputs.json"))),
         (false, false, false) => {
             let contract = contract(cli.listed_toolset()?);
             match &args.path {
@@ -96,6 +98,11 @@ pub(super) fn run(cli: &Cli, args: &SchemaArgs) -> Result<u8> {
         }
     }
     Ok(0)
+}
+
+fn reference(cli: &Cli, json: &str) {
+    let document: Value = serde_json::from_str(json).expect("a test reads the reference");
+    cli.output.stream(&document);
 }
 
 /// The part at a path. A step is a field, the position in a list, or the name of an item; commands are below `commands`.
@@ -165,25 +172,6 @@ fn contract(toolset: Toolset) -> Value {
         "run_commands": BUILTINS.iter().map(builtin).collect::<Vec<_>>(),
         "events": { "recorded": Fact::KINDS, "live": Live::KINDS },
         "safety": { "write_gate": "--write", "dry_run": "--dry-run", "no_input": "--no-input", "default_mode_headless": "read-only" },
-    })
-}
-
-/// The JSON Schema of the data of each recorded event, and the fields of its envelope.
-fn events() -> Value {
-    json!({
-        "envelope": {
-            "v": "integer, the version of this envelope",
-            "id": "UUID version 7",
-            "session_id": "YYYYMMDDTHHMMSS-<6 hex>",
-            "seq": "integer from 0, or null for a live event",
-            "ts": "RFC 3339, UTC, milliseconds",
-            "turn": "integer from 1, or null",
-            "type": "one of recorded or live",
-            "data": "see recorded",
-            "chain": "in a log only: 32 hex digits, the first 128 bits of BLAKE3(previous chain, this line without its chain)",
-        },
-        "recorded": Fact::schemas(),
-        "live": Live::KINDS,
     })
 }
 

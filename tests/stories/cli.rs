@@ -3,6 +3,10 @@
 use std::io::Write as _;
 use std::process::Stdio;
 
+use pixir_core::provider::script;
+use pixir_core::{Fact, Input, Live};
+use serde_json::json;
+
 use crate::pty::Terminal;
 use crate::shell::{Shell, ran};
 
@@ -284,6 +288,39 @@ fn secrets_of_the_environment_reach_no_command_log_or_output() {
     }
 }
 
+/// The program carries these files, and not what makes them: after a change of the types the next build has them.
+#[test]
+fn the_schemas_of_the_reference_are_those_of_the_types() {
+    let events = json!({
+        "envelope": {
+            "v": "integer, the version of this envelope",
+            "id": "UUID version 7",
+            "session_id": "YYYYMMDDTHHMMSS-<6 hex>",
+            "seq": "integer from 0, or null for a live event",
+            "ts": "RFC 3339, UTC, milliseconds",
+            "turn": "integer from 1, or null",
+            "type": "one of recorded or live",
+            "data": "see recorded",
+            "chain": "in a log only: 32 hex digits, the first 128 bits of BLAKE3(previous chain, this line without its chain)",
+        },
+        "recorded": Fact::schemas(),
+        "live": Live::KINDS,
+    });
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference");
+    for (file, mut schema) in
+        [("events.json", events), ("script.json", script::schema()), ("inputs.json", Input::schema())]
+    {
+        schema["schemaVersion"] = 1.into();
+        let path = folder.join(file);
+        let text = serde_json::to_string_pretty(&schema).expect("JSON") + "\n";
+        if std::env::var_os("PIXIR_REFERENCE").is_some() {
+            std::fs::write(&path, &text).expect("write");
+        }
+        let kept = std::fs::read_to_string(&path).expect("docs/reference is there");
+        assert!(kept == text, "docs/reference/{file} is out of date; PIXIR_REFERENCE=write writes it anew");
+    }
+}
+
 #[test]
 fn the_reference_equals_the_help_of_the_program() {
     let shell = Shell::new(&[]);
@@ -298,7 +335,7 @@ fn the_reference_equals_the_help_of_the_program() {
         let said = shell.run(args).stdout;
         let path = folder.join(file);
         // Written anew with: PIXIR_REFERENCE=write cargo test the_reference
-        if std::env::var_os("PIXIR_REFERENCE").is_some() {
+        if std::env::var_os("PIXIR_REFERENCE").is_some() && ["schema.json", "tools.json"].contains(&file) {
             std::fs::write(&path, &said).expect("write");
         }
         let kept = std::fs::read_to_string(&path).expect("docs/reference is there");
