@@ -7,10 +7,12 @@ use clap::{Args as ClapArgs, CommandFactory as _, FromArgMatches as _, Parser, S
 
 use crate::commands::Command;
 
+mod flags; // flags that only set a setting
 mod heeded; // which command takes which options and formats
 mod peers; // flags of other programs, and ours
 mod reject; // errors of the parser
 
+use flags::SettingFlags;
 pub(crate) use heeded::{check, formats, spelled_out, whole};
 pub(crate) use reject::reject;
 
@@ -192,21 +194,8 @@ pub(crate) struct RunOptions {
     /// Delete the new session when the headless run ends
     #[arg(long, global = true)]
     pub(crate) ephemeral: bool,
-    /// Maximum number of tool rounds in a turn
-    #[arg(long, global = true, value_name = "N")]
-    pub(crate) max_rounds: Option<u32>,
-    /// Maximum tokens of a turn, input and output of all its requests
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) max_tokens: Option<u64>,
-    /// Maximum cost of a turn, where the model's price is known
-    #[arg(long, global = true, value_name = "USD", value_parser = dollars)]
-    pub(crate) max_cost: Option<f64>,
-    /// Maximum duration of a turn
-    #[arg(long, global = true, value_name = "SECONDS")]
-    pub(crate) deadline: Option<u64>,
-    /// How long to try again while the server is overloaded or unreachable; 0 means not at all
-    #[arg(long, global = true, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(0..=86_400))]
-    pub(crate) patience: Option<u32>,
+    #[command(flatten)]
+    pub(crate) settings: SettingFlags,
     /// Show what would change, and change nothing
     #[arg(long, global = true)]
     pub(crate) dry_run: bool,
@@ -282,12 +271,6 @@ pub(crate) enum ErrorFormat {
     Envelope,
     /// `error` is the message
     Flat,
-}
-
-/// Reads an amount of US dollars.
-fn dollars(text: &str) -> Result<f64, String> {
-    let amount = text.strip_prefix('$').unwrap_or(text).parse::<f64>().ok();
-    amount.filter(|usd| usd.is_finite() && *usd > 0.0).ok_or_else(|| "use an amount above 0, like 0.50".to_owned())
 }
 
 #[cfg(test)]

@@ -205,10 +205,10 @@ impl Cli {
         let usual = ResultLimits::default();
         let session_options = Options {
             limits: Limits {
-                max_rounds: options.max_rounds.or(config.limits.max_rounds),
-                deadline: options.deadline.or(config.limits.deadline).map(Duration::from_secs),
-                max_tokens: options.max_tokens.or(config.limits.max_tokens),
-                max_cost_usd: options.max_cost.or(config.limits.max_cost),
+                max_rounds: config.limits.max_rounds,
+                deadline: config.limits.deadline.map(Duration::from_secs),
+                max_tokens: config.limits.max_tokens,
+                max_cost_usd: config.limits.max_cost,
             },
             dry_run: options.dry_run,
             can_ask: attendance == Attendance::Attended && !options.no_input,

@@ -7,7 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory as _};
 
-use super::Args;
+use super::{Args, flags};
 
 /// The formats besides text and JSON that a command has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ struct Heeded {
     forms: Forms,
 }
 
-/// Options that go together.
+/// Options that go together. A name that ends with a dot means the flags of all settings of that section.
 type Group = &'static [&'static str];
 
 const PLACE: Group = &["workspace"];
@@ -37,10 +37,10 @@ const TOOLSET: Group = &["toolset"];
 /// What makes the settings of a workspace.
 const CONFIG: Group = &["trust_workspace", "overrides"];
 /// What selects the model, and how its server is asked.
-const MODEL: Group = &["provider", "model", "dialect", "base_url", "effort", "patience"];
+const MODEL: Group = &["provider", "model", "dialect", "base_url", "effort", "requests."];
 /// What calls of tools may do.
 const RIGHTS: Group = &["mode", "write", "allow", "add_dir", "sandbox"];
-const LIMITS: Group = &["max_rounds", "max_tokens", "max_cost", "deadline"];
+const LIMITS: Group = &["limits."];
 /// What a new Session takes besides.
 const SESSION: Group = &["agent", "append_system_prompt", "record", "dry_run", "no_input"];
 /// How the screen looks.
@@ -99,7 +99,11 @@ fn heeded(path: &str) -> Option<Heeded> {
 
 impl Heeded {
     fn has(&self, id: &str) -> bool {
-        self.options.iter().any(|group| group.contains(&id))
+        let section = flags::section(id);
+        self.options.iter().copied().flatten().any(|name| match name.strip_suffix('.') {
+            Some(name) => section == Some(name),
+            None => *name == id,
+        })
     }
 }
 

@@ -3,19 +3,9 @@
 use std::path::PathBuf;
 
 use pixir_core::layers::{Layer, Settings, Source};
-use pixir_core::{Code, Config, Error, NotRead, ProjectFile, Remedy, Result, edit, project_config};
+use pixir_core::{Code, Config, Error, NotRead, ProjectFile, Remedy, Result, catalogue, edit, project_config};
 
 use super::Cli;
-
-/// Variables of the environment, and the settings that they hold.
-const VARIABLES: [(&str, &str); 6] = [
-    ("PIXIR_MODEL", "model"),
-    ("PIXIR_EFFORT", "effort"),
-    ("PIXIR_MODE", "mode"),
-    ("PIXIR_TOOLSET", "toolset"),
-    ("PIXIR_SANDBOX", "sandbox"),
-    ("PIXIR_THEME", "theme"),
-];
 
 impl Cli {
     /// The user's configuration file, whether or not it exists.
@@ -31,25 +21,25 @@ impl Cli {
         })
     }
 
-    /// The settings in force, without the flags that have a name of their own.
+    /// The settings in force, without the flags that a Session records: those of its model, its mode and the like.
     pub(crate) fn settings(&self) -> Result<Settings> {
         Settings::merge(&self.layers()?)
     }
 
     pub(crate) fn config(&self) -> Result<Config> {
-        Ok(self.with_patience(self.settings()?.config))
+        Ok(self.settings()?.config)
     }
 
     /// The settings of the user alone.
     pub(crate) fn own_config(&self) -> Result<Config> {
-        let layers: Vec<Layer> = self.user_layer()?.into_iter().chain(self.override_layers()?).collect();
-        Ok(self.with_patience(Settings::merge(&layers)?.config))
+        let layers = self.user_layer()?.into_iter().chain(self.override_layers()?).chain(self.flag_layers()?);
+        Ok(Settings::merge(&layers.collect::<Vec<_>>())?.config)
     }
 
     /// The settings in force with all flags, for a list of them.
     pub(crate) fn all_settings(&self) -> Result<Settings> {
         let mut layers = self.layers()?;
-        layers.extend(self.flag_layers()?);
+        layers.extend(self.session_flag_layers()?);
         Settings::merge(&layers)
     }
 
@@ -80,26 +70,20 @@ impl Cli {
         layers.iter().rev().find_map(|it| it.table.get(key)?.as_str().map(str::to_owned))
     }
 
-    fn with_patience(&self, mut config: Config) -> Config {
-        if let Some(patience) = self.options.patience {
-            config.requests.patience = Some(f64::from(patience));
-        }
-        config
-    }
-
     fn layers(&self) -> Result<Vec<Layer>> {
         let mut layers: Vec<Layer> = self.user_layer()?.into_iter().collect();
         if let (ProjectFile::Read(table), Some(path)) = (self.project_file()?, self.project_path()) {
             layers.push(Layer { source: Source::Project, from: path.display().to_string(), table });
         }
-        for (variable, key) in VARIABLES {
+        for (variable, spec) in catalogue::settings().filter_map(|it| Some((it.variable?, it))) {
             if let Some(value) = self.environment.variable(variable) {
                 let named = |e: Error| Error { message: format!("{variable}: {}", e.message), ..e };
-                let table = edit::setting(key, value).map_err(named)?;
+                let table = edit::setting(spec.key, value).map_err(named)?;
                 layers.push(Layer { source: Source::Environment, from: variable.to_owned(), table });
             }
         }
         layers.extend(self.override_layers()?);
+        layers.extend(self.flag_layers()?);
         Ok(layers)
     }
 
@@ -125,27 +109,28 @@ impl Cli {
         self.options.overrides.iter().map(layer).collect()
     }
 
+    /// The flags that only set a setting.
     fn flag_layers(&self) -> Result<Vec<Layer>> {
+        self.options.settings.given().map(|(flag, key, value)| layer_of_flag(&flag, key, value)).collect()
+    }
+
+    /// The flags that a Session records.
+    fn session_flag_layers(&self) -> Result<Vec<Layer>> {
         let it = &self.options;
-        let mode = if it.write { Some("auto".to_owned()) } else { it.mode.clone() };
+        let mode = if it.write { Some("auto") } else { it.mode.as_deref() };
         let flags = [
-            ("--model", "model", it.model.clone()),
-            ("--effort", "effort", it.effort.clone()),
+            ("--model", "model", it.model.as_deref()),
+            ("--effort", "effort", it.effort.as_deref()),
             (if it.write { "--write" } else { "--mode" }, "mode", mode),
-            ("--toolset", "toolset", it.toolset.clone()),
-            ("--sandbox", "sandbox", it.sandbox.clone()),
-            ("--theme", "theme", it.theme.clone()),
-            ("--max-rounds", "limits.max_rounds", it.max_rounds.map(|n| n.to_string())),
-            ("--max-tokens", "limits.max_tokens", it.max_tokens.map(|n| n.to_string())),
-            ("--max-cost", "limits.max_cost", it.max_cost.map(|n| n.to_string())),
-            ("--deadline", "limits.deadline", it.deadline.map(|n| n.to_string())),
-            ("--patience", "requests.patience", it.patience.map(|n| n.to_string())),
+            ("--toolset", "toolset", it.toolset.as_deref()),
+            ("--sandbox", "sandbox", it.sandbox.as_deref()),
+            ("--theme", "theme", it.theme.as_deref()),
         ];
         let given = flags.into_iter().filter_map(|(flag, key, value)| Some((flag, key, value?)));
-        given
-            .map(|(flag, key, value)| {
-                Ok(Layer { source: Source::Flag, from: flag.to_owned(), table: edit::setting(key, &value)? })
-            })
-            .collect()
+        given.map(|(flag, key, value)| layer_of_flag(flag, key, value)).collect()
     }
+}
+
+fn layer_of_flag(flag: &str, key: &str, value: &str) -> Result<Layer> {
+    Ok(Layer { source: Source::Flag, from: flag.to_owned(), table: edit::setting(key, value)? })
 }

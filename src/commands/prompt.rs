@@ -74,7 +74,7 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
             output: &cli.output,
             blobs: harness.blobs().clone(),
             narrate: Narrate::OnStderr,
-            deadline: cli.options.deadline.or(cli.config()?.limits.deadline).map(Duration::from_secs),
+            deadline: cli.config()?.limits.deadline.map(Duration::from_secs),
             schema,
             answer_file: cli.options.answer_file.clone(),
             is_kept: !cli.options.ephemeral || open.is_resumed(),

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::catalogue::{self, SETTINGS, SettingSpec};
+use super::Config;
+use super::catalogue::{self, SettingSpec};
 use super::path::{self, dotted, leaves};
-use super::{Config, KEYS};
 use protocol::error::{Error, Result};
 use protocol::event::Mode;
 
@@ -131,11 +131,12 @@ impl Settings {
             let plain = Setting { key, value: spec.default(), source: Source::Default, from: String::new() };
             self.set.values().find(|it| it.key == spec.key).cloned().unwrap_or(plain)
         };
-        let mut all: Vec<Setting> = SETTINGS.iter().map(default).collect();
+        let mut all: Vec<Setting> = catalogue::settings().map(default).collect();
         let others = self.set.values().filter(|it| !all.iter().any(|other| other.key == it.key));
         let others: Vec<Setting> = others.cloned().collect();
         all.extend(others);
-        all.sort_by_key(|it| (KEYS.iter().position(|key| it.key.split('.').next() == Some(key)), it.key.clone()));
+        let order = catalogue::top_keys();
+        all.sort_by_key(|it| (order.iter().position(|key| it.key.split('.').next() == Some(key)), it.key.clone()));
         all
     }
 }

@@ -16,8 +16,8 @@ use protocol::sandbox::Tier;
 use storage::regular;
 
 pub mod address; // addresses of servers
-mod agents; // how many agents, and what each may use
-pub mod catalogue; // every setting once: values, default, what it does
+mod agents; // the paths that copies for agents have
+pub mod catalogue; // every setting once: type, values, default, flag, what it does
 pub mod credentials; // keys and tokens: found, stored, renewed, never printed
 pub mod edit; // one setting of a file set, with its comments kept
 pub mod layers; // files, environment and flags, merged
@@ -27,8 +27,8 @@ mod patience; // how long a request may take, and how long it is tried again
 mod price; // what a model's tokens cost
 pub mod project; // what a project may set
 
-use agents::AGENT_KEYS;
-pub use agents::AgentsConfig;
+use catalogue::{AcpConfig, ScreenConfig};
+pub use catalogue::{AgentsConfig, CompactionConfig, LimitsConfig, RequestsConfig};
 pub use mcp::{Expose, McpLimits, McpServer, OAuth, OnChange, StartFolder};
 pub use patience::Patience;
 pub use price::Price;
@@ -122,32 +122,6 @@ pub enum OneOrMany {
     Many(Vec<String>),
 }
 
-/// Settings of the terminal interface.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct ScreenConfig {
-    /// pixir handles clicks and the wheel.
-    pub mouse: Option<bool>,
-    /// The conversation is printed into the terminal's own scrollback.
-    pub inline: bool,
-    /// Progress indicators may be animated.
-    pub motion: Option<bool>,
-    /// The terminal notifies the user when a Turn ends or asks and its window has no focus.
-    pub notifications: Option<bool>,
-    /// The output suits a screen reader.
-    pub reader: bool,
-    /// The composer uses vim keys.
-    pub vim: bool,
-}
-
-/// Settings of the service for editors.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct AcpConfig {
-    /// Changes of files are repeated in the editor's buffers.
-    pub mirror_writes: bool,
-}
-
 /// A server in `[providers]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
@@ -201,16 +175,6 @@ pub struct PriceConfig {
     pub output: f64,
 }
 
-/// How conversations are compacted.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct CompactionConfig {
-    /// Who writes the summary.
-    pub summary: SummaryAuthor,
-    /// The used part of the window at which a compaction begins by itself.
-    pub threshold: Option<f64>,
-}
-
 /// Who writes the summary of a compaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -222,39 +186,6 @@ pub enum SummaryAuthor {
     Model,
     /// pixir, from the Log, without a request.
     Pixir,
-}
-
-impl CompactionConfig {
-    /// Rejects a threshold that is out of range.
-    fn check(&self) -> Result<()> {
-        match self.threshold {
-            Some(part) if !(0.3..=0.95).contains(&part) => Err(Error::new(
-                Code::ConfigInvalid,
-                format!("`compaction.threshold` is {part}"),
-                "a number from 0.3 to 0.95: the used part of the window at which pixir compacts",
-            )
-            .with("input", part)),
-            Some(_) | None => Ok(()),
-        }
-    }
-}
-
-/// Time limits of requests, seconds, and how long failed ones are tried again.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct RequestsConfig {
-    /// How long a request is tried again while its server is overloaded or unreachable; 0 means not at all.
-    pub patience: Option<f64>,
-    /// The most tries, the first one included. Without it, only the time counts.
-    pub attempts: Option<u32>,
-    /// The wait before the second try.
-    pub first_wait: Option<f64>,
-    /// The longest time from the request to the head of the answer.
-    pub head: Option<f64>,
-    /// The longest time without a byte.
-    pub idle: Option<f64>,
-    /// The longest time with nothing but keep-alive events.
-    pub progress: Option<f64>,
 }
 
 impl RequestsConfig {
@@ -273,112 +204,12 @@ impl RequestsConfig {
             ..plain
         }
     }
-
-    /// Rejects times and numbers of tries that are out of range.
-    fn check(&self) -> Result<()> {
-        let seconds =
-            [("first_wait", self.first_wait), ("head", self.head), ("idle", self.idle), ("progress", self.progress)];
-        let wrong = seconds.iter().find(|(_, given)| given.is_some_and(|s| !(s > 0.0 && s <= 86_400.0)));
-        let bad = |what: String, fix: &str| Err(Error::new(Code::ConfigInvalid, what, fix));
-        if self.patience.is_some_and(|s| !(0.0..=86_400.0).contains(&s)) {
-            return bad("`requests.patience` is not a valid time".into(), "a number of seconds from 0 to 86400");
-        }
-        match (wrong, self.attempts) {
-            (Some((key, _)), _) => {
-                bad(format!("`requests.{key}` is not a valid time"), "a number of seconds above 0 and at most 86400")
-            }
-            (None, Some(0 | 101..)) => {
-                bad("`requests.attempts` is not a valid number of attempts".into(), "a number from 1 to 100")
-            }
-            (None, _) => Ok(()),
-        }
-    }
 }
 
-/// Limits of each Turn.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct LimitsConfig {
-    /// The most rounds.
-    pub max_rounds: Option<u32>,
-    /// The most tokens of all requests, input and output.
-    pub max_tokens: Option<u64>,
-    /// The most US dollars for all requests, as far as their price is known.
-    pub max_cost: Option<f64>,
-    /// The time limit, seconds.
-    pub deadline: Option<u64>,
-    /// The most bytes of a typed tool's result that the model reads.
-    pub output_bytes: Option<usize>,
-    /// The most bytes of a page of a file.
-    pub page_bytes: Option<usize>,
-    /// The most bytes of the result of `run`.
-    pub run_bytes: Option<usize>,
-    /// The most lines of the result of `run`.
-    pub run_lines: Option<u64>,
-}
-
-/// A result of fewer bytes could not say where the rest is; one of more would fill most windows.
-const RESULT_BYTES: std::ops::RangeInclusive<usize> = 2_000..=1_000_000;
-/// The same for lines.
-const RESULT_LINES: std::ops::RangeInclusive<u64> = 10..=100_000;
-
-impl LimitsConfig {
-    /// Rejects limits that leave nothing to a Turn, and results that are too short or too long to be of use.
-    fn check(&self) -> Result<()> {
-        let sizes =
-            [("output_bytes", self.output_bytes), ("page_bytes", self.page_bytes), ("run_bytes", self.run_bytes)];
-        let wrong = sizes.into_iter().find(|(_, size)| size.is_some_and(|size| !RESULT_BYTES.contains(&size)));
-        if let Some((key, _)) = wrong {
-            let message = format!("`limits.{key}` is not a valid size");
-            return Err(Error::new(Code::ConfigInvalid, message, "a number of bytes from 2000 to 1000000"));
-        }
-        if self.run_lines.is_some_and(|lines| !RESULT_LINES.contains(&lines)) {
-            let message = "`limits.run_lines` is not a valid number of lines";
-            return Err(Error::new(Code::ConfigInvalid, message, "a number of lines from 10 to 100000"));
-        }
-        let key = match self {
-            LimitsConfig { max_rounds: Some(0), .. } => "max_rounds",
-            LimitsConfig { max_tokens: Some(0), .. } => "max_tokens",
-            LimitsConfig { deadline: Some(0), .. } => "deadline",
-            LimitsConfig { max_cost: Some(usd), .. } if !(usd.is_finite() && *usd > 0.0) => "max_cost",
-            LimitsConfig { .. } => return Ok(()),
-        };
-        Err(Error::new(Code::ConfigInvalid, format!("`limits.{key}` is not a valid limit"), "a number above 0"))
-    }
-}
-
-const KEYS: [&str; 20] = [
-    "model",
-    "favourites",
-    "fallback",
-    "effort",
-    "mode",
-    "toolset",
-    "sandbox",
-    "environment",
-    "theme",
-    "providers",
-    "models",
-    "limits",
-    "requests",
-    "compaction",
-    "agents",
-    "mcp",
-    "mcp_limits",
-    "screen",
-    "acp",
-    "keys",
-];
-const SCREEN_KEYS: [&str; 6] = ["mouse", "inline", "motion", "notifications", "reader", "vim"];
-const ACP_KEYS: [&str; 1] = ["mirror_writes"];
 const PROVIDER_KEYS: [&str; 9] =
     ["preset", "dialect", "base_url", "api_key_env", "headers", "insecure", "issuer", "client_id", "scope"];
 const MODEL_KEYS: [&str; 5] = ["window", "max_output", "vision", "efforts", "price"];
 const PRICE_KEYS: [&str; 4] = ["input", "cached", "cache_written", "output"];
-const COMPACTION_KEYS: [&str; 2] = ["summary", "threshold"];
-const LIMIT_KEYS: [&str; 8] =
-    ["max_rounds", "max_tokens", "max_cost", "deadline", "output_bytes", "page_bytes", "run_bytes", "run_lines"];
-const REQUEST_KEYS: [&str; 6] = ["patience", "attempts", "first_wait", "head", "idle", "progress"];
 
 impl Config {
     /// Reads a configuration file. A missing file counts as empty.
@@ -413,7 +244,7 @@ impl Config {
     /// # Errors
     /// As [`Config::load`].
     pub fn checked(table: toml::Table) -> Result<Config> {
-        check_keys(&table, &KEYS, "")?;
+        check_keys(&table, &catalogue::top_keys(), "")?;
         for (section, known) in [("providers", PROVIDER_KEYS.as_slice()), ("models", MODEL_KEYS.as_slice())] {
             for (name, value) in table.get(section).and_then(toml::Value::as_table).into_iter().flatten() {
                 if let Some(table) = value.as_table() {
@@ -421,37 +252,21 @@ impl Config {
                 }
             }
         }
-        if let Some(requests) = table.get("requests").and_then(toml::Value::as_table) {
-            check_keys(requests, &REQUEST_KEYS, "requests.")?;
-        }
-        if let Some(compaction) = table.get("compaction").and_then(toml::Value::as_table) {
-            check_keys(compaction, &COMPACTION_KEYS, "compaction.")?;
-        }
-        if let Some(agents) = table.get("agents").and_then(toml::Value::as_table) {
-            check_keys(agents, &AGENT_KEYS, "agents.")?;
+        for (section, known) in catalogue::sections() {
+            if let Some(below) = table.get(section).and_then(toml::Value::as_table) {
+                check_keys(below, &known, &format!("{section}."))?;
+            }
         }
         mcp::check_keys(&table)?;
-        if let Some(limits) = table.get("mcp_limits").and_then(toml::Value::as_table) {
-            check_keys(limits, &mcp::MCP_LIMIT_KEYS, "mcp_limits.")?;
-        }
-        if let Some(limits) = table.get("limits").and_then(toml::Value::as_table) {
-            check_keys(limits, &LIMIT_KEYS, "limits.")?;
-        }
-        if let Some(screen) = table.get("screen").and_then(toml::Value::as_table) {
-            check_keys(screen, &SCREEN_KEYS, "screen.")?;
-        }
-        if let Some(acp) = table.get("acp").and_then(toml::Value::as_table) {
-            check_keys(acp, &ACP_KEYS, "acp.")?;
-        }
         for (name, model) in table.get("models").and_then(toml::Value::as_table).into_iter().flatten() {
             if let Some(price) = model.get("price").and_then(toml::Value::as_table) {
                 check_keys(price, &PRICE_KEYS, &format!("models.{name}.price."))?;
             }
         }
+        let bounds = catalogue::check(&table);
+        // A value of the wrong type is the better thing to report.
         let config: Config = table.try_into().map_err(invalid)?;
-        config.requests.check()?;
-        config.compaction.check()?;
-        config.limits.check()?;
+        bounds?;
         config.agents.check()?;
         config.effort.as_deref().map(|it| effort("effort", it)).transpose()?;
         config.providers.iter().try_for_each(|(name, it)| it.check(name))?;

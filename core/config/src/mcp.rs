@@ -37,8 +37,6 @@ pub(super) const MCP_KEYS: [&str; 20] = [
 ];
 /// A key that only the user's own file may have besides.
 pub(super) const ON_CHANGE: &str = "on_change";
-/// The keys of `[mcp_limits]`.
-pub(super) const MCP_LIMIT_KEYS: [&str; 1] = ["direct_bytes"];
 /// What a project's server may not have: it is the word of the user.
 pub(crate) const OF_THE_USER: [&str; 6] = ["reads", "allow", "env_from", "required", "insecure", ON_CHANGE];
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::mcp::McpServer;
 use super::path::{dotted, leaves};
-use super::{Config, KEYS};
+use super::{Config, catalogue};
 use protocol::error::{Code, Error, Result, nearest};
 use protocol::event::Mode;
 use protocol::remedy::Remedy;
@@ -99,7 +99,7 @@ fn check(key: &str) -> Result<()> {
     }
     let error = match REFUSED.iter().find(|(refused, _)| *refused == key) {
         Some((_, why)) => {
-            let place = if KEYS.contains(&key) { "; your own config.toml may have it" } else { "" };
+            let place = if catalogue::top_keys().contains(&key) { "; your own config.toml may have it" } else { "" };
             let message = format!("a project may not set `{key}`: {why}");
             Error::new(Code::ConfigInvalid, message, format!("remove it from the project's file{place}"))
         }
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn every_key_of_the_user_is_either_allowed_to_a_project_or_refused_with_a_reason() {
-        for key in KEYS {
+        for key in catalogue::top_keys() {
             let is_refused = REFUSED.iter().any(|(refused, _)| *refused == key);
             assert!(PROJECT_KEYS.contains(&key) != is_refused, "{key}");
         }

@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn the_table_of_settings_names_the_numbers_that_agents_really_get() {
         let mut set = toml::Table::new();
-        for it in catalogue::SETTINGS.iter().filter(|it| it.key.starts_with("agents.")) {
+        for it in catalogue::settings().filter(|it| it.key.starts_with("agents.")) {
             let (_, name) = it.key.split_once('.').expect("a section");
             set.insert(name.to_owned(), it.default().expect("a default"));
         }

@@ -130,7 +130,7 @@ fn rows(state: &State, settings: &Settings) -> Vec<SettingRow> {
         "screen.notifications" => Some(on_or_off(state.terminal.notifies)),
         _ => None,
     };
-    let of_table = catalogue::SETTINGS.iter().map(|spec| {
+    let of_table = catalogue::settings().map(|spec| {
         let plain =
             Setting { key: spec.key.to_owned(), value: spec.default(), source: Source::Default, from: String::new() };
         let set = all.iter().find(|it| it.key == spec.key).cloned().unwrap_or(plain);
