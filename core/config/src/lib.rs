@@ -19,6 +19,7 @@ pub mod address; // addresses of servers
 mod agents; // the paths that copies for agents have
 pub mod catalogue; // every setting once: type, values, default, flag, what it does
 pub mod credentials; // keys and tokens: found, stored, renewed, never printed
+mod document; // the text of a file with the place of each value
 pub mod edit; // one setting of a file set, with its comments kept
 pub mod layers; // files, environment and flags, merged
 pub mod mcp; // servers of the Model Context Protocol
@@ -244,6 +245,11 @@ impl Config {
     /// # Errors
     /// As [`Config::load`].
     pub fn checked(table: toml::Table) -> Result<Config> {
+        Config::checked_or(table, FIX_FILE)
+    }
+
+    /// The same, with what to do about a value of a wrong type.
+    fn checked_or(table: toml::Table, fix: &str) -> Result<Config> {
         check_keys(&table, &catalogue::top_keys(), "")?;
         for (section, known) in [("providers", PROVIDER_KEYS.as_slice()), ("models", MODEL_KEYS.as_slice())] {
             for (name, value) in table.get(section).and_then(toml::Value::as_table).into_iter().flatten() {
@@ -265,7 +271,7 @@ impl Config {
         }
         let bounds = catalogue::check(&table);
         // A value of the wrong type is the better thing to report.
-        let config: Config = table.try_into().map_err(invalid)?;
+        let config: Config = table.try_into().map_err(|e| unfit(e, fix))?;
         bounds?;
         config.agents.check()?;
         config.effort.as_deref().map(|it| effort("effort", it)).transpose()?;
@@ -292,7 +298,13 @@ fn table(text: &str) -> Result<toml::Table> {
     text.parse().map_err(invalid)
 }
 
+const FIX_FILE: &str = "fix the file";
+
 fn invalid(e: toml::de::Error) -> Error {
+    unfit(e, FIX_FILE)
+}
+
+fn unfit(e: toml::de::Error, fix: &str) -> Error {
     let mut message = e.to_string().trim().replace('\n', " ");
     // The reader of the format names types of Rust.
     for (types, words) in [(["u16", "u32", "u64", "usize"].as_slice(), "a whole number"), (&["f64"], "a number")] {
@@ -300,7 +312,7 @@ fn invalid(e: toml::de::Error) -> Error {
             message = message.replace(&format!("expected {name}"), &format!("expected {words}"));
         }
     }
-    Error::new(Code::ConfigInvalid, message, "fix the file")
+    Error::new(Code::ConfigInvalid, message, fix)
 }
 
 fn effort(key: &str, name: &str) -> Result<()> {
