@@ -24,7 +24,7 @@ pub use ::protocol::event::{Entry, Event, Fact, Live};
 pub use ::protocol::input::{Accepted, Decision, Input};
 pub use ::protocol::remedy::Remedy;
 pub use ::protocol::sandbox::Tier;
-pub use ::protocol::{agent, call_info, error, event, input, now, remedy, rule, servers, tool_spec, trust};
+pub use ::protocol::{agent, call_info, error, event, input, now, remedy, rule, servers, tool_spec, trust, verbs};
 
 // Sessions that run.
 pub use ::config::{

@@ -4,51 +4,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use pixir_core::error::nearest;
-use pixir_core::input::{CompactOptions, Message, RestoreOptions, RuleReach, SettingsChange, Summarize, WorkflowOrder};
-use pixir_core::servers::ServerAct;
+use pixir_core::event::Attachment;
+use pixir_core::input::{CompactOptions, Message, RestoreOptions, SettingsChange, Summarize, WorkflowOrder};
 use pixir_core::tree::{self, Node};
 use pixir_core::trust::TrustAnswer;
+use pixir_core::verbs::{self, Order, Outcome, VERBS};
 use pixir_core::{Harness, Input, PLAN_ROLE, Watch};
 use serde_json::{Map, Value, json};
 
-use crate::headless::slash;
 use crate::json_rpc::Failure;
 
 mod shown; // texts for the user
 
 pub(super) use shown::{contributions, shown};
-
-/// Verbs that are Inputs: the name, what it does, and what to type after it.
-const VERBS: [(&str, &str, &str); 24] = [
-    ("compact", "Replace the older part of the conversation by a summary", "what the summary should focus on"),
-    ("undo", "Take back the file changes of a turn", "number of the turn"),
-    ("redo", "Take back the last undo", ""),
-    ("plan", "Show the plan; with a task, plan it and change nothing until you agree", "the task, on or off"),
-    ("tree", "Show the turns and branches", ""),
-    (
-        "rewind",
-        "Go back to the end of an earlier turn, with or without its file changes",
-        "number or label of the turn",
-    ),
-    ("fork", "Continue from here in a new session; this one stays as it is", ""),
-    ("label", "Name the last turn; without a name, remove its name", "the name"),
-    ("pin", "Keep the last turn word for word in compactions, or no longer", ""),
-    ("init", "Let the model write AGENTS.md", ""),
-    ("skill", "Activate a skill", "NAME, and what to do with it"),
-    ("rename", "Name this session", "the name"),
-    ("mode", "Change what may run without asking", "read-only, ask or auto"),
-    ("effort", "Change how much the model reasons", "none to max"),
-    ("toolset", "Change the tools of the model", "typed, run or both"),
-    ("model", "Change the model", "provider/model"),
-    ("add-dir", "Let the tools read a folder outside the workspace", "the folder"),
-    ("trust", "Show what this workspace brings along, and decide whether it is in force", "revoke"),
-    ("permissions", "Show the mode and the rules by which calls run without asking", ""),
-    ("workflows", "Run a workflow of this workspace", "NAME [parameter=value]…"),
-    ("agents", "Show the agents and what each does", ""),
-    ("mcp", "Show the MCP servers and their tools", ""),
-    ("context", "Show what fills the window of the model", ""),
-    ("jobs", "Show the background jobs", ""),
-];
 
 /// Commands of the terminal interface that need its screen, and what does the same beside an editor.
 const ON_A_SCREEN: [(&str, &str); 21] = [
@@ -111,8 +79,9 @@ pub(super) fn commands(harness: &Harness) -> Value {
         }
         it
     };
-    let mut all: Vec<Value> = VERBS.iter().map(|(name, about, hint)| command(name, about, hint)).collect();
-    let mut taken: Vec<String> = VERBS.iter().map(|(name, ..)| (*name).to_owned()).collect();
+    let verbs = || VERBS.iter().filter_map(|verb| Some((verb.name, verb.client?)));
+    let mut all: Vec<Value> = verbs().map(|(name, menu)| command(name, menu.about, menu.hint)).collect();
+    let mut taken: Vec<String> = verbs().map(|(name, _)| name.to_owned()).collect();
     for it in harness.templates().iter().filter(|it| it.is_active()) {
         if !taken.contains(&it.name) {
             all.push(command(&it.name, &it.description, it.argument_hint.as_deref().unwrap_or_default()));
@@ -149,11 +118,6 @@ pub(super) fn read(harness: &Harness, session: &Watch, message: &Message) -> Mea
     let (args, attachments) = (rest.trim().to_owned(), message.attachments.clone());
     let set = |change: SettingsChange| Meaning::from(Input::Set(change));
     match name {
-        "init" => Input::Init.into(),
-        "context" => Meaning::Show(Input::ShowContext),
-        "jobs" => Meaning::Show(Input::ListJobs),
-        "permissions" => Meaning::Show(Input::ListRules),
-        "mcp" => Meaning::Show(Input::Mcp { server: None, act: ServerAct::Show }),
         "agents" => Meaning::Say(shown::agents(&session.now.children)),
         "tree" => Meaning::Say(shown::tree(&session.past)),
         "plan" => plan(session, &args, message),
@@ -173,7 +137,6 @@ pub(super) fn read(harness: &Harness, session: &Watch, message: &Message) -> Mea
             "/trust shows what this workspace brings along and asks; /trust revoke stops trusting it.".to_owned(),
         ),
         "add-dir" | "model" | "workflows" if args.is_empty() => Meaning::Say(format!("/{name} needs {}", hint(name))),
-        "add-dir" => Input::AddFolder { path: args, holds: RuleReach::Session }.into(),
         "model" => {
             let providers = harness.providers();
             let (provider, model) = providers.split(&args, &session.past.settings.provider);
@@ -181,31 +144,36 @@ pub(super) fn read(harness: &Harness, session: &Watch, message: &Message) -> Mea
             set(SettingsChange { provider, model, ..SettingsChange::default() })
         }
         "workflows" => workflow(&args).map_or_else(Meaning::Say, |order| Input::RunWorkflow(order).into()),
-        "effort" if args == "default" => {
-            set(SettingsChange { effort: Some(String::new()), ..SettingsChange::default() })
+        _ => {
+            let order = Order { args: &args, attachments: attachments.clone(), dry_run: true };
+            match verbs::find(name).filter(|it| it.client.is_some()).and_then(|it| it.input(order)) {
+                Some(Ok((Outcome::Done, input))) => input.into(),
+                Some(Ok((Outcome::Previewed, input))) => Meaning::Preview(input, String::new()),
+                Some(Ok((Outcome::Shown, input))) => Meaning::Show(input),
+                Some(Err(e)) => Meaning::Say(Failure::from(e).message),
+                None => of_files(harness, name, args, attachments),
+            }
         }
-        "compact" | "undo" | "redo" => match of_headless(harness, &message.text) {
-            Ok(input) => Meaning::Preview(input, String::new()),
-            Err(text) => Meaning::Say(text),
-        },
-        _ if VERBS.iter().any(|(verb, ..)| *verb == name) => {
-            of_headless(harness, &message.text).map_or_else(Meaning::Say, Meaning::from)
-        }
-        _ if harness.templates().iter().any(|it| it.name == name) => {
-            Input::UseTemplate { name: name.to_owned(), args, attachments }.into()
-        }
-        _ if harness.skills().iter().any(|it| it.name == name) => {
-            Input::ActivateSkill { name: name.to_owned(), args, attachments }.into()
-        }
-        _ if harness.server_prompts().iter().any(|it| it.name == name) => {
-            Meaning::Prompt { name: name.to_owned(), args }
-        }
-        _ => Meaning::Say(elsewhere(name).unwrap_or_else(|| unknown(harness, name))),
     }
 }
 
+/// A template, a skill or a prompt of a server by its name; without one, what the user can do instead.
+fn of_files(harness: &Harness, name: &str, args: String, attachments: Vec<Attachment>) -> Meaning {
+    let own = name.to_owned();
+    if harness.templates().iter().any(|it| it.name == name) {
+        return Input::UseTemplate { name: own, args, attachments }.into();
+    }
+    if harness.skills().iter().any(|it| it.name == name) {
+        return Input::ActivateSkill { name: own, args, attachments }.into();
+    }
+    if harness.server_prompts().iter().any(|it| it.name == name) {
+        return Meaning::Prompt { name: own, args };
+    }
+    Meaning::Say(elsewhere(name).unwrap_or_else(|| unknown(harness, name)))
+}
+
 fn hint(name: &str) -> &'static str {
-    VERBS.iter().find(|(verb, ..)| *verb == name).map_or("", |(_, _, hint)| hint)
+    verbs::find(name).and_then(|it| it.client).map_or("", |menu| menu.hint)
 }
 
 /// Begins or ends planning, plans a task, or shows the plan.
@@ -229,11 +197,6 @@ fn plan(session: &Watch, task: &str, message: &Message) -> Meaning {
     }
 }
 
-/// The node of the tree that holds the head.
-fn head(session: &Watch) -> Option<Node> {
-    tree::nodes(&session.past).into_iter().find(|node| node.is_head)
-}
-
 fn name_of(node: &Node) -> String {
     node.turn.map_or("The last step".to_owned(), |turn| format!("Turn {turn}"))
 }
@@ -242,10 +205,7 @@ fn rewind(session: &Watch, to: &str) -> Meaning {
     if to.is_empty() {
         return Meaning::Say("/rewind needs the number or the label of a turn; /tree shows them.".to_owned());
     }
-    let nodes = tree::nodes(&session.past);
-    let by_number = to.parse::<u32>().ok().and_then(|turn| nodes.iter().find(|node| node.turn == Some(turn)));
-    let by_label = || nodes.iter().find(|node| node.label.as_deref().is_some_and(|it| it.eq_ignore_ascii_case(to)));
-    match by_number.or_else(by_label) {
+    match tree::named(&session.past, to) {
         Some(node) if node.is_head => Meaning::Say("The conversation is already there.".to_owned()),
         Some(node) => {
             let files = Some(RestoreOptions { dry_run: true, ..RestoreOptions::default() });
@@ -259,7 +219,9 @@ fn rewind(session: &Watch, to: &str) -> Meaning {
 }
 
 fn label(session: &Watch, name: String) -> Meaning {
-    let Some(node) = head(session) else { return Meaning::Say("There is no turn to label yet.".to_owned()) };
+    let Some(node) = tree::head(&session.past) else {
+        return Meaning::Say("There is no turn to label yet.".to_owned());
+    };
     let turn = name_of(&node);
     let text = match (name.is_empty(), &node.label) {
         (true, None) => return Meaning::Say(format!("{turn} has no label; /label NAME gives it one.")),
@@ -270,16 +232,14 @@ fn label(session: &Watch, name: String) -> Meaning {
 }
 
 fn pin(session: &Watch) -> Meaning {
-    let Some(node) = head(session) else { return Meaning::Say("There is no turn to pin yet.".to_owned()) };
+    let Some(node) = tree::head(&session.past) else { return Meaning::Say("There is no turn to pin yet.".to_owned()) };
     let (turn, pinned) = (name_of(&node), !node.pinned);
     let text = if pinned {
         format!("{turn} is pinned: compactions keep it word for word. /pin again unpins it.")
     } else {
         format!("{turn} is not pinned any more.")
     };
-    let mut seqs = vec![node.seq, node.end_seq];
-    seqs.dedup();
-    Meaning::Do(seqs.into_iter().map(|seq| Input::Pin { seq, pinned }).collect(), text)
+    Meaning::Do(tree::pins(&node, pinned), text)
 }
 
 /// The run that `NAME parameter=value …` orders.
@@ -294,10 +254,6 @@ fn workflow(args: &str) -> Result<WorkflowOrder, String> {
         params.insert(param.to_owned(), Value::from(value));
     }
     Ok(WorkflowOrder { name, params, ..WorkflowOrder::default() })
-}
-
-fn of_headless(harness: &Harness, text: &str) -> Result<Input, String> {
-    slash::input(harness, text.to_owned(), true).map_err(|e| Failure::from(e).message)
 }
 
 /// What does the same as a command that needs a screen.

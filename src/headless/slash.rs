@@ -1,9 +1,8 @@
 //! Slash commands where there is no screen: each is its Input, and never text for a model.
 
 use pixir_core::error::nearest;
-use pixir_core::event::{Mode, Toolset};
-use pixir_core::input::{CompactOptions, RestoreOptions, SettingsChange};
-use pixir_core::{Code, Effort, Error, Harness, Input, Result};
+use pixir_core::verbs::{self, Order};
+use pixir_core::{Code, Error, Harness, Input, Result};
 
 use crate::remedies::Piece::{Command, Flag, Text};
 use crate::remedies::{Piece, instead};
@@ -46,40 +45,11 @@ pub(crate) fn input(harness: &Harness, prompt: String, dry_run: bool) -> Result<
     let Some(line) = prompt.strip_prefix('/') else { return Ok(Input::Prompt(prompt.into())) };
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
-    let set = |change: SettingsChange| Ok(Input::Set(change));
-    match name {
-        "compact" => {
-            let instructions = Some(rest.to_owned()).filter(|it| !it.is_empty());
-            Ok(Input::Compact { instructions, dry_run, options: CompactOptions::default() })
-        }
-        "skill" => {
-            let (name, args) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-            if name.is_empty() {
-                return Err(Error::new(Code::InvalidArgs, "/skill needs a name", "/skill NAME [what to do with it]"));
-            }
-            let (name, args) = (name.to_owned(), args.trim().to_owned());
-            Ok(Input::ActivateSkill { name, args, attachments: Vec::new() })
-        }
-        "undo" => {
-            let turn = Some(rest).filter(|it| !it.is_empty()).map(str::parse).transpose().map_err(|_| {
-                Error::new(
-                    Code::InvalidArgs,
-                    format!("`{}` is not the number of a turn", rest.escape_debug()),
-                    "/undo [TURN]",
-                )
-            })?;
-            Ok(Input::Undo { turn, options: RestoreOptions { dry_run, ..RestoreOptions::default() } })
-        }
-        "redo" => Ok(Input::Redo { options: RestoreOptions { dry_run, ..RestoreOptions::default() } }),
-        "rename" => set(SettingsChange { name: Some(rest.to_owned()), ..SettingsChange::default() }),
-        "mode" => set(SettingsChange { mode: Some(Mode::parse(rest)?), ..SettingsChange::default() }),
-        "effort" => {
-            let effort = Effort::parse(rest)?.name().to_owned();
-            set(SettingsChange { effort: Some(effort), ..SettingsChange::default() })
-        }
-        "toolset" => set(SettingsChange { toolset: Some(Toolset::parse(rest)?), ..SettingsChange::default() }),
+    let order = || Order { args: rest, dry_run, ..Order::default() };
+    match verbs::find(name).filter(|it| it.headless).and_then(|it| it.input(order())) {
+        Some(made) => made.map(|(_, input)| input),
         // A path or a pasted line begins with a slash too.
-        _ => match ELSEWHERE.iter().find(|(known, _)| *known == name) {
+        None => match ELSEWHERE.iter().find(|(known, _)| *known == name) {
             Some((_, ours)) => Err(Error::new(
                 Code::InvalidArgs,
                 format!("/{name} is a command of the terminal interface"),

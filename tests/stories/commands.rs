@@ -218,7 +218,7 @@ async fn a_command_with_a_wrong_argument_says_why_and_stays_to_be_corrected() {
         ("/theme drak", "did you mean dark?"),
         ("/skill reviw", "there is no skill `reviw`"),
         ("/undo 7", "there is no turn 7"),
-        ("/undo x", "/undo takes the number of a turn"),
+        ("/undo x", "`x` is not the number of a turn; a number, or nothing for the last one"),
         ("/rewind 9", "there is no turn 9"),
         ("/mode fast", "choose read-only, ask or auto"),
         ("/effort hardest", "one of: none, minimal, low"),

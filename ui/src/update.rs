@@ -34,6 +34,7 @@ pub(crate) mod replay; // steps through a replay
 pub(crate) mod send; // sending, interrupting, quitting
 pub(crate) mod settings; // model, mode, theme and other settings
 pub(crate) mod travel; // moves of the head; undo and redo
+mod verb; // verbs as their Inputs
 pub(crate) mod workflow; // runs of workflows
 mod write; // edits and completions of the draft
 

@@ -9,6 +9,7 @@ use crate::history::{History, starts_turn};
 use protocol::event::{
     ChangeKind, Cost, Entry, Fact, FileChange, FilesRestored, RestoreReason, TurnStatus, Usage, WorkflowEvent,
 };
+use protocol::input::Input;
 
 mod compare; // two places of the tree
 mod moves; // where the head was before, as a list of jumps
@@ -341,6 +342,28 @@ pub fn nodes(history: &History) -> Vec<Node> {
     }
     let mut nodes: Vec<Option<Node>> = nodes.into_iter().map(Some).collect();
     order.into_iter().filter_map(|at| nodes[at].take()).collect()
+}
+
+/// The node that contains the Head.
+pub fn head(history: &History) -> Option<Node> {
+    nodes(history).into_iter().find(|node| node.is_head)
+}
+
+/// The node of the Turn that the user names: by its number, else by its label.
+pub fn named(history: &History, name: &str) -> Option<Node> {
+    let nodes = nodes(history);
+    let number = name.parse::<u32>().ok();
+    let by_number = nodes.iter().position(|node| number.is_some() && node.turn == number);
+    let is_label = |node: &Node| node.label.as_deref().is_some_and(|it| it.eq_ignore_ascii_case(name));
+    let at = by_number.or_else(|| nodes.iter().position(is_label))?;
+    nodes.into_iter().nth(at)
+}
+
+/// The Inputs that pin a node, or unpin it: its request and its end.
+pub fn pins(node: &Node, pinned: bool) -> Vec<Input> {
+    let mut seqs = vec![node.seq, node.end_seq];
+    seqs.dedup();
+    seqs.into_iter().map(|seq| Input::Pin { seq, pinned }).collect()
 }
 
 /// The last Entry of the path to the Head that another branch goes on from.

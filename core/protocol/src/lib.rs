@@ -14,6 +14,7 @@ pub mod sandbox; // the means by which programs are confined
 pub mod tool_spec; // how a tool is offered to a model
 pub mod servers; // how MCP servers are
 pub mod trust; // what a workspace brings along, and the user's answer about it
+pub mod verbs; // orders that a user types, and the Inputs that they become
 
 /// Whether a number need not be written.
 pub fn is_zero<T: Default + PartialEq>(number: &T) -> bool {

@@ -3,6 +3,10 @@
 //! The key map, palette, help, hints, slash commands and the reference of `pixir schema` are made from this table.
 //! `update::perform` carries the actions out.
 
+use std::sync::LazyLock;
+
+use pixir_core::verbs::{self, Verb};
+
 use crate::input::argument::Argument;
 
 /// Where a key binding applies.
@@ -261,9 +265,21 @@ impl ActionSpec {
         self
     }
 
-    const fn idle(mut self) -> ActionSpec {
-        self.when = When::Idle;
-        self
+    /// The action is what the interface makes of the verb of its name.
+    const fn verb(self) -> ActionSpec {
+        ActionSpec { keys: self.keys, action: self.action, ..ActionSpec::of(verbs::named(self.id)) }
+    }
+
+    /// A verb that is an Input and nothing else needs no action of its own.
+    const fn of(verb: &'static Verb) -> ActionSpec {
+        let Verb { name, args, argument, about, does, .. } = *verb;
+        let when = match verb.when {
+            verbs::When::Always => When::Always,
+            verbs::When::Live => When::Live,
+            verbs::When::Idle => When::Idle,
+        };
+        let slash = Some(Slash { name, args, does, argument });
+        ActionSpec { when, slash, ..ActionSpec::new(Action::Verb(name), name, &[], about) }
     }
 
     /// The action is also a slash command of this name.
@@ -314,6 +330,8 @@ macro_rules! actions {
             $($action,)*
             Open(Opens),
             Layer(LayerAction),
+            /// An order that is an Input and nothing else, by its name.
+            Verb(&'static str),
         }
 
         /// Opens a layer, which is made of the State and of nothing else.
@@ -328,8 +346,7 @@ macro_rules! actions {
             $($layer,)*
         }
 
-        /// The whole table.
-        pub(crate) const ACTIONS: &[ActionSpec] = &[$($table)*];
+        const OWN: &[ActionSpec] = &[$($table)*];
     };
     (@ [$($all:tt)*] $layer:tt $opens:tt [$($table:tt)*]
         Action { $($action:ident: ($($spec:tt)*) $(.$method:ident($($argument:tt)*))*;)* } $($rest:tt)*) => {
@@ -356,6 +373,22 @@ impl From<LayerAction> for Action {
         Action::Layer(action)
     }
 }
+
+/// The whole table. A verb without an action of its own stands before the next verb that has one.
+pub(crate) static ACTIONS: LazyLock<Vec<ActionSpec>> = LazyLock::new(|| {
+    let mut all = OWN.to_vec();
+    let mut next = all.len();
+    for verb in verbs::VERBS.iter().rev() {
+        match all.iter().position(|spec| spec.slash.is_some_and(|it| it.name == verb.name)) {
+            Some(at) => next = at,
+            None => all.insert(next, ActionSpec::of(verb)),
+        }
+    }
+    all
+});
+
+/// The phrase of an action that is a verb: the verb has it.
+const OF_VERB: &str = "";
 
 use Scope::{
     Agents, Approval, ApprovalFocus, Compaction, Composer, Connect, Context, Diff, Files, Form, Help, Jobs, Log,
@@ -584,24 +617,24 @@ Action {
     OpenKeyHelp: ("keys", &[], "every key, where it applies, and its name in [keys]").slash("keys", "", "opens the help");
     OpenPalette: ("palette", &["ctrl+p"], "find an action by name");
     OpenOutline: ("outline", &[], "the conversation, turn by turn").slash("outline", "", "moves the viewport");
-    OpenTree: ("tree", &["ctrl+t"], "turns and branches: go back, edit, fork").slash("tree", "", "MoveHead{to_seq}, Fork{seq}, Label{seq} or Pin{seq}");
+    OpenTree: ("tree", &["ctrl+t"], OF_VERB).verb();
     OpenDiff: ("diff", &["alt+d"], "what a call, a turn or the session changed; review, revert, comment").slash("diff", "", "RevertHunk{path, seen, edit}, KeepHunk{path, hunk} or Steer");
 }
 Opens {
     Files: ("files", &[], "the files that each turn changed and read: diff, editor, undo").slash("files", "", "Undo{turn, dry_run}, then Undo{}");
-    Context: ("context", &[], "what fills the model's window: pin, drop, go there").live().slash("context", "", "ShowContext, then Pin{seq} or Drop{seq}");
+    Context: ("context", &[], OF_VERB).verb();
 }
 Action {
-    OpenAgents: ("agents", &["alt+g"], "agents: what each does; enter, steer, stop or continue one").live().slash("agents", "[name]", "ToAgent{path, input}, StopAgents{path}");
-    OpenWorkflows: ("workflows", &[], "the run of a workflow, step by step; with a name, run that one").live().slash("workflows", "[name [parameter=value]…]", "RunWorkflow{name, params}, ResumeWorkflow{rerun, skip, done, answers}");
+    OpenAgents: ("agents", &["alt+g"], OF_VERB).verb();
+    OpenWorkflows: ("workflows", &[], OF_VERB).verb();
 }
 Opens {
-    Jobs: ("jobs", &[], "background jobs and what they print").live().slash("jobs", "", "ListJobs, StopJob{job}");
-    Servers: ("mcp", &[], "MCP servers: their state, tools and changes").live().slash("mcp", "", "Mcp{server, act}");
-    Permissions: ("permissions", &[], "mode, sandbox, rules and the last decisions; x revokes a rule").live().slash("permissions", "", "ListRules, RevokeRule{id}");
+    Jobs: ("jobs", &[], OF_VERB).verb();
+    Servers: ("mcp", &[], OF_VERB).verb();
+    Permissions: ("permissions", &[], OF_VERB).verb();
 }
 Action {
-    TrustWorkspace: ("trust", &[], "what this workspace brings along, and whether you trust it").live().slash("trust", "[revoke]", "ShowTrust, AnswerTrust{answer, seen}").takes(Argument::Words(&["revoke"]));
+    TrustWorkspace: ("trust", &[], OF_VERB).verb();
     OpenSettings: ("settings", &["f2"], "every setting: its value, where it comes from, and a change in place").slash("settings", "[filter]", "Set{…}, or saves the configuration");
     OpenConfig: ("config", &[], "the same as /settings").slash("config", "[filter]", "Set{…}, or saves the configuration");
     OpenConnect: ("connect", &[], "connect a model here: a key, a local server, a sign-in").live().slash("connect", "", "stores the key, then Set{provider, model}");
@@ -614,34 +647,33 @@ Opens {
     Log: ("log", &[], "the end of pixir's own log file, filtered as you type").slash("log", "[text]", "opens the log");
 }
 Action {
-    ShowPlan: ("plan", &[], "show the plan; with a task, plan it and change nothing until you agree").slash("plan", "[task|on|off]", "Set{role: plan}, Prompt{}");
+    ShowPlan: ("plan", &[], OF_VERB).verb();
 
     // The session.
     NewSession: ("new", &[], "start a new session").live().slash("new", "", "closes this session and starts one");
     ResumeSession: ("resume", &[], "continue another session").live().slash("resume", "[session]", "closes this session and opens that one").takes(Argument::Session);
     ListSessions: ("sessions", &[], "search all sessions: resume, rename, pin, delete").live().slash("sessions", "", "opens the list");
-    RenameSession: ("rename", &[], "name this session").live().slash("rename", "<name>", "Set{name}");
-    ForkSession: ("fork", &[], "continue from here in a new session; this one stays as it is").idle().slash("fork", "", "Fork{seq}");
-    Rewind: ("rewind", &[], "go back to an earlier turn, with or without its file changes").idle().slash("rewind", "[turn|label]", "MoveHead{to_seq, files: dry_run}, then MoveHead{}").takes(Argument::Turn);
-    LabelTurn: ("label", &[], "name the last turn; without a name, remove its name").live().slash("label", "[name]", "Label{seq, text}");
-    PinTurn: ("pin", &[], "keep the last turn word for word in compactions, or no longer").live().slash("pin", "", "Pin{seq, pinned}");
-    UndoTurn: ("undo", &[], "undo the file changes of a turn; previewed first").idle().slash("undo", "[turn]", "Undo{dry_run}, then Undo{}").takes(Argument::Turn);
-    RedoTurn: ("redo", &[], "redo what was last undone; previewed first").idle().slash("redo", "", "Redo{dry_run}, then Redo{}");
-    CompactHistory: ("compact", &[], "replace older history by a summary; previewed first").idle().slash("compact", "[instructions]", "Compact{dry_run, draft}, then Compact{seen, summary, keep, drop}");
-    InitInstructions: ("init", &[], "the model writes AGENTS.md from a sketch of this repository").idle().slash("init", "", "Init");
-    ActivateSkill: ("skill", &[], "add a SKILL.md to the conversation").idle().slash("skill", "[name] [task]", "ActivateSkill{name, args}").takes(Argument::Skill);
+    RenameSession: ("rename", &[], OF_VERB).verb();
+    ForkSession: ("fork", &[], OF_VERB).verb();
+    Rewind: ("rewind", &[], OF_VERB).verb();
+    LabelTurn: ("label", &[], OF_VERB).verb();
+    PinTurn: ("pin", &[], OF_VERB).verb();
+    UndoTurn: ("undo", &[], OF_VERB).verb();
+    RedoTurn: ("redo", &[], OF_VERB).verb();
+    CompactHistory: ("compact", &[], OF_VERB).verb();
+    ActivateSkill: ("skill", &[], OF_VERB).verb();
     AttachFile: ("attach", &[], "attach an image, or mention a file").live().slash("attach", "<file>", "adds it to your next Prompt{}").takes(Argument::File);
-    AddFolder: ("add-dir", &[], "let the tools read a folder outside the workspace").live().slash("add-dir", "<folder>", "AddFolder{path}");
+    AddFolder: ("add-dir", &[], OF_VERB).verb();
     ExportSession: ("export", &[], "write this session to a file: Markdown, a page, or JSON").slash("export", "[md|html|json] [file]", "writes a new file").takes(Argument::Words(&["md", "html", "json"]));
     ShowUsage: ("usage", &[], "tokens and cost: this branch, the session, each model and turn").slash("usage", "", "prints it");
     Copy: ("copy", &[], "copy the last answer, or a labelled part").slash("copy", "[answer|code]", "writes the clipboard").takes(Argument::Words(&["answer", "code"]));
 
     // Settings.
     CycleMode: ("cycle-mode", &["shift+tab"], "next mode: read-only, ask, auto").live();
-    SetMode: ("mode", &[], "what may run without asking").live().slash("mode", "[read-only|ask|auto]", "Set{mode}").takes(Argument::Words(&["read-only", "ask", "auto"]));
-    SetModel: ("model", &[], "the model that answers from the next request on").live().slash("model", "[provider/name]", "Set{provider, model}").takes(Argument::Model);
-    SetEffort: ("effort", &[], "how hard the model thinks, from the next request on").live().slash("effort", "[level]", "Set{effort}").takes(Argument::Words(&["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"]));
-    SetToolset: ("toolset", &[], "the tools that the model gets, from the next request on").live().slash("toolset", "[typed|run|both]", "Set{toolset}").takes(Argument::Words(&["typed", "run", "both"]));
+    SetMode: ("mode", &[], OF_VERB).verb();
+    SetModel: ("model", &[], OF_VERB).verb();
+    SetEffort: ("effort", &[], OF_VERB).verb();
+    SetToolset: ("toolset", &[], OF_VERB).verb();
     SetTheme: ("theme", &[], "choose the colours").slash("theme", "[name]", "changes the screen only").takes(Argument::Theme);
     ToggleMouse: ("mouse", &[], "give clicks and the wheel to pixir, or to the terminal").slash("mouse", "", "changes the screen only");
 }

@@ -1,25 +1,6 @@
 //! What follows the name of a slash command, and what can complete it.
 
-/// What a command takes after its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Argument {
-    /// Free text, or nothing.
-    Text,
-    /// One of these words.
-    Words(&'static [&'static str]),
-    /// A Session of this workspace.
-    Session,
-    /// A Turn of this branch, by its number or its label.
-    Turn,
-    Model,
-    Theme,
-    /// A skill, by its name.
-    Skill,
-    /// A file of the workspace.
-    File,
-    /// A slash command.
-    Command,
-}
+pub(crate) use pixir_core::verbs::Argument;
 
 /// A completion of an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]

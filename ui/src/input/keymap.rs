@@ -45,7 +45,7 @@ impl Keymap {
             return Err(invalid(format!("unknown action `{wrong}`"), fix));
         }
         let mut bindings = Vec::new();
-        for spec in ACTIONS {
+        for spec in ACTIONS.iter() {
             let own = overrides.get(spec.id);
             let chords: Vec<&str> = match own {
                 Some(keys) => keys.iter().map(String::as_str).filter(|key| *key != "none").collect(),

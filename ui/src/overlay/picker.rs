@@ -20,7 +20,7 @@ use crate::render::text::{fit, width};
 const HEIGHT: u16 = 20;
 
 /// The name of no effort, which leaves it to the model.
-pub(crate) const DEFAULT_EFFORT: &str = "default";
+pub(crate) use pixir_core::verbs::DEFAULT_EFFORT;
 
 #[derive(Debug, Clone)]
 struct Row {

@@ -67,20 +67,12 @@ pub(super) fn plan(state: &mut State, task: &str) -> Vec<Effect> {
 
 // ─── Marks and moves ───
 
-/// The node of the tree that holds the head.
-fn head_node(state: &State) -> Option<tree::Node> {
-    tree::nodes(&state.history).into_iter().find(|node| node.is_head)
-}
-
 /// Goes to the end of a Turn, or opens the tree.
 pub(super) fn rewind(state: &mut State, to: &str) -> Vec<Effect> {
     if to.is_empty() {
         return travel::open_tree(state);
     }
-    let nodes = tree::nodes(&state.history);
-    let by_number = to.parse::<u32>().ok().and_then(|turn| nodes.iter().find(|node| node.turn == Some(turn)));
-    let by_label = || nodes.iter().find(|node| node.label.as_deref().is_some_and(|it| it.eq_ignore_ascii_case(to)));
-    match by_number.or_else(by_label) {
+    match tree::named(&state.history, to) {
         Some(node) if node.is_head => {
             state.say("the conversation is already there");
             Vec::new()
@@ -96,7 +88,7 @@ pub(super) fn rewind(state: &mut State, to: &str) -> Vec<Effect> {
 }
 
 pub(super) fn label(state: &mut State, name: &str) -> Vec<Effect> {
-    let Some(node) = head_node(state) else {
+    let Some(node) = tree::head(&state.history) else {
         state.say("there is no turn to label yet");
         return Vec::new();
     };
@@ -113,7 +105,7 @@ pub(super) fn label(state: &mut State, name: &str) -> Vec<Effect> {
 }
 
 pub(super) fn pin(state: &mut State) -> Vec<Effect> {
-    let Some(node) = head_node(state) else {
+    let Some(node) = tree::head(&state.history) else {
         state.say("there is no turn to pin yet");
         return Vec::new();
     };
@@ -124,9 +116,7 @@ pub(super) fn pin(state: &mut State) -> Vec<Effect> {
     } else {
         format!("{turn} is not pinned any more")
     });
-    let mut seqs = vec![node.seq, node.end_seq];
-    seqs.dedup();
-    seqs.into_iter().map(|seq| Effect::Send(Input::Pin { seq, pinned })).collect()
+    tree::pins(&node, pinned).into_iter().map(Effect::Send).collect()
 }
 
 // ─── Files ───

@@ -1,8 +1,8 @@
 //! Carries out each action.
 
 use super::{
-    agents, approval, commands, configure, connect, context, read, replay, review, send, settings, travel, workflow,
-    write,
+    agents, approval, commands, configure, connect, context, read, replay, review, send, settings, travel, verb,
+    workflow, write,
 };
 use crate::composer::Composer;
 use crate::input::action::Action;
@@ -12,6 +12,7 @@ use crate::state::side::Tab;
 use crate::state::{Effect, OnHarness, PendingConfirm, State};
 use crate::transcript::{Direction, Mark};
 use pixir_core::Input;
+use pixir_core::verbs::Order;
 use tui_textarea::CursorMove;
 
 /// Carries out an action. `args` is the text after its slash command.
@@ -152,12 +153,11 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         Action::AttachFile => return commands::attach(state, args),
         Action::AddFolder => return commands::add_folder(state, args),
         Action::ExportSession => return commands::export(state, args),
-        Action::RenameSession => return settings::rename(state, args),
+        Action::RenameSession => return verb::send(state, "rename", Order { args, ..Order::default() }),
         Action::ForkSession => return travel::fork(state),
-        Action::UndoTurn => return travel::undo(state, args),
-        Action::RedoTurn => return travel::redo(),
+        Action::UndoTurn => return verb::send(state, "undo", Order { args, ..Order::default() }),
+        Action::RedoTurn => return verb::send(state, "redo", Order::default()),
         Action::CompactHistory => return context::compact(state, args),
-        Action::InitInstructions => return vec![Effect::Send(Input::Init)],
         Action::ActivateSkill => return settings::skill(state, args),
         Action::ShowUsage => return commands::usage(state),
         Action::Copy => return read::copy(state, args),
@@ -169,6 +169,7 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         Action::SetToolset => return settings::toolset(state, args),
         Action::SetTheme => return settings::theme(args),
         Action::ToggleMouse => read::toggle_mouse(state),
+        Action::Verb(name) => return verb::send(state, name, Order { args, ..Order::default() }),
     }
     Vec::new()
 }

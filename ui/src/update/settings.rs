@@ -2,33 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use pixir_core::event::{Mode, SessionId, Toolset};
+use pixir_core::Input;
+use pixir_core::event::{Mode, SessionId};
 use pixir_core::input::SettingsChange;
 use pixir_core::trust::TrustAnswer;
-use pixir_core::{Effort, Input};
+use pixir_core::verbs::Order;
 
 use crate::overlay::models::ModelsView;
-use crate::overlay::picker::{DEFAULT_EFFORT, Picker};
+use crate::overlay::picker::Picker;
 use crate::overlay::sessions::SessionList;
 use crate::overlay::skills::SkillsView;
 use crate::overlay::themes::{ThemeRow, ThemesView};
 use crate::state::{Effect, OnHarness, State};
 use crate::theme::{Depth, Theme};
-use crate::update::refused;
+use crate::update::{refused, verb};
 
 fn set(change: SettingsChange) -> Vec<Effect> {
     vec![Effect::Send(Input::Set(change))]
-}
-
-/// Sends the change, or shows why the value is wrong.
-fn set_or_say(state: &mut State, change: pixir_core::Result<SettingsChange>) -> Vec<Effect> {
-    match change {
-        Ok(change) => set(change),
-        Err(e) => {
-            let why = refused::because(state, &e);
-            refused::refuse(state, why)
-        }
-    }
 }
 
 pub(super) fn cycle_mode(state: &mut State) -> Vec<Effect> {
@@ -50,28 +40,21 @@ pub(super) fn mode(state: &mut State, name: &str) -> Vec<Effect> {
     if name.is_empty() {
         return pick(state, Picker::modes(state.history.settings.mode));
     }
-    let change = Mode::parse(name).map(|mode| SettingsChange { mode: Some(mode), ..SettingsChange::default() });
-    set_or_say(state, change)
+    verb::send(state, "mode", Order { args: name, ..Order::default() })
 }
 
 pub(super) fn toolset(state: &mut State, name: &str) -> Vec<Effect> {
     if name.is_empty() {
         return pick(state, Picker::toolsets(state.history.settings.toolset));
     }
-    let change = Toolset::parse(name).map(|it| SettingsChange { toolset: Some(it), ..SettingsChange::default() });
-    set_or_say(state, change)
+    verb::send(state, "toolset", Order { args: name, ..Order::default() })
 }
 
 pub(super) fn effort(state: &mut State, name: &str) -> Vec<Effect> {
     if name.is_empty() {
         return pick(state, Picker::efforts(state.history.settings.effort.as_deref()));
     }
-    if name == DEFAULT_EFFORT {
-        return set(SettingsChange { effort: Some(String::new()), ..SettingsChange::default() });
-    }
-    let change = Effort::parse(name)
-        .map(|effort| SettingsChange { effort: Some(effort.name().to_owned()), ..SettingsChange::default() });
-    set_or_say(state, change)
+    verb::send(state, "effort", Order { args: name, ..Order::default() })
 }
 
 pub(super) fn model(state: &mut State, name: &str) -> Vec<Effect> {
@@ -120,21 +103,13 @@ pub(crate) fn open_session(state: &mut State, id: &str) -> Vec<Effect> {
     }
 }
 
-pub(super) fn rename(state: &mut State, name: &str) -> Vec<Effect> {
-    if name.is_empty() {
-        return refused::refuse(state, "/rename needs a name: /rename <name>");
-    }
-    set(SettingsChange { name: Some(name.to_owned()), ..SettingsChange::default() })
-}
-
 pub(super) fn skill(state: &mut State, rest: &str) -> Vec<Effect> {
     if rest.is_empty() {
         return state.open(SkillsView::default());
     }
-    let (name, args) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     state.viewport.follow();
-    let attachments = state.composer.images.within(args).attachments();
-    vec![Effect::Send(Input::ActivateSkill { name: name.to_owned(), args: args.trim().to_owned(), attachments })]
+    let attachments = state.composer.images.within(rest).attachments();
+    verb::send(state, "skill", Order { args: rest, attachments, ..Order::default() })
 }
 
 pub(super) fn theme(name: &str) -> Vec<Effect> {

@@ -12,7 +12,7 @@ use crate::render::agents::named;
 use crate::render::text::visible;
 use crate::state::{Effect, State};
 use crate::transcript::Cell;
-use crate::update::{refused, replay};
+use crate::update::replay;
 
 pub(super) fn open_tree(state: &mut State) -> Vec<Effect> {
     let now = i64::try_from(state.now.wall.as_secs()).unwrap_or(i64::MAX);
@@ -98,22 +98,6 @@ pub(super) fn restore(state: &mut State, preview: &RestorePreview, options: Rest
         // The diff asks for a revert itself, without a dry run.
         RestoreReason::Hunk => Vec::new(),
     }
-}
-
-pub(super) fn undo(state: &mut State, turn: &str) -> Vec<Effect> {
-    let turn = match turn.parse() {
-        _ if turn.is_empty() => None,
-        Ok(turn) => Some(turn),
-        Err(_) => {
-            let why = "/undo takes the number of a turn, or nothing for the last one: /undo 3";
-            return refused::refuse(state, why);
-        }
-    };
-    vec![Effect::Send(Input::Undo { turn, options: RestoreOptions { dry_run: true, ..RestoreOptions::default() } })]
-}
-
-pub(super) fn redo() -> Vec<Effect> {
-    vec![Effect::Send(Input::Redo { options: RestoreOptions { dry_run: true, ..RestoreOptions::default() } })]
 }
 
 pub(super) fn fork(state: &mut State) -> Vec<Effect> {
