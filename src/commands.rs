@@ -5,7 +5,7 @@ use pixir_core::{Code, Error, Remedy, Result};
 
 use crate::args::Args;
 use crate::cli::Cli;
-use crate::terminal::Open;
+use crate::open::Open;
 
 mod acp; // the protocol of editors
 mod agent; // a guide for programs that drive pixir

@@ -13,6 +13,7 @@ mod commands; // one file per command
 mod headless; // the plain Presenter
 mod json_rpc; // lines of JSON-RPC, and the one writer of them
 mod serve; // the Presenter of other agents: an MCP server
+mod open; // the Session that a command opens
 mod next_actions; // the commands that make sense after an error
 mod output; // the one writer to stdout and stderr
 mod remedies; // the text of remedies on the command line

@@ -8,8 +8,7 @@ use futures_util::future::BoxFuture;
 use pixir_core::event::SessionId;
 use pixir_core::layers::Settings;
 use pixir_core::provider::{Connector, demo};
-use pixir_core::{Code, Error, Handle, Harness, ProjectFile, Remedy, Result, edit};
-use pixir_ui::theme::{Background, Depth};
+use pixir_core::{Code, Error, Harness, ProjectFile, Remedy, Result, edit};
 use pixir_ui::{
     Check, Clipboards, ComposerKeys, ComposerOptions, Connect, Demo, ExitSummary, ExportFormat, Launch, LookOptions,
     Motion, MouseOwner, Program, ReplayOptions, SavePlace, ScreenMode, ScreenOptions, SettingsStore, Start,
@@ -19,83 +18,13 @@ use crate::cli::{Attendance, Cli, block_on_apart, spawn};
 use crate::commands::demo::Audience;
 use crate::commands::doctor;
 use crate::commands::sessions::export;
+use crate::open::Open;
 use crate::output::{chatter, clean};
 
-/// Which Session to open.
-#[derive(Debug, Clone)]
-pub(crate) enum Open {
-    New,
-    Latest,
-    Resume(SessionId),
-    /// An agent: the Session that the user began, and the names from its agent down.
-    Agent(SessionId, Vec<String>),
-    /// For reading only.
-    LookLatest,
-    Look(SessionId),
-}
+mod look; // what the terminal can show
 
-impl Open {
-    pub(crate) fn read_only(self) -> Open {
-        match self {
-            Open::Latest => Open::LookLatest,
-            Open::Resume(id) => Open::Look(id),
-            Open::New | Open::Agent(..) | Open::LookLatest | Open::Look(_) => self,
-        }
-    }
-
-    pub(crate) fn is_resumed(&self) -> bool {
-        match self {
-            Open::New => false,
-            Open::Latest | Open::Resume(_) | Open::Agent(..) | Open::LookLatest | Open::Look(_) => true,
-        }
-    }
-
-    /// The names from the agent of the Session down to the one that is meant.
-    pub(crate) fn agent(&self) -> Option<&[String]> {
-        match self {
-            Open::Agent(_, path) => Some(path),
-            Open::New | Open::Latest | Open::Resume(_) | Open::LookLatest | Open::Look(_) => None,
-        }
-    }
-
-    /// Opens the Session for a user, who can read it also while another process writes it.
-    fn open_attended(&self, harness: &Harness) -> Result<Handle> {
-        match self {
-            Open::Latest => harness.resume_or_read(&harness.latest()?),
-            Open::Resume(id) => harness.resume_or_read(id),
-            Open::Agent(root, path) => enter(harness.resume(root)?, path),
-            Open::New | Open::LookLatest | Open::Look(_) => self.open(harness),
-        }
-    }
-
-    /// Opens the Session.
-    pub(crate) fn open(&self, harness: &Harness) -> Result<Handle> {
-        match self {
-            Open::New => harness.start(),
-            Open::Latest => harness.resume(&harness.latest()?),
-            Open::Resume(id) | Open::Agent(id, _) => harness.resume(id),
-            Open::LookLatest => harness.open_read_only(&harness.latest()?),
-            Open::Look(id) => harness.open_read_only(id),
-        }
-    }
-}
-
-/// Opens an agent of an open Session, on a thread that may block. The Session stays open as long as the agent does.
-fn enter(root: Handle, path: &[String]) -> Result<Handle> {
-    let runtime = tokio::runtime::Handle::current();
-    let agent = runtime.block_on(root.agent(path))?;
-    let inner = agent.clone();
-    spawn(async move {
-        let watch = inner.watch().await;
-        // The handle would keep the agent open.
-        drop(inner);
-        if let Some(mut watch) = watch {
-            while watch.next().await.is_some() {}
-        }
-        root.close().await;
-    });
-    Ok(agent)
-}
+use look::is_set;
+pub(crate) use look::{background, depth, is_coloured, theme};
 
 /// The settings of the interface, in the user's file and the project's.
 struct SettingsFiles(Cli);
@@ -265,46 +194,6 @@ pub(crate) fn run_demo(cli: &Cli, folder: &Path) -> Result<u8> {
     let ExitSummary { signal, .. } = show(demo_launch(cli, folder, Audience::User)?)?;
     say_after("this was the demo; start pixir in your own folder, and it shows how to connect a model");
     Ok(signal.map_or(0, |number| 128 + number))
-}
-
-/// The selected theme; by default, one that fits the terminal.
-pub(crate) fn theme(cli: &Cli) -> Result<String> {
-    let wished = match &cli.options.theme {
-        Some(name) => Some(name.clone()),
-        None => cli.config()?.theme,
-    };
-    Ok(wished.unwrap_or_else(|| "auto".to_owned()))
-}
-
-/// How many colours the terminal has, by its environment.
-pub(crate) fn depth(cli: &Cli) -> Depth {
-    let term = cli.environment.variable("TERM").unwrap_or_default();
-    let says = |name, values: &[&str]| cli.environment.variable(name).is_some_and(|it| values.contains(&it));
-    if cli.environment.variable("NO_COLOR").is_some() || says("CLICOLOR", &["0"]) {
-        Depth::Mono
-    } else if says("COLORTERM", &["truecolor", "24bit"]) || term.ends_with("-direct") {
-        Depth::True
-    } else if term.contains("256color") {
-        Depth::Indexed
-    } else {
-        Depth::Named
-    }
-}
-
-/// Whether stdout is a terminal that shows colours.
-pub(crate) fn is_coloured(cli: &Cli) -> bool {
-    std::io::stdout().is_terminal() && depth(cli) != Depth::Mono
-}
-
-/// Whether the variable is set; `0` and the empty string count as unset.
-fn is_set(cli: &Cli, name: &str) -> bool {
-    cli.environment.variable(name).is_some_and(|it| !matches!(it, "" | "0"))
-}
-
-/// The terminal's background; a few terminals announce it in `COLORFGBG`.
-pub(crate) fn background(cli: &Cli) -> Background {
-    let background = cli.environment.variable("COLORFGBG").and_then(|it| it.rsplit(';').next());
-    if background.is_some_and(|it| matches!(it, "7" | "15")) { Background::Light } else { Background::Dark }
 }
 
 /// Prints a text on stderr when the interface has ended.

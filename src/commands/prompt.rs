@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use clap::CommandFactory as _;
 use pixir_core::error::nearest;
-use pixir_core::input::SettingsChange;
-use pixir_core::{Code, Error, Handle, Harness, Input, Remedy, Result, Watch};
+use pixir_core::{Code, Error, Harness, Input, Remedy, Result};
 use tokio::time::timeout;
 
 use crate::args::{Args, Format, InputFormat};
 use crate::cli::{Attendance, Cli, Signals, block_on};
 use crate::headless::{self, AnswerSchema, Job, Narrate, host, slash};
+use crate::open::Open;
 use crate::start;
-use crate::terminal::{self, Open};
+use crate::terminal;
 
 mod attachments; // files that go with the prompt
 mod stdin; // text that is piped to pixir
@@ -63,11 +63,7 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
             (Some(Input::Prompt(message)), Some(schema)) => Some(Input::Prompt(schema.ask(message))),
             (first, _) => first,
         };
-        let root = open.open(&harness)?;
-        let handle = match open.agent() {
-            Some(path) => agent(cli, &root, path).await?,
-            None => root.clone(),
-        };
+        let (root, handle) = open.open_alone(cli, &harness).await?;
         let job = Job {
             skill: cli.options.skill.clone(),
             resumed: open.is_resumed(),
@@ -90,19 +86,6 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
         }
         Ok(exit)
     })
-}
-
-/// Opens an agent of an open Session, with the mode that the user has asked for.
-async fn agent(cli: &Cli, root: &Handle, path: &[String]) -> Result<Handle> {
-    let agent = root.agent(path).await?;
-    let Some(Watch { now, past, .. }) = root.watch().await else { return Ok(agent) };
-    let asks = cli.options.write || cli.options.mode.is_some();
-    if asks && !now.read_only {
-        // It still may no more than its role and the Sessions above.
-        let mode = Some(past.settings.mode);
-        agent.request(Input::Set(SettingsChange { mode, ..SettingsChange::default() })).await?;
-    }
-    Ok(agent)
 }
 
 /// A Harness; the user is told when a server on this machine lets pixir wait.

@@ -5,7 +5,7 @@ use pixir_core::Result;
 
 use super::prompt;
 use crate::cli::Cli;
-use crate::terminal::Open;
+use crate::open::Open;
 
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArgs {

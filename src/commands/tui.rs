@@ -8,8 +8,9 @@ use pixir_ui::script::{self, Driver, Line};
 
 use super::demo::{Audience, Sample};
 use crate::cli::{Cli, block_on};
+use crate::open::Open;
 use crate::output::count;
-use crate::terminal::{self, Open};
+use crate::terminal;
 
 #[derive(Debug, Args)]
 pub(crate) struct TuiArgs {
