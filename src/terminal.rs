@@ -14,7 +14,7 @@ use pixir_ui::{
     Motion, MouseOwner, Program, ReplayOptions, SavePlace, ScreenMode, ScreenOptions, SettingsStore, Start,
 };
 
-use crate::cli::{Attendance, Cli, block_on_apart, spawn};
+use crate::cli::{Attendance, Cli, block_on_apart};
 use crate::commands::demo::Audience;
 use crate::commands::doctor;
 use crate::commands::sessions::export;

@@ -17,7 +17,7 @@ use super::sign_in::{authenticated, failed, post};
 use config::OAuth;
 use config::address::is_loopback;
 use config::credentials::{ClientProof, Grant, Secret, Source, Token, Vault, name_for_login};
-use net::{self, document, quoted, unreachable};
+use net::{document, quoted, unreachable};
 use protocol::error::{Code, Error, Result};
 use provider::device_login::{token, told};
 

@@ -22,7 +22,7 @@ use super::client::{Fault, Peer, STATELESS, initialize_params};
 use super::headers::{self, Promoted};
 use super::lines::MAX_MESSAGE;
 use super::pages::shortened;
-use provider::http::unreachable;
+use net::unreachable;
 use provider::stream::Extent;
 use text::json_rpc::{self, Message};
 

@@ -19,7 +19,6 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
 use crate::ports::{self, Listening};
-use crate::{self, Group, Stopping};
 use crate::{Group, Stopping};
 use protocol::error::{Code, Error, Result};
 use protocol::event::{JobState, JobStatus};

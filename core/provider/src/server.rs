@@ -20,8 +20,6 @@ use config::ModelConfig;
 use config::credentials::Credential;
 use futures_util::future::BoxFuture;
 use protocol::error::Code;
-use protocol::error::Code;
-use protocol::event::Usage;
 use protocol::event::Usage;
 
 /// The window of an unknown model at a server of the user that does not name it, tokens.

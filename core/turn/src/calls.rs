@@ -9,7 +9,6 @@ use tokio::sync::mpsc;
 use super::ending::Reported;
 use super::{Outcome, Report, Step, Turn};
 use call::present::Overflow;
-use call::{self, AgentPlace, Call, Caller, Context, Done, FormRequest, Gone, InTurn, Registry, ResultLimits};
 use call::{AgentPlace, Call, Caller, Context, Done, FormRequest, Gone, InTurn, Registry, ResultLimits};
 use context::compaction::Room;
 use conversation::history::json_len;

@@ -6,7 +6,7 @@ use std::process::{Child, Command};
 
 use serde_json::{Value, json};
 
-use super::mcp::{latest, turn};
+use super::{latest, turn};
 use crate::server::{Server, call, text};
 use crate::shell::{Shell, entries, peak};
 use crate::wait;
@@ -20,7 +20,7 @@ struct Remote {
 impl Remote {
     /// Starts it, and configures it as `far`, whose tools only read.
     fn start(shell: &Shell, options: &[&str], more: &str) -> Remote {
-        let program = shell.aside("mcp_http.py", include_str!("../mcp_http.py"));
+        let program = shell.aside("mcp_http.py", include_str!("../../mcp_http.py"));
         let (port, journal) = (program.with_file_name("far.port"), program.with_file_name("far.journal"));
         let child = Command::new("python3").arg(&program).args([&port, &journal]).args(options).spawn();
         let child = child.expect("python3 starts");

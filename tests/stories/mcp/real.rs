@@ -98,7 +98,7 @@ fn the_official_sdk_for_python_is_a_client_of_pixir() {
     let write = json!({ "name": "write", "args": { "path": "b.txt", "content": "new\n" } });
     let steps = json!({ "steps": [{ "calls": [write] }, { "text": "Written." }] });
     let script = shell.aside("steps.json", &steps.to_string());
-    let client = shell.aside("mcp_client.py", include_str!("../clients/mcp_client.py"));
+    let client = shell.aside("mcp_client.py", include_str!("../../clients/mcp_client.py"));
     let mut command = std::process::Command::new(python);
     let pixir = shell.command([""; 0]);
     command.envs(pixir.get_envs().filter_map(|(name, value)| Some((name, value?)))).current_dir(shell.workspace());

@@ -11,7 +11,6 @@ use crate::overlay::{Opening, Overlay};
 use crate::state::side::Tab;
 use crate::state::{Effect, OnHarness, PendingConfirm, State};
 use crate::transcript::{Direction, Mark};
-use pixir_core::Input;
 use pixir_core::verbs::Order;
 use tui_textarea::CursorMove;
 
