@@ -1,5 +1,6 @@
 //! Prompts and resources of servers, for the user who writes a message. Nothing of them is sent before the user sends it.
 
+use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -104,7 +105,11 @@ impl Servers {
     ///
     /// # Errors
     /// `TEMPLATE_NOT_FOUND`, `INVALID_ARGS`, and those of a call.
-    pub async fn prompt(&self, called: &str, args: &str) -> Result<String> {
+    pub fn prompt<'a>(&'a self, called: &'a str, args: &'a str) -> BoxFuture<'a, Result<String>> {
+        Box::pin(self.text_of(called, args))
+    }
+
+    async fn text_of(&self, called: &str, args: &str) -> Result<String> {
         let this = self.clone();
         let all = call::off_loop(move || Ok(this.prompts_in_force())).await?;
         let found = all.iter().find(|(server, it)| it.called(&server.name) == called);
@@ -143,7 +148,11 @@ impl Servers {
     ///
     /// # Errors
     /// Those of a call.
-    pub async fn resources(&self, name: &str, letters: &str) -> Result<Vec<String>> {
+    pub fn resources<'a>(&'a self, name: &'a str, letters: &'a str) -> BoxFuture<'a, Result<Vec<String>>> {
+        Box::pin(self.matching(name, letters))
+    }
+
+    async fn matching(&self, name: &str, letters: &str) -> Result<Vec<String>> {
         let it = self.find_apart(name).await?;
         let contact = self.contact(&it).await?;
         let all = contact.server.resources(&contact.running, it.server.call_limit()).await?;
