@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn every_form_of_a_value_is_read() {
         let yaml = "plain: a b # note\nquoted: 'it''s'\ndouble: \"a\\tb\\u00e9\"\nliteral: |\n  one\n   two\n\n  three\nfolded: >-\n  one\n  two\n\n  three\nkept: |+\n  one\n\nlist:\n  - a\n  - [b, 'c', {d: 1}]\n  -\n    e: {f: g}\nnothing:\nover\n";
-        assert_eq!(read(yaml).expect_err("no colon").line, 20);
+        assert_eq!(read(yaml).expect_err("no colon").line, 23);
         let read = read(yaml.trim_end_matches("over\n")).expect("YAML");
         assert_eq!(
             read,
