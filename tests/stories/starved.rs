@@ -269,9 +269,9 @@ fn a_limit_on_files_is_an_error_for_every_command() {
 }
 
 /// The address space over the pages of the program in which every command without a Turn works, MB.
-const FEWEST: u64 = 16;
+const FEWEST: u64 = 8;
 /// That in which everything works.
-const ENOUGH: u64 = 80;
+const ENOUGH: u64 = 72;
 
 /// The address space that the pages of a program file take, MB: what the system maps before the program does anything.
 fn mapped(program: &Path) -> u64 {
