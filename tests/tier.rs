@@ -26,8 +26,9 @@ const fn suite(name: &'static str, of: &'static str, [quick, long, most]: [usize
 }
 
 const SUITES: &[Suite] = &[
-    suite("kill_9", "kills of a Turn", [60, 300, 10_000]),
+    suite("kill_9", "kills of a Turn", [30, 300, 10_000]),
     suite("of_eight", "races of eight writers", [4, 8, 1_000]),
+    suite("every_cut_of_a_stream", "random cuts of each stream", [200, 1_000, 1_000]),
     suite("random_events", "sequences of events", [10, 40, 2_000]),
     suite("processes", "process trees", [15, 50, 500]),
     suite("a_fan_out", "kills of 8 agents", [6, 40, 500]),
@@ -36,15 +37,17 @@ const SUITES: &[Suite] = &[
     suite("a_hundred_questions", "questions at once", [20, 40, 100]),
     suite("a_run_that_is_killed_anywhere", "kills of a run", [3, 10, 300]),
     suite("a_run_that_is_stopped_at_any_moment", "stops of a run", [2, 4, 60]),
-    suite("a_flood", "MiB of output", [128, 1_024, 10_240]),
+    suite("a_flood", "MiB of output", [64, 1_024, 10_240]),
     suite("no_line", "lines of the run language", [120, 400, 20_000]),
     suite("nothing_adversarial_has_an_effect_outside", "commands in `auto`", [24, 139, 834]),
-    suite("no_hostile_repository_starts_or_reaches_anything_in_a_turn", "repositories", [10, 57, 114]),
-    suite("no_hostile_repository_starts_or_reaches_anything_in_the_interface", "repositories", [6, 57, 57]),
+    suite("no_repository_runs_anything", "hostile repositories, besides 8 harmless ones", [10, 34, 34]),
+    suite("nothing_adversarial_has_an_effect_unasked", "adversarial commands", [150, 834, 834]),
+    suite("no_hostile_repository_starts_or_reaches_anything_in_a_turn", "repositories", [6, 57, 114]),
+    suite("no_hostile_repository_starts_or_reaches_anything_in_the_interface", "repositories", [4, 57, 57]),
     suite("no_file_tool_leaves", "calls", [200, 600, 100_000]),
     suite("no_unasked_command_leaves", "calls", [160, 560, 50_000]),
     suite("every_part_of_a_command", "commands", [30, 90, 1_000]),
-    suite("every_fault_at_every_moment", "faults of a server", [60, 285, 285]),
+    suite("every_fault_at_every_moment", "faults of a server", [40, 285, 285]),
     suite("harmless_oddities", "oddities of a server", [15, 75, 75]),
     suite("an_interrupt_at_any", "interrupts", [20, 60, 1_000]),
     suite("mutated_streams", "bytes", [500_000, 2_000_000, 100_000_000]),
@@ -61,7 +64,7 @@ const SUITES: &[Suite] = &[
     suite("runs_that_start_together", "runs", [12, 12, 50]),
     suite("a_slow_reader", "events of an answer", [16_384, 16_384, 880_000]),
     suite("a_long_conversation", "minutes", [0, 0, 20]),
-    suite("every_command_keeps", "commands", [14, 78, 78]),
+    suite("every_command_keeps", "commands", [8, 78, 78]),
     suite("builds_and_tests", "tiers of the sandbox for each language", [1, 2, 2]),
 ];
 

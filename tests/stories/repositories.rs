@@ -179,7 +179,11 @@ fn no_repository_runs_anything_or_leads_out() {
         "git -C mod status",
     ];
     let (mut ran_unasked, mut ran_anything) = (0, Vec::new());
-    for (name, spoil) in HOSTILE {
+    // Those in which git may run show that the others are judged at all, so each run has them.
+    let (harmless, hostile): (Vec<_>, Vec<_>) = HOSTILE.iter().partition(|(name, _)| HARMLESS.contains(name));
+    let chosen = tier::sample("no_repository_runs_anything", hostile);
+    let tried = chosen.len() + harmless.len();
+    for (name, spoil) in chosen.into_iter().chain(harmless) {
         let shell = project();
         let (root, outside) = (shell.workspace(), shell.workspace().parent().expect("a parent").join("outside"));
         let marker = root.join("MARKER");
@@ -198,7 +202,7 @@ fn no_repository_runs_anything_or_leads_out() {
     }
     shown(format_args!(
         "{} hostile repositories, {ran_unasked} commands ran unasked, {} effects",
-        HOSTILE.len(),
+        tried,
         ran_anything.len()
     ));
     assert!(ran_anything.is_empty(), "{ran_anything:?}");
