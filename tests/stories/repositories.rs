@@ -197,7 +197,7 @@ fn no_repository_runs_anything_or_leads_out() {
             ran_anything.push((name, unasked.clone()));
         }
         // These are no reason to ask: git runs them in no command that only reads, or not in this environment.
-        let is_harmless = HARMLESS.contains(name);
+        let is_harmless = HARMLESS.contains(&name);
         assert_eq!(is_harmless, !unasked.is_empty(), "{name}: {unasked:?}");
     }
     shown(format_args!(
