@@ -111,7 +111,7 @@ fn a_setting_is_set_in_the_users_file_and_its_comments_stay() {
     assert_eq!(set(&["effort", "low"]).code, 0);
     assert_eq!(set(&["screen.mouse", "false"]).code, 0);
     let now = fs::read_to_string(&kept).expect("there");
-    assert_eq!(now, "# mine\neffort = \"low\"  # enough\n\n[screen]\nvim = true\nmouse = false\n");
+    assert_eq!(now, "# mine\neffort = \"low\" # enough\n\n[screen]\nvim = true\nmouse = false\n");
     assert!(fs::symlink_metadata(&file).expect("there").is_symlink());
     assert_eq!(fs::metadata(&kept).expect("there").permissions().mode() & 0o777, 0o640);
     for (args, fix) in [
