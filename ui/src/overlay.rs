@@ -206,7 +206,7 @@ impl Outcome {
     }
 
     fn load(load: Option<Load>) -> Outcome {
-        load.map_or(Outcome::Stay, |load| Outcome::does(load))
+        load.map_or(Outcome::Stay, Outcome::does)
     }
 
     fn close_and_send(input: Input) -> Outcome {

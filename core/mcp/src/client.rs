@@ -256,7 +256,7 @@ impl Client {
         begin: Begin,
     ) -> Answering<'a, Client> {
         Box::pin(async move {
-            let mut client = Client::new(name, secrets, Link::Http(http));
+            let mut client = Client::new(name, secrets, Link::Http(Box::new(http)));
             client.begin(begin).await?;
             if let Some(http) = client.peer.http() {
                 http.listen(&client.peer).await;

@@ -7,6 +7,9 @@ use super::event::{Attachment, Mode, Toolset};
 use super::input::{CompactOptions, Input, RestoreOptions, RuleReach, SettingsChange};
 use super::servers::ServerAct;
 
+/// Makes the Input of an order.
+type MakeInput = fn(Order<'_>) -> Result<Input>;
+
 /// What the table says about a verb.
 #[derive(Debug, Clone, Copy)]
 pub struct Verb {
@@ -27,7 +30,7 @@ pub struct Verb {
     /// Whether a headless run accepts it as its prompt.
     pub headless: bool,
     /// The Input that it becomes; `None` where that depends on more than the argument, and each Presenter makes it.
-    order: Option<(Outcome, fn(Order<'_>) -> Result<Input>)>,
+    order: Option<(Outcome, MakeInput)>,
 }
 
 /// What a verb takes after its name.

@@ -3,7 +3,6 @@
 use tokio::sync::watch;
 
 use super::Session;
-use call;
 use door::Reply;
 use mcp::offer;
 use protocol::error::{Code, Error, NoticeCode, Result};

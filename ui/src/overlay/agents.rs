@@ -149,7 +149,7 @@ impl AgentsView {
                 move |from| {
                     let steps =
                         SessionId::parse(&session).map(|id| search::last_steps(&from.harness.place(&id), STEPS));
-                    AgentSteps { session: session.clone(), steps: steps.unwrap_or_default() }
+                    AgentSteps { session, steps: steps.unwrap_or_default() }
                 },
                 |view: &mut AgentsView, steps| {
                     if view.chosen.as_ref() == Some(&steps.session) {

@@ -83,7 +83,10 @@ impl fmt::Debug for Load {
 }
 
 /// The result of work for the layers of one kind. A layer that has closed meanwhile does not get it.
-pub(crate) struct Loaded(Box<dyn Fn(&mut Overlay) -> Vec<Effect> + Send>);
+pub(crate) struct Loaded(Box<Give>);
+
+/// Gives what was read to an open layer of its kind.
+type Give = dyn Fn(&mut Overlay) -> Vec<Effect> + Send;
 
 impl Loaded {
     pub(crate) fn new<V: Layer, W: Wants>(show: impl Fn(&mut V) -> W + Send + 'static) -> Loaded {

@@ -56,7 +56,7 @@ struct Shared {
 /// How messages reach a server.
 pub(crate) enum Link {
     Pipes(Writer),
-    Http(Http),
+    Http(Box<Http>),
 }
 
 /// What a server has sent besides answers.
