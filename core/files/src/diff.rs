@@ -138,7 +138,7 @@ pub struct Patch {
     pub body: Body,
     /// Why it is folded at first.
     pub folded: Option<Folded>,
-    /// The name of the bytes after, as [`crate::Input::RevertHunk`] wants it; `None` if the file is gone.
+    /// The name of the bytes after, as `Input::RevertHunk` wants it; `None` if the file is gone.
     pub seen: Option<String>,
     /// Only the start of the file was compared, so that there is something to look at. Nothing may be decided by it.
     pub is_start: bool,
