@@ -37,7 +37,7 @@ pub(crate) fn run(cli: &Cli) -> Result<u8> {
     let (client, written) = Client::on(take_stdout(fix)?, take_back);
     let mut options = cli.options.clone();
     if options.mode.is_none() && !options.write {
-        // Whoever calls a tool has not read what the configuration allows the user's own sessions.
+        // The calling agent has not read what the configuration allows the user's own sessions.
         options.mode = Some("read-only".to_owned());
     }
     let server = Server(Arc::new(Shared {

@@ -194,3 +194,64 @@ fn every_error_code_is_produced_or_reserved() {
         assert_ne!(is_produced, Code::RESERVED.contains(code), "{}: produced xor reserved", code.name());
     }
 }
+
+/// Phrases that make a reader look for the actor or the noun, and how many of them are left. The number may only become
+/// smaller: who mends one lowers it here.
+const PUZZLES: [(&str, &[&str], &[&str], usize); 5] = [
+    ("a person without a name", &["nobody", "somebody", "whoever"], &[], 0),
+    ("an idiom", &["becomes of", "without a word", "of no use"], &[], 1),
+    ("`is no` with a noun", &["is no", "are no"], &["longer", "more", "one"], 307),
+    ("`stands` for a place", &["stands for", "stands there", "stands in", "stands behind"], &[], 96),
+    (
+        "a passive without an actor",
+        &["is told", "are told", "is said", "are said", "is looked at", "are looked at"],
+        &[],
+        75,
+    ),
+];
+
+/// How often one of the phrases stands in a line as words, and not before one of the exceptions.
+fn puzzles_in(line: &str, phrases: &[&str], but_before: &[&str]) -> usize {
+    let line = line.to_lowercase();
+    let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    let of_phrase = |phrase: &&str| {
+        let found = line.match_indices(*phrase).filter(|(at, _)| {
+            let (before, behind) = (&line[..*at], &line[at + phrase.len()..]);
+            let next = behind.trim_start();
+            let is_excepted = but_before.iter().any(|it| next.starts_with(it));
+            // "is no" needs a noun.
+            let is_cut = !but_before.is_empty() && !is_word(next.chars().next());
+            !is_word(before.chars().next_back()) && !is_word(behind.chars().next()) && !is_excepted && !is_cut
+        });
+        found.count()
+    };
+    phrases.iter().map(of_phrase).sum()
+}
+
+#[test]
+fn sentences_that_puzzle_become_fewer() {
+    let folders = ["core", "src", "ui/src"];
+    let sources: Vec<_> = folders.iter().flat_map(|folder| sources(&root().join(folder))).collect();
+    for (what, phrases, but_before, left) in PUZZLES {
+        let lines = sources.iter().flat_map(|(path, text)| text.lines().map(move |line| (path, line)));
+        let found: Vec<String> = lines
+            .filter(|(_, line)| puzzles_in(line, phrases, but_before) > 0)
+            .map(|(path, line)| format!("{}: {}", path.display(), line.trim()))
+            .collect();
+        assert!(
+            found.len() <= left,
+            "{what}: {} lines, at most {left}. Name the actor and use the noun:\n{}",
+            found.len(),
+            found.join("\n")
+        );
+        assert!(found.len() == left, "{what}: only {} lines are left; write that number into PUZZLES", found.len());
+    }
+}
+
+#[test]
+fn the_scan_for_puzzles_sees_words_and_exceptions() {
+    assert_eq!(puzzles_in("Nobody, or somebody else", &["nobody", "somebody"], &[]), 2);
+    assert_eq!(puzzles_in("the antibody_nobody1", &["nobody"], &[]), 0);
+    let but = ["longer", "more", "one"];
+    assert_eq!(puzzles_in("it is no file, this is no longer one, and there is no.", &["is no"], &but), 1);
+}

@@ -23,7 +23,7 @@ use crate::json_rpc::{Ask, Asked, Client, Failure, Reply};
 
 mod mirror; // changes repeated in the editor's buffers
 mod questions; // what only the user decides
-mod requests; // what the client asks for, and what becomes of it
+mod requests; // what the client asks for, and how each request ends
 
 use mirror::Mirror;
 use questions::Asking;

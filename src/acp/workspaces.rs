@@ -124,8 +124,7 @@ impl Workspaces {
             // The last Session of the page before.
             Some(cursor) => {
                 let at = all.iter().position(|it| it.id == cursor);
-                at.ok_or_else(|| Failure::invalid_params("this `cursor` is of no use any more; list from the start"))?
-                    + 1
+                at.ok_or_else(|| Failure::invalid_params("this `cursor` has expired; list from the start"))? + 1
             }
         };
         let rest = &all[from..];

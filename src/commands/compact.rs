@@ -28,7 +28,7 @@ pub(super) fn run(cli: &Cli, args: &CompactArgs) -> Result<u8> {
     let input = Input::Compact { instructions: args.focus.clone(), dry_run, options: CompactOptions::default() };
     let (_, events) = block_on(async {
         let handle = if dry_run {
-            // A read-only Session opens a damaged Log without a word; reading its entries reports the damage.
+            // A read-only Session opens a damaged Log without an error; reading its entries reports the damage.
             cli.entries(&place)?;
             harness.open_read_only(&place.id)?
         } else {

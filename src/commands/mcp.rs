@@ -256,7 +256,7 @@ fn text(it: &ServerState) -> String {
     if let Some(error) = &it.error {
         lines.push(format!("  {}", error.message));
         let mut fix = remedies::of(error);
-        // Whoever reads this has just done that.
+        // The reader has just done that.
         if fix == format!("pixir mcp test {}", it.name) {
             fix = format!("mend [mcp.{0}] in {1}, then: pixir mcp test {0}", it.name, it.source);
         }

@@ -57,7 +57,7 @@ fn restore(cli: &Cli, id: &str, options: &RestoreArgs, input: impl Fn(RestoreOpt
     let output = &cli.output;
     output.aside(&format!("session {} in {}", place.id, harness.workspace().display()));
     if dry_run {
-        // A read-only Session opens a damaged Log without a word; reading its entries reports the damage.
+        // A read-only Session opens a damaged Log without an error; reading its entries reports the damage.
         cli.entries(&place)?;
     }
     let (_, events) = block_on(async {

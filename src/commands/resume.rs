@@ -40,7 +40,7 @@ pub(super) fn run(cli: &Cli, args: ResumeArgs) -> Result<u8> {
     prompt::present(cli, &open, prompt)
 }
 
-/// An agent goes on below the Session that started it, which records what becomes of it. To look at it, its Log is enough.
+/// An agent goes on below the Session that started it, which records how it ends. To look at it, its Log is enough.
 fn meant(cli: &Cli, id: &str, read_only: bool) -> Result<Open> {
     let place = cli.session_here(id)?;
     let (root, path) = place.lineage()?;

@@ -502,7 +502,7 @@ impl<'a> Report<'a> {
             None if !self.expects_turn && self.stopped.is_none() => None,
             Some(_) | None => Some(Error::new(Code::CommandFailed, "the turn did not end", self.resume())),
         };
-        // The process ends with the signal, so there is nobody to send a message to.
+        // The process ends with the signal, so no reader is left for a message.
         let stopped = self.stopped.map(|_| self.resume());
         let failed = failed.map(|error| Error { remedy: stopped.unwrap_or(error.remedy), ..error });
         let of_agents = || self.agents.missing().or_else(|| self.agents.waiting(&self.session));

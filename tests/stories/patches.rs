@@ -158,7 +158,7 @@ fn each_file_of_a_patch_is_judged_and_what_no_user_allowed_is_not_written() {
     ] {
         let ran = shell.run(["run", line, "--json", "--write"]);
         let told = format!("{}{}", ran.stdout, ran.stderr);
-        assert!(told.contains("protected") || told.contains("nobody can see beforehand"), "{line}: {told}");
+        assert!(told.contains("protected") || told.contains("not known beforehand"), "{line}: {told}");
     }
     // So does a rule about one of the files.
     assert_eq!(shell.run(["permissions", "add", "files(old.txt)", "--deny"]).code, 0);

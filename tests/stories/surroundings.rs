@@ -64,7 +64,7 @@ fn the_first_request_says_where_the_model_is() {
     assert_eq!(of("languages: "), "Rust");
     assert_eq!(of("usual tests: "), "cargo test (judged by file names)");
     assert_eq!(of("mode: "), "read-only: nothing may be changed");
-    assert_eq!((of("toolset: "), of("user: ")), ("typed", "nobody can answer"));
+    assert_eq!((of("toolset: "), of("user: ")), ("typed", "no user can answer"));
     assert!(!marker.exists(), "a program of the repository ran");
 }
 

@@ -266,7 +266,7 @@ impl State {
         self.approvals.len() + self.forms.len() + open
     }
 
-    /// What the status line and the title of the window show: that the user is waited for, whoever asks. An agent may ask
+    /// What the status line and the title of the window show: that pixir waits for the user. An agent may ask
     /// while its parent works.
     pub(crate) fn status(&self) -> Status {
         if self.asked() > 0 { Status::Asking } else { self.session.status }

@@ -119,7 +119,7 @@ fn refusal(it: &PermissionDecision) -> String {
         (DecidedBy::Mode, None) => format!("Refused by the mode: {}", it.reason),
         (DecidedBy::Role, None) => format!("Refused by the role: {}", it.reason),
         (DecidedBy::Rule, None) => format!("Refused by a rule: {}", it.reason),
-        (DecidedBy::NoAsker, None) => "Refused: nobody was there to ask".to_owned(),
+        (DecidedBy::NoAsker, None) => "Refused: no user was there to ask".to_owned(),
         (DecidedBy::Unknown, None) => format!("Refused: {}", it.reason),
     }
 }

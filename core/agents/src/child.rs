@@ -79,7 +79,7 @@ pub(super) struct Told {
     pub(super) by: OrderedBy,
 }
 
-/// What becomes of the files that a child changed in its copy.
+/// The state of the files that a child changed in its copy.
 #[derive(Debug, Default)]
 pub(super) struct Adoptions {
     /// Up to which Entry of the child's Log a file waits no more, by path.

@@ -1,4 +1,4 @@
-//! Children that do steps of a workflow: their rounds, the files that they work on, and what becomes of these.
+//! Children that do steps of a workflow: their rounds, the files that they work on, and where these files go.
 
 use std::sync::Arc;
 

@@ -55,8 +55,8 @@ pub trait Agents: fmt::Debug + Send + Sync {
     /// `NOT_FOUND` when its copy has gone.
     fn workspace_of(&self, name: &str) -> Result<Arc<Workspace>>;
 
-    /// The step of a child is over, and this becomes of what it changed in its copy. An adoption waits for its leases as long as
-    /// others have them.
+    /// Applies, keeps or drops what a step's child changed in its copy. An adoption waits for its leases as long as others
+    /// have them.
     fn settle_files(&self, name: &str, how: Settle) -> BoxFuture<'static, Result<Option<Adoption>>>;
 
     /// What children may use, and what it costs, where they have these roles.
@@ -96,7 +96,7 @@ pub struct ModelTerms {
     pub price: Option<f64>,
 }
 
-/// What becomes of the files that a child changed in its copy.
+/// What to do with the files that a child changed in its copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settle {
     /// They are written to the workspace.

@@ -10,7 +10,7 @@ use protocol::event::{Mode, Rule, Scope, SessionId};
 
 /// What a Session may do now: its own mode and rules, bounded by those of the Sessions above it.
 ///
-/// A child never may more than its parent may at that moment, whatever was set when the child began.
+/// At each call a child has at most its parent's current permissions, whatever was set when the child began.
 #[derive(Debug, Clone, Default)]
 pub struct Standing {
     own: Arc<Own>,

@@ -101,7 +101,7 @@ const fn mode(mode: Mode) -> &'static str {
 }
 
 const fn attendance(attended: bool) -> &'static str {
-    if attended { "can answer questions and approvals" } else { "nobody can answer" }
+    if attended { "can answer questions and approvals" } else { "no user can answer" }
 }
 
 /// The operating system with its release.

@@ -4,8 +4,8 @@ use tokio::sync::oneshot;
 
 /// The answer; `None` when the actor has gone. `gone` is the end of the channel to it.
 ///
-/// What is sent in the moment in which the actor goes can stay in the channel, and the reply with it, for as long as anybody
-/// can still send: whoever waited for the answer alone would wait for ever.
+/// What is sent in the moment in which the actor goes can stay in the channel, and the reply with it, for as long as a sender
+/// is left: a caller that waited for the answer alone would wait for ever.
 pub async fn answer_of<T>(mut answer: oneshot::Receiver<T>, gone: impl Future<Output = ()>) -> Option<T> {
     tokio::select! {
         biased;

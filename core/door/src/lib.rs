@@ -9,7 +9,7 @@ use protocol::error::{Code, Error, Result};
 use protocol::event::{SessionId, Telling};
 use protocol::input::{Accepted, Input};
 
-pub mod answer; // waiting for an answer of somebody who may have gone
+pub mod answer; // an answer of a Session that may have closed
 pub mod watch; // past, present and events
 
 pub use answer::answer_of;
@@ -86,7 +86,7 @@ impl Handle {
         Box::pin(async move { self.submit(input).await.await })
     }
 
-    /// Sends an Input; the future that is returned waits for its answer, as [`Handle::request`] does. Whoever sends several
+    /// Sends an Input; the future that is returned waits for its answer, as [`Handle::request`] does. A caller that sends several
     /// Inputs keeps their order, and need not wait for one answer before sending the next.
     pub async fn submit(&self, input: Input) -> impl Future<Output = Result<Accepted>> + Send + use<> {
         let (reply, answer) = oneshot::channel();

@@ -360,7 +360,7 @@ struct Found {
 }
 
 impl Found {
-    /// Without new folders. A new folder is no file; it goes if it is empty once its files are gone.
+    /// Without new folders: a new folder is not a file, and is removed if it is empty once its files are gone.
     fn files(&self) -> Vec<&Path> {
         let is_new_folder = |path: &Path, did: Did| {
             did == Did::Wrote && self.after.items.get(path).is_some_and(|it| it.kind == Kind::Folder)

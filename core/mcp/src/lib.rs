@@ -36,7 +36,7 @@ mod resource; // the tool that reads resources
 mod result; // what a server answered, for the model
 mod schema; // schemas for Providers
 pub mod search; // the tools that find and call what no request holds
-pub mod secrets; // what a server gets and nobody sees
+pub mod secrets; // what only a server gets
 mod server_call; // a call of a tool
 mod sign_in; // the stored sign-in of such a server
 pub mod sign_out; // its end

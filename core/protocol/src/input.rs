@@ -62,7 +62,7 @@ pub enum Input {
         #[serde(default)]
         answers: Option<Vec<Vec<String>>>,
     },
-    /// Nobody answers from now on. What waits for a decision or an answer is refused, and so is every later call that needs
+    /// No user answers from now on. What waits for a decision or an answer is refused, and so is every later call that needs
     /// one, as in a run without a user.
     StopAsking,
     /// Publish the rules in force, as [`Live::RulesListed`](crate::event::Live::RulesListed).

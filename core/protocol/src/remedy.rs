@@ -322,7 +322,7 @@ impl Remedy {
         Remedy::Phrase { parts }
     }
 
-    /// Returns the phrase with words behind it.
+    /// Appends words to the phrase.
     #[must_use]
     pub fn and_text(self, words: impl Into<String>) -> Remedy {
         self.and(Part::Text(words.into()))

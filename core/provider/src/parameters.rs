@@ -73,7 +73,7 @@ fn one_type(node: &Value) -> Value {
 mod tests {
     use super::*;
 
-    /// Broken builds: an argument with such a name is gone without a word; a property that is called `type` loses its value.
+    /// Broken builds: an argument with such a name is dropped silently; a property that is called `type` loses its value.
     #[test]
     fn a_dialect_takes_what_others_write_and_ours_is_not_copied() {
         let own = json!({ "type": "object", "properties": { "type": { "type": "string" } }, "required": ["type"] });

@@ -47,7 +47,7 @@ impl SharedProviders {
 }
 
 impl Providers {
-    /// A recording has no secrets because it knows every key.
+    /// While a recording runs, Providers cannot change: it masks only the keys that it knew at its start.
     fn may_change(&self) -> Result<()> {
         if self.is_recorded() {
             let message = "the answers of the models are being recorded";

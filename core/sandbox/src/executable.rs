@@ -46,7 +46,7 @@ fn found() -> Option<&'static Found> {
     Some(FOUND.get_or_init(|| Found { own, beside: beside(own) }))
 }
 
-/// The executable that takes the part, once [`choose`] has found it.
+/// The executable used as launcher, once [`choose`] has found it.
 pub(super) fn chosen() -> Option<&'static Path> {
     CHOSEN.get().map(PathBuf::as_path)
 }

@@ -166,7 +166,7 @@ impl Session {
         });
     }
 
-    /// Opens the door to a child for whoever asked.
+    /// Opens the door to a child for the caller that asked.
     pub(super) fn open_agent(&mut self, path: Vec<String>, reply: oneshot::Sender<Result<Handle>>) {
         let agents = self.services.agents.clone();
         task::spawn(async move {

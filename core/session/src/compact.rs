@@ -12,7 +12,7 @@ use protocol::input::{Accepted, CompactOptions};
 use provider::RequestBody;
 
 impl Session {
-    /// Compacts or previews at once, or returns the trip on which a model writes the summary.
+    /// Compacts or previews at once, or returns the background request for the summary.
     pub(super) async fn compact(
         &mut self,
         instructions: Option<String>,

@@ -150,7 +150,7 @@ impl Session {
             Some(Report::Permissions(reply)) => {
                 let _ = reply.send(self.services.standing.now());
             }
-            // The Turn that asks began when somebody could answer.
+            // The Turn that asks began when a user could answer.
             Some(Report::RequestApproval { reply, .. }) if !self.services.options.can_ask => drop(reply.send(None)),
             Some(Report::OpenForm { reply, .. }) if !self.services.options.can_ask => drop(reply.send(None)),
             Some(Report::RequestApproval { approval, reply }) => {

@@ -14,7 +14,7 @@ use text::human::human_count;
 
 /// Something about servers that takes its time.
 pub(super) struct Work {
-    /// Who waits for it; `None` for a look that nobody asked for.
+    /// Who waits for it; `None` for an unrequested status check.
     reply: Option<Option<Reply>>,
     outcome: Result<Vec<ServerState>>,
 }

@@ -115,7 +115,7 @@ pub fn spawning(order: Order, ctx: &Context) -> Result<Prepared> {
         ctx.in_turn.over();
         let state = state?;
         if !waits {
-            let text = format!("{}\nIts end is told to you when it comes.\n", line(&state));
+            let text = format!("{}\nYou get its result when it ends.\n", line(&state));
             return Ok(Output::text(&ctx, &text));
         }
         match end_of(state.name(), with_call, &ctx, &agents).await? {
@@ -149,7 +149,7 @@ pub async fn end_of(name: &str, with_call: DropGuard, ctx: &Context, agents: &Ar
 /// What the model reads of an agent that it waits for no more.
 pub fn goes_on(agent: &str) -> String {
     format!(
-        "{agent}\nThe user sent a message, so this call waits no more. The agent goes on; its end is told to you when it comes.\n"
+        "{agent}\nThe user sent a message, so this call stopped waiting. The agent still runs; you get its result when it ends.\n"
     )
 }
 

@@ -74,7 +74,7 @@ const LAST_ANSWER: &str = "you have reached a limit, and no further call is run:
 pub struct Signals {
     /// A steer is waiting; it joins when the current call ends.
     pub steered: watch::Receiver<bool>,
-    /// The Turn has reached this limit. Dropped without a word when the Turn may go on to its end.
+    /// The Turn has reached this limit. Dropped silently when the Turn may go on to its end.
     pub wound_up: oneshot::Receiver<Error>,
 }
 
@@ -176,7 +176,7 @@ impl Turn {
         let mut circle = LoopGuard::default();
         let mut has_spoken = false;
         let mut reported = self.services.reports.then(Reported::default);
-        // A resumed Session, or one that has changed its model, may talk to a server that nobody has asked yet.
+        // A resumed Session, or one that has changed its model, may talk to a server that pixir has not asked yet.
         let (provider, model) = &self.model;
         self.services.providers.now().prepared().await;
         self.services.providers.now().learn_window(provider, model).await;

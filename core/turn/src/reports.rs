@@ -30,7 +30,7 @@ pub enum Report {
     Live(Live),
     /// A request for the current mode and rules.
     Permissions(oneshot::Sender<Permissions>),
-    /// A call waits for the user's decision. The reply is None if nobody decides.
+    /// A call waits for the user's decision. The reply is None if no user decides.
     RequestApproval { approval: Approval, reply: oneshot::Sender<Option<Decision>> },
     /// A call waits for the user's answers.
     OpenForm { form: Form, reply: oneshot::Sender<Option<Answers>> },

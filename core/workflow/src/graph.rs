@@ -178,7 +178,7 @@ pub struct Repeat {
     pub max: u32,
 }
 
-/// What becomes of the rest when a step fails.
+/// What happens to the rest when a step fails.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum OnFail {
     /// What needs it is held; the rest runs.

@@ -154,7 +154,7 @@ impl Reader {
             NodeKind::Plain(_) | NodeKind::Table(_) => None,
         };
         if list.is_none() {
-            self.fault(node.line, table.path(key), "it is no list of texts", "a list, like [\"a\", \"b\"]");
+            self.fault(node.line, table.path(key), "it must be a list of texts", "a list, like [\"a\", \"b\"]");
         }
         list
     }
@@ -228,7 +228,7 @@ impl Reader {
                 list.iter().take(MAX_STEPS).enumerate().filter_map(|(at, node)| self.step(node, at)).collect()
             }
             Some((line, NodeKind::Table(_) | NodeKind::Plain(_))) => {
-                self.fault(line, "steps", "`steps` is no list", "[[steps]] before each step");
+                self.fault(line, "steps", "`steps` must be a list", "[[steps]] before each step");
                 Vec::new()
             }
             None => {
@@ -263,7 +263,7 @@ impl Reader {
                     list
                 }
                 Some((line, _)) => {
-                    self.fault(line, own.path("enum"), "it is no list of values", "a list, like [\"a\", \"b\"]");
+                    self.fault(line, own.path("enum"), "it must be a list of values", "a list, like [\"a\", \"b\"]");
                     Vec::new()
                 }
                 None => Vec::new(),

@@ -326,7 +326,7 @@ impl<'a> Runner<'a> {
             Some(Each::List(path)) => match scope.find(path).map(std::borrow::Cow::into_owned) {
                 Some(Value::Array(items)) => Ok(items),
                 Some(other) => {
-                    let message = format!("`{{{{{path}}}}}` is no list: {}", super::read::shown(&other));
+                    let message = format!("`{{{{{path}}}}}` must be a list: {}", super::read::shown(&other));
                     Err(Error::new(Code::TemplateMissing, message, "a path to a list, such as …lines of text"))
                 }
                 None => {

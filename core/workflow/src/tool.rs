@@ -146,7 +146,7 @@ pub fn running(
         ctx.in_turn.over();
         let state = state?;
         if !waits {
-            let text = format!("{} runs the workflow {name}. Its end is told to you when it comes.\n", state.name());
+            let text = format!("{} runs the workflow {name}. You get its result when it ends.\n", state.name());
             return Ok(Output::text(&ctx, &text));
         }
         let (is_good, text) = match end_of(state.name(), with_call, &ctx, &agents).await? {

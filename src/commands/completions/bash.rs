@@ -13,7 +13,7 @@ use clap::{Arg, ArgAction, Command};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Value {
     OneOf(Vec<String>),
-    /// A file, or text that nobody but the user knows: bash offers files.
+    /// A file, or text that only the user knows: bash offers files.
     Other,
 }
 

@@ -84,7 +84,7 @@ async fn show_page(cli: &Cli, page: &str, no_browser: bool) -> String {
         "waiting… (Ctrl+C cancels). Does the browser of another machine show an error at the end? Paste its address here:",
     );
     let (give, given) = tokio::sync::oneshot::channel();
-    // A thread of its own: pixir does not wait for a line that nobody types.
+    // A thread of its own: pixir does not wait for a line that is never typed.
     std::thread::spawn(move || {
         let typed = std::io::stdin().lines().map_while(std::io::Result::ok).find(|line| !line.trim().is_empty());
         if let Some(line) = typed {

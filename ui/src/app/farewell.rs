@@ -11,7 +11,7 @@ use crate::terminal::to_printed;
 
 /// The width where nothing was drawn.
 const COLUMNS: usize = 80;
-/// The most of an answer that is printed, bytes from its end. Laying out more would keep whoever leaves waiting, and a terminal
+/// The most of an answer that is printed, bytes from its end. Laying out more would keep the leaving user waiting, and a terminal
 /// keeps only so many lines.
 const MOST: usize = 64 << 10;
 

@@ -51,7 +51,7 @@ pub(crate) enum Order {
     Demo,
 }
 
-/// What has come of an order.
+/// The result of a connection step.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum News<'a> {
     /// Providers that take a key.

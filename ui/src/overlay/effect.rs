@@ -156,7 +156,7 @@ impl Effect {
     /// The name of what this asks for, if that can be refused because of an argument.
     pub(crate) fn asks(&self) -> Option<&'static str> {
         match self {
-            // A message is no argument, and what becomes of it is shown where the message stands.
+            // A message is not an argument, and its outcome is shown beside the message.
             Effect::Send(Input::Prompt(_) | Input::Steer(_) | Input::FollowUp(_)) => None,
             Effect::Send(input) => Some(input.name()),
             Effect::AddFolder { .. } => Some("add_folder"),

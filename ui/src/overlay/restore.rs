@@ -99,7 +99,7 @@ impl RestoreView {
         self.choices.get(&file.path).copied().unwrap_or(usual)
     }
 
-    /// What becomes of a file that is restored.
+    /// How a restore changes a file.
     fn restore_of(&self, file: &FilePreview, theme: &Theme) -> (&'static str, Color) {
         match (file.standing, self.choice_of(file)) {
             (Standing::ChangedSince, OnConflict::Keep) => ("changed since: kept", theme.warning),
@@ -128,7 +128,7 @@ impl RestoreView {
         self.page = Page::default();
     }
 
-    /// What becomes of a file of an agent's copy.
+    /// How an adoption changes a file of an agent's copy.
     fn adoption_of(&self, file: &FilePreview, theme: &Theme) -> (&'static str, Color) {
         if let Some(text) = self.written.get(&file.path) {
             return if has_marks(text) {

@@ -131,7 +131,7 @@ impl SettingsView {
         self.shown().get(self.narrow.list.chosen).map(|at| &self.rows[*at])
     }
 
-    /// A setting that takes effect at the next start is of no use to this Session.
+    /// A setting that takes effect at the next start does not change this Session.
     fn save_for(&self, row: &SettingRow) -> SaveFor {
         if row.is_later && self.save == SaveFor::Session { SaveFor::You } else { self.save }
     }

@@ -145,7 +145,7 @@ impl WorkflowView {
         }
     }
 
-    /// The step runs, and its agent waits for the user: for an approval, or for what becomes of its files.
+    /// The step runs, and its agent waits for the user: for an approval, or for a decision about its files.
     fn waits(&self, step: &StepView) -> bool {
         let agent = step.started.as_ref().filter(|_| step.since.is_some()).and_then(|it| it.agent.as_ref());
         agent.is_some_and(|agent| self.waiting.contains(agent))

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::decode::{TerminalEvent, TerminalReply};
 use super::key::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-/// More characters than this in one read were pasted, because nobody types that fast.
+/// More characters than this in one read were pasted, because no user types that fast.
 const LONG: usize = 64;
 
 /// What the terminal has reported about bracketed paste.

@@ -55,7 +55,7 @@ pub(super) fn submit(state: &mut State, if_busy: IfBusy) -> Vec<Effect> {
         state.say("this session is read-only here, so the message stays where it is; /fork continues in a copy");
         return Vec::new();
     }
-    // Without a model a message would be recorded, and answered by nobody. A Session that was resumed may have a model of
+    // Without a model a message would be recorded, and would get no answer. A Session that was resumed may have a model of
     // its own.
     let has_model = !["", "demo"].contains(&state.history.settings.provider.as_str());
     if state.offers_connection() && !has_model && !is_command {

@@ -13,7 +13,7 @@ const BAR: u64 = 10;
 
 /// `▰▰▰▱▱▱▱▱▱▱ 31% of 200k · $0.12 · turn 7 · ↑12.4k ↓1.2k`: the parts that fit, the first ones first.
 pub(super) fn spans(state: &State, columns: usize) -> Vec<Span<'static>> {
-    // The window of the demo's script is of no use to somebody who has no model yet.
+    // The window of the demo's script means nothing to a user who has no model yet.
     if state.shows_welcome() && state.offers_connection() {
         return Vec::new();
     }

@@ -85,7 +85,7 @@ pub(super) fn units(history: &History, path: &[&Arc<Entry>], scale: Scale) -> Ve
     units
 }
 
-/// Proposes a list for each unit: what is before the cut is summed up, what is behind it is kept.
+/// Proposes a list for each unit: segments before the cut are summed up, later segments are kept.
 pub(super) fn propose(units: &mut [Unit], path: &[&Arc<Entry>], cut: usize) {
     let request = path.iter().rposition(|entry| is_request(&entry.fact));
     for unit in units.iter_mut().filter(|unit| unit.segment.kind != PartKind::Thinking) {

@@ -132,12 +132,12 @@ impl Reading {
                 }
                 "spawns" => match names(value) {
                     Some(names) => self.role.spawns = Some(names),
-                    None => self.refuse("`spawns` is no list of roles"),
+                    None => self.refuse("`spawns` must be a list of roles"),
                 },
                 "schema" => self.schema(value),
                 "skills" => match names(value) {
                     Some(names) => self.role.skills = names,
-                    None => self.fault(line, "`skills` is no list of names", "skills: [name, name]"),
+                    None => self.fault(line, "`skills` must be a list of names", "skills: [name, name]"),
                 },
                 "disable" | "disabled" => match value {
                     Value::Bool(false) => {}
@@ -320,7 +320,7 @@ impl Reading {
             }
             other => match entries(other) {
                 Some(entries) => entries,
-                None => return self.refuse("`tools` is no list of tools"),
+                None => return self.refuse("`tools` must be a list of tools"),
             },
         };
         if entries.iter().any(|entry| entry == "*") {
@@ -368,7 +368,7 @@ impl Reading {
     }
 
     fn disallowed(&mut self, value: &Value) {
-        let Some(entries) = entries(value) else { return self.refuse("`disallowedTools` is no list of tools") };
+        let Some(entries) = entries(value) else { return self.refuse("`disallowedTools` must be a list of tools") };
         for entry in entries {
             match tool_names::known(&entry) {
                 Some(tool) => self.without_tool(tool),
@@ -399,7 +399,7 @@ impl Reading {
             Value::String(one) => Some(vec![one.clone()]),
             _ => None,
         };
-        let Some(list) = list else { return self.refuse("`commands` is no list of commands") };
+        let Some(list) = list else { return self.refuse("`commands` must be a list of commands") };
         for command in &list {
             if let Err((why, _)) = rules::check_pattern(command) {
                 self.refuse(format!("the command `{}` cannot be enforced: {why}", one_line(command, 60)));
@@ -415,7 +415,7 @@ impl Reading {
                 items.iter().filter_map(Value::as_str).for_each(|glob| self.write(glob));
             }
             Value::String(glob) => self.write(glob),
-            _ => self.refuse("`writes` is no list of paths"),
+            _ => self.refuse("`writes` must be a list of paths"),
         }
     }
 

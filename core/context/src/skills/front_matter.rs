@@ -108,7 +108,7 @@ fn parse(yaml: &str) -> Result<Map<String, Value>, (usize, String)> {
         Ok(Value::Object(fields)) => Ok(fields),
         Ok(Value::Null) => Ok(Map::new()),
         Ok(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
-            Err((1, "it is no list of `key: value`".to_owned()))
+            Err((1, "it must be a list of `key: value`".to_owned()))
         }
         Err(fault) => Err((fault.line, one_line(&fault.message, MAX_MESSAGE))),
     }

@@ -141,7 +141,7 @@ fn grep(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
                     continue;
                 }
             };
-            // A binary file in a folder is skipped, because its lines are of no use.
+            // A binary file in a folder is skipped, because its lines cannot be read.
             let is_binary = is_folder && memchr::memchr(0, reader.fill_buf()?).is_some();
             if is_binary {
                 continue;

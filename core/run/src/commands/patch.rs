@@ -41,7 +41,7 @@ pub(super) const APPLY_PATCH: Builtin = Builtin {
 
 /// Which files a patch touches is known before it runs, or it does not run.
 fn unknown_patch() -> Error {
-    let message = "the patch comes from a program, so nobody can see beforehand which files it changes";
+    let message = "the patch comes from a program, so the files that it changes are not known beforehand";
     Error::new(Code::Usage, message, "write the patch to a file first, and then: cat FILE | apply_patch")
 }
 

@@ -115,7 +115,7 @@ fn steps_in_json(texts: &[&str]) -> Result<Vec<PlanItem>> {
             Value::Object(mut fields) => {
                 match ["items", "plan", "todos"].iter().find_map(|name| fields.remove(*name)) {
                     Some(Value::Array(list)) => list,
-                    Some(_) => return Err(bad("its list of steps is no list".into())),
+                    Some(_) => return Err(bad("its `steps` must be a list".into())),
                     None => vec![Value::Object(fields)],
                 }
             }

@@ -14,7 +14,7 @@ pub(super) const WORKFLOW: Builtin = Builtin {
     about: "run a graph of agents, commands and gates: workflow run <name> [param=value…]",
     usage: "",
     subcommands: &[("run", "[--wait] [name] [param=value…]")],
-    details: "Without a name, the graph is JSON on stdin: {\"version\":1,\"steps\":[{\"id\",\"needs\",\"task\"|\"argv\"|\"ask\"}]}.\nIts end is told to you when it comes; with --wait the command waits for it. agent wait, tell and show take its name.",
+    details: "Without a name, the graph is JSON on stdin: {\"version\":1,\"steps\":[{\"id\",\"needs\",\"task\"|\"argv\"|\"ask\"}]}.\nYou get its result when it ends; with --wait the command waits for it. agent wait, tell and show take its name.",
     example: "workflow run review-diff base=main",
     stdin: Stdin::Optional,
     expands: false,

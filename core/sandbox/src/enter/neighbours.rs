@@ -25,7 +25,7 @@ pub(super) fn join(jobs: &[Leader]) -> Result<bool> {
 }
 
 /// The user namespace and the network of a job's programs, as its launcher's first process has them. That process was
-/// started within them, so whoever made them may open them; those of the outer launcher only root may open.
+/// started within them, so the user who made them may open them; those of the outer launcher only root may open.
 fn namespaces_of(job: &Leader) -> Option<[File; 2]> {
     let handle = pidfd_open(Pid::from_raw(job.pid)?, PidfdFlags::empty()).ok()?;
     let until = Instant::now() + PATIENCE;

@@ -33,7 +33,7 @@ fn look(schema: &Value, at: &str, all: &mut Vec<(String, String, String)>) {
         fault("type", format!("there is no type `{}`", shown(it)), fix);
     }
     if keys.get("enum").is_some_and(|it| it.as_array().is_none_or(Vec::is_empty)) {
-        fault("enum", "it is no list of values".to_owned(), "a list, like [\"a\", \"b\"]".to_owned());
+        fault("enum", "it must be a list of values".to_owned(), "a list, like [\"a\", \"b\"]".to_owned());
     }
     let properties = keys.get("properties");
     if properties.is_some_and(|it| !it.is_object()) {
@@ -50,7 +50,7 @@ fn look(schema: &Value, at: &str, all: &mut Vec<(String, String, String)>) {
                 fault("required", format!("there is no property `{}`", name.escape_debug()), fix);
             }
         }
-        Some(_) => fault("required", "it is no list of names".to_owned(), "a list, like [\"a\", \"b\"]".to_owned()),
+        Some(_) => fault("required", "it must be a list of names".to_owned(), "a list, like [\"a\", \"b\"]".to_owned()),
     }
     for (name, inner) in properties.into_iter().flatten() {
         look(inner, &format!("{at}.properties.{name}"), all);

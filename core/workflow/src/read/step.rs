@@ -250,7 +250,7 @@ impl Reader {
         let Some(node) = table.all.get("check") else { return Vec::new() };
         let at = table.path("check");
         let NodeKind::List(list) = &node.kind else {
-            self.fault(node.line, at, "it is no list of commands", "[[\"cargo\", \"test\"]]");
+            self.fault(node.line, at, "it must be a list of commands", "[[\"cargo\", \"test\"]]");
             return Vec::new();
         };
         list.iter().filter_map(|it| self.words(it, &at)).collect()

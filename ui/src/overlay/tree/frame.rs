@@ -111,7 +111,7 @@ impl TreeView {
         });
     }
 
-    /// The Turn is the one that goes on.
+    /// Whether this Turn is running.
     fn runs(&self, node: Option<&Node>) -> bool {
         self.is_running && node.is_some_and(|node| node.is_head && node.outcome.is_none())
     }

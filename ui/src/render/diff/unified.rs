@@ -67,7 +67,7 @@ impl<'a> Unified<'a> {
 
     /// The text that replaces a removed line, or that an added one replaces.
     pub(super) fn mate(&self, at: usize) -> Option<&'a str> {
-        // Far apart nobody compares the two, and the search would cost more than it helps.
+        // A reader does not compare the two when they are far apart, and the search would cost more than it helps.
         const FARTHEST: usize = 60;
         let tag_at = |at: usize| match self.items.get(at) {
             Some(Item::Line { tag, text, .. }) => Some((*tag, *text)),

@@ -80,7 +80,7 @@ pub(crate) fn is_answer(about: &CallInfo, result: &ToolResult) -> bool {
     about.kind == CallKind::Search && result.error.is_none() && result.outcome.is_some()
 }
 
-/// The call went wrong: it did not only find nothing, and nobody cut it off.
+/// Whether the call failed, and not with "no match" or an interrupt.
 pub(crate) fn has_failed(about: &CallInfo, result: &ToolResult) -> bool {
     !result.ok && !is_answer(about, result) && !is_cut_off(result)
 }
