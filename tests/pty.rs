@@ -255,16 +255,30 @@ impl Terminal {
         self.wait(what, |it| it.is_whole() && holds(&it.parser.screen().contents()));
     }
 
+    /// Waits until the cursor is on a row with this text.
+    pub(crate) fn wait_for_cursor_on(&self, text: &str) -> String {
+        self.wait(&format!("the cursor on {text:?}"), |it| {
+            let screen = it.parser.screen();
+            let row = usize::from(screen.cursor_position().0);
+            it.is_whole()
+                && !screen.hide_cursor()
+                && screen.contents().lines().nth(row).unwrap_or_default().contains(text)
+        })
+    }
+
     fn wait(&self, what: &str, mut holds: impl FnMut(&Seen) -> bool) -> String {
         let until = Instant::now() + PATIENCE;
         let mut it = self.seen.0.lock().unwrap_or_else(PoisonError::into_inner);
         while !holds(&it) {
             let left = until.saturating_duration_since(Instant::now());
+            let screen = it.parser.screen();
             assert!(
                 !left.is_zero() && !it.closed,
-                "waited for {what:?} in vain; the screen{}:\n{}",
+                "waited for {what:?} in vain; the cursor is {} at {:?}; the screen{}:\n{}",
+                if screen.hide_cursor() { "hidden" } else { "shown" },
+                screen.cursor_position(),
                 if it.is_whole() { "" } else { ", in the middle of a frame" },
-                it.parser.screen().contents()
+                screen.contents()
             );
             it = self.seen.1.wait_timeout(it, left).unwrap_or_else(PoisonError::into_inner).0;
         }

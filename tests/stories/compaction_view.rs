@@ -7,7 +7,6 @@ use crate::driver::{Pixir, says};
 use crate::pty::Terminal;
 use crate::server::{Act, Dialect, Gate, HEAD, Part, Reply, Server, begin, call, end, part, text};
 use crate::shell::{Shell, entries};
-use crate::wait;
 
 /// The notes that a model writes.
 const NOTES: &str =
@@ -254,25 +253,21 @@ fn a_screen_reader_reads_the_context_and_a_compaction_row_by_row() {
     replies.push(text(NOTES));
     let server = Server::start(replies);
     let mut terminal = after_a_long_talk(&shell, &server, &[("PIXIR_SCREEN_READER", "1")], 100, 30);
-    let at_caret = |terminal: &Terminal, text: &str| {
-        let row = terminal.cursor().map(|(row, _)| row);
-        row.and_then(|row| terminal.screen().lines().nth(row).map(|line| line.contains(text))) == Some(true)
-    };
     let is_plain = |screen: &str| !screen.contains(['│', '╭', '─', '┃']);
     terminal.wait_for("Ask pixir");
     terminal.send("/context\r");
     let screen = terminal.wait_for("system prompt");
     assert!(is_plain(&screen), "{screen}");
-    wait::until("the caret is on the first part", || at_caret(&terminal, "system prompt"));
+    terminal.wait_for_cursor_on("system prompt");
     terminal.send("sg");
-    wait::until("the caret is on the largest part", || at_caret(&terminal, "answer"));
+    terminal.wait_for_cursor_on("answer");
     terminal.send("\x1b");
     terminal.wait_that("it is closed", |screen| !screen.contains("system prompt"));
     terminal.send("/compact\r");
     let screen = terminal.wait_for("written by the model");
     assert!(is_plain(&screen) && screen.contains("Kept word for word"), "{screen}");
     terminal.send("G");
-    wait::until("the caret is on the last entry", || at_caret(&terminal, "request"));
+    terminal.wait_for_cursor_on("request");
     terminal.send("\x1b");
     terminal.wait_that("it is closed", |screen| !screen.contains("Kept word for word"));
     assert!(compaction(&shell).is_none());

@@ -5,17 +5,10 @@ use serde_json::json;
 use crate::pty::Terminal;
 use crate::server::{Dialect, Server, call, text};
 use crate::shell::Shell;
-use crate::wait;
 
 /// Waits until the cursor is on a row with this text, and no row has a character of a frame.
 fn reads(terminal: &Terminal, wanted: &str) {
-    let row = || {
-        let screen = terminal.screen();
-        terminal.cursor().and_then(|(row, _)| screen.lines().nth(row).map(str::to_owned)).unwrap_or_default()
-    };
-    let is_there = wait::within(wait::PATIENCE, || row().contains(wanted));
-    let screen = terminal.screen();
-    assert!(is_there, "the cursor is at {:?} on {:?}, not on {wanted:?}:\n{screen}", terminal.cursor(), row());
+    let screen = terminal.wait_for_cursor_on(wanted);
     let drawn = screen.chars().find(|it| ('\u{2500}'..='\u{259f}').contains(it));
     assert_eq!(drawn, None, "{screen}");
 }

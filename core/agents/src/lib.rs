@@ -43,6 +43,7 @@ mod telling; // waiting for children, and telling them something
 mod steps; // children that do steps of a workflow
 mod tally; // what a Turn of a child came to, counted from its Log
 mod transcript; // a child's conversation as text
+mod report; // the tool by which a child reports in a given form
 mod role; // the tools and settings that a role leaves
 
 use child::Child;
@@ -248,7 +249,7 @@ pub fn begin(base: &Services, beginning: Beginning) -> Result<Handle> {
 
 /// The tools of a Session that starts no children.
 fn starting_none(registry: &Registry) -> Registry {
-    let starts = |name: &str| tools::agent::NAMES.contains(&name) || name == workflow::tool::NAME;
+    let starts = |name: &str| call::agents::TOOLS.contains(&name) || name == workflow::tool::NAME;
     registry.keeping(|name| !starts(name))
 }
 

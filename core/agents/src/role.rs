@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::report::Report;
 use call::{Registry, Tool};
 use context::roles::{Role, RoleLimits};
 use conversation::history::Settings;
 use protocol::error::{Code, Error, Result};
 use protocol::event::{ContextDocument, Toolset};
 use session::Services;
-use tools::report::Report;
 
 /// The tools of the registry that the role leaves, and the tool by which the child reports.
 pub(super) fn narrow(role: &Role, schema: Option<&Value>, registry: &Registry) -> Registry {

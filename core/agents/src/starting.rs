@@ -295,7 +295,7 @@ impl Node {
         let pool = self.at.tree.pool.lock().clone();
         let mut role = child.role.bounds();
         if let Some(tools) = role.tools.as_mut().filter(|_| child.schema.is_some()) {
-            tools.push(tools::report::NAME.to_owned());
+            tools.push(call::agents::REPORT.to_owned());
         }
         let call =
             child.writes.clone().map(|writes| permissions::Bounds { writes: Some(writes), ..Default::default() });

@@ -17,7 +17,6 @@ use protocol::event::{
 use serde_json::Value;
 use storage::blobs::Blobs;
 use storage::outputs;
-use tools::report;
 
 /// The most bytes of the last text that a parent reads.
 pub(super) const MAX_TEXT: usize = 4_000;
@@ -147,7 +146,7 @@ impl Tally {
         self.take_changes(&result.changes);
         let evidence = &mut self.evidence;
         let Some(call) = self.calls.remove(&result.call_id) else { return };
-        if call.name == report::NAME && result.ok {
+        if call.name == call::agents::REPORT && result.ok {
             self.data = Some(call.args.value());
             return;
         }

@@ -8,8 +8,9 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::Context;
 use context::roles::Role;
 use conversation::history::History;
 use door::answer_of;
@@ -20,6 +21,12 @@ use protocol::event::{
     Adoption, AgentContext, AgentEvent, AgentResult, FileChange, Isolation, Live, SessionId, Telling, ToldBy,
 };
 use protocol::input::WorkflowOrder;
+
+/// The names of the tools with which a model has children. A Session that may start none is not offered them.
+pub const TOOLS: [&str; 4] = ["spawn_agent", "wait_agent", "tell_agent", "show_agent"];
+
+/// The name of the tool by which a child reports its result.
+pub const REPORT: &str = "report";
 
 /// What a call may do with the child Sessions of its Session: those that it started, and those below them.
 pub trait Agents: fmt::Debug + Send + Sync {
@@ -227,4 +234,32 @@ pub enum AgentNews {
     Report(Box<AgentResult>),
     /// Let the model read this about an agent before its next request. It starts no Turn.
     Tell { name: String, text: String },
+}
+
+/// Waits for the end of an agent that the call has started. The guard stops the agent, so the end of the call is the end of
+/// the agent. If the user sends a message that joins the Turn, only the wait is over, and `None` is returned.
+pub async fn end_of(name: &str, with_call: DropGuard, ctx: &Context, agents: &Arc<dyn Agents>) -> Result<Option<Seen>> {
+    let wait = agents.wait(vec![name.to_owned()], Until::All, None);
+    tokio::pin!(wait);
+    let seen = tokio::select! {
+        biased;
+        seen = &mut wait => seen,
+        () = ctx.cancel.cancelled() => {
+            drop(with_call);
+            wait.await
+        }
+        () = ctx.steered() => {
+            agents.let_go(name);
+            with_call.disarm();
+            return Ok(None);
+        }
+    };
+    Ok(seen?.pop())
+}
+
+/// What the model reads of an agent that it waits for no more.
+pub fn goes_on(agent: &str) -> String {
+    format!(
+        "{agent}\nThe user sent a message, so this call stopped waiting. The agent still runs; you get its result when it ends.\n"
+    )
 }

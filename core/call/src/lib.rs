@@ -37,6 +37,7 @@ mod read_set; // files as the model last saw them
 pub mod registry; // tools by name
 pub mod replacement; // a file that a call creates or replaces
 pub mod result; // what is recorded of a call
+pub mod shell; // a command line of bash, and its end
 pub mod standing; // mode and rules, as the Sessions below see them
 pub mod tool; // trait Tool, a prepared call
 

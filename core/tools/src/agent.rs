@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 
 use call::agent_end::reported_within;
-use call::agents::{Order, OrderLimits, OrderedBy, Seen, Until};
+use call::agents::{Order, OrderLimits, OrderedBy, Seen, Until, end_of, goes_on};
 use call::arguments::{self, object};
 use call::{Agents, Context, Output, Prepared, Tool};
 use permissions::{Touch, rules};
@@ -17,9 +17,6 @@ use protocol::call_info::{CallInfo, CallKind};
 use protocol::error::{Code, Error, Result};
 use protocol::event::{AgentContext, AgentStatus, Isolation, Preview, Telling};
 use protocol::tool_spec::ToolSpec;
-
-/// The names of these tools. A Session that may start no children is not offered them.
-pub const NAMES: [&str; 4] = ["spawn_agent", "wait_agent", "tell_agent", "show_agent"];
 
 /// The most seconds of one wait.
 const MAX_WAIT: u64 = 600;
@@ -123,34 +120,6 @@ pub fn spawning(order: Order, ctx: &Context) -> Result<Prepared> {
             None => Ok(Output::text(&ctx, &goes_on(&line(&state)))),
         }
     }))
-}
-
-/// Waits for the end of an agent that the call has started. The guard stops the agent, so the end of the call is the end of
-/// the agent. If the user sends a message that joins the Turn, only the wait is over, and `None` is returned.
-pub async fn end_of(name: &str, with_call: DropGuard, ctx: &Context, agents: &Arc<dyn Agents>) -> Result<Option<Seen>> {
-    let wait = agents.wait(vec![name.to_owned()], Until::All, None);
-    tokio::pin!(wait);
-    let seen = tokio::select! {
-        biased;
-        seen = &mut wait => seen,
-        () = ctx.cancel.cancelled() => {
-            drop(with_call);
-            wait.await
-        }
-        () = ctx.steered() => {
-            agents.let_go(name);
-            with_call.disarm();
-            return Ok(None);
-        }
-    };
-    Ok(seen?.pop())
-}
-
-/// What the model reads of an agent that it waits for no more.
-pub fn goes_on(agent: &str) -> String {
-    format!(
-        "{agent}\nThe user sent a message, so this call stopped waiting. The agent still runs; you get its result when it ends.\n"
-    )
 }
 
 pub(super) struct WaitAgent;

@@ -8,7 +8,7 @@ use call::Tool;
 pub mod agent; // child Sessions: start, wait, tell, show
 pub mod apply_patch; // one patch over several files
 mod ask; // ask_user: a form for the user
-pub mod bash; // run a command line
+mod bash; // run a command line
 pub mod edit; // replace exact text in a file
 mod find; // files by name
 mod grep; // lines by pattern
@@ -17,7 +17,6 @@ mod ls; // one folder
 pub mod plan; // the model's own list of steps
 pub mod read; // a file, or a page of it
 pub mod recall; // search past Sessions
-pub mod report; // a child's result in a given form
 pub mod skill; // list skills, read one
 pub mod waiting; // a wait for a job: its port, a line of its output
 pub mod write; // a whole file

@@ -9,13 +9,12 @@ use tokio::sync::mpsc;
 use super::ending::Reported;
 use super::{Outcome, Report, Step, Turn};
 use call::present::Overflow;
-use call::{AgentPlace, Call, Caller, Context, Done, FormRequest, Gone, InTurn, Registry, ResultLimits};
+use call::{AgentPlace, Call, Caller, Context, Done, FormRequest, Gone, InTurn, Registry, ResultLimits, agents, shell};
 use context::compaction::Room;
 use conversation::history::json_len;
 use protocol::call_info::{CallInfo, CallKind};
 use protocol::error::{Code, Error};
 use protocol::event::{Form, Live, Status, Toolset};
-use tools::{bash, report};
 
 /// The most read-only calls of one answer that run at the same time.
 const AT_ONCE: usize = 16;
@@ -62,7 +61,7 @@ impl Turn {
             let all = join_all(now.iter().map(|(call, info)| self.call_in_turn(call, info, step, limits))).await;
             for (done, (call, _)) in all.into_iter().zip(now) {
                 let Done { result, facts, lease, .. } = done?;
-                if let Some(reported) = reported.as_mut().filter(|_| call.tool == report::NAME) {
+                if let Some(reported) = reported.as_mut().filter(|_| call.tool == agents::REPORT) {
                     reported.take(result.error.is_none());
                 }
                 failed &= result.error.is_some();
@@ -86,8 +85,8 @@ impl Turn {
 
     /// Runs the command that the user typed.
     pub async fn run_command(self, call_id: String, command: String) {
-        let args = serde_json::json!({ "command": command, "timeout": bash::MAX_TIMEOUT });
-        let call = Call { id: call_id, tool: bash::NAME.into(), args, caller: Caller::User };
+        let args = serde_json::json!({ "command": command, "timeout": shell::MAX_TIMEOUT });
+        let call = Call { id: call_id, tool: shell::NAME.into(), args, caller: Caller::User };
         let ctx = self.services.context(&call.id, Toolset::Both, false);
         let registry = &self.services.registry;
         let Ok(Done { result, .. }) = self.call(&call, ctx, InTurn::default(), registry).await else { return };

@@ -20,7 +20,6 @@ use provider::refusal::REFUSED_TOOL;
 use provider::retry::{Retries, with_requested_wait};
 use provider::{Answer, AnswerPart, CallRequest, Ended, Failure};
 use storage::outputs;
-use tools::report;
 
 mod authority; // what a call asks of its Turn
 mod budget; // what its requests may spend, and the question for more
@@ -298,8 +297,11 @@ impl Turn {
         // What other agents need is not drawn on.
         let Ok(_reserved) = self.reserve(&step) else { return Ok(ended) };
         let Ok(answer) = self.ask_model(&step).await? else { return Ok(ended) };
-        let (reports, rest): (Vec<_>, Vec<_>) =
-            self.record_answer(&step, answer).await?.into_iter().partition(|(call, _)| call.tool == report::NAME);
+        let (reports, rest): (Vec<_>, Vec<_>) = self
+            .record_answer(&step, answer)
+            .await?
+            .into_iter()
+            .partition(|(call, _)| call.tool == call::agents::REPORT);
         self.perform(&step, &reports, &mut None).await?;
         let rest: Vec<Call> = rest.into_iter().map(|(call, _)| call).collect();
         let fix = "say what is missing; the agent can be told to go on";

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Checked, Known, PlannedStep, WorkflowPlan, invalid};
 use call::agent_end::reported_within;
-use call::agents::{Order, Seen};
+use call::agents::{Order, Seen, end_of, goes_on};
 use call::arguments::{self, object};
 use call::{Context, Output, Prepared, Tool};
 use permissions::Touch;
@@ -17,7 +17,6 @@ use protocol::error::{Code, Error, Result};
 use protocol::event::{AgentStatus, Preview};
 use protocol::input::WorkflowOrder;
 use protocol::tool_spec::ToolSpec;
-use tools::agent::{end_of, goes_on};
 
 /// The tool's name.
 pub const NAME: &str = "run_workflow";

@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use super::job::Job;
 use super::unit::output_of;
 use super::{Ending, Hands, held, store};
+use call::shell::{self, Heard};
 use call::{Call, Caller, Context, Done, Gone};
 use files::workspace::Workspace;
 use permissions::shell::quoted;
 use protocol::error::{Code, Error, ErrorKind};
 use protocol::event::{CheckRan, Held, LeftBehind, StepEnded, StepOutcome, ToolCall, ToolResult, WorkflowEvent};
-use tools::bash::{self, Heard};
 
 /// The seconds of a command that names none.
 const SECONDS: u64 = 600;
@@ -127,8 +127,8 @@ struct Ran {
 
 /// Takes a command through the steps of a call, and records it.
 async fn run(call_id: &str, line: &str, seconds: u64, ctx: Context, hands: &dyn Hands) -> Result<Ran, Gone> {
-    let args = json!({ "command": line, "timeout": seconds.min(bash::MAX_TIMEOUT) });
-    let call = Call { id: call_id.to_owned(), tool: bash::NAME.into(), args, caller: Caller::Model };
+    let args = json!({ "command": line, "timeout": seconds.min(shell::MAX_TIMEOUT) });
+    let call = Call { id: call_id.to_owned(), tool: shell::NAME.into(), args, caller: Caller::Model };
     let info = {
         let (registry, call, ctx) = (hands.registry().clone(), call.clone(), ctx.clone());
         call::off_loop(move || Ok(call::describe(&registry, &call, &ctx))).await
@@ -168,7 +168,7 @@ async fn perform(
     let prepared = {
         let (line, ctx, heard) = (line.to_owned(), ctx.clone(), Arc::clone(&heard));
         let limit = Duration::from_secs(seconds);
-        call::off_loop(move || bash::heard_by(line, limit, heard, &ctx)).await
+        call::off_loop(move || shell::heard_by(line, limit, heard, &ctx)).await
     };
     let done = match prepared {
         Ok(prepared) => hands.call(call, prepared, ctx).await?,
@@ -201,7 +201,7 @@ pub(super) async fn checks(job: &Job, workspace: Arc<Workspace>, hands: &dyn Han
             ctx.leases = Default::default();
         }
         let args = json!({ "command": line });
-        let call = Call { id, tool: bash::NAME.into(), args, caller: Caller::Model };
+        let call = Call { id, tool: shell::NAME.into(), args, caller: Caller::Model };
         let (done, _) = perform(&call, &line, job.seconds.unwrap_or(SECONDS), ctx, hands).await?;
         if let Some(why) = refused(&done) {
             return Ok(Verified::Refused(format!("the check `{}`: {why}", short(&line))));

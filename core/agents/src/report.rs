@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use call::agents::REPORT;
 use call::{Context, Output, Prepared, Tool};
 use permissions::Touch;
 use protocol::call_info::{CallInfo, CallKind};
@@ -9,16 +10,13 @@ use protocol::error::Result;
 use protocol::event::Preview;
 use protocol::tool_spec::ToolSpec;
 
-/// The tool's name.
-pub const NAME: &str = "report";
-
 /// The tool, whose arguments have this schema.
-pub struct Report(pub Value);
+pub(super) struct Report(pub(super) Value);
 
 impl Tool for Report {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: NAME.into(),
+            name: REPORT.into(),
             description: "Report your result. This ends your work, and the agent that started you reads nothing else."
                 .into(),
             parameters: self.0.clone().into(),
