@@ -39,7 +39,7 @@ pub fn parse(text: &str) -> Result<Scope> {
     if let Some(folder) = inner("read") {
         return match folder.trim_end_matches('/') {
             "" => bad(
-                format!("`{folder}` cannot be read as a folder"),
+                format!("`read({folder})` names no folder"),
                 "write one outside the workspace, like read(/usr/include)",
             ),
             plain if !plain.starts_with('/') || plain.split('/').any(|part| part == "..") => bad(
