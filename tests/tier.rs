@@ -65,6 +65,12 @@ const SUITES: &[Suite] = &[
     suite("a_slow_reader", "events of an answer", [16_384, 16_384, 880_000]),
     suite("a_long_conversation", "minutes", [0, 0, 20]),
     suite("every_command_keeps", "commands", [8, 78, 78]),
+    suite("nobody_escapes", "attempts to escape, of each policy and user", [24, 110, 110]),
+    suite("no_program_reaches_pixir_itself", "programs in each tier of the sandbox", [16, 60, 60]),
+    suite("a_failed_system_call", "failures of a system call on the Log", [16, 60, 188]),
+    suite("each_fault_at_each_moment", "faults of an MCP server", [20, 70, 70]),
+    suite("a_model_solves_each_task", "tasks with a toolset", [4, 10, 10]),
+    suite("commands_on_a_long_session", "commands", [2, 9, 9]),
     suite("builds_and_tests", "tiers of the sandbox for each language", [1, 2, 2]),
 ];
 

@@ -15,6 +15,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::shell::{Shell, entries, figures, is_running, mark, run_within};
+use crate::tier;
 use crate::wait;
 
 const TABLE: &str = include_str!("../commands/escapes.txt");
@@ -511,6 +512,7 @@ fn nobody_escapes(tier: &str) {
                     is_here(["ns", "ll"], tier) && is_here(["look", "work"], kind)
                 })
                 .collect();
+            let here = tier::sample("nobody_escapes", here);
             tried += here.len();
             let who = user.map_or("the user of the tests", |_| "nobody");
             effects.extend(prison.tries(tier, policy, &here).into_iter().map(|it| format!("{policy}, {who}: {it}")));

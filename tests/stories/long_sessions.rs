@@ -2,6 +2,7 @@
 
 use crate::driver::{log_of, say};
 use crate::shell::{Shell, figures, peak, ran};
+use crate::tier;
 use pixir_core::event::SettingsChanged;
 use pixir_core::store::Store;
 use std::process::Command;
@@ -37,8 +38,15 @@ fn commands_on_a_long_session_take_at_most_2_5_times_its_log() {
     let inspections = [vec!["inspect", "last", "--json"], vec!["inspect", "last"]];
     let of_server = cases.into_iter().chain(inspections.clone()).map(|args| (args, &of_server));
     let of_demo = inspections.into_iter().map(|args| (args, &of_demo));
-    for (args, (long, short, size, small)) in of_server.chain(of_demo) {
+    let all = of_server.chain(of_demo).collect();
+    for (args, (long, short, size, small)) in tier::sample("commands_on_a_long_session", all) {
         let imports = args.contains(&"import");
+        if imports {
+            for shell in [long, short] {
+                let _ = std::fs::remove_file(shell.workspace().join("out"));
+                assert_eq!(shell.run(export("json")).code, 0, "the export that is imported");
+            }
+        }
         let used = |of: &Shell| {
             let elsewhere = Shell::new(&[]);
             let shell = if imports { &elsewhere } else { of };

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::readers::called;
 use crate::shell::{Shell, figures};
+use crate::tier;
 
 /// The user's key, rules and settings: no program may read the first or change any.
 const KEY: &str = "canary-of-the-key-file";
@@ -70,52 +71,50 @@ fn kept(folder: &Path, but: &[PathBuf]) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
 #[test]
 fn no_program_reaches_pixir_itself() {
     let (mut tried, mut wrong) = (0, Vec::new());
-    for tier in ["ns", "ll"] {
-        for line in LINES {
-            let shell = Shell::new(&[]);
-            shell.configure("mode = \"ask\"\n");
-            let beside = shell.home().parent().expect("a folder").to_owned();
-            let settings = beside.join(".config/pixir");
-            let said = shell.aside("said.json", "{\"steps\": [{\"text\": \"Hello.\"}]}");
-            let first = shell.run(["--provider", &format!("script:{}", said.display()), "--headless", "earlier"]);
-            assert_eq!(first.code, 0, "{}", first.stderr);
-            fs::write(shell.home().join("auth.json"), key_file()).expect("write");
-            fs::set_permissions(shell.home().join("auth.json"), fs::Permissions::from_mode(0o600)).expect("chmod");
-            assert_eq!(shell.run(["permissions", "add", "bash(make *)", "--user"]).code, 0);
-            let logs = shell.logs();
-            let of_pixir = || {
-                let mut all = kept(&settings, &[]);
-                all.extend(logs.iter().map(|log| (log.clone(), (0, fs::read(log).unwrap_or_default()))));
-                for name in ["auth.json", "rules.ndjson"] {
-                    all.extend(kept(&shell.home(), &[]).into_iter().filter(|(path, _)| path.ends_with(name)));
-                }
-                all
-            };
-            let before = of_pixir();
-            assert!(before.len() >= 4, "{before:?}");
-            let line = line
-                .replace("HOME", &shell.home().display().to_string())
-                .replace("SETTINGS", &settings.display().to_string());
-            let workspace = beside.display().to_string();
-            let calls: Vec<(&str, Value)> =
-                [line.as_str(), "echo after"].map(|it| ("bash", json!({ "command": it, "timeout": 5 }))).to_vec();
-            // It is the Turn itself that must go on: both calls have their results in a whole Log.
-            let ran =
-                called(&shell, &calls, &["--write", "--no-input", "--sandbox", tier, "--workspace", &workspace], &[]);
-            tried += 1;
-            if ran.iter().any(|(_, output)| output.contains(KEY)) {
-                wrong.push(format!("{tier}: {line}: the key was read: {ran:?}"));
+    let all: Vec<(&str, &str)> = ["ns", "ll"].iter().flat_map(|tier| LINES.map(|line| (*tier, line))).collect();
+    for (tier, line) in tier::sample("no_program_reaches_pixir_itself", all) {
+        let shell = Shell::new(&[]);
+        shell.configure("mode = \"ask\"\n");
+        let beside = shell.home().parent().expect("a folder").to_owned();
+        let settings = beside.join(".config/pixir");
+        let said = shell.aside("said.json", "{\"steps\": [{\"text\": \"Hello.\"}]}");
+        let first = shell.run(["--provider", &format!("script:{}", said.display()), "--headless", "earlier"]);
+        assert_eq!(first.code, 0, "{}", first.stderr);
+        fs::write(shell.home().join("auth.json"), key_file()).expect("write");
+        fs::set_permissions(shell.home().join("auth.json"), fs::Permissions::from_mode(0o600)).expect("chmod");
+        assert_eq!(shell.run(["permissions", "add", "bash(make *)", "--user"]).code, 0);
+        let logs = shell.logs();
+        let of_pixir = || {
+            let mut all = kept(&settings, &[]);
+            all.extend(logs.iter().map(|log| (log.clone(), (0, fs::read(log).unwrap_or_default()))));
+            for name in ["auth.json", "rules.ndjson"] {
+                all.extend(kept(&shell.home(), &[]).into_iter().filter(|(path, _)| path.ends_with(name)));
             }
-            if !ran[1].1.contains("after") {
-                wrong.push(format!("{tier}: {line}: the next call did not run: {ran:?}"));
-            }
-            if of_pixir() != before {
-                wrong.push(format!("{tier}: {line}: pixir's own files have changed"));
-            }
-            let verified = shell.run(["sessions", "verify", "--all", "--json", "--workspace", &workspace]);
-            if verified.code != 0 {
-                wrong.push(format!("{tier}: {line}: {}", verified.stdout));
-            }
+            all
+        };
+        let before = of_pixir();
+        assert!(before.len() >= 4, "{before:?}");
+        let line = line
+            .replace("HOME", &shell.home().display().to_string())
+            .replace("SETTINGS", &settings.display().to_string());
+        let workspace = beside.display().to_string();
+        let calls: Vec<(&str, Value)> =
+            [line.as_str(), "echo after"].map(|it| ("bash", json!({ "command": it, "timeout": 5 }))).to_vec();
+        // It is the Turn itself that must go on: both calls have their results in a whole Log.
+        let ran = called(&shell, &calls, &["--write", "--no-input", "--sandbox", tier, "--workspace", &workspace], &[]);
+        tried += 1;
+        if ran.iter().any(|(_, output)| output.contains(KEY)) {
+            wrong.push(format!("{tier}: {line}: the key was read: {ran:?}"));
+        }
+        if !ran[1].1.contains("after") {
+            wrong.push(format!("{tier}: {line}: the next call did not run: {ran:?}"));
+        }
+        if of_pixir() != before {
+            wrong.push(format!("{tier}: {line}: pixir's own files have changed"));
+        }
+        let verified = shell.run(["sessions", "verify", "--all", "--json", "--workspace", &workspace]);
+        if verified.code != 0 {
+            wrong.push(format!("{tier}: {line}: {}", verified.stdout));
         }
     }
     figures(&format!("QS9: {tried} programs against pixir, {} reached it", wrong.len()));
