@@ -210,12 +210,12 @@ pub async fn look_after(ctx: &Context, watched: Watched) -> Effect {
     let ctx = ctx.clone();
     let find = move || {
         let closed = watched.close_again();
-        // What is at the top is taken back first, so that it is no change.
-        let top = watched.take_back_top();
+        // First, so that what is taken back is no change.
+        let (taken, limits) = watched.take_back();
         let found = ctx.snapshot.after(&ctx.call_id, &ctx.workspace, &ctx.blobs);
-        let (changes, taken) = top.take_back_below(found.changes);
-        let notes = found.notes.iter().chain(&closed).map(|note| format!("note: {note}\n")).collect();
-        Effect { changes, taken, notes }
+        let limits = limits.map(str::to_owned);
+        let notes = found.notes.iter().chain(&closed).chain(&limits).map(|note| format!("note: {note}\n")).collect();
+        Effect { changes: found.changes, taken, notes }
     };
     task::spawn_blocking(find).await.unwrap_or_default()
 }

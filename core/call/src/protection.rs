@@ -1,21 +1,23 @@
 //! Protected files that a command wrote: they are taken back, and the user may keep them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use super::{Call, Context, Gone, Output, off_loop};
 use crate::gate::{self, Authority};
 use files::changes;
-use files::guard::{Did, Guard, Taken};
+use files::guard::left::{BEAT, OnDisk};
+use files::guard::{Guard, Taken};
 use files::private::Modes;
-use files::snapshot::{file_clock, protected_since};
+use files::workspace::Workspace;
 use permissions::repository::{Repository, is_plain};
 use protocol::error::{Code, Error, Result};
-use protocol::event::{ChangeKind, FileChange, Preview};
+use protocol::event::{FileChange, Preview};
 use protocol::remedy::Remedy;
 use protocol::sandbox::Tier;
 use sandbox::Policy;
+use storage::blobs::Blobs;
+use storage::running::Left;
 
 pub mod jobs; // the same around background jobs
 
@@ -32,27 +34,30 @@ pub enum Keeper {
 }
 
 /// A look at the protected files before a command, if it may write to the workspace. A command that is interrupted is taken
-/// back too, once its processes have ended.
+/// back too, once its processes have ended; one whose pixir is killed, when the next pixir opens the workspace.
 pub struct Watched {
     ctx: Context,
-    guard: Option<Guard>,
+    guard: Option<(Guard, Noted)>,
     /// The modes of the user's private files, where the kernel does not keep them.
     modes: Option<Modes>,
-    /// When the look was.
-    at: SystemTime,
 }
 
 impl Watched {
     /// Looks at them. Blocks.
     pub(super) fn new(ctx: &Context, keeper: Keeper) -> Watched {
         let guard = match ctx.policy {
-            Policy::Work | Policy::Network => Some(look(ctx, keeper)),
+            Policy::Work | Policy::Network => {
+                let (git, kept) = places(ctx, keeper);
+                let guard = look(ctx, &git, &kept);
+                let noted = Noted::of(&guard, ctx);
+                Some((guard, noted))
+            }
             // It changes nothing, or the user allowed it to change anything.
             Policy::Look | Policy::Outside => None,
         };
         let is_open = guard.is_some() && ctx.sandbox.tier() == Tier::Landlock;
         let modes = is_open.then(|| Modes::of(ctx.sandbox.secrets()));
-        Watched { ctx: ctx.clone(), guard, modes, at: file_clock() }
+        Watched { ctx: ctx.clone(), guard, modes }
     }
 
     /// Closes the private files that the command opened to others. Returns a remark for the model. Blocks.
@@ -65,52 +70,24 @@ impl Watched {
         Some(text)
     }
 
-    /// Takes back what the command did to those directly in the workspace. Blocks.
-    pub(super) fn take_back_top(mut self) -> Top {
-        let guard = self.guard.take();
-        let taken = guard.as_ref().map(|it| it.take_back(&self.ctx.workspace, &self.ctx.blobs, is_plain));
-        Top { ctx: self.ctx.clone(), guard, taken: taken.unwrap_or_default() }
-    }
-}
-
-/// What was taken back directly in the workspace.
-pub(super) struct Top {
-    ctx: Context,
-    guard: Option<Guard>,
-    taken: Vec<Taken>,
-}
-
-impl Top {
-    /// Takes back, from the changes of a command, those of protected files in the workspace's folders. Blocks.
-    pub(super) fn take_back_below(self, changes: Vec<FileChange>) -> (Vec<FileChange>, Vec<Taken>) {
-        let Top { ctx, guard: Some(guard), mut taken } = self else { return (changes, Vec::new()) };
-        // Repositories that the command made are known only now.
-        let made = guard.new_among(ctx.snapshot.repositories());
-        if !made.is_empty() {
-            taken.extend(guard.take_back_with(&made, &ctx.workspace, &ctx.blobs, is_plain));
-        }
-        let is_below = |change: &FileChange| {
-            let at = ctx.workspace.locate(&change.path);
-            at.is_ok_and(|at| ctx.workspace.is_protected_below(&at) && !guard.is_own(&ctx.workspace, at.as_path()))
-        };
-        let (below, changes): (Vec<_>, Vec<_>) = changes.into_iter().partition(is_below);
-        taken.extend(below.iter().map(|change| take_back_one(&ctx, change)));
-        (changes, taken)
+    /// Takes back what the command did to protected files, and says where pixir could not look. Blocks.
+    pub(super) fn take_back(mut self) -> (Vec<Taken>, Option<&'static str>) {
+        let Some((guard, _noted)) = self.guard.take() else { return (Vec::new(), None) };
+        (guard.take_back(&self.ctx.workspace, &self.ctx.blobs, is_plain), guard.limits())
     }
 }
 
 impl Drop for Watched {
     fn drop(&mut self) {
         let (Some(guard), Ok(runtime)) = (self.guard.take(), tokio::runtime::Handle::try_current()) else { return };
-        let (ctx, modes, at) = (self.ctx.clone(), self.modes.take(), self.at);
+        let (ctx, modes) = (self.ctx.clone(), self.modes.take());
         runtime.spawn(task::boxed(async move {
             ctx.stopping.finished().await;
             let take = move || {
+                let (guard, _noted) = guard;
                 // Only its modes: this one has no guard, so that nothing is taken back twice.
-                Watched { ctx: ctx.clone(), guard: None, modes, at }.close_again();
-                let below = new_below(&ctx, &guard, &protected_since(&ctx.workspace, at));
-                let below: Vec<Taken> = below.iter().map(|path| take_back_new(&ctx, path)).collect();
-                for it in guard.take_back(&ctx.workspace, &ctx.blobs, is_plain).iter().chain(&below) {
+                Watched { ctx: ctx.clone(), guard: None, modes }.close_again();
+                for it in guard.take_back(&ctx.workspace, &ctx.blobs, is_plain) {
                     tracing::warn!("after an interrupt: {}", it.told());
                 }
             };
@@ -119,9 +96,50 @@ impl Drop for Watched {
     }
 }
 
-fn look(ctx: &Context, keeper: Keeper) -> Guard {
-    let (git, kept) = places(ctx, keeper);
-    Guard::before(&ctx.workspace, &ctx.snapshot.repositories(), &git, &kept)
+/// A look on the disk, whose time is set anew as long as this exists.
+#[derive(Debug)]
+pub(super) struct Noted {
+    _on_disk: Arc<OnDisk>,
+    beat: Option<tokio::task::AbortHandle>,
+}
+
+impl Noted {
+    fn of(guard: &Guard, ctx: &Context) -> Noted {
+        let on_disk = Arc::new(guard.on_disk(&ctx.workspace));
+        let beating = Arc::downgrade(&on_disk);
+        let beat = tokio::runtime::Handle::try_current().ok().map(|runtime| {
+            let beats = runtime.spawn(task::boxed(async move {
+                loop {
+                    tokio::time::sleep(BEAT).await;
+                    let Some(it) = beating.upgrade() else { return };
+                    it.beat();
+                }
+            }));
+            beats.abort_handle()
+        });
+        Noted { _on_disk: on_disk, beat }
+    }
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        if let Some(beat) = &self.beat {
+            beat.abort();
+        }
+    }
+}
+
+/// Takes back what the commands of a killed pixir did to protected files of this workspace, and tells that in sentences. Blocks.
+pub fn finish_left(left: &[Left], workspace: &Workspace, blobs: &Blobs) -> Vec<String> {
+    files::guard::left::finish(left, workspace, blobs, is_plain)
+}
+
+/// Looks at the protected files now. Blocks.
+fn look(ctx: &Context, git: &[PathBuf], kept: &[PathBuf]) -> Guard {
+    let home = ctx.environment.iter().find(|(name, _)| name == "HOME").map(|(_, value)| Path::new(value));
+    let settings: Vec<PathBuf> =
+        [".gitconfig", ".config/git/config"].iter().filter_map(|name| Some(home?.join(name))).collect();
+    Guard::before(&ctx.workspace, git, kept, &settings)
 }
 
 /// The folders of the repository elsewhere, and what the kernel keeps from programs that start now.
@@ -144,56 +162,6 @@ pub(super) fn kept(ctx: &Context, git: &[PathBuf], keeper: Keeper) -> Vec<PathBu
     let names = ["config", "hooks", "info", "modules", "config.worktree", "commondir", "gitdir"];
     kept.extend(git.iter().flat_map(|git| names.map(|name| git.join(name))).filter(|path| path.exists()));
     kept
-}
-
-/// Which of these new files are protected ones in folders of the workspace that pixir itself has not written.
-fn new_below(ctx: &Context, guard: &Guard, new: &[(PathBuf, SystemTime)]) -> Vec<String> {
-    let is_foreign = |path: &String| {
-        let at = ctx.workspace.locate(path);
-        let is_below = at.is_ok_and(|at| ctx.workspace.is_protected_below(&at));
-        is_below && !guard.is_own(&ctx.workspace, path.as_ref())
-    };
-    new.iter().filter_map(|(path, _)| path.to_str().map(str::to_owned)).filter(is_foreign).collect()
-}
-
-/// A file that is new in a folder of the workspace, as it stands there.
-fn written_below(ctx: &Context, path: &str) -> Taken {
-    let read = || ctx.workspace.read(&ctx.workspace.locate(path).ok()?).ok();
-    let written = read().map(|it| (it.bytes.into(), it.mode));
-    Taken { path: path.to_owned(), did: Did::Wrote, is_back: false, written, before: None }
-}
-
-/// Takes back a file that is new in a folder of the workspace. Its bytes are stored.
-fn take_back_new(ctx: &Context, path: &str) -> Taken {
-    let read = || ctx.workspace.read(&ctx.workspace.locate(path).ok()?).ok();
-    let after = read().map(|it| (it.bytes, it.mode));
-    let new = after.as_ref().map(|(bytes, mode)| (bytes.as_slice(), *mode));
-    match changes::record(&ctx.blobs, path, None, new) {
-        Ok(change) => take_back_one(ctx, &change),
-        Err(_) => Taken { path: path.to_owned(), did: Did::Wrote, is_back: false, written: None, before: None },
-    }
-}
-
-/// Takes back a change in a folder of the workspace.
-fn take_back_one(ctx: &Context, change: &FileChange) -> Taken {
-    let blob = |name: &Option<String>| name.as_ref().and_then(|name| ctx.blobs.get(name).ok());
-    let revert = || -> Result<()> {
-        let at = ctx.workspace.locate(&change.path)?;
-        let _writing = ctx.snapshot.write(&change.path, &ctx.workspace, &ctx.blobs);
-        match (change.kind, blob(&change.before_blob)) {
-            (ChangeKind::Created, _) => ctx.workspace.remove(&at, change.new_folders),
-            (_, Some(bytes)) => ctx.workspace.replace(&at, &bytes, change.before_mode).map(drop),
-            (_, None) => Err(Error::new(Code::WriteFailed, "its bytes were not captured", Remedy::text(""))),
-        }
-    };
-    let did = match change.kind {
-        ChangeKind::Created => Did::Wrote,
-        ChangeKind::Deleted => Did::Removed,
-        ChangeKind::Modified => Did::Changed,
-    };
-    let written = blob(&change.after_blob).map(|bytes| (bytes.into(), change.after_mode.unwrap_or(0o644)));
-    let before = blob(&change.before_blob).map(Arc::from);
-    Taken { path: change.path.clone(), did, is_back: revert().is_ok(), written, before }
 }
 
 /// Tells about protected files that were taken back, and keeps what the command wrote if the user wants that.

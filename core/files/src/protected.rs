@@ -68,12 +68,14 @@ pub(super) fn is_protected(path: &Path) -> bool {
         || PLACES.into_iter().any(is_in)
 }
 
-/// Whether a path has such a name directly in the workspace, where a [`super::guard::Guard`] looks for itself.
-pub(super) fn is_at_the_top(path: &Path) -> bool {
-    let first = path.components().next().map(|it| it.as_os_str().to_string_lossy().to_lowercase()).unwrap_or_default();
-    FOLDERS.contains(&first.as_str())
-        || FILES.contains(&first.as_str())
-        || PLACES.iter().any(|place| path.starts_with(place))
+/// Whether a path with this last name, in lower case, can be protected at all. A symlink with the first name of a place leads
+/// to that place too.
+pub(super) fn may_be_protected(name: &str, is_link: bool) -> bool {
+    let is_of = |place: &&str| {
+        let mut parts = place.split('/');
+        (is_link && parts.clone().next() == Some(name)) || parts.next_back() == Some(name)
+    };
+    FOLDERS.contains(&name) || FILES.contains(&name) || PLACES.iter().any(|place| is_of(&place))
 }
 
 /// The protected files and folders directly in a workspace that exist, as absolute paths without symlinks.

@@ -1,26 +1,26 @@
 //! Finds what commands change in the workspace by comparing its files before and after.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::protected::is_protected;
 use crate::workspace::Workspace;
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use protocol::event::{FileChange, SessionId};
 use storage::blobs::Blobs;
 use tokio_util::sync::CancellationToken;
 
+mod rules; // ignore rules from before a command
 mod seen; // the files as they were last seen
+mod tracked; // the files that git tracks
 
-use seen::{Seen, list};
+pub(crate) use rules::Matcher;
+
+use seen::Seen;
 
 /// The most files that are watched.
 const MAX_FILES: usize = 20_000;
-/// The most files among which protected ones are looked for when a command has made more than are watched.
-const MOST_AFTER_A_COMMAND: usize = 500_000;
 /// The bytes of files larger than this are not stored; the files are still watched.
 pub(super) const MAX_KEPT: u64 = 4 << 20;
 /// The most bytes stored in all, before compression.
@@ -119,12 +119,6 @@ impl SessionSnapshot {
             state.running.push(Running { key: self.key(call_id), found: CommandChanges::default() });
         }
         self.shared.commands.store(state.running.len(), Ordering::Relaxed);
-    }
-
-    /// The repositories below the workspace's root at the last look: each `.git`, and folders that look like one without a work
-    /// tree. Those in folders that git ignores are not among them.
-    pub fn repositories(&self) -> BTreeSet<PathBuf> {
-        self.shared.state().seen.repositories.clone()
     }
 
     /// Returns what this call's command changed. The changes are noted first, so that they survive a caller that is
@@ -274,19 +268,6 @@ impl State {
             }
         }
     }
-}
-
-/// The protected files below the workspace's root that were made since, relative to it, with the times of their birth. Where the
-/// file system notes none, there are none.
-pub fn protected_since(workspace: &Workspace, since: SystemTime) -> Vec<(PathBuf, SystemTime)> {
-    let files = list(workspace.root(), MAX_FILES).files.into_iter();
-    let new = files.filter_map(|(path, file)| Some((path, file.born.filter(|born| *born >= since)?)));
-    new.filter(|(path, _)| is_protected(path)).collect()
-}
-
-/// The repositories below the workspace's root.
-pub fn repositories_of(workspace: &Workspace) -> BTreeSet<PathBuf> {
-    list(workspace.root(), MAX_FILES).repositories
 }
 
 /// Returns the current time of the clock that stamps files. It advances in steps and is never ahead of the system

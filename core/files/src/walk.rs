@@ -1,14 +1,13 @@
 //! Walks over the files of a folder. They skip `.git` and ignored files, and follow no symlinks.
 
-use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use ignore::{DirEntry, WalkBuilder, WalkState};
-use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use crate::snapshot::Matcher;
 use storage::regular;
 
 /// Visits each file below a folder, on several threads with one visitor each. Stops when cancelled.
@@ -38,24 +37,17 @@ pub fn walk(root: &Path) -> ignore::Walk {
     builder(root).sort_by_file_name(std::cmp::Ord::cmp).build()
 }
 
-/// Walks everything as [`walk`] does, and notes where git would find a repository: each `.git` below the root, and each folder
-/// that looks like one without a work tree. The root itself is `.` there.
-pub(crate) fn walk_noting_repositories(root: &Path, found: &Arc<Mutex<BTreeSet<PathBuf>>>) -> ignore::Walk {
-    let (root, found) = (root.to_owned(), Arc::clone(found));
-    let mut builder = builder(&root);
-    builder.sort_by_file_name(std::cmp::Ord::cmp).filter_entry(move |entry| {
-        let is_git = entry.file_name() == ".git";
-        let above = entry.path().parent().filter(|above| {
-            is_git && **above != *root
-                || entry.file_name() == "HEAD" && ["objects", "refs"].iter().all(|name| above.join(name).is_dir())
-        });
-        if let Some(below) = above.and_then(|above| above.strip_prefix(&root).ok()) {
-            let is_root = below.as_os_str().is_empty();
-            let of_folder = if is_root { PathBuf::from(".") } else { below.to_owned() };
-            found.lock().insert(if is_git { below.join(".git") } else { of_folder });
-        }
-        !is_git && is_readable(entry)
-    });
+/// The same by other rules than those that stand there.
+pub(crate) fn walk_by(root: &Path, rules: Arc<Matcher>) -> ignore::Walk {
+    let top = root.to_owned();
+    let mut builder = WalkBuilder::new(root);
+    builder.standard_filters(false).follow_links(false).sort_by_file_name(std::cmp::Ord::cmp).filter_entry(
+        move |entry| {
+            let path = entry.path().strip_prefix(&top).unwrap_or(entry.path());
+            let is_folder = entry.file_type().is_some_and(|it| it.is_dir());
+            entry.file_name() != ".git" && (path.as_os_str().is_empty() || !rules.ignores(&top, path, is_folder))
+        },
+    );
     builder.build()
 }
 

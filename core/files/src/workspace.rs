@@ -1,5 +1,6 @@
 //! The workspace root: every file that a tool touches is opened beneath it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
@@ -8,6 +9,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
 use parking_lot::Mutex;
 
+use crate::guard::survey::Survey;
 use protocol::error::{Code, Error, Result};
 use protocol::remedy::Remedy;
 use storage::running::Running;
@@ -41,6 +43,8 @@ pub struct Workspace {
     notes: Running,
     /// The protected files that pixir itself wrote or removed, in order.
     own_writes: Mutex<Vec<PathBuf>>,
+    /// The folders of the workspace, and of its repository elsewhere, as guards last saw them.
+    surveys: Mutex<BTreeMap<PathBuf, Survey>>,
     /// pixir's own folders in the workspace, relative to the root.
     own: Vec<PathBuf>,
     /// The user's home folder, relative to the root, where the workspace is that or holds it.
@@ -85,8 +89,8 @@ impl Workspace {
             Error::new(Code::NotFound, format!("open the workspace {}: {e}", root.display()), Remedy::SetWorkspace)
                 .with("input", root.display().to_string())
         })?;
-        let (notes, own_writes) = (Running::default(), Mutex::default());
-        Ok(Workspace { root, dir, outputs: None, notes, own_writes, own: Vec::new(), home: None })
+        let (notes, own_writes, surveys) = (Running::default(), Mutex::default(), Mutex::default());
+        Ok(Workspace { root, dir, outputs: None, notes, own_writes, surveys, own: Vec::new(), home: None })
     }
 
     /// Returns the same root, noting its temporary files here.
@@ -206,6 +210,21 @@ impl Workspace {
     /// The root, opened once more.
     pub(super) fn handle(&self) -> io::Result<Dir> {
         self.dir.try_clone()
+    }
+
+    /// Looks at a place with what is remembered of it.
+    pub(super) fn survey<T>(&self, place: &Path, look: impl FnOnce(&mut Survey) -> T) -> T {
+        look(self.surveys.lock().entry(place.to_owned()).or_default())
+    }
+
+    /// The files of ignore rules in the workspace, relative to the root, also those that rules ignore.
+    pub(super) fn files_of_rules(&self) -> Vec<PathBuf> {
+        self.survey(&self.root, |survey| survey.look(&self.dir, None).rules)
+    }
+
+    /// Where temporary files, and looks at protected files, are noted.
+    pub(super) fn notes(&self) -> &Running {
+        &self.notes
     }
 
     /// Reads a whole regular file.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use agents::{Beginning, Position};
 use call::leases::Holder;
+use call::protection::finish_left;
 use call::protection::jobs::JobGuards;
 use call::{Context, Leases, Registry, Standing, Tool, Unattended};
 use config::Environment;
@@ -20,6 +21,7 @@ use door::Handle;
 use files::images;
 use files::snapshot::SessionSnapshot;
 use files::workspace::{Workspace, remove_left};
+use parking_lot::Mutex;
 use process::Stopping;
 use protocol::error::{Code, Error, Result};
 use protocol::event::{
@@ -117,6 +119,7 @@ impl Harness {
             .guarding(own.into_iter().flatten())
             .hiding_secrets_of(home, is_secret_of_home);
         let workspace = Arc::new(workspace);
+        let left_behind = finish_left(&left, &workspace, &store.blobs());
         let logs = store.folder_of(workspace.root());
         let library = Library {
             logs: logs.clone(),
@@ -162,6 +165,7 @@ impl Harness {
             read_set: Arc::default(),
             jobs: None,
             job_guards: JobGuards::default(),
+            left_behind: Arc::new(Mutex::new(left_behind)),
             agents: None,
             above: None,
             agent_place: None,

@@ -175,6 +175,10 @@ impl Session {
                 Some(Remedy::ShowRules),
             ));
         }
+        for text in std::mem::take(&mut *services.left_behind.lock()) {
+            tracing::warn!("{text}");
+            opening_notices.push((Severity::Warning, NoticeCode::FileProtected.name(), text, None));
+        }
         if let Some(servers) = &services.servers {
             servers.join();
         }

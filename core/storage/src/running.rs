@@ -10,12 +10,12 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A note of another machine or container cannot be judged, and is removed after this time.
 const FOREIGN: Duration = Duration::from_secs(24 * 3600);
-/// The longest note that is read, bytes.
-const MOST: u64 = 64 << 10;
+/// The longest note that is read, bytes. A look at protected files has their bytes.
+const MOST: u64 = 64 << 20;
 
 /// The folder of the notes. Without a folder nothing is noted.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +30,8 @@ pub enum Subject {
     Group,
     /// A temporary file in the workspace.
     File,
+    /// A look at the protected files of a workspace, before a command.
+    Guard,
 }
 
 /// A note; dropping it removes it.
@@ -55,6 +57,7 @@ impl Subject {
         match self {
             Subject::Group => "group",
             Subject::File => "file",
+            Subject::Guard => "guard",
         }
     }
 }
@@ -88,8 +91,9 @@ impl Running {
 
 fn left(entry: &fs::DirEntry) -> Option<Left> {
     let path = entry.path();
-    let subject =
-        [Subject::Group, Subject::File].into_iter().find(|it| path.extension().is_some_and(|e| e == it.ending()))?;
+    let subject = [Subject::Group, Subject::File, Subject::Guard]
+        .into_iter()
+        .find(|it| path.extension().is_some_and(|e| e == it.ending()))?;
     let name = path.file_stem()?.to_str()?.to_owned();
     let mut parts = name.split('-').map(str::parse::<u64>);
     let (Some(Ok(pid)), Some(Ok(start))) = (parts.next(), parts.next()) else { return None };
@@ -121,6 +125,13 @@ impl Note {
         fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path)?.write_all(bytes)
     }
 
+    /// Sets the time of the note anew.
+    pub fn touch(&self) {
+        let file = self.path.as_ref().and_then(|path| fs::OpenOptions::new().append(true).open(path).ok());
+        // A time that is not set only makes a later pixir more careful.
+        let _ = file.map(|it| it.set_modified(SystemTime::now()));
+    }
+
     /// Adds to the note.
     pub fn add(&self, text: &str) {
         if let Err(e) = self.write(text.as_bytes()) {
@@ -141,6 +152,11 @@ impl Left {
     /// Removes the note, because its subject is gone.
     pub fn settled(&self) {
         let _ = fs::remove_file(&self.path);
+    }
+
+    /// The last time at which its process was known to live.
+    pub fn last_seen(&self) -> SystemTime {
+        fs::metadata(&self.path).and_then(|it| it.modified()).unwrap_or(UNIX_EPOCH)
     }
 
     /// The path in the note.

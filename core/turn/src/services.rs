@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+
+use parking_lot::Mutex;
 use std::time::Duration;
 
 use super::children::Children;
@@ -179,6 +181,8 @@ pub struct Services {
     pub jobs: Option<Arc<Jobs>>,
     /// Looks at protected files before those jobs.
     pub job_guards: JobGuards,
+    /// What a killed pixir had left in protected files, in sentences that the next Session tells.
+    pub left_behind: Arc<Mutex<Vec<String>>>,
     pub library: Arc<Library>,
     /// The Session's children; `None` outside a Session, and where it can have none.
     pub agents: Option<Arc<dyn Children>>,

@@ -7,16 +7,14 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use parking_lot::Mutex;
 
 use super::super::command::Line;
 use super::super::gate::{self, Authority};
 use super::super::{Call, Context, Gone, Output};
-use super::{Keeper, new_below, places, preview, take_back_new, tell, written_below};
+use super::{Keeper, Noted, look, places, preview, tell};
 use files::guard::{Guard, Taken};
-use files::snapshot::{file_clock, protected_since, repositories_of};
 use permissions::repository::is_plain;
 use process::jobs::Jobs;
 use protocol::error::Result;
@@ -34,27 +32,8 @@ struct JobGuard {
     /// What the kernel keeps from the job.
     kept: Vec<PathBuf>,
     guard: Guard,
-    /// When the look was.
-    at: SystemTime,
-}
-
-impl JobGuard {
-    /// Which of these new files are protected ones that were made in folders of the workspace since the look.
-    fn new_below(&self, new: &[(PathBuf, SystemTime)], ctx: &Context) -> Vec<String> {
-        let since: Vec<_> = new.iter().filter(|(_, born)| *born >= self.at).cloned().collect();
-        new_below(ctx, &self.guard, &since)
-    }
-}
-
-/// The protected files that were made since the first of these looks. Blocks.
-fn new_since(guards: &[JobGuard], ctx: &Context) -> Vec<(PathBuf, SystemTime)> {
-    let first = guards.iter().map(|it| it.at).min();
-    first.map(|at| protected_since(&ctx.workspace, at)).unwrap_or_default()
-}
-
-/// Looks at the protected files of the workspace and of the repositories in it. Blocks.
-fn look(ctx: &Context, git: &[PathBuf], kept: &[PathBuf]) -> Guard {
-    Guard::before(&ctx.workspace, &repositories_of(&ctx.workspace), git, kept)
+    /// The look on the disk, for a pixir that is killed.
+    _noted: Noted,
 }
 
 /// Starts a background job, after a look at the protected files.
@@ -66,11 +45,12 @@ pub fn start_job(line: Line, jobs: &Arc<Jobs>, shown: &str, ctx: &Context) -> Re
     let watched = line.may_write(ctx).then(|| {
         let (git, kept) = places(ctx, Keeper::Kernel);
         let guard = look(ctx, &git, &kept);
-        (git, kept, guard, file_clock())
+        let noted = Noted::of(&guard, ctx);
+        (git, kept, guard, noted)
     });
     let started = jobs.start(line.shares(ctx), || line.ready(ctx), shown)?;
-    if let Some((git, kept, guard, at)) = watched {
-        ctx.job_guards.0.lock().push(JobGuard { job: started.id, git, kept, guard, at });
+    if let Some((git, kept, guard, noted)) = watched {
+        ctx.job_guards.0.lock().push(JobGuard { job: started.id, git, kept, guard, _noted: noted });
     }
     Ok(started)
 }
@@ -119,8 +99,8 @@ impl Waiting<'_> {
     /// What stands there now has been decided about.
     fn look_again(&mut self) {
         for it in &mut self.guards {
-            it.at = file_clock();
             it.guard = look(self.ctx, &it.git, &it.kept);
+            it._noted = Noted::of(&it.guard, self.ctx);
         }
     }
 }
@@ -152,11 +132,9 @@ impl JobGuards {
         let runs = |id: u32| jobs.iter().any(|it| it.id == id && it.status == JobStatus::Running);
         let running: BTreeSet<u32> = guards.iter().map(|it| it.job).filter(|id| runs(*id)).collect();
         let mut taken: Vec<Taken> = Vec::new();
-        let new = new_since(&guards, ctx);
         let mut writers = BTreeSet::new();
         guards.retain(|it| {
-            let mut found = it.guard.found(&ctx.workspace, is_plain);
-            found.extend(it.new_below(&new, ctx).iter().map(|path| written_below(ctx, path)));
+            let found = it.guard.found(&ctx.workspace, is_plain);
             let is_clean = found.is_empty();
             if !is_clean {
                 writers.insert(it.job);
@@ -192,8 +170,5 @@ impl JobGuards {
 }
 
 fn take_back(guards: &[JobGuard], ctx: &Context) -> Vec<Taken> {
-    let new = new_since(guards, ctx);
-    let below: BTreeSet<String> = guards.iter().flat_map(|it| it.new_below(&new, ctx)).collect();
-    let at_the_top = guards.iter().flat_map(|it| it.guard.take_back(&ctx.workspace, &ctx.blobs, is_plain));
-    at_the_top.chain(below.iter().map(|path| take_back_new(ctx, path))).collect()
+    guards.iter().flat_map(|it| it.guard.take_back(&ctx.workspace, &ctx.blobs, is_plain)).collect()
 }

@@ -1,6 +1,6 @@
 //! The files of a workspace as they were last seen, with the bytes of those that may have to be told apart.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{COARSE, CommandChanges, MAX_FILES, MAX_KEPT, MAX_KEPT_TOTAL, MOST_AFTER_A_COMMAND, SLACK, file_clock};
+use super::rules::{Matcher, Rules};
+use super::tracked::{index_of, tracked};
+use super::{COARSE, CommandChanges, MAX_FILES, MAX_KEPT, MAX_KEPT_TOTAL, SLACK, file_clock};
 use crate::changes;
-use crate::protected::is_protected;
 use crate::workspace::Workspace;
 use protocol::event::{ChangeKind, FileChange};
 use storage::blobs::Blobs;
@@ -25,8 +26,10 @@ pub(super) struct Seen {
     looked: Option<SystemTime>,
     /// Paths of symlinks, sockets and other special files.
     others: HashSet<PathBuf>,
-    /// Below the root: each `.git`, and folders that look like one without a work tree.
-    pub(super) repositories: BTreeSet<PathBuf>,
+    /// The ignore rules then.
+    rules: Rules,
+    /// Tracked files that rules ignored then.
+    tracked: Vec<PathBuf>,
     pack: Option<File>,
     end: u64,
     /// Bytes of the pack that are still in use: packed (`live`) and unpacked (`total`).
@@ -59,9 +62,10 @@ impl Seen {
     pub(super) fn refresh(&mut self, workspace: &Workspace, blobs: &Blobs) {
         self.looked = Some(file_clock());
         self.tidy();
-        let now = list(workspace.root(), MAX_FILES);
+        self.rules = Rules::read(workspace, std::mem::take(&mut self.rules));
+        let mut now = list(workspace.root(), MAX_FILES, None);
+        self.tracked = now.add_tracked(workspace.root());
         (self.cut, self.folders, self.others) = (now.cut, now.folders, now.others);
-        self.repositories = now.repositories;
         let mut before = std::mem::take(&mut self.files);
         for (path, mut file) in now.files {
             match before.remove(&path) {
@@ -100,14 +104,12 @@ impl Seen {
 
     /// Returns everything that differs from the last refresh.
     pub(super) fn compare(&mut self, workspace: &Workspace, blobs: &Blobs) -> CommandChanges {
-        let mut now = list(workspace.root(), MAX_FILES);
-        if now.cut && !self.cut {
-            // So many are new. Behind them a protected file may be.
-            let all = list(workspace.root(), MOST_AFTER_A_COMMAND);
-            now.files.extend(all.files.into_iter().filter(|(path, _)| is_protected(path)));
-            now.repositories = all.repositories;
-        }
-        self.repositories.clone_from(&now.repositories);
+        // By the rules from before: a command that writes rules hides nothing by them, and shows nothing that was ignored.
+        let old_rules = (!self.rules.are_current(workspace)).then(|| Arc::new(self.rules.matcher(workspace.root())));
+        let mut now = list(workspace.root(), MAX_FILES, old_rules);
+        now.add(workspace.root(), self.tracked.iter());
+        let unlisted: Vec<&PathBuf> = self.files.keys().filter(|path| !now.files.contains_key(*path)).collect();
+        now.add(workspace.root(), unlisted.into_iter());
         let mut found = CommandChanges::default();
         let cut = now.cut || self.cut;
         if cut {
@@ -133,23 +135,13 @@ impl Seen {
         if touched.iter().map(|(path, _)| path).chain(&gone).any(|path| path.to_str().is_none()) {
             found.note("a file whose name is not valid UTF-8 was changed; that cannot be undone");
         }
-        // When ignore rules change, a file that is new in the list may have existed before.
-        let is_rules = |path: &Path| path.file_name().is_some_and(|name| name == ".gitignore" || name == ".ignore");
-        let is_changed = |path: &Path, file: &SeenFile| {
-            self.files.get(path).is_some_and(|old| {
-                let same = || Some(workspace.locate(path.to_str()?).and_then(|at| workspace.read(&at)).ok()?.bytes);
-                old.stamp != file.stamp || self.kept(old) != same()
-            })
-        };
-        let rules_changed = gone.iter().any(|path| is_rules(path))
-            || touched.iter().any(|(path, file)| is_rules(path) && is_changed(path, file));
         // A new file may reuse the inode of a deleted one; the birth time tells them apart.
         let known: HashSet<(u64, SystemTime)> =
             self.files.values().filter_map(|file| Some((file.stamp.inode, file.born?))).collect();
         for (path, file) in touched {
             let was_made = self.looked.is_none_or(|looked| file.born.is_some_and(|born| born >= looked));
             let was_moved = file.born.is_some_and(|born| known.contains(&(file.stamp.inode, born)));
-            let was_there = self.others.contains(&path) || rules_changed || self.cut;
+            let was_there = self.others.contains(&path) || self.cut;
             let is_known = was_moved || (was_made && !was_there);
             found.changes.extend(self.change(workspace, blobs, &path, Some(file), is_known));
         }
@@ -287,17 +279,42 @@ pub(super) struct Listed {
     pub(super) files: BTreeMap<PathBuf, SeenFile>,
     pub(super) folders: HashSet<PathBuf>,
     others: HashSet<PathBuf>,
-    pub(super) repositories: BTreeSet<PathBuf>,
     /// The workspace has more files than are watched.
     cut: bool,
 }
 
-/// Lists every file and folder of the workspace that is not ignored.
-pub(super) fn list(root: &Path, most: usize) -> Listed {
+impl Listed {
+    /// Adds these files, as far as they are there and are not behind a symlink.
+    fn add<'a>(&mut self, root: &Path, paths: impl Iterator<Item = &'a PathBuf>) {
+        for path in paths {
+            if !self.files.contains_key(path)
+                && !is_gone(root, path)
+                && let Some(file) = stat(root, path)
+            {
+                self.files.insert(path.clone(), file);
+            }
+        }
+    }
+
+    /// Adds the files that git tracks although rules ignore them, and returns these.
+    fn add_tracked(&mut self, root: &Path) -> Vec<PathBuf> {
+        let Some((index, below)) = index_of(root).filter(|_| !self.cut) else { return Vec::new() };
+        let all = tracked(&index, &below);
+        let hidden: Vec<PathBuf> = all.into_iter().filter(|path| !self.files.contains_key(path)).collect();
+        self.add(root, hidden.iter());
+        hidden
+    }
+}
+
+/// Lists every file and folder of the workspace that is not ignored, by these rules or by those that stand there.
+pub(super) fn list(root: &Path, most: usize, rules: Option<Arc<Matcher>>) -> Listed {
     let now = SystemTime::now();
     let mut listed = Listed::default();
-    let repositories = Arc::default();
-    for entry in crate::walk::walk_noting_repositories(root, &repositories).flatten() {
+    let walk = match rules {
+        None => crate::walk::walk(root),
+        Some(rules) => crate::walk::walk_by(root, rules),
+    };
+    for entry in walk.flatten() {
         let Ok(path) = entry.path().strip_prefix(root) else { continue };
         if entry.file_type().is_some_and(|t| t.is_dir()) {
             listed.folders.insert(path.to_owned());
@@ -312,7 +329,6 @@ pub(super) fn list(root: &Path, most: usize) -> Listed {
             listed.others.insert(path.to_owned());
         }
     }
-    listed.repositories = std::mem::take(&mut *repositories.lock());
     listed
 }
 

@@ -85,9 +85,4 @@ impl Workspace {
             self.own_writes.lock().push(at.path.clone());
         }
     }
-
-    /// Whether a command that wrote this path has to be taken back, and no [`crate::guard::Guard`] looks there.
-    pub fn is_protected_below(&self, at: &Inside) -> bool {
-        self.is_protected(at) && !protected::is_at_the_top(&at.path)
-    }
 }

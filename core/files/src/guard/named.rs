@@ -1,0 +1,163 @@
+//! Files that protected files name: git runs or reads them because of its settings, and agents read them because instructions
+//! import them. They are protected as the files are that name them.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+
+use super::item::Items;
+use storage::regular;
+
+/// Keys of git whose value is a path, of a folder of hooks or a file of settings.
+const PATHS: [&str; 4] = ["hookspath", "path", "attributesfile", "templatedir"];
+/// Keys of git whose value is a command.
+const COMMANDS: [&str; 14] = [
+    "fsmonitor",
+    "sshcommand",
+    "editor",
+    "pager",
+    "gitproxy",
+    "askpass",
+    "external",
+    "clean",
+    "smudge",
+    "process",
+    "driver",
+    "textconv",
+    "helper",
+    "program",
+];
+/// Files of instructions for agents, in lower case.
+const INSTRUCTIONS: [&str; 4] = ["agents.md", "claude.md", "gemini.md", "agents.override.md"];
+/// How deep imports are followed, as agents do.
+const DEEPEST: usize = 5;
+/// The most imported files.
+const MOST: usize = 200;
+
+/// Paths of the workspace that the repository's settings, or the user's own settings of git, name.
+pub fn by_protected_files(root: &Path, settings: &[PathBuf]) -> Vec<PathBuf> {
+    let of_repository = ["config", "config.worktree"].map(|name| root.join(".git").join(name));
+    let mut named = BTreeSet::new();
+    let mut left: Vec<PathBuf> = of_repository.into_iter().chain(settings.iter().cloned()).collect();
+    let mut read = BTreeSet::new();
+    while let Some(file) = left.pop() {
+        if !read.insert(file.clone()) || read.len() > MOST {
+            continue;
+        }
+        let Ok(text) = regular::read_to_string(&file) else { continue };
+        for (key, value) in pairs(&text) {
+            if PATHS.contains(&key.as_str()) {
+                // An included file stands relative to the file that includes it; hooks relative to the work tree.
+                let above = if key == "path" { file.parent().unwrap_or(root) } else { root };
+                if let Some(inside) = inside(root, &above.join(value)) {
+                    if key == "path" {
+                        left.push(root.join(&inside));
+                    }
+                    named.insert(inside);
+                }
+            } else if COMMANDS.contains(&key.as_str()) || value.starts_with('!') {
+                named.extend(of_command(root, value));
+            }
+        }
+    }
+    named.into_iter().collect()
+}
+
+/// Files of the workspace that instructions import with `@path`, and those that these import.
+pub(super) fn by_instructions(root: &Path, items: &Items) -> Vec<PathBuf> {
+    let is_instruction = |path: &Path| {
+        path.file_name().is_some_and(|it| INSTRUCTIONS.contains(&it.to_string_lossy().to_lowercase().as_str()))
+    };
+    let texts = items.all.iter().filter(|(path, _)| is_instruction(path));
+    let mut left: Vec<(PathBuf, String, usize)> =
+        texts.filter_map(|(path, item)| Some((path.clone(), item.text()?.to_owned(), 0))).collect();
+    let mut named = BTreeSet::new();
+    while let Some((path, text, depth)) = left.pop() {
+        let above = root.join(path.parent().unwrap_or(Path::new("")));
+        for imported in imports(&text) {
+            let Some(inside) = inside(root, &above.join(imported)) else { continue };
+            if !root.join(&inside).is_file() || named.len() >= MOST || !named.insert(inside.clone()) {
+                continue;
+            }
+            if depth + 1 < DEEPEST
+                && let Ok(text) = regular::read_to_string(&root.join(&inside))
+            {
+                left.push((inside, text, depth + 1));
+            }
+        }
+    }
+    named.into_iter().filter(|it| !items.all.contains_key(it)).collect()
+}
+
+/// The imports of a text, as agents write them: a word that begins with `@`.
+fn imports(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | '"' | '`' | ','));
+    words
+        .filter_map(|word| word.strip_prefix('@'))
+        .map(|it| it.trim_end_matches(['.', ':', ';']))
+        .filter(|it| !it.is_empty())
+}
+
+/// The files of the workspace that a command of git's settings runs or reads, as far as its words tell.
+fn of_command(root: &Path, command: &str) -> Vec<PathBuf> {
+    let words = command.trim_start_matches('!').split_whitespace().map(|it| it.trim_matches(['"', '\'']));
+    let there = words.filter(|it| it.contains('/')).filter_map(|it| inside(root, &root.join(it)));
+    there.filter(|it| root.join(it).symlink_metadata().is_ok()).collect()
+}
+
+/// Each key without its section, in lower case, and its value.
+fn pairs(text: &str) -> impl Iterator<Item = (String, &str)> {
+    text.lines().filter_map(|line| {
+        // A key may stand on the line of its section.
+        let line = line.trim();
+        let line = if line.starts_with('[') { line.split_once(']')?.1.trim() } else { line };
+        let (key, value) = line.split_once('=')?;
+        Some((key.trim().to_lowercase(), value.trim().trim_matches('"')))
+    })
+}
+
+/// The path relative to the root, if it lies in it and is not the root itself.
+fn inside(root: &Path, path: &Path) -> Option<PathBuf> {
+    let mut to = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(to.pop()),
+            Component::CurDir => {}
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => to.push(part),
+        }
+    }
+    let inside = to.strip_prefix(root).ok()?.to_owned();
+    (!inside.as_os_str().is_empty() && !inside.starts_with(".git")).then_some(inside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Broken builds: a relative path of an included file is taken from the wrong folder; a key on its section's line is missed.
+    #[test]
+    fn what_the_settings_of_git_name_in_the_workspace_is_known() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().canonicalize().expect("a folder");
+        std::fs::create_dir_all(root.join(".git")).expect("mkdir");
+        std::fs::create_dir_all(root.join("tools")).expect("mkdir");
+        let write = |name: &str, text: &str| std::fs::write(root.join(name), text).expect("write");
+        write("tools/pager", "");
+        write("extra.ini", "[diff \"x\"]\n\ttextconv = ./tools/show x\n");
+        write("tools/show", "");
+        write(
+            ".git/config",
+            "[core]\n\thooksPath = .githooks\n[include] path = ../extra.ini\n[core] pager = \"tools/pager -x\"\n[alias]\n\tl = log\n",
+        );
+        let global = root.join("tools/gitconfig");
+        std::fs::write(&global, "[core]\n\tattributesFile = attributes\n\teditor = /usr/bin/vi\n").expect("write");
+        let named = by_protected_files(&root, &[global]);
+        let wanted = [".githooks", "attributes", "extra.ini", "tools/pager", "tools/show"];
+        assert_eq!(named, wanted.map(PathBuf::from));
+    }
+
+    #[test]
+    fn imports_are_words_that_begin_with_an_at_sign() {
+        let text = "Read @docs/style.md, and (@a.md). Mail me@b.c; see `@x/y.md`:";
+        assert_eq!(imports(text).collect::<Vec<_>>(), ["docs/style.md", "a.md", "x/y.md"]);
+    }
+}
