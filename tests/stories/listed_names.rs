@@ -7,6 +7,7 @@ use std::process::Command;
 
 use super::readers::{OUTSIDE, commands, judged, shown};
 use crate::shell::Shell;
+use crate::tier;
 
 /// Without pixir, each of these prints the file outside the workspace.
 const BECOME_OTHERS: &[&str] = &[
@@ -93,19 +94,21 @@ fn names_of_files_do_not_become_other_paths_unasked() {
     // Where nothing confines programs, a rule for one program of a line lets the others run that only read.
     let beside: Vec<String> = lines.iter().map(|line| format!("make -n; {line}")).collect();
     let split: Vec<String> = STAY_THE_SAME.iter().map(|line| format!("make -n; {line}")).collect();
+    let mut all: Vec<(&str, &[&str], &[&str])> = Vec::new();
     for tier in ["ns", "ll", "none"] {
         for mode in [&["--mode", "read-only"][..], &["--mode", "ask", "--no-input"], &["--mode", "auto"]] {
-            for rules in [&[][..], &["--allow", "bash(make *)"]] {
-                let args: Vec<&str> = mode.iter().chain(rules).copied().chain(["--sandbox", tier]).collect();
-                let all = lines.iter().copied().chain(beside.iter().map(String::as_str));
-                let ran = judged(&shell, &commands(all), &args);
-                let leaks: Vec<_> = ran.iter().filter(|(_, output)| output.contains(OUTSIDE)).collect();
-                assert!(leaks.is_empty(), "{args:?}: {leaks:?}");
-                let unasked = ran.iter().filter(|(verdict, _)| verdict == "allow").count();
-                shown(format_args!("{args:?}: {} tried, {unasked} ran unasked", ran.len()));
-                assert!(unasked == 0 || (mode[1] == "auto" && tier != "none"), "{args:?}: {unasked}");
-            }
+            all.extend([&[][..], &["--allow", "bash(make *)"]].map(|rules| (tier, mode, rules)));
         }
+    }
+    for (tier, mode, rules) in tier::sample("names_of_files", all) {
+        let args: Vec<&str> = mode.iter().chain(rules).copied().chain(["--sandbox", tier]).collect();
+        let all = lines.iter().copied().chain(beside.iter().map(String::as_str));
+        let ran = judged(&shell, &commands(all), &args);
+        let leaks: Vec<_> = ran.iter().filter(|(_, output)| output.contains(OUTSIDE)).collect();
+        assert!(leaks.is_empty(), "{args:?}: {leaks:?}");
+        let unasked = ran.iter().filter(|(verdict, _)| verdict == "allow").count();
+        shown(format_args!("{args:?}: {} tried, {unasked} ran unasked", ran.len()));
+        assert!(unasked == 0 || (mode[1] == "auto" && tier != "none"), "{args:?}: {unasked}");
     }
     for tier in ["ns", "ll"] {
         let good: Vec<&str> = STAY_THE_SAME.iter().copied().filter(|line| is_here(line)).collect();

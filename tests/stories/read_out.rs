@@ -8,7 +8,7 @@ use crate::shell::Shell;
 
 /// Waits until the cursor is on a row with this text, and no row has a character of a frame.
 fn reads(terminal: &Terminal, wanted: &str) {
-    let screen = terminal.wait_for_cursor_on(wanted);
+    let screen = if wanted.is_empty() { terminal.screen() } else { terminal.wait_for_cursor_on(wanted) };
     let drawn = screen.chars().find(|it| ('\u{2500}'..='\u{259f}').contains(it));
     assert_eq!(drawn, None, "{screen}");
 }

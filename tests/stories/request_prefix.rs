@@ -8,6 +8,7 @@ use super::dialects::Talk;
 use super::turns::{assert_balanced, conversation, run};
 use crate::server::{Act, Dialect, HEAD, Part, Reply, Server, answer, call, text};
 use crate::shell::Shell;
+use crate::tier;
 
 pub(super) fn unmarked(mut value: Value) -> Value {
     match &mut value {
@@ -27,11 +28,12 @@ pub(super) fn items_sent(dialect: Dialect, body: &Value) -> &Vec<Value> {
 
 #[test]
 fn over_a_hundred_turns_each_request_extends_the_last() {
+    let turns = tier::cases("over_a_hundred_turns");
     for dialect in Dialect::ALL {
         let shell = Shell::new(&[("a.txt", "alpha\n"), ("b.txt", "beta\n")]);
         let args = [json!({ "path": "a.txt" }), json!({ "path": "b.txt" })];
         let mut replies = Vec::new();
-        for n in 0..100 {
+        for n in 0..turns {
             let ids = [format!("c{n}"), format!("d{n}")];
             let both = [
                 Part::Reasoning("I think. "),
@@ -45,13 +47,13 @@ fn over_a_hundred_turns_each_request_extends_the_last() {
         }
         let server = Server::start(replies);
         let mut talk = Talk::new(&shell, &server, dialect);
-        for n in 0..100 {
+        for n in 0..turns {
             let events = talk.turn(&format!("turn {n}"));
             let Some(Event::Recorded(end)) = events.last() else { panic!("a turn ends with its end") };
             assert!(matches!(&end.fact, Fact::TurnEnded(it) if it.status == TurnStatus::Completed), "{end:?}");
         }
         let bodies = server.bodies();
-        assert_eq!(bodies.len(), 200);
+        assert_eq!(bodies.len(), 2 * turns);
         for pair in bodies.windows(2) {
             let [before, after] = [&pair[0], &pair[1]].map(|body| unmarked(body.clone()));
             for (key, value) in before.as_object().expect("a body") {

@@ -15,6 +15,7 @@ use crate::connected::start;
 use crate::pty::Terminal;
 use crate::server::{Dialect, Server, call, text};
 use crate::shell::{Ran, Shell, figures, ran, skip};
+use crate::tier;
 use crate::wait;
 
 /// Runs a line of bash in which `$PIXIR` is the binary. It must end at all.
@@ -302,7 +303,7 @@ fn little_address_space_is_an_error_or_enough() {
     let program = mapped(env!("CARGO_BIN_EXE_pixir").as_ref());
     let limits = || (FEWEST..=FEWEST + 192).step_by(4).chain([256, 320, 384, 448, 704, 960]);
     let (mut tried, mut worked) = (0, 0);
-    for over in limits() {
+    for over in tier::sample("little_address_space", limits().collect()) {
         let megabytes = program + over;
         let server = Server::start(vec![call("c1", "bash", json!({"command": "seq 1 3000"})), text("Hello.")]);
         let flags = server.flags(Dialect::Chat).join(" ");

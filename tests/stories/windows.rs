@@ -6,6 +6,7 @@ use crate::connected::ask;
 use crate::hosted::Hosted;
 use crate::server::{Dialect, Part, Reply, Server, answer, raw, text};
 use crate::shell::{Ran, Shell, entries, figures};
+use crate::tier;
 
 /// Rounds of tool calls of the task.
 const ROUNDS: usize = 12;
@@ -131,6 +132,7 @@ fn a_task_of_twelve_rounds_finishes_in_every_window() {
         cases.extend([(Source::Told, window, words[0]), (Source::Learnt, window, words[1])]);
         cases.extend(words.map(|words| (Source::Unknown, window, words)));
     }
+    let cases = tier::sample("a_task_of_twelve_rounds", cases);
     let count = cases.len();
     for (source, window, (name, words)) in cases {
         let (ran, server, shell) = task(source, window, words, "typed", 1_000);

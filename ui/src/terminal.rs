@@ -62,6 +62,8 @@ const GIVE_BACK_LAST: &str = "\x1b[?2026l\x1b[?25h\x1b[23;0t";
 /// How long the terminal may take to accept the last bytes of one kind: the pending frame, the undone modes, the text
 /// after the end. Together they stay below the second in which a signal ends pixir.
 const LAST_WRITE: Duration = Duration::from_millis(250);
+/// Rows of the text after the end that matter most.
+const LAST_ROWS: usize = 24;
 /// How often rows are printed for one frame of inline mode.
 const PRINTS: usize = 10;
 /// The most columns and cells that are drawn. A cell takes about 100 bytes.
@@ -438,10 +440,17 @@ impl Screen {
 }
 
 /// Prints a text after the interface has ended, where standard error is a terminal: as much of it as the terminal accepts
-/// in a moment, because a terminal that accepts nothing must not keep pixir from ending. False where it is none.
+/// in a moment, because a terminal that accepts nothing must not keep pixir from ending. Its last rows, which have the command
+/// that resumes the session, are printed also on a terminal that is too slow for the rest. False where it is none.
 pub fn print_after(text: &str) -> bool {
     let Some(mut out) = Out::of(io::stderr()) else { return false };
-    out.write_all_within(text.as_bytes(), LAST_WRITE);
+    let last = text.rmatch_indices('\n').nth(LAST_ROWS).map_or(0, |(at, _)| at + 1);
+    let (rest, end) = text.split_at(last);
+    if !out.write_all_within(rest.as_bytes(), LAST_WRITE / 2) {
+        // It ends within a row, or within a sequence.
+        out.write_all_within("\x18\x1b[m\n…\n".as_bytes(), LAST_WRITE / 4);
+    }
+    out.write_all_within(end.as_bytes(), LAST_WRITE / 4);
     true
 }
 

@@ -22,7 +22,7 @@ pub mod named; // files that protected files name
 mod records; // files `.git` that lead to what git knows of a work tree
 pub(crate) mod survey; // where protected files and repositories are
 
-use git_folder::{Part, is_instruction, starts_nothing};
+use git_folder::{Part, is_instruction, is_record, starts_nothing};
 use item::{Item, Items, Kind};
 use survey::Sight;
 
@@ -327,6 +327,9 @@ impl Judge<'_> {
         {
             return true;
         }
+        if now.kind == Kind::File && is_of_worktree(path) && ["commondir", "gitdir"].contains(&&*name) {
+            return now.bytes.as_deref().is_some_and(|bytes| is_record(&name, bytes));
+        }
         if now.kind == Kind::File && self.is_of_state(path) && is_instruction(&name) {
             return now.text().is_some_and(|text| starts_nothing(&name, text));
         }
@@ -346,11 +349,10 @@ impl Judge<'_> {
     fn may_be_gone(&self, path: &Path) -> bool {
         let removed = path.ancestors().filter(|it| self.before.repositories.contains(*it)).last();
         let is_removed = |it: &Path| it != Path::new(".git") && !self.after.items.all.contains_key(it);
-        let is_of_worktree = path.parent().and_then(Path::parent).is_some_and(|it| it.ends_with("worktrees"));
         let is_gone = |it: &Path| self.place.dir.symlink_metadata(it).is_err();
         self.after.items.is_cut(path)
             || removed.is_some_and(is_removed)
-            || (is_of_worktree && path.parent().is_some_and(is_gone))
+            || (is_of_worktree(path) && path.parent().is_some_and(is_gone))
             || (self.is_of_state(path) && path.file_name().is_some_and(|it| is_instruction(&it.to_string_lossy())))
     }
 
@@ -395,6 +397,11 @@ impl Judge<'_> {
                 above.all(|it| inode(self.before, it) == inode(self.after, it))
             })
     }
+}
+
+/// Whether a path is that of a file in git's record of a linked work tree.
+fn is_of_worktree(path: &Path) -> bool {
+    path.parent().and_then(Path::parent).is_some_and(|it| it.ends_with("worktrees"))
 }
 
 /// What was done to protected files.

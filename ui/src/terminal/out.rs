@@ -81,24 +81,24 @@ impl Out {
         Ok(())
     }
 
-    /// Writes everything, unless the terminal takes longer than `most`.
-    pub(super) fn write_all_within(&mut self, bytes: &[u8], most: Duration) {
+    /// Writes everything, unless the terminal takes longer than `most`. False if it does.
+    pub(super) fn write_all_within(&mut self, bytes: &[u8], most: Duration) -> bool {
         let Some(own) = &mut self.own else {
-            let _ = io::stdout().write_all(bytes).and_then(|()| io::stdout().flush());
-            return;
+            return io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()).is_ok();
         };
         let until = Instant::now() + most;
         let mut rest = bytes;
         while !rest.is_empty() {
             match write_some(own, rest) {
                 Ok(written) => rest = &rest[written..],
-                Err(_) => return,
+                Err(_) => return false,
             }
             let left = until.saturating_duration_since(Instant::now());
             if !rest.is_empty() && (left.is_zero() || !wait_for(own, PollFlags::OUT, left)) {
-                return;
+                return false;
             }
         }
+        true
     }
 }
 

@@ -38,8 +38,6 @@ pub(super) enum Name {
     IfReference,
     /// The same, if its text is that of a log of references.
     IfLog,
-    /// The same, if it leads back to a work tree.
-    IfRecord,
     /// A folder of this part.
     Folder(Part),
     /// It runs code, leads elsewhere, or is none of git's files.
@@ -91,13 +89,13 @@ const SHARED: [&str; 8] =
 
 impl Part {
     /// What an entry of this name and kind is.
-    pub(super) fn judge(self, name: &str, entry: Entry) -> Name {
+    pub(super) fn name(self, name: &str, entry: Entry) -> Name {
         if entry == Entry::Other {
             return Name::Guarded;
         }
         let is_folder = entry == Entry::Folder;
         match self {
-            Part::Top | Part::Bare | Part::Record => self.judge_top(name, is_folder),
+            Part::Top | Part::Bare | Part::Record => self.name_of_top(name, is_folder),
             Part::Worktrees if is_folder => Name::Folder(Part::Record),
             // Whether it is a submodule or a folder on the way to one is seen by its HEAD.
             Part::Modules if is_folder => Name::Folder(Part::Modules),
@@ -158,7 +156,7 @@ impl Part {
         }
     }
 
-    fn judge_top(self, name: &str, is_folder: bool) -> Name {
+    fn name_of_top(self, name: &str, is_folder: bool) -> Name {
         let is_record = self == Part::Record;
         if is_folder {
             return match name {
@@ -182,19 +180,34 @@ impl Part {
         let is_editors = (name.starts_with('.') && name.contains(".sw")) || name.ends_with('~');
         let is_editors = is_editors || name.starts_with(".watchman-cookie-");
         match name {
-            "gitdir" if is_record => Name::IfRecord,
-            "commondir" if is_record => Name::IfRecord,
-            "config" | "config.worktree" | "commondir" | "gitdir" | "hooks" | "modules" | "worktrees" => Name::Guarded,
             _ if is_own(&STATE) || is_editors => Name::Plain,
             _ if ["sharedindex.", "next-index-", "index.stash."].iter().any(|start| name.starts_with(start)) => {
                 Name::Plain
             }
             _ if !is_record && is_own(&SHARED) => Name::Plain,
-            _ if self == Part::Bare => Name::Plain,
-            _ => Name::Guarded,
+            _ if is_record || NOT_FILES.contains(&unlocked) => Name::Guarded,
+            // Git reads no other file here, and a hook of the user may leave its marks.
+            _ => Name::Plain,
         }
     }
 }
+
+/// Names of settings, and of folders, which a file must not take.
+const NOT_FILES: [&str; 13] = [
+    "config",
+    "config.worktree",
+    "commondir",
+    "gitdir",
+    "hooks",
+    "info",
+    "objects",
+    "refs",
+    "modules",
+    "worktrees",
+    "branches",
+    "remotes",
+    "logs",
+];
 
 /// Files of a rebase or a sequence of which a text may name a command, or is read as a setting.
 pub(super) fn is_instruction(name: &str) -> bool {
@@ -289,12 +302,13 @@ mod tests {
     /// Broken build: one of the names is taken for git's.
     #[test]
     fn below_git_only_what_git_writes_may_appear() {
-        let file = |part: Part, name: &str| part.judge(name, Entry::File);
+        let file = |part: Part, name: &str| part.name(name, Entry::File);
         for (part, name) in [
             (Part::Top, "config"),
             (Part::Top, "config.worktree"),
             (Part::Top, "commondir"),
-            (Part::Top, "x"),
+            (Part::Top, "config.lock"),
+            (Part::Record, "x"),
             (Part::Record, "config"),
             (Part::Record, "config.worktree"),
             (Part::Worktrees, "config"),
@@ -312,15 +326,16 @@ mod tests {
             assert_eq!(file(part, name), Name::Guarded, "{part:?} {name}");
         }
         for (part, name) in [(Part::Top, "hooks"), (Part::Top, "x"), (Part::Record, "objects"), (Part::Objects, "x")] {
-            assert_eq!(part.judge(name, Entry::Folder), Name::Guarded, "{part:?} {name}/");
+            assert_eq!(part.name(name, Entry::Folder), Name::Guarded, "{part:?} {name}/");
         }
         for (part, name) in [(Part::Top, "HEAD"), (Part::Objects, "ab"), (Part::Fan, "x")] {
-            assert_eq!(part.judge(name, Entry::Other), Name::Guarded, "{part:?} {name} as a symlink");
+            assert_eq!(part.name(name, Entry::Other), Name::Guarded, "{part:?} {name} as a symlink");
         }
         for (part, name) in [
             (Part::Top, "index.lock"),
             (Part::Top, "COMMIT_EDITMSG"),
             (Part::Top, "packed-refs"),
+            (Part::Top, "checked-by-a-hook"),
             (Part::Record, "HEAD"),
             (Part::Packs, "pack-1.idx"),
             (Part::Info, "exclude"),

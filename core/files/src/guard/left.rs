@@ -69,7 +69,7 @@ impl OnDisk {
 }
 
 impl Guard {
-    /// Writes the look to the disk. A name that is no text cannot be written, and is left out.
+    /// Writes the look to the disk. A name that is not text cannot be written, and is left out.
     pub fn on_disk(&self, workspace: &Workspace) -> OnDisk {
         let places = self.places.iter().map(WrittenPlace::of).collect();
         let written = Written { workspace: workspace.root().to_owned(), places };

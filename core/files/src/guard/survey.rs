@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 
-use super::git_folder::{Entry, Name, Part, is_log, is_record, is_reference};
+use super::git_folder::{Entry, Name, Part, is_log, is_reference};
 use crate::protected::{is_protected, may_be_protected};
 use crate::snapshot::file_clock;
 
@@ -182,7 +182,7 @@ impl Folder {
 
     fn add_of_git(&mut self, path: &Path, opened: impl AsFd, part: Part, name: OsString, kind: Entry) {
         let text = name.to_string_lossy();
-        let is_plain = match part.judge(&text, kind) {
+        let is_plain = match part.name(&text, kind) {
             // A command can make any folder of the workspace look like a repository, and hides nothing by that.
             Name::Plain if part == Part::Bare => return self.add(path, Role::Source, name, kind),
             Name::Folder(part) => {
@@ -193,7 +193,6 @@ impl Folder {
             Name::Guarded => false,
             Name::IfReference => begins(opened, &name, is_reference),
             Name::IfLog => begins(opened, &name, is_log),
-            Name::IfRecord => begins(opened, &name, |bytes| is_record(&text, bytes)),
         };
         if !is_plain {
             self.marks.push(name);
