@@ -85,6 +85,7 @@ mod stories {
     mod processes; // no process outlives its command
     mod recall; // memories across Sessions
     mod protected; // protected files that a command wrote
+    mod aftermath; // what a command leaves to the user's next command
     mod run_language; // the output of a line of commands
     mod run_limits; // the limits of a line of commands
     mod sandbox; // the launcher, the tiers, kernels without any

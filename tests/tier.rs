@@ -70,6 +70,8 @@ const SUITES: &[Suite] = &[
     suite("a_failed_system_call", "failures of a system call on the Log", [16, 60, 188]),
     suite("each_fault_at_each_moment", "faults of an MCP server", [20, 70, 70]),
     suite("a_model_solves_each_task", "tasks with a toolset", [4, 10, 10]),
+    suite("nothing_that_a_command_left", "commands in each tier, with the user's next one", [16, 92, 92]),
+    suite("the_users_next_command_is_caught", "commands without pixir", [8, 46, 46]),
     suite("a_task_of_twelve_rounds", "windows of models", [6, 21, 21]),
     suite("no_command_prints_a_character", "commands", [16, 200, 200]),
     suite("over_a_hundred_turns", "Turns in each dialect", [25, 100, 100]),

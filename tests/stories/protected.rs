@@ -12,7 +12,7 @@ use crate::shell::{Shell, entries};
 use crate::wait;
 
 /// Runs commands in `auto` as calls of one Session; returns the output of each.
-fn runs(shell: &Shell, tier: &str, commands: &[&str], flags: &[&str]) -> Vec<String> {
+pub(super) fn runs(shell: &Shell, tier: &str, commands: &[&str], flags: &[&str]) -> Vec<String> {
     let calls = commands.iter().map(|it| json!({ "name": "bash", "args": { "command": it } })).collect::<Vec<_>>();
     let script = json!({ "steps": [{ "calls": calls }, { "text": "done" }] }).to_string();
     let provider = format!("script:{}", shell.aside("script.json", &script).display());
@@ -24,7 +24,7 @@ fn runs(shell: &Shell, tier: &str, commands: &[&str], flags: &[&str]) -> Vec<Str
     results.map(|it: Value| it["data"]["output"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-fn git(folder: &Path, args: &[&str]) {
+pub(super) fn git(folder: &Path, args: &[&str]) {
     let mut git = Command::new("git");
     git.args(["-c", "user.name=a", "-c", "user.email=a@a", "-c", "init.defaultBranch=main"]).args(args);
     let ran = git.current_dir(folder).env("GIT_CONFIG_GLOBAL", "/dev/null").output().expect("git");

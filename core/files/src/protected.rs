@@ -75,7 +75,7 @@ pub(super) fn may_be_protected(name: &str, is_link: bool) -> bool {
         let mut parts = place.split('/');
         (is_link && parts.clone().next() == Some(name)) || parts.next_back() == Some(name)
     };
-    FOLDERS.contains(&name) || FILES.contains(&name) || PLACES.iter().any(|place| is_of(&place))
+    FOLDERS.contains(&name) || FILES.contains(&name) || PLACES.iter().any(is_of)
 }
 
 /// The protected files and folders directly in a workspace that exist, as absolute paths without symlinks.
