@@ -18,7 +18,7 @@ use storage::blobs::Blobs;
 mod git_folder; // what git writes below its folder
 mod item; // one protected file or folder
 pub mod left; // looks on the disk, for a pixir that is killed
-pub mod named; // files that protected files name
+mod named; // files that protected files name
 mod records; // files `.git` that lead to what git knows of a work tree
 pub(crate) mod survey; // where protected files and repositories are
 
@@ -118,17 +118,15 @@ impl Guard {
             let at = outside.map_or(workspace.root(), PathBuf::as_path).to_owned();
             let kept = kept.iter().filter_map(|path| Some(path.strip_prefix(&at).ok()?.to_owned())).collect();
             let is_outside = outside.is_some();
-            let named = if is_outside { Vec::new() } else { named::by_protected_files(&at, settings) };
             let git = git.to_vec();
-            let mut place = Place { dir, at, is_outside, kept, named, git, before: Listed::default() };
+            let mut place = Place { dir, at, is_outside, kept, named: Vec::new(), git, before: Listed::default() };
             place.before = place.look(workspace, None);
-            // What these files import is known once they are found.
             if !is_outside {
-                let more = named::by_instructions(&place.at, &place.before.items);
-                if !more.is_empty() {
-                    place.named.extend(more);
-                    place.before = place.look(workspace, None);
-                }
+                place.named = named::by_settings(&place.at, &place.repositories(), settings);
+                place.named.extend(named::by_instructions(&place.at, &place.before.items));
+            }
+            if !place.named.is_empty() {
+                place.before = place.look(workspace, Some(&place.before.items));
             }
             Some(place)
         };
@@ -184,6 +182,18 @@ impl Guard {
 }
 
 impl Place {
+    /// The repositories in it, and the one that it belongs to.
+    fn repositories(&self) -> Vec<named::Repository> {
+        let of = |git: PathBuf, tree: &Path| named::Repository { git, tree: tree.to_owned() };
+        let elsewhere = self.git.iter().map(|git| of(git.clone(), &self.at));
+        let here = self.before.repositories.iter().map(|it| {
+            let git = self.at.join(it);
+            let tree = git.parent().filter(|_| it.ends_with(".git")).unwrap_or(&git).to_owned();
+            of(git, &tree)
+        });
+        elsewhere.chain(here).collect()
+    }
+
     fn look(&self, workspace: &Workspace, old: Option<&Items>) -> Listed {
         let part = if !self.is_outside {
             None

@@ -33,29 +33,37 @@ const DEEPEST: usize = 5;
 /// The most imported files.
 const MOST: usize = 200;
 
-/// Paths of the workspace that the repository's settings, or the user's own settings of git, name.
-pub fn by_protected_files(root: &Path, settings: &[PathBuf]) -> Vec<PathBuf> {
-    let of_repository = ["config", "config.worktree"].map(|name| root.join(".git").join(name));
+/// A repository: the folder of git, and the work tree that its settings are about.
+pub(super) struct Repository {
+    pub(super) git: PathBuf,
+    pub(super) tree: PathBuf,
+}
+
+/// Paths of the workspace that the settings of these repositories, or the user's own settings of git, name.
+pub(super) fn by_settings(root: &Path, repositories: &[Repository], settings: &[PathBuf]) -> Vec<PathBuf> {
     let mut named = BTreeSet::new();
-    let mut left: Vec<PathBuf> = of_repository.into_iter().chain(settings.iter().cloned()).collect();
-    let mut read = BTreeSet::new();
-    while let Some(file) = left.pop() {
-        if !read.insert(file.clone()) || read.len() > MOST {
-            continue;
-        }
-        let Ok(text) = regular::read_to_string(&file) else { continue };
-        for (key, value) in pairs(&text) {
-            if PATHS.contains(&key.as_str()) {
-                // An included file stands relative to the file that includes it; hooks relative to the work tree.
-                let above = if key == "path" { file.parent().unwrap_or(root) } else { root };
-                if let Some(inside) = inside(root, &above.join(value)) {
-                    if key == "path" {
-                        left.push(root.join(&inside));
+    for Repository { git, tree } in repositories {
+        let own = ["config", "config.worktree"].map(|name| git.join(name));
+        let mut left: Vec<PathBuf> = own.into_iter().chain(settings.iter().cloned()).collect();
+        let mut read = BTreeSet::new();
+        while let Some(file) = left.pop() {
+            if !read.insert(file.clone()) || read.len() > MOST {
+                continue;
+            }
+            let Ok(text) = regular::read_to_string(&file) else { continue };
+            for (key, value) in pairs(&text) {
+                if PATHS.contains(&key.as_str()) {
+                    // An included file stands relative to the file that includes it; hooks relative to the work tree.
+                    let above = if key == "path" { file.parent().unwrap_or(tree) } else { tree };
+                    if let Some(inside) = inside(root, &above.join(value)) {
+                        if key == "path" {
+                            left.push(root.join(&inside));
+                        }
+                        named.insert(inside);
                     }
-                    named.insert(inside);
+                } else if COMMANDS.contains(&key.as_str()) || value.starts_with('!') {
+                    named.extend(of_command(root, tree, value));
                 }
-            } else if COMMANDS.contains(&key.as_str()) || value.starts_with('!') {
-                named.extend(of_command(root, value));
             }
         }
     }
@@ -98,9 +106,9 @@ fn imports(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The files of the workspace that a command of git's settings runs or reads, as far as its words tell.
-fn of_command(root: &Path, command: &str) -> Vec<PathBuf> {
+fn of_command(root: &Path, tree: &Path, command: &str) -> Vec<PathBuf> {
     let words = command.trim_start_matches('!').split_whitespace().map(|it| it.trim_matches(['"', '\'']));
-    let there = words.filter(|it| it.contains('/')).filter_map(|it| inside(root, &root.join(it)));
+    let there = words.filter(|it| it.contains('/')).filter_map(|it| inside(root, &tree.join(it)));
     there.filter(|it| root.join(it).symlink_metadata().is_ok()).collect()
 }
 
@@ -150,7 +158,8 @@ mod tests {
         );
         let global = root.join("tools/gitconfig");
         std::fs::write(&global, "[core]\n\tattributesFile = attributes\n\teditor = /usr/bin/vi\n").expect("write");
-        let named = by_protected_files(&root, &[global]);
+        let repositories = [Repository { git: root.join(".git"), tree: root.clone() }];
+        let named = by_settings(&root, &repositories, &[global]);
         let wanted = [".githooks", "attributes", "extra.ini", "tools/pager", "tools/show"];
         assert_eq!(named, wanted.map(PathBuf::from));
     }
