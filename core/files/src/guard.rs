@@ -26,7 +26,7 @@ use git_folder::{Part, is_instruction, is_record, starts_nothing};
 use item::{Item, Items, Kind};
 use survey::Sight;
 
-/// How often a place is looked at again, once what was found there has been taken back.
+/// The most looks at a place: each that takes something back needs another one.
 const MOST_LOOKS: usize = 100;
 
 /// What stood there before a command.

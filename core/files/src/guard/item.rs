@@ -54,7 +54,7 @@ impl Item {
 #[derive(Debug, Default)]
 pub(super) struct Items {
     pub(super) all: BTreeMap<PathBuf, Item>,
-    /// Protected folders with more in them than is looked at.
+    /// Protected folders with more in them than one look reads.
     pub(super) cut: Vec<PathBuf>,
 }
 
@@ -79,7 +79,7 @@ impl Items {
         look.items.all.remove(path)
     }
 
-    /// Whether this path lies in a folder with more than is looked at.
+    /// Whether this path lies in a folder with more than one look reads.
     pub(super) fn is_cut(&self, path: &Path) -> bool {
         self.cut.iter().any(|it| path.starts_with(it))
     }
@@ -90,7 +90,7 @@ struct Look<'a> {
     old: Option<&'a Items>,
     /// Bytes that were kept.
     bytes: u64,
-    /// The protected name that is looked at, and how much was seen below it.
+    /// The protected name whose files are read, and how many they are.
     top: PathBuf,
     seen: usize,
     items: Items,

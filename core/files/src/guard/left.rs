@@ -133,7 +133,7 @@ impl WrittenItem {
 }
 
 /// Takes back what the commands of a killed pixir did to protected files of this workspace, and tells that in sentences. What was
-/// changed later is told and left.
+/// changed later stays, and a sentence names it.
 pub fn finish(left: &[Left], workspace: &Workspace, blobs: &Blobs, is_plain: IsPlain) -> Vec<String> {
     let mut told = Vec::new();
     for it in left.iter().filter(|it| it.subject == Subject::Guard) {
