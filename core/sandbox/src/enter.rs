@@ -228,9 +228,10 @@ fn first_process(plan: &Plan, program: &[OsString], note: &Start) -> Result<u8> 
 }
 
 /// Starts the program, with no signal blocked.
+///
+/// A copy of this process becomes the program, so that this one blocks signals all the time: the program may run before its
+/// start is known here, and a signal that it sends here would end this process as if the program had never run.
 fn start(plan: &Plan, program: &[OsString], note: Option<&Start>) -> Result<Pid> {
-    let set = |signals: SigSet| pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&signals), None);
-    set(SigSet::empty()).doing("unblock signals")?;
     // No other process of the user attaches to this one: it knows how the program ended, and says so to pixir.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).doing("close this process to others")?;
     note.map_or(Ok(()), Start::say)?;
@@ -238,20 +239,16 @@ fn start(plan: &Plan, program: &[OsString], note: Option<&Start>) -> Result<Pid>
         // The question was only whether this tier works.
         std::process::exit(0);
     }
-    let mut command = Command::new(&program[0]);
-    command.args(&program[1..]).current_dir(&plan.folder);
-    let started = command.spawn();
-    let _ = set(SigSet::all());
-    match started {
-        Ok(child) => pid(child.id()),
-        Err(e) => {
-            let is_missing = e.kind() == io::ErrorKind::NotFound && plan.folder.is_dir();
-            let why = if is_missing { "command not found".to_owned() } else { e.to_string() };
-            say(&format!("{}: {why}\n", program[0].display()));
-            // As a shell does.
-            std::process::exit(if is_missing { 127 } else { 126 });
-        }
+    if let Fork::Parent(child) = fork::fork().doing("start the program")? {
+        return Pid::from_raw(child).ok_or_else(|| "a process has no id".to_owned());
     }
+    let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None);
+    let e = Command::new(&program[0]).args(&program[1..]).current_dir(&plan.folder).exec();
+    let is_missing = e.kind() == io::ErrorKind::NotFound && plan.folder.is_dir();
+    let why = if is_missing { "command not found".to_owned() } else { e.to_string() };
+    say(&format!("{}: {why}\n", program[0].display()));
+    // As a shell does.
+    std::process::exit(if is_missing { 127 } else { 126 });
 }
 
 fn pid(id: u32) -> Result<Pid> {
