@@ -45,6 +45,7 @@ const SUITES: &[Suite] = &[
     suite("no_hostile_repository_starts_or_reaches_anything_in_a_turn", "repositories", [6, 57, 114]),
     suite("no_hostile_repository_starts_or_reaches_anything_in_the_interface", "repositories", [4, 57, 57]),
     suite("no_file_tool_leaves", "calls", [200, 600, 100_000]),
+    suite("no_file_tool_writes_a_protected", "writes", [300, 4_000, 100_000]),
     suite("no_unasked_command_leaves", "calls", [160, 560, 50_000]),
     suite("every_part_of_a_command", "commands", [30, 90, 1_000]),
     suite("every_fault_at_every_moment", "faults of a server", [40, 285, 285]),

@@ -251,6 +251,88 @@ fn hooks_of_a_repository_elsewhere_are_taken_back_too() {
     }
 }
 
+/// For each group, files that a command creates: in the workspace's folder, below it, and one that is there already.
+const OF_GROUPS: [(&str, [&str; 3]); 6] = [
+    ("git", ["lefthook.yml", "sub/.pre-commit-config.yaml", ".overcommit.yml"]),
+    ("agents", ["AGENTS.override.md", "sub/.codex/config.toml", "CLAUDE.local.md"]),
+    ("editors", [".idea/startup.xml", "sub/x.code-workspace", ".dir-locals.el"]),
+    ("CI", [".gitlab-ci.yml", "sub/.circleci/config.yml", "Jenkinsfile"]),
+    ("shells", ["mise.toml", "sub/.gdbinit", ".Rprofile"]),
+    ("packages", [".mvn/extensions.xml", "sub/gradle/wrapper/gradle-wrapper.properties", "gradlew"]),
+];
+
+/// Broken builds: the table of names misses one of these; the guard compares names with a list of its own.
+#[test]
+fn a_command_leaves_no_file_of_any_group() {
+    for tier in ["ns", "ll"] {
+        for (group, [one, below, there]) in OF_GROUPS {
+            let shell = Shell::new(&[("src/a", "a"), (there, "mine\n")]);
+            let command = format!(
+                "mkdir -p $(dirname {one}) $(dirname {below}); echo x > {one}; echo x > {below}; echo x >> {there}; \
+                 echo plain > Makefile; true"
+            );
+            let outputs = runs(&shell, tier, &[&command], &[]);
+            for path in [one, below] {
+                assert!(!shell.workspace().join(path).exists(), "{tier} {group}: {path}: {outputs:?}");
+                assert!(outputs[0].contains(&format!("{path}, which is protected; it was removed")), "{outputs:?}");
+            }
+            assert_eq!(shell.read(there), "mine\n", "{tier} {group}: {outputs:?}");
+            assert_eq!(shell.read("Makefile"), "plain\n", "what a user runs knowingly stays");
+        }
+    }
+}
+
+/// The text of a screen without its lines and frames.
+pub(super) fn flat(screen: &str) -> String {
+    screen.replace(['│', '┃'], " ").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Broken builds: one question for all of them, or one for each file; an answer counts for the next group too.
+#[tokio::test]
+async fn the_user_is_asked_once_for_each_group() {
+    let write =
+        "mkdir -p .circleci; for f in .gitlab-ci.yml .circleci/config.yml CLAUDE.local.md; do echo x > $f; done";
+    let steps = vec![calls("bash", json!({ "command": write })), says("Done.")];
+    let mut pixir = Pixir::new(steps, &[]);
+    pixir.does("go<Enter>").await;
+    let screen = flat(&pixir.does("<A-y>").await);
+    assert!(screen.contains("wrote CLAUDE.local.md, which is protected (agents)"), "{screen}");
+    assert!(!screen.contains("(CI)"), "{screen}");
+    let screen = flat(&pixir.does("<A-n>").await);
+    assert!(screen.contains(".circleci/config.yml, .gitlab-ci.yml, which are protected (CI)"), "{screen}");
+    let screen = pixir.does("<A-y>").await;
+    assert!(screen.contains("Done."), "two questions are enough:\n{screen}");
+    assert_eq!((pixir.file(".gitlab-ci.yml"), pixir.file(".circleci/config.yml")), ("x\n".into(), "x\n".into()));
+    assert!(!pixir.path("CLAUDE.local.md").exists());
+}
+
+/// Broken builds: the gate asks for each file; a group is asked about only in `ask`.
+#[tokio::test]
+async fn a_file_tool_asks_once_for_the_files_of_a_group() {
+    let add = |paths: &[&str]| {
+        let files: String = paths.iter().map(|it| format!("*** Add File: {it}\n+x\n")).collect();
+        calls("apply_patch", json!({ "patch": format!("*** Begin Patch\n{files}*** End Patch\n") }))
+    };
+    let steps = vec![
+        add(&[".gitlab-ci.yml", "Makefile", ".github/workflows/a.yml", ".github/workflows/b.yml", ".idea/x.xml"]),
+        says("One."),
+        calls("write", json!({ "path": "Makefile", "content": "all:\n" })),
+        says("Two."),
+    ];
+    let mut pixir = Pixir::new(steps, &[]);
+    pixir.does("/mode auto<Enter>").await;
+    let screen = flat(&pixir.does("go<Enter>").await);
+    assert!(screen.contains(".idea/x.xml is protected (editors)"), "{screen}");
+    assert!(screen.contains(".github/workflows/b.yml are protected (CI)"), "{screen}");
+    let screen = pixir.does("<A-y>").await;
+    assert!(screen.contains("One.") && pixir.file(".gitlab-ci.yml") == "x\n", "{screen}");
+    let asked =
+        pixir.log().iter().filter(|it| it["type"] == "permission_decision" && it["data"]["by"] == "user").count();
+    assert_eq!(asked, 2, "a decision for each group");
+    let screen = pixir.does("more<Enter>").await;
+    assert!(screen.contains("Two."), "what a user runs knowingly is not asked about:\n{screen}");
+}
+
 /// Broken build: `Watched` has no `Drop`.
 #[test]
 fn an_interrupted_command_is_taken_back() {

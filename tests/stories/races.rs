@@ -1,4 +1,5 @@
-//! Paths that another program exchanges while pixir uses them: nothing outside the workspace is read or written.
+//! Paths that another program exchanges while pixir uses them: nothing outside the workspace is read or written, and no
+//! protected file is written.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -9,7 +10,9 @@ use std::thread;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
 
+use super::protected::flat;
 use super::readers::{called, files, git, repository};
+use crate::driver::{Pixir, calls, says};
 use crate::shell::{Shell, figures};
 use crate::tier;
 
@@ -29,9 +32,17 @@ struct Exchanger {
 
 impl Exchanger {
     fn of(pairs: Vec<(PathBuf, PathBuf)>) -> Exchanger {
+        Exchanger::once(|| true, pairs)
+    }
+
+    /// Begins once this holds.
+    fn once(holds: impl Fn() -> bool + Send + 'static, pairs: Vec<(PathBuf, PathBuf)>) -> Exchanger {
         // They outlive the threads: the process of the tests ends soon.
         let (stop, count) = (&*Box::leak(Box::default()), &*Box::leak(Box::new(AtomicU64::new(0))));
         let exchange = move || {
+            while !holds() && !AtomicBool::load(stop, Ordering::Relaxed) {
+                thread::yield_now();
+            }
             while !AtomicBool::load(stop, Ordering::Relaxed) {
                 for (one, other) in &pairs {
                     // It fails while a tool writes one of them anew.
@@ -151,6 +162,148 @@ fn no_file_tool_leaves_the_workspace_while_paths_are_exchanged() {
     figures(&format!("QS5: file tools: {made} calls, {swaps} exchanges, {} outside", wrong.len()));
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(swaps > 100, "nothing was exchanged");
+}
+
+/// The text of protected files, and of ordinary ones with the same names.
+const SETTINGS: &str = "[core]\n\tbare = false\n";
+
+/// Folders with protected files, below the workspace.
+const PROTECTED: [&str; 5] = [".git", ".git/hooks", "sub/.git", ".vscode", ".claude"];
+
+/// A workspace with protected files, and ordinary folders that are exchanged for symlinks to them or for the folders themselves.
+fn with_protected_files() -> (Shell, Vec<(PathBuf, PathBuf)>) {
+    let shell = Shell::new(&[("src/a", "a\n")]);
+    let root = shell.workspace();
+    repository(&root.join("sub"));
+    git(&root, &["init", "-q", "."]);
+    for folder in PROTECTED.iter().chain(&["one", "two", "sub/three", "four", "five", "six"]) {
+        fs::create_dir_all(root.join(folder)).expect("mkdir");
+        for name in ["config", "other"] {
+            fs::write(root.join(folder).join(name), SETTINGS).expect("write");
+        }
+    }
+    for (link, to) in [("to-git", ".git"), ("to-vscode", ".vscode"), ("sub/to-git", ".git")] {
+        symlink(to, root.join(link)).expect("a symlink");
+    }
+    let pair = |one: &str, other: &str| (root.join(one), root.join(other));
+    let pairs = vec![
+        pair("one", "to-git"),
+        pair("two", "to-vscode"),
+        pair("sub/three", "sub/to-git"),
+        pair("four", ".claude"),
+        pair("five", ".git/hooks"),
+        pair("six", "sub/.git"),
+    ];
+    (shell, pairs)
+}
+
+/// What is in a folder, by its handle: its name may have changed.
+fn held(folder: &fs::File) -> impl PartialEq + std::fmt::Debug + use<> {
+    use std::os::fd::AsRawFd as _;
+    let at = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
+    let files = fs::read_dir(at).expect("a folder").flatten().filter(|it| it.metadata().is_ok_and(|it| it.is_file()));
+    files.map(|it| (it.file_name(), fs::read(it.path()).expect("read"))).collect::<std::collections::BTreeMap<_, _>>()
+}
+
+/// Calls of every tool that writes, each on a file of one of these folders.
+fn writes(folders: &[&str]) -> Vec<(&'static str, Value)> {
+    let of = |folder: &&str| {
+        let patch = |body: &str| format!("*** Begin Patch\n{body}\n*** End Patch\n").replace("FOLDER", folder);
+        let update = patch("*** Update File: FOLDER/config\n@@\n-\tbare = false\n+\tfsmonitor = ./evil");
+        let add = patch("*** Add File: FOLDER/made\n+x");
+        let delete = patch("*** Delete File: FOLDER/other");
+        let and_move =
+            patch("*** Update File: FOLDER/config\n*** Move to: FOLDER/moved\n@@\n-\tbare = false\n+\tbare = true");
+        let run =
+            |line: &str, stdin: &str| ("run", json!({ "command": line.replace("FOLDER", folder), "stdin": stdin }));
+        let config = format!("{folder}/config");
+        vec![
+            ("write", json!({ "path": config, "content": SETTINGS })),
+            ("write", json!({ "path": format!("{folder}/deep/er/x"), "content": "x\n" })),
+            ("edit", json!({ "path": config, "old_text": "bare = false", "new_text": "fsmonitor = ./evil" })),
+            ("apply_patch", json!({ "patch": update })),
+            ("write", json!({ "path": config, "content": SETTINGS })),
+            ("write", json!({ "path": format!("{folder}/other"), "content": SETTINGS })),
+            ("apply_patch", json!({ "patch": delete })),
+            ("apply_patch", json!({ "patch": add })),
+            ("apply_patch", json!({ "patch": and_move })),
+            run("write FOLDER/config", SETTINGS),
+            run("edit FOLDER/config 'bare = false' 'fsmonitor = ./evil'", ""),
+            run("write -a FOLDER/config more", ""),
+            run("apply_patch", &add),
+            run("cat src/a | write FOLDER/config", ""),
+        ]
+    };
+    folders.iter().flat_map(of).collect()
+}
+
+/// A job exchanges a folder for a symlink to a protected one, or the two folders themselves, while the file tools write. No user
+/// can be asked, so not one protected file may change.
+///
+/// Broken builds: protection is judged by the path, and the write goes by another; `hold` follows symlinks; a folder is protected
+/// by its name alone.
+#[test]
+fn no_file_tool_writes_a_protected_file_while_folders_are_exchanged() {
+    let calls = writes(&["one", "two", "sub/three", "four", "five", "six"]);
+    let count = tier::cases("no_file_tool_writes_a_protected");
+    let (mut made, mut swaps, mut wrong) = (0, 0, Vec::new());
+    let mut verdicts = std::collections::BTreeMap::new();
+    while made < count {
+        let (shell, pairs) = with_protected_files();
+        let root = shell.workspace();
+        let folders = PROTECTED.map(|it| fs::File::open(root.join(it)).expect("a folder"));
+        let before = folders.each_ref().map(held);
+        let some = calls.iter().cycle().skip(made % calls.len()).take(CALLS_OF_A_SESSION.min(count - made)).cloned();
+        // pixir opens the workspace before a job can run in it.
+        let some: Vec<(&str, Value)> =
+            [("write", json!({ "path": "ready", "content": "x\n" }))].into_iter().chain(some).collect();
+        let exchanger = Exchanger::once(move || root.join("ready").exists(), pairs);
+        let ran = called(&shell, &some, &["--write", "--no-input", "--toolset", "both"], &[]);
+        swaps += exchanger.ended();
+        for (verdict, output) in ran {
+            let what = if output.contains("nothing was written") { "refused at the write".to_owned() } else { verdict };
+            *verdicts.entry(what).or_insert(0) += 1;
+        }
+        for ((folder, before), now) in PROTECTED.iter().zip(&before).zip(&folders.each_ref().map(held)) {
+            if before != now {
+                wrong.push(format!("{folder}: {before:?} became {now:?}"));
+            }
+        }
+        made += some.len() - 1;
+    }
+    figures(&format!("W4: {made} writes, {swaps} exchanges, {verdicts:?}, {} protected folders changed", wrong.len()));
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(swaps > 100, "nothing was exchanged");
+    assert!(verdicts.get("allow").is_some_and(|it| *it > count / 20), "hardly a file was written: {verdicts:?}");
+}
+
+/// The card of an approval stands, and meanwhile a folder becomes a symlink to another one.
+///
+/// Broken build: the write resolves its path anew after the approval.
+#[tokio::test]
+async fn what_the_card_showed_is_what_is_written() {
+    let writes = || calls("write", json!({ "path": "hk/config", "content": "evil\n" }));
+    let steps = vec![writes(), says("One."), writes(), says("Two."), writes(), says("Three.")];
+    let mut pixir = Pixir::new(steps, &[("hk/config", "mine\n"), (".git/config", "[core]\n")]);
+    let screen = pixir.does("go<Enter>").await;
+    assert!(screen.contains("hk/config") && !screen.contains("protected"), "{screen}");
+    fs::rename(pixir.path("hk"), pixir.path("kept")).expect("rename");
+    symlink(".git", pixir.path("hk")).expect("a symlink");
+    let screen = flat(&pixir.does("<A-y>").await);
+    assert!(screen.contains("`hk` is a symlink now"), "{screen}");
+    assert_eq!((pixir.file(".git/config"), pixir.file("kept/config")), ("[core]\n".into(), "mine\n".into()));
+    // Now the link is there when the call is judged: the card names the file that would be written.
+    let screen = flat(&pixir.does("again<Enter>").await);
+    assert!(screen.contains(".git/config is protected (git)"), "{screen}");
+    fs::remove_file(pixir.path("hk")).expect("rm");
+    fs::rename(pixir.path("kept"), pixir.path("hk")).expect("rename");
+    pixir.does("<A-n>").await;
+    // The folder itself is exchanged, so that its path has no symlink.
+    pixir.does("more<Enter>").await;
+    renameat_with(CWD, pixir.path("hk"), CWD, pixir.path(".git"), RenameFlags::EXCHANGE).expect("exchange");
+    let screen = flat(&pixir.does("<A-y>").await);
+    assert!(screen.contains("`hk` is now a folder of protected files (git)"), "{screen}");
+    assert_eq!((pixir.file("hk/config"), pixir.file(".git/config")), ("[core]\n".into(), "mine\n".into()));
 }
 
 /// What runs unasked was judged before its paths were exchanged, so only the kernel can confine it.

@@ -1,5 +1,6 @@
 //! The gate: the one place that allows or refuses a prepared call.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use protocol::call_info::CallInfo;
 use protocol::error::{Code, Error};
 use protocol::event::{Approval, Confirmation, DecidedBy, Mode, PermissionDecision, Preview, Rule, Scope, Verdict};
 use protocol::input::{Decision, RuleReach};
+use protocol::protected::Group;
 use protocol::remedy::Remedy;
 use sandbox::Policy;
 
@@ -123,6 +125,8 @@ pub async fn gate(
     // Allowed already, but not with the network.
     let mut lacks_network: Option<String> = None;
     let mut reads = Vec::new();
+    // One question for all files of a group.
+    let mut protected: BTreeMap<Group, Vec<&str>> = BTreeMap::new();
     for touch in touches {
         let Permissions { mode, rules, bounds } = authority.permissions().await?;
         // The user may do what the role of the agent may not.
@@ -181,7 +185,15 @@ pub async fn gate(
             }
             Ruling::Ask { reason, rule } => {
                 changes |= !touch.only_reads();
-                if needs_network() {
+                // Where a rule may deny it besides, the reason says so.
+                if let Touch::Files { protected: Some(it), .. } = touch
+                    && reason == it.group.reason(&[&it.path])
+                {
+                    let paths = protected.entry(it.group).or_default();
+                    if !paths.contains(&it.path.as_str()) {
+                        paths.push(&it.path);
+                    }
+                } else if needs_network() {
                     with_network = true;
                     needs_approval.push((format!("{reason}, with the network"), rule));
                 } else {
@@ -190,6 +202,7 @@ pub async fn gate(
             }
         }
     }
+    needs_approval.extend(protected.iter().map(|(group, paths)| (group.reason(paths), None)));
     // The files may have changed since the call was prepared, so only this verdict counts.
     if only_looks && !changes {
         policy = Policy::Look;
@@ -322,18 +335,25 @@ pub(super) async fn widen(
     Ok(if refusal.is_none() { Some(policy) } else { None })
 }
 
-/// Asks the user whether what a command, or another writer, wrote to protected files, as this preview shows it, is kept.
+/// Asks the user whether what a command, or another writer, wrote to protected files, as this preview shows it, is kept. The
+/// question names each group of them.
 ///
 /// # Errors
 /// [`Gone`] when the Session no longer waits for the call.
 pub(super) async fn keep(
     call: &Call,
     preview: &Preview,
+    ctx: &Context,
     writer: &str,
     authority: &dyn Authority,
 ) -> Result<bool, Gone> {
     let them = if preview.paths.len() == 1 { "it" } else { "them" };
-    let reason = format!("{writer} wrote {}, which can run code or give orders; to keep {them}", preview.target);
+    let mut groups: BTreeMap<Group, Vec<&str>> = BTreeMap::new();
+    for path in &preview.paths {
+        groups.entry(ctx.workspace.group_of(path)).or_default().push(path);
+    }
+    let wrote: Vec<String> = groups.iter().map(|(group, paths)| group.wrote(paths)).collect();
+    let reason = format!("{writer} wrote {}; to keep {them}", wrote.join("; and "));
     let (decisions, refusal) = ask(call, preview, vec![(reason, None)], authority).await?;
     // Where no user can be asked, the files stay as they were; that is not a refusal of the call.
     for decision in decisions.into_iter().filter(|it| it.by != DecidedBy::NoAsker) {

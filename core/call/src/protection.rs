@@ -1,5 +1,6 @@
 //! Protected files that a command wrote: they are taken back, and the user may keep them.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use files::workspace::Workspace;
 use permissions::repository::{Repository, is_plain};
 use protocol::error::{Code, Error, Result};
 use protocol::event::{FileChange, Preview};
+use protocol::protected::Group;
 use protocol::remedy::Remedy;
 use protocol::sandbox::Tier;
 use sandbox::Policy;
@@ -179,11 +181,18 @@ pub(super) async fn settle(
         return Ok(());
     }
     tell(output, &taken, "the command");
-    let offered: Vec<Taken> = taken.into_iter().filter(|it| it.is_back && it.written.is_some()).collect();
-    if offered.is_empty() || !gate::keep(call, &preview(&offered), "the command", authority).await? {
-        return Ok(());
+    // One question for each group, so that the user may keep the files of CI and not those of agents.
+    let mut offered: BTreeMap<Group, Vec<Taken>> = BTreeMap::new();
+    for it in taken.into_iter().filter(|it| it.is_back && it.written.is_some()) {
+        offered.entry(ctx.workspace.group_of(&it.path)).or_default().push(it);
     }
-    for it in offered {
+    let mut kept = Vec::new();
+    for of_group in offered.into_values() {
+        if gate::keep(call, &preview(&of_group), ctx, "the command", authority).await? {
+            kept.extend(of_group);
+        }
+    }
+    for it in kept {
         let path = it.path.clone();
         let own = ctx.clone();
         match off_loop(move || write(&own, &it)).await {

@@ -2,8 +2,9 @@
 
 use super::{Context, Output, Prepared, off_loop};
 use files::changes;
-use files::workspace::{Contents, Inside};
-use permissions::Touch;
+use files::workspace::{Contents, Destination, Inside};
+use permissions::{Protected, Touch};
+use protocol::call_info::CallInfo;
 use protocol::error::{Code, Error, Result};
 use protocol::event::{FileChange, Preview};
 use protocol::remedy::Remedy;
@@ -12,7 +13,8 @@ use text::human::human_size;
 /// A file, and the bytes that it will hold.
 #[derive(Debug)]
 pub struct Replacement {
-    at: Inside,
+    /// Where it lands: judged for the preview, and written nowhere else.
+    to: Destination,
     before: Option<Contents>,
     /// `None` removes the file.
     after: Option<Vec<u8>>,
@@ -32,8 +34,9 @@ impl Replacement {
     /// model read it.
     pub fn preview(would: &str, ctx: &Context, at: Inside, after: Vec<u8>) -> Result<Replacement> {
         ctx.workspace.check_writable(&at)?;
-        let before = ctx.workspace.read_if_there(&at)?;
-        Replacement::of(would, ctx, at, before, Some(after))
+        let to = ctx.workspace.destination(&at)?;
+        let before = ctx.workspace.read_if_there(to.at())?;
+        Replacement::of(would, ctx, to, before, Some(after))
     }
 
     /// Like [`Replacement::preview`], for bytes derived from `before`; without bytes, the file is removed. Applying the
@@ -44,20 +47,21 @@ impl Replacement {
     pub fn of(
         would: &str,
         ctx: &Context,
-        at: Inside,
+        to: Destination,
         before: Option<Contents>,
         after: Option<Vec<u8>>,
     ) -> Result<Replacement> {
-        ctx.workspace.check_writable(&at)?;
-        if ctx.workspace.is_below_file(&at) {
+        let at = to.at();
+        ctx.workspace.check_writable(at)?;
+        if ctx.workspace.is_below_file(at) {
             let shown = at.display();
             let message = format!("a parent of {shown} is a file, not a folder");
             let fix = "another path, or move that file away first";
             return Err(Error::new(Code::WriteFailed, message, fix).with("input", shown));
         }
-        ctx.read_set.check(&ctx.workspace, &at, before.as_ref().map(|b| b.bytes.as_slice())).inspect_err(|_| {
+        ctx.read_set.check(&ctx.workspace, at, before.as_ref().map(|b| b.bytes.as_slice())).inspect_err(|_| {
             if before.is_none() {
-                ctx.read_set.forget(&ctx.workspace, &at);
+                ctx.read_set.forget(&ctx.workspace, at);
             }
         })?;
         let shown = at.display();
@@ -79,7 +83,7 @@ impl Replacement {
             bytes_before: before.as_ref().map(|before| before.bytes.len() as u64),
             ..Preview::default()
         };
-        Ok(Replacement { at, before, after, mode: None, preview, told })
+        Ok(Replacement { to, before, after, mode: None, preview, told })
     }
 
     /// The same change of a file that gets these permission bits.
@@ -87,14 +91,24 @@ impl Replacement {
         Replacement { mode, ..self }
     }
 
-    /// What replacing this file touches.
+    /// What replacing the file at this path touches, as far as that is known before its folders are resolved for the change.
     pub fn touch(ctx: &Context, at: &Inside) -> Touch {
-        Touch::Files { path: Some(at.display()), protected: ctx.workspace.is_protected(at).then(|| at.display()) }
+        match ctx.workspace.destination(at) {
+            Ok(to) => touch_of(&to),
+            Err(_) => Touch::Files { path: Some(at.display()), protected: None },
+        }
+    }
+
+    /// What a change there touches: the file, and the path that was given where a symlink leads from that to the file. A rule
+    /// about either binds.
+    pub fn touches_of(to: &Destination) -> Vec<Touch> {
+        let given = Touch::Files { path: Some(to.given().display()), protected: None };
+        if to.given() == to.at() { vec![touch_of(to)] } else { vec![touch_of(to), given] }
     }
 
     /// What this change touches.
-    pub fn own_touch(&self, ctx: &Context) -> Touch {
-        Replacement::touch(ctx, &self.at)
+    pub fn touches(&self) -> Vec<Touch> {
+        Replacement::touches_of(&self.to)
     }
 
     /// The hash of the bytes that it will hold.
@@ -103,31 +117,36 @@ impl Replacement {
     }
 
     /// A prepared call that makes this change.
-    pub fn prepared(self, ctx: &Context) -> Prepared {
-        let touch = self.own_touch(ctx);
-        Prepared::new(self.preview.clone(), touch, move |ctx| {
+    pub fn prepared(self) -> Prepared {
+        let (preview, touches) = (self.preview.clone(), self.touches());
+        let run = move |ctx: Context| {
             off_loop(move || {
                 let told = self.told.clone();
                 let changes = apply(vec![self], &ctx)?;
                 Ok(Output { changes, ..Output::text(&ctx, &told) })
             })
-        })
+        };
+        Prepared { info: CallInfo::default(), preview, touches, run: Box::new(|ctx| Box::pin(run(ctx))) }
+    }
+
+    fn at(&self) -> &Inside {
+        self.to.at()
     }
 
     /// Fails if the file changed since the preview.
     fn check_unchanged(&self, ctx: &Context) -> Result<()> {
-        let now = ctx.workspace.read_if_there(&self.at)?;
+        let now = ctx.workspace.read_at(&self.to)?;
         if now.as_ref().map(|n| &n.bytes) == self.before.as_ref().map(|b| &b.bytes) {
             return Ok(());
         }
-        let shown = self.at.display();
+        let shown = self.at().display();
         let message = format!("`{shown}` changed after this change was prepared");
         Err(Error::new(Code::FileChanged, message, "read it again, then repeat the change").with("input", shown))
     }
 
     /// Stores both versions, the earlier one so that a restore can always bring it back.
     fn stored(&self, ctx: &Context) -> Result<FileChange> {
-        let shown = self.at.display();
+        let shown = self.at().display();
         let unkept = |why: String| {
             Error::new(
                 Code::WriteFailed,
@@ -145,26 +164,32 @@ impl Replacement {
     }
 
     fn write(&self, ctx: &Context, change: &mut FileChange) -> Result<()> {
-        let Some(after) = &self.after else { return ctx.workspace.remove(&self.at, 0) };
+        let Some(after) = &self.after else { return ctx.workspace.remove_at(&self.to, 0) };
         let mode = self.before.as_ref().map(|b| b.mode).or(self.mode);
-        let replaced = ctx.workspace.replace(&self.at, after, mode)?;
+        let replaced = ctx.workspace.replace_at(&self.to, after, mode)?;
         (change.after_mode, change.new_folders) = (Some(replaced.mode), replaced.new_folders);
         Ok(())
     }
 
     fn take_back(&self, ctx: &Context, change: &FileChange) -> Result<()> {
         match &self.before {
-            Some(before) => ctx.workspace.replace(&self.at, &before.bytes, Some(before.mode)).map(drop),
-            None => ctx.workspace.remove(&self.at, change.new_folders),
+            Some(before) => ctx.workspace.replace_at(&self.to, &before.bytes, Some(before.mode)).map(drop),
+            None => ctx.workspace.remove_at(&self.to, change.new_folders),
         }
     }
 
     fn note_seen(&self, ctx: &Context) {
         match &self.after {
-            Some(after) => ctx.read_set.note(&ctx.workspace, &self.at, blake3::hash(after)),
-            None => ctx.read_set.forget(&ctx.workspace, &self.at),
+            Some(after) => ctx.read_set.note(&ctx.workspace, self.at(), blake3::hash(after)),
+            None => ctx.read_set.forget(&ctx.workspace, self.at()),
         }
     }
+}
+
+fn touch_of(to: &Destination) -> Touch {
+    let path = to.at().display();
+    let protected = to.group().map(|group| Protected { path: path.clone(), group });
+    Touch::Files { path: Some(path), protected }
 }
 
 /// Makes all of these changes or none: nothing is written if a file changed since its preview, and what is written is taken
@@ -173,7 +198,7 @@ impl Replacement {
 /// # Errors
 /// `FILE_CHANGED`, `WRITE_FAILED`.
 pub fn apply(all: Vec<Replacement>, ctx: &Context) -> Result<Vec<FileChange>> {
-    let paths: Vec<String> = all.iter().map(|it| it.at.display()).collect();
+    let paths: Vec<String> = all.iter().map(|it| it.at().display()).collect();
     // An interrupt waits for this lock, so that it records the finished writes.
     let writing = ctx.snapshot.write_all(paths.iter().map(String::as_str).collect(), &ctx.workspace, &ctx.blobs);
     if ctx.cancel.is_cancelled() {

@@ -18,7 +18,7 @@ use storage::blobs::Blobs;
 mod git_folder; // what git writes below its folder
 mod item; // one protected file or folder
 pub mod left; // looks on the disk, for a pixir that is killed
-mod named; // files that protected files name
+pub(crate) mod named; // files that protected files name
 mod records; // files `.git` that lead to what git knows of a work tree
 pub(crate) mod survey; // where protected files and repositories are
 

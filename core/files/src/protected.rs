@@ -1,94 +1,139 @@
-//! The names of protected files: they run code by themselves, or instruct pixir and other agents.
+//! Protected files, by their names: they run code by themselves, or instruct pixir and other agents.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
-/// Folders of such files, at any depth.
-pub(super) const FOLDERS: [&str; 9] =
-    [".git", ".pixir", ".agents", ".claude", ".cursor", ".husky", ".vscode", ".ssh", ".gnupg"];
-/// Such files, at any depth, in lower case.
-pub(super) const FILES: [&str; 30] = [
-    ".gitmodules",
-    ".gitattributes",
-    ".gitconfig",
-    ".envrc",
-    ".npmrc",
-    ".yarnrc",
-    ".yarnrc.yml",
-    ".mcp.json",
-    "agents.md",
-    "claude.md",
-    "gemini.md",
-    ".cursorrules",
-    ".clinerules",
-    ".windsurfrules",
-    ".bashrc",
-    ".bash_profile",
-    ".bash_login",
-    ".bash_logout",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".zlogin",
-    ".zlogout",
-    ".xprofile",
-    ".xinitrc",
-    ".pam_environment",
-    ".inputrc",
-    ".pythonrc",
-    ".vimrc",
-];
-/// Such files and folders by their last names, at any depth.
-pub(super) const PLACES: [&str; 11] = [
-    ".cargo/config.toml",
-    ".cargo/config",
-    ".github/workflows",
-    ".github/copilot-instructions.md",
-    ".config/pixir",
-    ".config/git",
-    ".config/autostart",
-    ".config/environment.d",
-    ".config/fish",
-    ".config/systemd",
-    ".local/state/pixir",
-];
+use protocol::protected::Group;
+
+mod names; // the table
+
+use names::{Kind, Name};
+
 /// The parts of a repository that run code or lead elsewhere; commits change the rest.
 const IN_GIT: [&str; 4] = [".git/hooks", ".git/config", ".git/config.worktree", ".git/info/attributes"];
+/// The folders among them.
+const FOLDERS_IN_GIT: [&str; 2] = [".git/hooks", ".git/info"];
 
-/// Whether a file with such a name can run code or widen pixir's permissions. Case is ignored, as some file systems
-/// ignore it.
+/// Whether a file with such a name can run code or widen pixir's permissions.
 pub(super) fn is_protected(path: &Path) -> bool {
-    let names: Vec<String> = path.components().map(|c| c.as_os_str().to_string_lossy().to_lowercase()).collect();
-    let is_in = |place: &str| {
-        let place: Vec<&str> = place.split('/').collect();
-        names.windows(place.len()).any(|part| part.iter().zip(&place).all(|(name, it)| name == it))
-    };
-    names.iter().any(|name| FOLDERS.contains(&name.as_str()))
-        || names.last().is_some_and(|last| FILES.contains(&last.as_str()))
-        || PLACES.into_iter().any(is_in)
+    group_of(path).is_some()
 }
 
-/// Whether a path with this last name, in lower case, can be protected at all. A symlink with the first name of a place leads
-/// to that place too.
-pub(super) fn may_be_protected(name: &str, is_link: bool) -> bool {
-    let is_of = |place: &&str| {
-        let mut parts = place.split('/');
-        (is_link && parts.clone().next() == Some(name)) || parts.next_back() == Some(name)
+/// The group of a file with such a name.
+pub(super) fn group_of(path: &Path) -> Option<Group> {
+    let names: Vec<Cow<'_, str>> = path.components().map(|it| folded(it.as_os_str().to_string_lossy())).collect();
+    let last = names.last()?;
+    let is_place = |upto: usize, place: &str| {
+        let mut above = names[..=upto].iter().rev();
+        place.rsplit('/').all(|part| above.next().is_some_and(|name| name == part))
     };
-    FOLDERS.contains(&name) || FILES.contains(&name) || PLACES.iter().any(is_of)
+    let named = names.iter().enumerate().find_map(|(n, name)| {
+        let it = INDEX.get(&**name)?;
+        let whole = it.whole.filter(|it| it.kind == Kind::Folder || n + 1 == names.len());
+        whole.or_else(|| it.places.iter().copied().find(|it| is_place(n, it.name)))
+    });
+    let ending = || names::NAMES.iter().find(|it| it.kind == Kind::Ending && last.ends_with(it.name));
+    named.or_else(ending).map(|it| it.group)
+}
+
+/// The table by the last of a row's names: all files of a workspace are compared with it.
+static INDEX: LazyLock<HashMap<&'static str, Rows>> = LazyLock::new(|| {
+    let mut index: HashMap<&'static str, Rows> = HashMap::new();
+    for it in names::NAMES {
+        let rows = index.entry(it.name.rsplit('/').next().unwrap_or(it.name)).or_default();
+        match it.kind {
+            Kind::Folder | Kind::File => rows.whole = Some(it),
+            Kind::Place => rows.places.push(it),
+            Kind::Ending => {}
+        }
+    }
+    index
+});
+
+/// The rows with one last name.
+#[derive(Debug, Default)]
+struct Rows {
+    whole: Option<&'static Name>,
+    places: Vec<&'static Name>,
+}
+
+/// A name as file systems compare it that ignore case, characters without a shape (HFS+, ext4 with `casefold`) or trailing
+/// dots and blanks (FAT, NTFS): they open a protected file by such a name too. FAT and NTFS also have short names.
+fn folded(name: Cow<'_, str>) -> Cow<'_, str> {
+    let is_plain = |it: u8| it.is_ascii() && !it.is_ascii_uppercase() && it != b'~';
+    if name.bytes().all(is_plain) && !name.ends_with(['.', ' ']) {
+        return name;
+    }
+    let upper = name.chars().filter(|it| !is_ignorable(*it)).flat_map(char::to_uppercase);
+    // By way of upper case, as `ſ` and `ﬁ` are folded to letters of ASCII in no other way.
+    let folded: String = upper.flat_map(char::to_lowercase).collect();
+    let folded = folded.trim_end_matches(['.', ' ']);
+    Cow::Owned(if folded == "git~1" { ".git".to_owned() } else { folded.to_owned() })
+}
+
+/// Characters that Unicode calls default ignorable.
+fn is_ignorable(it: char) -> bool {
+    matches!(it,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Whether a path with this last name can be protected at all. A symlink with the first name of a place leads to that place
+/// too.
+pub(super) fn may_be_protected(name: &OsStr, is_link: bool) -> bool {
+    let name = folded(name.to_string_lossy());
+    let begins = |it: &Name| it.kind == Kind::Place && it.name.split('/').next() == Some(&*name);
+    INDEX.contains_key(&*name)
+        || names::NAMES.iter().any(|it| it.kind == Kind::Ending && name.ends_with(it.name))
+        || (is_link && names::NAMES.iter().any(begins))
 }
 
 /// The protected files and folders directly in a workspace that exist, as absolute paths without symlinks.
 pub(super) fn existing(root: &Path) -> Vec<PathBuf> {
-    let folders = FOLDERS.iter().filter(|name| **name != ".git");
-    let files = FILES.iter().map(|name| match *name {
-        "agents.md" => "AGENTS.md",
-        "claude.md" => "CLAUDE.md",
-        "gemini.md" => "GEMINI.md",
-        name => name,
-    });
-    let names = folders.copied().chain(files).chain(PLACES).chain(IN_GIT);
+    let names = names::NAMES.iter().filter(|it| it.kind != Kind::Ending && it.name != ".git").map(|it| it.spelled);
     // Most do not exist, and one system call tells that.
-    let paths = names.map(|name| root.join(name)).filter(|path| path.symlink_metadata().is_ok());
+    let paths = names.chain(IN_GIT).map(|name| root.join(name)).filter(|path| path.symlink_metadata().is_ok());
     paths.filter(|path| path.canonicalize().is_ok_and(|real| real == *path)).collect()
+}
+
+/// The paths directly in a workspace at which a protected folder may stand, with the group of its files.
+pub(super) fn folders(root: &Path) -> impl Iterator<Item = (PathBuf, Group)> {
+    let of_table = names::NAMES.iter().filter(|it| matches!(it.kind, Kind::Folder | Kind::Place));
+    let of_git = FOLDERS_IN_GIT.into_iter().map(|name| (name, Group::Git));
+    of_table.map(|it| (it.spelled, it.group)).chain(of_git).map(|(name, group)| (root.join(name), group))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Broken builds: `folded` only lowers; the group is that of another row.
+    #[test]
+    fn names_are_compared_as_any_file_system_would() {
+        for (path, group) in [
+            (".GIT/config", Group::Git),
+            (".g\u{200c}it/hooks/x", Group::Git),
+            ("sub/GIT~1/config", Group::Git),
+            (".hu\u{17f}\u{212a}y/x", Group::Git),
+            (".vscode. /tasks.json", Group::Editors),
+            (".zshenv\u{feff}", Group::Shells),
+            ("a/.GitHub/WorkFlows/x.yml", Group::Ci),
+            ("agents.MD", Group::Agents),
+            ("app.Code-Workspace", Group::Editors),
+            ("x/JENKINSFILE", Group::Ci),
+            (".cargo/con\u{fb01}g.toml", Group::Packages),
+        ] {
+            assert_eq!(group_of(Path::new(path)), Some(group), "{path}");
+        }
+        for path in
+            ["", "src/main.rs", "gitt/config", "workflows/x.yml", ".github/CODEOWNERS", "Makefile", "conftest.py"]
+        {
+            assert_eq!(group_of(Path::new(path)), None, "{path}");
+        }
+    }
 }

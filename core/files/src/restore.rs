@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::changes;
 use crate::snapshot::SessionSnapshot;
-use crate::workspace::{Contents, Workspace};
+use crate::workspace::{Contents, Destination, Workspace};
 use protocol::error::{Code, Error, Result};
 use protocol::event::{
     ChangeKind, FileChange, FilePreview, FilesRestored, LeftFile, RestorePreview, RestoreReason, Standing,
@@ -115,7 +115,8 @@ struct FileToRestore {
     /// The name of the blob with the wanted bytes.
     wanted_blob: Option<String>,
     new_folders: u32,
-    is_protected: bool,
+    /// Where it lands, if its path is one of the workspace.
+    to: Option<Destination>,
     current: Option<Contents>,
     left: Option<Option<Vec<u8>>>,
     wanted: Option<(Vec<u8>, Option<u32>)>,
@@ -254,7 +255,7 @@ impl RestoreTarget {
 
 /// Whether the user has agreed to what of these files is protected.
 fn spares_protected<'a>(files: impl Iterator<Item = &'a FileToRestore>, options: &RestoreOptions) -> Result<()> {
-    let protected: Vec<&str> = files.filter(|file| file.is_protected).map(|file| file.path.as_str()).collect();
+    let protected: Vec<&str> = files.filter(|file| file.is_protected()).map(|file| file.path.as_str()).collect();
     if options.protected || protected.is_empty() {
         return Ok(());
     }
@@ -278,7 +279,7 @@ fn look(path: &str, file: &AimedFile, workspace: &Workspace, blobs: &Blobs) -> F
         path: path.to_owned(),
         wanted_blob: if let Version::Known { blob, .. } = wanted { Some(blob.clone()) } else { None },
         new_folders: file.new_folders(),
-        is_protected: workspace.locate(path).is_ok_and(|at| workspace.is_protected(&at)),
+        to: None,
         current: None,
         left: None,
         wanted: None,
@@ -288,10 +289,19 @@ fn look(path: &str, file: &AimedFile, workspace: &Workspace, blobs: &Blobs) -> F
         why: None,
     };
     let located = workspace.locate(path).and_then(|at| {
-        if workspace.is_behind_symlink(&at) {
+        let symlink = || {
             let fix = "move the symlink away";
-            return Err(Error::new(Code::WriteFailed, "one of its parent folders is a symlink now", fix));
+            Error::new(Code::WriteFailed, "one of its parent folders is a symlink now", fix)
+        };
+        if workspace.is_behind_symlink(&at) {
+            return Err(symlink());
         }
+        // Judged once, for the preview and for the write.
+        let to = workspace.destination(&at)?;
+        if to.at() != &at {
+            return Err(symlink());
+        }
+        it.to = Some(to);
         // A folder in the file's place is removed if every file in it is. Whether that happens is known only when the
         // restore is applied.
         if workspace.is_folder(&at).unwrap_or(false) {
@@ -360,6 +370,10 @@ fn merge(file: &AimedFile, current: Option<&Contents>, blobs: &Blobs) -> Option<
 }
 
 impl FileToRestore {
+    fn is_protected(&self) -> bool {
+        self.to.as_ref().is_some_and(|to| to.group().is_some())
+    }
+
     /// Returns the bytes to write, `None` to remove the file, or the reason to leave it.
     fn outcome(&self, choice: OnConflict) -> Result<Option<Bytes<'_>>, String> {
         let wanted = self.wanted.as_ref().map(|(bytes, mode)| (bytes.as_slice(), *mode));
@@ -404,7 +418,7 @@ impl FileToRestore {
             diff,
             added,
             removed,
-            protected: self.is_protected,
+            protected: self.is_protected(),
             since,
             merged,
             marked: self.marked.clone(),
@@ -423,13 +437,14 @@ fn restore_one(
     let unkept = |e: std::io::Error| {
         Error::new(Code::WriteFailed, format!("its current version cannot be stored: {e}"), Remedy::CheckStateFolder)
     };
-    let at = workspace.locate(&file.path)?;
+    let unresolved = || Error::new(Code::WriteFailed, "its path cannot be resolved", "preview the restore again");
+    let to = file.to.as_ref().ok_or_else(unresolved)?;
     let before = file.current.as_ref().map(|c| (c.bytes.as_slice(), c.mode));
     // The version about to be replaced is stored first.
     let mut change = changes::record(blobs, &file.path, before, target.map(|(bytes, _)| (bytes, 0))).map_err(unkept)?;
     // Without this guard, a running command of another Session would be credited with the write.
     let _writing = snapshot.write(&file.path, workspace, blobs);
-    let now = workspace.read_if_there(&at)?;
+    let now = workspace.read_at(to)?;
     if now.as_ref().map(|n| &n.bytes) != file.current.as_ref().map(|c| &c.bytes) {
         return Err(Error::new(Code::FileChanged, "it changed during the restore", "preview the restore again"));
     }
@@ -438,11 +453,11 @@ fn restore_one(
     }
     match target {
         Some((bytes, mode)) => {
-            let replaced = workspace.replace(&at, bytes, mode)?;
+            let replaced = workspace.replace_at(to, bytes, mode)?;
             (change.after_mode, change.new_folders) = (Some(replaced.mode), replaced.new_folders);
         }
         None => {
-            workspace.remove(&at, file.new_folders)?;
+            workspace.remove_at(to, file.new_folders)?;
             change.after_mode = None;
         }
     }
@@ -450,11 +465,52 @@ fn restore_one(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::cell::Cell;
     use std::fs;
 
     use super::*;
+
+    /// A change of a file from one text to another, with both stored.
+    fn change(blobs: &Blobs, path: &str, before: &str, after: &str) -> FileChange {
+        let sides = (Some((before.as_bytes(), 0o644)), Some((after.as_bytes(), 0o644)));
+        changes::record(blobs, path, sides.0, sides.1).expect("it is stored")
+    }
+
+    fn blobs_of(workspace: &Workspace) -> Blobs {
+        Blobs::new(workspace.root().with_file_name("blobs"))
+    }
+
+    /// Takes a change back, which pixir has made. Returns whether the file was written.
+    ///
+    /// # Errors
+    /// As [`RestoreTarget::apply`], or why the file was left.
+    pub(crate) fn undone(workspace: &Workspace, path: &str, before: &str, left: &str) -> Result<bool> {
+        let blobs = blobs_of(workspace);
+        let made = change(&blobs, path, before, left);
+        let (reason, files) = (RestoreReason::Undo, aimed([made].iter()));
+        let aim = RestoreTarget { reason, of_turn: Some(1), to_seq: None, of_seq: None, files };
+        let snapshot = SessionSnapshot::default();
+        let done = aim.apply(&RestoreOptions::default(), workspace, &blobs, &snapshot, &|| false)?;
+        match done.left.first() {
+            Some(left) => Err(Error::new(Code::WriteFailed, left.why.clone(), "")),
+            None => Ok(!done.changes.is_empty()),
+        }
+    }
+
+    /// Writes a change that an agent made in its copy. Returns whether the file was written.
+    ///
+    /// # Errors
+    /// Why the file was left.
+    pub(crate) fn adopted(workspace: &Workspace, path: &str, theirs: &str, base: &str) -> Result<bool> {
+        let blobs = blobs_of(workspace);
+        let planned = [change(&blobs, path, base, theirs)];
+        let (done, left) = carry_out(&planned, workspace, &blobs, &SessionSnapshot::default());
+        match left.first() {
+            Some(left) => Err(Error::new(Code::WriteFailed, left.why.clone(), "")),
+            None => Ok(!done.is_empty()),
+        }
+    }
 
     /// Broken build: `apply` goes on after it was interrupted, or does not say what it left.
     #[test]

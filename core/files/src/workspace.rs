@@ -1,6 +1,6 @@
 //! The workspace root: every file that a tool touches is opened beneath it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
@@ -9,17 +9,22 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
 use parking_lot::Mutex;
 
+use crate::guard::named::Named;
 use crate::guard::survey::Survey;
 use protocol::error::{Code, Error, Result};
+use protocol::protected::Group;
 use protocol::remedy::Remedy;
 use storage::running::Running;
 
+mod destination; // where a change of a file lands
 mod inside; // a resolved path
 mod outside; // paths outside the workspace, to read only
 mod outputs; // the Session's saved outputs
 mod protection; // files that can run code later, and pixir's own
 mod writing; // changes of files
 
+pub use destination::Destination;
+use destination::Identity;
 use inside::Base;
 pub use inside::Inside;
 pub use writing::remove_left;
@@ -29,6 +34,7 @@ const MAX_WHOLE: u64 = 64 << 20;
 
 /// `O_NONBLOCK`: opening a FIFO or a device must not wait for its other end.
 const O_NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+const O_NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 
 /// The root folder that no path given to it can leave.
 ///
@@ -45,10 +51,14 @@ pub struct Workspace {
     own_writes: Mutex<Vec<PathBuf>>,
     /// The folders of the workspace, and of its repository elsewhere, as guards last saw them.
     surveys: Mutex<BTreeMap<PathBuf, Survey>>,
+    /// What protected files directly in the workspace name.
+    named: Mutex<Named>,
     /// pixir's own folders in the workspace, relative to the root.
     own: Vec<PathBuf>,
     /// The user's home folder, relative to the root, where the workspace is that or holds it.
     home: Option<Home>,
+    /// Folders that stood at protected paths.
+    remembered: Mutex<HashMap<Identity, Group>>,
 }
 
 impl fmt::Debug for Workspace {
@@ -89,8 +99,11 @@ impl Workspace {
             Error::new(Code::NotFound, format!("open the workspace {}: {e}", root.display()), Remedy::SetWorkspace)
                 .with("input", root.display().to_string())
         })?;
-        let (notes, own_writes, surveys) = (Running::default(), Mutex::default(), Mutex::default());
-        Ok(Workspace { root, dir, outputs: None, notes, own_writes, surveys, own: Vec::new(), home: None })
+        let (notes, own_writes, remembered) = (Running::default(), Mutex::default(), Mutex::default());
+        let (own, home, surveys, named) = (Vec::new(), None, Mutex::default(), Mutex::default());
+        let it = Workspace { root, dir, outputs: None, notes, own_writes, surveys, named, own, home, remembered };
+        it.remember_protected();
+        Ok(it)
     }
 
     /// Returns the same root, noting its temporary files here.
@@ -232,7 +245,10 @@ impl Workspace {
     /// # Errors
     /// `NOT_FOUND`, `OUTSIDE_WORKSPACE` through a symlink, `NOT_REGULAR_FILE` for folders, FIFOs and devices, `READ_FAILED`.
     pub fn read(&self, at: &Inside) -> Result<Contents> {
-        let (mut file, len, mode) = self.open_file(at)?;
+        self.whole(at, self.open_file(at)?)
+    }
+
+    fn whole(&self, at: &Inside, (mut file, len, mode): (std::fs::File, u64, u32)) -> Result<Contents> {
         if len > MAX_WHOLE {
             return Err(Error::new(
                 Code::ReadFailed,
@@ -305,6 +321,37 @@ impl Workspace {
             Err(e) if e.code == Code::NotFound => Ok(None),
             Err(e) => Err(e),
         }
+    }
+
+    /// Reads the file at a destination, through the folder that was judged. A missing file is `None`.
+    ///
+    /// # Errors
+    /// As [`Workspace::read`]; `NOT_REGULAR_FILE` for a symlink, too; `FILE_CHANGED` when another program has put other folders
+    /// there meanwhile.
+    pub fn read_at(&self, to: &Destination) -> Result<Option<Contents>> {
+        let at = to.at();
+        let name = at.path.file_name().ok_or_else(|| not_regular(at, true))?;
+        let way = match self.hold(to, false) {
+            Ok(way) => way,
+            Err(e) if e.code == Code::NotFound => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(O_NONBLOCK | O_NOFOLLOW);
+        let read = |e: io::Error| self.io("read", at, &e);
+        match way.folder().symlink_metadata(name) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            found if !found.as_ref().is_ok_and(cap_std::fs::Metadata::is_file) => {
+                return Err(not_regular(at, found.map_err(read)?.is_dir()));
+            }
+            Ok(_) | Err(_) => {}
+        }
+        let file = way.folder().open_with(name, &options).map_err(read)?;
+        let metadata = file.metadata().map_err(read)?;
+        if !metadata.is_file() {
+            return Err(not_regular(at, metadata.is_dir()));
+        }
+        self.whole(at, (file.into_std(), metadata.len(), metadata.mode() & 0o777)).map(Some)
     }
 
     /// Whether a parent folder of the path is a symlink.

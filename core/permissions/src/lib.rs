@@ -23,7 +23,7 @@ pub use readers::{Judged, Parse};
 pub use readers::{plain, prove, prove_read_only};
 use rules::Covers;
 use touch::Command;
-pub use touch::{Changes, Touch, UsersWord};
+pub use touch::{Changes, Protected, Touch, UsersWord};
 
 /// Where a command may read without an approval. The paths are absolute and without symlinks.
 #[derive(Debug, Clone, Copy)]
@@ -131,9 +131,7 @@ pub fn judge<'a>(mode: Mode, touch: &Touch, rules: &[Rule], readable: impl Into<
             Ok(asks) => asks,
             Err(error) => return Ruling::Deny { by: DecidedBy::Mode, rule: None, error },
         },
-        Touch::Files { protected: Some(path), .. } => {
-            (format!("{path} is a protected path: it can run code or widen permissions"), None)
-        }
+        Touch::Files { protected: Some(it), .. } => (it.group.reason(&[&it.path]), None),
         Touch::Files { protected: None, .. } => ("it changes files".to_owned(), Some(Rule::Allow(Scope::FileChanges))),
         Touch::Command(_) | Touch::Program(_) => {
             let command = touch.command().expect("it runs one");
@@ -260,7 +258,8 @@ mod tests {
     fn what_changes_things_is_refused_asked_or_run_by_the_mode_and_protected_files_always_ask() {
         let root = Path::new("/");
         let file = Touch::Files { path: None, protected: None };
-        let hook = Touch::Files { path: None, protected: Some(".git/hooks/x".into()) };
+        let hook = Protected { path: ".git/hooks/x".into(), group: protocol::protected::Group::Git };
+        let hook = Touch::Files { path: None, protected: Some(hook) };
         let said = |mode, touch: &Touch, rules: &[Rule]| match judge(mode, touch, rules, root) {
             Ruling::Free | Ruling::Look | Ruling::Allow { .. } => "allow",
             Ruling::Ask { .. } => "ask",

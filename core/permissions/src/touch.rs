@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use super::Readable;
 use super::readers::{prove, prove_read_only};
 use super::shell::quoted;
+use protocol::protected::Group;
 
 /// What a call touches, determined before it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,12 +45,21 @@ pub enum Touch {
         /// The file, if the call changes exactly one and its path is known.
         path: Option<String>,
         /// A protected path among them: it can run code or widen pixir's permissions.
-        protected: Option<String>,
+        protected: Option<Protected>,
     },
     /// It runs a command line through the shell.
     Command(String),
     /// It runs a program with these words, without a shell.
     Program(Vec<String>),
+}
+
+/// A protected file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Protected {
+    /// Its path.
+    pub path: String,
+    /// Its group.
+    pub group: Group,
 }
 
 /// What the user said about a tool of another program.

@@ -8,6 +8,7 @@ pub mod error; // what can go wrong, and what to do instead
 pub mod event; // Entries and live events
 pub mod input; // requests of a Presenter, and their answers
 pub mod now; // the state of a Session when a watch begins
+pub mod protected; // groups of protected files
 pub mod remedy; // what to do about an error, as data
 pub mod rule; // rules that the user made
 pub mod sandbox; // the means by which programs are confined

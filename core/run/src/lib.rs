@@ -177,7 +177,7 @@ pub struct Effects {
     pub previews: Vec<Preview>,
     /// The commands that the preview covers, by number. The hash is that of the file after the change, if it is known.
     pub previewed: HashMap<usize, Option<blake3::Hash>>,
-    /// What a command touches, by number, where only its stdin tells that.
+    /// What a command touches, by number, where the dry run tells that: which files a patch changes, and where a file lands.
     pub touches: HashMap<usize, Vec<Touch>>,
     /// Files that this line has already changed.
     pub touched: HashSet<String>,

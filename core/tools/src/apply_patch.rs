@@ -10,7 +10,7 @@ use call::replacement::{Replacement, apply, first_change};
 use call::{Context, Output, Prepared, Tool, off_loop};
 use files::changes;
 use files::patch::{self, Hunk, What};
-use files::workspace::{Contents, Inside};
+use files::workspace::{Contents, Destination};
 use permissions::Touch;
 use protocol::call_info::{CallInfo, CallKind};
 use protocol::error::{Code, Error, Result};
@@ -45,7 +45,7 @@ impl Tool for ApplyPatch {
 
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
         let Args { patch } = arguments::parse(args)?;
-        Ok(Patched::of(ctx, &patch)?.prepared(ctx))
+        Ok(Patched::of(ctx, &patch)?.prepared())
     }
 
     fn run_command(&self) -> Option<&'static str> {
@@ -87,8 +87,8 @@ impl Patched {
     }
 
     /// What the changes touch: each file.
-    pub fn touches(&self, ctx: &Context) -> Vec<Touch> {
-        self.files.iter().map(|file| file.own_touch(ctx)).collect()
+    pub fn touches(&self) -> Vec<Touch> {
+        self.files.iter().flat_map(Replacement::touches).collect()
     }
 
     /// The hash of all files after the changes.
@@ -108,8 +108,8 @@ impl Patched {
         apply(self.files, ctx)
     }
 
-    fn prepared(self, ctx: &Context) -> Prepared {
-        let touches = self.touches(ctx);
+    fn prepared(self) -> Prepared {
+        let touches = self.touches();
         let preview = match self.previews.as_slice() {
             [one] => one.clone(),
             several => Preview {
@@ -140,7 +140,7 @@ struct Plan<'a> {
 }
 
 struct File {
-    at: Inside,
+    to: Destination,
     /// Two names of one file compare equal.
     real: PathBuf,
     before: Option<Contents>,
@@ -203,12 +203,13 @@ impl Plan<'_> {
             return Ok(n);
         }
         self.ctx.workspace.check_writable(&at)?;
-        let before = self.ctx.workspace.read_if_there(&at)?;
+        let to = self.ctx.workspace.destination(&at)?;
+        let before = self.ctx.workspace.read_if_there(to.at())?;
         if let Some(before) = &before {
-            self.ctx.read_set.check(&self.ctx.workspace, &at, Some(&before.bytes))?;
+            self.ctx.read_set.check(&self.ctx.workspace, to.at(), Some(&before.bytes))?;
         }
         let now = before.as_ref().map(|before| before.bytes.clone());
-        self.files.push(File { at, real, before, now, moved_from: None });
+        self.files.push(File { to, real, before, now, moved_from: None });
         Ok(self.files.len() - 1)
     }
 
@@ -217,10 +218,10 @@ impl Plan<'_> {
         match &self.files[n] {
             File { now: Some(_), .. } => Ok(n),
             // The error of reading it names files that are called alike.
-            File { before: None, at, .. } => Err(self
+            File { before: None, to, .. } => Err(self
                 .ctx
                 .workspace
-                .read(at)
+                .read(to.at())
                 .err()
                 .unwrap_or_else(|| Error::new(Code::FileChanged, format!("`{path}` is new"), "read it first"))),
             File { now: None, .. } => {
@@ -231,11 +232,11 @@ impl Plan<'_> {
     }
 
     fn check_absent(&self, n: usize) -> Result<()> {
-        let File { at, now, .. } = &self.files[n];
+        let File { to, now, .. } = &self.files[n];
         if now.is_none() {
             return Ok(());
         }
-        let shown = at.display();
+        let shown = to.at().display();
         let message = format!("`{shown}` exists already");
         Err(Error::new(Code::WriteFailed, message, format!("*** Update File: {shown}")).with("input", shown))
     }
@@ -276,7 +277,7 @@ impl Plan<'_> {
                 (Some(_), None) => "delete",
             };
             let source = file.moved_from.map(|from| &files[from]).filter(|_| file.now.is_some());
-            let made = Replacement::of(would, ctx, file.at.clone(), file.before.clone(), file.now.clone());
+            let made = Replacement::of(would, ctx, file.to.clone(), file.before.clone(), file.now.clone());
             match made {
                 Ok(it) => {
                     let it = it.with_mode(source.and_then(|from| Some(from.before.as_ref()?.mode)));
@@ -295,7 +296,7 @@ impl Plan<'_> {
                     }
                     replacements.push(it);
                 }
-                Err(error) => faults.push((file.at.display(), error)),
+                Err(error) => faults.push((file.to.at().display(), error)),
             }
         }
         if !faults.is_empty() {
@@ -312,7 +313,7 @@ impl Plan<'_> {
 
 /// The preview of a move, and what the model reads of it.
 fn moving(from: &File, to: &File) -> (Preview, String) {
-    let (source, target) = (from.at.display(), to.at.display());
+    let (source, target) = (from.to.at().display(), to.to.at().display());
     let old = from.before.as_ref().map(|it| it.bytes.as_slice()).unwrap_or_default();
     let new = to.now.as_deref().unwrap_or_default();
     let (diff, added, removed) = changes::unified(&target, Some(old), Some(new));

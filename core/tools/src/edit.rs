@@ -78,7 +78,7 @@ impl Tool for Edit {
             }
         }
         let at = ctx.workspace.locate(&path)?;
-        Ok(previewed(ctx, at, &edits)?.prepared(ctx))
+        Ok(previewed(ctx, at, &edits)?.prepared())
     }
 
     fn run_command(&self) -> Option<&'static str> {
@@ -125,7 +125,9 @@ pub fn previewed(ctx: &Context, at: Inside, edits: &[Change]) -> Result<Replacem
     if !faults.is_empty() {
         return Err(all_of(faults, edits.len()));
     }
-    let mut replacement = Replacement::of("edit", ctx, at, Some(before), Some(text.into_bytes()))?;
+    ctx.workspace.check_writable(&at)?;
+    let to = ctx.workspace.destination(&at)?;
+    let mut replacement = Replacement::of("edit", ctx, to, Some(before), Some(text.into_bytes()))?;
     if had_numbers {
         replacement
             .told

@@ -43,7 +43,7 @@ impl Tool for Write {
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
         let Args { path, content } = arguments::parse(args)?;
         let at = ctx.workspace.locate(&path)?;
-        Ok(Replacement::preview("write", ctx, at, content.into_bytes())?.prepared(ctx))
+        Ok(Replacement::preview("write", ctx, at, content.into_bytes())?.prepared())
     }
 
     fn run_command(&self) -> Option<&'static str> {

@@ -71,7 +71,7 @@ pub(crate) async fn settle(
     let Ok(Some(found)) = task::spawn_blocking(look).await else { return Ok(()) };
     let Found { guards, taken, writer } = found;
     let mut waiting = Waiting { guards, ctx };
-    if gate::keep(call, &preview(&taken), &writer, authority).await? {
+    if gate::keep(call, &preview(&taken), ctx, &writer, authority).await? {
         for it in &taken {
             output.stderr.push(format!("pixir: the user kept {}\n", it.path).as_bytes());
         }

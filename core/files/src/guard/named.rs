@@ -2,9 +2,11 @@
 //! import them. They are protected as the files are that name them.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use super::item::Items;
+use protocol::protected::Group;
 use storage::regular;
 
 /// Keys of git whose value is a path, of a folder of hooks or a file of settings.
@@ -32,6 +34,45 @@ const INSTRUCTIONS: [&str; 4] = ["agents.md", "claude.md", "gemini.md", "agents.
 const DEEPEST: usize = 5;
 /// The most imported files.
 const MOST: usize = 200;
+
+/// What the settings and instructions directly in a workspace name, as it was last read.
+#[derive(Debug, Default)]
+pub(crate) struct Named {
+    /// Inode, size and time of each file that was read.
+    stamps: Vec<Option<[i64; 4]>>,
+    paths: Vec<(PathBuf, Group)>,
+}
+
+impl Named {
+    /// The group of a path that is named, or lies in a folder that is named.
+    pub(crate) fn group_of(&mut self, root: &Path, path: &Path) -> Option<Group> {
+        let stamps: Vec<_> = SOURCES.iter().map(|name| stamp(&root.join(name))).collect();
+        if stamps != self.stamps {
+            *self = Named { paths: Named::read(root), stamps };
+        }
+        self.paths.iter().find(|(named, _)| path.starts_with(named)).map(|it| it.1)
+    }
+
+    fn read(root: &Path) -> Vec<(PathBuf, Group)> {
+        let own = Repository { git: root.join(".git"), tree: root.to_owned() };
+        let of_git = by_settings(root, &[own], &[]).into_iter().map(|path| (path, Group::Git));
+        let texts = SOURCES[1..].iter().filter_map(|name| {
+            let text = regular::read_to_string(&root.join(name)).ok()?;
+            Some((PathBuf::from(name), text))
+        });
+        let of_agents = imported(root, texts.collect()).into_iter().map(|path| (path, Group::Agents));
+        of_git.chain(of_agents).collect()
+    }
+}
+
+/// The files directly in a workspace that name others.
+const SOURCES: [&str; 4] = [".git/config", "AGENTS.md", "CLAUDE.md", "GEMINI.md"];
+
+fn stamp(path: &Path) -> Option<[i64; 4]> {
+    let it = std::fs::symlink_metadata(path).ok()?;
+    let number = |it: u64| i64::try_from(it).unwrap_or(i64::MAX);
+    Some([number(it.ino()), number(it.len()), it.ctime(), it.ctime_nsec()])
+}
 
 /// A repository: the folder of git, and the work tree that its settings are about.
 pub(super) struct Repository {
@@ -76,14 +117,21 @@ pub(super) fn by_instructions(root: &Path, items: &Items) -> Vec<PathBuf> {
         path.file_name().is_some_and(|it| INSTRUCTIONS.contains(&it.to_string_lossy().to_lowercase().as_str()))
     };
     let texts = items.all.iter().filter(|(path, _)| is_instruction(path));
-    let mut left: Vec<(PathBuf, String, usize)> =
-        texts.filter_map(|(path, item)| Some((path.clone(), item.text()?.to_owned(), 0))).collect();
+    let texts = texts.filter_map(|(path, item)| Some((path.clone(), item.text()?.to_owned())));
+    let named = imported(root, texts.collect());
+    named.into_iter().filter(|it| !items.all.contains_key(it)).collect()
+}
+
+/// The files of the workspace that these texts import, and those that these import.
+fn imported(root: &Path, texts: Vec<(PathBuf, String)>) -> BTreeSet<PathBuf> {
+    let mut left: Vec<(PathBuf, String, usize)> = texts.into_iter().map(|(path, text)| (path, text, 0)).collect();
     let mut named = BTreeSet::new();
     while let Some((path, text, depth)) = left.pop() {
         let above = root.join(path.parent().unwrap_or(Path::new("")));
         for imported in imports(&text) {
             let Some(inside) = inside(root, &above.join(imported)) else { continue };
-            if !root.join(&inside).is_file() || named.len() >= MOST || !named.insert(inside.clone()) {
+            let is_text = is_prose(&inside) && root.join(&inside).is_file();
+            if !is_text || named.len() >= MOST || !named.insert(inside.clone()) {
                 continue;
             }
             if depth + 1 < DEEPEST
@@ -93,7 +141,14 @@ pub(super) fn by_instructions(root: &Path, items: &Items) -> Vec<PathBuf> {
             }
         }
     }
-    named.into_iter().filter(|it| !items.all.contains_key(it)).collect()
+    named
+}
+
+/// Whether a file holds text for readers, by its name. Instructions also mention files of data and source, which commands
+/// change every day.
+fn is_prose(path: &Path) -> bool {
+    let ending = path.extension().map(|it| it.to_string_lossy().to_lowercase());
+    ending.is_none_or(|it| ["md", "mdc", "mdx", "markdown", "txt", "rst", "adoc"].contains(&it.as_str()))
 }
 
 /// The imports of a text, as agents write them: a word that begins with `@`.

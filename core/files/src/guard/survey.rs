@@ -162,7 +162,7 @@ impl Folder {
             self.repositories.push(name);
             return;
         }
-        if role == Role::Source && may_be_protected(&lower, kind == Entry::Other) {
+        if role == Role::Source && may_be_protected(&name, kind == Entry::Other) {
             // A symlink on the way would be a protected folder under another name.
             let is_marked = is_protected(&above.join(&name)) || kind == Entry::Other;
             if is_marked {

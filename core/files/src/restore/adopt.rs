@@ -197,7 +197,8 @@ fn carry_out_one(
         path: change.path.clone(),
         wanted_blob: None,
         new_folders: 0,
-        is_protected: false,
+        // The plan was judged by this path. Folders that lead elsewhere now are found when it is written.
+        to: Some(workspace.exact(&at)),
         current,
         left: None,
         wanted: None,

@@ -1,5 +1,6 @@
 //! Paths outside the workspace. A call may only read them, and only after the gate has allowed each.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -7,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use cap_std::fs::Dir;
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use super::inside::Base;
 use super::{Inside, Workspace};
@@ -69,6 +71,33 @@ pub(super) fn folder(path: &Path) -> io::Result<Dir> {
     }
     let readable: OwnedFd = rustix::fs::openat(&at, ".", READ, Mode::empty())?;
     Ok(Dir::from_std_file(File::from(readable)))
+}
+
+/// What stands at a name in a folder.
+pub(super) enum Step {
+    /// A folder, opened.
+    Folder(Dir),
+    /// A symlink; or a folder that was exchanged for one meanwhile.
+    Symlink,
+    /// Nothing.
+    Missing,
+    /// No folder.
+    Other,
+}
+
+/// Opens a folder in another one, without following a symlink.
+pub(super) fn step(above: &Dir, name: &OsStr) -> io::Result<Step> {
+    match rustix::fs::openat(above, name, STEP, Mode::empty()) {
+        Ok(folder) => Ok(Step::Folder(Dir::from_std_file(File::from(folder)))),
+        Err(Errno::NOENT) => Ok(Step::Missing),
+        Err(e @ (Errno::LOOP | Errno::NOTDIR)) => match above.symlink_metadata(name) {
+            Ok(it) if it.is_symlink() || it.is_dir() => Ok(Step::Symlink),
+            Ok(_) => Ok(Step::Other),
+            Err(missing) if missing.kind() == io::ErrorKind::NotFound => Ok(Step::Missing),
+            Err(_) => Err(e.into()),
+        },
+        Err(e) => Err(e.into()),
+    }
 }
 
 const READ: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);

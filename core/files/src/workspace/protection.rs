@@ -4,24 +4,43 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::inside::Base;
-use super::{Home, Inside, Workspace};
+use super::{Destination, Home, Inside, Workspace};
 use crate::protected;
 use protocol::error::{Code, Error, Result};
+use protocol::protected::Group;
 
 impl Workspace {
     /// Whether writing the path always needs an approval: by its name or its real folder, it can run code or widen
     /// pixir's permissions.
     pub fn is_protected(&self, at: &Inside) -> bool {
-        let is_protected = |path: &Path| {
-            protected::is_protected(path)
-                || self.own.iter().any(|own| path.starts_with(own))
-                || self.is_secret_of_home(path)
-        };
-        is_protected(&at.path) || self.behind_links(at).is_none_or(|real| is_protected(&real))
+        if self.group_by_name(&at.path).is_some() {
+            return true;
+        }
+        match self.destination(at) {
+            Ok(to) => to.group().is_some(),
+            // What leads out of the workspace is refused for that.
+            Err(e) => e.code != Code::OutsideWorkspace && at.base == Base::Root,
+        }
+    }
+
+    /// The group of protected files to which a path of the workspace belongs by its names alone.
+    pub(super) fn group_by_name(&self, path: &Path) -> Option<Group> {
+        if self.own.iter().any(|own| path.starts_with(own)) {
+            return Some(Group::Pixir);
+        }
+        protected::group_of(path)
+            .or_else(|| self.is_secret_of_home(path).then_some(Group::Keys))
+            .or_else(|| self.named.lock().group_of(&self.root, path))
+    }
+
+    /// The group of a protected file that a command wrote, by its path in the workspace or, for one of a repository
+    /// elsewhere, by its absolute path.
+    pub fn group_of(&self, path: &str) -> Group {
+        self.locate(path).ok().and_then(|at| self.group_by_name(&at.path)).unwrap_or(Group::Git)
     }
 
     /// The path with the symlinks of its folders resolved.
-    fn behind_links(&self, at: &Inside) -> Option<PathBuf> {
+    pub(super) fn behind_links(&self, at: &Inside) -> Option<PathBuf> {
         let parent = at.path.parent().unwrap_or(Path::new(""));
         // Folders that do not exist yet cannot be symlinks, so the nearest existing ancestor decides.
         let real = parent.ancestors().find_map(|folder| {
@@ -66,6 +85,7 @@ impl Workspace {
     /// The protected files and folders directly in the workspace that exist, as absolute paths without symlinks. Programs
     /// in the sandbox only read them.
     pub fn protected(&self) -> Vec<PathBuf> {
+        self.remember_protected();
         protected::existing(&self.root)
     }
 
@@ -80,9 +100,9 @@ impl Workspace {
     }
 
     /// Notes a write before it is made, so that no guard takes it for a command's.
-    pub(super) fn note_own_write(&self, at: &Inside) {
-        if at.base == Base::Root && self.is_protected(at) {
-            self.own_writes.lock().push(at.path.clone());
+    pub(super) fn note_own_write(&self, to: &Destination) {
+        if to.group().is_some() {
+            self.own_writes.lock().push(to.at().path.clone());
         }
     }
 }

@@ -3,10 +3,9 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use cap_std::fs::{MetadataExt as _, OpenOptions, OpenOptionsExt as _, PermissionsExt as _};
+use cap_std::fs::{Metadata, MetadataExt as _, OpenOptions, OpenOptionsExt as _, PermissionsExt as _};
 
-use super::inside::Base;
-use super::{Inside, Workspace, not_regular};
+use super::{Destination, Inside, Workspace, not_regular};
 use protocol::error::{Code, Error, Result};
 use storage::running::{Left, Subject, path_text};
 
@@ -23,31 +22,38 @@ pub struct Replaced {
 }
 
 impl Workspace {
-    /// Replaces or creates a file atomically: it holds the old bytes or the new ones, never a mix.
+    /// Replaces or creates a file atomically: it holds the old bytes or the new ones, never a mix. Folders of the path may
+    /// not be symlinks.
     ///
     /// # Errors
-    /// `WRITE_FAILED` when the target is a symlink, is not a regular file or the disk refuses; `OUTSIDE_WORKSPACE`.
+    /// As [`Workspace::replace_at`].
     pub fn replace(&self, at: &Inside, bytes: &[u8], mode: Option<u32>) -> Result<Replaced> {
         self.check_writable(at)?;
-        self.note_own_write(at);
-        let new_folders = self.missing_folders(at);
-        let failed = |e: &io::Error| self.io("write", at, e);
-        let parent = at.path.parent().unwrap_or(Path::new(""));
-        if !parent.as_os_str().is_empty() {
-            self.dir.create_dir_all(parent).map_err(|e| failed(&e))?;
-        }
-        let folder = if parent.as_os_str().is_empty() { self.dir.try_clone() } else { self.dir.open_dir(parent) }
-            .map_err(|e| failed(&e))?;
+        self.replace_at(&self.exact(at), bytes, mode)
+    }
+
+    /// Replaces or creates the file at a destination, through the folder that was judged.
+    ///
+    /// # Errors
+    /// `FILE_CHANGED` when another program has put other folders there meanwhile, `WRITE_FAILED` when the target is a symlink,
+    /// is not a regular file or the disk refuses.
+    pub fn replace_at(&self, to: &Destination, bytes: &[u8], mode: Option<u32>) -> Result<Replaced> {
+        let at = to.at();
         let name = at.path.file_name().ok_or_else(|| not_regular(at, true))?;
+        self.note_own_write(to);
+        let way = self.hold(to, true)?;
+        let folder = way.folder();
         let temporary = format!("{TEMPORARY}{:032x}.tmp", uuid::Uuid::now_v7().as_u128());
+        let parent = at.path.parent().unwrap_or(Path::new(""));
         let _note = self.notes.note(Subject::File, path_text(&self.root.join(parent).join(&temporary)));
-        let write = || -> io::Result<Replaced> {
+        let written = || -> io::Result<u32> {
             let mut options = OpenOptions::new();
             options.write(true).create_new(true).mode(mode.unwrap_or(0o666));
             let mut file = folder.open_with(&temporary, &options)?;
             file.write_all(bytes)?;
-            // Owner and special bits are preserved as far as the process may set them.
-            let old = folder.symlink_metadata(name).ok();
+            // Owner and special bits are preserved as far as the process may set them. Of a file with other names, which may
+            // be a program outside, they are not: only this name gets the new bytes.
+            let old = folder.symlink_metadata(name).ok().filter(|old| old.nlink() == 1);
             if let Some(old) = &old {
                 let (uid, gid) = (rustix::fs::Uid::from_raw(old.uid()), rustix::fs::Gid::from_raw(old.gid()));
                 let _ = rustix::fs::fchown(&file, Some(uid), Some(gid));
@@ -57,38 +63,43 @@ impl Workspace {
                 file.set_permissions(cap_std::fs::Permissions::from_mode(mode | special))?;
             }
             file.sync_all()?;
-            let mode = file.metadata()?.mode() & 0o777;
-            folder.rename(&temporary, &folder, name)?;
-            Ok(Replaced { mode, new_folders })
+            Ok(file.metadata()?.mode() & 0o777)
         };
-        write().map_err(|e| {
+        let done = written().map_err(|e| self.io("write", at, &e)).and_then(|mode| {
+            // Writing may have taken long.
+            check_kind(at, folder.symlink_metadata(name))?;
+            self.check_held(to, &way)?;
+            folder.rename(&temporary, folder, name).map_err(|e| self.io("write", at, &e))?;
+            Ok(Replaced { mode, new_folders: way.made })
+        });
+        done.inspect_err(|_| {
             let _ = folder.remove_file(&temporary);
-            failed(&e)
+            way.remove_made();
         })
     }
 
-    /// Counts the parent folders of this path that do not exist yet.
-    fn missing_folders(&self, at: &Inside) -> u32 {
-        let above = at.path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
-        let missing = above.take_while(|folder| self.dir.symlink_metadata(folder).is_err()).count();
-        u32::try_from(missing).unwrap_or(u32::MAX)
-    }
-
-    /// Removes a regular file, and up to `folders` parent folders that are then empty.
+    /// Removes a regular file, and up to `folders` parent folders that are then empty. Folders of the path may not be
+    /// symlinks.
     ///
     /// # Errors
     /// As [`Workspace::replace`].
     pub fn remove(&self, at: &Inside, folders: u32) -> Result<()> {
         self.check_writable(at)?;
-        self.note_own_write(at);
-        self.dir.remove_file(at.as_path()).map_err(|e| self.io("write", at, &e))?;
-        let above = at.path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
-        for folder in above.take(folders as usize) {
-            // A folder that is not empty cannot be removed.
-            if self.dir.remove_dir(folder).is_err() {
-                break;
-            }
-        }
+        self.remove_at(&self.exact(at), folders)
+    }
+
+    /// The same at a destination, through the folder that was judged.
+    ///
+    /// # Errors
+    /// As [`Workspace::replace_at`].
+    pub fn remove_at(&self, to: &Destination, folders: u32) -> Result<()> {
+        let at = to.at();
+        let name = at.path.file_name().ok_or_else(|| not_regular(at, true))?;
+        self.note_own_write(to);
+        let way = self.hold(to, false)?;
+        check_kind(at, way.folder().symlink_metadata(name))?;
+        way.folder().remove_file(name).map_err(|e| self.io("write", at, &e))?;
+        way.remove_folders(folders);
         Ok(())
     }
 
@@ -97,30 +108,31 @@ impl Workspace {
     /// # Errors
     /// As [`Workspace::replace`].
     pub fn check_writable(&self, at: &Inside) -> Result<()> {
-        match at.base {
-            Base::Root => {}
-            Base::Outputs => {
-                let message = "saved outputs are read-only";
-                return Err(
-                    Error::new(Code::WriteFailed, message, "a path inside the workspace").with("input", at.display())
-                );
-            }
-            Base::Outside => return Err(self.outside(&at.display())),
-        }
+        self.check_inside(at)?;
         match self.dir.symlink_metadata(at.as_path()) {
-            Ok(metadata) if metadata.is_symlink() => {
-                Err(Error::new(Code::WriteFailed, format!("{} is a symlink", at.display()), "the path of its target")
-                    .with("input", at.display()))
-            }
-            Ok(metadata) if !metadata.is_file() => {
-                let mut error = not_regular(at, metadata.is_dir());
-                error.code = Code::WriteFailed;
-                Err(error)
-            }
-            Ok(_) => Ok(()),
-            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(()),
-            Err(e) => Err(self.io("write", at, &e)),
+            Err(e) if !is_absent(&e) => Err(self.io("write", at, &e)),
+            found => check_kind(at, found),
         }
+    }
+}
+
+fn is_absent(e: &io::Error) -> bool {
+    matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// Refuses what is there and no regular file.
+fn check_kind(at: &Inside, found: io::Result<Metadata>) -> Result<()> {
+    match found {
+        Ok(metadata) if metadata.is_symlink() => {
+            Err(Error::new(Code::WriteFailed, format!("{} is a symlink", at.display()), "the path of its target")
+                .with("input", at.display()))
+        }
+        Ok(metadata) if !metadata.is_file() => {
+            let mut error = not_regular(at, metadata.is_dir());
+            error.code = Code::WriteFailed;
+            Err(error)
+        }
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 

@@ -46,7 +46,7 @@ fn unknown_patch() -> Error {
 }
 
 fn preview(patched: Patched, io: &mut Io) -> Result<i32, Fault> {
-    let touches = patched.touches(&io.ctx);
+    let touches = patched.touches();
     let after = patched.hash_after();
     let mut effects = io.effects.lock();
     // An earlier change of the line may affect this one.
@@ -63,7 +63,7 @@ fn preview(patched: Patched, io: &mut Io) -> Result<i32, Fault> {
 }
 
 fn perform(patched: Patched, io: &mut Io) -> Result<i32, Fault> {
-    let touches = patched.touches(&io.ctx);
+    let touches = patched.touches();
     let paths: Vec<String> = touches.iter().filter_map(Touch::file).map(str::to_owned).collect();
     {
         let effects = io.effects.lock();

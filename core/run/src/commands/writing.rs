@@ -57,9 +57,11 @@ fn write(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault>
         })?;
     }
     let replacement = if flags.has('a') {
-        let before = io.ctx.workspace.read_if_there(&at)?;
+        io.ctx.workspace.check_writable(&at)?;
+        let to = io.ctx.workspace.destination(&at)?;
+        let before = io.ctx.workspace.read_if_there(to.at())?;
         let all = before.as_ref().map_or(after.clone(), |before| [before.bytes.as_slice(), &after].concat());
-        Replacement::of("write", &io.ctx, at, before, Some(all))?
+        Replacement::of("write", &io.ctx, to, before, Some(all))?
     } else {
         Replacement::preview("write", &io.ctx, at, after)?
     };
@@ -68,9 +70,12 @@ fn write(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault>
 
 fn planned_unknown(io: &mut Io, would: &str, at: &Inside) -> Result<i32, Fault> {
     io.ctx.workspace.check_writable(at)?;
+    let to = io.ctx.workspace.destination(at)?;
+    let at = to.at();
     let target = format!("{} (the output of the program before it)", at.display());
     let preview = Preview { would: would.to_owned(), target, paths: vec![at.display()], ..Preview::default() };
     let mut effects = io.effects.lock();
+    effects.touches.insert(io.number, Replacement::touches_of(&to));
     effects.previewed.insert(io.number, None);
     effects.previews.push(preview);
     Ok(0)
@@ -80,11 +85,13 @@ fn planned_unknown(io: &mut Io, would: &str, at: &Inside) -> Result<i32, Fault> 
 fn change(io: &mut Io, replacement: Replacement) -> Result<i32, Fault> {
     let after = replacement.hash_after();
     let path = replacement.preview.target.clone();
+    let touches = replacement.touches();
     if io.how == How::Dry {
         let mut effects = io.effects.lock();
         // An earlier change of the line may affect this one.
         let depends = effects.changes_things();
         effects.previewed.insert(io.number, Some(after).filter(|_| !depends));
+        effects.touches.insert(io.number, touches);
         let mut preview = replacement.preview;
         if depends {
             preview.would.push_str(" (in the current state)");
@@ -94,6 +101,14 @@ fn change(io: &mut Io, replacement: Replacement) -> Result<i32, Fault> {
     }
     {
         let effects = io.effects.lock();
+        if effects.touches.get(&io.number).is_some_and(|judged| *judged != touches) {
+            let message = format!(
+                "a folder of {path} was exchanged or became a symlink after this line was judged; it was not written"
+            );
+            return Err(Error::new(Code::FileChanged, message, "look at its folders with ls, then repeat the line")
+                .with("input", path)
+                .into());
+        }
         let is_as_previewed = match effects.previewed.get(&io.number) {
             Some(Some(previewed)) => *previewed == after || effects.touched.contains(&path),
             // The preview names the file but not its content.
