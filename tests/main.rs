@@ -116,6 +116,7 @@ mod stories {
     mod races; // paths that are exchanged while pixir uses them
     mod ordinary_work; // an hour of work in ask mode, and its questions
     mod readers; // commands that run unasked
+    mod hostile_words; // words that a program takes for more than they seem
     mod listed_names; // names of files that one program lists for another
     mod repositories; // hostile repositories: nothing of them runs
     mod approval_text; // what the user approves is visible and is what runs

@@ -17,7 +17,7 @@ pub use ::run; // the run language: one line is a whole workflow
 pub use ::text; // text at the edges
 
 // The vocabulary: what a Presenter asks, what it hears, what can go wrong.
-pub use ::permissions::rules;
+pub use ::permissions::{Readable, Takes, UnaskedProgram, prove, rules, unasked_programs};
 pub use ::protocol::effort::Effort;
 pub use ::protocol::error::{Code, Error, ErrorKind, Result};
 pub use ::protocol::event::{Entry, Event, Fact, Live};

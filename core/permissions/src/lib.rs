@@ -20,6 +20,7 @@ pub use bounds::Bounds;
 pub use bounds::SetBy;
 use readers::parse;
 pub use readers::{Judged, Parse};
+pub use readers::{Takes, UnaskedProgram, unasked_programs};
 pub use readers::{plain, prove, prove_read_only};
 use rules::Covers;
 use touch::Command;

@@ -9,8 +9,10 @@ use super::repository;
 use super::shell::{LineEnd, Script};
 
 mod arguments; // the words of one program
+mod catalogue; // the programs of the tables, for tests
 mod listed; // names that one program lists for another
 mod loops; // `for` and `while read`
+pub(crate) mod options; // options, their values, operands
 mod place; // where a word that names a file leads
 mod redirections; // what is redirected
 mod scripts; // sed, awk, jq, printf
@@ -20,6 +22,8 @@ mod tests;
 mod walk; // the programs of a line, in order
 mod words; // words to arguments
 
+pub use catalogue::{UnaskedProgram, unasked_programs};
+pub use options::Takes;
 use place::Ground;
 pub use place::plain;
 use walk::Walk;

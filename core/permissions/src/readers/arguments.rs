@@ -3,8 +3,11 @@
 use std::path::Path;
 
 use super::listed::{self, Split};
+use super::options::Taken;
 use super::place::{Found, Ground, Names};
-use super::tables::{CHOOSES_A_VERSION, GIT, Known, Operands, PROGRAMS, TELL_THEIR_VERSION, TESTS, VERSION_FLAGS};
+use super::tables::{
+    CHOOSES_A_VERSION, GIT, Known, Operands, PROGRAMS, Special, TELL_THEIR_VERSION, TESTS, VERSION_FLAGS,
+};
 use super::words::Argument;
 use super::{check_repository, scripts, walk};
 
@@ -18,6 +21,7 @@ pub(super) fn prove(words: &[Argument], folder: &Path, fed_by: Option<&[Argument
     }
     let name = program.text.as_str();
     let unknown = || format!("{name} is not known to be read-only");
+    let known = PROGRAMS.iter().find(|known| known.program == name);
     if let [only] = args {
         let is_told = |names: &str| names.split(' ').any(|it| it == name);
         let (dashes, flag) = only.text.split_at(only.text.len() - only.text.trim_start_matches('-').len());
@@ -27,10 +31,12 @@ pub(super) fn prove(words: &[Argument], folder: &Path, fed_by: Option<&[Argument
         if tells || ((tells_version || helps) && is_told(TELL_THEIR_VERSION)) {
             return if ["sort", "ls"].contains(&name) { Ok(()) } else { check_choice(folder, ground) };
         }
-        if helps && PROGRAMS.iter().any(|known| known.program == name && known.operands != Operands::Free) {
+        if helps && known.is_some_and(|known| known.operands != Operands::Free) {
             return Ok(());
         }
     }
+    let known = known.ok_or_else(unknown)?;
+    check_words(known, args)?;
     match name {
         "git" => git(args, folder, ground),
         "test" | "[" => test(name, args, folder, ground),
@@ -42,7 +48,8 @@ pub(super) fn prove(words: &[Argument], folder: &Path, fed_by: Option<&[Argument
             }
             [..] => Err(unknown()),
         },
-        "env" if !args.is_empty() => {
+        "env" if args.is_empty() => Ok(()),
+        "env" => {
             let is_setting = |it: &&Argument| walk::is_setting(&it.text) && !it.has_unknown;
             let rest = &args[args.iter().take_while(is_setting).count()..];
             inner(rest, folder, fed_by, ground).map_err(|why| why.unwrap_or_else(unknown))
@@ -55,21 +62,65 @@ pub(super) fn prove(words: &[Argument], folder: &Path, fed_by: Option<&[Argument
             [..] => Err(unknown()),
         },
         "xargs" => xargs(args, folder, fed_by, ground),
-        "find" => find(args, folder, ground),
-        "tar" => tar(args, folder, ground),
+        "find" => find(known, args, folder, ground),
+        "tar" => tar(known, args, folder, ground),
         "unzip" => match args {
-            [flag, rest @ ..] if ["-l", "-lv", "-v", "-Z", "-Z1"].contains(&flag.text.as_str()) => {
-                files(rest, folder, ground)
+            [flag, rest @ ..]
+                if ["-l", "-lv", "-v", "-Z", "-Z1"].contains(&flag.text.as_str())
+                    && rest.iter().all(|it| !it.text.starts_with('-')) =>
+            {
+                // Behind the archive stand patterns of its members.
+                files(known, &rest[..rest.len().min(1)], folder, ground)
             }
             [..] => Err(unknown()),
         },
-        // A first plus sign gives a command to the pager.
-        "less" | "more" if args.iter().all(|it| !it.text.starts_with(['+', '-'])) => files(args, folder, ground),
-        _ => {
-            let known = PROGRAMS.iter().find(|known| known.program == name).ok_or_else(unknown)?;
-            table(known, args, folder, ground)
+        "less" | "more" => files(known, args, folder, ground),
+        _ if known.operands == Operands::Own => Err(unknown()),
+        _ => table(known, args, folder, ground),
+    }
+}
+
+/// Words that a program takes for something else before it tells options from operands.
+fn check_words(known: &Known, args: &[Argument]) -> Proof {
+    let reads_words = known.specials.contains(&Special::ResponseFile);
+    match args.iter().find(|word| reads_words && (word.text.starts_with('@') || word.has_unknown)) {
+        Some(word) => Err(format!(
+            "{1} replaces `{0}` by the words in a file; `./{0}` would name the file",
+            word.text, known.program
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Where the name of a file that a program opens leads, if the program takes it for nothing else.
+fn located(known: &Known, text: &str, folder: &Path, ground: &Ground<'_>) -> Result<Found, String> {
+    let found = ground.locate(text, folder)?;
+    for special in known.specials {
+        let more = match special {
+            // Of every word, already.
+            Special::ResponseFile => None,
+            Special::Command => text.starts_with('+').then_some("a command"),
+            Special::Machine => text.contains(':').then_some("a file of another machine"),
+            Special::Pattern => text.contains(['*', '?', '[']).then_some("a pattern of names"),
+            Special::Setting => is_bad_setting(text).then_some("a variable of its own"),
+            Special::Ending(endings) => {
+                for ending in *endings {
+                    ground.locate(&format!("{text}{ending}"), folder)?;
+                }
+                None
+            }
+        };
+        if let Some(more) = more {
+            return Err(format!("`{text}` is {more} to {}", known.program));
         }
     }
+    Ok(found)
+}
+
+/// `ARGV=x` and its like, which decide what awk opens.
+fn is_bad_setting(text: &str) -> bool {
+    let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    text.split_once('=').is_some_and(|(name, _)| is_name(name) && name.starts_with("ARG"))
 }
 
 /// A program that another one starts: not one that would start a third.
@@ -141,35 +192,34 @@ fn xargs(args: &[Argument], folder: &Path, fed_by: Option<&[Argument]>, ground: 
 }
 
 /// Words that are all names of files of the workspace.
-fn files(words: &[Argument], folder: &Path, ground: &Ground<'_>) -> Proof {
+fn files(known: &Known, words: &[Argument], folder: &Path, ground: &Ground<'_>) -> Proof {
     for word in words {
         if word.has_unknown || word.text.starts_with('-') {
             return Err(format!("`{}` is not known to be a file", word.text));
         }
-        ground.locate(&word.text, folder)?;
+        located(known, &word.text, folder, ground)?;
     }
     Ok(())
 }
 
-/// An archive that is listed. A colon in its name would be another machine.
-fn tar(args: &[Argument], folder: &Path, ground: &Ground<'_>) -> Proof {
+/// An archive that is listed.
+fn tar(known: &Known, args: &[Argument], folder: &Path, ground: &Ground<'_>) -> Proof {
     let unknown = || "tar with these words is not known to be read-only".to_owned();
     let [flags, archive, members @ ..] = args else { return Err(unknown()) };
     let letters = flags.text.trim_start_matches('-');
     let lists = letters.starts_with('t') && letters.ends_with('f') && letters.chars().all(|it| "tvzjJf".contains(it));
-    if !lists || archive.text.contains(':') || members.iter().any(|it| it.text.starts_with('-')) {
+    if !lists || members.iter().any(|it| it.text.starts_with('-')) {
         return Err(unknown());
     }
-    files(std::slice::from_ref(archive), folder, ground)
+    files(known, std::slice::from_ref(archive), folder, ground)
 }
 
 /// Programs that read the files that they are given, and that no name of a file makes do anything else.
-const READ_FILES: [&str; 13] =
+pub(super) const READ_FILES: [&str; 13] =
     ["grep", "cat", "wc", "head", "tail", "file", "stat", "ls", "du", "md5sum", "sha1sum", "sha256sum", "basename"];
 
 /// `find`, also with programs for what it finds: `-exec grep -l main {} +`.
-fn find(args: &[Argument], folder: &Path, ground: &Ground<'_>) -> Proof {
-    let known = PROGRAMS.iter().find(|known| known.program == "find").ok_or("find is not known")?;
+fn find(known: &Known, args: &[Argument], folder: &Path, ground: &Ground<'_>) -> Proof {
     let Some(at) = args.iter().position(|it| it.text == "-exec") else { return table(known, args, folder, ground) };
     let unknown = || "find with these words is not known to be read-only".to_owned();
     let starts: Vec<&Argument> = args[..at].iter().take_while(|it| !it.text.starts_with(['-', '(', '!'])).collect();
@@ -196,75 +246,16 @@ fn find(args: &[Argument], folder: &Path, ground: &Ground<'_>) -> Proof {
         }
     }
     let rest: Vec<Argument> = args[..at].iter().chain(&args[at + 2 + length..]).cloned().collect();
-    find(&rest, folder, ground)
+    find(known, &rest, folder, ground)
 }
 
 /// Flags and operands of a program or of a command of git.
 fn table(known: &Known, args: &[Argument], folder: &Path, ground: &Ground<'_>) -> Proof {
     let not_known = |what: &str| format!("{} with `{what}` is not known to be read-only", known.program);
-    let mut operands: Vec<&Argument> = Vec::new();
-    let mut flags: Vec<(String, Option<&str>)> = Vec::new();
-    let mut only_operands = known.operands == Operands::Free;
-    let mut rest = args.iter();
-    while let Some(word) = rest.next() {
-        let text = word.text.as_str();
-        let flag = text.strip_prefix('-').filter(|flag| !flag.is_empty() && !only_operands);
-        let Some(flag) = flag else {
-            operands.push(word);
-            continue;
-        };
-        if text == "--" {
-            // For find, what stands behind it are still tests and actions.
-            if !known.tests.is_empty() {
-                return Err(not_known(text));
-            }
-            only_operands = true;
-            continue;
-        }
-        if word.has_unknown {
-            return Err(not_known(text));
-        }
-        if !known.tests.is_empty() && (known.tests.split(' ').any(|it| it == flag) || is_number(flag)) {
-            flags.push((text.to_owned(), None));
-            continue;
-        }
-        if let Some(long) = flag.strip_prefix('-') {
-            let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
-            let listed =
-                known.long.split(' ').find(|it| it.strip_suffix('=').unwrap_or(it) == name && !name.is_empty());
-            let takes_value = listed.ok_or_else(|| not_known(text))?.ends_with('=');
-            let value = match value {
-                None if takes_value => {
-                    Some(rest.next().filter(|it| !it.has_unknown).ok_or_else(|| not_known(text))?.text.as_str())
-                }
-                value => value,
-            };
-            flags.push((format!("--{name}"), value));
-            continue;
-        }
-        for (at, letter) in flag.char_indices() {
-            if known.valued.contains(letter) {
-                let glued = &flag[at + letter.len_utf8()..];
-                // tree reads no value that is glued to its letter.
-                if known.program == "tree" && flag.len() > 1 {
-                    return Err(not_known(text));
-                }
-                let value = if glued.is_empty() {
-                    rest.next().filter(|it| !it.has_unknown).ok_or_else(|| not_known(text))?.text.as_str()
-                } else {
-                    glued
-                };
-                flags.push((format!("-{letter}"), Some(value)));
-                break;
-            }
-            if !known.short.contains(letter) {
-                return Err(not_known(text));
-            }
-            flags.push((format!("-{letter}"), None));
-        }
-    }
-    values(known, &flags)?;
-    let has = |names: &[&str]| flags.iter().any(|(flag, _)| names.contains(&flag.as_str()));
+    let taken = known.options.take(args).map_err(not_known)?;
+    let Taken { flags, operands } = &taken;
+    values(known, flags)?;
+    let has = |names: &[&str]| taken.has(names);
     let follows = known.program == "grep" && has(&["-R", "--dereference-recursive"]);
     if follows && operands.len() < 2 {
         ground.check_names(folder, Names::Any)?;
@@ -274,7 +265,7 @@ fn table(known: &Known, args: &[Argument], folder: &Path, ground: &Ground<'_>) -
             if word.has_unknown {
                 return Err(not_known(&word.text));
             }
-            let found = ground.locate(&word.text, folder)?;
+            let found = located(known, &word.text, folder, ground)?;
             // These follow the symlinks of a folder.
             if let Found::Folder(real) = found
                 && (known.program == "diff" || follows)
@@ -292,7 +283,7 @@ fn table(known: &Known, args: &[Argument], folder: &Path, ground: &Ground<'_>) -
             .collect();
         if !given.is_empty() {
             given.iter().try_for_each(|script| check(script))?;
-            return files(&operands);
+            return files(operands);
         }
         let (script, rest) = operands.split_first().ok_or_else(|| not_known("no script"))?;
         if script.has_unknown {
@@ -302,9 +293,9 @@ fn table(known: &Known, args: &[Argument], folder: &Path, ground: &Ground<'_>) -
         files(rest)
     };
     match known.operands {
-        Operands::Files => files(&operands),
+        Operands::Files => files(operands),
         Operands::OneFile if operands.len() > 1 => Err(not_known("a second file")),
-        Operands::OneFile => files(&operands),
+        Operands::OneFile => files(operands),
         Operands::Text => {
             if known.program == "printf"
                 && let Some(format) = operands.first()
@@ -317,7 +308,8 @@ fn table(known: &Known, args: &[Argument], folder: &Path, ground: &Ground<'_>) -
             Ok(())
         }
         Operands::Free => Ok(()),
-        Operands::PatternThenFiles if has(known.gives_pattern) => files(&operands),
+        Operands::Own => Err(not_known("these words")),
+        Operands::PatternThenFiles if has(known.gives_pattern) => files(operands),
         Operands::PatternThenFiles => files(operands.get(1..).unwrap_or_default()),
         Operands::SedThenFiles => script(scripts::check_sed),
         Operands::AwkThenFiles => script(scripts::check_awk),
@@ -359,23 +351,20 @@ fn values(known: &Known, flags: &[(String, Option<&str>)]) -> Proof {
         if is_shown && (value.contains("%G") || value.contains("signature")) {
             return Err(format!("git {} {flag} with signatures starts another program", known.program));
         }
+        // A time zone is a file that date opens.
+        if known.program == "date" && value.contains("TZ=") {
+            return Err("date with a time zone in its text is not known to be read-only".into());
+        }
         if known.program == "awk" || known.program == "mawk" || known.program == "gawk" {
-            let is_plain = flag != "-v"
-                || value.split_once('=').is_some_and(|(name, _)| {
-                    name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !name.starts_with("ARG")
-                });
+            let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+            let is_plain =
+                flag != "-v" || value.split_once('=').is_some_and(|(name, _)| is_name(name) && !is_bad_setting(value));
             if !is_plain {
                 return Err(format!("{} with `-v {value}` is not known to be read-only", known.program));
             }
         }
     }
     Ok(())
-}
-
-/// `-10k`, `-1`: a value of find.
-fn is_number(text: &str) -> bool {
-    let digits = text.trim_end_matches(|c: char| "ckMGbw".contains(c));
-    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
 }
 
 fn test(name: &str, args: &[Argument], folder: &Path, ground: &Ground<'_>) -> Proof {
@@ -414,10 +403,10 @@ fn check_choice(folder: &Path, ground: &Ground<'_>) -> Proof {
             };
             let text =
                 if is_there { crate::repository::read(&path).unwrap_or_else(|| "path".into()) } else { String::new() };
-            let is_bad = match name {
+            let is_bad = match *name {
                 "package.json" => text.contains("\"volta\"") && text.contains("extends"),
                 "rust-toolchain" | "rust-toolchain.toml" | "global.json" => text.contains("path"),
-                _ => text.contains(['/', '\\']) || text.contains("..") || text.contains("path"),
+                _ => text.contains(['/', '\\']) || ["..", "path", "exec", "hooks"].iter().any(|it| text.contains(it)),
             };
             if is_bad {
                 return Err(format!("{name} may choose a program of the workspace"));
@@ -456,6 +445,7 @@ fn git(args: &[Argument], folder: &Path, ground: &Ground<'_>) -> Proof {
         Some(known) => (known, &args[1..]),
         None => (find(&sub.text).ok_or_else(unknown)?, args),
     };
+    check_words(known, args)?;
     table(known, args, &folder, ground)?;
     check_repository(&folder, ground)
 }

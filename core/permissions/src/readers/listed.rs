@@ -220,7 +220,7 @@ pub(super) fn takes_names(words: &[&str], is_name: &[bool]) -> bool {
 }
 
 /// Programs that take names of files, of which none does anything else for a name that is no flag.
-const TAKE_NAMES: [&str; 18] = [
+pub(super) const TAKE_NAMES: [&str; 18] = [
     "cat",
     "wc",
     "ls",

@@ -19,7 +19,7 @@ pub(super) fn check_sed(script: &str) -> Result<(), String> {
             Some('p' | 'd' | 'q' | '=' | 'P' | 'D' | 'N' | 'n' | 'l' | 'h' | 'H' | 'g' | 'G' | 'x') => chars.as_str(),
             Some('s') => {
                 let mark = chars.next().filter(|c| c.is_ascii_punctuation() && *c != '\\').ok_or_else(wrong)?;
-                let after = until(chars.as_str(), mark).and_then(|rest| until(rest, mark)).ok_or_else(wrong)?;
+                let after = behind_regex(chars.as_str(), mark).and_then(|rest| until(rest, mark)).ok_or_else(wrong)?;
                 after.trim_start_matches(|c: char| "gpiI".contains(c) || c.is_ascii_digit())
             }
             Some(_) | None => return Err(wrong()),
@@ -34,9 +34,44 @@ pub(super) fn check_sed(script: &str) -> Result<(), String> {
 /// What stands behind an address, which may be missing.
 fn address(rest: &str) -> Option<&str> {
     match rest.chars().next()? {
-        '/' => Some(until(&rest[1..], '/')?.trim_start_matches('I')),
+        '/' => Some(behind_regex(&rest[1..], '/')?.trim_start_matches('I')),
         '$' => Some(&rest[1..]),
         _ => Some(rest.trim_start_matches(|c: char| c.is_ascii_digit() || "~+".contains(c))),
+    }
+}
+
+/// The rest behind a regular expression, where every sed lets it end at the same place: GNU's takes a mark between brackets
+/// for a part of it, so that `s/[/]/g;/w x/p` writes `x/p`.
+fn behind_regex(text: &str, mark: char) -> Option<&str> {
+    let rest = until(text, mark)?;
+    let regex = &text[..text.len() - rest.len() - mark.len_utf8()];
+    let mut chars = regex.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => drop(chars.next()),
+            '[' => chars = behind_bracket(chars.as_str())?.chars(),
+            _ => {}
+        }
+    }
+    Some(rest)
+}
+
+/// The rest behind a list of characters, without its first bracket; `None` where it is not closed, or not for every reader.
+fn behind_bracket(text: &str) -> Option<&str> {
+    let text = text.strip_prefix('^').unwrap_or(text);
+    // A bracket that stands first belongs to the list.
+    let mut rest = text.strip_prefix(']').unwrap_or(text);
+    loop {
+        let mut chars = rest.chars();
+        match (chars.next()?, chars.next()) {
+            (']', _) => return Some(&rest[1..]),
+            ('[', Some(kind @ (':' | '.' | '='))) => {
+                rest = chars.as_str().split_once(&format!("{kind}]")).map(|(_, behind)| behind)?;
+            }
+            ('\\', Some(']')) => return None,
+            ('\\', Some('\\')) => rest = &rest[2..],
+            (c, _) => rest = &rest[c.len_utf8()..],
+        }
     }
 }
 
@@ -56,8 +91,20 @@ fn until(text: &str, mark: char) -> Option<&str> {
 
 /// A program of awk that runs no program and names no file.
 pub(super) fn check_awk(program: &str) -> Result<(), String> {
-    let words =
-        ["system", "getline", "close", "fflush", "ARGV", "ARGC", "@", "BEGINFILE", "SYMTAB", "FUNCTAB", "PROCINFO"];
+    let words = [
+        "system",
+        "getline",
+        "close",
+        "fflush",
+        "ARGV",
+        "ARGC",
+        "@",
+        "BEGINFILE",
+        "SYMTAB",
+        "FUNCTAB",
+        "PROCINFO",
+        "extension",
+    ];
     let rest = program.replace("||", "");
     let is_bad = words.iter().any(|word| rest.contains(word))
         || rest.contains('|')
