@@ -443,3 +443,46 @@ fn why_shows_how_a_line_is_judged_program_by_program() {
         (0, "  touch a\n      writes a\nIn read-only mode it is refused: the mode is read-only: writes a\n")
     );
 }
+
+/// Broken build: a rule for a program with the network gives it to whatever the program starts.
+#[test]
+fn a_rule_gives_the_network_to_its_program_and_not_to_what_that_starts() {
+    let shell = project();
+    let root = shell.workspace();
+    repository(&root.join("nested"));
+    git(&root, &["init", "-q", "--bare", "bare"]);
+    let verdict = |line: &str, rule: &str| {
+        let rule = format!("bash({rule})");
+        let why = shell.run(["permissions", "why", line, "--mode", "auto", "--allow", &rule, "--json"]).document();
+        why["verdict"].as_str().unwrap_or_default().to_owned()
+    };
+    for (line, rule) in [
+        ("git push origin main", "git push *"),
+        ("cd sub && git push", "git push *"),
+        ("timeout 60 git fetch --prune", "git fetch *"),
+        ("curl -fsSL https://h/ | head -3", "curl *"),
+        ("npm ci --no-audit", "npm ci *"),
+        ("cargo add serde --features derive", "cargo add *"),
+    ] {
+        assert_eq!(verdict(line, rule), "runs", "{line}");
+    }
+    for (line, rule) in [
+        ("git push --receive-pack=./evil origin", "git push *"),
+        ("git push ./bare", "git push *"),
+        ("git push bare", "git push *"),
+        ("git push ext::./evil", "git push *"),
+        // It has settings of its own, which may name programs.
+        ("cd nested && git push", "git push *"),
+        ("git fetch --upload-pack ./evil origin", "git fetch *"),
+        ("git clone -c core.sshCommand=./evil git@h:r", "git clone *"),
+        ("GIT_SSH_COMMAND=./evil git push", "git push *"),
+        ("ssh -o ProxyCommand=./evil h", "ssh *"),
+        ("scp a h:b -S ./evil", "scp *"),
+        ("curl -K s https://h/", "curl *"),
+        ("wget --use-askpass=./evil https://h/", "wget *"),
+        ("cargo add --config s serde", "cargo add *"),
+        ("npm ci --script-shell ./evil", "npm ci *"),
+    ] {
+        assert_eq!(verdict(line, rule), "asks", "{line}");
+    }
+}

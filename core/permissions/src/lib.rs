@@ -10,6 +10,7 @@ use protocol::remedy::Remedy;
 mod bounds; // what the role of a Session leaves to it
 mod outside; // reading outside the workspace
 mod effects; // what common programs do, for the user
+mod network; // under which words the network is a program's own
 mod readers; // which commands are proven to only read
 pub mod repository; // the repository of git, and whether git may run there
 pub mod rules; // rules as the user writes them, and what they cover
@@ -186,10 +187,12 @@ pub fn needs_network(touch: &Touch, readable: Readable<'_>) -> bool {
 }
 
 /// Whether the rules that allow a call also give it the network: each of its programs that is not proven to read is covered by
-/// one whose own words need the network, such as `bash(git push *)`. `bash(cargo *)` says nothing of it.
+/// one whose own words need the network, such as `bash(git push *)`, and uses it itself: `git push --receive-pack=x` starts
+/// another program. `bash(cargo *)` says nothing of it.
 pub fn rules_give_network(touch: &Touch, rules: &[Rule], readable: Readable<'_>) -> bool {
     let needs = |words: &[&str]| effects::needs_network(words, readable.workspace);
-    rules::each_is_covered_by(rules, touch, readable, &needs)
+    let is_its_own = |words: &[&str], folders: &[&Path]| network::is_its_own(words, folders, readable.workspace);
+    rules::each_is_covered_by(rules, touch, readable, &needs, &is_its_own)
 }
 
 /// Whether a line is git's own work on the repository, with a command that changes the repository's configuration, and beside
@@ -298,6 +301,75 @@ mod tests {
             ("cargo add serde", "cargo add *"),
             ("cargo add serde", "cargo add serde"),
             ("curl -s http://x/ | head -3", "curl *"),
+        ] {
+            assert!(gives(line, &[rule]), "{line}: {rule}");
+        }
+        // git alone gets the network, and no program that it starts for an option.
+        for (line, rule) in [
+            ("git push --receive-pack=./x", "git push *"),
+            ("git push --exec ./x", "git push *"),
+            ("git push ext::./x", "git push *"),
+            ("git fetch --upload-pack ./x origin", "git fetch *"),
+            ("git clone -u ./x https://h/r", "git clone *"),
+            ("git clone -c core.sshCommand=./x git@h:r", "git clone *"),
+            ("git clone --template=x https://h/r", "git clone *"),
+            ("git ls-remote --exec=./x origin", "git ls-remote *"),
+            ("git pull --strategy=x", "git pull *"),
+            // A folder here has hooks of its own.
+            ("git push ./x", "git push *"),
+            ("git push usr", "git push *"),
+            ("git push file:///usr", "git push *"),
+            ("curl -K x https://h/", "curl *"),
+            ("curl --config=x https://h/", "curl *"),
+            ("curl -sSfK x https://h/", "curl *"),
+            ("wget --use-askpass=./x https://h/", "wget *"),
+            ("wget -e use_askpass=./x https://h/", "wget *"),
+            ("ssh -o ProxyCommand=./x h", "ssh *"),
+            ("ssh -oProxyCommand=./x h", "ssh *"),
+            ("ssh h -oLocalCommand=./x ls", "ssh *"),
+            ("ssh -F x h", "ssh *"),
+            ("scp -S ./x a h:b", "scp *"),
+            ("sftp -b x h", "sftp *"),
+            ("cargo add --config x serde", "cargo add *"),
+            ("cargo install -Zunstable-options x", "cargo install *"),
+            ("npm install --script-shell=./x", "npm install *"),
+            ("npm ci --node-options=--require=./x", "npm ci *"),
+            ("pip install --python ./x y", "pip install *"),
+            ("go get -toolexec ./x y", "go get *"),
+            ("gem install x -- --with-cc=./x", "gem install *"),
+            ("nc -e ./x h 1", "nc *"),
+            ("kubectl get pods --kubeconfig x", "kubectl get *"),
+            ("gh repo clone a/b -- -u ./x", "gh repo *"),
+            ("npx -c ./x", "npx *"),
+        ] {
+            assert!(!gives(line, &[rule]), "{line}: {rule}");
+        }
+        for (line, rule) in [
+            ("git push -u origin main", "git push *"),
+            ("git push --force-with-lease origin HEAD:main", "git push *"),
+            ("git fetch --all --prune", "git fetch *"),
+            ("git pull --rebase --autostash origin main", "git pull *"),
+            ("git clone --depth 1 https://h/r dir", "git clone *"),
+            ("git clone git@h:r.git", "git clone *"),
+            ("git ls-remote --tags origin", "git ls-remote *"),
+            ("timeout 60 git fetch", "git fetch *"),
+            ("curl -fsSL -o x https://h/", "curl *"),
+            ("curl -X POST -H 'A: b' -d @in https://h/", "curl *"),
+            ("wget -qO- https://h/", "wget *"),
+            ("wget -nc https://h/", "wget *"),
+            ("ssh -o BatchMode=yes -p 22 h ls -la", "ssh *"),
+            ("scp -r a h:b", "scp *"),
+            ("cargo add serde --features derive", "cargo add *"),
+            ("cargo install ripgrep --locked", "cargo install *"),
+            ("npm ci --no-audit --no-fund", "npm ci *"),
+            ("npm install -D vitest", "npm install *"),
+            ("pip install -r requirements.txt", "pip install *"),
+            ("python3 -m pip install -U pip", "python3 -m pip install *"),
+            ("go mod tidy", "go mod tidy"),
+            ("go get -u ./...", "go get *"),
+            ("uv sync --dev", "uv sync *"),
+            ("gh pr list --limit 5", "gh pr *"),
+            ("kubectl get pods -n x", "kubectl get *"),
         ] {
             assert!(gives(line, &[rule]), "{line}: {rule}");
         }

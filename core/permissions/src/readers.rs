@@ -92,13 +92,13 @@ pub(super) fn prove_or_allowed(line: &str, readable: Readable<'_>, is_allowed: &
     walk(line, readable, Some(is_allowed)).verdict()
 }
 
-/// Whether the user allows a program with these words.
-type IsAllowed<'a> = dyn Fn(&[&str]) -> bool + 'a;
+/// Whether the user allows a program with these words, started in one of these folders.
+type IsAllowed<'a> = dyn Fn(&[&str], &[&Path]) -> bool + 'a;
 
 /// The words of the programs that are not proven, where they are known and all that stands in the way of the line is them.
 pub(super) fn unproven(line: &str, readable: Readable<'_>) -> Option<Vec<Vec<String>>> {
     let found = RefCell::new(Vec::new());
-    let note = |words: &[&str]| {
+    let note = |words: &[&str], _: &[&Path]| {
         found.borrow_mut().push(words.iter().map(|&word| word.to_owned()).collect());
         true
     };

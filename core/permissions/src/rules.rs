@@ -59,7 +59,7 @@ pub(super) fn allowing<'a>(rules: &[Rule], touch: &Touch, readable: impl Into<Re
     let commands = |line: &str| {
         let exact = rules.iter().find(|rule| matches!(rule, Rule::Allow(Scope::Command(it)) if it == line));
         let first = std::cell::Cell::new(None);
-        let is_allowed = |words: &[&str]| {
+        let is_allowed = |words: &[&str], _: &[&Path]| {
             let rule = matching(words);
             first.set(first.get().or(rule));
             rule.is_some()
@@ -101,13 +101,14 @@ pub(super) fn allowing<'a>(rules: &[Rule], touch: &Touch, readable: impl Into<Re
     }
 }
 
-/// Whether each program of a call that is not proven to read is covered by an allow rule for whose own words, as far as they
-/// are no patterns, this holds.
+/// Whether each program of a call that is not proven to read is one of these, with its words and the folders in one of which it
+/// starts, and is covered by an allow rule for whose own words, as far as they are no patterns, this holds.
 pub(super) fn each_is_covered_by(
     rules: &[Rule],
     touch: &Touch,
     readable: Readable<'_>,
     holds: &dyn Fn(&[&str]) -> bool,
+    is_one: &dyn Fn(&[&str], &[&Path]) -> bool,
 ) -> bool {
     let patterns = rules.iter().filter_map(|rule| match rule {
         Rule::Allow(Scope::Pattern(text) | Scope::Command(text)) => Pattern::parse(text).ok(),
@@ -115,9 +116,11 @@ pub(super) fn each_is_covered_by(
     });
     let is_wanted = |it: &Pattern| holds(&it.words.iter().map_while(Glob::literal).collect::<Vec<_>>());
     let patterns: Vec<Pattern> = patterns.filter(is_wanted).collect();
-    let is_covered = |words: &[&str]| patterns.iter().any(|pattern| pattern.matches(words));
+    let is_covered = |words: &[&str], folders: &[&Path]| {
+        is_one(words, folders) && patterns.iter().any(|pattern| pattern.matches(words))
+    };
     match touch.command() {
-        Some(Command::Program(words)) => is_covered(&words),
+        Some(Command::Program(words)) => is_covered(&words, &[readable.workspace]),
         Some(Command::Line(line)) => prove_or_allowed(line, readable, &is_covered).is_ok(),
         None => false,
     }
@@ -153,7 +156,8 @@ pub(super) fn consists_of(patterns: &[String], command: &Command<'_>, readable: 
                 words.is_some_and(|words| is_listed(&words.iter().map(String::as_str).collect::<Vec<_>>()))
             };
             // What stands around the programs, such as a redirection into a file, is judged as always.
-            commands.all(is_whole) && prove_or_allowed(line, readable, &is_listed).is_ok()
+            let is_allowed = |words: &[&str], _: &[&Path]| is_listed(words);
+            commands.all(is_whole) && prove_or_allowed(line, readable, &is_allowed).is_ok()
         }
     }
 }

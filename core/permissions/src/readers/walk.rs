@@ -278,10 +278,11 @@ impl<'a> Walk<'a> {
         let words: Option<Vec<String>> = tokens.iter().map(text).collect();
         let (Some(is_allowed), Some(words)) = (self.is_allowed, words) else { return false };
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let folders: Vec<&Path> = self.now.iter().map(PathBuf::as_path).collect();
         match words.as_slice() {
             [] => false,
-            ["timeout", limit, rest @ ..] if !rest.is_empty() && is_duration(limit) => is_allowed(rest),
-            words => is_allowed(words),
+            ["timeout", limit, rest @ ..] if !rest.is_empty() && is_duration(limit) => is_allowed(rest, &folders),
+            words => is_allowed(words, &folders),
         }
     }
 
