@@ -106,6 +106,25 @@ async fn a_rule_is_chosen_with_its_scope_after_what_it_would_have_allowed() {
     assert!(screen.contains("Again."), "the rule of the project holds in the next session:\n{screen}");
 }
 
+/// Broken build: a launcher, or an interpreter with a version in its name, is a program like others.
+#[tokio::test]
+async fn no_pattern_is_offered_for_a_program_that_starts_others() {
+    for (command, is_offered) in [
+        ("stdbuf -oL touch a", false),
+        ("flock lock touch a", false),
+        ("python3.11 x.py", false),
+        (". ./env.sh", false),
+        ("git rebase --exec make main", false),
+        ("touch a", true),
+    ] {
+        let mut pixir = Pixir::new(vec![calls("bash", json!({ "command": command })), says("Done.")], &[]);
+        pixir.does("go<Enter>").await;
+        let screen = pixir.does("<A-a>").await;
+        assert!(screen.contains("Allow always"), "{screen}");
+        assert_eq!(screen.contains(" *)"), is_offered, "{command}: {screen}");
+    }
+}
+
 #[tokio::test]
 async fn a_rule_can_hold_everywhere() {
     let steps = vec![calls("bash", json!({ "command": "touch a b" })), says("Made.")];

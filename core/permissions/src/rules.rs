@@ -11,6 +11,7 @@ use std::path::Path;
 
 mod dangers; // what commands could destroy
 mod grave; // what cannot be taken back
+mod launchers; // programs that start others by their arguments
 mod offered; // the pattern that "always" offers
 mod pattern; // words with `*` and `?`
 mod written; // a rule as the user writes it

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::base;
+use super::launchers::{command_starts_others, module_starts_others, starts_others, without_version};
 use crate::readers::unproven;
 use crate::shell::quoted;
 
@@ -22,25 +23,27 @@ fn pattern_of_program(words: &[String]) -> Option<String> {
     let sub = args.first().filter(|word| !word.starts_with('-') && is_plain(word));
     match (program, args) {
         _ if first.starts_with('-') || first.contains(['=', '*', '?']) => None,
-        ("python" | "python3", [flag, module, ..]) if flag == "-m" && is_plain(module) => {
+        (program, [flag, module, ..])
+            if without_version(program) == "python"
+                && flag == "-m"
+                && is_plain(module)
+                && !module_starts_others(module) =>
+        {
             Some(format!("{} *", quoted([first.as_str(), flag, module])))
         }
-        _ if STARTS_OTHERS.contains(&program) => None,
+        // A pattern of a program whose arguments are other commands, or code, is a rule for everything.
+        _ if starts_others(program).is_some() => None,
         (_, [sub, rest @ ..]) if RUNS_OTHERS.contains(&(program, sub.as_str())) => {
             // `uv run *` would cover any program.
             Some(format!("{} {}", quoted([first.as_str(), sub.as_str()]), pattern_of_program(rest)?))
         }
+        (_, [sub, ..]) if command_starts_others(program, sub) => None,
         // `git -C x status` would become `git *`, which covers `git push`.
         _ if HAS_SUBCOMMANDS.contains(&program) && sub.is_none() => None,
         _ => Some(format!("{} *", quoted(std::iter::once(first.as_str()).chain(sub.map(String::as_str))))),
     }
 }
 
-/// Programs whose arguments are other commands or code: a pattern of them is a rule for everything.
-const STARTS_OTHERS: [&str; 28] = [
-    "bash", "sh", "zsh", "fish", "dash", "ksh", "eval", "exec", "source", "env", "sudo", "su", "doas", "xargs", "nice",
-    "nohup", "timeout", "time", "ssh", "find", "python", "python3", "node", "perl", "ruby", "php", "npx", "bunx",
-];
 /// Programs and their subcommands that start the program that is named behind them.
 const RUNS_OTHERS: [(&str, &str); 12] = [
     ("uv", "run"),
@@ -57,5 +60,90 @@ const RUNS_OTHERS: [(&str, &str); 12] = [
     ("direnv", "exec"),
 ];
 /// Programs whose first word says what they do.
-const HAS_SUBCOMMANDS: [&str; 12] =
-    ["git", "cargo", "npm", "pnpm", "yarn", "docker", "podman", "kubectl", "terraform", "go", "gh", "systemctl"];
+const HAS_SUBCOMMANDS: [&str; 18] = [
+    "git",
+    "cargo",
+    "npm",
+    "pnpm",
+    "yarn",
+    "bun",
+    "docker",
+    "podman",
+    "kubectl",
+    "terraform",
+    "go",
+    "gh",
+    "systemctl",
+    "conda",
+    "nix",
+    "rustup",
+    "dotnet",
+    "uv",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Broken build: the pattern of a launcher covers whatever it starts.
+    #[test]
+    fn no_pattern_is_offered_for_what_starts_other_programs() {
+        for line in [
+            "stdbuf -oL make",
+            "flock f make",
+            ". ./env.sh",
+            "source env.sh",
+            "env A=1 make",
+            "nice -n 5 make",
+            "timeout -s KILL 5 make",
+            "xargs rm",
+            "python3.11 x.py",
+            "python3.11 -m pdb x.py",
+            "python3 -m coverage run x.py",
+            "/usr/bin/perl5.36 x.pl",
+            "find . -exec rm {} +",
+            "fd -x rm",
+            "parallel make",
+            "watch make",
+            "script -c make out",
+            "unshare -r make",
+            "busybox sh",
+            "setsid make",
+            "taskset 1 make",
+            "strace make",
+            "ssh h make",
+            "tmux new make",
+            "awk -f x",
+            "sed -i s/a/b/ x",
+            "vim -c q",
+            "tar xf a.tar",
+            "rsync a h:b",
+            "git bisect run make",
+            "git rebase --exec make main",
+            "git submodule foreach make",
+            "docker run x make",
+            "docker exec x make",
+            "kubectl exec x -- make",
+            "npm exec",
+            "go run x.go",
+            "nix run x",
+            "conda run make",
+            "uv run python3.11 x.py",
+            "uv --directory x run make",
+            "ld-linux-x86-64.so.2 ./x",
+        ] {
+            assert_eq!(pattern_of(line, Path::new("/")), None, "{line}");
+        }
+        for (line, pattern) in [
+            ("python3.11 -m pytest -q", "python3.11 -m pytest *"),
+            ("git commit -m x", "git commit *"),
+            ("docker build .", "docker build *"),
+            ("go test ./...", "go test *"),
+            ("make -j2", "make *"),
+            ("gcc-12 -c x.c", "gcc-12 *"),
+            ("rm x", "rm x *"),
+        ] {
+            assert_eq!(pattern_of(line, Path::new("/")).as_deref(), Some(pattern), "{line}");
+        }
+    }
+}
