@@ -6,7 +6,7 @@ use std::path::Path;
 const GIT_NETWORK: [&str; 6] = ["fetch", "pull", "push", "clone", "ls-remote", "remote update"];
 
 /// How a command names a server of this machine.
-const THIS_MACHINE: [&str; 4] = ["127.0.0.1", "localhost", "[::1]", "0.0.0.0"];
+pub(super) const THIS_MACHINE: [&str; 4] = ["127.0.0.1", "localhost", "[::1]", "0.0.0.0"];
 
 /// What a program with these words does; `None` where that is not known or it may be nothing.
 pub(super) fn of(words: &[&str]) -> Option<String> {

@@ -12,6 +12,7 @@ use std::path::Path;
 mod dangers; // what commands could destroy
 mod grave; // what cannot be taken back
 mod launchers; // programs that start others by their arguments
+mod lasting; // commands whose damage lasts, as data
 mod offered; // the pattern that "always" offers
 mod pattern; // words with `*` and `?`
 mod written; // a rule as the user writes it
@@ -499,6 +500,8 @@ mod tests {
         }
         let of = |text: &str| danger_of(&parse(text).expect(text)).is_some();
         assert!(["bash(rm *)", "bash(git reset *)", "bash(git push *)", "bash(mkfs *)"].into_iter().all(of));
+        assert!(["bash(terraform *)", "bash(kubectl *)", "bash(aws s3 *)", "bash(crontab -r)"].into_iter().all(of));
+        assert!(!["bash(kubectl get *)", "bash(npm run *)", "bash(docker build *)"].into_iter().any(of));
         assert!(!["bash(git status *)", "bash(cargo test *)", "files(src/**)"].into_iter().any(of));
     }
 }

@@ -1,12 +1,12 @@
 //! What commands could destroy.
 
-use super::{Covers, Glob, Pattern, base, may_run};
+use super::{Covers, Glob, Pattern, base, grave, lasting, may_run};
 use protocol::event::Scope;
 
 /// What the commands that a rule covers could destroy, as a clause.
 pub fn danger_of(scope: &Scope) -> Option<String> {
     match scope {
-        Scope::Command(line) => danger(line),
+        Scope::Command(line) => danger(line).or_else(|| grave(line).into_iter().next()),
         Scope::Pattern(text) => {
             let pattern = Pattern::parse(text).ok()?;
             let words: Vec<&str> = pattern.words.iter().map_while(Glob::literal).collect();
@@ -15,7 +15,9 @@ pub fn danger_of(scope: &Scope) -> Option<String> {
                 base(words[0]) == danger[0].trim_end_matches('*')
                     && words[1..].iter().zip(&danger[1..]).all(|(word, it)| word == it || it.contains('*'))
             };
-            DANGERS.iter().find(|(it, _)| reaches(it)).map(|(_, what)| (*what).to_owned())
+            let is_open = words.len() < pattern.words.len();
+            let listed = DANGERS.iter().find(|(it, _)| reaches(it)).map(|(_, what)| *what);
+            listed.or_else(|| lasting::reached(base(words[0]), &words[1..], is_open)).map(str::to_owned)
         }
         Scope::FileChanges | Scope::Files(_) | Scope::Reads(_) | Scope::Network | Scope::Mcp(_) | Scope::Unknown => {
             None
