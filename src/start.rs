@@ -1,10 +1,15 @@
 //! The start of the process: what Rust's runtime hides from `main`, and limits of the system.
-#![expect(unsafe_code, reason = "a function before `main`, and one of the C library; nothing safe does either")]
+#![expect(
+    unsafe_code,
+    reason = "a function before `main`, and calls of the C library and the kernel; nothing safe does these"
+)]
 
 use std::fs;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Resource, Signal, getrlimit};
 
 static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
@@ -27,9 +32,49 @@ extern "C" fn note_stdout() {
 #[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".init_array"))]
 static BEFORE_MAIN: extern "C" fn() = note_stdout;
 
-/// Closes the process to others of its user, and prepares it for the limits of its user. Call it first, while there is
-/// one thread.
+/// The first descriptor that is no standard stream.
+const FIRST: RawFd = 3;
+
+/// Keeps descriptors that this process was started with from every program that it starts. A folder among them would lead a
+/// confined program out of its sandbox. This process itself can still open one by its name, as `/dev/fd/63` for
+/// `<(a command)` of bash.
+///
+/// The standard library opens nothing that programs inherit, so this holds for all that is open later, too.
+fn keep_descriptors() {
+    // A kernel before 5.11 does not know the call or its flag, and some containers refuse it.
+    if !mark_all() {
+        mark_each();
+    }
+}
+
+/// Closes all descriptors at the start of the next program, by one system call.
+#[cfg(target_os = "linux")]
+fn mark_all() -> bool {
+    // SAFETY: the call marks descriptors and closes none.
+    unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) == 0 }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn mark_all() -> bool {
+    false
+}
+
+/// The same, one by one.
+fn mark_each() {
+    let names = fs::read_dir("/proc/self/fd").or_else(|_| fs::read_dir("/dev/fd"));
+    let open: Vec<RawFd> =
+        names.into_iter().flatten().flatten().filter_map(|it| it.file_name().to_str()?.parse().ok()).collect();
+    for number in open.into_iter().filter(|it| *it >= FIRST) {
+        // SAFETY: nothing in this process owns a descriptor yet, and one that is closed again is only refused.
+        let it = unsafe { BorrowedFd::borrow_raw(number) };
+        let _ = fcntl_setfd(it, FdFlags::CLOEXEC);
+    }
+}
+
+/// Closes the process to others of its user, keeps its descriptors to itself, and prepares it for the limits of its user.
+/// Call it first, while there is one thread.
 pub(crate) fn prepare() {
+    keep_descriptors();
     // Memory and environment hold keys. Other processes of the user, such as programs without a sandbox, can neither read
     // them nor attach to this process. Without Linux's `/proc` there is nothing to close.
     #[cfg(target_os = "linux")]

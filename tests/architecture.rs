@@ -292,6 +292,7 @@ fn files_of_the_workspace_are_opened_through_its_path_layer() {
         ("run/src/lib.rs", "which file on PATH is a program"),
         ("sandbox/src/executable.rs", "which executable is the launcher; it reads none"),
         ("sandbox/src/enter.rs", "a file in memory of its own"),
+        ("sandbox/src/enter/descriptors.rs", "its own descriptors in /proc"),
         ("sandbox/src/enter/landlock.rs", "paths that it confines"),
         ("sandbox/src/enter/namespaces.rs", "mounts and /proc"),
         ("sandbox/src/enter/neighbours.rs", "/proc of the Session's own jobs"),

@@ -75,6 +75,7 @@ mod stories {
 
     // Tools.
     mod ask_user; // questions of the model
+    mod descriptors; // what pixir was started with, and no program gets
     mod escapes; // ways out of the sandbox, each tried
     mod files; // reading, searching and editing, odd files too
     mod images; // mentioned, pasted, read by a tool, sent

@@ -31,6 +31,7 @@ use super::{LAUNCHER, NOT_SET_UP, Network, Plan, STARTS_NOTHING};
 use protocol::sandbox::Tier;
 
 mod capabilities; // what root may do
+mod descriptors; // what it was started with
 mod landlock; // files by Landlock
 mod namespaces; // a file system, processes and a network of its own
 mod neighbours; // the network that it shares with the jobs of its Session
@@ -61,6 +62,7 @@ impl<T, E: std::fmt::Display> Doing<T> for std::result::Result<T, E> {
 
 /// Runs the program that the arguments name under the plan that they begin with.
 pub(super) fn launch(mut args: impl Iterator<Item = OsString>) -> ExitCode {
+    descriptors::close();
     // The memory of a program may hold secrets.
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
     let mut run = || {
