@@ -77,6 +77,7 @@ mod stories {
     mod ask_user; // questions of the model
     mod descriptors; // what pixir was started with, and no program gets
     mod escapes; // ways out of the sandbox, each tried
+    mod file_modes; // files that run as their owner
     mod files; // reading, searching and editing, odd files too
     mod images; // mentioned, pasted, read by a tool, sent
     mod job_network; // what a job serves, reached by the next command

@@ -60,8 +60,17 @@ pub(super) fn works(tier: Tier) -> bool {
     let view = View { show: vec!["/usr".into()], ..View::default() };
     let owner = i32::try_from(std::process::id()).unwrap_or_default();
     let folder = "/".into();
-    let plan =
-        Plan { tier, owner, network: Network::Own, jobs: Vec::new(), is_joined: false, outside: false, view, folder };
+    let plan = Plan {
+        tier,
+        owner,
+        network: Network::Own,
+        jobs: Vec::new(),
+        is_joined: false,
+        is_of_group: false,
+        outside: false,
+        view,
+        folder,
+    };
     let Ok(plan) = serde_json::to_string(&plan) else { return false };
     let Some(executable) = executable::chosen() else { return false };
     let mut command = Command::new(executable);
