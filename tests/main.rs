@@ -84,6 +84,7 @@ mod stories {
     mod jobs; // shell commands in the background
     mod refused; // what the sandbox refused to a command, named and offered
     mod shown; // what programs see of the machine
+    mod path_sockets; // sockets of the machine, and of commands
     mod processes; // no process outlives its command
     mod recall; // memories across Sessions
     mod protected; // protected files that a command wrote

@@ -26,6 +26,8 @@ use storage::store::SCRATCH;
 mod enter; // the launcher: confines itself and runs the program
 mod executable; // what takes the launcher's part
 mod probe; // which tier works here
+#[cfg(target_os = "linux")]
+mod sockets; // sockets with a path that programs of the machine have opened
 mod view; // what a policy shows and lets change
 
 pub use view::{Own, Places, is_secret_of_home, leads_through};
@@ -128,12 +130,21 @@ pub struct Sandbox {
     places: Arc<Places>,
     /// Found with the first program, because the first frame does not wait for it.
     views: Arc<OnceLock<Views>>,
+    #[cfg(target_os = "linux")]
+    sockets: Arc<sockets::Sockets>,
 }
 
 impl Sandbox {
     /// The strongest tier that works here, at most `wish`, for programs of this workspace.
     pub fn new(wish: Option<Tier>, places: Places) -> Sandbox {
-        Sandbox { wish, tier: Arc::default(), places: Arc::new(places), views: Arc::default() }
+        Sandbox {
+            wish,
+            tier: Arc::default(),
+            places: Arc::new(places),
+            views: Arc::default(),
+            #[cfg(target_os = "linux")]
+            sockets: Arc::default(),
+        }
     }
 
     /// The means of confinement.
@@ -192,6 +203,16 @@ impl Sandbox {
         (self.tier() == Tier::Landlock).then(|| self.places.home.join(SCRATCH))
     }
 
+    /// What a program of this policy sees. Sockets of the machine are hidden from those that may open sockets themselves.
+    fn view(&self, policy: Policy, own: &Own) -> View {
+        let mut view = self.views.get_or_init(|| Views::new(&self.places)).of(policy, own);
+        #[cfg(target_os = "linux")]
+        if self.tier() == Tier::Namespaces && matches!(policy, Policy::Work | Policy::Network) {
+            view.hide.extend(self.sockets.in_view(&view));
+        }
+        view
+    }
+
     /// The command that runs a program in this folder, in a session of its own and without pixir's terminal.
     pub fn command(&self, policy: Policy, program: &str, args: &[String], folder: &Path, own: &Own) -> Command {
         // The tier is known only once the executable is chosen.
@@ -201,6 +222,7 @@ impl Sandbox {
             command.current_dir(folder);
             return command;
         };
+        let view = self.view(policy, own);
         let plan = Plan {
             tier,
             owner: i32::try_from(std::process::id()).unwrap_or_default(),
@@ -213,7 +235,7 @@ impl Sandbox {
             is_joined: own.is_joined,
             is_of_group: own.workspace.metadata().is_ok_and(|it| it.mode() & SET_GROUP != 0),
             outside: policy == Policy::Outside || tier == Tier::None,
-            view: self.views.get_or_init(|| Views::new(&self.places)).of(policy, own),
+            view,
             folder: folder.to_owned(),
         };
         let plan = serde_json::to_string(&plan).unwrap_or_default();

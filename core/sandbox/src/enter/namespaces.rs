@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, symlink};
+use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use nix::sched::{CloneFlags, unshare};
@@ -124,6 +124,9 @@ pub(super) fn build(plan: &Plan) -> Result<()> {
     ] {
         items.extend(paths.iter().map(|path| (path.as_path(), item)));
     }
+    // A recursive bind would bring them along.
+    let sockets = root.mounts.sockets(&items);
+    items.extend(sockets.iter().map(|path| (path.as_path(), Item::Hide)));
     let works = !view.change.is_empty();
     temporary(view.scratch.as_deref(), &mut root)?;
     // After the temporary folder, because a name may lie in it.
@@ -190,7 +193,14 @@ impl Root {
                 let Ok(metadata) = fs::symlink_metadata(&old) else { return Ok(()) };
                 let first = if metadata.is_dir() { &mut self.hidden_folder } else { &mut self.hidden_file };
                 if let Some(first) = first {
-                    return mount_bind(&*first, path).doing(&doing("hide"));
+                    return match mount_bind(&*first, path) {
+                        // A socket that has been closed since.
+                        Err(Errno::NOENT) => Ok(()),
+                        bound => bound.doing(&doing("hide")),
+                    };
+                }
+                if fs::symlink_metadata(path).is_err() {
+                    return Ok(());
                 }
                 *first = Some(path.to_owned());
                 if metadata.is_dir() {
@@ -340,6 +350,15 @@ impl Mounts {
     /// Those below this path, which a recursive bind brings along.
     fn below<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = &'a Path> {
         self.0.keys().map(PathBuf::as_path).filter(move |it| *it != path && it.starts_with(path))
+    }
+
+    /// Sockets that are mounted on a file in what these items show.
+    fn sockets(&self, items: &BTreeMap<&Path, Item>) -> Vec<PathBuf> {
+        let is_shown = |path: &Path| {
+            path.ancestors().find_map(|above| items.get(above)).is_some_and(|item| item.is_of_the_machine())
+        };
+        let is_socket = |path: &Path| fs::symlink_metadata(old(path)).is_ok_and(|it| it.file_type().is_socket());
+        self.0.keys().filter(|path| is_shown(path) && is_socket(path)).cloned().collect()
     }
 
     /// The mount that this path lies in.
