@@ -522,7 +522,7 @@ impl Session {
             && self.services.place(&self.id).presenter_state().is_none()
         {
             let _ = std::fs::remove_file(path);
-            let _ = std::fs::remove_dir_all(self.services.place(&self.id).own_folder());
+            let _ = storage::removal::remove_folder(&self.services.place(&self.id).own_folder());
             return true;
         }
         false

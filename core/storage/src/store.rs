@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::blobs;
 use crate::log::Log;
 use crate::regular;
+use crate::removal::remove_folder;
 use crate::rules::Rules;
 use crate::running::Running;
 use crate::trust::Trust;
@@ -73,6 +74,11 @@ impl Place {
     /// The folder of temporary files, which programs of the Session see as `/tmp`.
     pub fn scratch(&self) -> PathBuf {
         self.own_folder().join(SCRATCH)
+    }
+
+    /// The folder of what programs of the Session, and of those that it starts, write to caches.
+    pub fn cover(&self) -> PathBuf {
+        self.own_folder().join("caches")
     }
 
     /// The file that asks the process which has the Session open for the end of its agents. That process removes it.
@@ -389,7 +395,7 @@ impl Store {
                 return None;
             }
             fs::remove_file(log.path()).ok()?;
-            fs::remove_dir_all(place.own_folder()).ok()?;
+            remove_folder(&place.own_folder()).ok()?;
             Some(state)
         })
     }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::{COPIES, SCRATCH, Store, failed};
 use crate::outputs::outputs_named;
 use crate::regular;
+use crate::removal::remove_folder;
 use protocol::error::{Code, Error, Result};
 
 /// Younger files are never removed, because an Entry that names them may be about to be written.
@@ -134,13 +135,13 @@ impl Store {
     pub fn clean(&self, garbage: &Garbage) -> Result<()> {
         let clean = || -> io::Result<()> {
             for path in garbage.trash.iter().chain(&garbage.leftovers) {
-                unless_gone(if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) })?;
+                unless_gone(if path.is_dir() { remove_folder(path) } else { fs::remove_file(path) })?;
             }
             for path in &garbage.outputs {
                 // A folder without a Log may belong to a Session that is being moved: its folder moves first.
                 let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
                 if path.is_dir() && !self.places().iter().any(|place| place.id.as_str() == name) {
-                    unless_gone(fs::remove_dir_all(path))?;
+                    unless_gone(remove_folder(path))?;
                 } else if path.is_file() {
                     unless_gone(fs::remove_file(path))?;
                 }

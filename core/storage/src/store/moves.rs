@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Place, Store, Summary, failed, make_private, write_whole};
 use crate::log::{Log, rename_new};
 use crate::regular;
+use crate::removal::remove_folder;
 use protocol::error::{Code, Error, Result};
 use protocol::event::{SessionId, SettingsChanged, now};
 use protocol::remedy::{Remedy, Sessions};
@@ -71,7 +72,7 @@ impl Store {
     pub fn erase(&self, place: &Place) -> Result<()> {
         let trashed = self.delete(place)?;
         let folder = self.trash_folder().join(format!("{}-{}", place.id, trashed.deleted.as_millisecond()));
-        fs::remove_dir_all(folder).map_err(|e| failed("delete the session", &e))
+        remove_folder(&folder).map_err(|e| failed("delete the session", &e))
     }
 
     /// Restores a Session from the trash.
