@@ -51,6 +51,9 @@ pub(super) struct Taken<'a> {
     pub(super) operands: Vec<&'a Argument>,
 }
 
+/// An option and its value.
+pub(crate) type Flag = (String, Option<String>);
+
 impl Taken<'_> {
     /// Whether one of these flags is given.
     pub(super) fn has(&self, names: &[&str]) -> bool {
@@ -115,7 +118,7 @@ impl Options {
     }
 
     /// Takes words apart that are all known; `None` where one of them is another option.
-    pub(crate) fn take_known(&self, words: &[&str]) -> Option<(Vec<(String, Option<String>)>, Vec<String>)> {
+    pub(crate) fn take_known(&self, words: &[&str]) -> Option<(Vec<Flag>, Vec<String>)> {
         let argument = |text: &&str| Argument { text: (*text).to_owned(), is_quoted: false, has_unknown: false };
         let words: Vec<Argument> = words.iter().map(argument).collect();
         let Taken { flags, operands } = self.take(&words).ok()?;
