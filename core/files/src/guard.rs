@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, DirBuilder, OpenOptions, OpenOptionsExt as _, PermissionsExt as _};
@@ -51,6 +52,8 @@ struct Place {
     named: Vec<PathBuf>,
     /// Folders of git elsewhere that this workspace belongs to.
     git: Vec<PathBuf>,
+    /// A look found more folders than are walked.
+    is_cut: AtomicBool,
     before: Listed,
 }
 
@@ -60,8 +63,6 @@ struct Listed {
     items: Items,
     /// Folders of repositories, and files that lead to one.
     repositories: BTreeSet<PathBuf>,
-    /// The place has more folders than are walked.
-    is_cut: bool,
 }
 
 /// What a command did to a protected file.
@@ -119,7 +120,8 @@ impl Guard {
             let kept = kept.iter().filter_map(|path| Some(path.strip_prefix(&at).ok()?.to_owned())).collect();
             let is_outside = outside.is_some();
             let git = git.to_vec();
-            let mut place = Place { dir, at, is_outside, kept, named: Vec::new(), git, before: Listed::default() };
+            let (named, is_cut, before) = (Vec::new(), AtomicBool::new(false), Listed::default());
+            let mut place = Place { dir, at, is_outside, kept, named, git, is_cut, before };
             place.before = place.look(workspace, None);
             if !is_outside {
                 place.named = named::by_settings(&place.at, &place.repositories(), settings);
@@ -175,7 +177,7 @@ impl Guard {
 
     /// Says where the guard cannot look, if it cannot.
     pub fn limits(&self) -> Option<&'static str> {
-        self.places.iter().any(|it| it.before.is_cut).then_some(
+        self.places.iter().any(|it| it.is_cut.load(Ordering::Relaxed)).then_some(
             "this workspace has more than 200,000 folders; behind them no protected file is guarded from commands",
         )
     }
@@ -206,7 +208,8 @@ impl Place {
         sight.marks.extend(self.named.iter().cloned());
         let items = Items::read(&self.dir, &sight, old);
         let Sight { repositories, is_cut, .. } = sight;
-        Listed { items, repositories, is_cut }
+        self.is_cut.fetch_or(is_cut, Ordering::Relaxed);
+        Listed { items, repositories }
     }
 
     /// What was done to protected files here since the look before.

@@ -8,6 +8,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cap_std::ambient_authority;
@@ -24,6 +25,10 @@ use storage::running::{Left, Note, Subject};
 pub const BEAT: Duration = Duration::from_secs(10);
 /// How long after the last time a change can still be the command's.
 const AFTERMATH: Duration = Duration::from_secs(15);
+
+/// The largest file whose bytes a note has, and the most bytes of all.
+const LARGEST: usize = 64 << 10;
+const MOST_BYTES: usize = 1 << 20;
 
 #[derive(Serialize, Deserialize)]
 struct Written {
@@ -82,12 +87,20 @@ impl WrittenPlace {
     fn of(place: &Place) -> WrittenPlace {
         let is_text = |path: &&PathBuf| path.to_str().is_some();
         let items = place.before.items.all.iter().filter(|(path, _)| path.to_str().is_some());
+        // Without the bytes of large files: a note is written before each command.
+        let mut left = MOST_BYTES;
+        let items = items.map(|(path, item)| {
+            let len = item.bytes.as_ref().map_or(0, |it| it.len());
+            let is_kept = len <= LARGEST && len <= left;
+            left -= if is_kept { len } else { 0 };
+            WrittenItem::of(path, item, is_kept)
+        });
         WrittenPlace {
             at: place.at.clone(),
             is_outside: place.is_outside,
             named: place.named.iter().filter(is_text).cloned().collect(),
             git: place.git.clone(),
-            items: items.map(|(path, item)| WrittenItem::of(path, item)).collect(),
+            items: items.collect(),
             cut: place.before.items.cut.iter().filter(is_text).cloned().collect(),
             repositories: place.before.repositories.iter().filter(is_text).cloned().collect(),
         }
@@ -97,14 +110,14 @@ impl WrittenPlace {
         let dir = Dir::open_ambient_dir(&self.at, ambient_authority()).ok()?;
         let all = self.items.into_iter().map(|it| (it.path.clone(), it.read())).collect();
         let items = Items { all, cut: self.cut };
-        let before = Listed { items, repositories: self.repositories, is_cut: false };
+        let before = Listed { items, repositories: self.repositories };
         let (at, is_outside, named, git) = (self.at, self.is_outside, self.named, self.git);
-        Some(Place { dir, at, is_outside, kept: Vec::new(), named, git, before })
+        Some(Place { dir, at, is_outside, kept: Vec::new(), named, git, is_cut: AtomicBool::new(false), before })
     }
 }
 
 impl WrittenItem {
-    fn of(path: &Path, item: &Item) -> WrittenItem {
+    fn of(path: &Path, item: &Item, with_bytes: bool) -> WrittenItem {
         let target = match &item.kind {
             Kind::Link(target) => target.to_str().map(PathBuf::from),
             Kind::Folder | Kind::File | Kind::Other => None,
@@ -116,7 +129,11 @@ impl WrittenItem {
             is_file: item.kind == Kind::File,
             mode: item.mode,
             stamp: item.stamp,
-            bytes: item.bytes.as_ref().map(|bytes| bytes.iter().map(|byte| char::from(*byte)).collect()),
+            bytes: item
+                .bytes
+                .as_ref()
+                .filter(|_| with_bytes)
+                .map(|bytes| bytes.iter().map(|byte| char::from(*byte)).collect()),
         }
     }
 
