@@ -319,7 +319,7 @@ async fn a_file_tool_asks_once_for_the_files_of_a_group() {
         calls("write", json!({ "path": "Makefile", "content": "all:\n" })),
         says("Two."),
     ];
-    let mut pixir = Pixir::new(steps, &[]);
+    let mut pixir = Pixir::sized(steps, &[], 100, 60);
     pixir.does("/mode auto<Enter>").await;
     let screen = flat(&pixir.does("go<Enter>").await);
     assert!(screen.contains(".idea/x.xml is protected (editors)"), "{screen}");

@@ -83,10 +83,12 @@ impl Workspace {
     }
 
     /// The protected files and folders directly in the workspace that exist, as absolute paths without symlinks. Programs
-    /// in the sandbox only read them.
+    /// in the sandbox only read them. Secrets of a home folder are not among them: no program sees those at all.
     pub fn protected(&self) -> Vec<PathBuf> {
         self.remember_protected();
-        protected::existing(&self.root)
+        let mut there = protected::existing(&self.root);
+        there.retain(|path| path.strip_prefix(&self.root).is_ok_and(|path| !self.is_secret_of_home(path)));
+        there
     }
 
     /// How many protected files pixir itself has written or removed.
