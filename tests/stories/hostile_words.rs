@@ -44,6 +44,7 @@ const WORDS: &[&str] = &[
     "-",
     "---",
     "l",
+    "z",
     "li*",
     "l?",
     "[l]*",
@@ -141,7 +142,7 @@ const VALUES: &[&str] = &[
 
 /// Names in the workspace that lead outside.
 const LINKS: &[&str] = &[
-    "l", "l.gz", "l.zip", "l.Z", "@link", "+8", "8", "1", "x", "a", "c", "f", "n", "name", "never", "always", "size",
+    "l", "z.gz", "z.zip", "z.Z", "@link", "+8", "8", "1", "x", "a", "c", "f", "n", "name", "never", "always", "size",
     "utf-8", "iso", "1d", "1,2", "-x", ":x", "!x", "file:l",
 ];
 
@@ -199,6 +200,10 @@ impl Scene {
         fs::write(&source, code).expect("write");
         let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(root.join("evil.so")).arg(&source).status();
         assert!(built.is_ok_and(|it| it.success()), "a C compiler builds pixir, and this library");
+        // A program that takes an option for a file goes on to the next one.
+        for name in ["-F", "-v", "-n", "-b", "-c"] {
+            fs::write(root.join(name), "x\n").expect("write");
+        }
         for name in LINKS {
             symlink("../outside/secret", root.join(name)).expect("a symlink");
         }

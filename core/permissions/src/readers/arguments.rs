@@ -351,6 +351,10 @@ fn values(known: &Known, flags: &[(String, Option<&str>)]) -> Proof {
         if is_shown && (value.contains("%G") || value.contains("signature")) {
             return Err(format!("git {} {flag} with signatures starts another program", known.program));
         }
+        // `-cf` is an old way to write `-c 10 -f`, which never ends.
+        if known.program == "tail" && value.ends_with('f') {
+            return Err(format!("tail with `{flag}{value}` is not known to be read-only"));
+        }
         // A time zone is a file that date opens.
         if known.program == "date" && value.contains("TZ=") {
             return Err("date with a time zone in its text is not known to be read-only".into());

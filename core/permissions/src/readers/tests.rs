@@ -254,6 +254,8 @@ fn whatever_could_do_more_than_read_is_asked_about() {
         "sed 's/[\\]/g;/w x/p' in",
         "sed 's/[[:/]/g;/w x/p' in",
         "cat --number=1",
+        "tail -cf x",
+        "tail -5cf x",
         "date -d 'TZ=\"/etc/passwd\" now'",
     ] {
         if prove_read_only(command, &root).is_ok() {
