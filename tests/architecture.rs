@@ -297,6 +297,7 @@ fn files_of_the_workspace_are_opened_through_its_path_layer() {
         ("sandbox/src/enter/namespaces.rs", "mounts and /proc"),
         ("sandbox/src/enter/neighbours.rs", "/proc of the Session's own jobs"),
         ("sandbox/src/probe.rs", "a folder of its own"),
+        ("permissions/src/network.rs", "whether names are folders of a repository; it opens none"),
         ("sandbox/src/sockets.rs", "which files are sockets; it opens none"),
         ("sandbox/src/view.rs", "settings of a toolchain in the home folder, for a password"),
         ("session/src/lib.rs", "its own Log"),

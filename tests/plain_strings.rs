@@ -23,7 +23,7 @@ const ALLOWED: [(&str, &[&str], &str); 11] = [
     ("permissions/src/network.rs", &["--raw"], "a flag of kubectl"),
     ("permissions/src/effects.rs", &["--output", "--force"], "flags of sort and git push"),
     ("permissions/src/readers/arguments.rs", &["--format"], "a flag of git log"),
-    ("permissions/src/readers/tests.rs", &["--output"], "a flag of git log and sort"),
+    ("permissions/src/readers/tests.rs", &["--format", "--output"], "flags of git log and sort"),
     ("process/src/ports.rs", &["/status"], "a file of /proc"),
     ("run/src/commands.rs", &["--help"], "each command of the run language has it"),
     ("run/src/commands/files.rs", &["--help"], "the same"),
