@@ -146,8 +146,11 @@ const LINKS: &[&str] = &[
     "utf-8", "iso", "1d", "1,2", "-x", ":x", "!x", "file:l",
 ];
 
-/// The words with which a program begins that a function of its own judges, and what stands at their end.
-const APART: &[(&str, &[&[&str]], &[&str])] = &[
+/// A program, the words with which its lines begin, and what stands at their end.
+type Apart = (&'static str, &'static [&'static [&'static str]], &'static [&'static str]);
+
+/// The programs that a function of their own judges.
+const APART: &[Apart] = &[
     ("env", &[&[], &["cat"], &["nm"], &["A=1", "nm"]], &[]),
     ("tar", &[&["-tf"], &["tf"], &["-tzf"]], &[]),
     ("unzip", &[&["-l"], &["-v"], &["-Z1"]], &[]),
