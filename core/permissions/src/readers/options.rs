@@ -238,7 +238,7 @@ mod tests {
             (&["--width=8", "f"], vec!["--width 8"], f.clone()),
             (&["--lines", "8", "f"], vec!["--lines 8"], f.clone()),
             (&["f", "-n", "8"], vec!["-n 8"], f.clone()),
-            (&["-a", "--", "f"], vec!["-a"], f.clone()),
+            (&["-a", "--", "f"], vec!["-a"], f),
             (&["--lines", "f"], vec!["--lines f"], none),
         ] {
             let flags = flags.into_iter().map(str::to_owned).collect::<Vec<_>>();
