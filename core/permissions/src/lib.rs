@@ -169,6 +169,12 @@ pub fn judge<'a>(mode: Mode, touch: &Touch, rules: &[Rule], readable: impl Into<
             None if reason == NOTHING_CONFINES => Ruling::Ask { reason, rule },
             None => Ruling::Ask { reason: format!("{NOTHING_CONFINES}; {reason}"), rule },
         },
+        // The mode gives no network, and a rule may.
+        Mode::Auto if needs_network(touch, readable) => {
+            let rule = rules::allowing(rules, touch, readable);
+            let by = if rule.is_some() { DecidedBy::Rule } else { DecidedBy::Mode };
+            Ruling::Allow { by, rule, reason }
+        }
         Mode::Auto => Ruling::Allow { by: DecidedBy::Mode, rule: None, reason },
     }
 }
