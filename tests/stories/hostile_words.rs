@@ -302,6 +302,8 @@ fn calls(program: &UnaskedProgram) -> Vec<Vec<String>> {
             }
         }
     }
+    calls.sort_unstable();
+    calls.dedup();
     let of_program = |words: Vec<String>| program.words[1..].iter().map(|&it| it.to_owned()).chain(words).collect();
     calls.into_iter().map(of_program).collect()
 }
