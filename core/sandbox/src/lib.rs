@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;
-use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
@@ -48,8 +47,6 @@ pub const LEFT_BEHIND: &str = "processes that the command left running were stop
 const NOT_SET_UP: &str = "the sandbox could not be set up";
 /// The signal by which the launcher ends itself then.
 const STARTS_NOTHING: Signal = Signal::SYS;
-/// The bit of a folder's mode by which everything in it has the folder's group.
-const SET_GROUP: u32 = 0o2000;
 
 /// Takes the launcher's part if this process was started for that, which the arguments of the process tell. Call it first
 /// in `main`: without this call, or one of [`launch_through`], nothing confines programs, and pixir asks before it runs any.
@@ -243,7 +240,7 @@ impl Sandbox {
             },
             jobs: own.jobs.clone(),
             is_joined: own.is_joined,
-            is_of_group: own.workspace.metadata().is_ok_and(|it| it.mode() & SET_GROUP != 0),
+            is_of_group: view::is_of_group(&own.workspace),
             outside: policy == Policy::Outside || tier == Tier::None,
             view,
             folder: folder.to_owned(),

@@ -1,6 +1,6 @@
 //! Sockets with a path that programs of this machine have opened.
 //!
-//! Such a socket belongs to no network: a program in a network of its own reaches the program that opened the file. Behind them are the
+//! Such a socket belongs to no network: a program in a network of its own reaches the one that opened the file. Behind them are the
 //! user's containers, databases and agents, so the commands of a Session find an empty device at the path instead. What a
 //! command opens itself, or a job whose network it shares, is no socket of the machine's network, and stays.
 //!
@@ -78,6 +78,11 @@ impl Sockets {
         }
         known.values().flat_map(|it| &it.paths).filter(|path| is_shown(view, path)).cloned().collect()
     }
+}
+
+/// Whether the kernel lists sockets.
+pub(super) fn are_listed() -> bool {
+    listed().is_ok()
 }
 
 impl Bound {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,8 @@ use folders::{
     VARIABLES,
 };
 
+/// The bit of a folder's mode by which everything in it has its group.
+const SET_GROUP: u32 = 0o2000;
 /// The folder beside the covers in which the kernel prepares their files.
 pub(crate) const WORK: &str = "work";
 
@@ -305,6 +308,11 @@ impl Views {
         }
         view
     }
+}
+
+/// Whether everything in a folder has the folder's group, as in a workspace that a group shares.
+pub(crate) fn is_of_group(folder: &Path) -> bool {
+    folder.metadata().is_ok_and(|it| it.mode() & SET_GROUP != 0)
 }
 
 /// Whether a command has written to a cache in this folder of covers.
