@@ -32,7 +32,7 @@ extern "C" fn note_stdout() {
 #[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".init_array"))]
 static BEFORE_MAIN: extern "C" fn() = note_stdout;
 
-/// The first descriptor that is no standard stream.
+/// The first descriptor behind the standard streams.
 const FIRST: RawFd = 3;
 
 /// Keeps descriptors that this process was started with from every program that it starts. A folder among them would lead a

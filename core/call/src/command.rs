@@ -211,7 +211,7 @@ pub async fn look_after(ctx: &Context, watched: Watched) -> Effect {
     let ctx = ctx.clone();
     let find = move || {
         let closed = watched.close_again();
-        // First, so that what is taken back is no change.
+        // First, so that the list of changes leaves out what is taken back.
         let (taken, limits) = watched.take_back();
         let found = ctx.snapshot.after(&ctx.call_id, &ctx.workspace, &ctx.blobs);
         let limits = limits.map(str::to_owned);

@@ -104,7 +104,7 @@ pub(super) fn allowing<'a>(rules: &[Rule], touch: &Touch, readable: impl Into<Re
 }
 
 /// Whether each program of a call that is not proven to read is one of these, with its words and the folders in one of which it
-/// starts, and is covered by an allow rule for whose own words, as far as they are no patterns, this holds.
+/// starts, and is covered by an allow rule for whose own words, but for patterns, this holds.
 pub(super) fn each_is_covered_by(
     rules: &[Rule],
     touch: &Touch,

@@ -50,7 +50,7 @@ fn try_cover(home: &Path, top: &Path, cover: &Path) -> std::io::Result<bool> {
     let own = Own { workspace: workspace.clone(), cover: Some(cover.to_owned()), ..Own::default() };
     let sandbox = Sandbox::new(Some(Tier::Namespaces), places);
     let written = cache.join("written").display().to_string();
-    let mut touch = sandbox.command(Policy::Work, "touch", &[written.clone()], &workspace, &own);
+    let mut touch = sandbox.command(Policy::Work, "touch", std::slice::from_ref(&written), &workspace, &own);
     let touch = touch.as_std_mut().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let ended = between_starts(|| touch.spawn())?.wait()?;
     let is_in_cover = fs::read_dir(cover)?.flatten().any(|it| it.path().join(".npm/written").exists());

@@ -2,7 +2,7 @@
 //!
 //! Such a socket belongs to no network: a program in a network of its own reaches the one that opened the file. Behind them are the
 //! user's containers, databases and agents, so the commands of a Session find an empty device at the path instead. What a
-//! command opens itself, or a job whose network it shares, is no socket of the machine's network, and stays.
+//! command opens itself, or a job whose network it shares, belongs to another network than the machine's, and stays.
 //!
 //! The kernel lists the sockets of pixir's own network by their inodes (`sock_diag(7)`). It does not list those of other
 //! networks, such as containers have, and a socket that is opened later than the command starts is not known yet.

@@ -7,7 +7,7 @@ use std::ffi::CStr;
 
 use rustix::fs::{Dir, Mode, OFlags, open};
 
-/// The first descriptor that is no standard stream.
+/// The first descriptor behind the standard streams.
 const FIRST: i32 = 3;
 
 /// Closes every descriptor but the three streams. Call it before the launcher opens any.
