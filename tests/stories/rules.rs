@@ -106,7 +106,7 @@ async fn a_rule_is_chosen_with_its_scope_after_what_it_would_have_allowed() {
     assert!(screen.contains("Again."), "the rule of the project holds in the next session:\n{screen}");
 }
 
-/// Broken build: a launcher, or an interpreter with a version in its name, is a program like others.
+/// Broken build: a program that starts its arguments, or an interpreter with a version in its name, is a program like others.
 #[tokio::test]
 async fn no_pattern_is_offered_for_a_program_that_starts_others() {
     for (command, is_offered) in [

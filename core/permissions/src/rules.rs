@@ -11,7 +11,7 @@ use std::path::Path;
 
 mod dangers; // what commands could destroy
 mod grave; // what cannot be taken back
-mod launchers; // programs that start others by their arguments
+mod starters; // programs that start others by their arguments
 mod lasting; // commands whose damage lasts, as data
 mod offered; // the pattern that "always" offers
 mod pattern; // words with `*` and `?`

@@ -59,38 +59,39 @@ pub(super) enum Special {
 /// How a program takes its words apart, and what they can be. Each entry of the tables has one, so that no program is added
 /// without an answer; `stories::hostile_words` compares it with what the installed program does.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Form {
+pub(super) struct Convention {
     parse: Parse,
     specials: &'static [Special],
 }
 
 /// GNU's `getopt_long`, and those who do the same. Words are what they seem.
-const PLAIN: Form = Form { parse: Parse::Anywhere, specials: &[] };
+const PLAIN: Convention = Convention { parse: Parse::Anywhere, specials: &[] };
 /// The same, up to the first operand.
-const POSIX: Form = Form { parse: Parse::BeforeOperands, specials: &[] };
+const POSIX: Convention = Convention { parse: Parse::BeforeOperands, specials: &[] };
 /// Each word is an operand.
-const NO_OPTIONS: Form = Form { parse: Parse::Nowhere, specials: &[] };
+const NO_OPTIONS: Convention = Convention { parse: Parse::Nowhere, specials: &[] };
 /// `expandargv` of libiberty reads response files before anything else looks at the words (binutils, `ar(1)`: "@file").
-const BINUTILS: Form = Form { parse: Parse::Anywhere, specials: &[Special::ResponseFile] };
+const BINUTILS: Convention = Convention { parse: Parse::Anywhere, specials: &[Special::ResponseFile] };
 /// POSIX: an operand `var=value` is an assignment; options end at the program's text.
-const AWK: Form = Form { parse: Parse::BeforeOperands, specials: &[Special::Setting] };
+const AWK: Convention = Convention { parse: Parse::BeforeOperands, specials: &[Special::Setting] };
 /// `gzip(1)`: a name without a known ending is tried with each of them.
-const GZIP: Form =
-    Form { parse: Parse::Anywhere, specials: &[Special::Ending(&[".gz", ".z", "-z", ".Z", "-gz", "_z"])] };
+const GZIP: Convention =
+    Convention { parse: Parse::Anywhere, specials: &[Special::Ending(&[".gz", ".z", "-z", ".Z", "-gz", "_z"])] };
 /// `tar(1)`: `HOST:FILE` is reached through another program.
-const TAR: Form = Form { parse: Parse::Nowhere, specials: &[Special::Machine] };
+const TAR: Convention = Convention { parse: Parse::Nowhere, specials: &[Special::Machine] };
 /// `unzip(1)`: the archive may be a pattern, and may lack its ending.
-const UNZIP: Form = Form { parse: Parse::Nowhere, specials: &[Special::Pattern, Special::Ending(&[".zip", ".ZIP"])] };
+const UNZIP: Convention =
+    Convention { parse: Parse::Nowhere, specials: &[Special::Pattern, Special::Ending(&[".zip", ".ZIP"])] };
 /// `less(1)`, `more(1)`: `+COMMAND` is run at the start.
-const PAGER: Form = Form { parse: Parse::Nowhere, specials: &[Special::Command] };
+const PAGER: Convention = Convention { parse: Parse::Nowhere, specials: &[Special::Command] };
 /// xxd reads only the first letters of an option: `-ac 8` is `-a`, and `8` its input. A second operand is its output.
-const XXD: Form = Form { parse: Parse::Alone("ps plain"), specials: &[] };
+const XXD: Convention = Convention { parse: Parse::Alone("ps plain"), specials: &[] };
 /// tree takes a value only from the next word.
-const TREE: Form = Form { parse: Parse::Apart, specials: &[] };
+const TREE: Convention = Convention { parse: Parse::Apart, specials: &[] };
 /// The options of `git grep` end at its pattern.
-const GIT_GREP: Form = Form { parse: Parse::BeforeOperands, specials: &[] };
+const GIT_GREP: Convention = Convention { parse: Parse::BeforeOperands, specials: &[] };
 /// Tests, whose values are judged as if they were files, and no actions but those that print.
-const FIND: Form = Form {
+const FIND: Convention = Convention {
     parse: Parse::Tests(
         "name iname path ipath wholename regex iregex regextype type xtype maxdepth mindepth size mtime mmin atime amin ctime cmin newer empty not o or a and print print0 prune perm user group links true false depth mount xdev quit ls readable writable executable printf daystart samefile inum",
     ),
@@ -110,13 +111,13 @@ pub(super) struct Known {
 
 const fn known(
     program: &'static str,
-    form: Form,
+    convention: Convention,
     short: &'static str,
     long: &'static str,
     operands: Operands,
 ) -> Known {
-    let options = Options { short, long, parse: form.parse };
-    Known { program, options, specials: form.specials, operands, gives_pattern: &[] }
+    let options = Options { short, long, parse: convention.parse };
+    Known { program, options, specials: convention.specials, operands, gives_pattern: &[] }
 }
 
 const fn with_pattern(it: Known, gives_pattern: &'static [&'static str]) -> Known {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::launchers::{By, starts_others, without_version};
+use super::starters::{By, starts_others, without_version};
 use super::{LineEnd, MAX_DEPTH, Part, PartKind, Script, TokenKind, Word, base, inside, lasting};
 use crate::effects::THIS_MACHINE;
 use crate::shell::Operator;
@@ -88,6 +88,9 @@ fn of_line(line: &str, depth: u8, found: &mut Vec<String>) {
             TokenKind::Redirection(Some(target)) => {
                 let is_written =
                     token.span.source.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with(['>', '&']);
+                if token.span.source.starts_with("<<<") {
+                    feeds = vec![Some("echo".to_owned()), written(target)];
+                }
                 if is_written && written(target).as_deref().is_some_and(is_disk) {
                     found.push("it overwrites a disk".to_owned());
                 }
@@ -141,6 +144,10 @@ fn of_command(words: &[Option<String>], feeds: &[Option<String>], depth: u8, fou
                 Some(text) => of_line(text, depth + 1, found),
                 None => behind(args, feeds, depth, found),
             }
+        }
+        Some(By::Code | By::Option) | None if SQL.contains(&program) => {
+            let fed = feeds.iter().flatten().map(String::as_str);
+            found.extend(texts.iter().copied().chain(fed).find_map(lasting::of_sql).map(str::to_owned));
         }
         Some(By::Code | By::Option) | None => found.extend(of_program(program, args, &texts)),
     }
@@ -212,7 +219,7 @@ fn of_find(texts: &[&str]) -> Option<&'static str> {
     let removes_folders = runs_rm.is_some_and(|rest| removes(rest).is_some());
     let removes_files =
         runs_rm.is_some_and(|rest| rest.first().is_some_and(|it| ["rm", "unlink", "shred"].contains(&base(it))));
-    if !deletes && !removes_folders && !removes_files {
+    if (!deletes && !removes_folders && !removes_files) || texts.contains(&"-empty") {
         return None;
     }
     let at = texts.iter().position(|it| it.starts_with(['-', '(', '!'])).unwrap_or(texts.len());
@@ -282,7 +289,6 @@ fn of_program(program: &str, args: &[Option<String>], texts: &[&str]) -> Option<
         }
         "curl" | "http" | "https" | "xh" if deletes_on_a_server(texts) => says("it deletes on a server"),
         name if name.starts_with("mkfs") => says("it erases a disk"),
-        name if SQL.contains(&name) => texts.iter().find_map(|it| lasting::of_sql(it)).map(str::to_owned),
         name => {
             let name = if lasting::of(name, texts).is_some() { name } else { without_version(name) };
             lasting::of(name, texts).map(str::to_owned)
@@ -422,6 +428,9 @@ mod tests {
             "mysql -e 'DELETE FROM users'",
             "sqlite3 a.db 'TRUNCATE x'",
             "dropdb x",
+            "echo 'DROP TABLE x' | psql",
+            "psql db <<< 'DROP TABLE x'",
+            "kubectl exec p -- rm -rf /data",
             "redis-cli FLUSHALL",
             "rails db:drop",
             "python3 manage.py flush",
@@ -459,6 +468,8 @@ mod tests {
             "find . -name __pycache__ -type d -exec rm -rf {} +",
             "find . -name node_modules | xargs rm -rf",
             "find target -delete",
+            "find . -type d -empty -delete",
+            "echo 'DROP TABLE x' | wc -c",
             // An undo restores plain files of the workspace.
             "find src -name '*.rs' -delete",
             "terraform plan",

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::base;
-use super::launchers::{command_starts_others, module_starts_others, starts_others, without_version};
+use super::starters::{command_starts_others, module_starts_others, starts_others, without_version};
 use crate::readers::unproven;
 use crate::shell::quoted;
 
@@ -85,7 +85,7 @@ const HAS_SUBCOMMANDS: [&str; 18] = [
 mod tests {
     use super::*;
 
-    /// Broken build: the pattern of a launcher covers whatever it starts.
+    /// Broken build: the pattern of such a program covers whatever it starts.
     #[test]
     fn no_pattern_is_offered_for_what_starts_other_programs() {
         for line in [

@@ -27,7 +27,7 @@ const fn group(by: By, programs: &'static str, source: &'static str) -> Group {
 }
 
 /// A program with a version in its name (`python3.11`, `lua5.4`, `clang++-15`) belongs to the same kind.
-const LAUNCHERS: &[Group] = &[
+const STARTERS: &[Group] = &[
     group(By::Line, "bash sh zsh fish dash ksh mksh ash csh tcsh rbash elvish nu pwsh xonsh yash", "their -c"),
     group(By::Line, "eval trap", "bash(1), builtins: the words are read as input"),
     group(By::Code, "source .", "bash(1), builtins: runs the commands of a file"),
@@ -84,7 +84,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("podman", "run exec compose unshare"),
     ("kubectl", "exec run debug"),
     ("cargo", "watch script miri flamegraph"),
-    ("go", "run generate vet tool"),
+    ("go", "run generate tool"),
     ("npm", "exec x explore init create"),
     ("pnpm", "dlx create"),
     ("yarn", "dlx create node"),
@@ -129,7 +129,7 @@ const MODULES: [&str; 18] = [
 pub(super) fn starts_others(program: &str) -> Option<By> {
     let name = base(program);
     let of = |name: &str| {
-        let group = LAUNCHERS.iter().find(|group| group.programs.split(' ').any(|it| it == name))?;
+        let group = STARTERS.iter().find(|group| group.programs.split(' ').any(|it| it == name))?;
         debug_assert!(!group.source.is_empty(), "{name}");
         Some(group.by)
     };
@@ -168,6 +168,6 @@ mod tests {
         for name in ["base64", "sha256sum", "cargo", "make", "7z", "g++-12", "x86info"] {
             assert_eq!(starts_others(name), None, "{name}");
         }
-        assert!(LAUNCHERS.iter().all(|it| !it.source.is_empty()));
+        assert!(STARTERS.iter().all(|it| !it.source.is_empty()));
     }
 }
