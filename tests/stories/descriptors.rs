@@ -54,7 +54,7 @@ impl Open {
 
     /// A program that has them all.
     fn start(&self, program: &Path, args: &[&str]) -> Command {
-        let mut it = Command::new("bash");
+        let mut it = Command::new("/bin/bash");
         it.args(["-c", OPEN]).arg(program).args(args).current_dir(self.shell.workspace()).env_clear();
         it.envs([("PATH", std::env::var_os("PATH").unwrap_or_default()), ("HOME", self.top().into())]);
         it.env("PIXIR_HOME", self.shell.home()).envs(self.environment.iter().map(|(name, value)| (name, value)));
