@@ -60,7 +60,7 @@ struct Folder {
 /// Where protected files are.
 #[derive(Debug, Default)]
 pub(crate) struct Sight {
-    /// Protected names, and what git has not written into its folder. Each stands for everything below it.
+    /// Protected names, and what git has not written into its folder. Each means everything below it, too.
     pub(super) marks: Vec<PathBuf>,
     /// Each `.git`, and each folder that looks like a repository without a work tree; `.` for the place itself.
     pub(super) repositories: BTreeSet<PathBuf>,

@@ -78,7 +78,7 @@ pub(super) fn refuse(plan: &Plan) -> Result<()> {
         apply(attributes()?, libc::EOPNOTSUPP)?;
     }
     if works {
-        // Its mode stands in memory, where no filter sees it. Programs take the older call where this one is missing.
+        // Its mode lies in memory, where no filter sees it. Programs take the older call where this one is missing.
         apply(BTreeMap::from([(libc::SYS_openat2, Vec::new())]), libc::ENOSYS)?;
     }
     apply(rules, libc::EPERM)
