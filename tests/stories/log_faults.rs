@@ -42,8 +42,8 @@ fn a_failed_system_call_on_the_log_stops_the_turn() {
     let stopped = cells.iter().filter(|(call, error, when)| one_injection(script, call, error, when)).count();
     let tried = cells.len();
     figures(&format!("{tried} injected failures; {stopped} stopped the turn, the rest came after it or were survived"));
-    // Of a few, chance may have chosen those that come late.
-    assert!(stopped > if tried < 60 { 0 } else { tried / 3 }, "the faults arrive");
+    // Of all 188, 87 do; of a few, chance may have chosen those that come late.
+    assert!(stopped > if tried < 60 { 0 } else { tried / 5 }, "the faults arrive");
 }
 
 /// Whether the fault stopped the Turn.
