@@ -553,7 +553,7 @@ mod tests {
         for (fields, part) in [
             ("mode: careful", "no mode `careful`"),
             ("mode: [ask]", "none of read-only, ask, auto"),
-            ("tools: 5", "no list of tools"),
+            ("tools: 5", "must be a list of tools"),
             ("tools: [Read(src/**)]", "`Read(src/**)` cannot be enforced"),
             ("tools: [WebFetch]", "none of its tools exists"),
             ("commands: [\"*\"]", "program of a rule cannot be a pattern"),
