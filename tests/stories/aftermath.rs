@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::protected::{git, runs};
-use crate::shell::{Shell, entries, figures};
+use crate::shell::{Shell, entries, figures, skip};
 use crate::tier;
 use crate::wait;
 
@@ -313,6 +313,9 @@ fn git_log(folder: &Path) -> String {
 /// Broken build: each look reads every folder again.
 #[test]
 fn a_command_in_a_large_workspace_is_guarded_quickly() {
+    if Command::new("strace").arg("-V").output().is_err() {
+        return skip("strace is not installed");
+    }
     let shell = workspace();
     let root = shell.workspace();
     for folder in 0..200 {
