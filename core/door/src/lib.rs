@@ -118,7 +118,7 @@ impl Handle {
     /// is opened again, and closes when the last handle is dropped.
     ///
     /// # Errors
-    /// `NOT_FOUND` when there is no such child; those of `Harness::resume`.
+    /// `NOT_FOUND` when the Session has no child of this name; those of `Harness::resume`.
     pub async fn agent(&self, path: &[String]) -> Result<Handle> {
         let (reply, answer) = oneshot::channel();
         let _ = self.commands.send(Command::Agent { path: path.to_vec(), reply }).await;

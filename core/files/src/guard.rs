@@ -155,7 +155,7 @@ impl Guard {
         let mut all: Vec<Taken> = Vec::new();
         let mut known = BTreeSet::new();
         for place in &self.places {
-            // Once some are taken back, others are no longer what they seemed, or come in sight.
+            // What is taken back may be what another file led to, or may have kept a full folder from being read.
             for _ in 0..MOST_LOOKS {
                 let taken = place.take_back(workspace, own, blobs, is_plain);
                 let new: Vec<Taken> = taken.into_iter().filter(|it| known.insert(it.path.clone())).collect();

@@ -9,7 +9,7 @@ use cap_std::fs::{Dir, Metadata, MetadataExt as _, OpenOptions, OpenOptionsExt a
 
 use super::survey::Sight;
 
-/// The most files and folders that are looked at below one protected name.
+/// The most files and folders that one look reads below a protected name.
 const MOST: usize = 2_000;
 /// The largest file whose bytes are kept, and the most bytes of all.
 const LARGEST: u64 = 1 << 20;

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use super::item::Items;
+use super::records::lexical;
 use protocol::protected::Group;
 use storage::regular;
 
@@ -180,15 +181,7 @@ fn pairs(text: &str) -> impl Iterator<Item = (String, &str)> {
 
 /// The path relative to the root, if it lies in it and is not the root itself.
 fn inside(root: &Path, path: &Path) -> Option<PathBuf> {
-    let mut to = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(to.pop()),
-            Component::CurDir => {}
-            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => to.push(part),
-        }
-    }
-    let inside = to.strip_prefix(root).ok()?.to_owned();
+    let inside = lexical(path).strip_prefix(root).ok()?.to_owned();
     (!inside.as_os_str().is_empty() && !inside.starts_with(".git")).then_some(inside)
 }
 

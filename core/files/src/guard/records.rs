@@ -60,7 +60,7 @@ pub(super) fn without_work_tree(place: &Place, path: &Path, text: &str) -> Strin
 }
 
 /// A path without `..`, as its text says.
-fn lexical(path: &Path) -> PathBuf {
+pub(super) fn lexical(path: &Path) -> PathBuf {
     let mut to = PathBuf::new();
     for part in path.components() {
         match part {
