@@ -9,7 +9,7 @@ use tokio::process::Command;
 use super::blocked::Ran;
 use super::protection::{Keeper, Watched, kept};
 use super::{Context, off_loop};
-use files::guard::Taken;
+use files::guard::{Guard, Taken};
 use permissions::configures_git;
 use permissions::repository::{Repository, runs_nothing};
 use permissions::shell::quoted;
@@ -189,8 +189,10 @@ fn unasked(
 pub async fn look_before(ctx: &Context, keeper: Keeper) -> Result<Watched> {
     let ctx = ctx.clone();
     let look = move || {
-        ctx.snapshot.before(&ctx.call_id, &ctx.workspace, &ctx.blobs, &ctx.cancel);
-        Ok(Watched::new(&ctx, keeper))
+        // First, because its walk finds the files of ignore rules too.
+        let watched = Watched::new(&ctx, keeper);
+        ctx.snapshot.before(&ctx.call_id, &ctx.workspace, &ctx.blobs, watched.rules().as_deref(), &ctx.cancel);
+        Ok(watched)
     };
     off_loop(look).await
 }
@@ -211,9 +213,10 @@ pub async fn look_after(ctx: &Context, watched: Watched) -> Effect {
     let find = move || {
         let closed = watched.close_again();
         // First, so that the list of changes leaves out what is taken back.
-        let (taken, limits) = watched.take_back();
-        let found = ctx.snapshot.after(&ctx.call_id, &ctx.workspace, &ctx.blobs);
-        let limits = limits.map(str::to_owned);
+        let (taken, looked) = watched.take_back();
+        let rules = looked.as_ref().and_then(Guard::rules);
+        let found = ctx.snapshot.after(&ctx.call_id, &ctx.workspace, &ctx.blobs, rules.as_deref());
+        let limits = looked.as_ref().and_then(Guard::limits).map(str::to_owned);
         let notes = found.notes.iter().chain(&closed).chain(&limits).map(|note| format!("note: {note}\n")).collect();
         Effect { changes: found.changes, taken, notes }
     };

@@ -72,10 +72,15 @@ impl Watched {
         Some(text)
     }
 
-    /// Takes back what the command did to protected files, and says where pixir could not look. Blocks.
-    pub(super) fn take_back(mut self) -> (Vec<Taken>, Option<&'static str>) {
+    /// The files of ignore rules in the workspace, if the look found them.
+    pub(super) fn rules(&self) -> Option<Vec<PathBuf>> {
+        self.guard.as_ref().and_then(|(guard, _)| guard.rules())
+    }
+
+    /// Takes back what the command did to protected files. Returns the guard for what it found besides. Blocks.
+    pub(super) fn take_back(mut self) -> (Vec<Taken>, Option<Guard>) {
         let Some((guard, _noted)) = self.guard.take() else { return (Vec::new(), None) };
-        (guard.take_back(&self.ctx.workspace, &self.ctx.blobs, is_plain), guard.limits())
+        (guard.take_back(&self.ctx.workspace, &self.ctx.blobs, is_plain), Some(guard))
     }
 }
 

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, DirBuilder, OpenOptions, OpenOptionsExt as _, PermissionsExt as _};
+use parking_lot::Mutex;
 
 use super::workspace::Workspace;
 use storage::blobs::Blobs;
@@ -54,6 +55,8 @@ struct Place {
     git: Vec<PathBuf>,
     /// A look found more folders than are walked.
     is_cut: AtomicBool,
+    /// Files of ignore rules, as the last look found them.
+    rules: Mutex<Vec<PathBuf>>,
     before: Listed,
 }
 
@@ -120,15 +123,17 @@ impl Guard {
             let kept = kept.iter().filter_map(|path| Some(path.strip_prefix(&at).ok()?.to_owned())).collect();
             let is_outside = outside.is_some();
             let git = git.to_vec();
-            let (named, is_cut, before) = (Vec::new(), AtomicBool::new(false), Listed::default());
-            let mut place = Place { dir, at, is_outside, kept, named, git, is_cut, before };
-            place.before = place.look(workspace, None);
+            let (named, before) = (Vec::new(), Listed::default());
+            let (is_cut, rules) = (AtomicBool::new(false), Mutex::default());
+            let mut place = Place { dir, at, is_outside, kept, named, git, is_cut, rules, before };
+            let sight = place.survey(workspace);
+            place.before = place.read(sight.clone(), None);
             if !is_outside {
                 place.named = named::by_settings(&place.at, &place.repositories(), settings);
                 place.named.extend(named::by_instructions(&place.at, &place.before.items));
             }
             if !place.named.is_empty() {
-                place.before = place.look(workspace, Some(&place.before.items));
+                place.before = place.read(sight, Some(&place.before.items));
             }
             Some(place)
         };
@@ -175,6 +180,11 @@ impl Guard {
         self.places.iter().flat_map(|place| place.told(&place.found(workspace, &own, is_plain))).collect()
     }
 
+    /// The files of ignore rules in the workspace, as the last look found them.
+    pub fn rules(&self) -> Option<Vec<PathBuf>> {
+        self.places.iter().find(|it| !it.is_outside).map(|it| it.rules.lock().clone())
+    }
+
     /// Says where the guard cannot look, if it cannot.
     pub fn limits(&self) -> Option<&'static str> {
         self.places.iter().any(|it| it.is_cut.load(Ordering::Relaxed)).then_some(
@@ -197,6 +207,11 @@ impl Place {
     }
 
     fn look(&self, workspace: &Workspace, old: Option<&Items>) -> Listed {
+        self.read(self.survey(workspace), old)
+    }
+
+    /// Walks the place.
+    fn survey(&self, workspace: &Workspace) -> Sight {
         let part = if !self.is_outside {
             None
         } else if self.dir.symlink_metadata("commondir").is_ok() {
@@ -204,12 +219,17 @@ impl Place {
         } else {
             Some(Part::Top)
         };
-        let mut sight = workspace.survey(&self.at, |survey| survey.look(&self.dir, part));
+        let sight = workspace.survey(&self.at, |survey| survey.look(&self.dir, part));
+        self.is_cut.fetch_or(sight.is_cut, Ordering::Relaxed);
+        self.rules.lock().clone_from(&sight.rules);
+        sight
+    }
+
+    /// Reads what a walk has in sight, and what is named.
+    fn read(&self, mut sight: Sight, old: Option<&Items>) -> Listed {
         sight.marks.extend(self.named.iter().cloned());
         let items = Items::read(&self.dir, &sight, old);
-        let Sight { repositories, is_cut, .. } = sight;
-        self.is_cut.fetch_or(is_cut, Ordering::Relaxed);
-        Listed { items, repositories }
+        Listed { items, repositories: sight.repositories }
     }
 
     /// What was done to protected files here since the look before.

@@ -1,6 +1,6 @@
 //! Finds what commands change in the workspace by comparing its files before and after.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -52,6 +52,9 @@ struct State {
     seen: Seen,
     running: Vec<Running>,
 }
+
+/// The paths of the files of ignore rules in a workspace, if a look at it has just found them. Finding them is a walk.
+pub type FoundRules<'a> = Option<&'a [PathBuf]>;
 
 /// A running command, and what it changed so far.
 #[derive(Debug)]
@@ -109,11 +112,18 @@ impl SessionSnapshot {
     }
 
     /// Reads the workspace before a command runs, and stores the bytes of new and changed files.
-    pub fn before(&self, call_id: &str, workspace: &Workspace, blobs: &Blobs, cancel: &CancellationToken) {
+    pub fn before(
+        &self,
+        call_id: &str,
+        workspace: &Workspace,
+        blobs: &Blobs,
+        rules: FoundRules<'_>,
+        cancel: &CancellationToken,
+    ) {
         let _alone = self.shared.writes.write();
         let mut state = self.shared.state();
-        state.settle(None, &self.shared, workspace, blobs);
-        state.seen.refresh(workspace, blobs);
+        state.settle(None, &self.shared, workspace, blobs, rules);
+        state.seen.refresh(workspace, blobs, rules);
         // A call that was cancelled in the meantime runs no command.
         if !cancel.is_cancelled() {
             state.running.push(Running { key: self.key(call_id), found: CommandChanges::default() });
@@ -123,16 +133,16 @@ impl SessionSnapshot {
 
     /// Returns what this call's command changed. The changes are noted first, so that they survive a caller that is
     /// dropped.
-    pub fn after(&self, call_id: &str, workspace: &Workspace, blobs: &Blobs) -> CommandChanges {
+    pub fn after(&self, call_id: &str, workspace: &Workspace, blobs: &Blobs, rules: FoundRules<'_>) -> CommandChanges {
         let _alone = self.shared.writes.write();
         let mut state = self.shared.state();
         let key = self.key(call_id);
-        state.settle(Some(&key), &self.shared, workspace, blobs);
+        state.settle(Some(&key), &self.shared, workspace, blobs, rules);
         let ended = state.running.extract_if(.., |it| it.key == key).last();
         self.shared.commands.store(state.running.len(), Ordering::Relaxed);
         // The commands that still run must not find these changes again.
         if !state.running.is_empty() {
-            state.seen.refresh(workspace, blobs);
+            state.seen.refresh(workspace, blobs, rules);
         }
         ended.map(|it| it.found).unwrap_or_default()
     }
@@ -155,8 +165,8 @@ impl SessionSnapshot {
         let is_as_seen = |path: &&str| state.seen.is_as_seen(workspace.root(), Path::new(path));
         // A command may have changed a file already; that change is attributed to the command.
         if !state.running.is_empty() && !paths.iter().all(is_as_seen) {
-            state.settle(None, shared, workspace, blobs);
-            state.seen.refresh(workspace, blobs);
+            state.settle(None, shared, workspace, blobs, None);
+            state.seen.refresh(workspace, blobs, None);
         }
         drop(state);
         Writing { owner: self, paths, workspace, blobs, _no_comparison: RwLockWriteGuard::downgrade(alone) }
@@ -182,7 +192,7 @@ impl SessionSnapshot {
             own.map(|it| it.key.call_id.clone()).collect()
         };
         for call_id in running {
-            self.after(&call_id, workspace, blobs);
+            self.after(&call_id, workspace, blobs, None);
         }
         let ledger = lock(&self.shared.ledger);
         let own = ledger.unrecorded.iter().filter(|(key, _)| key.session == self.session);
@@ -236,14 +246,21 @@ impl WorkspaceSnapshot {
 impl State {
     /// Compares the workspace with the snapshot, and attributes the differences to the command that ran. Of several commands of
     /// one Session that is the one that ends now: a step of a workflow, say, that ran beside others.
-    fn settle(&mut self, ends: Option<&CallKey>, shared: &WorkspaceSnapshot, workspace: &Workspace, blobs: &Blobs) {
+    fn settle(
+        &mut self,
+        ends: Option<&CallKey>,
+        shared: &WorkspaceSnapshot,
+        workspace: &Workspace,
+        blobs: &Blobs,
+        rules: FoundRules<'_>,
+    ) {
         let ended = std::mem::take(&mut lock(&shared.ledger).ended);
         self.running.retain(|it| !ended.contains(&it.key));
         if self.running.is_empty() {
             // The user changed the files between two commands.
             return;
         }
-        let found = self.seen.compare(workspace, blobs);
+        let found = self.seen.compare(workspace, blobs, rules);
         let first = &self.running[0].key.session;
         let is_one_session = self.running.iter().all(|it| it.key.session == *first);
         let ending = self.running.iter().position(|it| Some(&it.key) == ends).unwrap_or(0);

@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::item::{Item, Items, Kind};
@@ -112,7 +113,8 @@ impl WrittenPlace {
         let items = Items { all, cut: self.cut };
         let before = Listed { items, repositories: self.repositories };
         let (at, is_outside, named, git) = (self.at, self.is_outside, self.named, self.git);
-        Some(Place { dir, at, is_outside, kept: Vec::new(), named, git, is_cut: AtomicBool::new(false), before })
+        let (kept, is_cut, rules) = (Vec::new(), AtomicBool::new(false), Mutex::default());
+        Some(Place { dir, at, is_outside, kept, named, git, is_cut, rules, before })
     }
 }
 

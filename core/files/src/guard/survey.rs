@@ -58,7 +58,7 @@ struct Folder {
 }
 
 /// Where protected files are.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Sight {
     /// Protected names, and what git has not written into its folder. Each means everything below it, too.
     pub(super) marks: Vec<PathBuf>,

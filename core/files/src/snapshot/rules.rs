@@ -26,10 +26,10 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// Reads them. Those that have not changed since `old` are not read again.
-    pub(super) fn read(workspace: &Workspace, mut old: Rules) -> Rules {
+    /// Reads those at these paths. Those that have not changed since `old` are not read again.
+    pub(super) fn read(workspace: &Workspace, paths: Vec<PathBuf>, mut old: Rules) -> Rules {
         let mut files = BTreeMap::new();
-        for path in paths(workspace) {
+        for path in in_order(paths) {
             let Some(stamp) = stamp(&workspace.root().join(&path)) else { continue };
             let known = old.files.remove(&path).filter(|it| it.0 == stamp).map(|it| it.1);
             let text = known.or_else(|| regular::read_to_string(&workspace.root().join(&path)).ok());
@@ -38,9 +38,9 @@ impl Rules {
         Rules { files }
     }
 
-    /// Whether they are still as they were.
-    pub(super) fn are_current(&self, workspace: &Workspace) -> bool {
-        let now = paths(workspace).into_iter().filter_map(|path| {
+    /// Whether they are still as they were, and the only ones. `paths` are those that stand there now.
+    pub(super) fn are_current(&self, workspace: &Workspace, paths: Vec<PathBuf>) -> bool {
+        let now = in_order(paths).into_iter().filter_map(|path| {
             let stamp = stamp(&workspace.root().join(&path))?;
             Some((path, stamp))
         });
@@ -92,9 +92,8 @@ impl Matcher {
     }
 }
 
-/// The files of rules, relative to the root, in order.
-fn paths(workspace: &Workspace) -> Vec<PathBuf> {
-    let mut paths = workspace.files_of_rules();
+/// The files of rules, relative to the root, in order, with the one that git keeps for itself.
+fn in_order(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
     paths.push(".git/info/exclude".into());
     paths.sort();
     paths

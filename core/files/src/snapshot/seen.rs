@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::rules::{Matcher, Rules};
 use super::tracked::{index_of, tracked};
-use super::{COARSE, CommandChanges, MAX_FILES, MAX_KEPT, MAX_KEPT_TOTAL, SLACK, file_clock};
+use super::{COARSE, CommandChanges, FoundRules, MAX_FILES, MAX_KEPT, MAX_KEPT_TOTAL, SLACK, file_clock};
 use crate::changes;
 use crate::workspace::Workspace;
 use protocol::event::{ChangeKind, FileChange};
@@ -58,11 +58,12 @@ pub(super) struct SeenFile {
 }
 
 impl Seen {
-    /// Reads the workspace as it is now, and stores the bytes of new and changed files.
-    pub(super) fn refresh(&mut self, workspace: &Workspace, blobs: &Blobs) {
+    /// Reads the workspace as it is now, and stores the bytes of new and changed files. `rules` are the paths of the files of
+    /// ignore rules, if they have just been found.
+    pub(super) fn refresh(&mut self, workspace: &Workspace, blobs: &Blobs, rules: FoundRules<'_>) {
         self.looked = Some(file_clock());
         self.tidy();
-        self.rules = Rules::read(workspace, std::mem::take(&mut self.rules));
+        self.rules = Rules::read(workspace, paths(workspace, rules), std::mem::take(&mut self.rules));
         let mut now = list(workspace.root(), MAX_FILES, None);
         self.tracked = now.add_tracked(workspace.root());
         (self.cut, self.folders, self.others) = (now.cut, now.folders, now.others);
@@ -103,9 +104,10 @@ impl Seen {
     }
 
     /// Returns everything that differs from the last refresh.
-    pub(super) fn compare(&mut self, workspace: &Workspace, blobs: &Blobs) -> CommandChanges {
+    pub(super) fn compare(&mut self, workspace: &Workspace, blobs: &Blobs, rules: FoundRules<'_>) -> CommandChanges {
         // By the rules from before: a command that writes rules hides nothing by them, and shows nothing that was ignored.
-        let old_rules = (!self.rules.are_current(workspace)).then(|| Arc::new(self.rules.matcher(workspace.root())));
+        let are_current = self.rules.are_current(workspace, paths(workspace, rules));
+        let old_rules = (!are_current).then(|| Arc::new(self.rules.matcher(workspace.root())));
         let mut now = list(workspace.root(), MAX_FILES, old_rules);
         now.add(workspace.root(), self.tracked.iter());
         let unlisted: Vec<&PathBuf> = self.files.keys().filter(|path| !now.files.contains_key(*path)).collect();
@@ -249,6 +251,11 @@ impl Seen {
             }),
         }
     }
+}
+
+/// The paths of the files of ignore rules: those that have just been found, or else those that a walk finds.
+fn paths(workspace: &Workspace, found: FoundRules<'_>) -> Vec<PathBuf> {
+    found.map_or_else(|| workspace.files_of_rules(), <[PathBuf]>::to_vec)
 }
 
 /// Whether the file is gone. Symlinks and folders in its place, and files behind a symlinked folder, are not watched.
