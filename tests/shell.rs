@@ -25,6 +25,25 @@ const LONGEST: Duration = Duration::from_secs(300);
 /// The home and the workspace of one test.
 pub(crate) struct Shell {
     folder: TempDir,
+    /// Who runs pixir, if not the user of the tests.
+    pub(crate) user: Option<&'static str>,
+}
+
+/// The ordinary user of stories about walls, where the tests run as root.
+pub(crate) const NOBODY: &str = "65534";
+
+/// The user of the tests and, if that is root, an ordinary one.
+pub(crate) fn users() -> Vec<Option<&'static str>> {
+    let is_root = rustix::process::geteuid().is_root();
+    [None].into_iter().chain(is_root.then_some(Some(NOBODY))).collect()
+}
+
+/// A program of this user, or of the one who runs the tests.
+pub(crate) fn as_user(user: Option<&str>, program: &str) -> Command {
+    let Some(user) = user else { return Command::new(program) };
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", user, "--regid", user, "--clear-groups", "--", program]);
+    command
 }
 
 /// Exit code and output of a finished process.
@@ -92,7 +111,7 @@ impl Shell {
     pub(crate) fn new(files: &[(&str, &str)]) -> Shell {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir_all(folder.path().join("app")).expect("mkdir");
-        let shell = Shell { folder };
+        let shell = Shell { folder, user: None };
         for (name, text) in files {
             shell.write(name, text);
         }
@@ -132,9 +151,16 @@ impl Shell {
         fs::write(folder.join("config.toml"), text).expect("write");
     }
 
+    /// Gives everything to this user, who runs pixir from now on.
+    pub(crate) fn give_to(&mut self, user: &'static str) {
+        self.user = Some(user);
+        let owned = Command::new("chown").args(["-R", user]).arg(self.folder.path()).status();
+        assert!(owned.expect("chown starts").success());
+    }
+
     /// The binary with a clean environment.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pixir"));
+        let mut command = as_user(self.user, env!("CARGO_BIN_EXE_pixir"));
         command
             .args(args)
             .current_dir(self.workspace())

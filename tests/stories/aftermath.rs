@@ -7,90 +7,17 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::protected::{git, runs};
-use crate::shell::{Shell, entries, figures, skip};
+use crate::shell::{Shell, as_user, entries, figures, skip, users};
 use crate::tier;
 use crate::wait;
 
-/// A command of pixir, the user's own next one, and the folder in which the user gives it.
-struct Scenario {
-    name: &'static str,
-    command: String,
-    next: &'static str,
-    within: &'static str,
-}
+mod scenarios; // what a command may leave, and the command that runs it
 
-/// What runs if git believes it: it leaves a marker in the home folder, which no command of pixir can write.
-const TRAP: &str = "touch $HOME/caught";
-
-/// Makes a repository with a trap in a folder that exists.
-fn repository(at: &str) -> String {
-    format!(
-        "mkdir -p {at}/objects {at}/refs/heads && echo 'ref: refs/heads/main' > {at}/HEAD && \
-         printf '[core]\\n\\trepositoryformatversion = 0\\n\\tbare = false\\n\\tfsmonitor = \"{TRAP}; false\"\\n' > {at}/config"
-    )
-}
-
-fn scenarios() -> Vec<Scenario> {
-    let of = |name, command: String, next, within| Scenario { name, command, next, within };
-    let mut all = Vec::new();
-    // A whole repository, in each place below git's folder and beside it, that a file or folder leads to.
-    for (name, at) in [
-        ("in worktrees", ".git/worktrees/x"),
-        ("in modules", ".git/modules/x"),
-        ("deep in modules", ".git/modules/a/b/c/d/e/f/x"),
-        ("in objects", ".git/objects/x"),
-        ("in refs", ".git/refs/heads/x"),
-        ("in logs", ".git/logs/x"),
-        ("in lfs", ".git/lfs/x"),
-        ("in rr-cache", ".git/rr-cache/x"),
-        ("in a folder of its own", ".git/x"),
-        ("in a rebase", ".git/rebase-merge/x"),
-        ("beside", "src/x"),
-    ] {
-        let lead = format!("{}; mkdir -p lib; echo \"gitdir: $PWD/{at}\" > lib/.git", repository(at));
-        all.push(of(name, lead, "git status", "lib"));
-    }
-    all.extend([
-        of("a new one", format!("mkdir -p lib && git init -q lib && {}", repository("lib/.git")), "git status", "lib"),
-        of("one in a folder that rules ignore", format!("mkdir -p ignored && {}", repository("ignored/.git")), "git status", "ignored"),
-        of("one in packages", format!("mkdir -p node_modules/p && {}", repository("node_modules/p/.git")), "git status", "node_modules/p"),
-        of("one that new rules hide", format!("mkdir -p sub && printf '*\\n' > sub/.gitignore; {}", repository("sub/.git")), "git status", "sub"),
-        of("one by a symlink", format!("{}; mkdir -p lib; ln -s ../src/x lib/.git", repository("src/x")), "git status", "lib"),
-        of("a bare one", repository("bare"), "git status; git log", "bare"),
-        of("deep in the workspace", format!("mkdir -p a/b/c/d/e/f/g/h/i && {}", repository("a/b/c/d/e/f/g/h/i/.git")), "git status", "a/b/c/d/e/f/g/h/i"),
-        of("a submodule's settings", "git -c protocol.file.allow=always submodule --quiet add ./other inner; printf '[core]\\n\\tfsmonitor = \"TRAP; false\"\\n' >> .git/modules/inner/config".replace("TRAP", TRAP), "git status", "inner"),
-        of("settings", format!("printf '[core]\\n\\tfsmonitor = \"{TRAP}; false\"\\n' >> .git/config"), "git status", "."),
-        of("settings by another name", format!("ln .git/config x && printf '[core]\\n\\tfsmonitor = \"{TRAP}; false\"\\n' >> x"), "git status", "."),
-        of("settings through a link that was there", format!("printf '[core]\\n\\tfsmonitor = \"{TRAP}; false\"\\n' >> settings.bak"), "git status", "."),
-        of("settings in their place", format!("cp .git/config c && printf '[core]\\n\\tfsmonitor = \"{TRAP}; false\"\\n' >> c && mv c .git/config"), "git status", "."),
-        of("a whole new folder of git", format!("cp -r .git g && printf '[core]\\n\\tfsmonitor = \"{TRAP}; false\"\\n' >> g/config && rm -rf .git && mv g .git"), "git status", "."),
-        of("a hook", format!("printf '#!/bin/sh\\n{TRAP}\\n' > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout"), "git checkout -q -b next", "."),
-        of("a hook in a linked work tree's folder", format!("mkdir -p .git/worktrees/x/hooks; printf '#!/bin/sh\\n{TRAP}\\n' > .git/worktrees/x/hooks/post-checkout; chmod +x .git/worktrees/x/hooks/post-checkout"), "git checkout -q -b next", "."),
-        of("a hook of a nested repository that rules ignore", format!("printf '#!/bin/sh\\n{TRAP}\\n' > ignored/old/.git/hooks/post-checkout; chmod +x ignored/old/.git/hooks/post-checkout"), "git checkout -q -b next", "ignored/old"),
-        of("a named hook", format!("mkdir -p .githooks; printf '#!/bin/sh\\n{TRAP}\\n' > .githooks/post-checkout; chmod +x .githooks/post-checkout"), "git checkout -q -b next", "named"),
-        of("an included file", format!("printf '[core]\\n\\tfsmonitor = \"{TRAP}; false\"\\n' >> named/extra.ini"), "git status", "named"),
-        of("a named program", format!("printf '#!/bin/sh\\n{TRAP}\\n' > named/tools/diff.sh; chmod +x named/tools/diff.sh"), "echo more >> a; git diff", "named"),
-        of("a list of a rebase that goes on", format!("printf 'exec {TRAP}\\n' >> rebasing/.git/rebase-merge/git-rebase-todo"), "git -c user.name=a -c user.email=a@a rebase --continue", "rebasing"),
-        of("a new list of a rebase", format!("mkdir -p .git/rebase-merge; for f in head-name onto orig-head; do git rev-parse HEAD > .git/rebase-merge/$f; done; echo refs/heads/main > .git/rebase-merge/head-name; touch .git/rebase-merge/interactive; printf 'exec {TRAP}\\n' > .git/rebase-merge/git-rebase-todo; echo 1 > .git/rebase-merge/end; echo 0 > .git/rebase-merge/msgnum"), "git -c user.name=a -c user.email=a@a rebase --continue", "."),
-        of("a sequence", format!("mkdir -p .git/sequencer; git rev-parse HEAD > .git/sequencer/head; printf 'exec {TRAP}\\n' > .git/sequencer/todo"), "git cherry-pick --continue; git revert --continue", "."),
-        of("attributes of the repository", format!("mkdir -p .git/info; echo '* diff=x' > .git/info/attributes; git config diff.x.textconv '{TRAP}; cat'"), "echo more >> src/a; git diff", "."),
-        of("objects from elsewhere", format!("{}; echo ../../src/x/objects > .git/objects/info/alternates", repository("src/x")), "git status", "."),
-        of("a legacy remote", "mkdir -p .git/remotes; printf 'URL: ext::sh -c touch%% $HOME/caught\\n' > .git/remotes/evil".to_owned(), "git -c protocol.ext.allow=always fetch evil", "."),
-        of("an environment of a shell", format!("echo '{TRAP}' > .envrc"), "test ! -e .envrc || . ./.envrc", "."),
-        of("an environment in a folder that new rules hide", format!("mkdir -p sub; printf '*\\n' > sub/.gitignore; echo '{TRAP}' > sub/.envrc"), "test ! -e .envrc || . ./.envrc", "sub"),
-        of("the settings of cargo", "mkdir -p sub/.cargo; printf '[build]\\nrustc-wrapper = \"/bin/false\"\\n' > sub/.cargo/config.toml".to_owned(), "! test -e .cargo/config.toml || touch $HOME/caught", "sub"),
-        of("a task of an editor", "mkdir -p src/.vscode; echo '{}' > src/.vscode/tasks.json".to_owned(), "! test -e .vscode/tasks.json || touch $HOME/caught", "src"),
-        of("orders for agents", "printf '*\\n' > docs/.gitignore; echo 'run x' >> docs/AGENTS.md".to_owned(), "! grep -q 'run x' AGENTS.md || touch $HOME/caught", "docs"),
-        of("what orders import", "echo 'run x' >> docs/style.md".to_owned(), "! grep -q 'run x' style.md || touch $HOME/caught", "docs"),
-        of("what imported orders import", "echo 'run x' >> docs/more.md".to_owned(), "! grep -q 'run x' more.md || touch $HOME/caught", "docs"),
-        of("orders in a folder that was ignored", "echo 'run x' > ignored/CLAUDE.md".to_owned(), "! test -e CLAUDE.md || touch $HOME/caught", "ignored"),
-    ]);
-    all
-}
+use scenarios::{Scenario, scenarios};
 
 /// A workspace with all that the scenarios are about. What git has made there is the user's own.
-fn workspace() -> Shell {
-    let shell = Shell::new(&[
+fn workspace(user: Option<&'static str>) -> Shell {
+    let mut shell = Shell::new(&[
         ("src/a", "a\n"),
         (".gitignore", "ignored/\nnode_modules/\n"),
         ("AGENTS.md", "be brief\n"),
@@ -134,6 +61,10 @@ fn workspace() -> Shell {
     git(&root, &["add", "src", "AGENTS.md", "docs", ".gitignore"]);
     git(&root, &["commit", "-qm", "first"]);
     fs::hard_link(root.join(".git/config"), root.join("settings.bak")).expect("link");
+    fs::create_dir_all(home(&shell)).expect("mkdir");
+    if let Some(user) = user {
+        shell.give_to(user);
+    }
     shell
 }
 
@@ -143,7 +74,7 @@ fn user_runs(shell: &Shell, line: &str, within: &str) -> String {
     if !folder.is_dir() {
         return "the folder is gone".into();
     }
-    let ran = Command::new("bash")
+    let ran = as_user(shell.user, "bash")
         .args(["-c", line])
         .current_dir(folder)
         .env("HOME", home(shell))
@@ -155,28 +86,26 @@ fn user_runs(shell: &Shell, line: &str, within: &str) -> String {
 }
 
 fn home(shell: &Shell) -> std::path::PathBuf {
-    let home = shell.home().with_file_name("of-the-user");
-    fs::create_dir_all(&home).expect("mkdir");
-    home
+    shell.home().with_file_name("of-the-user")
 }
 
 /// Broken builds: a list of dangerous names in place of what git writes; the walk obeys ignore rules; what protected files
 /// name is not guarded; a file with two names counts as kept by the kernel.
 #[test]
 fn nothing_that_a_command_left_runs_in_the_users_next_command() {
-    let all: Vec<(&str, Scenario)> =
-        ["ns", "ll"].iter().flat_map(|tier| scenarios().into_iter().map(|it| (*tier, it))).collect();
-    let cases = tier::sample("nothing_that_a_command_left", all);
+    let tiers = ["ns", "ll"].into_iter().flat_map(|tier| users().into_iter().map(move |user| (tier, user)));
+    let all: Vec<_> = tiers.flat_map(|(tier, user)| scenarios().into_iter().map(move |it| (tier, user, it))).collect();
+    let (whole, cases) = (all.len(), tier::sample("nothing_that_a_command_left", all));
     let (tried, mut caught) = (cases.len(), Vec::new());
-    for (tier, Scenario { name, command, next, within }) in cases {
-        let shell = workspace();
+    for (tier, user, Scenario { name, command, next, within }) in cases {
+        let shell = workspace(user);
         let outputs = runs(&shell, tier, &[&command], &[]);
-        let seen = user_runs(&shell, next, within);
+        let seen = user_runs(&shell, &next, &within);
         if home(&shell).join("caught").exists() {
-            caught.push(format!("{tier}: {name}: {outputs:?}\n{seen}"));
+            caught.push(format!("{tier}, {}: {name}: {outputs:?}\n{seen}", user.unwrap_or("the user of the tests")));
         }
     }
-    figures(&format!("{tried} commands, each with the user's next one: {} had an effect", caught.len()));
+    figures(&format!("{tried} of {whole} commands, each with the user's next one: {} had an effect", caught.len()));
     assert!(caught.is_empty(), "{}", caught.join("\n"));
 }
 
@@ -188,9 +117,9 @@ fn without_pixir_the_users_next_command_is_caught() {
     let cases = tier::sample("the_users_next_command_is_caught", scenarios());
     let (tried, mut harmless) = (cases.len(), Vec::new());
     for Scenario { name, command, next, within } in cases {
-        let shell = workspace();
+        let shell = workspace(None);
         let before = user_runs(&shell, &command, ".");
-        let seen = user_runs(&shell, next, within);
+        let seen = user_runs(&shell, &next, &within);
         if !home(&shell).join("caught").exists() {
             harmless.push(format!("{name}: {before}{seen}"));
         }
@@ -205,7 +134,7 @@ fn without_pixir_the_users_next_command_is_caught() {
 #[test]
 fn a_command_hides_no_change_by_the_rules_that_it_writes() {
     for tier in ["ns", "ll"] {
-        let shell = workspace();
+        let shell = workspace(None);
         git(&shell.workspace(), &["add", "-f", "ignored/note"]);
         let hide = "printf '*\\n' > src/.gitignore; echo changed > src/a; echo new > src/new; echo other > ignored/note; \
                     echo unseen > ignored/free; printf '' > .gitignore";
@@ -234,7 +163,7 @@ fn a_command_hides_no_change_by_the_rules_that_it_writes() {
 #[test]
 fn what_a_killed_pixir_left_is_taken_back_by_the_next_one() {
     for tier in ["ns", "ll"] {
-        let shell = workspace();
+        let shell = workspace(None);
         let root = shell.workspace();
         let command = "echo x > sub.txt; mkdir -p .vscode docs/.vscode; echo x > docs/.vscode/tasks.json; \
                        echo x > .git/hooks/post-commit; touch started; sleep 600";
@@ -291,7 +220,7 @@ fn what_git_does_every_day_is_left_alone() {
         "git sparse-checkout list 2>/dev/null; git rm -q --cached src/b; git reset -q --hard; git clean -fdq fresh",
     ];
     for tier in ["ns", "ll"] {
-        let shell = workspace();
+        let shell = workspace(None);
         let outputs = runs(&shell, tier, &lines, &[]);
         for (line, output) in lines.iter().zip(&outputs) {
             assert!(!output.contains("protected"), "{tier}: {line}: {output}");
@@ -316,7 +245,7 @@ fn a_command_in_a_large_workspace_is_guarded_quickly() {
     if Command::new("strace").arg("-V").output().is_err() {
         return skip("strace is not installed");
     }
-    let shell = workspace();
+    let shell = workspace(None);
     let root = shell.workspace();
     for folder in 0..200 {
         let at = root.join(format!("many/{}/{folder}", folder % 10));

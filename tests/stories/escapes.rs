@@ -14,15 +14,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::shell::{Shell, entries, figures, is_running, mark, run_within};
+use crate::shell::{Shell, as_user, entries, figures, is_running, mark, run_within, users};
 use crate::tier;
 use crate::wait;
 
 const TABLE: &str = include_str!("../commands/escapes.txt");
 /// The text of every secret. No attempt may print it.
 const CANARY: &str = "canary-9f13c2";
-/// The ordinary user of the attempts, where the tests run as root.
-pub(super) const NOBODY: &str = "65534";
 
 /// The longest that pixir may take for the attempts of one policy.
 const LONGEST: Duration = Duration::from_secs(240);
@@ -481,23 +479,13 @@ fn listen(file: &Path, marker: &str, heard: &Arc<Mutex<Vec<String>>>) -> u16 {
     port
 }
 
-/// A program of this user, or of the one who runs the tests.
-pub(super) fn as_user(user: Option<&str>, program: &str) -> Command {
-    let Some(user) = user else { return Command::new(program) };
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid", user, "--regid", user, "--clear-groups", "--", program]);
-    command
-}
-
 /// Broken builds: `syscalls::refuse` refuses nothing; `landlock::confine` or `capabilities::give_up` does nothing; `build`
 /// leaves the old root; `leave` keeps the network. Try them as another user than root, or on a machine that may break: there
 /// they write to `/etc`, and change the name of the machine.
 fn nobody_escapes(tier: &str) {
-    let is_root = fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0);
-    let users = if is_root { vec![None, Some(NOBODY)] } else { vec![None] };
     let all = attempts();
     let (mut tried, mut effects) = (0, Vec::new());
-    for user in users {
+    for user in users() {
         let mut prison = Prison::new(user);
         let beside = Some("beside").filter(|_| tier == "ns");
         for policy in ["look", "work"].into_iter().chain(beside) {
@@ -542,8 +530,7 @@ fn without_a_sandbox_the_attempts_have_effects() {
     ];
     const LATE: [&str; 7] =
         ["tcp", "udp", "attach", "limits-of-others", "truncate-outside", "remove-outside", "kill-others"];
-    let is_root = fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0);
-    let mut prison = Prison::new(is_root.then_some(NOBODY));
+    let mut prison = Prison::new(users().pop().flatten());
     let all = attempts();
     let safe = all.iter().filter(|it| SAFE.iter().any(|name| it.name.starts_with(name)));
     let late = LATE.iter().filter_map(|name| all.iter().find(|it| it.name == *name));

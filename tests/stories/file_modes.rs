@@ -7,8 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use super::escapes::{NOBODY, as_user};
-use crate::shell::{Shell, entries, figures, skip};
+use crate::shell::{Shell, as_user, entries, figures, skip, users};
 
 /// Every call that gives a file its mode, by its number; each tries three modes.
 const CALLS: &str = r#"import ctypes, os, platform, sys
@@ -90,11 +89,6 @@ fn printed(shell: &Shell, user: Option<&str>, tier: &str, commands: &[&str]) -> 
     assert_eq!(log[0]["data"]["sandbox"], tier);
     let results = log.iter().filter(|it| it["type"] == "tool_result");
     results.map(|it| it["data"]["output"].as_str().expect("text").to_owned()).collect()
-}
-
-fn users() -> Vec<Option<&'static str>> {
-    let is_root = rustix::process::geteuid().is_root();
-    [None].into_iter().chain(is_root.then_some(Some(NOBODY))).collect()
 }
 
 /// Broken builds: `privileged_modes` leaves out the calls that create a file; `openat2` is allowed, whose mode no filter sees.

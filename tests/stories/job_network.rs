@@ -9,8 +9,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use super::escapes::{NOBODY, as_user};
-use crate::shell::{Shell, entries, is_running, mark};
+use crate::shell::{Shell, as_user, entries, is_running, mark, users};
 use crate::wait;
 
 /// What a listener of the machine says to everyone who connects. No command may see it.
@@ -26,9 +25,7 @@ struct Place {
 impl Place {
     /// One for the user of the tests and, if that is root, one for nobody.
     fn all() -> Vec<Place> {
-        let is_root = fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0);
-        let nobody = is_root.then_some(Some(NOBODY));
-        [None].into_iter().chain(nobody).map(Place::of).collect()
+        users().into_iter().map(Place::of).collect()
     }
 
     fn of(user: Option<&'static str>) -> Place {

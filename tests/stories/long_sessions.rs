@@ -96,7 +96,7 @@ fn the_work_of_an_export_grows_with_the_session() {
         session(&shell, turns, "script");
         shell
     });
-    for format in ["md", "html", "json"] {
+    for format in tier::sample("the_work_of_an_export", vec!["md", "html", "json"]) {
         let args = ["sessions", "export", "last", "--to", format];
         let [start, one, ten] = [0, 1, 2].map(|at| processor_time(&shells[at], &args));
         let times = (ten - start) / (one - start).max(0.001);

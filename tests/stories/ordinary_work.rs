@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::builds::project;
 use crate::hosted::Hosted;
 use crate::shell::figures;
+use crate::tier;
 
 /// What the user is asked about a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +57,9 @@ impl<'a> Step<'a> {
 
 /// Takes the steps in one Session whose questions are answered as a user would: with a rule where the table has one, else once.
 fn work(project_name: &str, table: &str) {
+    if !tier::sample("an_hour_in", vec!["rust", "python"]).contains(&project_name) {
+        return figures(&format!("ordinary work, {project_name}: not in this run"));
+    }
     let project = project(project_name);
     let shell = project.shell();
     let root = shell.workspace();

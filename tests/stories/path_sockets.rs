@@ -8,9 +8,8 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use super::escapes::{NOBODY, as_user};
 use super::mounts::mounting;
-use crate::shell::{Shell, entries, figures};
+use crate::shell::{Shell, as_user, entries, figures, users};
 use crate::wait;
 
 /// Connects to each of these paths as a stream, and sends a datagram to it.
@@ -59,8 +58,7 @@ struct Machine {
 impl Machine {
     /// One for the user of the tests and, if that is root, one for nobody.
     fn all() -> Vec<Machine> {
-        let is_root = rustix::process::geteuid().is_root();
-        [None].into_iter().chain(is_root.then_some(Some(NOBODY))).map(Machine::of).collect()
+        users().into_iter().map(Machine::of).collect()
     }
 
     fn of(user: Option<&'static str>) -> Machine {

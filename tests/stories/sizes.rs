@@ -11,6 +11,7 @@ use crate::connected::{start, terminal};
 use crate::driver::{Pixir, also_calls, calls, says, timeless};
 use crate::server::{Dialect, Reply, Server, text};
 use crate::shell::Shell;
+use crate::tier;
 
 #[tokio::test]
 async fn the_screen_at_three_sizes_and_below_the_smallest() {
@@ -123,7 +124,8 @@ fn resize_while_streaming_keeps_the_layout() {
 #[test]
 fn every_screen_of_the_pictures_is_drawn_at_four_sizes() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/pictures/every.sh");
-    for (columns, rows) in [(60, 20), (80, 24), (120, 40), (200, 60)] {
+    let sizes = vec![(60, 20), (80, 24), (120, 40), (200, 60)];
+    for (columns, rows) in tier::sample("every_screen_of_the_pictures", sizes) {
         let folder = tempfile::tempdir().expect("a folder");
         let mut command = Command::new("bash");
         command.arg(&script).arg("--screens").arg(folder.path()).arg(format!("{columns}x{rows}"));

@@ -171,7 +171,8 @@ fn agents_overrun_a_budget_by_no_more_than_one_request_each() {
 fn fifty_answers_of_a_megabyte_take_24_000_bytes_of_one_request() {
     const MANY: usize = 50;
     let shell = Shell::new(&[]);
-    let long = "All work and no play. ".repeat(48_000);
+    // 22 bytes each.
+    let long = "All work and no play. ".repeat(tier::cases("fifty_answers") * 1_000 / 22);
     let mut steps = vec![
         json!({ "calls": (0..MANY).map(|n| spawn(&format!("Write {n:02}."), json!({ "name": format!("w{n:02}") }))).collect::<Vec<_>>() }),
     ];

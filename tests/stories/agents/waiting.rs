@@ -8,6 +8,7 @@ use super::{results, spawn, write};
 use crate::hosted::Hosted;
 use crate::server::{Act, Dialect, Gate, HEAD, Part, Reply, Server, answer, text};
 use crate::shell::{Shell, entries};
+use crate::tier;
 
 fn bash(command: &str) -> Value {
     json!({ "name": "bash", "args": { "command": command } })
@@ -246,93 +247,93 @@ fn a_child_that_runs_may_what_the_root_may_now() {
 #[test]
 fn no_role_does_more_than_all_above_it_may_after_the_mode_has_changed() {
     let (mut cells, mut escalations, mut missing) = (0, Vec::new(), Vec::new());
+    let mut all = Vec::new();
     for role in ["worker", "explorer", "reviewer", "docs", "looker"] {
-        for (before, after) in [("read-only", "auto"), ("ask", "auto"), ("auto", "read-only"), ("auto", "ask")] {
-            for depth in [1, 2] {
-                let shell = Shell::new(&[("a.txt", "alpha\n"), ("docs/x.md", "x\n")]);
-                crate::stories::roles::users(
-                    &shell,
-                    "docs",
-                    &crate::stories::roles::role("docs", &["writes: [\"docs/**\"]"], "Write documents."),
-                );
-                crate::stories::roles::users(
-                    &shell,
-                    "looker",
-                    &crate::stories::roles::role("looker", &["tools: [read, grep, bash]", "mode: read-only"], "Look."),
-                );
-                let file = |n: usize| format!("file-{n}");
-                let put = |path: String| ("write", json!({ "path": path, "content": "x\n" }));
-                let sh = |command: String| ("bash", json!({ "command": command }));
-                let calls = [
-                    (put(file(1)), file(1)),
-                    (put(format!("docs/{}", file(2))), format!("docs/{}", file(2))),
-                    (sh(format!("touch {}", file(3))), file(3)),
-                    (sh(format!("echo x > {}", file(4))), file(4)),
-                    (sh(format!("cat a.txt | tee {}", file(5))), file(5)),
-                    (sh(format!("bash -c 'touch {}'", file(6))), file(6)),
-                    (sh(format!("cp a.txt docs/{}", file(7))), format!("docs/{}", file(7))),
-                    (sh(format!("env touch {}", file(8))), file(8)),
-                    (sh(format!("ls; touch {}", file(9))), file(9)),
-                    (sh(format!("mkdir {}", file(10))), file(10)),
-                    (sh(format!("ln -s a.txt {}", file(11))), file(11)),
-                    (put(format!("docs/{}", file(12))), format!("docs/{}", file(12))),
-                ];
-                let gate = Gate::default();
-                let ids: Vec<String> = (0..calls.len()).map(|n| format!("c{n}")).collect();
-                let parts: Vec<Part<'_>> =
-                    ids.iter().zip(&calls).map(|(id, ((tool, args), _))| Part::Call(id, tool, args)).collect();
-                let body = answer(Dialect::Chat, &parts).concat();
-                let start = |id: &str, role: &str, task: &str| {
-                    crate::server::call(id, "spawn_agent", json!({ "task": task, "role": role }))
+        for change in [("read-only", "auto"), ("ask", "auto"), ("auto", "read-only"), ("auto", "ask")] {
+            all.extend([(role, change, 1), (role, change, 2)]);
+        }
+    }
+    for (role, (before, after), depth) in tier::sample("after_the_mode_has_changed", all) {
+        let shell = Shell::new(&[("a.txt", "alpha\n"), ("docs/x.md", "x\n")]);
+        crate::stories::roles::users(
+            &shell,
+            "docs",
+            &crate::stories::roles::role("docs", &["writes: [\"docs/**\"]"], "Write documents."),
+        );
+        crate::stories::roles::users(
+            &shell,
+            "looker",
+            &crate::stories::roles::role("looker", &["tools: [read, grep, bash]", "mode: read-only"], "Look."),
+        );
+        let file = |n: usize| format!("file-{n}");
+        let put = |path: String| ("write", json!({ "path": path, "content": "x\n" }));
+        let sh = |command: String| ("bash", json!({ "command": command }));
+        let calls = [
+            (put(file(1)), file(1)),
+            (put(format!("docs/{}", file(2))), format!("docs/{}", file(2))),
+            (sh(format!("touch {}", file(3))), file(3)),
+            (sh(format!("echo x > {}", file(4))), file(4)),
+            (sh(format!("cat a.txt | tee {}", file(5))), file(5)),
+            (sh(format!("bash -c 'touch {}'", file(6))), file(6)),
+            (sh(format!("cp a.txt docs/{}", file(7))), format!("docs/{}", file(7))),
+            (sh(format!("env touch {}", file(8))), file(8)),
+            (sh(format!("ls; touch {}", file(9))), file(9)),
+            (sh(format!("mkdir {}", file(10))), file(10)),
+            (sh(format!("ln -s a.txt {}", file(11))), file(11)),
+            (put(format!("docs/{}", file(12))), format!("docs/{}", file(12))),
+        ];
+        let gate = Gate::default();
+        let ids: Vec<String> = (0..calls.len()).map(|n| format!("c{n}")).collect();
+        let parts: Vec<Part<'_>> =
+            ids.iter().zip(&calls).map(|(id, ((tool, args), _))| Part::Call(id, tool, args)).collect();
+        let body = answer(Dialect::Chat, &parts).concat();
+        let start = |id: &str, role: &str, task: &str| {
+            crate::server::call(id, "spawn_agent", json!({ "task": task, "role": role }))
+        };
+        let mut replies = vec![];
+        if depth == 2 {
+            replies.push(start("p", "worker", "Pass it on"));
+        }
+        replies.push(start("s", role, "Try all"));
+        // The agent has begun when the mode changes, and its calls come after that.
+        replies.push(Reply::Raw(vec![Act::Until(gate.clone()), Act::Send([HEAD, &body].concat().into_bytes())]));
+        if role == "reviewer" {
+            replies.push(crate::server::call("r", "report", json!({ "findings": [], "summary": "" })));
+        }
+        replies.extend((0..4).map(|_| text("Tried.")));
+        let server = Server::start(replies);
+        let flags = server.flags(Dialect::Chat);
+        let mut flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        flags.extend(["--mode", before, "--config", "agents.depth=2", "--toolset", "typed"]);
+        let mut host = Hosted::on(&shell, &flags);
+        host.ask("1", json!({ "type": "prompt", "text": "go" }));
+        server.wait_for(depth + 1);
+        host.ask("2", json!({ "type": "set", "mode": after }));
+        gate.open();
+        let mut from = 0;
+        loop {
+            let at = host.until(from, |line| line["type"] == "turn_ended" || line["type"] == "approval_requested");
+            from = at + 1;
+            let asked = host.seen[at].clone();
+            if asked["type"] == "turn_ended" {
+                break;
+            }
+            host.ask(&format!("d{at}"), decide(&asked, "deny"));
+        }
+        host.end();
+        for (call, path) in &calls {
+            cells += 1;
+            let may = after == "auto"
+                && match role {
+                    "worker" => true,
+                    "docs" => call.0 != "bash" && path.starts_with("docs/"),
+                    _ => false,
                 };
-                let mut replies = vec![];
-                if depth == 2 {
-                    replies.push(start("p", "worker", "Pass it on"));
-                }
-                replies.push(start("s", role, "Try all"));
-                // The agent has begun when the mode changes, and its calls come after that.
-                replies
-                    .push(Reply::Raw(vec![Act::Until(gate.clone()), Act::Send([HEAD, &body].concat().into_bytes())]));
-                if role == "reviewer" {
-                    replies.push(crate::server::call("r", "report", json!({ "findings": [], "summary": "" })));
-                }
-                replies.extend((0..4).map(|_| text("Tried.")));
-                let server = Server::start(replies);
-                let flags = server.flags(Dialect::Chat);
-                let mut flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-                flags.extend(["--mode", before, "--config", "agents.depth=2", "--toolset", "typed"]);
-                let mut host = Hosted::on(&shell, &flags);
-                host.ask("1", json!({ "type": "prompt", "text": "go" }));
-                server.wait_for(depth + 1);
-                host.ask("2", json!({ "type": "set", "mode": after }));
-                gate.open();
-                let mut from = 0;
-                loop {
-                    let at =
-                        host.until(from, |line| line["type"] == "turn_ended" || line["type"] == "approval_requested");
-                    from = at + 1;
-                    let asked = host.seen[at].clone();
-                    if asked["type"] == "turn_ended" {
-                        break;
-                    }
-                    host.ask(&format!("d{at}"), decide(&asked, "deny"));
-                }
-                host.end();
-                for (call, path) in &calls {
-                    cells += 1;
-                    let may = after == "auto"
-                        && match role {
-                            "worker" => true,
-                            "docs" => call.0 != "bash" && path.starts_with("docs/"),
-                            _ => false,
-                        };
-                    let cell = || format!("{role} {before} → {after} depth {depth}: {}", call.1);
-                    match (may, shell.workspace().join(path).symlink_metadata().is_ok()) {
-                        (false, true) => escalations.push(cell()),
-                        (true, false) => missing.push(cell()),
-                        (true, true) | (false, false) => {}
-                    }
-                }
+            let cell = || format!("{role} {before} → {after} depth {depth}: {}", call.1);
+            match (may, shell.workspace().join(path).symlink_metadata().is_ok()) {
+                (false, true) => escalations.push(cell()),
+                (true, false) => missing.push(cell()),
+                (true, true) | (false, false) => {}
             }
         }
     }
