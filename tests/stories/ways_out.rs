@@ -1,7 +1,6 @@
 //! Every way out of the terminal: quit, signals, stop and continue, a closed window, a panic.
 
 use std::process::Command;
-use std::sync::LazyLock;
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -100,10 +99,12 @@ impl State {
     }
 }
 
-/// The seconds of a command that no other process on this machine runs.
-fn slept() -> &'static str {
-    static MARK: LazyLock<String> = LazyLock::new(mark);
-    &MARK
+/// The seconds of a command that no other process on this machine runs, and no other story: each has a thread.
+fn slept() -> String {
+    thread_local! {
+        static MARK: String = mark();
+    }
+    MARK.with(String::clone)
 }
 
 #[test]
@@ -170,7 +171,7 @@ fn every_way_out_restores_the_terminal() {
         }
         cells += 2;
     }
-    assert!(!is_running(slept()), "a command survived");
+    assert!(!is_running(&slept()), "a command survived");
     assert!(longest < std::time::Duration::from_secs(1), "a window that was closed was noticed after {longest:?}");
     println!("QU1, QU2: {cells} cells, each left as it was found; a window closed was noticed in {longest:?} at most");
 }
@@ -201,7 +202,7 @@ fn every_signal_that_can_be_caught_ends_the_turn_and_restores_the_terminal() {
             cells += 1;
         }
     }
-    assert!(!is_running(slept()), "a command survived");
+    assert!(!is_running(&slept()), "a command survived");
     crate::shell::figures(&format!("QR1: {cells} cells of a signal and a state tried, 0 failed"));
 }
 
