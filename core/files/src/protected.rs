@@ -1,8 +1,10 @@
 //! Protected files, by their names: they run code by themselves, or instruct pixir and other agents.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -96,21 +98,76 @@ pub(super) fn may_be_protected(name: &OsStr, is_link: bool) -> bool {
 /// The protected files and folders directly in a workspace that exist, as absolute paths without symlinks.
 pub(super) fn existing(root: &Path) -> Vec<PathBuf> {
     let names = names::NAMES.iter().filter(|it| it.kind != Kind::Ending && it.name != ".git").map(|it| it.spelled);
-    // Most do not exist, and one system call tells that.
-    let paths = names.chain(IN_GIT).map(|name| root.join(name)).filter(|path| path.symlink_metadata().is_ok());
-    paths.filter(|path| path.canonicalize().is_ok_and(|real| real == *path)).collect()
+    let firsts = Firsts::of(root);
+    let paths = names.chain(IN_GIT).filter(|name| firsts.may_have(name)).map(|name| root.join(name));
+    paths
+        .filter(|path| path.symlink_metadata().is_ok())
+        .filter(|path| path.canonicalize().is_ok_and(|real| real == *path))
+        .collect()
 }
 
 /// The paths directly in a workspace at which a protected folder may stand, with the group of its files.
 pub(super) fn folders(root: &Path) -> impl Iterator<Item = (PathBuf, Group)> {
     let of_table = names::NAMES.iter().filter(|it| matches!(it.kind, Kind::Folder | Kind::Place));
     let of_git = FOLDERS_IN_GIT.into_iter().map(|name| (name, Group::Git));
-    of_table.map(|it| (it.spelled, it.group)).chain(of_git).map(|(name, group)| (root.join(name), group))
+    let firsts = Firsts::of(root);
+    let there = of_table.map(|it| (it.spelled, it.group)).chain(of_git).filter(move |(name, _)| firsts.may_have(name));
+    there.map(|(name, group)| (root.join(name), group))
+}
+
+/// The names directly in a folder. The table has hundreds of paths, and most folders have few of them: one look at the folder
+/// costs less than a system call for each. `None` stands for any name.
+struct Firsts(Option<HashSet<String>>);
+
+impl Firsts {
+    /// In a folder with more names, a call for each path costs less.
+    const MOST: usize = 2_000;
+
+    fn of(folder: &Path) -> Firsts {
+        // A folder that may not be read, or not to its end, may have any.
+        let read = fs::read_dir(folder).and_then(|all| {
+            all.take(Firsts::MOST + 1)
+                .map(|it| Ok(folded(it?.file_name().to_string_lossy()).into_owned()))
+                .collect::<io::Result<HashSet<String>>>()
+        });
+        Firsts(read.ok().filter(|names| names.len() <= Firsts::MOST))
+    }
+
+    /// Whether the path may stand there, by its first name.
+    fn may_have(&self, path: &str) -> bool {
+        let first = path.split('/').next().unwrap_or(path);
+        self.0.as_ref().is_none_or(|names| names.contains(&*folded(first.into())))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Broken build: the first name is compared without folding its case, or the names of the folder are cut.
+    #[test]
+    fn what_stands_in_a_workspace_is_found_by_its_first_name() {
+        let root = tempfile::tempdir().expect("a folder");
+        let root = root.path().canonicalize().expect("a folder");
+        let add = |name: &str| {
+            let path = root.join(name);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("mkdir");
+            fs::write(path, "x").expect("write");
+        };
+        add(".envrc");
+        add(".github/workflows/ci.yml");
+        add("src/main.rs");
+        let wanted = [".envrc", ".github/workflows"].map(|it| root.join(it));
+        let found = || {
+            let mut found = existing(&root);
+            found.sort();
+            found
+        };
+        assert_eq!(found(), wanted);
+        (0..Firsts::MOST).for_each(|n| add(&n.to_string()));
+        assert_eq!(found(), wanted, "in a folder of many names");
+        assert!(folders(&root).any(|(path, _)| path == wanted[1]));
+    }
 
     /// Broken builds: `folded` only lowers; the group is that of another row.
     #[test]
