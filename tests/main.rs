@@ -116,6 +116,7 @@ mod stories {
 
     // The interface.
     mod builds; // builds and tests in auto, in projects of several languages
+    mod caches; // what commands write to caches of toolchains
     mod races; // paths that are exchanged while pixir uses them
     mod ordinary_work; // an hour of work in ask mode, and its questions
     mod readers; // commands that run unasked

@@ -61,3 +61,5 @@ pub use ::files::{changes, diff, walk::has_blocking_rules};
 // Processes and signals of the program around it, and its part as the sandbox's launcher.
 pub use ::process::{EndSignals, OfThePerson, adopt_orphans, between_starts};
 pub use ::sandbox::{LAUNCHER, Policy, launch_through, run_as_launcher, working_tier};
+#[cfg(target_os = "linux")]
+pub use ::sandbox::{Lack, lacks};

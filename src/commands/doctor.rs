@@ -9,6 +9,8 @@ use clap::Args;
 use pixir_core::credentials::Vault;
 use pixir_core::provider::{PRESETS, Providers};
 use pixir_core::{Code, Result, Tier, working_tier};
+#[cfg(target_os = "linux")]
+use pixir_core::{Lack, lacks};
 use pixir_ui::Check;
 use serde_json::json;
 
@@ -100,7 +102,13 @@ async fn examine(cli: &Cli, args: &DoctorArgs) -> Vec<Finding> {
     }
     findings.extend(state_folder(&cli.environment.home));
     findings.push(program("bash", "install bash: the bash tool needs it"));
-    findings.push(sandbox(cli));
+    let sandbox = sandbox(cli);
+    #[cfg(target_os = "linux")]
+    let gaps = if sandbox.message.starts_with(Tier::Namespaces.name()) { gaps(cli) } else { Vec::new() };
+    #[cfg(not(target_os = "linux"))]
+    let gaps = Vec::new();
+    findings.push(sandbox);
+    findings.extend(gaps);
     findings.extend(terminal::announced(cli));
     findings
 }
@@ -114,7 +122,7 @@ fn sandbox(cli: &Cli) -> Finding {
         ),
         Ok(Tier::Landlock) => warn(
             "sandbox",
-            "ll (Landlock and seccomp): commands are confined, but see other processes, can change modes and times of your other files, and have no loopback network",
+            "ll (Landlock and seccomp): commands are confined, but see other processes, can change modes and times of your other files, only read the caches of toolchains, and have no loopback network",
             "allow user namespaces on this machine for the stronger one, ns",
         ),
         Ok(Tier::None) => warn(
@@ -124,6 +132,24 @@ fn sandbox(cli: &Cli) -> Finding {
         ),
         Err(e) => fail("sandbox", e.message, &remedies::word(&e.remedy)),
     }
+}
+
+/// What the strongest sandbox does not do on this machine.
+#[cfg(target_os = "linux")]
+fn gaps(cli: &Cli) -> Vec<Finding> {
+    let finding = |it: Lack| match it {
+        Lack::Covers => warn(
+            "caches",
+            "the file system of the state folder takes no covers: what a command writes to the caches of toolchains ends with it, or asks",
+            "set PIXIR_HOME to a folder on ext4, xfs or btrfs, with Linux 5.11 or later",
+        ),
+        Lack::Sockets => warn(
+            "sockets",
+            "the kernel lists no sockets: commands reach those that programs of this machine have opened in the workspace",
+            "use a kernel with CONFIG_UNIX_DIAG",
+        ),
+    };
+    lacks(&cli.environment.home).into_iter().map(finding).collect()
 }
 
 fn config(cli: &Cli) -> Finding {

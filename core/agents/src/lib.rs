@@ -193,6 +193,8 @@ pub struct Beginning {
 /// `NOT_FOUND` when the workspace cannot be opened any more.
 pub fn begin(base: &Services, beginning: Beginning) -> Result<Handle> {
     let Beginning { id, log, history, note, at } = beginning;
+    // Agents build with what another one, or the user's Session, has fetched.
+    let cover = base.place(&at.tree.root).cover();
     let in_copy = copies::services(base, &at)?;
     let base = in_copy.as_ref().unwrap_or(base);
     let outputs = outputs::real(&base.place(&id).outputs());
@@ -211,6 +213,7 @@ pub fn begin(base: &Services, beginning: Beginning) -> Result<Handle> {
         jobs: Some(jobs),
         job_guards: JobGuards::default(),
         scratch: Some(base.place(&id).scratch()),
+        cover: Some(cover),
         outputs: Some(outputs),
         library: Arc::new(library),
         standing: at.standing.clone(),

@@ -108,7 +108,8 @@ impl Line {
         let jobs = ctx.jobs.as_ref().filter(|_| shares).map(|jobs| jobs.sharing()).unwrap_or_default();
         let (workspace, outputs, added) = (root.to_owned(), ctx.outputs.clone(), ctx.reads.clone());
         let is_joined = is_job && shares;
-        let own = Own { workspace, outputs, scratch, protected, git, beside, added, jobs, is_joined };
+        let cover = ctx.cover.clone().filter(|_| ctx.sandbox.tier() == Tier::Namespaces);
+        let own = Own { workspace, outputs, scratch, cover, protected, git, beside, added, jobs, is_job, is_joined };
         let mut command = ctx.sandbox.command(policy, &program, &args, &folder, &own);
         let is_passed_on = |name: &str| !runs_unasked || !(name.starts_with("GIT_") || names_code(name));
         let environment = ctx.environment.iter().filter(|(name, _)| is_passed_on(name));
@@ -116,12 +117,7 @@ impl Line {
             .env_clear()
             .envs(environment.map(|(name, value)| (name, value)))
             .envs(temporary.iter().flat_map(|folder| ["TMPDIR", "TMP", "TEMP"].map(|name| (name, folder))))
-            .envs(
-                temporary
-                    .iter()
-                    .filter(|_| lacks_go_cache(&ctx.environment))
-                    .map(|it| ("GOCACHE", it.join("go-build"))),
-            )
+            .envs(temporary.iter().flat_map(|folder| OWN_CACHES.map(|(name, below)| (name, folder.join(below)))))
             .envs(if runs_unasked { unasked(root, &ctx.environment, repository.as_ref()) } else { Vec::new() })
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -130,12 +126,17 @@ impl Line {
     }
 }
 
-/// Whether the user's Go has no cache yet. It builds nothing without one, and under Landlock no program can create it in the
-/// home folder.
-fn lacks_go_cache(environment: &[(String, String)]) -> bool {
-    let of = |wanted: &str| environment.iter().find(|(name, _)| name == wanted).map(|(_, value)| Path::new(value));
-    of("GOCACHE").is_none() && of("HOME").is_some_and(|home| !home.join(".cache/go-build").is_dir())
-}
+/// Variables that name a cache which a toolchain must be able to write, and where it is in the folder for temporary files.
+/// Under Landlock the user's own caches are only read, and have no cover.
+const OWN_CACHES: [(&str, &str); 5] = [
+    // Go builds nothing without one.
+    ("GOCACHE", "go-build"),
+    // npm packs nothing.
+    ("npm_config_cache", "npm"),
+    ("CCACHE_DIR", "ccache"),
+    ("SCCACHE_DIR", "sccache"),
+    ("UV_CACHE_DIR", "uv"),
+];
 
 /// Extra environment for a command that runs without an approval.
 ///

@@ -82,6 +82,8 @@ pub struct Context {
     pub reads: Vec<PathBuf>,
     /// The Session's folder for temporary files, which its programs see as `/tmp`; `None` gives each program its own.
     pub scratch: Option<PathBuf>,
+    /// The folder of what these programs write to caches; `None` keeps it as long as each program.
+    pub cover: Option<PathBuf>,
     /// The folder of the Session's saved outputs, which its programs may read.
     pub outputs: Option<PathBuf>,
     /// How much of a result the model reads.

@@ -153,6 +153,7 @@ impl Harness {
             environment,
             sandbox,
             scratch: None,
+            cover: None,
             outputs: None,
             user_folder: around.user_folder.clone(),
             started_in: around.started_in.clone(),

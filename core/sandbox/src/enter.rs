@@ -33,6 +33,7 @@ use protocol::sandbox::Tier;
 mod capabilities; // what root may do
 mod descriptors; // what it was started with
 mod landlock; // files by Landlock
+mod covers; // what commands write to caches
 mod namespaces; // a file system, processes and a network of its own
 mod neighbours; // the network that it shares with the jobs of its Session
 mod syscalls; // system calls that no program needs
@@ -214,7 +215,8 @@ fn first_process(plan: &Plan, program: &[OsString], note: &Start) -> Result<u8> 
     if getppid().is_some() {
         return Err("pixir has ended".into());
     }
-    namespaces::build(plan)?;
+    // Until the program has ended.
+    let _covers = namespaces::build(plan)?;
     if plan.network == Network::Machine {
         landlock::close_abstract_sockets();
     }

@@ -22,6 +22,9 @@ use protocol::sandbox::Tier;
 use storage::store::SCRATCH;
 
 #[cfg(target_os = "linux")]
+mod abilities; // what the strongest tier needs besides
+mod cover; // the folder for what a Session writes to caches
+#[cfg(target_os = "linux")]
 mod enter; // the launcher: confines itself and runs the program
 mod executable; // what takes the launcher's part
 mod probe; // which tier works here
@@ -29,6 +32,8 @@ mod probe; // which tier works here
 mod sockets; // sockets with a path that programs of the machine have opened
 mod view; // what a policy shows and lets change
 
+#[cfg(target_os = "linux")]
+pub use abilities::{Lack, lacks};
 pub use view::{Own, Places, is_secret_of_home, leads_through};
 use view::{View, Views};
 
@@ -127,6 +132,7 @@ pub struct Sandbox {
     places: Arc<Places>,
     /// Found with the first program, because the first frame does not wait for it.
     views: Arc<OnceLock<Views>>,
+    covers: Arc<cover::Folders>,
     #[cfg(target_os = "linux")]
     sockets: Arc<sockets::Sockets>,
 }
@@ -139,6 +145,7 @@ impl Sandbox {
             tier: Arc::default(),
             places: Arc::new(places),
             views: Arc::default(),
+            covers: Arc::default(),
             #[cfg(target_os = "linux")]
             sockets: Arc::default(),
         }
@@ -203,8 +210,11 @@ impl Sandbox {
     /// What a program of this policy sees. Sockets of the machine are hidden from those that may open sockets themselves.
     fn view(&self, policy: Policy, own: &Own) -> View {
         let mut view = self.views.get_or_init(|| Views::new(&self.places)).of(policy, own);
+        let writes = self.tier() == Tier::Namespaces && matches!(policy, Policy::Work | Policy::Network);
+        // Without the folder, what a command writes to a cache lasts as long as the command.
+        view.cover = view.cover.filter(|folder| !writes || self.covers.make(folder).is_ok());
         #[cfg(target_os = "linux")]
-        if self.tier() == Tier::Namespaces && matches!(policy, Policy::Work | Policy::Network) {
+        if writes {
             view.hide.extend(self.sockets.in_view(&view));
         }
         view

@@ -65,6 +65,7 @@ impl Sockets {
             }
             known.insert(it, Place { paths: path.into_iter().collect(), names });
         }
+        // A cover has inodes of its own, so caches have no socket of the machine.
         for top in &view.change {
             let here: Vec<u32> = unplaced.iter().filter(|it| may_hold(top, it.0)).map(|it| it.1).collect();
             let found = if here.is_empty() { Vec::new() } else { search(top, &here) };
@@ -77,6 +78,11 @@ impl Sockets {
         }
         known.values().flat_map(|it| &it.paths).filter(|path| is_shown(view, path)).cloned().collect()
     }
+}
+
+/// Whether the kernel lists sockets.
+pub(super) fn are_listed() -> bool {
+    listed().is_ok()
 }
 
 impl Bound {
@@ -96,7 +102,7 @@ impl Bound {
 /// Whether the view has this path. Below a hidden or empty folder nothing of the machine is there.
 fn is_shown(view: &View, path: &Path) -> bool {
     let is_below = |paths: &[PathBuf]| paths.iter().any(|it| path.starts_with(it));
-    (is_below(&view.show) || is_below(&view.change))
+    (is_below(&view.show) || is_below(&view.change) || is_below(&view.caches))
         && !is_below(&view.hide)
         && !is_below(&view.empty)
         && !view.scratch.as_ref().is_some_and(|it| path.starts_with(it))

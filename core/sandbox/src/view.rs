@@ -20,6 +20,8 @@ use folders::{
 
 /// The bit of a folder's mode by which everything in it has its group.
 const SET_GROUP: u32 = 0o2000;
+/// The folder beside the covers in which the kernel prepares their files.
+pub(crate) const WORK: &str = "work";
 
 /// Folders and variables around pixir.
 #[derive(Debug, Clone, Default)]
@@ -43,6 +45,8 @@ pub struct Own {
     pub outputs: Option<PathBuf>,
     /// The folder that programs see as `/tmp`.
     pub scratch: Option<PathBuf>,
+    /// The folder for what programs write to caches.
+    pub cover: Option<PathBuf>,
     /// Paths in the workspace that no program changes.
     pub protected: Vec<PathBuf>,
     /// Folders of git outside the workspace: to read, and for work to change.
@@ -53,7 +57,9 @@ pub struct Own {
     pub added: Vec<PathBuf>,
     /// Jobs of the Session whose loopback network is shared.
     pub jobs: Vec<Leader>,
-    /// The program is such a job.
+    /// The program is a job.
+    pub is_job: bool,
+    /// It is one whose network is shared.
     pub is_joined: bool,
 }
 
@@ -64,6 +70,8 @@ pub(crate) struct View {
     pub show: Vec<PathBuf>,
     /// To read and change.
     pub change: Vec<PathBuf>,
+    /// To read, and to change in a cover of the Session.
+    pub caches: Vec<PathBuf>,
     /// Neither, although a folder above it is shown.
     pub hide: Vec<PathBuf>,
     /// To read only, although a folder above it may be changed.
@@ -74,6 +82,13 @@ pub(crate) struct View {
     pub links: Vec<(PathBuf, PathBuf)>,
     /// The folder that programs see as `/tmp`.
     pub scratch: Option<PathBuf>,
+    /// The folder of that cover; without it a cover lasts as long as the program.
+    pub cover: Option<PathBuf>,
+    /// The home folder, in which most caches lie.
+    pub home: Option<PathBuf>,
+    /// The program is a job: it runs beside commands, which write to that cover.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_job: bool,
 }
 
 /// What a program may do with a path and what is below it.
@@ -81,6 +96,8 @@ pub(crate) struct View {
 enum Access {
     Show,
     Change,
+    /// To change for the Session alone.
+    Cache,
     Hide,
 }
 
@@ -201,6 +218,18 @@ impl Views {
             && !holds_more_than_programs(folder, self.home.as_deref())
     }
 
+    /// Whether a cache is one of the home folder, also where that is the workspace.
+    fn is_of_home(&self, cache: &Path) -> bool {
+        let below = self.home.as_ref().and_then(|home| cache.strip_prefix(home).ok());
+        below.is_some_and(|below| {
+            let of_cache = below
+                .strip_prefix(".cache")
+                .ok()
+                .is_some_and(|it| KEPT_CACHES.iter().any(|name| it == Path::new(name)));
+            of_cache || CACHES.iter().any(|name| below == Path::new(name))
+        })
+    }
+
     /// Sources that everybody can have, which what only reads may read: those of packages, of toolchains and of the system.
     pub(crate) fn sources(&self) -> &[PathBuf] {
         &self.sources
@@ -223,7 +252,12 @@ impl Views {
         add(&mut self.fixed.iter(), Access::Show);
         // The workspace has its own environments and programs, which work changes like everything in it.
         add(&mut self.named.iter().filter(|it| !it.starts_with(&own.workspace)), Access::Show);
-        add(&mut self.caches.iter(), if works { Access::Change } else { Access::Show });
+        // Those of the workspace itself are changed like everything in it.
+        let is_of_user = |it: &&PathBuf| !it.starts_with(&own.workspace) || self.is_of_home(it);
+        // What only looks sees a cover that holds something, and without one the folders around the caches show them.
+        let is_covered = works || own.cover.as_deref().is_some_and(holds_cover);
+        let access = if is_covered { Access::Cache } else { Access::Show };
+        add(&mut self.caches.iter().filter(is_of_user), access);
         // What is shown already may be one that work changes.
         let is_new = |it: &&PathBuf| !self.shows(it) && self.may_add(it);
         add(&mut own.added.iter().filter(is_new), Access::Show);
@@ -238,7 +272,9 @@ impl Views {
             // The list of name servers may be behind a symlink out of /etc.
             add(&mut Path::new("/etc/resolv.conf").canonicalize().iter(), Access::Show);
         }
-        let mut view = View { links: self.links.clone(), scratch: own.scratch.clone(), ..View::default() };
+        let (links, home) = (self.links.clone(), self.home.clone());
+        let (scratch, cover) = (own.scratch.clone(), own.cover.clone());
+        let mut view = View { links, scratch, cover, home, is_job: own.is_job, ..View::default() };
         if works {
             view.empty.clone_from(&self.empty);
             view.keep.clone_from(&own.protected);
@@ -260,12 +296,13 @@ impl Views {
             let above = above(path).map(|(_, access)| access);
             let wanted = match access {
                 Access::Hide => above.is_some_and(|above| *above != Access::Hide),
-                Access::Show | Access::Change => above != Some(access),
+                Access::Show | Access::Change | Access::Cache => above != Some(access),
             };
             match access {
                 _ if !wanted => continue,
                 Access::Show => view.show.push(path.to_owned()),
                 Access::Change => view.change.push(path.to_owned()),
+                Access::Cache => view.caches.push(path.to_owned()),
                 Access::Hide => view.hide.push(path.to_owned()),
             }
         }
@@ -276,6 +313,13 @@ impl Views {
 /// Whether everything in a folder has the folder's group, as in a workspace that a group shares.
 pub(crate) fn is_of_group(folder: &Path) -> bool {
     folder.metadata().is_ok_and(|it| it.mode() & SET_GROUP != 0)
+}
+
+/// Whether a command has written to a cache in this folder of covers.
+fn holds_cover(folder: &Path) -> bool {
+    let is_filled = |path: PathBuf| path.read_dir().is_ok_and(|mut it| it.next().is_some());
+    let covers = folder.read_dir().into_iter().flatten().flatten();
+    covers.map(|it| it.path()).any(|path| !path.ends_with(WORK) && is_filled(path))
 }
 
 /// Whether a path below a home folder is known to hold secrets.

@@ -159,6 +159,8 @@ pub struct Services {
     pub sandbox: Sandbox,
     /// The Session's folder for temporary files; there is none outside a Session.
     pub scratch: Option<PathBuf>,
+    /// The folder of what programs write to caches, shared by a tree of Sessions; `None` outside a Session.
+    pub cover: Option<PathBuf>,
     /// The folder of the Session's saved outputs; there is none outside a Session.
     pub outputs: Option<PathBuf>,
     pub user_folder: Option<PathBuf>,
@@ -260,6 +262,7 @@ impl Services {
             policy: Policy::Work,
             reads: Vec::new(),
             scratch: self.scratch.clone(),
+            cover: self.cover.clone(),
             outputs: self.outputs.clone(),
             limits: self.options.results,
         }

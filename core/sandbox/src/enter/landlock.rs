@@ -32,7 +32,8 @@ pub(super) fn confine(plan: &Plan) -> Result<()> {
         .scope(Scope::from_all(abi))
         .doing("restrict signals")?;
     let view = &plan.view;
-    let shown: Vec<PathBuf> = view.show.iter().flat_map(|path| without(path, &view.hide)).collect();
+    // Landlock makes no mounts, so a cache has no cover.
+    let shown: Vec<PathBuf> = view.show.iter().chain(&view.caches).flat_map(|path| without(path, &view.hide)).collect();
     let changed: Vec<PathBuf> = view.change.iter().flat_map(|path| without(path, &view.hide)).collect();
     let status = ruleset
         .create()

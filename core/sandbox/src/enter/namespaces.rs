@@ -16,6 +16,7 @@ use rustix::mount::{
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 use rustix::process::{getgid, getuid, pivot_root};
 
+use super::covers::Covers;
 use super::{Doing as _, Network, Plan, Result, neighbours};
 
 /// Where the machine's file system stands while the new one is built.
@@ -88,6 +89,7 @@ fn start_loopback() -> io::Result<()> {
 enum Item {
     Show,
     Change,
+    Cache,
     Hide,
     Empty,
 }
@@ -96,14 +98,15 @@ impl Item {
     /// A part of the machine's file system.
     fn is_of_the_machine(self) -> bool {
         match self {
-            Item::Show | Item::Change => true,
+            Item::Show | Item::Change | Item::Cache => true,
             Item::Hide | Item::Empty => false,
         }
     }
 }
 
-/// Builds the file system that the plan describes, and makes it the root.
-pub(super) fn build(plan: &Plan) -> Result<()> {
+/// Builds the file system that the plan describes, and makes it the root. Returns the covers in it, which are in use as long as
+/// they live.
+pub(super) fn build(plan: &Plan) -> Result<Covers> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).doing("make mounts private")?;
     mount("tmpfs", "/tmp", "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, Some(c"mode=0755"))
         .doing("mount a root")?;
@@ -118,6 +121,7 @@ pub(super) fn build(plan: &Plan) -> Result<()> {
     for (paths, item) in [
         (&view.empty, Item::Empty),
         (&view.show, Item::Show),
+        (&view.caches, Item::Cache),
         (&view.change, Item::Change),
         (&view.hide, Item::Hide),
         (&view.keep, Item::Show),
@@ -137,11 +141,13 @@ pub(super) fn build(plan: &Plan) -> Result<()> {
         }
     }
     devices(&mut root)?;
+    root.covers = Covers::mount(view, &root.mounts)?;
     root.mounts.close(items.iter().filter(|(_, item)| item.is_of_the_machine()).map(|(path, _)| *path))?;
     // In order, so that a folder stands before what is below it.
     for (path, item) in &items {
         root.place(path, *item, &items)?;
     }
+    root.covers.hide()?;
     if !works && view.scratch.is_some() {
         // Only now: a workspace may lie below it.
         remount(Path::new("/tmp"), MountFlags::RDONLY)?;
@@ -150,16 +156,18 @@ pub(super) fn build(plan: &Plan) -> Result<()> {
     unmount(OLD, UnmountFlags::DETACH).doing("leave the old root")?;
     fs::remove_dir(OLD).doing("remove the old root")?;
     if works {
-        chmod("/", Mode::from_raw_mode(0o555)).doing("close the root")
+        chmod("/", Mode::from_raw_mode(0o555)).doing("close the root")?;
     } else {
-        remount(Path::new("/"), MountFlags::RDONLY)
+        remount(Path::new("/"), MountFlags::RDONLY)?;
     }
+    Ok(root.covers)
 }
 
 /// The new file system while it is built. Each system call counts: a program waits for all of them.
 #[derive(Default)]
 struct Root {
     mounts: Mounts,
+    covers: Covers,
     /// Folders that exist.
     folders: BTreeSet<PathBuf>,
     /// The first hidden folder and file. Others show the same.
@@ -180,14 +188,17 @@ impl Root {
                 }
                 Ok(())
             }
-            Item::Show | Item::Change => {
+            Item::Show | Item::Change | Item::Cache => {
                 let Ok(metadata) = fs::symlink_metadata(&old) else { return Ok(()) };
                 if metadata.is_symlink() || self.prepare(path, metadata.is_dir()).is_err() {
                     return Ok(());
                 }
+                if let Some(covered) = self.covers.of(path).filter(|_| item == Item::Cache) {
+                    return mount_bind(&covered, path).doing(&doing("show"));
+                }
                 // It is as closed as the mount that it comes from.
                 mount_bind_recursive(&old, path).doing(&doing("show"))?;
-                if item == Item::Show { Ok(()) } else { self.mounts.open(path) }
+                if item == Item::Change { self.mounts.open(path) } else { Ok(()) }
             }
             Item::Hide => {
                 let Ok(metadata) = fs::symlink_metadata(&old) else { return Ok(()) };
@@ -244,7 +255,8 @@ impl Root {
     }
 }
 
-fn old(path: &Path) -> PathBuf {
+/// Where this path of the machine is while the new file system is built.
+pub(super) fn old(path: &Path) -> PathBuf {
     Path::new(OLD).join(path.strip_prefix("/").unwrap_or(path))
 }
 
@@ -332,7 +344,7 @@ fn processes(root: &mut Root) -> Result<()> {
 
 /// The mounts of the machine by their paths. Those that were closed have the flags with which programs may change them.
 #[derive(Default)]
-struct Mounts(BTreeMap<PathBuf, Option<MountFlags>>);
+pub(super) struct Mounts(BTreeMap<PathBuf, Option<MountFlags>>);
 
 impl Mounts {
     fn read() -> io::Result<Mounts> {
@@ -348,7 +360,7 @@ impl Mounts {
     }
 
     /// Those below this path, which a recursive bind brings along.
-    fn below<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = &'a Path> {
+    pub(super) fn below<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = &'a Path> {
         self.0.keys().map(PathBuf::as_path).filter(move |it| *it != path && it.starts_with(path))
     }
 
@@ -362,7 +374,7 @@ impl Mounts {
     }
 
     /// The mount that this path lies in.
-    fn around(&self, path: &Path) -> Result<&Path> {
+    pub(super) fn around(&self, path: &Path) -> Result<&Path> {
         let around = path.ancestors().find_map(|above| self.0.get_key_value(above));
         around.map(|(path, _)| path.as_path()).ok_or_else(|| format!("no mount has {}", path.display()))
     }
