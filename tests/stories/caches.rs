@@ -8,9 +8,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use super::escapes::{NOBODY, as_user};
 use super::mounts::mounting;
-use crate::shell::{Shell, entries, figures, is_running, mark};
+use crate::shell::{Shell, as_user, entries, figures, is_running, mark, users};
 use crate::wait;
 
 /// Files that programs of the user's next build would run or unpack, in caches of eight languages.
@@ -51,8 +50,7 @@ struct Home {
 impl Home {
     /// One for the user of the tests and, if that is root, one for nobody.
     fn all() -> Vec<Home> {
-        let is_root = rustix::process::geteuid().is_root();
-        [None].into_iter().chain(is_root.then_some(Some(NOBODY))).map(Home::of).collect()
+        users().into_iter().map(Home::of).collect()
     }
 
     fn of(user: Option<&'static str>) -> Home {
