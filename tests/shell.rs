@@ -154,7 +154,7 @@ impl Shell {
     /// Gives everything to this user, who runs pixir from now on.
     pub(crate) fn give_to(&mut self, user: &'static str) {
         self.user = Some(user);
-        let owned = Command::new("chown").args(["-R", user]).arg(self.folder.path()).status();
+        let owned = Command::new("chown").args(["-R", &format!("{user}:{user}")]).arg(self.folder.path()).status();
         assert!(owned.expect("chown starts").success());
     }
 

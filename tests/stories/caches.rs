@@ -65,7 +65,14 @@ impl Home {
         fs::set_permissions(closed, fs::Permissions::from_mode(0o555)).expect("chmod");
         if let Some(user) = user {
             fs::set_permissions(home.top(), fs::Permissions::from_mode(0o755)).expect("chmod");
-            assert!(Command::new("chown").args(["-R", user]).arg(home.top()).status().expect("chown").success());
+            assert!(
+                Command::new("chown")
+                    .args(["-R", &format!("{user}:{user}")])
+                    .arg(home.top())
+                    .status()
+                    .expect("chown")
+                    .success()
+            );
         }
         home
     }
