@@ -18,6 +18,10 @@ use conversation::history::Piece;
 use protocol::error::Result;
 use protocol::event::{Attachment, Usage};
 
+mod opaque; // fields of calls that the server wants back
+
+use opaque::{Extras, Pending, take_of_message};
+
 /// The body of a request.
 #[derive(Serialize)]
 pub(super) struct Body<'a> {
@@ -123,12 +127,16 @@ struct Call<'a> {
     id: Cow<'a, str>,
     r#type: &'static str,
     function: CalledFunction<'a>,
+    #[serde(flatten)]
+    extras: Map<String, Value>,
 }
 
 #[derive(Serialize)]
 struct CalledFunction<'a> {
     name: Cow<'a, str>,
     arguments: AsText<'a>,
+    #[serde(flatten)]
+    extras: Map<String, Value>,
 }
 
 /// Texts that are sent as one string.
@@ -240,6 +248,7 @@ fn messages<'a>(request: &'a Request, facts: &ModelInfo, quirks: &Quirks) -> Vec
     // A tool message holds only text. The images of results follow in a user message after the last result of the
     // answer.
     let mut images: Vec<Part<'_>> = Vec::new();
+    let mut pending = Pending::default();
     for piece in pieces(request) {
         if !images.is_empty() && !matches!(piece, Piece::Result { .. }) {
             messages.push(Message::User { content: Content::Parts(std::mem::take(&mut images)) });
@@ -261,20 +270,28 @@ fn messages<'a>(request: &'a Request, facts: &ModelInfo, quirks: &Quirks) -> Vec
                 Some(content) => content.add(text),
                 content => *content = Some(Content::text(text)),
             },
-            Piece::Reasoning { item, .. } if quirks.gives_reasoning_back && item["type"] == FIELDS => {
-                assistant(&mut messages).fields.extend(fields(item));
+            Piece::Reasoning { item, .. } if item["type"] == FIELDS => {
+                pending.begin(&item);
+                if quirks.gives_reasoning_back {
+                    assistant(&mut messages).fields.extend(fields(item));
+                }
             }
             Piece::Reasoning { .. } => {}
             Piece::Call { id, name, args } => {
-                let function = CalledFunction { name: plain(name), arguments: AsText(args) };
+                let kept = pending.of(&id);
+                let (mut extras, of_function) = kept.unwrap_or_default();
+                let function = CalledFunction { name: plain(name), arguments: AsText(args), extras: of_function };
                 let message = assistant(&mut messages);
                 if wants_reasoning && message.fields.get("reasoning_content").is_none_or(|it| it.is_null()) {
                     message.fields.insert("reasoning_content".to_owned(), Cow::Owned(json!("")));
                 }
-                message.tool_calls.push(Call { id: plain(id), r#type: "function", function });
+                if quirks.signs_calls && extras.is_empty() && message.tool_calls.is_empty() {
+                    extras = unsigned();
+                }
+                message.tool_calls.push(Call { id: pending.id(id), r#type: "function", function, extras });
             }
             Piece::Result { id, output, images: looked_at, .. } => {
-                messages.push(Message::Tool { tool_call_id: plain(id), content: Content::text(output) });
+                messages.push(Message::Tool { tool_call_id: pending.id(id), content: Content::text(output) });
                 images.extend(looked_at.iter().flat_map(|image| seen(image, request, facts)));
             }
         }
@@ -297,6 +314,12 @@ fn fields(item: Cow<'_, Value>) -> Vec<(String, Cow<'_, Value>)> {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Vec::new(),
         },
     }
+}
+
+/// What the documentation of Gemini has for a call that another model made.
+fn unsigned() -> Map<String, Value> {
+    let sign = json!({ "google": { "thought_signature": "skip_thought_signature_validator" } });
+    Map::from_iter([("extra_content".to_owned(), sign)])
 }
 
 /// Returns an image, preceded by its name as text.
@@ -368,6 +391,7 @@ struct OpenCall {
     id: String,
     name: String,
     args: String,
+    extras: Extras,
 }
 
 impl AnswerDecoder {
@@ -386,6 +410,7 @@ impl AnswerDecoder {
         {
             details.iter().for_each(|detail| join_detail(all, detail));
         }
+        take_of_message(&mut self.fields, delta);
     }
 
     fn think(&mut self, text: &str, say: &mut (dyn FnMut(Chunk) + Send)) {
@@ -452,6 +477,7 @@ impl AnswerDecoder {
                 call.name.push_str(name);
             }
         }
+        call.extras.take(piece);
         let args = match &piece["function"]["arguments"] {
             Value::String(text) => text.clone(),
             Value::Null => String::new(),
@@ -463,15 +489,18 @@ impl AnswerDecoder {
         say(Chunk::Call { index: at, name, args });
     }
 
-    fn calls(calls: Vec<OpenCall>) -> Result<Vec<CallRequest>> {
-        let named = calls.into_iter().enumerate().map(|(i, OpenCall { id, name, args })| {
+    /// The calls, and what is kept of them for the next request.
+    fn calls(calls: Vec<OpenCall>) -> Result<(Vec<CallRequest>, Vec<Value>)> {
+        let (mut named, mut kept) = (Vec::new(), Vec::new());
+        for (i, OpenCall { id, name, args, extras }) in calls.into_iter().enumerate() {
             if name.is_empty() {
                 return Err(invalid("a tool call has no name"));
             }
             let id = if id.is_empty() { format!("call_{i}") } else { id };
-            Ok(CallRequest { id, name, args: args_object(&args) })
-        });
-        named.collect()
+            kept.extend(extras.kept(&id));
+            named.push(CallRequest { id, name, args: args_object(&args) });
+        }
+        Ok((named, kept))
     }
 }
 
@@ -544,13 +573,6 @@ impl Reader for AnswerDecoder {
         {
             (this.reasoning, this.text) = (reasoning.to_owned(), text.trim_start().to_owned());
         }
-        if !this.reasoning.is_empty() || !this.fields.is_empty() {
-            let item = (!this.fields.is_empty()).then(|| json!({ "type": FIELDS, "fields": this.fields }));
-            answer.parts.push(AnswerPart::Reasoning { text: this.reasoning, item });
-        }
-        if !this.text.is_empty() {
-            answer.parts.push(AnswerPart::text(this.text));
-        }
         answer.ended = match ended.as_str() {
             "length" | "max_tokens" | "model_length" => Ended::CutShort("max_output_tokens".into()),
             "content_filter" | "sensitive" => Ended::CutShort("content_filter".into()),
@@ -563,9 +585,20 @@ impl Reader for AnswerDecoder {
             _ => Ended::Whole,
         };
         // The calls of an incomplete answer may be cut off, so they must not run.
-        if answer.ended == Ended::Whole {
-            answer.parts.extend(AnswerDecoder::calls(this.calls)?.into_iter().map(AnswerPart::Call));
+        let (calls, kept) =
+            if answer.ended == Ended::Whole { AnswerDecoder::calls(this.calls)? } else { Default::default() };
+        if !this.reasoning.is_empty() || !this.fields.is_empty() || !kept.is_empty() {
+            let is_kept = !this.fields.is_empty() || !kept.is_empty();
+            let mut item = json!({ "type": FIELDS, "fields": this.fields });
+            if !kept.is_empty() {
+                item["calls"] = Value::Array(kept);
+            }
+            answer.parts.push(AnswerPart::Reasoning { text: this.reasoning, item: is_kept.then_some(item) });
         }
+        if !this.text.is_empty() {
+            answer.parts.push(AnswerPart::text(this.text));
+        }
+        answer.parts.extend(calls.into_iter().map(AnswerPart::Call));
         Ok(answer)
     }
 }

@@ -185,7 +185,7 @@ impl Serialize for DataUrl {
 }
 
 /// The most characters of a name or id on the wire.
-const MAX_NAME: usize = 64;
+pub(super) const MAX_NAME: usize = 64;
 
 /// Returns a tool name or call id in a form that every server accepts. Valid names stay as they are. Others come from a
 /// model's mistake or from another server; each always maps to the same valid name.

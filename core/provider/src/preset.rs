@@ -36,6 +36,8 @@ pub struct Quirks {
     pub effort: EffortField,
     /// Reasoning is sent back to the model that produced it, in the fields in which the server returned it.
     pub gives_reasoning_back: bool,
+    /// The server signs its calls, and refuses those that it has not signed.
+    pub signs_calls: bool,
     /// The server accepts `prompt_cache_key`.
     pub cache_key: bool,
     /// The server passes cache marks on to models that need them.
@@ -63,6 +65,7 @@ pub enum EffortField {
 pub const PLAIN: Quirks = Quirks {
     effort: EffortField::ReasoningEffort,
     gives_reasoning_back: true,
+    signs_calls: false,
     cache_key: false,
     cache_breakpoints: false,
     asks_for_usage: true,
@@ -113,7 +116,15 @@ pub const PRESETS: &[Preset] = &[
         headers: &[("x-title", "pixir")],
         quirks: Quirks { effort: EffortField::Reasoning, cache_breakpoints: true, usage_with_cost: true, ..PLAIN },
     },
-    remote("gemini", "https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY", "gemini-3.8-flash"),
+    Preset {
+        quirks: Quirks { signs_calls: true, ..PLAIN },
+        ..remote(
+            "gemini",
+            "https://generativelanguage.googleapis.com/v1beta/openai",
+            "GEMINI_API_KEY",
+            "gemini-3.8-flash",
+        )
+    },
     remote("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", "openai/gpt-oss-120b"),
     remote("deepseek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek-chat"),
     remote("xai", "https://api.x.ai/v1", "XAI_API_KEY", "grok-4.7"),
