@@ -164,8 +164,8 @@ pub(crate) struct RunOptions {
     /// Trust this workspace for this run: its configuration, skills, prompt templates, roles, workflows and MCP servers are in force
     #[arg(long, global = true)]
     pub(crate) trust_workspace: bool,
-    /// Tools to offer the model: typed, run or both
-    #[arg(long, global = true, value_name = "TOOLSET", value_parser = ["typed", "run", "both"])]
+    /// Tools to offer the model: typed, run, both or none
+    #[arg(long, global = true, value_name = "TOOLSET", value_parser = ["typed", "run", "both", "none"])]
     pub(crate) toolset: Option<String>,
     /// Folder to work in, instead of the current one
     #[arg(long, short = 'C', global = true, value_name = "DIR")]

@@ -230,6 +230,7 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         Code::NothingToDo => 3,
         Code::AuthRequired
         | Code::McpAuthRequired
+        | Code::AccessDenied
         | Code::TokenRequestFailed
         | Code::NoAccountId
         | Code::CorruptAuth
@@ -254,12 +255,14 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         | Code::ProviderUnavailable
         | Code::Network
         | Code::StreamClosed
-        | Code::TlsFailed => 8,
+        | Code::TlsFailed
+        | Code::NetworkBlocked => 8,
         Code::AgentsPartial | Code::WorkflowPartial => 9,
         Code::ConfigInvalid
         | Code::ScriptInvalid
         | Code::ModelNotSupported
         | Code::VisionUnsupported
+        | Code::ToolsUnsupported
         | Code::WorkflowInvalid
         | Code::TemplateMissing
         | Code::TooManyItems

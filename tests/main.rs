@@ -150,6 +150,8 @@ mod stories {
     mod skills; // skills and prompt templates: listed, offered, activated, checked
     mod trust; // what a workspace brings along, in force only with the user's trust
     mod selection; // selecting and copying
+    mod foreign_names; // models under the names of clouds and gateways
+    mod without_tools; // models that only answer
     mod signed_calls; // of a server that refuses calls without its signature
     mod sizes; // screens of every size
     mod screens; // every overlay at three sizes, and without colours

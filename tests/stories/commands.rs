@@ -222,7 +222,7 @@ async fn a_command_with_a_wrong_argument_says_why_and_stays_to_be_corrected() {
         ("/rewind 9", "there is no turn 9"),
         ("/mode fast", "choose read-only, ask or auto"),
         ("/effort hardest", "one of: none, minimal, low"),
-        ("/toolset none-such", "choose typed, run or both"),
+        ("/toolset none-such", "choose typed, run, both or none"),
         ("/model nobody/nothing", "the provider `nobody` is not set up"),
         ("/resume nothing", "that is not a session id"),
         ("/resume 20261121T203012-0a1b2c", "there is no session with that id"),

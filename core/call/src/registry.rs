@@ -37,6 +37,7 @@ impl Specs {
             Toolset::Typed => &self.typed,
             Toolset::Run => &self.run,
             Toolset::Both => &self.both,
+            Toolset::None => return Arc::default(),
         };
         let offered = tools.iter().filter(|it| it.is_offered_in(toolset));
         Arc::clone(place.get_or_init(|| offered.filter_map(spec).collect()))
@@ -114,6 +115,10 @@ impl Registry {
         }
         let all = self.names(toolset).collect::<Vec<_>>().join(", ");
         let shown: String = name.escape_debug().take(80).collect();
+        if toolset == Toolset::None {
+            let message = format!("there is no tool `{shown}`: this session offers none");
+            return Err(Error::new(Code::UnknownTool, message, "answer in words").with("input", shown));
+        }
         let fix = match nearest(name, self.names(toolset)) {
             _ if toolset == Toolset::Run => {
                 let command = named.and_then(|it| it.tool.run_command()).unwrap_or("<program> <argument>…");
@@ -128,6 +133,6 @@ impl Registry {
 
 impl Registered {
     fn is_offered_in(&self, toolset: Toolset) -> bool {
-        toolset == Toolset::Both || self.tool.toolset() == toolset
+        toolset != Toolset::None && (toolset == Toolset::Both || self.tool.toolset() == toolset)
     }
 }

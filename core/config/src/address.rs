@@ -45,9 +45,59 @@ pub fn is_loopback(host: &str) -> bool {
     host == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|it| it.is_loopback())
 }
 
+/// Whether a host is this machine or one of its network: a private address, or a name that only its network knows.
+pub fn is_nearby(host: &str) -> bool {
+    const ENDINGS: [&str; 6] = [".local", ".lan", ".home", ".internal", ".home.arpa", ".localhost"];
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    match bare.parse::<std::net::IpAddr>() {
+        Ok(std::net::IpAddr::V4(it)) => {
+            // 100.64.0.0/10 is what networks between machines of one user are built of.
+            let is_shared = it.octets()[0] == 100 && (64..128).contains(&it.octets()[1]);
+            it.is_loopback() || it.is_private() || it.is_link_local() || is_shared
+        }
+        Ok(std::net::IpAddr::V6(it)) => it.is_loopback() || it.is_unique_local() || it.is_unicast_link_local(),
+        Err(_) => !bare.contains('.') || ENDINGS.iter().any(|ending| bare.ends_with(ending)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Broken build: every server that is no preset's counts as one of a desk.
+    #[test]
+    fn machines_nearby_are_told_from_those_of_a_company_or_a_cloud() {
+        for near in [
+            "localhost",
+            "127.0.0.1",
+            "[::1]",
+            "10.1.2.3",
+            "172.20.0.1",
+            "192.168.1.9",
+            "100.101.102.103",
+            "box",
+            "box.local",
+            "gpu.lan",
+            "host.docker.internal",
+            "[fd00::1]",
+            "[fe80::1]",
+            "169.254.1.1",
+        ] {
+            assert!(is_nearby(near), "{near}");
+        }
+        for far in [
+            "bedrock-runtime.us-east-1.amazonaws.com",
+            "us-east5-aiplatform.googleapis.com",
+            "llm.example.com",
+            "8.8.8.8",
+            "172.32.0.1",
+            "100.128.0.1",
+            "[2001:db8::1]",
+            "x.services.ai.azure.com",
+        ] {
+            assert!(!is_nearby(far), "{far}");
+        }
+    }
 
     /// Broken builds: a line end in an address is dropped by its parser; plain http to another machine.
     #[test]

@@ -151,6 +151,8 @@ pub struct ProviderConfig {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct ModelConfig {
+    /// The maker's name of the model, where the server has another for it: that of a deployment.
+    pub model_name: Option<String>,
     /// The window, tokens.
     pub window: Option<u64>,
     /// The longest answer, tokens.
@@ -209,7 +211,7 @@ impl RequestsConfig {
 
 const PROVIDER_KEYS: [&str; 9] =
     ["preset", "dialect", "base_url", "api_key_env", "headers", "insecure", "issuer", "client_id", "scope"];
-const MODEL_KEYS: [&str; 5] = ["window", "max_output", "vision", "efforts", "price"];
+const MODEL_KEYS: [&str; 6] = ["model_name", "window", "max_output", "vision", "efforts", "price"];
 const PRICE_KEYS: [&str; 4] = ["input", "cached", "cache_written", "output"];
 
 impl Config {

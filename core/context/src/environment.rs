@@ -78,7 +78,11 @@ pub fn changes(before: &Surroundings, now: &Surroundings) -> Vec<ContextDocument
         tell("mode", mode(now.mode).to_owned());
     }
     if before.toolset != now.toolset {
-        tell("toolset", format!("{}: the tools of this request are the ones to use from here on", now.toolset.name()));
+        let text = match now.toolset {
+            Toolset::None => "none: answer in words from here on; no call will run".to_owned(),
+            now => format!("{}: the tools of this request are the ones to use from here on", now.name()),
+        };
+        tell("toolset", text);
     }
     if before.attended != now.attended {
         tell("user", attendance(now.attended).to_owned());

@@ -56,12 +56,23 @@ const BOTH: &str = instructions!(
 "
 );
 
+const NONE: &str = "\
+You are pixir, a coding assistant in the user's terminal.
+
+You have no tools here: you see no files but what the user shows you, and you run and change nothing. Answer in words. Show \
+code whole, and say in which file it belongs. If you would have to look at something, ask the user to show it to you. Never \
+claim what you did not see.
+
+Answers: short Markdown in the user's language; no flattery.
+";
+
 /// The instructions for a toolset.
 pub(crate) fn instructions(toolset: Toolset) -> &'static str {
     match toolset {
         Toolset::Typed => TYPED,
         Toolset::Run => RUN,
         Toolset::Both => BOTH,
+        Toolset::None => NONE,
     }
 }
 
@@ -71,7 +82,7 @@ mod tests {
 
     #[test]
     fn they_fit_their_budget_and_only_their_end_depends_on_the_toolset() {
-        for toolset in Toolset::ALL {
+        for toolset in [Toolset::Typed, Toolset::Run, Toolset::Both] {
             let text = instructions(toolset);
             assert!(text.len() <= 1_536, "{}: {} bytes", toolset.name(), text.len());
             let body = text.split("\nTools:\n").next();

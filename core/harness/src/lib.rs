@@ -369,6 +369,10 @@ impl Harness {
             change.mode = change.mode.or(Some(Mode::Ask));
         }
         change.mode = change.mode.filter(|mode| *mode != now.mode);
+        // Another model may take tools; one that does not says so again.
+        if change.model.is_some() && now.toolset == Toolset::None && !self.services.options.keeps_toolset {
+            change.toolset = change.toolset.or(Some(Toolset::Typed));
+        }
         change.toolset = change.toolset.filter(|toolset| *toolset != now.toolset);
         change.effort = change.effort.filter(|effort| Some(effort) != now.effort.as_ref());
         change.role = change.role.filter(|role| Some(role) != now.role.as_ref());

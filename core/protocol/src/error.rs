@@ -169,13 +169,16 @@ codes! {
     ReasoningRejected = "REASONING_REJECTED", ProviderHttpError;
     ModelNotSupported = "MODEL_NOT_SUPPORTED", ModelNotSupported;
     VisionUnsupported = "VISION_UNSUPPORTED", ModelNotSupported;
+    ToolsUnsupported = "TOOLS_UNSUPPORTED", ModelNotSupported;
     UsageLimitReached = "USAGE_LIMIT_REACHED", UsageLimitReached;
     RateLimited = "RATE_LIMITED", RateLimited;
     Network = "NETWORK", Network;
     StreamClosed = "STREAM_CLOSED", Network;
     TlsFailed = "TLS_FAILED", Network;
+    NetworkBlocked = "NETWORK_BLOCKED", Network;
     AuthRequired = "AUTH_REQUIRED", NotAuthenticated;
     McpAuthRequired = "MCP_AUTH_REQUIRED", NotAuthenticated;
+    AccessDenied = "ACCESS_DENIED", NotAuthenticated;
     TokenRequestFailed = "TOKEN_REQUEST_FAILED", TokenRequestFailed;
     NoAccountId = "NO_ACCOUNT_ID", NoAccountId;
     InvalidResponse = "INVALID_RESPONSE", InvalidResponse;
@@ -244,6 +247,8 @@ notices! {
     ProviderReplaced = "PROVIDER_REPLACED",
     /// The window is too small for the tools, so the smaller toolset is offered.
     ToolsetReduced = "TOOLSET_REDUCED",
+    /// The model takes no tools, so it is offered none.
+    ToolsetDropped = "TOOLSET_DROPPED",
     /// The model takes another effort than the one that was set.
     EffortMapped = "EFFORT_MAPPED",
     /// An interrupted move left the head where it was.

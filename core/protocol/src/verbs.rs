@@ -237,7 +237,7 @@ pub const VERBS: &[Verb] = &[
         .is(Done, |it| set(SettingsChange { mode: Some(Mode::parse(it.args)?), ..SettingsChange::default() })),
     Verb::new("effort", "[level]", Live, "how hard the model thinks, from the next request on", "Set{effort}").takes(Words(&[DEFAULT_EFFORT, "none", "minimal", "low", "medium", "high", "xhigh", "max"])).client("Change how much the model reasons", "none to max").headless()
         .is(Done, effort),
-    Verb::new("toolset", "[typed|run|both]", Live, "the tools that the model gets, from the next request on", "Set{toolset}").takes(Words(&["typed", "run", "both"])).client("Change the tools of the model", "typed, run or both").headless()
+    Verb::new("toolset", "[typed|run|both|none]", Live, "the tools that the model gets, from the next request on", "Set{toolset}").takes(Words(&["typed", "run", "both", "none"])).client("Change the tools of the model", "typed, run, both or none").headless()
         .is(Done, |it| set(SettingsChange { toolset: Some(Toolset::parse(it.args)?), ..SettingsChange::default() })),
     Verb::new("model", "[provider/name]", Live, "the model that answers from the next request on", "Set{provider, model}").takes(Model).client("Change the model", "provider/model"),
     Verb::new("add-dir", "<folder>", Live, "let the tools read a folder outside the workspace", "AddFolder{path}").client("Let the tools read a folder outside the workspace", "the folder")

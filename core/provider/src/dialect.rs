@@ -121,16 +121,32 @@ pub enum StreamProgress {
     All,
 }
 
+/// A call or a result as a text, for a request without tools: servers refuse calls there, and models do not know them.
+fn in_words(piece: Piece<'_>) -> Piece<'_> {
+    match piece {
+        Piece::Call { name, args, .. } => {
+            Piece::Assistant { text: format!("(a call of the tool {name}: {})", args.text()).into(), phase: None }
+        }
+        Piece::Result { output, images, .. } => {
+            Piece::User { text: format!("(the result of a call)\n{output}").into(), images }
+        }
+        piece => piece,
+    }
+}
+
 /// Returns the items that a server accepts. Blank texts are dropped. Reasoning is sent only to the Provider and model
 /// that produced it, and only if a text or call follows it.
 pub(super) fn pieces(request: &Request) -> Vec<Piece<'_>> {
+    let has_no_tools = request.tools.is_empty();
     let ours = |piece: &Piece<'_>| match piece {
         Piece::User { text, images } => !text.trim().is_empty() || !images.is_empty(),
         Piece::Note { text } | Piece::Assistant { text, .. } => !text.trim().is_empty(),
+        Piece::Reasoning { .. } if has_no_tools => false,
         Piece::Reasoning { provider, model, .. } => *provider == *request.provider && *model == *request.model,
         Piece::Call { .. } | Piece::Result { .. } => true,
     };
-    let pieces = request.items.iter().map(Item::piece).filter(ours);
+    let pieces =
+        request.items.iter().map(Item::piece).map(|it| if has_no_tools { in_words(it) } else { it }).filter(ours);
     // Walk backwards: whether reasoning is sent depends on the item after it.
     let mut leads_somewhere = false;
     let mut kept: Vec<Piece<'_>> = pieces

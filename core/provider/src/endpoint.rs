@@ -16,7 +16,7 @@ use super::refusal::{REFUSED_TOOL, no_stream, refused_tool, told_with_status};
 use super::retry::Patience;
 use super::wait::{retry_after, wait_in};
 use super::{Failure, device_login, invalid, preset};
-use config::address::is_loopback;
+use config::address::{is_loopback, is_nearby};
 use config::credentials::{Credential, REDACTED, SHORTEST_SECRET, Source};
 use net::{check_address, client, document, unreached};
 use protocol::error::{Code, Error, Result};
@@ -43,6 +43,7 @@ pub struct Endpoint {
     is_local: bool,
     /// The server is the user's own, not the public one of a preset.
     is_own: bool,
+    is_nearby: bool,
     /// The header of the key, if it is not the dialect's.
     key_header: Option<HeaderName>,
     headers: HeaderMap,
@@ -138,6 +139,7 @@ impl Endpoint {
             query: query.to_owned(),
             is_local: is_loopback(&host),
             is_own: !preset::is_public(&host),
+            is_nearby: is_nearby(&host),
             key_header: address.key_header.map(HeaderName::from_static),
             place: url.port().map_or_else(|| host.clone(), |port| format!("{host}:{port}")),
             host,
@@ -180,6 +182,11 @@ impl Endpoint {
     /// Whether this is the user's own server: not the public one of a preset.
     pub(super) fn is_own(&self) -> bool {
         self.is_own
+    }
+
+    /// Whether the server runs on this machine or in its network.
+    pub(super) fn is_nearby(&self) -> bool {
+        self.is_nearby
     }
 
     /// Returns the address of a path below the base URL.

@@ -38,8 +38,8 @@ impl Endpoint {
 }
 
 impl Endpoint {
-    /// Asks the user's own server for the window that it loaded a model with, in the ways of the usual servers.
-    pub(super) async fn loaded_window(&self, model: &str, within: Duration) -> Option<u64> {
+    /// Asks the user's own server how it runs a model, in the ways of the usual servers.
+    pub(super) async fn loaded(&self, model: &str, within: Duration) -> Loaded {
         let named = json!({ "model": model });
         let (studio, running, shown, props) = tokio::join!(
             self.beside("/api/v0/models", None, within),
@@ -57,8 +57,19 @@ impl Endpoint {
             let props = props.as_ref()?;
             props["default_generation_settings"]["n_ctx"].as_u64().or_else(|| props["n_ctx"].as_u64())
         };
-        studio.or_else(ollama).or_else(llama_cpp).filter(|window| *window > 0)
+        let window = studio.or_else(ollama).or_else(llama_cpp).filter(|window| *window > 0);
+        let able = shown.as_ref().and_then(|it| it["capabilities"].as_array());
+        let takes_tools = able.map(|all| all.iter().any(|it| it == "tools"));
+        Loaded { window, takes_tools }
     }
+}
+
+/// How a server of the user runs a model.
+pub(super) struct Loaded {
+    /// The window, tokens.
+    pub(super) window: Option<u64>,
+    /// Whether the model takes tools, if the server lists what it can.
+    pub(super) takes_tools: Option<bool>,
 }
 
 /// Returns `num_ctx` of ollama's description of a model: one parameter a line.

@@ -33,6 +33,8 @@ pub struct ModelInfo {
     pub max_output: Option<u64>,
     /// The model accepts images. Unknown models are assumed to accept them.
     pub sees_images: bool,
+    /// The model takes tools, as far as its server has not said otherwise.
+    pub takes_tools: bool,
     /// Efforts that the model accepts, lowest first. `None` means unknown; an empty list means that it accepts none.
     pub efforts: Option<Vec<Effort>>,
     /// How a request in the Messages dialect controls the reasoning.
@@ -49,6 +51,7 @@ impl Default for ModelInfo {
             assumed_window: None,
             max_output: None,
             sees_images: true,
+            takes_tools: true,
             efforts: None,
             thinking: Thinking::Never,
             price: None,
@@ -76,7 +79,8 @@ struct Known {
 impl ModelInfo {
     /// Combines the built-in properties of a model at a host with the user's settings.
     pub fn of(model: &str, host: &str, configured: Option<&ModelConfig>) -> ModelInfo {
-        let mut facts = built_in(model, host);
+        let name = configured.and_then(|it| it.model_name.as_deref()).unwrap_or(model);
+        let mut facts = built_in(name, host);
         if let Some(configured) = configured {
             facts.window = configured.window.or(facts.window);
             facts.max_output = configured.max_output.or(facts.max_output);
@@ -120,9 +124,29 @@ impl ModelInfo {
     }
 }
 
+/// Regions of Bedrock's inference profiles (`us.anthropic.claude-…`).
+const REGIONS: [&str; 8] = ["us", "us-gov", "eu", "apac", "jp", "au", "ca", "global"];
+/// Makers whose names Bedrock and others put before a model, with a dot.
+const MAKERS: [&str; 11] =
+    ["anthropic", "openai", "google", "amazon", "meta", "mistral", "deepseek", "moonshot", "moonshotai", "qwen", "zai"];
+
+/// The maker's own name of a model: without the path, region and maker that other hosts put before it, and without the version
+/// of their interface (`-v1:0`) behind it.
+fn bare(model: &str) -> String {
+    let lower = model.rsplit('/').next().unwrap_or(model).to_lowercase();
+    let without = |name: &str, known: &[&str]| match name.split_once('.') {
+        Some((first, rest)) if known.contains(&first) => rest.to_owned(),
+        _ => name.to_owned(),
+    };
+    let name = without(&without(&lower, &REGIONS), &MAKERS);
+    let Some((before, version)) = name.rsplit_once("-v") else { return name };
+    let is_version = |it: &str| !it.is_empty() && it.bytes().all(|b| b.is_ascii_digit() || b == b':');
+    if is_version(version) { before.to_owned() } else { name }
+}
+
 /// Returns the row whose name is the longest prefix of the model's name that ends at a word boundary.
 fn built_in(model: &str, host: &str) -> ModelInfo {
-    let mut name = model.rsplit('/').next().unwrap_or(model).to_lowercase();
+    let mut name = bare(model);
     // Some hosts write claude-sonnet-4.5.
     if name.starts_with("claude") {
         name = name.replace('.', "-");
@@ -140,6 +164,7 @@ fn built_in(model: &str, host: &str) -> ModelInfo {
         assumed_window: None,
         max_output: Some(row.max_output).filter(|most| *most > 0),
         sees_images: row.sees_images,
+        takes_tools: true,
         efforts: row.efforts.map(<[Effort]>::to_vec),
         thinking: row.thinking,
         price: row.price.filter(|_| at_home && is_edition(&rest)).map(|[input, cached, cache_written, output]| Price {

@@ -4,11 +4,16 @@ use reqwest::header::HeaderMap;
 use serde_json::Value;
 
 use super::invalid;
+use super::wait::{retry_after, wait_in};
 use super::window::with_window;
 use net::quoted;
 use protocol::error::{Code, Error};
 use protocol::remedy::{ModelNeed, Remedy};
 use protocol::tool_spec::ToolSpec;
+
+mod class; // what a refusal is about
+
+use class::{Class, Told, class};
 
 /// The detail of an error that names the tool whose definition the server refused.
 pub const REFUSED_TOOL: &str = "tool";
@@ -23,7 +28,8 @@ pub(super) fn told_in_stream(error: &Value) -> Error {
     };
     let names: Vec<String> = [&error["code"], &error["type"], &error["status"]].into_iter().filter_map(named).collect();
     let status = names.iter().find_map(|name| name.parse().ok());
-    let (code, fix) = meaning(status, &names.join(" "), &text);
+    let told = Told { status, names: names.join(" "), wait: wait_in(&text), text: text.clone() };
+    let (code, fix) = meaning(&told);
     with_window(Error::new(code, format!("the model's server reported: {}", quoted(&text)), fix), error, &text)
 }
 
@@ -59,19 +65,39 @@ pub(super) fn error_event(is_error: bool, data: Value) -> Value {
 pub(super) fn told_with_status(host: &str, status: u16, headers: &HeaderMap, body: &str) -> Error {
     let error = error_in(body);
     let text = message_in(&error, body);
-    let names = format!("{} {}", error["code"], error["type"]).to_lowercase();
-    let (code, fix) = meaning(Some(status), &names, &whole_message(&error, body));
-    let location = headers.get("location").and_then(|v| v.to_str().ok()).unwrap_or_default();
     let (code, fix) = match status {
-        300..400 => (Code::ProviderHttpError, Remedy::SetBaseUrl { url: Some(quoted(location)) }),
-        407 => (Code::Network, "sign in to the proxy: HTTPS_PROXY=http://user:password@host:port".into()),
-        _ => (code, fix),
+        300..400 => moved(host, headers),
+        _ => meaning(&with_status(status, headers, body)),
     };
     let mut told = Error::new(code, format!("{host} answered {status}: {text}"), fix).with("status", status);
     if let Some(id) = request_id(headers) {
         told = told.with("request_id", id);
     }
     with_window(told, &error, &whole_message(&error, body))
+}
+
+/// What is known of a failure with an HTTP status.
+fn with_status(status: u16, headers: &HeaderMap, body: &str) -> Told {
+    let error = error_in(body);
+    let names = format!("{} {} {}", error["code"], error["type"], error["status"]);
+    let wait = retry_after(headers, jiff::Timestamp::now()).or_else(|| wait_in(body));
+    Told { status: Some(status), names, text: whole_message(&error, body), wait }
+}
+
+/// A server that has moved within its host; any other address may be that of a network that wants a sign-in first, and a key does
+/// not belong there.
+fn moved(host: &str, headers: &HeaderMap) -> (Code, Remedy) {
+    let location = headers.get("location").and_then(|v| v.to_str().ok()).unwrap_or_default();
+    let bare = |host: &str| host.split(':').next().unwrap_or(host).trim_start_matches("www.").to_owned();
+    let is_same = reqwest::Url::parse(location)
+        .ok()
+        .is_none_or(|to| to.host_str().is_some_and(|it| bare(it) == bare(host)) && to.scheme() == "https");
+    if is_same {
+        return (Code::ProviderHttpError, Remedy::SetBaseUrl { url: Some(quoted(location)) });
+    }
+    let fix = "another address answered in place of the server: if this network wants a sign-in, open any web page in a browser, \
+               sign in, then try again; otherwise check `base_url`";
+    (Code::NetworkBlocked, fix.into())
 }
 
 /// Returns the tool that a server names when it refuses a request: by its name, or by its number in the request.
@@ -100,113 +126,79 @@ pub(super) fn request_id(headers: &HeaderMap) -> Option<String> {
     Some(quoted(id.to_str().ok()?))
 }
 
-/// Classifies a failure by its HTTP status, the server's names for it, and the server's message.
-fn meaning(status: Option<u16>, names: &str, text: &str) -> (Code, Remedy) {
-    const OVERFLOW: [&str; 18] = [
-        "context length of only",
-        "context the overflows",
-        "context_length_exceeded",
-        "context_window_exceeded",
-        "exceed_context_size",
-        "maximum context length",
-        "prompt is too long",
-        "input is too long",
-        "exceeds the context",
-        "exceeds the available context",
-        "context length is only",
-        "exceed context limit",
-        "maximum prompt length is",
-        "greater than the context length",
-        "exceeded model token limit",
-        "context window exceeds",
-        "exceeds the maximum number of tokens",
-        "reduce the length of the messages",
-    ];
-    const QUOTA: [&str; 5] =
-        ["insufficient_quota", "usage_limit", "usage_not_included", "quota_exceeded", "billing_error"];
-    const EMPTY: [&str; 3] = ["credit balance is too low", "insufficient credits", "exceeded your current quota"];
-    const STALE: [&str; 4] = [
-        "invalid_encrypted_content",
-        "invalid `signature` in `thinking`",
-        "invalid signature in thinking",
-        "bound to a different conversation",
-    ];
-    const BUSY: [&str; 7] = [
-        "overloaded",
-        "server_error",
-        "api_error",
-        "unavailable",
-        "internal_error",
-        "timeout_error",
-        "server_is_overloaded",
-    ];
-    let (names, text) = (names.to_lowercase(), text.to_lowercase());
+/// The error for what a failure is about.
+fn meaning(told: &Told) -> (Code, Remedy) {
     let other = || Remedy::ChooseModel { need: ModelNeed::Any };
-    let any = |signs: &[&str]| signs.iter().any(|sign| names.contains(sign));
-    let anywhere = |signs: &[&str]| any(signs) || signs.iter().any(|sign| text.contains(sign));
-    if anywhere(&STALE) {
-        return (Code::ReasoningRejected, "send the message again".into());
-    }
-    let refuses = ["unsupported", "not supported", "not permitted", "unrecognized", "unexpected", "extra"];
-    let refuses = refuses.iter().any(|sign| text.contains(sign));
-    if matches!(status, None | Some(400 | 422))
-        && refuses
-        && ["reasoning_content", "reasoning_details"].iter().any(|it| text.contains(it))
-    {
-        return (Code::ReasoningRejected, "send the message again".into());
-    }
-    // A server that refuses an image would refuse every later request with it. The same request can be sent without the
-    // image.
-    const BLIND: [&str; 9] = [
-        "image exceeds",
-        "image dimensions exceed",
-        "could not process image",
-        "invalid image",
-        "image input is not supported",
-        "does not support image",
-        "mmproj",
-        "image_url is only supported",
-        "support image input",
-    ];
-    if !matches!(status, Some(401 | 403 | 429)) && BLIND.iter().any(|sign| text.contains(sign)) {
-        return (
-            Code::VisionUnsupported,
-            Remedy::any_of([
-                Remedy::ChooseModel { need: ModelNeed::Images },
-                "set `vision = false` for this model in config.toml".into(),
-            ]),
-        );
-    }
-    let is_limit = status == Some(429) || any(&["rate_limit", "too_many_requests"]);
-    // A rate limit may also mention too many tokens, but it does not mean that the window is full.
-    if !is_limit && matches!(status, None | Some(400 | 413 | 422 | 500)) && anywhere(&OVERFLOW) {
-        let larger = Remedy::ChooseModel { need: ModelNeed::LargerWindow };
-        return (Code::ContextOverflow, Remedy::any_of([Remedy::Compact, larger]));
-    }
-    let is_empty = any(&QUOTA) || (!any(&["rate_limit"]) && EMPTY.iter().any(|sign| text.contains(sign)));
-    if status == Some(402) || (matches!(status, None | Some(400 | 403 | 429)) && is_empty) {
-        let account = "check the plan and billing of this account".into();
-        return (Code::UsageLimitReached, Remedy::any_of([account, other()]));
-    }
-    if is_limit {
-        return (Code::RateLimited, "wait a moment, then try again".into());
-    }
-    let lacks = ["not found", "does not exist", "invalid model", "unknown model", "no such model"]
-        .iter()
-        .any(|sign| text.contains(sign));
-    let no_model = any(&["model_not_found", "not_found_error"]) || (text.contains("model") && lacks);
-    match status {
-        Some(401 | 403) => (Code::AuthRequired, Remedy::Login { provider: None }),
-        Some(404) => (Code::ModelNotSupported, Remedy::any_of([other(), Remedy::CheckEndpoint])),
-        Some(400) if no_model => (Code::ModelNotSupported, other()),
-        Some(408 | 409 | 425 | 500..) => (Code::ProviderUnavailable, "try again in a moment".into()),
-        Some(413) => (Code::ContextOverflow, Remedy::any_of([Remedy::Compact, "send smaller files and images".into()])),
-        None if any(&["authentication", "invalid_api_key", "permission_error"]) => {
-            (Code::AuthRequired, Remedy::Login { provider: None })
+    let or_other = |text: &str| Remedy::any_of([text.into(), other()]);
+    match class(told) {
+        Class::Reasoning => (Code::ReasoningRejected, "send the message again".into()),
+        Class::Images => {
+            let set = "set `vision = false` for this model in config.toml".into();
+            let choose = Remedy::ChooseModel { need: ModelNeed::Images };
+            (Code::VisionUnsupported, Remedy::any_of([choose, set]))
         }
-        None if no_model => (Code::ModelNotSupported, other()),
-        _ if any(&BUSY) => (Code::ProviderUnavailable, "try again in a moment".into()),
-        _ => (Code::ProviderHttpError, Remedy::CheckEndpoint),
+        Class::Tools => (Code::ToolsUnsupported, or_other(tools_fix(&told.text))),
+        Class::Window => {
+            let larger = Remedy::ChooseModel { need: ModelNeed::LargerWindow };
+            (Code::ContextOverflow, Remedy::any_of([Remedy::Compact, larger]))
+        }
+        Class::Credit => {
+            (Code::UsageLimitReached, or_other("check the plan, the credit and the limits of this account"))
+        }
+        Class::Rate => (Code::RateLimited, "wait a moment, then try again".into()),
+        Class::Key => (Code::AuthRequired, Remedy::Login { provider: None }),
+        Class::Country => (Code::AccessDenied, or_other("connect from a country or region that this provider serves")),
+        Class::Address => {
+            (Code::AccessDenied, or_other("let the administrator of the account allow the address of your network"))
+        }
+        Class::Organization => {
+            (Code::AccessDenied, or_other("verify or activate the organization or project in the provider's settings"))
+        }
+        Class::Access => {
+            (Code::AccessDenied, or_other("let the administrator of the account give this key access to the model"))
+        }
+        Class::Plan => (Code::AccessDenied, or_other("check what the plan of this account includes")),
+        Class::Blocked => (
+            Code::NetworkBlocked,
+            "a firewall or proxy answered in place of the server: let your network's administrator allow the server"
+                .into(),
+        ),
+        Class::Portal => (
+            Code::NetworkBlocked,
+            "this network wants a sign-in: open any web page in a browser, sign in, then try again".into(),
+        ),
+        Class::Proxy => {
+            (Code::NetworkBlocked, "sign in to the proxy: HTTPS_PROXY=http://user:password@host:port".into())
+        }
+        Class::Policy => (Code::Refused, or_other("say what you want in other words")),
+        Class::Setting => (
+            Code::ProviderHttpError,
+            or_other("set another effort with `/effort`, or correct the settings of this model in config.toml"),
+        ),
+        Class::Model if told.status == Some(404) => {
+            (Code::ModelNotSupported, Remedy::any_of([other(), Remedy::CheckEndpoint]))
+        }
+        Class::Model => (Code::ModelNotSupported, other()),
+        Class::Memory => {
+            (Code::ProviderHttpError, or_other("give the server a smaller window, or more memory for this model"))
+        }
+        Class::Size => {
+            (Code::ContextOverflow, Remedy::any_of([Remedy::Compact, "send smaller files and images".into()]))
+        }
+        Class::Busy => (Code::ProviderUnavailable, "try again in a moment".into()),
+        Class::Other => (Code::ProviderHttpError, Remedy::CheckEndpoint),
+    }
+}
+
+/// How a server that can take tools is made to take them.
+fn tools_fix(text: &str) -> &'static str {
+    let text = text.to_lowercase();
+    if text.contains("jinja") {
+        "start llama-server with `--jinja`"
+    } else if text.contains("tool-call-parser") || text.contains("auto-tool-choice") {
+        "start vLLM with `--enable-auto-tool-choice` and the `--tool-call-parser` of the model"
+    } else {
+        "chat without tools: `--toolset none`"
     }
 }
 
@@ -302,6 +294,60 @@ mod tests {
         ] {
             assert_eq!(named(status, message, ""), "", "{message}");
         }
+    }
+
+    /// Real refusals: the body, what it is about, and its code. None that lasts is tried again.
+    ///
+    /// Broken builds: a word decides before a delay that the server gives; `api_error` alone counts as overload; each 403 is
+    /// about the key; the address of a sign-in page becomes one to send a key to.
+    #[test]
+    fn each_real_refusal_has_its_code_and_a_remedy_that_fits() {
+        #[derive(serde::Deserialize)]
+        struct Refusal {
+            of: String,
+            status: u16,
+            #[serde(default)]
+            headers: std::collections::BTreeMap<String, String>,
+            body: String,
+            code: String,
+            class: String,
+        }
+        let all: Vec<Refusal> = include_str!("refusal/corpus.ndjson")
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}")))
+            .collect();
+        assert!(all.len() >= 150, "{}", all.len());
+        let mut wrong = Vec::new();
+        for it in &all {
+            let headers = it.headers.iter().map(|(name, value)| {
+                (name.parse::<reqwest::header::HeaderName>().expect("a name"), value.parse().expect("a value"))
+            });
+            let headers = headers.collect();
+            let told = told_with_status("api.example.com", it.status, &headers, &it.body);
+            let about = format!("{:?}", class(&with_status(it.status, &headers, &it.body)));
+            if about != it.class && !(300..400).contains(&it.status) {
+                wrong.push(format!("{} {}: {about} in place of {}: {}", it.of, it.status, it.class, it.body));
+            }
+            if told.code.name() != it.code {
+                wrong.push(format!(
+                    "{} {}: {} in place of {}: {}",
+                    it.of,
+                    it.status,
+                    told.code.name(),
+                    it.code,
+                    it.body
+                ));
+            }
+            let fix = told.remedy.plain();
+            assert!(!fix.is_empty() && !fix.contains("10.0.0.1") && !fix.contains("wifi.example"), "{fix}");
+            let speaks_of_keys =
+                fix.contains("key") && told.code == Code::AccessDenied && !fix.contains("give this key");
+            assert!(!speaks_of_keys, "{} {}: {fix}", it.of, it.status);
+            let passes = matches!(it.class.as_str(), "Rate" | "Busy");
+            let is_retried = super::super::retry::may_pass(&told.into());
+            assert_eq!(is_retried, passes, "{} {}: {}", it.of, it.status, it.body);
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
     #[test]

@@ -45,6 +45,12 @@ impl Fault {
     }
 }
 
+/// Whether the same request may succeed later.
+#[cfg(test)]
+pub(super) fn may_pass(failure: &Failure) -> bool {
+    Fault::of(failure) != Fault::Lasting
+}
+
 /// A scheduled attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retry {

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::endpoint::{Body, Endpoint};
-use super::listing::Listed;
+use super::listing::{Listed, Loaded};
 use super::models::ModelInfo;
 use super::preset::Quirks;
 use super::retry::Patience;
@@ -22,8 +22,10 @@ use futures_util::future::BoxFuture;
 use protocol::error::Code;
 use protocol::event::Usage;
 
-/// The window of an unknown model at a server of the user that does not name it, tokens.
+/// The window of an unknown model at a server nearby that does not name it, tokens.
 const UNKNOWN_WINDOW: u64 = 8_192;
+/// The same for any other server that is not known: a gateway, or a cloud with names of its own for models.
+const FOREIGN_WINDOW: u64 = 128_000;
 /// The largest window of a known model at a server of the user that does not name it, tokens.
 const KNOWN_WINDOW: u64 = 128_000;
 
@@ -46,6 +48,8 @@ pub(super) struct Server {
     takes_no_reasoning: AtomicBool,
     /// Models that rejected images.
     blind: Mutex<HashSet<String>>,
+    /// Models that take no tools, as the server says.
+    without_tools: Mutex<HashSet<String>>,
 }
 
 impl Server {
@@ -59,6 +63,7 @@ impl Server {
             without_summaries: AtomicBool::new(!quirks.reasoning_summaries),
             takes_no_reasoning: AtomicBool::new(!quirks.gives_reasoning_back),
             blind: Mutex::default(),
+            without_tools: Mutex::default(),
             quirks,
         }
     }
@@ -88,10 +93,13 @@ impl Server {
                 Err(_) => {}
             }
         }
-        if !self.windows.lock().contains_key(model)
-            && let Some(window) = self.endpoint.loaded_window(model, within).await
-        {
+        let knows_window = self.windows.lock().contains_key(model);
+        let Loaded { window, takes_tools } = self.endpoint.loaded(model, within).await;
+        if let Some(window) = window.filter(|_| !knows_window) {
             self.windows.lock().insert(model.to_owned(), window);
+        }
+        if takes_tools == Some(false) {
+            self.without_tools.lock().insert(model.to_owned());
         }
     }
 
@@ -176,17 +184,19 @@ impl Provider for Server {
         let configured = self.configured.iter().find(|(name, _)| name == model).map(|(_, configured)| configured);
         let mut facts = ModelInfo::of(model, self.endpoint.host(), configured);
         facts.sees_images &= !self.blind.lock().contains(model);
+        facts.takes_tools &= !self.without_tools.lock().contains(model);
         // The user's setting comes first, then the server's: it may run with a smaller window than the model supports.
         if configured.is_none_or(|configured| configured.window.is_none()) {
             let learnt = self.windows.lock().get(model).copied();
             facts.window = match (learnt, facts.window) {
                 (Some(window), _) => Some(window),
                 (None, _) if self.quirks.hides_window => None,
-                // A server of the user rarely has the memory for the longest window.
-                (None, Some(known)) if self.endpoint.is_own() => Some(known.min(KNOWN_WINDOW)),
+                // A server nearby rarely has the memory for the longest window.
+                (None, Some(known)) if self.endpoint.is_nearby() => Some(known.min(KNOWN_WINDOW)),
                 (None, known) => known,
             };
-            facts.assumed_window = Some(UNKNOWN_WINDOW).filter(|_| facts.window.is_none() && self.endpoint.is_own());
+            let assumed = if self.endpoint.is_nearby() { UNKNOWN_WINDOW } else { FOREIGN_WINDOW };
+            facts.assumed_window = Some(assumed).filter(|_| facts.window.is_none() && self.endpoint.is_own());
         }
         facts
     }

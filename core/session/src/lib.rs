@@ -17,7 +17,7 @@ use protocol::effort::Effort;
 use protocol::error::{Code, Error, NoticeCode, Result};
 use protocol::event::{
     AgentEvent, AgentResult, Approval, CompactionPreview, Delivery, Event, Fact, Form, Label, Live, LiveEvent, Printed,
-    Refusal, SessionId, SettingsChanged, Severity, SkillIndex, Status,
+    Refusal, SessionId, SettingsChanged, Severity, SkillIndex, Status, Toolset,
 };
 use protocol::input::{Accepted, Input, Message, SettingsChange};
 use protocol::now::{Draft, Now};
@@ -472,7 +472,16 @@ impl Session {
         self.publish(Live::Refused(Refusal { input: input.to_owned(), error: error.body() }));
     }
 
-    async fn set(&mut self, change: SettingsChange) -> Result<Accepted> {
+    async fn set(&mut self, mut change: SettingsChange) -> Result<Accepted> {
+        // Another model may take tools; one that does not says so again.
+        let is_other = change.model.as_ref().is_some_and(|it| *it != self.history.settings.model);
+        if is_other
+            && change.toolset.is_none()
+            && self.history.settings.toolset == Toolset::None
+            && !self.services.options.keeps_toolset
+        {
+            change.toolset = Some(Toolset::Typed);
+        }
         if let Some(provider) = &change.provider {
             self.services.providers.now().connect(provider)?;
         }

@@ -203,6 +203,10 @@ impl Session {
                 Ok(is_left_out) => drop(reply.send(is_left_out)),
                 Err(error) => self.abandon(error),
             },
+            Some(Report::DropTools { reason, reply }) => match self.drop_tools(&reason).await {
+                Ok(is_dropped) => drop(reply.send(is_dropped)),
+                Err(error) => self.abandon(error),
+            },
             Some(Report::Done(outcome)) => self.end_turn(outcome).await,
             Some(Report::Arrived(outcome)) => self.arrived(outcome).await,
             // A panic closed the channel before the work could say how it ended.

@@ -125,7 +125,7 @@ impl Session {
     /// Offers the smaller toolset where the larger one leaves no room for a conversation, and the user has chosen neither.
     async fn take_smaller_toolset(&mut self, window: u64) -> Result<bool> {
         let Settings { model, toolset, .. } = &self.history.settings;
-        if *toolset == Toolset::Run || self.services.options.keeps_toolset {
+        if matches!(toolset, Toolset::Run | Toolset::None) || self.services.options.keeps_toolset {
             return Ok(false);
         }
         let fixed = self.fixed_tokens();
@@ -146,6 +146,24 @@ impl Session {
             SettingsChanged { toolset: Some(Toolset::Run), reason: Some(text.clone()), ..SettingsChanged::default() };
         self.record(turn, change.into()).await?;
         self.notice(Severity::Warning, NoticeCode::ToolsetReduced.name(), text);
+        self.tell_surroundings(turn).await?;
+        Ok(true)
+    }
+
+    /// Offers no tools, because the model takes none.
+    pub(super) async fn drop_tools(&mut self, reason: &str) -> Result<bool> {
+        let Settings { model, toolset, .. } = &self.history.settings;
+        if *toolset == Toolset::None {
+            return Ok(false);
+        }
+        let text = format!(
+            "{model} takes no tools ({reason}), so it answers in words, and reads, runs and changes nothing; `/model` chooses another"
+        );
+        let turn = self.work.as_ref().and_then(Work::turn).map(|turn| turn.number);
+        let change =
+            SettingsChanged { toolset: Some(Toolset::None), reason: Some(text.clone()), ..SettingsChanged::default() };
+        self.record(turn, change.into()).await?;
+        self.notice(Severity::Warning, NoticeCode::ToolsetDropped.name(), text);
         self.tell_surroundings(turn).await?;
         Ok(true)
     }

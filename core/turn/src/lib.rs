@@ -184,6 +184,9 @@ impl Turn {
         {
             return Ok(Outcome::failed(error));
         }
+        if !self.services.providers.now().facts(provider, model).takes_tools {
+            self.drop_tools("its server says so").await?;
+        }
         self.offer_skills().await?;
         loop {
             if limits.max_rounds.is_some_and(|most| rounds >= most) {
@@ -215,6 +218,14 @@ impl Turn {
                 Err(failure) if failure.error.code == Code::ReasoningRejected && !failure.after_content && !forgot => {
                     forgot = true;
                     self.forget_reasoning().await?;
+                    continue;
+                }
+                // A model without tools can still answer.
+                Err(failure)
+                    if failure.error.code == Code::ToolsUnsupported
+                        && !failure.after_content
+                        && self.drop_tools(&failure.error.message).await? =>
+                {
                     continue;
                 }
                 // One definition that a Provider does not take must not end every Turn.
@@ -503,6 +514,12 @@ impl Turn {
         self.ask_session(|reply| Report::LeaveOut { tool, reason, reply }).await
     }
 
+    /// Offers the model no tools from now on. Returns whether it was offered some.
+    async fn drop_tools(&self, reason: &str) -> Result<bool, Gone> {
+        let reason = reason.to_owned();
+        self.ask_session(|reply| Report::DropTools { reason, reply }).await
+    }
+
     /// Records the part of the answer that arrived, marked as partial.
     async fn keep_draft(&self) -> Result<(), Gone> {
         self.ask_session(|reply| Report::KeepDraft { reply }).await
@@ -529,7 +546,7 @@ impl Turn {
 pub fn smaller(toolset: Toolset) -> Remedy {
     let larger = Remedy::ChooseModel { need: ModelNeed::LargerWindow };
     match toolset {
-        Toolset::Run => Remedy::any_of([Remedy::Compact, larger]),
+        Toolset::Run | Toolset::None => Remedy::any_of([Remedy::Compact, larger]),
         Toolset::Typed | Toolset::Both => {
             Remedy::any_of([Remedy::Compact, Remedy::SetToolset { toolset: Toolset::Run }, larger])
         }

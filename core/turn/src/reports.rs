@@ -51,6 +51,8 @@ pub enum Report {
     ForgetReasoning { reply: oneshot::Sender<()> },
     /// The Provider refused the definition of this tool, so the Session offers it by search. The reply tells whether it does.
     LeaveOut { tool: String, reason: String, reply: oneshot::Sender<bool> },
+    /// The model takes no tools, so the Session offers it none. The reply tells whether it was offered some.
+    DropTools { reason: String, reply: oneshot::Sender<bool> },
     /// The Turn ended with this outcome.
     Done(Outcome),
     /// A restore, a fork or a move of the head ended.

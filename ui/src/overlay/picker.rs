@@ -82,6 +82,7 @@ impl Picker {
             Toolset::Typed => "each tool with its own arguments",
             Toolset::Run => "one tool: commands joined by | && || ;",
             Toolset::Both => "both; costs the most tokens",
+            Toolset::None => "no tools: the model only answers",
         };
         let rows = Toolset::ALL.map(|toolset| Row {
             label: toolset.name().into(),

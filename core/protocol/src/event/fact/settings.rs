@@ -52,11 +52,13 @@ pub enum Toolset {
     Run,
     /// Both.
     Both,
+    /// No tools: the model answers in words alone.
+    None,
 }
 
 impl Toolset {
     /// All toolsets.
-    pub const ALL: [Toolset; 3] = [Toolset::Typed, Toolset::Run, Toolset::Both];
+    pub const ALL: [Toolset; 4] = [Toolset::Typed, Toolset::Run, Toolset::Both, Toolset::None];
 
     /// The name on the command line and on the wire.
     pub const fn name(self) -> &'static str {
@@ -64,6 +66,7 @@ impl Toolset {
             Toolset::Typed => "typed",
             Toolset::Run => "run",
             Toolset::Both => "both",
+            Toolset::None => "none",
         }
     }
 
@@ -74,7 +77,7 @@ impl Toolset {
     pub fn parse(name: &str) -> Result<Toolset> {
         Toolset::ALL.into_iter().find(|toolset| toolset.name() == name).ok_or_else(|| {
             let message = format!("there is no toolset `{}`", name.escape_debug());
-            Error::new(Code::ConfigInvalid, message, "choose typed, run or both").with("input", name)
+            Error::new(Code::ConfigInvalid, message, "choose typed, run, both or none").with("input", name)
         })
     }
 }
