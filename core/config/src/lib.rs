@@ -32,7 +32,7 @@ use catalogue::{AcpConfig, ScreenConfig};
 pub use catalogue::{AgentsConfig, CompactionConfig, LimitsConfig, RequestsConfig};
 pub use mcp::{Expose, McpLimits, McpServer, OAuth, OnChange, StartFolder};
 pub use patience::Patience;
-pub use price::Price;
+pub use price::{Price, Step};
 
 /// The folders that pixir uses, and the environment.
 #[derive(Debug, Clone, Default)]

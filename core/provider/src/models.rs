@@ -1,13 +1,13 @@
 //! Windows, efforts and prices of models. The user's `[models]` settings take precedence.
 
 use config::ModelConfig;
-pub use config::Price;
+pub use config::{Price, Step};
 pub use protocol::effort::Effort;
 use protocol::event::{Cost, Usage};
 
 mod table; // the built-in models
 
-use table::KNOWN;
+use table::{KNOWN, step};
 
 /// How a request in the Messages dialect controls a model's reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,6 +172,7 @@ fn built_in(model: &str, host: &str) -> ModelInfo {
             cached,
             cache_written,
             output,
+            step: step(row),
         }),
     }
 }
@@ -222,6 +223,38 @@ mod tests {
         assert_eq!(facts("gpt-50", openai), ModelInfo::default());
     }
 
+    /// A whole request costs more above a step, its cached input too.
+    ///
+    /// Broken builds: one price for every length; only the tokens above the step cost more; a model with a small window has a
+    /// step; the cache of gpt-6.2-astra costs as much as its input.
+    #[test]
+    fn a_long_request_costs_what_its_maker_says() {
+        let of = |input, cached, cache_written, output| Usage { input, cached, cache_written, output, reasoning: 0 };
+        for (model, host, usage, usd) in [
+            ("gpt-6.2-sol", "api.openai.com", of(272_000, 0, 0, 10_000), 0.644),
+            ("gpt-6.2-sol", "api.openai.com", of(272_001, 0, 0, 10_000), 1.238_004),
+            ("gpt-6.2-sol", "api.openai.com", of(400_000, 300_000, 50_000, 0), 0.51),
+            ("gpt-6.2-astra", "api.openai.com", of(100_000, 90_000, 10_000, 1_000), 0.176),
+            ("gpt-5.4", "api.openai.com", of(300_000, 0, 0, 1_000), 1.522_5),
+            ("gpt-5.1", "api.openai.com", of(270_000, 0, 0, 1_000), 0.347_5),
+            ("claude-haiku-5-5", "api.anthropic.com", of(100_000, 0, 0, 1_000), 0.010_5),
+            ("claude-haiku-5-5", "api.anthropic.com", of(200_000, 100_000, 0, 1_000), 0.057_5),
+            ("claude-opus-5-5", "api.anthropic.com", of(900_000, 0, 0, 0), 3.6),
+            ("gemini-3.1-pro", "generativelanguage.googleapis.com", of(200_001, 0, 0, 1_000), 0.818_004),
+            ("gemini-3.8-flash", "generativelanguage.googleapis.com", of(400_000, 0, 0, 0), 0.3),
+            ("grok-4.7", "api.x.ai", of(300_000, 0, 0, 1_000), 1.212),
+        ] {
+            let price = ModelInfo::of(model, host, None).price.expect("it has a price");
+            let cost = price.of(&usage);
+            assert!((cost - usd).abs() < 1e-6, "{model} {usage:?}: {cost} in place of {usd}");
+        }
+        assert_eq!(
+            ModelInfo::of("gpt-5.2", "api.openai.com", None).window,
+            Some(272_000),
+            "the most input that it takes"
+        );
+    }
+
     #[test]
     fn what_a_person_says_counts_for_more() {
         let configured = ModelConfig { window: Some(9), vision: Some(false), ..ModelConfig::default() };
@@ -249,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_cost_counts_every_kind_of_token_once() {
-        let price = Price { input: 10.0, cached: 1.0, cache_written: 12.5, output: 50.0 };
+        let price = Price { input: 10.0, cached: 1.0, cache_written: 12.5, output: 50.0, step: None };
         let usage =
             Usage { input: 1_000_000, cached: 600_000, cache_written: 100_000, output: 10_000, reasoning: 9_000 };
         assert!((price.of(&usage) - (3.0 + 0.6 + 1.25 + 0.5)).abs() < 1e-9);

@@ -4,7 +4,7 @@
 //! at the maker's own servers, which the second column names; other hosts set other prices.
 
 use super::Effort::{High, Low, Max, Medium, Minimal, None as Nothing, XHigh};
-use super::{Effort, Known, Thinking};
+use super::{Effort, Known, Step, Thinking};
 
 const SEES: bool = true;
 const BLIND: bool = false;
@@ -27,6 +27,30 @@ const fn known(
     Known { name, maker, window, max_output, sees_images, efforts, thinking, price }
 }
 
+/// What long requests cost more: by the beginning of the name, for models that take that much. Sources: the price pages of the
+/// makers (platform.openai.com, platform.claude.com, ai.google.dev, docs.x.ai), November 2026.
+const STEPS: [(&str, Step); 8] = [
+    ("gpt-5.4", Step { above: 272_000, input: 2.0, output: 1.5 }),
+    ("gpt-5.5", Step { above: 272_000, input: 2.0, output: 1.5 }),
+    ("gpt-5.6", Step { above: 272_000, input: 2.0, output: 1.5 }),
+    ("gpt-6", Step { above: 272_000, input: 2.0, output: 1.5 }),
+    ("claude-haiku-5-5", Step { above: 100_000, input: 5.0, output: 5.0 }),
+    ("gemini-2.5-pro", Step { above: 200_000, input: 2.0, output: 1.5 }),
+    ("gemini-3", Step { above: 200_000, input: 2.0, output: 1.5 }),
+    ("grok-4", Step { above: 200_000, input: 2.0, output: 2.0 }),
+];
+
+/// What a long request to the model of a row costs more.
+pub(super) fn step(row: &Known) -> Option<Step> {
+    let is_long = |step: &Step| row.window > step.above;
+    // Of Gemini 3, only the large models.
+    let is_exempt = row.name.starts_with("gemini-3") && !row.name.contains("-pro");
+    let of_name = STEPS.iter().filter(|(name, _)| !is_exempt && row.name.starts_with(name));
+    of_name.map(|it| it.1).find(is_long)
+}
+
+// The windows are the most input that the servers take, where that is less than the window: gpt-5 to gpt-5.3 have 400,000 tokens,
+// and take 272,000.
 #[rustfmt::skip]
 pub(super) const KNOWN: &[Known] = &[
     known("gpt-4.1", "openai.com", 1_047_576, 32_768, SEES, NONE_AT_ALL, Thinking::Never, Some([2.0, 0.5, 2.0, 8.0])),
@@ -37,21 +61,21 @@ pub(super) const KNOWN: &[Known] = &[
     known("o3", "openai.com", 200_000, 100_000, SEES, Some(&[Low, Medium, High]), Thinking::Never, Some([2.0, 0.5, 2.0, 8.0])),
     known("o3-mini", "openai.com", 200_000, 100_000, BLIND, Some(&[Low, Medium, High]), Thinking::Never, Some([1.1, 0.55, 1.1, 4.4])),
     known("o4-mini", "openai.com", 200_000, 100_000, SEES, Some(&[Low, Medium, High]), Thinking::Never, Some([1.1, 0.275, 1.1, 4.4])),
-    known("gpt-5", "openai.com", 400_000, 128_000, SEES, Some(&[Minimal, Low, Medium, High]), Thinking::Never, Some([1.25, 0.125, 1.25, 10.0])),
-    known("gpt-5-mini", "openai.com", 400_000, 128_000, SEES, Some(&[Minimal, Low, Medium, High]), Thinking::Never, Some([0.25, 0.025, 0.25, 2.0])),
-    known("gpt-5-nano", "openai.com", 400_000, 128_000, SEES, Some(&[Minimal, Low, Medium, High]), Thinking::Never, Some([0.05, 0.005, 0.05, 0.4])),
-    known("gpt-5-pro", "openai.com", 400_000, 272_000, SEES, Some(&[High]), Thinking::Never, Some([15.0, 15.0, 15.0, 120.0])),
-    known("gpt-5-codex", "openai.com", 400_000, 128_000, SEES, Some(&[Low, Medium, High]), Thinking::Never, Some([1.25, 0.125, 1.25, 10.0])),
-    known("gpt-5.1", "openai.com", 400_000, 128_000, SEES, Some(&[Nothing, Low, Medium, High]), Thinking::Never, Some([1.25, 0.125, 1.25, 10.0])),
+    known("gpt-5", "openai.com", 272_000, 128_000, SEES, Some(&[Minimal, Low, Medium, High]), Thinking::Never, Some([1.25, 0.125, 1.25, 10.0])),
+    known("gpt-5-mini", "openai.com", 272_000, 128_000, SEES, Some(&[Minimal, Low, Medium, High]), Thinking::Never, Some([0.25, 0.025, 0.25, 2.0])),
+    known("gpt-5-nano", "openai.com", 272_000, 128_000, SEES, Some(&[Minimal, Low, Medium, High]), Thinking::Never, Some([0.05, 0.005, 0.05, 0.4])),
+    known("gpt-5-pro", "openai.com", 272_000, 272_000, SEES, Some(&[High]), Thinking::Never, Some([15.0, 15.0, 15.0, 120.0])),
+    known("gpt-5-codex", "openai.com", 272_000, 128_000, SEES, Some(&[Low, Medium, High]), Thinking::Never, Some([1.25, 0.125, 1.25, 10.0])),
+    known("gpt-5.1", "openai.com", 272_000, 128_000, SEES, Some(&[Nothing, Low, Medium, High]), Thinking::Never, Some([1.25, 0.125, 1.25, 10.0])),
     known("gpt-5.1-chat", "openai.com", 128_000, 16_384, SEES, Some(&[Medium]), Thinking::Never, Some([1.25, 0.125, 1.25, 10.0])),
-    known("gpt-5.1-codex", "openai.com", 400_000, 128_000, SEES, Some(&[Low, Medium, High]), Thinking::Never, Some([1.25, 0.125, 1.25, 10.0])),
-    known("gpt-5.1-codex-max", "openai.com", 400_000, 128_000, SEES, Some(&[Low, Medium, High, XHigh]), Thinking::Never, Some([1.25, 0.125, 1.25, 10.0])),
-    known("gpt-5.1-codex-mini", "openai.com", 400_000, 128_000, SEES, Some(&[Low, Medium, High]), Thinking::Never, Some([0.25, 0.025, 0.25, 2.0])),
-    known("gpt-5.2", "openai.com", 400_000, 128_000, SEES, Some(&[Nothing, Low, Medium, High, XHigh]), Thinking::Never, Some([1.75, 0.175, 1.75, 14.0])),
+    known("gpt-5.1-codex", "openai.com", 272_000, 128_000, SEES, Some(&[Low, Medium, High]), Thinking::Never, Some([1.25, 0.125, 1.25, 10.0])),
+    known("gpt-5.1-codex-max", "openai.com", 272_000, 128_000, SEES, Some(&[Low, Medium, High, XHigh]), Thinking::Never, Some([1.25, 0.125, 1.25, 10.0])),
+    known("gpt-5.1-codex-mini", "openai.com", 272_000, 128_000, SEES, Some(&[Low, Medium, High]), Thinking::Never, Some([0.25, 0.025, 0.25, 2.0])),
+    known("gpt-5.2", "openai.com", 272_000, 128_000, SEES, Some(&[Nothing, Low, Medium, High, XHigh]), Thinking::Never, Some([1.75, 0.175, 1.75, 14.0])),
     known("gpt-5.2-chat", "openai.com", 128_000, 16_384, SEES, Some(&[Medium]), Thinking::Never, Some([1.75, 0.175, 1.75, 14.0])),
-    known("gpt-5.2-codex", "openai.com", 400_000, 128_000, SEES, Some(&[Low, Medium, High, XHigh]), Thinking::Never, Some([1.75, 0.175, 1.75, 14.0])),
-    known("gpt-5.2-pro", "openai.com", 400_000, 128_000, SEES, Some(&[Medium, High, XHigh]), Thinking::Never, Some([21.0, 21.0, 21.0, 168.0])),
-    known("gpt-5.3-codex", "openai.com", 400_000, 128_000, SEES, Some(&[Low, Medium, High, XHigh]), Thinking::Never, Some([1.75, 0.175, 1.75, 14.0])),
+    known("gpt-5.2-codex", "openai.com", 272_000, 128_000, SEES, Some(&[Low, Medium, High, XHigh]), Thinking::Never, Some([1.75, 0.175, 1.75, 14.0])),
+    known("gpt-5.2-pro", "openai.com", 272_000, 128_000, SEES, Some(&[Medium, High, XHigh]), Thinking::Never, Some([21.0, 21.0, 21.0, 168.0])),
+    known("gpt-5.3-codex", "openai.com", 272_000, 128_000, SEES, Some(&[Low, Medium, High, XHigh]), Thinking::Never, Some([1.75, 0.175, 1.75, 14.0])),
     known("gpt-5.3-codex-spark", "openai.com", 128_000, 32_000, SEES, Some(&[Low, Medium, High, XHigh]), Thinking::Never, Some([1.75, 0.175, 1.75, 14.0])),
     known("gpt-5.4", "openai.com", 1_050_000, 128_000, SEES, Some(&[Nothing, Low, Medium, High, XHigh]), Thinking::Never, Some([2.5, 0.25, 2.5, 15.0])),
     known("gpt-5.4-mini", "openai.com", 400_000, 128_000, SEES, Some(&[Low, Medium, High, XHigh]), Thinking::Never, Some([0.75, 0.075, 0.75, 4.5])),
@@ -69,7 +93,7 @@ pub(super) const KNOWN: &[Known] = &[
     known("gpt-6.1-sol", "openai.com", 1_050_000, 128_000, SEES, Some(&[Low, Medium, High, XHigh, Max]), Thinking::Never, Some([2.0, 0.1, 2.5, 10.0])),
     known("gpt-6.1-terra", "openai.com", 1_050_000, 128_000, SEES, Some(&[Nothing, Low, Medium, High, XHigh, Max]), Thinking::Never, Some([1.0, 0.05, 1.25, 5.0])),
     known("gpt-6.2-sol", "openai.com", 1_050_000, 128_000, SEES, Some(&[Low, Medium, High, XHigh, Max]), Thinking::Never, Some([2.0, 0.1, 2.5, 10.0])),
-    known("gpt-6.2-astra", "openai.com", 1_050_000, 128_000, SEES, UNKNOWN, Thinking::Never, Some([8.0, 8.0, 8.0, 40.0])),
+    known("gpt-6.2-astra", "openai.com", 1_050_000, 128_000, SEES, Some(&[Low, Medium, High, XHigh, Max]), Thinking::Never, Some([8.0, 0.4, 10.0, 40.0])),
     known("gpt-oss-20b", "openai.com", 131_072, 0, BLIND, UNKNOWN, Thinking::Never, None),
     known("gpt-oss-120b", "openai.com", 131_072, 0, BLIND, UNKNOWN, Thinking::Never, None),
     known("claude-3-5-haiku", "anthropic.com", 200_000, 8_192, SEES, NONE_AT_ALL, Thinking::Never, Some([0.8, 0.08, 1.0, 4.0])),
