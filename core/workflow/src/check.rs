@@ -79,11 +79,6 @@ impl Check<'_> {
         self.steps.iter().position(|step| step.id == id)
     }
 
-    fn nearest_step(&self, id: &str) -> String {
-        let ids = || self.steps.iter().map(|step| step.id.as_str());
-        nearest(id, ids()).map_or_else(|| format!("one of: {}", ids().collect::<Vec<_>>().join(", ")), str::to_owned)
-    }
-
     /// For each step the indices of those that it waits for.
     fn needs(&mut self) -> Vec<Vec<usize>> {
         let mut all = Vec::new();
@@ -95,7 +90,11 @@ impl Check<'_> {
                     Some(_) => {}
                     None if self.unread.contains(id) => {}
                     None => {
-                        let fix = self.nearest_step(id);
+                        let fix = one_of(
+                            &others(self.steps, self.unread, step),
+                            id,
+                            "leave it out: the file has no other step",
+                        );
                         self.fault(
                             step,
                             if step.needs.iter().any(|it| it == id) { "needs" } else { "each" },
@@ -188,16 +187,18 @@ impl Check<'_> {
         let line = step.line_of(key);
         let mut push = |message: String, fix: String| self.faults.push(missing(line, &at, message, fix));
         let second = path.0.get(1).map(String::as_str);
-        let one_of = |known: &[&str], wrong: &str| match nearest(wrong, known.iter().copied()) {
-            Some(near) => near.to_owned(),
-            None => format!("one of: {}", known.join(", ")),
-        };
+        let one_of = |known: &[&str], wrong: &str| one_of(known, wrong, "leave it out");
+        let others = others(self.steps, self.unread, step);
         match path.root() {
             "params" => {
                 let known: Vec<&str> = self.graph.params.iter().map(|it| it.name.as_str()).collect();
                 let name = second.unwrap_or_default();
                 if !known.contains(&name) && !self.inner_params.contains_key(name) {
-                    push(format!("`{path}`: there is no parameter `{name}`"), one_of(&known, name));
+                    let fix = match known.is_empty() {
+                        true => format!("declare it, as [params.{name}]"),
+                        false => one_of(&known, name),
+                    };
+                    push(format!("`{path}`: there is no parameter `{name}`"), fix);
                 }
             }
             "item" if step.each.is_none() => {
@@ -220,8 +221,7 @@ impl Check<'_> {
                 match self.steps.iter().position(|it| it.id == id) {
                     None if self.unread.contains(id) => {}
                     None => {
-                        let ids: Vec<&str> = self.steps.iter().map(|it| it.id.as_str()).collect();
-                        push(format!("`{path}`: there is no step `{id}`"), one_of(&ids, id));
+                        push(format!("`{path}`: there is no step `{id}`"), one_of(&others, id));
                     }
                     Some(of) if before.is_some_and(|before| !before.contains(&of)) => {
                         let fix = format!("needs = [\"{id}\"]");
@@ -313,6 +313,21 @@ impl Check<'_> {
                 Some(Each::List(_) | Each::Follows(_)) | None => {}
             }
         }
+    }
+}
+
+/// The ids of all other steps, in the order of the file, and of those that cannot be read.
+fn others<'a>(steps: &'a [Step], unread: &'a BTreeSet<String>, own: &Step) -> Vec<&'a str> {
+    let read = steps.iter().map(|it| it.id.as_str()).filter(|id| *id != own.id);
+    read.chain(unread.iter().map(String::as_str)).collect()
+}
+
+/// What is meant in place of a wrong name: the nearest that is known, or all of them. Where nothing is known, it is `none`.
+fn one_of(known: &[&str], wrong: &str, none: &str) -> String {
+    match nearest(wrong, known.iter().copied()) {
+        Some(near) => near.to_owned(),
+        None if known.is_empty() => none.to_owned(),
+        None => format!("one of: {}", known.join(", ")),
     }
 }
 
