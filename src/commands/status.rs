@@ -4,6 +4,7 @@ use pixir_core::Result;
 use pixir_core::trust::Standing;
 use serde_json::{Value, json};
 
+use super::agents::tree::adoptions as adoptions_of;
 use crate::cli::{Cli, block_on};
 use crate::output::count;
 
@@ -28,6 +29,12 @@ pub(super) fn run(cli: &Cli) -> Result<u8> {
             "resume_command": format!("pixir resume {}", it.id),
         })
     });
+    let mut adoptions = Vec::new();
+    for it in &sessions {
+        // A damaged Log has its own command.
+        adoptions
+            .extend(harness.find(&it.id).and_then(|place| adoptions_of(harness.store(), &place)).unwrap_or_default());
+    }
     let connected = model.is_some();
     let mut next: Vec<String> = Vec::new();
     if !connected {
@@ -36,6 +43,7 @@ pub(super) fn run(cli: &Cli) -> Result<u8> {
     if waiting > 0 {
         next.push("pixir trust --dry-run".into());
     }
+    next.extend(adoptions.iter().cloned());
     next.extend(latest.as_ref().and_then(|it| it["resume_command"].as_str()).map(str::to_owned));
     let document = json!({
         "ok": true,
@@ -49,6 +57,7 @@ pub(super) fn run(cli: &Cli) -> Result<u8> {
         "sessions": sessions.len(),
         "running": running,
         "latest": latest,
+        "agents_waiting": adoptions.len(),
         "next_actions": next,
     });
     let last = latest.as_ref().map_or("none yet".to_owned(), |it: &Value| {
@@ -65,6 +74,10 @@ pub(super) fn run(cli: &Cli) -> Result<u8> {
             "trust      {} of this workspace not in force: pixir trust --dry-run",
             count(waiting, "file")
         ));
+    }
+    if let Some(first) = adoptions.first() {
+        let agents = count(adoptions.len(), "agent");
+        lines.push(format!("agents     files of {agents} wait in copies: {first}"));
     }
     cli.output.either(document, &lines.join("\n"));
     Ok(0)

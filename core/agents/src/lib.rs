@@ -48,7 +48,7 @@ mod role; // the tools and settings that a role leaves
 
 use child::Child;
 use context::roles::Role;
-pub use links::settle;
+pub use links::{end_in_log, settle};
 use node::Node;
 use writers::Writers;
 

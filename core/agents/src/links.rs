@@ -31,12 +31,35 @@ struct Link {
     ended: Option<AgentResult>,
     /// What was adopted from its copy.
     adopted: Vec<Adoption>,
+    /// How much of that was adopted before the end of its last Turn.
+    adopted_before: usize,
     /// What was about to be written when the process died.
     adopting: Option<Adoption>,
     /// The model ordered its last Turn, and no call waits for the end.
     to_report: bool,
     /// The model has read the end of its last Turn.
     is_told: bool,
+}
+
+impl Link {
+    /// The end of a Turn as the model reads it once the process that saw it has gone: with what became of the files.
+    fn with_files(&self, result: AgentResult) -> AgentResult {
+        if result.isolation != Isolation::Copy || result.evidence.changed.is_empty() {
+            return result;
+        }
+        let since = &self.adopted[self.adopted_before.min(self.adopted.len())..];
+        let all = since.iter().cloned().reduce(|mut all, it| {
+            all.changes.extend(it.changes);
+            all.kept.extend(it.kept);
+            Adoption { left: it.left, ..all }
+        });
+        let is_settled = |path: &String| {
+            let of = |it: &Adoption| it.kept.contains(path) || it.changes.iter().any(|change| change.path == *path);
+            since.iter().any(of)
+        };
+        let unasked = !result.evidence.changed.iter().all(is_settled);
+        AgentResult { adoption: all.map(Box::new), unasked, ..result }
+    }
 }
 
 /// The children that a Log names, oldest first.
@@ -66,6 +89,7 @@ fn links(history: &History) -> Vec<Link> {
                     spawned: (**spawned).clone(),
                     ended: None,
                     adopted: Vec::new(),
+                    adopted_before: 0,
                     adopting: None,
                     to_report: !spawned.waits,
                     is_told: false,
@@ -74,6 +98,7 @@ fn links(history: &History) -> Vec<Link> {
             AgentEvent::Ended(result) => {
                 if let Some(at) = at.get(result.name.as_str()) {
                     all[*at].ended = Some((**result).clone());
+                    all[*at].adopted_before = all[*at].adopted.len();
                 }
             }
             AgentEvent::Resumed { name } => {
@@ -121,15 +146,16 @@ pub fn settle(services: &Services, workspace: &Arc<Workspace>, log: &mut Log, hi
     let turn = Some(history.turns).filter(|turn| *turn > 0);
     let folder = outputs::real(&services.place(&history_id(history)).outputs());
     let mut unread = Vec::new();
-    for link in all {
-        if let Some(planned) = link.adopting {
+    for mut link in all {
+        if let Some(planned) = link.adopting.take() {
             let snapshot = services.snapshot.for_session(history_id(history));
             let (changes, left) = carry_out(&planned.changes, workspace, &services.blobs, &snapshot);
             let left = planned.left.into_iter().chain(left).collect();
             let done = Adoption { changes, left, ..planned };
+            link.adopted.push(done.clone());
             history.append(log.append(turn, AgentEvent::Adopted(Box::new(done)).into())?);
         }
-        let result = match link.ended {
+        let result = match link.ended.take() {
             Some(result) => result,
             None => {
                 let own = works_on(services, workspace, &link.spawned, history);
@@ -141,7 +167,8 @@ pub fn settle(services: &Services, workspace: &Arc<Workspace>, log: &mut Log, hi
                 result
             }
         };
-        let waiting = link.spawned.call_id.filter(|call| history.orphans().any(|orphan| orphan == call));
+        let result = link.with_files(result);
+        let waiting = link.spawned.call_id.clone().filter(|call| history.orphans().any(|orphan| orphan == call));
         if let Some(call_id) = waiting {
             let ok = result.status == AgentStatus::Completed;
             let told = ToolResult {
@@ -274,9 +301,14 @@ fn last_tally(log: &std::path::Path) -> Option<Tally> {
 
 /// The end of an agent that the Log of this Session does not name, because a child of it started the agent.
 pub(super) fn end_below(services: &Services, state: &AgentState) -> Option<AgentResult> {
-    let id = SessionId::parse(&state.session_id).ok()?;
+    end_in_log(services, &state.path.join("/"), &state.session_id)
+}
+
+/// What the last Turn of an agent came to by its own Log, which is left as it is. Blocks.
+pub fn end_in_log(services: &Services, name: &str, session_id: &str) -> Option<AgentResult> {
+    let id = SessionId::parse(session_id).ok()?;
     let tally = last_tally(&services.place(&id).log())?;
-    Some(tally.result(&state.path.join("/"), &state.session_id, None, &services.blobs))
+    Some(tally.result(name, session_id, None, &services.blobs))
 }
 
 /// The children of a Session that is opened again: they can be looked at, and told to go on.
@@ -286,7 +318,9 @@ pub(super) fn known(history: &History, at: &Position, services: &Services) -> Ve
     let links = links(history);
     // Files are read only where a child needs one.
     let roles = if links.is_empty() { Vec::new() } else { services.library.roles() };
-    for Link { spawned, ended, adopted, .. } in links {
+    for mut link in links {
+        let ended = link.ended.take().map(|result| link.with_files(result));
+        let Link { spawned, adopted, .. } = link;
         let Ok(id) = SessionId::parse(&spawned.session_id) else { continue };
         at.tree.names.lock().insert(spawned.name.clone());
         let role = role_of(&roles, &spawned.role);

@@ -46,6 +46,9 @@ pub fn reported(result: &AgentResult) -> String {
     }
     counted.push(format!("{} tokens", result.usage.input + result.usage.output));
     text.push_str(&format!("\npixir counted: {}", counted.join(", ")));
+    for denial in evidence.refused.iter().take(MAX_REFUSED) {
+        text.push_str(&format!("\n  refused: {}", denial.line().replace('\n', " ")));
+    }
     for ran in &evidence.commands {
         let exit = ran.exit_code.map_or("did not end".to_owned(), |code| format!("exit {code}"));
         text.push_str(&format!("\n  {exit}: {}", ran.command));
@@ -68,7 +71,7 @@ pub fn reported(result: &AgentResult) -> String {
     }
     if result.isolation == Isolation::Copy && !evidence.changed.is_empty() {
         text.push('\n');
-        text.push_str(&adopted(result.adoption.as_deref()));
+        text.push_str(&adopted(result.adoption.as_deref(), result.unasked));
     }
     if let Some(error) = &result.error {
         text.push_str(&format!("\nerror {}: {}. Use: {}", error.code, error.message, error.remediation));
@@ -94,6 +97,11 @@ fn next_action(result: &AgentResult) -> Option<String> {
     let name = &result.name;
     let next = match result.status {
         AgentStatus::Queued | AgentStatus::Running | AgentStatus::Waiting | AgentStatus::Completed => return None,
+        AgentStatus::Held => {
+            format!(
+                "what was refused is not done: ask the user to permit it and tell_agent {name} to go on, or say so in your answer"
+            )
+        }
         AgentStatus::Failed => format!("show_agent {name} to see why, tell_agent {name} to try again"),
         AgentStatus::Incomplete | AgentStatus::TimedOut | AgentStatus::Interrupted | AgentStatus::Detached => {
             format!("tell_agent {name} to go on where it ended")
@@ -104,9 +112,14 @@ fn next_action(result: &AgentResult) -> Option<String> {
     Some(next).filter(|_| !is_said)
 }
 
-/// What the model reads of the files that an agent changed in its copy.
-pub fn adopted(adoption: Option<&Adoption>) -> String {
-    let Some(it) = adoption else { return "none of this is in the workspace: the user has not decided yet".to_owned() };
+/// What the model reads of the files that an agent changed in its copy. `unasked`: some wait there, and no user was asked.
+pub fn adopted(adoption: Option<&Adoption>, unasked: bool) -> String {
+    let why = if unasked {
+        "it waits in the copy of the agent until the user adopts it"
+    } else {
+        "the user has not decided yet"
+    };
+    let Some(it) = adoption else { return format!("none of this is in the workspace: {why}") };
     let mut lines = Vec::new();
     if !it.changes.is_empty() {
         lines.push(format!("now in the workspace: {}", listed(it.changes.iter().map(|change| &change.path))));
@@ -116,7 +129,7 @@ pub fn adopted(adoption: Option<&Adoption>) -> String {
     }
     if !it.left.is_empty() {
         let waiting = listed(it.left.iter().map(|left| &left.path));
-        lines.push(format!("not in the workspace, the user has not decided yet: {waiting}"));
+        lines.push(format!("not in the workspace, {why}: {waiting}"));
     }
     if lines.is_empty() { "nothing of this differs from the workspace".to_owned() } else { lines.join("\n") }
 }
@@ -130,6 +143,9 @@ pub fn listed<'a>(paths: impl IntoIterator<Item = &'a String>) -> String {
         more => format!("{some} and {more} more"),
     }
 }
+
+/// The most refused calls that are named.
+const MAX_REFUSED: usize = 5;
 
 /// The most paths of a list.
 const MAX_PATHS: usize = 20;

@@ -77,6 +77,12 @@ impl Harness {
         let given = checked.known_params(&planned.params);
         let params = checked.params(&given)?;
         checked.has_steps(&decisions)?;
+        // What a resume records of agents that were cut off, it knows from their Logs.
+        for (name, session) in journal.agents_without_end() {
+            if let Some(end) = agents::end_in_log(&self.services, &name, &session) {
+                journal.agents.insert(session, end);
+            }
+        }
         journal.take(&WorkflowEvent::Resumed(Box::new(decisions)).into());
         let until = planned.until.as_deref().map(|id| checked.index_of(id)).transpose()?;
         let run = Run { id: id.to_string(), checked, params, until, journal, edited: None };

@@ -1,11 +1,13 @@
 //! `pixir agents tree`: the agents of a session, as its Log and theirs tell them.
 
 use clap::Args;
-use pixir_core::event::{AgentEvent, AgentResult, AgentStatus, Spawned};
-use pixir_core::store::Place;
+use pixir_core::event::{AgentEvent, AgentResult, AgentStatus, Isolation, SessionId, Spawned};
+use pixir_core::store::{Place, Store};
 use pixir_core::text::human::human_duration;
 use pixir_core::{Entry, Fact, Result, log};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +36,8 @@ pub(crate) struct Agent {
     /// Turns that the parent's Log has the end of.
     pub(crate) turns: usize,
     pub(crate) place: Option<Place>,
+    /// Files that it changed in its copy, and that are not in the workspace.
+    pub(crate) waiting: BTreeSet<String>,
     /// Its own agents.
     pub(crate) below: Vec<Agent>,
     /// A process has the Session open that it belongs to.
@@ -64,6 +68,7 @@ impl Agent {
             "cost": end.cost,
             "duration_ms": end.duration_ms,
             "changed": end.evidence.changed,
+            "waiting": self.waiting,
             "resume_command": format!("{resume} {}", self.spawned.session_id),
             "agents": self.below.iter().map(Agent::json).collect::<Vec<_>>(),
         })
@@ -77,8 +82,27 @@ impl Agent {
         let Spawned { name, role, session_id, task, .. } = &self.spawned;
         let task: String = clean(task).lines().next().unwrap_or_default().chars().take(60).collect();
         let indent = "  ".repeat(depth);
-        output.line(&format!("{indent}{name} ({role})  {}{took}  {session_id}  {task}", self.status().name()));
+        let waits = match self.waiting.len() {
+            0 => String::new(),
+            1 => " · 1 file waits in its copy".to_owned(),
+            n => format!(" · {n} files wait in its copy"),
+        };
+        output.line(&format!("{indent}{name} ({role})  {}{took}{waits}  {session_id}  {task}", self.status().name()));
         self.below.iter().for_each(|it| it.print(depth + 1, output));
+    }
+
+    /// The agents whose files wait, this one and those below it.
+    fn waiting(&self) -> Vec<&Agent> {
+        let own = Some(self).filter(|it| !it.waiting.is_empty());
+        own.into_iter().chain(self.below.iter().flat_map(Agent::waiting)).collect()
+    }
+
+    /// Nothing waits in a copy that has gone: an adoption, or the end of a step, has removed it.
+    fn look_for_copies(&mut self, folder: &Path) {
+        if !folder.join(&self.spawned.name).is_dir() {
+            self.waiting.clear();
+        }
+        self.below.iter_mut().for_each(|it| it.look_for_copies(folder));
     }
 
     fn count(&self) -> usize {
@@ -122,6 +146,7 @@ fn named_in(entries: &[Arc<Entry>]) -> Vec<Agent> {
                 end: None,
                 turns: 0,
                 place: None,
+                waiting: BTreeSet::new(),
                 below: Vec::new(),
                 runs: false,
             });
@@ -132,16 +157,47 @@ fn named_in(entries: &[Arc<Entry>]) -> Vec<Agent> {
             AgentEvent::Ended(it) => {
                 agent.end = Some((**it).clone());
                 agent.turns += 1;
+                if it.isolation == Isolation::Copy {
+                    agent.waiting.extend(it.evidence.changed.iter().cloned());
+                }
+            }
+            AgentEvent::Adopted(it) => {
+                for path in it.changes.iter().map(|change| &change.path).chain(&it.kept) {
+                    agent.waiting.remove(path);
+                }
             }
             AgentEvent::Spawned(_)
             | AgentEvent::Told { .. }
             | AgentEvent::Changed { .. }
             | AgentEvent::Reported { .. }
-            | AgentEvent::Adopting(_)
-            | AgentEvent::Adopted(_) => {}
+            | AgentEvent::Adopting(_) => {}
         }
     }
     all
+}
+
+/// The commands that write what agents left in their copies to the workspace: one for each agent of this Session whose files wait.
+///
+/// # Errors
+/// `LOG_READ_FAILED`.
+pub(crate) fn adoptions(store: &Store, place: &Place) -> Result<Vec<String>> {
+    if !store.copies(&place.id).is_dir() {
+        return Ok(Vec::new());
+    }
+    let agents = with_copies(store, place, agents_of(place)?);
+    let waiting = agents.iter().flat_map(Agent::waiting);
+    Ok(waiting.map(|it| adopt_command(&place.id, it)).collect())
+}
+
+fn adopt_command(root: &SessionId, agent: &Agent) -> String {
+    format!("pixir agents adopt {root} {}", agent.spawned.name)
+}
+
+/// The same agents, with what waits in copies that are there.
+fn with_copies(store: &Store, root: &Place, mut agents: Vec<Agent>) -> Vec<Agent> {
+    let folder = store.copies(&root.id);
+    agents.iter_mut().for_each(|it| it.look_for_copies(&folder));
+    agents
 }
 
 /// The agents of a Session as these of its Entries tell them.
@@ -153,13 +209,21 @@ pub(crate) fn agents_in(entries: &[Arc<Entry>], place: &Place) -> Vec<Agent> {
 }
 
 pub(super) fn run(cli: &Cli, args: &TreeArgs) -> Result<u8> {
-    let (_, place) = cli.locate(&args.id)?;
-    let agents = agents_of(&place)?;
+    let (harness, place) = cli.locate(&args.id)?;
+    let (root, _) = place.lineage()?;
+    let agents = with_copies(harness.store(), &root, agents_of(&place)?);
+    let next: Vec<String> = agents.iter().flat_map(Agent::waiting).map(|it| adopt_command(&root.id, it)).collect();
     let output = &cli.output;
     if output.format != Format::Plain || !args.options.select.is_empty() {
         let rows = agents.iter().map(Agent::json).collect();
         let columns = &["name", "role", "status", "session_id", "turns"];
-        let list = List { name: "agents", key: "name", columns, rows, beside: json!({ "session_id": place.id }) };
+        let list = List {
+            name: "agents",
+            key: "name",
+            columns,
+            rows,
+            beside: json!({ "session_id": place.id, "next_actions": next }),
+        };
         return list.print(output, &args.options, |_| String::new()).map(|()| 0);
     }
     if agents.is_empty() {
@@ -169,5 +233,6 @@ pub(super) fn run(cli: &Cli, args: &TreeArgs) -> Result<u8> {
     agents.iter().for_each(|it| it.print(0, output));
     let all = agents.iter().map(Agent::count).sum();
     chatter(&format!("{}; pixir resume ID goes on with one", count(all, "agent")));
+    next.iter().for_each(|it| chatter(&format!("next: {it}")));
     Ok(0)
 }

@@ -94,7 +94,10 @@ fn lines_that_two_agents_changed_wait_for_the_user_who_decides_from_the_shell() 
     assert_eq!((shell.read("english.txt"), shell.read("german.txt")), ("own\n".into(), "own\n".into()));
     let root = logs(&shell).remove(0);
     let told = results(&root).join("\n");
-    assert!(told.contains("not in the workspace, the user has not decided yet: list.txt"), "{told}");
+    assert!(
+        told.contains("not in the workspace, it waits in the copy of the agent until the user adopts it: list.txt"),
+        "{told}"
+    );
     assert_eq!(copies(&shell), 1, "that of the one that waits");
 
     let plan = shell.run(["agents", "adopt", "last", "--dry-run", "--json"]);
