@@ -26,6 +26,7 @@ pub(super) fn transcript(entries: &[Arc<Entry>]) -> String {
                     ("step", format!("{} {}{why}", it.id, it.status.name()))
                 }
                 WorkflowEvent::Held(it) => ("step", format!("{} {}: {}", it.id, it.status.name(), it.why)),
+                WorkflowEvent::ChangedSince(it) => ("run", format!("cut off: {}", it.steps.join(", "))),
                 WorkflowEvent::GateAnswered { id, choice, .. } => ("step", format!("{id} is answered: {choice}")),
             },
             Fact::TurnEnded(it) => ("end", it.status.name().to_owned()),

@@ -395,7 +395,8 @@ fn run_of(event: &WorkflowEvent) -> String {
         WorkflowEvent::StepStarted(_)
         | WorkflowEvent::StepEnded(_)
         | WorkflowEvent::GateAnswered { .. }
-        | WorkflowEvent::Held(_) => String::new(),
+        | WorkflowEvent::Held(_)
+        | WorkflowEvent::ChangedSince(_) => String::new(),
     }
 }
 

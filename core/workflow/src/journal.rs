@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use permissions::ONLY_READS;
 use protocol::event::{
     Adoption, AgentEvent, AgentResult, Entry, Fact, Held, LeftBehind, Planned, StepEnded, StepOutcome, StepStarted,
-    TurnStatus, WorkflowEvent,
+    TurnStatus, Verdict, WorkflowEvent,
 };
 
 /// The journal of a run, folded from its Log.
@@ -44,6 +45,12 @@ pub struct Journal {
     pub files: BTreeMap<String, (String, LeftBehind)>,
     /// Commands that ran and whose checks are left, by key.
     pub unchecked: HashMap<String, StepEnded>,
+    /// What began and has no end that says which files it changed, by key. A resume settles it.
+    pub(crate) unsettled: BTreeMap<String, StepStarted>,
+    /// Calls of steps that were allowed to do more than read.
+    acted: BTreeSet<String>,
+    /// What steps came to of whose work some was refused, by key.
+    pub(crate) refused: HashMap<String, StepEnded>,
 }
 
 impl Journal {
@@ -65,6 +72,9 @@ impl Journal {
                 for change in &it.changes {
                     self.files.insert(change.path.clone(), (it.name.clone(), change.into()));
                 }
+            }
+            Fact::PermissionDecision(it) if it.verdict == Verdict::Allow && it.reason != ONLY_READS => {
+                self.acted.insert(it.call_id.clone());
             }
             // What was wanted of the graph is done, so from now on all of it is.
             Fact::TurnEnded(it) if it.status == TurnStatus::Completed && it.details.contains_key("workflow") => {
@@ -92,6 +102,8 @@ impl Journal {
             WorkflowEvent::StepStarted(it) => {
                 *self.attempts.entry(it.id.clone()).or_default() += 1;
                 self.under_way.insert(it.key.clone(), (**it).clone());
+                self.refused.remove(&it.key);
+                self.unsettled.insert(it.key.clone(), (**it).clone());
                 self.held.remove(&it.id);
             }
             WorkflowEvent::StepEnded(it) => self.take_end(it),
@@ -105,6 +117,13 @@ impl Journal {
                     let is_command = self.under_way.get(key).is_some_and(|started| started.session_id.is_none());
                     if is_command {
                         self.under_way.remove(key);
+                        self.unsettled.remove(key);
+                    }
+                    if let Some(ended) = &it.ended {
+                        self.under_way.remove(key);
+                        self.unsettled.remove(key);
+                        ended.changes.iter().for_each(|left| self.leaves(&ended.id, left));
+                        self.refused.insert(key.clone(), (**ended).clone());
                     }
                     if let Some(ended) = &it.unchecked {
                         self.unchecked.insert(key.clone(), (**ended).clone());
@@ -129,16 +148,26 @@ impl Journal {
                 self.held.clear();
                 self.goes_on = true;
             }
+            WorkflowEvent::ChangedSince(it) => {
+                self.unsettled.clear();
+                if let Some(step) = it.steps.first() {
+                    it.files.iter().for_each(|left| self.leaves(step, left));
+                }
+            }
         }
     }
 
     fn take_end(&mut self, it: &StepEnded) {
         self.under_way.remove(&it.key);
         self.unchecked.remove(&it.key);
+        self.refused.remove(&it.key);
         self.held.remove(&it.id);
         self.ends.insert(it.id.clone(), it.clone());
-        for left in &it.changes {
-            self.files.insert(left.path.clone(), (it.id.clone(), left.clone()));
+        it.changes.iter().for_each(|left| self.leaves(&it.id, left));
+        // The limit of the run, or its stop, may have ended it between two changes.
+        let is_cut_off = matches!(it.status, StepOutcome::Interrupted | StepOutcome::TimedOut) && it.changes.is_empty();
+        if !is_cut_off {
+            self.unsettled.remove(&it.key);
         }
         if it.status == StepOutcome::Completed {
             self.failed.remove(&it.key);
@@ -148,6 +177,28 @@ impl Journal {
         }
     }
 
+    /// Agents of steps that were cut off, of which this Log has no end: each with its Session.
+    pub fn agents_without_end(&self) -> Vec<(String, String)> {
+        let started = self.under_way.values().filter_map(|it| Some((it.agent.clone()?, it.session_id.clone()?)));
+        started.filter(|(_, session)| !self.agents.contains_key(session)).collect()
+    }
+
+    /// A step changed a file, and left it so.
+    fn leaves(&mut self, step: &str, left: &LeftBehind) {
+        self.files.insert(left.path.clone(), (step.to_owned(), left.clone()));
+    }
+
+    /// Whether a command that began may have done more than read. Its permission is on the disk before it runs.
+    pub(crate) fn has_acted(&self, started: &StepStarted) -> bool {
+        self.acted.contains(&call_of(&started.key, started.attempt)) || self.has_checked(&started.key)
+    }
+
+    /// Whether a check of the step with this key may have done more than read.
+    fn has_checked(&self, key: &str) -> bool {
+        let prefix = check_prefix(key);
+        self.acted.range(prefix.clone()..).next().is_some_and(|call| call.starts_with(&prefix))
+    }
+
     /// What is known of a step, or of all items of it, no longer counts.
     fn forget(&mut self, id: &str) {
         let is_it = |other: &str| other == id || other.strip_prefix(id).is_some_and(|rest| rest.starts_with('.'));
@@ -155,6 +206,7 @@ impl Journal {
         self.failed.retain(|_, it| !is_it(&it.id));
         self.under_way.retain(|_, it| !is_it(&it.id));
         self.unchecked.retain(|_, it| !is_it(&it.id));
+        self.refused.retain(|_, it| !is_it(&it.id));
         let gone: Vec<String> = self.held.values().filter(|it| is_it(&it.id)).filter_map(|it| it.key.clone()).collect();
         gone.iter().for_each(|key| drop(self.answers.remove(key)));
         self.given.remove(id);
@@ -172,18 +224,32 @@ impl Journal {
         self.done.contains(id) || parent(id).is_some_and(|step| self.done.contains(step))
     }
 
-    /// Files that a step left, and that no later step has changed.
-    pub(crate) fn still_its(&self, ended: &StepEnded) -> Vec<LeftBehind> {
+    /// Files that a step left, and that no later step has changed. `changed` is what steps did that were cut off.
+    pub(crate) fn still_its(
+        &self,
+        ended: &StepEnded,
+        changed: &BTreeMap<String, (String, LeftBehind)>,
+    ) -> Vec<LeftBehind> {
         let own = ended.changes.iter().filter(|left| {
-            let last = self.files.get(&left.path);
+            let last = changed.get(&left.path).or_else(|| self.files.get(&left.path));
             last.is_none_or(|(by, last)| *by == ended.id || last == *left)
         });
         own.cloned().collect()
     }
 }
 
+/// The id of the call of a step's command.
+pub(crate) fn call_of(key: &str, attempt: u32) -> String {
+    format!("step_{}_{attempt}", &key[..12.min(key.len())])
+}
+
+/// How the ids of the calls of a step's checks begin.
+pub(crate) fn check_prefix(key: &str) -> String {
+    format!("check_{}_", &key[..12.min(key.len())])
+}
+
 /// The step of an item.
-fn parent(id: &str) -> Option<&str> {
+pub(crate) fn parent(id: &str) -> Option<&str> {
     id.rsplit_once('.').map(|(step, _)| step)
 }
 

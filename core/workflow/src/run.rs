@@ -18,7 +18,7 @@ use super::template::Scope;
 use call::{Answers, Authority, Call, Context, Done, Gone, Prepared, Registry};
 use conversation::history::History;
 use protocol::error::{Code, Error};
-use protocol::event::{Fact, Held, Planned, Question, StepEnded, StepOutcome, WorkflowEvent};
+use protocol::event::{Fact, Held, LeftBehind, Planned, Question, StepEnded, StepOutcome, WorkflowEvent};
 
 mod agent; // a step that an agent does
 mod asked; // gates and decisions of the user
@@ -113,6 +113,8 @@ struct Runner<'a> {
     names: BTreeSet<String>,
     /// What steps of other workflows came to, by the step that uses it.
     spent: BTreeMap<&'a str, Spent>,
+    /// Files that steps changed which were cut off, as they are now, each with one of these steps.
+    changed: BTreeMap<String, (String, LeftBehind)>,
     /// The limit that ended the run, or kept a step of it from beginning.
     limit: Option<Error>,
 }
@@ -157,6 +159,7 @@ impl<'a> Runner<'a> {
             ends: BTreeMap::new(),
             names: known.iter().filter_map(|it| it.path.last().cloned()).collect(),
             spent: BTreeMap::new(),
+            changed: BTreeMap::new(),
             limit: None,
         }
     }
@@ -167,6 +170,7 @@ impl<'a> Runner<'a> {
         if let Some(edited) = &run.edited {
             hands.fact(WorkflowEvent::Planned(Box::new(edited.clone())).into()).await?;
         }
+        self.settle().await?;
         let wanted = run.until.map(|step| run.checked.up_to(step));
         let mut schedule = Schedule::of(&run.checked, wanted.as_ref());
         let mut happened = VecDeque::from([Happened::Begun]);

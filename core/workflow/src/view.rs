@@ -115,7 +115,7 @@ impl RunView {
                 (step.outcome, step.since) = (Some(it.status), None);
                 step.held = Some((**it).clone());
             }
-            WorkflowEvent::GateAnswered { .. } => {}
+            WorkflowEvent::GateAnswered { .. } | WorkflowEvent::ChangedSince(_) => {}
         }
         if let Some(step) = event.step().and_then(|id| id.rsplit_once('.')).map(|(step, _)| step.to_owned()) {
             self.roll_up(&step);

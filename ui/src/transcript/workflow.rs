@@ -26,7 +26,8 @@ impl Transcript {
             WorkflowEvent::StepStarted(_)
             | WorkflowEvent::StepEnded(_)
             | WorkflowEvent::GateAnswered { .. }
-            | WorkflowEvent::Held(_) => false,
+            | WorkflowEvent::Held(_)
+            | WorkflowEvent::ChangedSince(_) => false,
         };
         let goes_on = matches!(event, WorkflowEvent::Resumed(_));
         let mut card = match last {

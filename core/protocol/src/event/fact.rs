@@ -29,7 +29,8 @@ mod usage; // tokens and cost
 mod workflow; // runs of workflows
 
 pub use agent::{
-    Adoption, AgentContext, AgentEvent, AgentResult, AgentStatus, Evidence, Isolation, Ran, Spawned, Telling, ToldBy,
+    Adoption, AgentContext, AgentEvent, AgentResult, AgentStatus, Denial, Evidence, Isolation, Ran, Spawned, Telling,
+    ToldBy,
 };
 pub use arguments::Arguments;
 pub use branch::{BranchRemoved, HeadMoved};
@@ -52,7 +53,7 @@ pub use summary::{BranchSummary, HistoryCompaction, Notes, Trigger, TurnDigest};
 pub use turn::{TurnEnded, TurnStatus};
 pub use usage::{Cost, ProviderUsage, Usage};
 pub use workflow::{
-    Ask, CheckRan, Held, LeftBehind, Planned, Resumed, StepEnded, StepOutcome, StepStarted, WorkflowEvent,
+    Ask, ChangedSince, CheckRan, Held, LeftBehind, Planned, Resumed, StepEnded, StepOutcome, StepStarted, WorkflowEvent,
 };
 
 macro_rules! facts {

@@ -8,8 +8,8 @@ use super::{Ending, Hands};
 use call::Gone;
 use protocol::event::{Ask, Held, Question, StepOutcome, WorkflowEvent};
 
-/// What the user can decide about a step whose effects are unknown.
-const DECISIONS: [&str; 3] = ["rerun", DONE, "skip"];
+/// What the user can decide about a step whose effects are unknown. The first is suggested first, and does nothing twice.
+const DECISIONS: [&str; 3] = [DONE, "skip", "rerun"];
 /// It counts as done, with its files as they are.
 pub(super) const DONE: &str = "done";
 
@@ -22,7 +22,7 @@ pub(super) enum Decision {
 
 /// The user decides about a unit that is in doubt: it runs again, counts as done, or is skipped.
 pub(super) async fn decide(job: &Job, why: &str, hands: &dyn Hands) -> std::result::Result<Decision, Gone> {
-    let question = format!("Step {}: {why}. Run it again, take it as done, or skip it?", job.id);
+    let question = format!("Step {}: {why}. Take it as done, skip it, or run it again?", job.id);
     let choices = DECISIONS.map(str::to_owned).to_vec();
     let waiting = job.waiting(why, question, choices);
     let Some(choice) = ask(&job.id, &waiting, hands).await? else {

@@ -103,6 +103,7 @@ impl Run {
 impl Runner<'_> {
     async fn rehearse(&mut self) -> Result<Vec<Rehearsed>, Gone> {
         let run = self.run;
+        self.settle().await?;
         let wanted = run.until.map(|step| run.checked.up_to(step));
         let mut schedule = Schedule::of(&run.checked, wanted.as_ref());
         let mut happened = VecDeque::from([Happened::Begun]);
@@ -183,6 +184,8 @@ impl Runner<'_> {
                     "its command has run; its checks are left".to_owned()
                 } else if job.late.is_some() {
                     "its agent has ended; its checks and changes are left".to_owned()
+                } else if journal.refused.contains_key(&job.key) {
+                    "some of its work was refused".to_owned()
                 } else if let Some(before) = journal.failed.get(&job.key) {
                     format!("{} before", before.status.name())
                 } else if journal.under_way.contains_key(&job.key) {

@@ -3,15 +3,18 @@
 use serde_json::{Value, json};
 
 use super::super::graph::Work;
-use super::super::journal::key;
+use super::super::journal::{key, parent};
 use super::super::schedule::Unit;
 use super::super::template::Scope;
+use super::agent::denied;
 use super::asked::DONE;
 use super::job::{Job, Late, Rounds, content, no_round, words};
 use super::{Ending, Runner};
 use call::{Gone, off_loop};
 use protocol::error::{Code, Error, Result};
-use protocol::event::{AgentStatus, LeftBehind, StepEnded, StepOutcome, WorkflowEvent};
+use protocol::event::{
+    AgentResult, AgentStatus, ChangedSince, Isolation, LeftBehind, StepEnded, StepOutcome, StepStarted, WorkflowEvent,
+};
 use storage::blobs::{Blobs, name_of};
 
 /// A unit that may begin.
@@ -175,6 +178,9 @@ impl Runner<'_> {
                 Err(_) => return self.begin(job).await,
             }
         }
+        if let Some(ended) = journal.refused.get(&job.key) {
+            return self.refused(ended.clone(), job).await;
+        }
         if journal.counts_as_done(&job.id) {
             let output = match &job.work {
                 Work::Gate { choices, .. } => choices.first().cloned().map_or(Value::Null, Value::from),
@@ -207,6 +213,7 @@ impl Runner<'_> {
         let end = started.and_then(|it| it.session_id.as_deref()).and_then(|id| journal.agents.get(id));
         if let (Some(started), Some(end)) = (started, end)
             && end.status == AgentStatus::Completed
+            && denied(end).is_none()
         {
             let adopted = journal.adopted.get(&end.name).cloned();
             job.late = Some(Late { started: started.clone(), result: end.clone(), adopted });
@@ -214,9 +221,34 @@ impl Runner<'_> {
         }
         let never_began =
             end.is_some_and(|it| it.error.as_ref().is_some_and(|error| error.code == Code::NeverStarted.name()));
-        let did_nothing = end.is_some_and(|it| it.evidence.calls == 0);
+        let did_nothing = match (&job.work, started) {
+            (Work::Command { .. }, Some(started)) => !journal.has_acted(started),
+            (_, _) => end.is_some_and(did_nothing),
+        };
         if (started.is_some() || cut_off.is_some()) && !never_began && !did_nothing && job.has_lasting_effects() {
-            job.doubt = Some("it was under way when the run ended, and what it did is unknown".to_owned());
+            let files = self.changed_by(&job.id);
+            let changed =
+                if files.is_empty() { String::new() } else { format!("; changed since: {}", files.join(", ")) };
+            job.doubt = Some(format!("it was under way when the run ended, and what it did is unknown{changed}"));
+        }
+        self.begin(job).await
+    }
+
+    /// Calls of the agent of this unit were refused, so its work is not done: it runs again, unless the user takes it as done. What
+    /// it did without a copy is not done twice unasked.
+    async fn refused(&mut self, ended: StepEnded, mut job: Job) -> std::result::Result<Next, Gone> {
+        let journal = &self.run.journal;
+        let blobs = self.hands.context("").blobs;
+        let output = output_of(ended.clone(), blobs).await.unwrap_or_default();
+        if journal.counts_as_done(&job.id) {
+            self.hands.fact(WorkflowEvent::StepEnded(Box::new(ended.clone())).into()).await?;
+            return Ok(Next::Ended(self.take(job.unit, Ending::Ended(Box::new(ended), output), false)));
+        }
+        let end = ended.session_id.as_deref().and_then(|id| journal.agents.get(id));
+        if job.has_lasting_effects() && !end.is_some_and(did_nothing) {
+            job.doubt = Some("some of its work was refused, and the rest had its effect".to_owned());
+            job.before = Some((ended, output));
+            return Ok(Next::Do(Box::new(job)));
         }
         self.begin(job).await
     }
@@ -238,26 +270,72 @@ impl Runner<'_> {
 
     /// Files of a step that are not as it left them.
     async fn stale(&self, ended: &StepEnded) -> Vec<String> {
-        let left = self.run.journal.still_its(ended);
+        let left = self.run.journal.still_its(ended, &self.changed);
+        self.differing(left).await.into_iter().map(|now| now.path).collect()
+    }
+
+    /// Those of these files that are not as they were left, as they are now.
+    async fn differing(&self, left: Vec<LeftBehind>) -> Vec<LeftBehind> {
         if left.is_empty() {
             return Vec::new();
         }
         let workspace = self.hands.context("").workspace;
         let compare = move || {
-            let differs = |left: &LeftBehind| {
+            let differing = |left: LeftBehind| {
                 let now = workspace.locate(&left.path).and_then(|at| workspace.read_if_there(&at));
-                match (&left.blob, now) {
-                    (Some(blob), Ok(Some(it))) => name_of(&it.bytes) != *blob,
-                    (Some(_), Ok(None) | Err(_)) => true,
+                let (blob, deleted) = match now {
+                    Ok(now) => (now.as_ref().map(|it| name_of(&it.bytes)), now.is_none()),
+                    Err(_) => (None, false),
+                };
+                let differs = match (&left.blob, left.deleted) {
+                    (Some(_), _) => left.blob != blob,
                     // A file that it deleted is back.
-                    (None, Ok(now)) => left.deleted && now.is_some(),
-                    (None, Err(_)) => false,
-                }
+                    (None, true) => blob.is_some(),
+                    (None, false) => false,
+                };
+                differs.then(|| LeftBehind { path: left.path, blob, deleted })
             };
-            Ok(left.into_iter().filter(differs).map(|left| left.path).collect())
+            Ok(left.into_iter().filter_map(differing).collect())
         };
         off_loop(compare).await.unwrap_or_default()
     }
+
+    /// Steps were cut off, and what they did is unknown. Files that are not as the steps before left them count as theirs, so
+    /// that no completed step is asked about for them.
+    pub(super) async fn settle(&mut self) -> std::result::Result<(), Gone> {
+        let journal = &self.run.journal;
+        let cut_off = journal.unsettled.values().filter(|it| self.may_have_changed(it));
+        let steps: Vec<String> = cut_off.map(|it| it.id.clone()).collect();
+        let Some(first) = steps.first().cloned() else { return Ok(()) };
+        let files = self.differing(journal.files.values().map(|(_, left)| left.clone()).collect()).await;
+        self.changed = files.iter().map(|left| (left.path.clone(), (first.clone(), left.clone()))).collect();
+        self.hands.fact(WorkflowEvent::ChangedSince(Box::new(ChangedSince { steps, files })).into()).await
+    }
+
+    /// Whether a step that was cut off may have changed files of the workspace.
+    fn may_have_changed(&self, started: &StepStarted) -> bool {
+        let journal = &self.run.journal;
+        let Some(session) = &started.session_id else { return journal.has_acted(started) };
+        let steps = &self.run.checked.steps;
+        let own = |id: &str| steps.iter().find(|it| it.step.id == id).and_then(|it| it.agent.as_ref());
+        let terms = own(&started.id).or_else(|| own(parent(&started.id)?));
+        let changes = terms.is_none_or(|it| it.isolation == Isolation::Shared && !it.reads_only);
+        changes && !journal.agents.get(session).is_some_and(did_nothing)
+    }
+
+    /// Files that this step may have changed before it was cut off.
+    fn changed_by(&self, id: &str) -> Vec<&str> {
+        let all = self.run.journal.files.iter().filter(|(path, _)| !self.changed.contains_key(*path));
+        let cut_off = |by: &str| by == id && !self.run.journal.ends.contains_key(id);
+        let before = all.filter(|(_, (by, _))| cut_off(by));
+        let now = self.changed.iter().filter(|(_, (by, _))| by == id);
+        before.chain(now).map(|(path, _)| path.as_str()).collect()
+    }
+}
+
+/// Whether an agent has done nothing but read.
+fn did_nothing(end: &AgentResult) -> bool {
+    end.evidence.calls == 0 || (end.evidence.acted == Some(0) && end.evidence.changed.is_empty())
 }
 
 fn listed(paths: &[String]) -> String {

@@ -5,7 +5,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{ChangeKind, Cost, FileChange, Usage};
+use super::{ChangeKind, Cost, Denial, FileChange, Usage};
 use crate::error::ErrorBody;
 use crate::event::headline::Headline;
 use crate::event::open::{self, Understood};
@@ -33,6 +33,8 @@ pub enum WorkflowEvent {
     Held(Box<Held>),
     /// The run goes on after it had ended.
     Resumed(Box<Resumed>),
+    /// Files that are not as the steps left them that had ended, because others were cut off.
+    ChangedSince(Box<ChangedSince>),
 }
 
 /// The graph of a run and its parameters.
@@ -206,6 +208,9 @@ pub struct StepEnded {
     /// Why it did not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,
+    /// Calls of its agent that were not permitted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denials: Vec<Denial>,
 }
 
 /// A file as a step left it.
@@ -261,6 +266,12 @@ pub struct Held {
     /// What its command did, where only its checks are left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unchecked: Option<Box<StepEnded>>,
+    /// What it came to, where some of its work was refused: its result if the user takes it as done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Box<StepEnded>>,
+    /// Its calls that were not permitted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denials: Vec<Denial>,
 }
 
 /// The question of a gate.
@@ -289,6 +300,17 @@ pub struct Resumed {
     pub answers: Map<String, Value>,
 }
 
+/// What a resume finds of steps that were cut off: it is unknown what they did, so these files count as the first of them left
+/// them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ChangedSince {
+    /// The steps that were cut off, with `.N` for the N-th item.
+    pub steps: Vec<String>,
+    /// The files as they are now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<LeftBehind>,
+}
+
 impl WorkflowEvent {
     /// Reads an event. One that only a newer build knows makes the whole Entry unknown.
     pub(super) fn read(text: &str) -> serde_json::Result<(WorkflowEvent, Understood)> {
@@ -308,6 +330,7 @@ impl WorkflowEvent {
             }),
             "held" => open::step(text, WorkflowEvent::Held),
             "resumed" => open::step(text, WorkflowEvent::Resumed),
+            "changed_since" => open::step(text, WorkflowEvent::ChangedSince),
             _ => Err(serde_json::Error::custom("an event of a newer build")),
         }
     }
@@ -315,7 +338,7 @@ impl WorkflowEvent {
     /// The step that it is about.
     pub fn step(&self) -> Option<&str> {
         match self {
-            WorkflowEvent::Planned(_) | WorkflowEvent::Resumed(_) => None,
+            WorkflowEvent::Planned(_) | WorkflowEvent::Resumed(_) | WorkflowEvent::ChangedSince(_) => None,
             WorkflowEvent::StepStarted(it) => Some(&it.id),
             WorkflowEvent::StepEnded(it) => Some(&it.id),
             WorkflowEvent::GateAnswered { id, .. } => Some(id),
@@ -328,6 +351,10 @@ impl WorkflowEvent {
         match self {
             WorkflowEvent::Planned(it) => Headline::new(format!("workflow {}", it.name)),
             WorkflowEvent::Resumed(_) => Headline::new("the workflow continues"),
+            WorkflowEvent::ChangedSince(it) => {
+                let paths: Vec<&str> = it.files.iter().map(|left| left.path.as_str()).collect();
+                Headline::new(format!("cut off: {}", it.steps.join(", "))).with(paths.join(", "))
+            }
             WorkflowEvent::StepStarted(it) => Headline::new(&it.id).marked("▸"),
             WorkflowEvent::StepEnded(it) => {
                 let why = it.error.as_ref().map_or("", |error| error.message.as_str());
