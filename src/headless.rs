@@ -15,9 +15,12 @@ mod agents; // what became of the agents of a run
 pub(crate) mod host; // a program drives the Session by lines
 pub(crate) mod narration; // events as lines of text
 mod report; // the result of a run
+mod refusals; // calls of a run that were not permitted
+mod going_on; // the command that goes on with a run or an agent
 pub(crate) mod workflow; // a run of a workflow
 pub(crate) mod slash; // slash commands without a screen
 
+pub(crate) use agents::Agents;
 pub(crate) use answer::Answer;
 pub(crate) use answer_schema::AnswerSchema;
 use report::Report;
@@ -134,8 +137,12 @@ async fn open<'a>(handle: &Handle, job: &Job<'a>) -> Option<(Watch, Report<'a>)>
         return None;
     };
     let mut report = Report::new(handle, job);
+    report.writes(watch.past.settings.mode);
     // The stream begins with the first line of a new Session; earlier entries of a resumed one stay in its Log.
     let past = std::mem::take(&mut watch.past);
+    if job.resumed {
+        report.agents.take_past(past.entries(), &watch.now.children);
+    }
     for entry in past.entries().iter().filter(|e| e.seq == 0 && !job.resumed) {
         report.handle_event(&Event::Recorded(Arc::clone(entry)));
     }

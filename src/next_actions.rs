@@ -81,7 +81,7 @@ impl<'a> Call<'a> {
         // A flag that can be given several times keeps the values that it has.
         let is_list = matches!(arg.get_action(), ArgAction::Append);
         let mut added = vec![flag.to_owned()];
-        added.extend(value.map(|it| it.trim_matches('\'').to_owned()));
+        added.extend(value.map(unquoted));
         let other = EITHER.iter().find_map(|(one, other)| match flag {
             it if it == *one => Some(*other),
             it if it == *other => Some(*one),
@@ -159,6 +159,14 @@ pub(crate) fn quoted(word: &str) -> String {
         word.to_owned()
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// The word that [`quoted`] made this of.
+fn unquoted(text: &str) -> String {
+    match text.strip_prefix('\'').and_then(|it| it.strip_suffix('\'')) {
+        Some(inner) => inner.replace(r"'\''", "'"),
+        None => text.to_owned(),
     }
 }
 

@@ -1,15 +1,22 @@
 //! The agents of a headless run: what became of each, and what that says of the whole run.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use pixir_core::agent::AgentState;
 use pixir_core::event::{Adoption, AgentEvent, AgentResult, AgentStatus, FileChange, Isolation, Telling, ToldBy};
-use pixir_core::{Code, Error, Remedy};
+use pixir_core::{Code, Entry, Error, Fact, Remedy};
 use serde_json::{Value, json};
+
+use super::going_on::permitting;
 
 /// Agents that the run has started, or told to go on, in that order.
 #[derive(Debug, Default)]
-pub(super) struct Agents(Vec<Agent>);
+pub(crate) struct Agents {
+    all: Vec<Agent>,
+    /// The run may change files.
+    writes: bool,
+}
 
 #[derive(Debug)]
 struct Agent {
@@ -18,6 +25,10 @@ struct Agent {
     session: String,
     /// It is a run of a workflow.
     is_run: bool,
+    /// It did nothing since the Session was resumed.
+    is_earlier: bool,
+    /// Its parent may change files.
+    writes: bool,
     /// The end of its last Turn; `None` while it runs.
     end: Option<AgentResult>,
     /// The model has told it to stop, so nothing is missing without it.
@@ -31,7 +42,11 @@ struct Agent {
 }
 
 impl Agents {
-    pub(super) fn take(&mut self, event: &AgentEvent) {
+    pub(super) fn of_run(writes: bool) -> Agents {
+        Agents { all: Vec::new(), writes }
+    }
+
+    pub(crate) fn take(&mut self, event: &AgentEvent) {
         match event {
             AgentEvent::Spawned(it) => {
                 let agent = self.named(&it.name);
@@ -39,14 +54,17 @@ impl Agents {
             }
             AgentEvent::Resumed { name } => {
                 let agent = self.named(name);
-                (agent.end, agent.is_dismissed) = (None, false);
+                (agent.end, agent.is_dismissed, agent.is_earlier) = (None, false, false);
             }
             AgentEvent::Told { name, by: ToldBy::Parent, how: Telling::Stop, .. } => {
-                self.named(name).is_dismissed = true;
+                let agent = self.named(name);
+                // One that has ended has ended as it did.
+                agent.is_dismissed = agent.end.is_none();
             }
             AgentEvent::Ended(it) => {
                 let agent = self.named(&it.name);
                 agent.session.clone_from(&it.session_id);
+                agent.is_earlier = false;
                 if it.isolation == Isolation::Copy {
                     agent.undecided.extend(it.evidence.changed.iter().cloned());
                 }
@@ -60,39 +78,58 @@ impl Agents {
         }
     }
 
+    /// Takes what earlier Turns of a resumed Session left. Only files that still wait in copies matter now.
+    pub(super) fn take_past(&mut self, entries: &[Arc<Entry>], now: &[AgentState]) {
+        for entry in entries {
+            if let Fact::AgentEvent(event) = &entry.fact {
+                self.take(event);
+            }
+        }
+        self.all.iter_mut().for_each(|it| it.is_earlier = true);
+        now.iter().for_each(|state| self.follow(state));
+    }
+
+    /// Agents of the run, and earlier ones whose files wait.
+    fn shown(&self) -> impl Iterator<Item = &Agent> {
+        self.all.iter().filter(|it| !it.is_earlier || it.waits)
+    }
+
     /// What its parent knows of an agent that the run has started.
     pub(super) fn follow(&mut self, state: &AgentState) {
-        if let Some(agent) = self.0.iter_mut().find(|it| it.session == state.session_id) {
+        if let Some(agent) = self.all.iter_mut().find(|it| it.session == state.session_id) {
             agent.waits = state.waiting_files > 0;
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.all.iter().all(|it| it.is_earlier)
     }
 
     fn named(&mut self, name: &str) -> &mut Agent {
-        let at = self.0.iter().position(|it| it.name == name).unwrap_or_else(|| {
-            self.0.push(Agent {
+        let at = self.all.iter().position(|it| it.name == name).unwrap_or_else(|| {
+            self.all.push(Agent {
                 name: name.to_owned(),
                 role: String::new(),
                 session: String::new(),
                 is_run: false,
+                is_earlier: false,
+                writes: self.writes,
                 end: None,
                 is_dismissed: false,
                 undecided: BTreeSet::new(),
                 waits: false,
                 adopted: None,
             });
-            self.0.len() - 1
+            self.all.len() - 1
         });
-        &mut self.0[at]
+        &mut self.all[at]
     }
 
-    /// What the run is missing: `AGENTS_PARTIAL` if some agents completed, `AGENTS_FAILED` if none did.
-    pub(super) fn missing(&self) -> Option<Error> {
-        let counted = || self.0.iter().filter(|it| !it.is_dismissed || it.is_complete());
-        let left: Vec<&Agent> = counted().filter(|it| !it.is_complete()).collect();
+    /// What the run is missing: `AGENTS_PARTIAL` if some agents came to their answer, `AGENTS_FAILED` if none did. What was refused
+    /// to one that is held is for [`Refusals`](super::refusals::Refusals).
+    pub(crate) fn missing(&self) -> Option<Error> {
+        let counted = || self.all.iter().filter(|it| !it.is_earlier && (!it.is_dismissed || it.is_complete()));
+        let left: Vec<&Agent> = counted().filter(|it| !it.is_complete() && it.status() != AgentStatus::Held).collect();
         let first = left.first()?;
         let all = counted().count();
         let code = if left.len() < all { Code::AgentsPartial } else { Code::AgentsFailed };
@@ -103,7 +140,7 @@ impl Agents {
 
     /// Files that agents changed in their copies and that wait there: they conflict, or there was no user to decide.
     pub(super) fn waiting(&self, root: &str) -> Option<Error> {
-        let left: Vec<&Agent> = self.0.iter().filter(|it| it.waits).collect();
+        let left: Vec<&Agent> = self.all.iter().filter(|it| it.waits).collect();
         let first = left.first()?;
         let names: Vec<String> = left.iter().map(|it| format!("{} ({})", it.name, it.waiting().join(", "))).collect();
         let message =
@@ -113,11 +150,11 @@ impl Agents {
 
     /// The commands with which those that did not complete go on, and those that decide about files.
     pub(super) fn commands(&self, root: &str) -> impl Iterator<Item = String> {
-        self.0.iter().flat_map(move |it| it.commands(root))
+        self.shown().flat_map(move |it| it.commands(root))
     }
 
     pub(super) fn json(&self, root: &str) -> Vec<Value> {
-        self.0.iter().map(|it| it.json(root)).collect()
+        self.shown().map(|it| it.json(root)).collect()
     }
 }
 
@@ -146,7 +183,8 @@ impl Agent {
 
     fn resume_command(&self) -> String {
         let command = if self.is_run { "pixir workflow resume" } else { "pixir resume" };
-        format!("{command} {}", self.session)
+        let refused = self.end.iter().flat_map(|end| &end.evidence.refused);
+        format!("{command} {}{}", self.session, permitting(refused, self.writes))
     }
 
     fn adopt_command(&self, root: &str) -> String {
@@ -154,7 +192,8 @@ impl Agent {
     }
 
     fn commands(&self, root: &str) -> Vec<String> {
-        let goes_on = Some(self.resume_command()).filter(|_| !self.is_complete() && !self.is_dismissed);
+        let is_over = self.is_complete() || self.is_dismissed || self.is_earlier;
+        let goes_on = Some(self.resume_command()).filter(|_| !is_over);
         let adopts = Some(self.adopt_command(root)).filter(|_| self.waits);
         goes_on.into_iter().chain(adopts).collect()
     }

@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use pixir_core::changes::FileDiff;
-use pixir_core::event::{AgentEvent, Cost, DecidedBy, Status, TurnEnded, TurnStatus, Usage, Verdict, encode_live};
+use pixir_core::event::{AgentEvent, Cost, Mode, Status, TurnEnded, TurnStatus, Usage, encode_live};
 use pixir_core::now::Now;
 use pixir_core::remedy::{Limit, Remedy};
 use pixir_core::text::human::human_duration;
@@ -17,7 +17,9 @@ use pixir_core::{Blobs, Code, Error, Event, Fact, Handle, Input, Live, Result, W
 use serde_json::{Value, json};
 
 use super::agents::Agents;
+use super::going_on::{going_on, resumes};
 use super::narration::{self, Narrator};
+use super::refusals::Refusals;
 use super::{Answer, AnswerSchema, Job, Narrate};
 use crate::args::Format;
 use crate::cli::Signals;
@@ -85,8 +87,7 @@ pub(super) struct Report<'a> {
     cost: Cost,
     tool_calls: u64,
     blobs: Blobs,
-    denials: Vec<Value>,
-    denied: Option<Code>,
+    refusals: Refusals,
     pub(super) agents: Agents,
     /// When a run whose agents still work ends all the same.
     deadline: Option<(Instant, Duration)>,
@@ -119,8 +120,7 @@ impl<'a> Report<'a> {
             cost: Cost::default(),
             tool_calls: 0,
             blobs: job.blobs.clone(),
-            denials: Vec::new(),
-            denied: None,
+            refusals: Refusals::default(),
             agents: Agents::default(),
             deadline: job.deadline.map(|limit| (Instant::now() + limit, limit)),
             is_late: false,
@@ -133,6 +133,12 @@ impl<'a> Report<'a> {
             // The demo deletes its workspace and its Session when it ends.
             is_kept: job.is_kept && job.narrate == Narrate::OnStderr,
         }
+    }
+
+    /// The run may change files, as far as roles leave that.
+    pub(super) fn writes(&mut self, mode: Mode) {
+        let writes = mode == Mode::Auto;
+        (self.agents, self.refusals) = (Agents::of_run(writes), Refusals::of_run(writes));
     }
 
     /// Follows the Turn to its end, and the agents that it leaves behind to theirs: what they report starts Turns of the
@@ -333,6 +339,7 @@ impl<'a> Report<'a> {
     }
 
     fn record(&mut self, fact: &Fact) {
+        self.refusals.take(fact);
         match fact {
             // The message has it, and may be megabytes long.
             Fact::AssistantMessage(_) => self.streamed = String::new(),
@@ -357,17 +364,6 @@ impl<'a> Report<'a> {
                     | AgentEvent::Adopting(_)
                     | AgentEvent::Adopted(_) => {}
                 }
-            }
-            Fact::PermissionDecision(it) if it.verdict == Verdict::Deny => {
-                self.denials.push(json!({ "call_id": it.call_id, "by": it.by, "reason": it.reason }));
-                let code = match it.by {
-                    DecidedBy::Mode => Some(Code::MutationBlocked),
-                    DecidedBy::Rule | DecidedBy::Role => Some(Code::PermissionDenied),
-                    DecidedBy::NoAsker | DecidedBy::Unknown => Some(Code::InputRequired),
-                    // The one who refused knows.
-                    DecidedBy::User => None,
-                };
-                self.denied = self.denied.or(code);
             }
             _ => {}
         }
@@ -432,7 +428,7 @@ impl<'a> Report<'a> {
             "cost": self.cost,
             "tool_calls": self.tool_calls,
             "files_changed": files.iter().map(file_json).collect::<Vec<_>>(),
-            "denials": self.denials,
+            "denials": self.refusals.json(),
             "agents": self.agents.json(&self.session),
             "resume_command": &resume,
             "exit_code": exit,
@@ -498,7 +494,7 @@ impl<'a> Report<'a> {
         }
         let failed = match &self.answer.end {
             Some(TurnEnded { status: TurnStatus::Completed, .. }) => None,
-            Some(TurnEnded { error: Some(body), .. }) => Some(Error::from((**body).clone())),
+            Some(TurnEnded { error: Some(body), .. }) => Some(self.of_turn((**body).clone().into())),
             None if !self.expects_turn && self.stopped.is_none() => None,
             Some(_) | None => Some(Error::new(Code::CommandFailed, "the turn did not end", self.resume())),
         };
@@ -506,28 +502,20 @@ impl<'a> Report<'a> {
         let stopped = self.stopped.map(|_| self.resume());
         let failed = failed.map(|error| Error { remedy: stopped.unwrap_or(error.remedy), ..error });
         let of_agents = || self.agents.missing().or_else(|| self.agents.waiting(&self.session));
-        failed.or_else(|| self.refusal()).or_else(|| of_agents().filter(|_| !self.is_command))
+        failed.or_else(|| self.refusals.error(&self.session)).or_else(|| of_agents().filter(|_| !self.is_command))
+    }
+
+    /// Why the Turn did not complete. A run of a workflow in this Session goes on by a command of its own.
+    fn of_turn(&self, error: Error) -> Error {
+        if !resumes(&error.remedy) {
+            return error;
+        }
+        let resume = format!("pixir workflow resume {}{}", self.session, self.refusals.flags());
+        Error { remedy: going_on(error.remedy, &resume), ..error }
     }
 
     fn resume(&self) -> Remedy {
         Remedy::Resume { id: self.session.to_string() }
-    }
-
-    fn refusal(&self) -> Option<Error> {
-        let code = self.denied?;
-        let fix = if code == Code::MutationBlocked {
-            Remedy::text("run it again with ")
-                .and_flag("--write")
-                .and_text(", with ")
-                .and_flag("--mode ask")
-                .and_text(", in which your rules hold, or with ")
-                .and_flag("--dry-run")
-                .and_text(" to preview the changes")
-        } else {
-            Remedy::text("run it in the terminal, where you can answer, or with ").and_flag("--allow RULE")
-        };
-        let were = if self.denials.len() == 1 { "was" } else { "were" };
-        Some(Error::new(code, format!("{} of the model's calls {were} refused", self.denials.len()), fix))
     }
 
     fn exit(&self, error: Option<&Error>) -> u8 {
@@ -535,6 +523,10 @@ impl<'a> Report<'a> {
             return code;
         }
         match (&self.answer.end, error) {
+            // A run of a workflow waits, and no limit has ended it.
+            (Some(_), Some(error)) if matches!(error.code, Code::WorkflowHeld | Code::InputRequired) => {
+                exit_code(error.code)
+            }
             (Some(TurnEnded { status: TurnStatus::Incomplete, .. }), _) => 14,
             (Some(TurnEnded { status: TurnStatus::TimedOut, .. }), _) => 8,
             (_, Some(error)) => exit_code(error.code),

@@ -4,12 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use pixir_core::event::{
-    AgentEvent, AgentStatus, Ask, Cost, Isolation, Mode, Planned, StepEnded, StepOutcome, TurnEnded, TurnStatus, Usage,
-    WorkflowEvent, encode_live,
+    AgentEvent, AgentStatus, Ask, Cost, DecidedBy, Denial, Isolation, Mode, Planned, StepEnded, StepOutcome, TurnEnded,
+    TurnStatus, Usage, WorkflowEvent, encode_live,
 };
 use pixir_core::{Code, Error, Event, Fact, Handle, Input, Live, Remedy};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+
+use super::going_on::{going_on, permitting, resumes};
+use super::refusals::json_of;
 
 use crate::args::Format;
 use crate::cli::{Signals, spawn};
@@ -29,6 +32,10 @@ struct Step {
     by: String,
     why: String,
     ask: Option<Ask>,
+    /// The calls that hold it.
+    refused: Vec<Denial>,
+    /// Its agent came to its answer all the same.
+    has_result: bool,
 }
 
 struct Run<'a> {
@@ -133,6 +140,17 @@ impl Step {
     fn status(&self) -> Option<StepOutcome> {
         self.status.or((self.attempt > 0).then_some(StepOutcome::Interrupted))
     }
+
+    /// It is held because calls of its agent were refused.
+    fn has_refused_agent(&self) -> bool {
+        self.status == Some(StepOutcome::Held) && self.has_result
+    }
+
+    /// Its calls that were not permitted.
+    fn denials(&self) -> &[Denial] {
+        let of_end = || self.ended.as_ref().map_or(&[] as &[Denial], |it| &it.denials);
+        if self.refused.is_empty() { of_end() } else { &self.refused }
+    }
 }
 
 impl Run<'_> {
@@ -206,6 +224,7 @@ impl Run<'_> {
                 for step in self.steps.values_mut() {
                     if matches!(step.status, Some(StepOutcome::Held | StepOutcome::Waiting)) {
                         step.status = None;
+                        step.refused.clear();
                     }
                 }
             }
@@ -225,8 +244,10 @@ impl Run<'_> {
             (WorkflowEvent::Held(it), Some(step)) => {
                 step.status = Some(it.status);
                 (step.by, step.why, step.ask) = (it.by.clone(), it.why.clone(), it.ask.clone());
+                step.refused.clone_from(&it.denials);
+                step.has_result = it.ended.is_some();
             }
-            (WorkflowEvent::GateAnswered { .. }, _) | (_, None) => {}
+            (WorkflowEvent::GateAnswered { .. } | WorkflowEvent::ChangedSince(_), _) | (_, None) => {}
         }
         if narrates && matches!(self.output.format, Format::Plain | Format::Tsv) {
             chatter(&event.headline().line());
@@ -259,10 +280,7 @@ impl Run<'_> {
             Value::Null if !self.order.is_empty() => self.counts(),
             counts => counts.clone(),
         };
-        // A run goes on with what it was allowed only if the command allows it again.
-        let is_held = error.as_ref().is_some_and(|it| it.code == Code::WorkflowHeld);
-        let write = if self.writes || is_held { " --write" } else { "" };
-        let resume = format!("pixir workflow resume {}{write}", self.session);
+        let resume = self.resume();
         let mut next = Vec::new();
         let mut result = json!({
             "ok": exit == 0,
@@ -273,6 +291,7 @@ impl Run<'_> {
             "counts": counts,
             "work_complete": about["work_complete"].as_bool().unwrap_or(false),
             "steps": self.order.iter().filter_map(|id| self.step(id)).collect::<Vec<_>>(),
+            "denials": self.denials().map(|(id, it)| with_step(id, it)).collect::<Vec<_>>(),
             "output": about["output"],
             "usage": self.usage,
             "cost": self.cost,
@@ -298,6 +317,9 @@ impl Run<'_> {
             if !next.iter().any(|it| it.starts_with(&resume)) {
                 next.push(resume.clone());
             }
+            // What the agent did all the same may be enough.
+            let refused = self.order.iter().filter(|id| self.steps[*id].has_refused_agent());
+            next.extend(refused.map(|id| format!("{resume} --done {id}")));
             result["resume_command"] = json!(resume);
         }
         if let Some(error) = error.as_ref().filter(|_| next.is_empty()) {
@@ -324,6 +346,23 @@ impl Run<'_> {
             self.output.error(error);
         }
         exit
+    }
+
+    /// The command that goes on with the run: with what it was allowed, and with what permits what was refused, as far as flags do.
+    fn resume(&self) -> String {
+        let refused = || self.denials().map(|(_, it)| it);
+        let is_held = |step: &Step| step.status == Some(StepOutcome::Held) && step.by == "permissions";
+        // What waits in a copy is adopted in mode auto.
+        let has_files = self.steps.values().any(|step| is_held(step) && step.refused.is_empty());
+        let writes = self.writes || has_files || refused().any(|it| it.by == DecidedBy::Mode);
+        let permitting = permitting(refused(), writes);
+        let write = if writes && permitting.is_empty() { " --write" } else { "" };
+        format!("pixir workflow resume {}{write}{permitting}", self.session)
+    }
+
+    /// Calls of steps that were not permitted, by step.
+    fn denials(&self) -> impl Iterator<Item = (&str, &Denial)> {
+        self.order.iter().flat_map(|id| self.steps[id].denials().iter().map(move |it| (id.as_str(), it)))
     }
 
     /// How the user takes over the files that steps left in their copies.
@@ -382,6 +421,9 @@ impl Run<'_> {
                 it["error"] = json!({ "code": error.code, "message": error.message });
             }
         }
+        if !step.denials().is_empty() {
+            it["denials"] = step.denials().iter().map(json_of).collect();
+        }
         if !step.by.is_empty() {
             (it["by"], it["why"]) = (json!(step.by), json!(step.why));
         }
@@ -396,7 +438,7 @@ impl Run<'_> {
         if let Some(refused) = &self.refused {
             return Some(refused.clone());
         }
-        let resume = || Remedy::command(format!("pixir workflow resume {}", self.session));
+        let resume = || Remedy::command(self.resume());
         match &self.end {
             Some(TurnEnded { status: TurnStatus::Completed, .. }) => None,
             // A run goes on by a command, not by a message.
@@ -405,10 +447,23 @@ impl Run<'_> {
                 "the run was interrupted",
                 resume(),
             )),
-            Some(TurnEnded { error: Some(body), .. }) => Some(Error::from((**body).clone())),
+            Some(TurnEnded { error: Some(body), .. }) => {
+                let error = Error::from((**body).clone());
+                let remedy = match resumes(&error.remedy) {
+                    true => going_on(error.remedy, &self.resume()),
+                    false => Remedy::any_of([resume(), error.remedy]),
+                };
+                Some(Error { remedy, ..error })
+            }
             Some(_) | None => Some(Error::new(Code::CommandFailed, "the run did not end", resume())),
         }
     }
+}
+
+fn with_step(id: &str, denial: &Denial) -> Value {
+    let mut it = json_of(denial);
+    it["step"] = json!(id);
+    it
 }
 
 /// Prints the events of an agent, each with the name of the agent.

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use pixir_core::event::{SessionId, Verdict};
+use pixir_core::event::{AgentEvent, SessionId, Verdict};
 use pixir_core::{Entry, Error, Event, Fact, Handle, Input, Live};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::{Server, question, result};
-use crate::headless::{Answer, is_at_rest};
+use crate::headless::{Agents, Answer, is_at_rest};
 use crate::json_rpc::Failure;
 use crate::remedies;
 
@@ -26,7 +26,8 @@ struct Task {
 #[derive(Default)]
 struct Told {
     answer: Answer,
-    denials: u64,
+    denials: usize,
+    agents: Agents,
     steps: u64,
 }
 
@@ -133,7 +134,8 @@ impl Server {
         let harness = self.harness().await?;
         let files = told.answer.files(harness.blobs());
         let files: Vec<Value> = files.iter().map(|it| json!({ "path": it.path, "kind": it.kind })).collect();
-        let is_done = told.answer.is_complete();
+        let missing = told.agents.missing();
+        let is_done = told.answer.is_complete() && missing.is_none();
         let Answer { mut text, end, .. } = told.answer;
         let status = end.as_ref().map_or("failed", |it| it.status.name());
         let error = end.as_ref().and_then(|it| it.error.as_deref()).map(|it| Error::from(it.clone()));
@@ -143,6 +145,9 @@ impl Server {
         };
         if let Some(error) = &error {
             add(format!("[{status}] {}; {}", error.message, remedies::word(&error.remedy)));
+        }
+        if let Some(missing) = missing {
+            add(format!("[{}]", missing.message));
         }
         if told.denials > 0 {
             add(format!("[{} calls were refused: {}]", told.denials, self.why_refused()));
@@ -163,10 +168,15 @@ impl Server {
 impl Told {
     fn record(&mut self, entry: &Arc<Entry>) {
         self.answer.take(entry);
-        if let Fact::PermissionDecision(it) = &entry.fact
-            && it.verdict == Verdict::Deny
-        {
-            self.denials += 1;
+        match &entry.fact {
+            Fact::PermissionDecision(it) if it.verdict == Verdict::Deny => self.denials += 1,
+            Fact::AgentEvent(event) => {
+                self.agents.take(event);
+                if let AgentEvent::Ended(it) = &**event {
+                    self.denials += it.evidence.refused.len();
+                }
+            }
+            _ => {}
         }
     }
 }

@@ -7,6 +7,8 @@ mod ends; // how agents end, and what the model reads of it
 mod faults; // agents where something around them fails
 mod figures; // agents in numbers
 mod limits; // what bounds agents
+mod refused; // agents that were refused something, or did not come to their answer
+mod left; // files that a killed pixir left in copies
 mod root; // what the session of the user has for all of its agents
 mod told; // what agents are told
 mod waiting; // what agents wait for
@@ -109,7 +111,7 @@ fn an_explorer_changes_nothing_however_much_its_parent_may() {
         { "text": "It could not." },
     ]);
     let ran = run(&shell, script, &["go", "--mode", "auto"]);
-    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(ran.code, 12, "what its role refused is not done: {ran:?}");
     assert!(!shell.workspace().join("a.txt").exists());
     let logs = logs(&shell);
     assert!(results(&logs[0])[0].contains("1 refused"), "{:?}", results(&logs[0]));

@@ -180,7 +180,7 @@ fn a_role_keeps_to_its_tools_commands_and_files() {
         { "text": "Both." },
     ]);
     let ran = run(&shell, steps, &["go", "--write"]);
-    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(ran.code, 12, "what a role refused is not done: {ran:?}");
     for name in ["t1", "t2", "t3", "src/a.rs", "docs/b.md"] {
         assert!(!shell.workspace().join(name).exists(), "{name}");
     }
@@ -220,7 +220,7 @@ fn a_call_leaves_an_agent_fewer_files_than_its_role_does() {
         { "text": "Done." },
     ]);
     let ran = run(&shell, steps, &["go", "--write", "--config", "agents.depth=2"]);
-    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(ran.code, 12, "what a role refused is not done: {ran:?}");
     let there = |path: &str| shell.workspace().join(path).exists();
     assert_eq!((there("docs/a/1.md"), there("docs/a/3.md")), (true, true));
     assert!(!["docs/b.md", "src/a.rs", "docs/a/2.md", "docs/c.md"].into_iter().any(there));

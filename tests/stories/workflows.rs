@@ -5,6 +5,8 @@ mod many; // hostile values, refusals, stops, the workflows that pixir has
 mod files; // what steps change, in copies and in the workspace
 mod bounds; // limits, checks that may not run, other workflows
 mod screen; // a run on the screen
+mod refused; // steps whose work was refused
+mod killed; // steps that were cut off, and what is asked about them
 mod resume; // runs that were cut off, stopped or edited
 
 use std::fs;
@@ -263,7 +265,7 @@ fn what_the_result_of_a_run_names_is_a_command_that_goes_on() {
 }
 
 /// Runs a command as a result names it.
-fn typed(shell: &Shell, line: &str) -> Ran {
+pub(super) fn typed(shell: &Shell, line: &str) -> Ran {
     let command = line.strip_prefix("pixir ").unwrap_or_else(|| panic!("no command of pixir: {line}"));
     let mut given = Command::new("sh");
     given.args(["-c", &format!("exec \"$0\" {command}"), env!("CARGO_BIN_EXE_pixir")]);
@@ -310,7 +312,8 @@ needs = ["one"]
     let result = ran.document();
     assert_eq!(result["code"], "BUDGET_REACHED");
     assert_eq!(result["error"]["message"], "the run reached its budget: it used 8500 tokens");
-    assert_eq!(result["remediation"], "resume the run, or more `limits` in an edited graph");
+    let resume = result["resume_command"].as_str().expect("a command");
+    assert_eq!(result["remediation"], format!("{resume}, or more `limits` in an edited graph"));
 }
 
 /// Broken build: the words of a value are split, or read by a shell or by the template.

@@ -118,6 +118,7 @@ fn refusal(it: &PermissionDecision) -> String {
         (DecidedBy::User, None) => "Refused".to_owned(),
         (DecidedBy::Mode, None) => format!("Refused by the mode: {}", it.reason),
         (DecidedBy::Role, None) => format!("Refused by the role: {}", it.reason),
+        (DecidedBy::Task, None) => format!("Refused by the task: {}", it.reason),
         (DecidedBy::Rule, None) => format!("Refused by a rule: {}", it.reason),
         (DecidedBy::NoAsker, None) => "Refused: no user was there to ask".to_owned(),
         (DecidedBy::Unknown, None) => format!("Refused: {}", it.reason),

@@ -38,7 +38,7 @@ impl Node {
         *child.adoptions.done.lock() = None;
         let stop = child.order.lock().stop.clone();
         let mut written = Ok(());
-        if self.at.standing.mode() == Mode::Auto && result.status == AgentStatus::Completed {
+        if self.at.standing.mode() == Mode::Auto && result.is_answered() {
             // A protected file is for the user to decide, and so is what cannot be written now.
             let taken = self.take_files(child, RestoreOptions::default(), Patience::Until(&stop)).await;
             if let Err(error) = &taken {
@@ -49,6 +49,7 @@ impl Node {
         let may_ask = self.asks.load(Ordering::Relaxed) && !stop.is_cancelled();
         *child.adoptions.asks.lock() = may_ask;
         let waiting = self.show_files(child, may_ask).await;
+        result.unasked = waiting > 0 && !may_ask;
         if waiting > 0 && may_ask {
             let state = child.change(|state| {
                 (state.status, state.waiting_for) = (AgentStatus::Waiting, Some(WaitingFor::User));
@@ -114,7 +115,7 @@ impl Node {
             let waiting = self.show_files(&child, asks && decides_nothing).await;
             if !asks {
                 // No call waits for this decision, so the model is told before its next request.
-                let text = format!("files that agent {name} changed in its copy\n{}", adopted(Some(&done)));
+                let text = format!("files that agent {name} changed in its copy\n{}", adopted(Some(&done), false));
                 let _ = self.news.send(AgentNews::Tell { name: name.clone(), text });
             }
             if decides_nothing {

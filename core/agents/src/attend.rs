@@ -402,7 +402,7 @@ impl Attendant {
             Ok(result) => result,
             Err(e) => failed(&self.child, &panicked(&e.to_string())),
         };
-        if self.is_late && result.status != AgentStatus::Completed {
+        if self.is_late && !result.is_answered() {
             result.status = AgentStatus::TimedOut;
             result.error = Some(self.child.too_long().body());
         }

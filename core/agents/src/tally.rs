@@ -8,11 +8,12 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use files::changes;
+use permissions::ONLY_READS;
 use protocol::call_info::CallKind;
 use protocol::error::{Code, Error, ErrorKind};
 use protocol::event::{
-    AgentResult, AgentStatus, Cost, Entry, Evidence, Fact, FileChange, Ran, StepOutcome, ToolCall, ToolResult,
-    TurnEnded, TurnStatus, Usage, WorkflowEvent,
+    AgentEvent, AgentResult, AgentStatus, Cost, Denial, Entry, Evidence, Fact, FileChange, PermissionDecision, Ran,
+    StepOutcome, ToolCall, ToolResult, TurnEnded, TurnStatus, Usage, Verdict, WorkflowEvent,
 };
 use serde_json::Value;
 use storage::blobs::Blobs;
@@ -27,6 +28,8 @@ const MAX_OUTPUT: usize = 700;
 const LEAST_LINE: usize = 34;
 /// The most commands that are named.
 const MAX_COMMANDS: usize = 10;
+/// The most calls that are named as refused.
+const MAX_REFUSED: usize = 20;
 /// The most files that are named as read.
 const MAX_READ: usize = 100;
 /// The most characters of a command.
@@ -38,6 +41,8 @@ pub(super) struct Tally {
     texts: Vec<String>,
     calls: BTreeMap<String, ToolCall>,
     evidence: Evidence,
+    /// Calls that were allowed to do more than read, its own and those of agents below it.
+    acted: u64,
     /// In their order.
     changes: Vec<FileChange>,
     /// Lines that were added and removed.
@@ -45,6 +50,10 @@ pub(super) struct Tally {
     usage: Usage,
     cost: Cost,
     end: Option<TurnEnded>,
+    /// How its own children ended; `None` while one runs.
+    children: BTreeMap<String, Option<AgentStatus>>,
+    /// A call of it, or of one below it, was refused for want of permission.
+    wants_permission: bool,
     /// Its valid report.
     data: Option<Value>,
     /// It carried out a workflow.
@@ -88,6 +97,15 @@ impl Tally {
                 self.calls.insert(it.call_id.clone(), (**it).clone());
             }
             Fact::ToolResult(it) => self.take_result(it),
+            Fact::PermissionDecision(it) => match it.verdict {
+                Verdict::Deny => self.take_denial(it),
+                Verdict::Allow => self.acted += u64::from(it.reason != ONLY_READS),
+            },
+            Fact::AgentEvent(it) => {
+                self.take_child(it);
+                // It worked in the same workspace.
+                self.take_changes(entry.fact.changes());
+            }
             Fact::ProviderUsage(it) => {
                 self.usage += it.usage;
                 self.cost += it.cost;
@@ -102,9 +120,55 @@ impl Tally {
                 }
                 self.end = Some((**it).clone());
             }
-            // Its own children worked in the same workspace.
             fact => self.take_changes(fact.changes()),
         }
+    }
+
+    fn take_denial(&mut self, decision: &PermissionDecision) {
+        let call = self.calls.get(&decision.call_id).map_or(String::new(), |call| call.about().title.clone());
+        self.refuse(Denial::of(decision, call));
+    }
+
+    /// Counts a call that was not permitted; several parts of it are one.
+    fn refuse(&mut self, denial: Denial) {
+        self.wants_permission |= denial.wants_permission();
+        let refused = &mut self.evidence.refused;
+        let is_same = |it: &Denial| it.call_id == denial.call_id && it.agent == denial.agent && it.by == denial.by;
+        if refused.len() < MAX_REFUSED && !refused.iter().any(is_same) {
+            refused.push(denial);
+        }
+    }
+
+    fn take_child(&mut self, event: &AgentEvent) {
+        match event {
+            AgentEvent::Ended(it) => {
+                self.children.insert(it.name.clone(), Some(it.status));
+                for denial in &it.evidence.refused {
+                    self.refuse(denial.clone().below(&it.name));
+                }
+                self.wants_permission |= it.status == AgentStatus::Held;
+                self.acted += it.evidence.acted.unwrap_or(it.evidence.calls);
+            }
+            AgentEvent::Resumed { name } => drop(self.children.insert(name.clone(), None)),
+            AgentEvent::Spawned(_)
+            | AgentEvent::Told { .. }
+            | AgentEvent::Changed { .. }
+            | AgentEvent::Reported { .. }
+            | AgentEvent::Adopting(_)
+            | AgentEvent::Adopted(_) => {}
+        }
+    }
+
+    /// What the work of its own children is missing, whatever the answer says.
+    fn missing(&self) -> Option<Error> {
+        let ended = self.children.iter().filter_map(|(name, status)| Some((name, (*status)?)));
+        let left = ended.filter(|(_, status)| is_missing(*status));
+        let left: Vec<String> = left.map(|(name, status)| format!("{name} ({})", status.name())).collect();
+        let all = self.children.len();
+        let code = if left.len() < all { Code::AgentsPartial } else { Code::AgentsFailed };
+        let names = left.join(", ");
+        let message = format!("{} of {all} agents that it started did not complete: {names}", left.len());
+        (!left.is_empty()).then(|| Error::new(code, message, "read what it says, and have what is missing done"))
     }
 
     fn take_step(&mut self, event: &WorkflowEvent) {
@@ -116,7 +180,10 @@ impl Tally {
                 (&it.id, it.status, it.error.as_ref().map_or(String::new(), |error| error.message.clone()))
             }
             WorkflowEvent::Held(it) => (&it.id, it.status, it.why.clone()),
-            WorkflowEvent::Planned(_) | WorkflowEvent::GateAnswered { .. } | WorkflowEvent::Resumed(_) => return,
+            WorkflowEvent::Planned(_)
+            | WorkflowEvent::GateAnswered { .. }
+            | WorkflowEvent::Resumed(_)
+            | WorkflowEvent::ChangedSince(_) => return,
         };
         match self.steps.iter_mut().find(|step| step.id == *id) {
             Some(step) => (step.outcome, step.why) = (outcome, why),
@@ -144,8 +211,8 @@ impl Tally {
             evidence.failures += 1;
         }
         self.take_changes(&result.changes);
-        let evidence = &mut self.evidence;
         let Some(call) = self.calls.remove(&result.call_id) else { return };
+        let evidence = &mut self.evidence;
         if call.name == call::agents::REPORT && result.ok {
             self.data = Some(call.args.value());
             return;
@@ -178,7 +245,6 @@ impl Tally {
     /// The result of the Turn. All its texts go to the folder of the parent's saved outputs, if there is one. It reads file
     /// versions.
     pub(super) fn result(self, name: &str, session_id: &str, folder: Option<&Path>, blobs: &Blobs) -> AgentResult {
-        let evidence = self.evidence;
         let last = self.texts.last().map(String::as_str).unwrap_or_default();
         let (mut status, mut error) = match &self.end {
             // Written by the repair of a Log whose process died.
@@ -191,6 +257,20 @@ impl Tally {
         if status == AgentStatus::Completed && last.trim().is_empty() && self.data.is_none() {
             status = AgentStatus::Failed;
             error = Some(empty(name).body());
+        }
+        // Refused work is not done work, and a run whose step was refused says so by its code.
+        let is_held = match (self.is_run, status) {
+            (true, _) => error.as_ref().is_some_and(|it| it.code == Code::WorkflowHeld.name()),
+            (false, AgentStatus::Completed) => self.wants_permission,
+            (false, _) => false,
+        };
+        if is_held {
+            status = AgentStatus::Held;
+        } else if status == AgentStatus::Completed
+            && !self.is_run
+            && let Some(missing) = self.missing()
+        {
+            (status, error) = (AgentStatus::Failed, Some(missing.body()));
         }
         // No message continues a run, and the model cannot resume it.
         if self.is_run
@@ -208,7 +288,7 @@ impl Tally {
             text: self.brief.unwrap_or_else(|| cut(last, MAX_TEXT, handle.as_deref())),
             data: self.data,
             handle,
-            evidence,
+            evidence: Evidence { acted: Some(self.acted), ..self.evidence },
             changes: changes::net(&self.changes, blobs),
             usage: self.usage,
             cost: self.cost,
@@ -276,6 +356,19 @@ fn brief_lines(steps: &[StepEnd]) -> String {
         text.push_str(&line);
     }
     text
+}
+
+/// Whether what a child was to do is missing. Who stopped one knows that, and what was refused to it counts as refused.
+fn is_missing(status: AgentStatus) -> bool {
+    match status {
+        AgentStatus::Failed | AgentStatus::Incomplete | AgentStatus::TimedOut | AgentStatus::Detached => true,
+        AgentStatus::Completed
+        | AgentStatus::Held
+        | AgentStatus::Interrupted
+        | AgentStatus::Queued
+        | AgentStatus::Running
+        | AgentStatus::Waiting => false,
+    }
 }
 
 fn status_of(status: TurnStatus) -> AgentStatus {

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use super::blocked::Blocked;
 use super::{Call, Caller, Context, aliases};
 use permissions::rules::{danger_of, denies_reading, grave, read_folders};
-use permissions::{Bounds, Explained, ONLY_READS, Readable, Ruling, Touch, judge};
+use permissions::{Bounds, Explained, ONLY_READS, Readable, Ruling, SetBy, Touch, judge};
 use protocol::call_info::CallInfo;
 use protocol::error::{Code, Error};
 use protocol::event::{Approval, Confirmation, DecidedBy, Mode, PermissionDecision, Preview, Rule, Scope, Verdict};
@@ -131,9 +131,9 @@ pub async fn gate(
         let Permissions { mode, rules, bounds } = authority.permissions().await?;
         // The user may do what the role of the agent may not.
         if call.caller == Caller::Model
-            && let Some(error) = refused_by_bounds(call, touch, ctx, &bounds)
+            && let Some((by, error)) = refused_by_bounds(call, touch, ctx, &bounds)
         {
-            decisions.push(decision(call, Verdict::Deny, DecidedBy::Role, error.message.clone(), None));
+            decisions.push(decision(call, Verdict::Deny, by, error.message.clone(), None));
             refusal = Some(error);
             continue;
         }
@@ -167,11 +167,14 @@ pub async fn gate(
                 decisions.push(decision(call, Verdict::Allow, by, reason, rule));
             }
             Ruling::Deny { by, rule, error } => {
+                // Whatever mode the user sets, the role leaves only reading.
+                let is_of_role = call.caller == Caller::Model && bounds.iter().any(|it| it.only_reads());
+                let by = if by == DecidedBy::Mode && is_of_role { DecidedBy::Role } else { by };
                 let error = match call.caller {
                     Caller::User if by == DecidedBy::Mode && error.code != Code::PermissionDenied => {
                         Error { remedy: Remedy::SetMode { mode: Mode::Ask }, ..error }
                     }
-                    Caller::Model if by == DecidedBy::Mode && bounds.iter().any(|it| it.only_reads()) => {
+                    Caller::Model if by == DecidedBy::Role => {
                         Error { remedy: "describe the change instead; the role changes nothing".into(), ..error }
                     }
                     Caller::User | Caller::Model => error,
@@ -257,8 +260,9 @@ fn others(added: &[PathBuf], rules: &[Rule], ctx: &Context) -> Vec<PathBuf> {
     sources.chain(added).cloned().collect()
 }
 
-/// Why the role of the agent, or one above it, or a call that started one of them, does not leave this to it.
-fn refused_by_bounds(call: &Call, touch: &Touch, ctx: &Context, bounds: &[Arc<Bounds>]) -> Option<Error> {
+/// Why the role of the agent, or one above it, or a call that started one of them, does not leave this to it. A role comes
+/// before a call: without the call the agent still may not.
+fn refused_by_bounds(call: &Call, touch: &Touch, ctx: &Context, bounds: &[Arc<Bounds>]) -> Option<(DecidedBy, Error)> {
     if bounds.is_empty() {
         return None;
     }
@@ -271,7 +275,15 @@ fn refused_by_bounds(call: &Call, touch: &Touch, ctx: &Context, bounds: &[Arc<Bo
         }
         _ => touch,
     };
-    bounds.iter().find_map(|it| it.refuses(tool, real, ctx.readable()))
+    let refusals = bounds.iter().filter_map(|it| Some((decider(&it.by), it.refuses(tool, real, ctx.readable())?)));
+    refusals.min_by_key(|(by, _)| *by != DecidedBy::Role)
+}
+
+fn decider(by: &SetBy) -> DecidedBy {
+    match by {
+        SetBy::Role(_) => DecidedBy::Role,
+        SetBy::Call => DecidedBy::Task,
+    }
 }
 
 /// The path of a file without symlinks, relative to the workspace; `None` where it leaves that.
@@ -419,7 +431,7 @@ async fn ask(
                 format!("this needs the user's approval ({reason}), and no user can be asked here"),
                 Remedy::any_of(["try another way".into(), way]),
             );
-            (each(Verdict::Deny, DecidedBy::NoAsker, None), Some(error))
+            (each(Verdict::Deny, DecidedBy::NoAsker, rule), Some(error))
         }
     })
 }

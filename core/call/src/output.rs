@@ -35,6 +35,8 @@ pub struct Output {
     pub nothing: String,
     /// Protected files that the tool's programs wrote, and that were taken back.
     pub taken: Vec<Taken>,
+    /// Those of them that are as they were before, because the user did not keep what was written.
+    pub put_back: Vec<String>,
     /// What came of the call, for the user.
     pub outcome: Outcome,
     /// If the output is a file's content: the command that read the file, unless the tool itself did.
@@ -58,6 +60,7 @@ impl Output {
             blocked: None,
             nothing: "no output".into(),
             taken: Vec::new(),
+            put_back: Vec::new(),
             outcome: Outcome::Plain,
             reader: None,
         }

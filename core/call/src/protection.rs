@@ -186,6 +186,7 @@ pub(super) async fn settle(
         return Ok(());
     }
     tell(output, &taken, "the command");
+    output.put_back = taken.iter().filter(|it| it.is_back).map(|it| it.path.clone()).collect();
     // One question for each group, so that the user may keep the files of CI and not those of agents.
     let mut offered: BTreeMap<Group, Vec<Taken>> = BTreeMap::new();
     for it in taken.into_iter().filter(|it| it.is_back && it.written.is_some()) {
@@ -199,6 +200,7 @@ pub(super) async fn settle(
     }
     for it in kept {
         let path = it.path.clone();
+        output.put_back.retain(|other| *other != path);
         let own = ctx.clone();
         match off_loop(move || write(&own, &it)).await {
             Ok(change) => {

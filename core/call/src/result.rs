@@ -21,6 +21,8 @@ pub struct Done {
     pub lease: Option<Lease>,
     /// Whether the tool ran; false if the call was refused, only previewed, or could not be prepared.
     pub ran: bool,
+    /// Protected files that a program of the call wrote, and that are as they were before.
+    pub put_back: Vec<String>,
 }
 
 impl Done {
@@ -28,13 +30,25 @@ impl Done {
     pub fn of(call: &Call, outcome: Result<Output>, took: Duration) -> Done {
         match outcome {
             Ok(output) => presented(call, output, took),
-            Err(error) => Done { result: failure(call, &error, took), facts: Vec::new(), lease: None, ran: true },
+            Err(error) => Done {
+                result: failure(call, &error, took),
+                facts: Vec::new(),
+                lease: None,
+                ran: true,
+                put_back: Vec::new(),
+            },
         }
     }
 
     /// The result of a call that did not run; the model reads the error and its remedy.
     pub fn failed(call: &Call, error: &Error) -> Done {
-        Done { result: failure(call, error, Duration::ZERO), facts: Vec::new(), lease: None, ran: false }
+        Done {
+            result: failure(call, error, Duration::ZERO),
+            facts: Vec::new(),
+            lease: None,
+            ran: false,
+            put_back: Vec::new(),
+        }
     }
 
     /// The result of a dry run: the preview as text.
@@ -50,7 +64,7 @@ impl Done {
             preview: Some(Box::new(preview)),
             ..ToolResult::default()
         };
-        Done { result, facts: Vec::new(), lease: None, ran: false }
+        Done { result, facts: Vec::new(), lease: None, ran: false, put_back: Vec::new() }
     }
 }
 
@@ -86,7 +100,7 @@ fn presented(call: &Call, output: Output, took: Duration) -> Done {
         }
         None => result,
     };
-    Done { result, facts: output.facts, lease: None, ran: true }
+    Done { result, facts: output.facts, lease: None, ran: true, put_back: output.put_back }
 }
 
 fn failure(call: &Call, error: &Error, took: Duration) -> ToolResult {

@@ -245,12 +245,11 @@ pub const ONLY_READS: &str = "the command only reads";
 /// The reason to ask where there is no sandbox.
 const NOTHING_CONFINES: &str = "no sandbox works on this machine";
 
+/// The message where a rule of the user refuses a call.
+pub const FORBIDDEN: &str = "a deny rule of the user forbids this call";
+
 fn forbidden() -> Error {
-    Error::new(
-        Code::PermissionDenied,
-        "a deny rule of the user forbids this call",
-        "respect that: try another way, or ask the user",
-    )
+    Error::new(Code::PermissionDenied, FORBIDDEN, "respect that: try another way, or ask the user")
 }
 
 /// `look` is how the model can look instead.

@@ -74,7 +74,7 @@ fn a_plan_with_three_readers_becomes_two_writers_a_conflict_and_one_undo() {
     let undone = host.ask("4", json!({ "type": "undo" }));
     assert_eq!(undone["ok"], true, "{undone}");
     let (result, code) = host.end();
-    assert_eq!(code, 0, "{result}");
+    assert_eq!(code, 12, "a reader tried to write: {result}");
     assert_eq!(shell.read("list.txt"), LINES, "one undo takes back what both wrote, and what the user merged");
     assert!(!shell.workspace().join("english.txt").exists() && !shell.workspace().join("german.txt").exists());
     // The Logs alone tell it again, without the model.

@@ -9,7 +9,7 @@ use crate::hosted::Hosted;
 use crate::shell::{Shell, entries};
 
 /// A workflow of the user.
-fn of_user(shell: &Shell, name: &str, text: &str) {
+pub(super) fn of_user(shell: &Shell, name: &str, text: &str) {
     let folder = shell.home().parent().expect("a parent").join(".config/pixir/workflows");
     fs::create_dir_all(&folder).expect("mkdir");
     fs::write(folder.join(format!("{name}.toml")), format!("version = 1\n{text}")).expect("write");

@@ -61,6 +61,7 @@ impl PermissionsView {
                     DecidedBy::Mode => "the mode",
                     DecidedBy::Rule => "a rule",
                     DecidedBy::Role => "the role",
+                    DecidedBy::Task => "the task",
                     DecidedBy::NoAsker => "no one to ask",
                     DecidedBy::Unknown => "unknown",
                 },

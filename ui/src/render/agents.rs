@@ -69,6 +69,7 @@ pub(crate) fn mark(agent: &AgentState, theme: &Theme) -> (&'static str, Style) {
         AgentStatus::Running => ("●", theme.fg(theme.accent)),
         AgentStatus::Waiting => ("?", theme.fg(theme.warning).bold()),
         AgentStatus::Completed => ("✓", theme.fg(theme.success)),
+        AgentStatus::Held => ("‖", theme.fg(theme.warning)),
         AgentStatus::Incomplete | AgentStatus::Interrupted | AgentStatus::Detached => ("■", theme.fg(theme.warning)),
         AgentStatus::Failed | AgentStatus::TimedOut => ("✗", theme.fg(theme.error)),
     }
@@ -104,6 +105,7 @@ pub(crate) fn line(
         AgentStatus::Running => theme.fg(theme.text),
         AgentStatus::Queued
         | AgentStatus::Completed
+        | AgentStatus::Held
         | AgentStatus::Incomplete
         | AgentStatus::Failed
         | AgentStatus::TimedOut
@@ -167,7 +169,8 @@ pub(crate) fn summary<'a>(agents: impl Iterator<Item = &'a AgentState>) -> Strin
             AgentStatus::Waiting if agent.asks() => asks += 1,
             AgentStatus::Waiting => waits += 1,
             AgentStatus::Completed => done += 1,
-            AgentStatus::Incomplete
+            AgentStatus::Held
+            | AgentStatus::Incomplete
             | AgentStatus::Failed
             | AgentStatus::TimedOut
             | AgentStatus::Interrupted
@@ -205,6 +208,7 @@ pub(crate) fn word(status: AgentStatus) -> &'static str {
         AgentStatus::Running => "running",
         AgentStatus::Waiting => "asks",
         AgentStatus::Completed => "done",
+        AgentStatus::Held => "held",
         AgentStatus::Incomplete => "unfinished",
         AgentStatus::Failed => "failed",
         AgentStatus::TimedOut => "timed out",
@@ -235,6 +239,7 @@ pub(crate) fn doing(agent: &AgentState, now: Duration) -> String {
         AgentStatus::Waiting if agent.doing.is_empty() => "asks you".to_owned(),
         AgentStatus::Waiting => format!("asks: {}", agent.doing),
         AgentStatus::Completed
+        | AgentStatus::Held
         | AgentStatus::Incomplete
         | AgentStatus::Failed
         | AgentStatus::TimedOut

@@ -5,16 +5,16 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::super::graph::Work;
-use super::command::{Verified, backoff, checks, failed_check};
+use super::command::{Verified, backoff, checks, failed_check, left_last};
 use super::job::{Job, Late, no_round};
-use super::{Ending, Hands, held};
+use super::{Ending, Hands, held, store};
 use call::agents::{Order, OrderLimits, Seen, Settle, Until};
 use call::{Agents, Gone, off_loop};
 use permissions::shell::quoted;
 use protocol::error::{Code, Error};
 use protocol::event::{
-    AgentResult, AgentStatus, CheckRan, Cost, Fact, Isolation, LeftBehind, Mode, SessionId, StepEnded, StepOutcome,
-    Usage, WorkflowEvent,
+    AgentResult, AgentStatus, CheckRan, Cost, DecidedBy, Denial, Fact, Held, Isolation, LeftBehind, Mode, SessionId,
+    StepEnded, StepOutcome, Usage, WorkflowEvent,
 };
 use protocol::remedy::Remedy;
 use storage::blobs::name_of;
@@ -133,17 +133,18 @@ async fn attempt(
             Err(error) => Err(error),
         };
         let Ok(ended) = &result else { break };
-        if job.repeat.is_none() {
+        // A further round would be refused the same.
+        if job.repeat.is_none() || denied(ended).is_some() {
             break;
         }
         let checked = if ended.status == AgentStatus::Completed {
             check(job, agents, name, hands).await?
         } else {
-            Verified::Ran(Vec::new())
+            Verified::Ran(Vec::new(), Vec::new())
         };
         let checked = match checked {
-            Verified::Ran(checked) => checked,
-            Verified::Refused(why) => return unverified(job, agents, name, why, &result, hands).await,
+            Verified::Ran(checked, _) => checked,
+            Verified::Refused(denial) => return unverified(job, agents, name, denial, &result, hands).await,
         };
         let completed = ended.status == AgentStatus::Completed && failed_check(&checked).is_none();
         let status = if completed { StepOutcome::Completed } else { outcome_of(ended.status, StepOutcome::Failed) };
@@ -196,28 +197,54 @@ async fn finish(
     let output = output_of(&result, hands).await;
     let mut ended = job.ended(outcome_of(result.status, StepOutcome::Failed), None);
     ended.error.clone_from(&result.error);
+    ended.denials.clone_from(&result.evidence.refused);
+    let refused = match (denied(&result), result.status) {
+        (Some(denial), _) => Some(format!("a call of its agent was refused: {}", denial.line())),
+        (None, AgentStatus::Held) => Some("a workflow that its agent ran is held".to_owned()),
+        (None, _) => None,
+    };
+    if let Some(why) = refused {
+        keep(agents, name).await;
+        if result.isolation == Isolation::Shared {
+            ended.changes = left_behind(&result, hands).await;
+        }
+        (ended.status, ended.error) = (StepOutcome::Completed, None);
+        let denials = std::mem::take(&mut ended.denials);
+        let mut ended = total.put(ended);
+        store(&mut ended, &output, hands).await;
+        let refused = Held { ended: Some(Box::new(ended)), denials, ..job.held("permissions", why) };
+        return Ok(Attempt { ending: held(refused, hands).await?, had_effects });
+    }
     if result.status != AgentStatus::Completed {
         keep(agents, name).await;
+        if result.isolation == Isolation::Shared {
+            ended.changes = left_behind(&result, hands).await;
+        }
         return Ok(Attempt { ending: Ending::Ended(Box::new(total.put(ended)), output), had_effects });
     }
     // Its files are adopted after its checks have passed, and not before. What pixir had begun to write when it died is in the
     // workspace since the Session is open again.
     let adopted = job.late.as_ref().and_then(|it| it.adopted.clone());
     let checked = match &adopted {
-        Some(_) => Verified::Ran(passed(job)),
+        Some(_) => Verified::Ran(passed(job), Vec::new()),
         None => check(job, agents, name, hands).await?,
     };
-    ended.checks = match checked {
-        Verified::Ran(checks) => checks,
-        Verified::Refused(why) => return unverified(job, agents, name, why, &Ok(result), hands).await,
+    let (checks, changed) = match checked {
+        Verified::Ran(checks, changed) => (checks, changed),
+        Verified::Refused(denial) => return unverified(job, agents, name, denial, &Ok(result), hands).await,
     };
+    ended.checks = checks;
+    if result.isolation == Isolation::Shared {
+        ended.changes = left_behind(&result, hands).await;
+    }
+    changed.into_iter().for_each(|left| left_last(&mut ended.changes, left));
     if let Some(error) = failed_check(&ended.checks) {
         keep(agents, name).await;
         (ended.status, ended.error) = (StepOutcome::Failed, Some(error.body()));
         return Ok(Attempt { ending: Ending::Ended(Box::new(total.put(ended)), output), had_effects });
     }
     match result.isolation {
-        Isolation::Shared => ended.changes = left_behind(&result, hands).await,
+        Isolation::Shared => {}
         Isolation::Scratch => drop(agents.settle_files(name, Settle::Drop).await),
         Isolation::Copy => {
             let adoption = match adopted {
@@ -256,17 +283,24 @@ async fn finish(
     Ok(Attempt { ending: Ending::Ended(Box::new(total.put(ended)), output), had_effects })
 }
 
+/// The call that keeps the work of an agent from being done, where one was not permitted. Of calls that the user refused those
+/// do not count for which the user said what to do instead. A Turn that did not come to its answer ended as it did.
+pub(super) fn denied(result: &AgentResult) -> Option<&Denial> {
+    let counts = |it: &&Denial| it.wants_permission() || (it.by == DecidedBy::User && !it.has_feedback);
+    result.evidence.refused.iter().find(counts).filter(|_| result.is_answered())
+}
+
 /// Its checks may not run, so whether it is completed is not known: its files wait, and a resume goes on with the checks.
 async fn unverified(
     job: &Job,
     agents: &dyn Agents,
     name: &str,
-    why: String,
+    denial: Denial,
     result: &protocol::error::Result<AgentResult>,
     hands: &dyn Hands,
 ) -> Result<Attempt, Gone> {
     keep(agents, name).await;
-    let ending = held(job.held("permissions", why), hands).await?;
+    let ending = held(job.held_by_check(denial), hands).await?;
     Ok(Attempt { ending, had_effects: has_effects(result.as_ref().ok()) })
 }
 
@@ -290,13 +324,13 @@ fn passed(job: &Job) -> Vec<CheckRan> {
 /// Runs the checks of the step in the files that its agent works on.
 async fn check(job: &Job, agents: &dyn Agents, name: &str, hands: &dyn Hands) -> Result<Verified, Gone> {
     if job.checks.is_empty() {
-        return Ok(Verified::Ran(Vec::new()));
+        return Ok(Verified::Ran(Vec::new(), Vec::new()));
     }
     match agents.workspace_of(name) {
         Ok(workspace) => checks(job, workspace, hands).await,
         Err(error) => {
             let ran = CheckRan { command: "open its files".into(), exit_code: None, output: error.message };
-            Ok(Verified::Ran(vec![ran]))
+            Ok(Verified::Ran(vec![ran], Vec::new()))
         }
     }
 }
@@ -310,6 +344,7 @@ impl Total {
 fn outcome_of(status: AgentStatus, otherwise: StepOutcome) -> StepOutcome {
     match status {
         AgentStatus::Completed => StepOutcome::Completed,
+        AgentStatus::Held => StepOutcome::Held,
         AgentStatus::Incomplete => StepOutcome::Incomplete,
         AgentStatus::Failed => StepOutcome::Failed,
         AgentStatus::TimedOut => StepOutcome::TimedOut,

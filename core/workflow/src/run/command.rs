@@ -6,6 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
+use super::super::journal::{call_of, check_prefix};
 use super::job::Job;
 use super::unit::output_of;
 use super::{Ending, Hands, held, store};
@@ -14,7 +15,10 @@ use call::{Call, Caller, Context, Done, Gone};
 use files::workspace::Workspace;
 use permissions::shell::quoted;
 use protocol::error::{Code, Error, ErrorKind};
-use protocol::event::{CheckRan, Held, LeftBehind, StepEnded, StepOutcome, ToolCall, ToolResult, WorkflowEvent};
+use protocol::event::{
+    CheckRan, DecidedBy, Denial, Held, LeftBehind, Rule, Scope, StepEnded, StepOutcome, ToolCall, ToolResult,
+    WorkflowEvent,
+};
 
 /// The seconds of a command that names none.
 const SECONDS: u64 = 600;
@@ -53,12 +57,13 @@ pub(super) fn backoff(tried: u32) -> Duration {
 async fn once(job: &Job, attempt: u32, hands: &dyn Hands) -> Result<Ending, Gone> {
     let line = quoted(job.words.iter().map(String::as_str));
     let seconds = job.seconds.unwrap_or(SECONDS);
-    let call_id = format!("step_{}_{attempt}", &job.key[..12]);
+    let call_id = call_of(&job.key, attempt);
     let ctx = hands.context(&call_id);
     let ran = run(&call_id, &line, seconds, ctx, hands).await?;
-    let Ran { result, heard, refused } = ran;
-    if let Some(why) = refused {
-        return held(job.held("permissions", why), hands).await;
+    let Ran { result, heard, refused, put_back } = ran;
+    if let Some(denial) = refused {
+        let why = denial.reason.clone();
+        return held(Held { denials: vec![denial], ..job.held("permissions", why) }, hands).await;
     }
     let changes: Vec<LeftBehind> = result.changes.iter().map(LeftBehind::from).collect();
     let stderr = String::from_utf8_lossy(&heard.stderr).trim().to_owned();
@@ -77,6 +82,11 @@ async fn once(job: &Job, attempt: u32, hands: &dyn Hands) -> Result<Ending, Gone
         }
     };
     let output = value_of(&heard.stdout);
+    if status == StepOutcome::Completed && !put_back.is_empty() {
+        let mut ended = StepEnded { exit_code, changes, ..job.ended(status, None) };
+        store(&mut ended, &output, hands).await;
+        return held(job.put_back(ended, &put_back, &line), hands).await;
+    }
     if status != StepOutcome::Completed {
         let ended = StepEnded { error, exit_code, changes, stderr, ..job.ended(status, None) };
         return Ok(Ending::Ended(Box::new(ended), output));
@@ -87,11 +97,15 @@ async fn once(job: &Job, attempt: u32, hands: &dyn Hands) -> Result<Ending, Gone
 /// The command did what it was to do: its checks say whether the step is completed.
 async fn verified(job: &Job, mut ended: StepEnded, output: Value, hands: &dyn Hands) -> Result<Ending, Gone> {
     match checks(job, hands.context("").workspace, hands).await? {
-        Verified::Ran(checks) => ended.checks = checks,
-        Verified::Refused(why) => {
+        Verified::Ran(checks, changed) => {
+            ended.checks = checks;
+            changed.into_iter().for_each(|left| left_last(&mut ended.changes, left));
+        }
+        Verified::Refused(denial) => {
             let mut unchecked = ended;
             store(&mut unchecked, &output, hands).await;
-            return held(Held { unchecked: Some(Box::new(unchecked)), ..job.held("permissions", why) }, hands).await;
+            let unchecked = Some(Box::new(unchecked));
+            return held(Held { unchecked, ..job.held_by_check(denial) }, hands).await;
         }
     }
     if let Some(error) = failed_check(&ended.checks) {
@@ -121,8 +135,10 @@ fn value_of(stdout: &[u8]) -> Value {
 struct Ran {
     result: ToolResult,
     heard: Heard,
-    /// Why it did not run, if it may not.
-    refused: Option<String>,
+    /// That it did not run, if it may not.
+    refused: Option<Denial>,
+    /// Protected files that it wrote, and that are as they were before.
+    put_back: Vec<String>,
 }
 
 /// Takes a command through the steps of a call, and records it.
@@ -141,20 +157,35 @@ async fn run(call_id: &str, line: &str, seconds: u64, ctx: Context, hands: &dyn 
     };
     hands.fact(told.into()).await?;
     let (done, heard) = perform(&call, line, seconds, ctx, hands).await?;
-    let refused = refused(&done);
-    let Done { result, facts, lease, .. } = done;
+    let refused = refused(&done, line);
+    let Done { result, facts, lease, put_back, .. } = done;
     for fact in facts {
         hands.fact(fact).await?;
     }
     hands.fact(result.clone().into()).await?;
     drop(lease);
-    Ok(Ran { result, heard, refused })
+    Ok(Ran { result, heard, refused, put_back })
 }
 
-/// Why a command did not run, if it may not.
-fn refused(done: &Done) -> Option<String> {
-    let error = done.result.error.as_ref().filter(|it| !done.ran && it.kind == ErrorKind::PermissionDenied);
-    error.map(|it| it.message.clone())
+/// That a command did not run, if it may not.
+fn refused(done: &Done, line: &str) -> Option<Denial> {
+    let error = done.result.error.as_ref().filter(|it| !done.ran && it.kind == ErrorKind::PermissionDenied)?;
+    let by = match Code::from_name(&error.code) {
+        Some(Code::MutationBlocked) => DecidedBy::Mode,
+        Some(Code::InputRequired) => DecidedBy::NoAsker,
+        Some(_) | None if error.message == permissions::FORBIDDEN => DecidedBy::Rule,
+        Some(_) | None => DecidedBy::User,
+    };
+    let rule = (by == DecidedBy::NoAsker).then(|| Rule::Allow(Scope::Command(line.to_owned())));
+    Some(Denial {
+        agent: Vec::new(),
+        call_id: done.result.call_id.clone(),
+        call: short(line),
+        by,
+        reason: error.message.clone(),
+        rule,
+        has_feedback: false,
+    })
 }
 
 async fn perform(
@@ -180,18 +211,18 @@ async fn perform(
 
 /// What the checks of a step say.
 pub(super) enum Verified {
-    /// They ran, up to the first that failed.
-    Ran(Vec<CheckRan>),
-    /// One of them may not run, and why.
-    Refused(String),
+    /// They ran, up to the first that failed, and changed these files of the workspace.
+    Ran(Vec<CheckRan>, Vec<LeftBehind>),
+    /// One of them may not run.
+    Refused(Denial),
 }
 
 /// Runs the checks of a step in these files, up to the first that fails. pixir itself runs them.
 pub(super) async fn checks(job: &Job, workspace: Arc<Workspace>, hands: &dyn Hands) -> Result<Verified, Gone> {
-    let mut all = Vec::new();
+    let (mut all, mut changed) = (Vec::new(), Vec::new());
     for (n, words) in job.checks.iter().enumerate() {
         let line = quoted(words.iter().map(String::as_str));
-        let id = format!("check_{}_{}", &job.key[..12], n + 1);
+        let id = format!("{}{}", check_prefix(&job.key), n + 1);
         let ctx = hands.context(&id);
         let is_elsewhere = ctx.workspace.root() != workspace.root();
         let mut ctx = Context { workspace: Arc::clone(&workspace), ..ctx };
@@ -203,8 +234,11 @@ pub(super) async fn checks(job: &Job, workspace: Arc<Workspace>, hands: &dyn Han
         let args = json!({ "command": line });
         let call = Call { id, tool: shell::NAME.into(), args, caller: Caller::Model };
         let (done, _) = perform(&call, &line, job.seconds.unwrap_or(SECONDS), ctx, hands).await?;
-        if let Some(why) = refused(&done) {
-            return Ok(Verified::Refused(format!("the check `{}`: {why}", short(&line))));
+        if let Some(denial) = refused(&done, &line) {
+            return Ok(Verified::Refused(denial));
+        }
+        if !is_elsewhere {
+            done.result.changes.iter().for_each(|it| left_last(&mut changed, LeftBehind::from(it)));
         }
         let passed = done.result.error.is_none() && done.result.exit_code == Some(0);
         let text = &done.result.output;
@@ -215,7 +249,13 @@ pub(super) async fn checks(job: &Job, workspace: Arc<Workspace>, hands: &dyn Han
             break;
         }
     }
-    Ok(Verified::Ran(all))
+    Ok(Verified::Ran(all, changed))
+}
+
+/// A file was left so, whatever was left of it before.
+pub(super) fn left_last(all: &mut Vec<LeftBehind>, left: LeftBehind) {
+    all.retain(|it| it.path != left.path);
+    all.push(left);
 }
 
 /// The error of the check that failed, if one did.

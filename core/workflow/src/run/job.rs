@@ -6,7 +6,9 @@ use super::super::graph::{Repeat, Retry, Step, Work};
 use super::super::schedule::Unit;
 use super::super::template::Scope;
 use protocol::error::{Error, Result};
-use protocol::event::{Adoption, AgentResult, Ask, Held, Isolation, StepEnded, StepOutcome, StepStarted};
+use protocol::event::{
+    Adoption, AgentResult, Ask, DecidedBy, Denial, Held, Isolation, StepEnded, StepOutcome, StepStarted,
+};
 
 /// What a unit is to do.
 pub(super) struct Job {
@@ -102,6 +104,29 @@ impl Job {
             key: Some(self.key.clone()),
             ..Held::default()
         }
+    }
+
+    /// One of its checks may not run.
+    pub(super) fn held_by_check(&self, denial: Denial) -> Held {
+        let why = format!("the check `{}`: {}", denial.call, denial.reason);
+        Held { denials: vec![denial], ..self.held("permissions", why) }
+    }
+
+    /// What its command wrote to protected files was taken back, so it has not done all of its work.
+    pub(super) fn put_back(&self, ended: StepEnded, paths: &[String], line: &str) -> Held {
+        let (first, more) = (paths.first().map_or("", String::as_str), paths.len().saturating_sub(1));
+        let others = if more == 0 { String::new() } else { format!(" and {more} more") };
+        let denial = Denial {
+            agent: Vec::new(),
+            call_id: ended.key.clone(),
+            call: line.chars().take(200).collect(),
+            by: DecidedBy::NoAsker,
+            reason: format!("what it wrote to protected files was put back: {first}{others}"),
+            rule: None,
+            has_feedback: false,
+        };
+        let why = denial.reason.clone();
+        Held { ended: Some(Box::new(ended)), denials: vec![denial], ..self.held("permissions", why) }
     }
 
     /// Whether running it twice could do something twice.

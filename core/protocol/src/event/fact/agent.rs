@@ -5,8 +5,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Cost, FileChange, LeftFile, Usage};
-use crate::error::ErrorBody;
+use super::{Cost, DecidedBy, FileChange, LeftFile, PermissionDecision, Rule, Usage};
+use crate::error::{Code, ErrorBody};
 use crate::event::headline::Headline;
 use crate::event::open::{self, Understood};
 
@@ -212,8 +212,10 @@ pub enum AgentStatus {
     Running,
     /// It waits: for the user, for files that another agent changes, for a pause of the Provider, or for a place.
     Waiting,
-    /// It finished its answer.
+    /// It finished its answer, and none of its calls was refused.
     Completed,
+    /// It finished its answer, and one of its calls, or of the agents below it, was refused for want of permission.
+    Held,
     /// A limit ended it before it finished.
     Incomplete,
     /// An error ended it.
@@ -234,6 +236,7 @@ impl AgentStatus {
             AgentStatus::Running => "running",
             AgentStatus::Waiting => "waiting",
             AgentStatus::Completed => "completed",
+            AgentStatus::Held => "held",
             AgentStatus::Incomplete => "incomplete",
             AgentStatus::Failed => "failed",
             AgentStatus::TimedOut => "timed_out",
@@ -292,6 +295,9 @@ pub struct AgentResult {
     /// What became of the files that it changed in its copy, where this is known when its end is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adoption: Option<Box<Adoption>>,
+    /// Files of its copy wait, and no user was asked about them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unasked: bool,
 }
 
 /// What a child did in a Turn, counted from its Log and never from its words.
@@ -305,6 +311,12 @@ pub struct Evidence {
     /// Calls that were refused.
     #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub denials: u64,
+    /// The first twenty of its calls, and of those of agents below it, that were not permitted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Denial>,
+    /// Calls that were allowed to do more than read; absent in Logs of older builds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acted: Option<u64>,
     /// The last ten commands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<Ran>,
@@ -316,6 +328,66 @@ pub struct Evidence {
     pub changed: Vec<String>,
 }
 
+/// A call that was not permitted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Denial {
+    /// The names of the agents down to the one whose call it was, where it was not the Session's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agent: Vec<String>,
+    /// The call.
+    pub call_id: String,
+    /// What it was about, in a few words: `write a.txt`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub call: String,
+    /// Who or what refused it.
+    pub by: DecidedBy,
+    /// Why, as a sentence.
+    pub reason: String,
+    /// The rule that refused it, or the one that would have allowed it where no user could be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<Rule>,
+    /// The user said what to do instead.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_feedback: bool,
+}
+
+impl Denial {
+    /// The refusal of this call by a decision.
+    pub fn of(decision: &PermissionDecision, call: String) -> Denial {
+        Denial {
+            agent: Vec::new(),
+            call_id: decision.call_id.clone(),
+            call,
+            by: decision.by,
+            reason: decision.reason.clone(),
+            rule: decision.rule.clone(),
+            has_feedback: decision.feedback.is_some(),
+        }
+    }
+
+    /// The same as the parent of this agent tells it.
+    pub fn below(self, name: &str) -> Denial {
+        let agent = std::iter::once(name.to_owned()).chain(self.agent).collect();
+        Denial { agent, ..self }
+    }
+
+    /// Whether work is missing for want of permission. The user who refuses knows what is missing, and a task that leaves less
+    /// to an agent than its role does wants nothing beyond that.
+    pub fn wants_permission(&self) -> bool {
+        match self.by {
+            DecidedBy::Mode | DecidedBy::Rule | DecidedBy::Role | DecidedBy::NoAsker | DecidedBy::Unknown => true,
+            DecidedBy::User | DecidedBy::Task => false,
+        }
+    }
+
+    /// It in one line: `write a.txt: it changes files, and the mode is read-only`.
+    pub fn line(&self) -> String {
+        let of = if self.agent.is_empty() { String::new() } else { format!("{}: ", self.agent.join("/")) };
+        let call = if self.call.is_empty() { &self.call_id } else { &self.call };
+        format!("{of}{call}: {}", self.reason)
+    }
+}
+
 /// A command that ran, and its end.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ran {
@@ -324,6 +396,24 @@ pub struct Ran {
     /// Its exit code; absent if it did not run to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
+}
+
+impl AgentResult {
+    /// Whether the Turn came to its answer, whatever its calls and the agents below it came to.
+    pub fn is_answered(&self) -> bool {
+        let of_others = |code: &str| code == Code::AgentsPartial.name() || code == Code::AgentsFailed.name();
+        match self.status {
+            AgentStatus::Completed | AgentStatus::Held => true,
+            AgentStatus::Failed => self.error.as_ref().is_some_and(|error| of_others(&error.code)),
+            AgentStatus::Queued
+            | AgentStatus::Running
+            | AgentStatus::Waiting
+            | AgentStatus::Incomplete
+            | AgentStatus::TimedOut
+            | AgentStatus::Interrupted
+            | AgentStatus::Detached => false,
+        }
+    }
 }
 
 impl AgentEvent {

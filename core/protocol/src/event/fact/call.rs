@@ -198,8 +198,10 @@ pub enum DecidedBy {
     Mode,
     /// A rule that the user made.
     Rule,
-    /// The role of the agent, or the call that started it and left less to it than its role does.
+    /// The role of the agent.
     Role,
+    /// The call, or the step of a workflow, that started the agent and left less to it than its role does.
+    Task,
     /// The call needed the user's approval, but no user was available.
     NoAsker,
     /// A decider that only a newer build knows.
@@ -218,7 +220,8 @@ pub struct PermissionDecision {
     pub by: DecidedBy,
     /// Why the call needed a decision, as a sentence.
     pub reason: String,
-    /// The rule that decided, or that the user made by answering "always".
+    /// The rule that decided, or that the user made by answering "always". Where no user could be asked: the one that would have
+    /// allowed the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<Rule>,
     /// The user's message to the model with a deny.
