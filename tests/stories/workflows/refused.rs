@@ -119,6 +119,38 @@ fn what_a_refused_agent_did_in_the_workspace_is_not_done_twice_unasked() {
     assert!(first.ends_with("--done pay"), "the first suggestion pays nothing twice: {first}");
 }
 
+/// Protected files of several groups, which a command may write where the user keeps them.
+///
+/// Broken build: what the command did was taken back, and its step is completed.
+#[test]
+fn a_command_whose_protected_files_were_put_back_has_not_done_its_work() {
+    for path in [".vscode/settings.json", ".github/workflows/ci.yml", "AGENTS.md", ".envrc", ".pixir/config.toml"] {
+        let shell = Shell::new(&[]);
+        let folder = path.rsplit_once('/').map_or(".", |(folder, _)| folder);
+        let flow = format!(
+            "[[steps]]\nid = \"one\"\nargv = [\"sh\", \"-c\", \"echo x >> made; mkdir -p {folder}; echo x > {path}\"]\n\
+             [[steps]]\nid = \"next\"\nargv = [\"touch\", \"next\"]\nneeds = [\"one\"]\n"
+        );
+        let ran = run(&shell, &flow, &json!([]), &["--write"]);
+        let result = ran.document();
+        assert_eq!(
+            (ran.code, ends(&result)),
+            (12, vec!["one held".to_owned(), "next held".to_owned()]),
+            "{path}: {result}"
+        );
+        assert!(!shell.workspace().join(path).exists(), "{path}");
+        assert!(result["denials"][0]["reason"].as_str().is_some_and(|it| it.contains(path)), "{path}: {result}");
+        let asked = resume(&shell, &json!([]), &["--write"]);
+        assert_eq!(
+            (asked.code, shell.read("made").as_str()),
+            (13, "x\n"),
+            "{path}: the rest is not done twice: {asked:?}"
+        );
+        let done = resume(&shell, &json!([]), &["--write", "--done", "one"]);
+        assert_eq!((done.code, shell.read("made").as_str()), (0, "x\n"), "{path}: {done:?}");
+    }
+}
+
 /// Broken builds: an agent below the agent of a step is refused, and the step is completed; the workflow that a step uses hides
 /// that its own step is held.
 #[test]

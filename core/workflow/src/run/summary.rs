@@ -114,10 +114,7 @@ impl Runner<'_> {
                 Some(Error::new(Code::InputRequired, format!("a step waits for you: {what}"), resume)),
             )
         } else if let Some(what) = held_by_permissions {
-            (
-                TurnStatus::Incomplete,
-                Some(Error::new(Code::WorkflowHeld, format!("a step may not run: {what}"), resume)),
-            )
+            (TurnStatus::Incomplete, Some(Error::new(Code::WorkflowHeld, format!("a step is held: {what}"), resume)))
         } else if counts.not_done() > 0 {
             let all = counts.not_done() + counts.completed + counts.skipped;
             let first = first_left.map_or(String::new(), |first| format!("; {first}"));
