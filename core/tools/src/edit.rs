@@ -12,6 +12,10 @@ use protocol::call_info::{CallInfo, CallKind};
 use protocol::error::{Code, Error, Result};
 use protocol::tool_spec::ToolSpec;
 
+mod numbered; // line numbers in front of the old lines
+
+use numbered::{elsewhere, without_numbers};
+
 pub(super) struct Edit;
 
 #[derive(Deserialize)]
@@ -26,7 +30,8 @@ struct Args {
 }
 
 /// One replacement.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Change {
     pub old_text: String,
     pub new_text: String,
@@ -106,13 +111,13 @@ pub fn previewed(ctx: &Context, at: Inside, edits: &[Change]) -> Result<Replacem
     let mut faults = Vec::new();
     let mut had_numbers = false;
     for (i, edit) in edits.iter().enumerate() {
-        match edit.made(&text) {
+        match edit.made(&text, &on_disk) {
             Ok((edited, numbered)) => {
                 text = edited;
                 had_numbers |= numbered;
             }
             // The model knows the file as it is on disk, not as the edits before this one would leave it.
-            Err(error) => match edit.made(&on_disk) {
+            Err(error) => match edit.made(&on_disk, &on_disk) {
                 Err(error) => faults.push((i + 1, error)),
                 Ok(_) if error.code == Code::NoMatch => {
                     let message = "an earlier edit of this call changes the text that old_text names";
@@ -137,46 +142,19 @@ pub fn previewed(ctx: &Context, at: Inside, edits: &[Change]) -> Result<Replacem
 }
 
 impl Change {
-    /// The text after this replacement, and whether line numbers in front of the old lines were left out for it.
-    fn made(&self, text: &str) -> Result<(String, bool)> {
+    /// The text after this replacement, and whether line numbers in front of the old lines were left out for it. The model
+    /// knows the numbers of the file as it is on disk.
+    fn made(&self, text: &str, on_disk: &str) -> Result<(String, bool)> {
         let Change { old_text, new_text, replace_all } = self;
         let error = match replace(text, old_text, new_text, *replace_all) {
             Err(error) if error.code == Code::NoMatch => error,
             outcome => return Ok((outcome?, false)),
         };
-        for (old, new) in without_numbers(old_text, new_text) {
-            match replace(text, &old, &new, *replace_all) {
-                Err(error) if error.code == Code::NoMatch => {}
-                outcome => return Ok((outcome?, true)),
-            }
+        match without_numbers(self, on_disk)? {
+            Some(bare) => Ok((replace(text, &bare.old_text, &bare.new_text, false)?, true)),
+            None => Err(elsewhere(old_text, on_disk).unwrap_or(error)),
         }
-        Err(error)
     }
-}
-
-/// The texts without the line numbers that `read` and `grep` print: `   12\ttext`, `12→text`, `12|text`, `12: text`. A blank
-/// behind the number may belong to the text or not, so there are two readings. None where a line has no number.
-fn without_numbers(old: &str, new: &str) -> Vec<(String, String)> {
-    let stripped = |text: &str, blank: &str| -> Option<String> {
-        let line = |line: &str| -> Option<String> {
-            let rest = line.trim_start_matches([' ', '\t']);
-            let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-            let behind = &rest[digits..];
-            // An editor may have cut the separator of an empty line.
-            let is_empty = behind.trim_end_matches(['\r', '\n']).is_empty();
-            let text = if is_empty { Some(behind) } else { behind.strip_prefix(['\t', '→', '|', ':']) };
-            text.filter(|_| digits > 0).map(|text| text.strip_prefix(blank).unwrap_or(text).to_owned())
-        };
-        text.split_inclusive('\n').map(line).collect()
-    };
-    let both = |blank: &str| {
-        let old = stripped(old, blank).filter(|old| !old.is_empty())?;
-        // The new lines have no numbers where the model wrote them itself.
-        Some((old, stripped(new, blank).filter(|_| !new.is_empty()).unwrap_or_else(|| new.to_owned())))
-    };
-    let mut readings: Vec<(String, String)> = ["", " "].into_iter().filter_map(both).collect();
-    readings.dedup();
-    readings
 }
 
 /// Replaces `old` by `new`. Bytes outside the match never change, even in a file with mixed line ends.
@@ -330,22 +308,83 @@ mod tests {
         );
     }
 
+    fn made(text: &str, old: &str, new: &str) -> Result<(String, bool), Code> {
+        let change = Change { old_text: old.into(), new_text: new.into(), replace_all: false };
+        change.made(text, text).map_err(|error| error.code)
+    }
+
     /// Broken build: one that leaves the numbers of the new lines in the file.
     #[test]
-    fn line_numbers_pasted_from_read_are_left_out_where_every_line_has_one() {
+    fn line_numbers_pasted_from_read_are_left_out_where_they_are_those_of_the_lines() {
         let text = "fn a() {\n\n    one();\n}\n";
-        let made = |old: &str, new: &str| {
-            let change = Change { old_text: old.into(), new_text: new.into(), replace_all: false };
-            change.made(text).map_err(|error| error.code)
-        };
         let wanted = Ok(("fn a() {\n\n    two();\n}\n".to_owned(), true));
         for old in ["     2\t\n     3\t    one();", "2→\n3→    one();", "2|\n3|    one();", "2\n3:     one();"] {
-            assert_eq!(made(old, "\n    two();"), wanted, "{old}");
+            assert_eq!(made(text, old, "\n    two();"), wanted, "{old}");
         }
-        assert_eq!(made("     2\t\n     3\t    one();\n", "     2\t\n     3\t    two();\n"), wanted);
-        assert_eq!(made("     2\t\n    one();", "x"), Err(Code::NoMatch), "a line has no number");
-        assert_eq!(made("     3\tthree();", "x"), Err(Code::NoMatch));
-        assert_eq!(made("    one();", "    two();").map(|(_, numbered)| numbered), Ok(false));
+        assert_eq!(made(text, "     2\t\n     3\t    one();\n", "     2\t\n     3\t    two();\n"), wanted);
+        assert_eq!(made(text, "3|    one();", "3|    two();\n4|    three();").map(|it| it.1), Ok(true));
+        assert_eq!(made(text, "    one();", "    two();").map(|it| it.1), Ok(false));
+        // The file ends its lines with returns, and the model does not see them.
+        assert_eq!(made("a\r\nb\r\n", "2\tb", "c\nd"), Ok(("a\r\nc\r\nd\r\n".to_owned(), true)));
+    }
+
+    /// Broken build: ce783d9e, which takes off every number in front of lines and finds what is left anywhere.
+    #[test]
+    fn numbers_that_are_not_those_of_the_lines_are_text() {
+        let text = "title\n10\n20\n\n30\nhost\nalpha\nhost\n";
+        for (old, new, code) in [
+            ("10\n25\n", "ten\n", Code::NoMatch),
+            ("1\n2\n", "hello\nworld\n", Code::NoMatch),
+            ("    1\n", "    2\n", Code::NoMatch),
+            ("4\n", "x\n", Code::NoMatch),
+            ("4\t\n", "x\n", Code::NoMatch),
+            ("4\t  \n", "x\n", Code::NoMatch),
+            ("8080:host", "80:host", Code::NoMatch),
+            ("7:host", "x", Code::NoMatch),
+            ("8|title", "x", Code::NoMatch),
+            ("0:title", "x", Code::NoMatch),
+            // A part of a line is not the line.
+            ("7\talp", "x", Code::NoMatch),
+            ("7\tpha", "x", Code::NoMatch),
+            // The numbers have a gap, go back, or have two marks.
+            ("5\t30\n7\talpha", "x", Code::NoMatch),
+            ("6\thost\n5\t30", "x", Code::NoMatch),
+            ("5\t30\n6:host", "x", Code::NoMatch),
+            ("99999999999999999999999\thost", "x", Code::NoMatch),
+            // The line is right, and its text stands elsewhere too.
+            ("6\thost", "x", Code::NotUnique),
+            // What the new numbers are is not clear.
+            ("7\talpha", "7\tbeta\ngamma", Code::InvalidArgs),
+            ("7\talpha", "7", Code::InvalidArgs),
+            ("7:alpha", "beta\n8:80", Code::InvalidArgs),
+        ] {
+            assert_eq!(made(text, old, new), Err(code), "{old:?} {new:?}");
+        }
+        // Numbers of the new text that are not line numbers stay.
+        assert_eq!(
+            made("a\nports\n", "2:ports", "8080:80\n9090:90").map(|it| it.0),
+            Ok("a\n8080:80\n9090:90\n".into())
+        );
+        let all = Change { old_text: "6\thost".into(), new_text: "x".into(), replace_all: true };
+        assert_eq!(all.made(text, text).map_err(|e| e.code), Err(Code::NotUnique));
+    }
+
+    /// Broken build: one that counts the lines of the text behind the edits before it.
+    #[test]
+    fn numbers_are_those_of_the_file_on_disk() {
+        let on_disk = "a\nb\nc\n";
+        let edited = "a\nnew\nb\nc\n";
+        let change = |old: &str| Change { old_text: old.into(), new_text: "x".into(), replace_all: false };
+        assert_eq!(change("3\tc").made(edited, on_disk).map(|it| it.0).ok(), Some("a\nnew\nb\nx\n".into()));
+        assert_eq!(change("4\tc").made(edited, on_disk).map_err(|e| e.code), Err(Code::NoMatch));
+    }
+
+    #[test]
+    fn a_miss_of_numbered_lines_names_the_line_where_they_are() {
+        let change = Change { old_text: "7\tbeta".into(), new_text: "x".into(), replace_all: false };
+        let error = change.made("alpha\nbeta\n", "alpha\nbeta\n").expect_err("the number is wrong");
+        assert_eq!((error.code, error.details["closest_line"].as_u64()), (Code::NoMatch, Some(2)));
+        assert!(error.message.ends_with("it occurs at line 2, which they do not name"), "{}", error.message);
     }
 
     /// The number of generated edits; the long run is `PIXIR_EDITS=100000 cargo test -p pixir-tools edit`.
@@ -355,6 +394,46 @@ mod tests {
 
     proptest::proptest! {
         #![proptest_config(proptest::prelude::ProptestConfig { cases: edits(), failure_persistence: None, max_global_rejects: u32::MAX, ..Default::default() })]
+
+        /// Broken build: ce783d9e, or one that finds the lines without their numbers anywhere in the file.
+        #[test]
+        fn with_line_numbers_only_the_lines_of_these_numbers_change(
+            lines in proptest::collection::vec("[0-9]{0,2}|[0-9][:|]?[ab]?| ?[ab]|[1-9]\t[ab]?", 1..9), crlf in proptest::bool::ANY,
+            at in 0..9_usize, len in 1..4_usize, shift in -1..2_i64, mark in "[\t:|→]", blank in " ?", cut in 0..2_usize,
+            invented in proptest::option::of("([0-9]{1,2}[\t:|]?[ab]?\n?){1,3}"), new in "([0-9]{0,2}[:|\t]?[ab]?\n?){0,3}", all in proptest::bool::ANY,
+        ) {
+            let end = if crlf { "\r\n" } else { "\n" };
+            let text: String = lines.iter().map(|line| format!("{line}{end}")).collect();
+            let from = at % lines.len();
+            let to = (from + len).min(lines.len());
+            // Lines of the file with their numbers, sometimes with wrong ones or without the end of a line; or anything.
+            let pasted = lines[from..to].iter().enumerate().map(|(i, line)| {
+                format!("{}{mark}{blank}{}", (from + i + 1) as i64 + shift, &line[..line.len() - cut.min(line.len())])
+            });
+            let old = invented.unwrap_or_else(|| pasted.collect::<Vec<_>>().join("\n"));
+            let change = Change { old_text: old.clone(), new_text: new, replace_all: all };
+            let Ok((edited, true)) = change.made(&text, &text) else { return Ok(()) };
+            let numbers: Vec<usize> = old.lines().map(|line| line.trim_start().chars().take_while(char::is_ascii_digit).collect::<String>().parse().expect("a number")).collect();
+            let (first, last) = (numbers[0], numbers[numbers.len() - 1]);
+            proptest::prop_assert_eq!(&numbers, &(first..=last).collect::<Vec<_>>());
+            let mut named = String::new();
+            for (line, number) in old.lines().zip(first..) {
+                let stands = &lines[number - 1];
+                let is_it = line.trim_start().strip_prefix(&number.to_string()).is_some_and(|behind| {
+                    behind == stands || behind.chars().next().is_some_and(|mark| {
+                        let behind = &behind[mark.len_utf8()..];
+                        behind == stands || behind.strip_prefix(' ') == Some(stands)
+                    })
+                });
+                proptest::prop_assert!(is_it || stands.is_empty(), "{text:?} {change:?} {edited:?}");
+                named.push_str(stands);
+            }
+            proptest::prop_assert!(!named.trim().is_empty(), "{text:?} {change:?} {edited:?}");
+            let above: String = lines[..first - 1].iter().map(|line| format!("{line}{end}")).collect();
+            let below: String = lines[last..].iter().map(|line| format!("{line}{end}")).collect();
+            let is_around = edited.starts_with(&above) && edited.ends_with(&below) && edited.len() >= above.len() + below.len();
+            proptest::prop_assert!(is_around, "{text:?} {change:?} {edited:?}");
+        }
 
         #[test]
         fn bytes_outside_of_what_is_replaced_never_change(
