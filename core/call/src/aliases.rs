@@ -59,13 +59,14 @@ pub(super) fn call(call: &Call) -> Cow<'_, Call> {
         "str_replace_editor" | "str_replace_based_edit_tool" => {
             tool = match args.remove("command").as_ref().and_then(Value::as_str) {
                 Some("view") => {
-                    if let Some([from, to]) =
-                        args.remove("view_range").as_ref().and_then(Value::as_array).map(Vec::as_slice)
-                        && let Some(from) = from.as_u64()
+                    // What is no range stays, and is named as unknown.
+                    if let Some([from, to]) = args.get("view_range").and_then(Value::as_array).map(Vec::as_slice)
+                        && let (Some(from), Some(to)) = (from.as_u64(), to.as_i64())
                     {
+                        args.remove("view_range");
                         args.insert("offset".into(), from.into());
                         // -1 is the end of the file.
-                        if let Some(to) = to.as_u64() {
+                        if let Ok(to) = u64::try_from(to) {
                             args.insert("limit".into(), (to + 1).saturating_sub(from).into());
                         }
                     }
@@ -77,17 +78,26 @@ pub(super) fn call(call: &Call) -> Cow<'_, Call> {
             };
         }
         "Bash" | "shell" | "container.exec" | "run_shell_command" | "run_terminal_cmd" => {
-            without(&["description", "explanation", "is_background"]);
-            if let Some(words) = args.get("command").and_then(Value::as_array) {
-                let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+            without(&["description", "explanation"]);
+            if !args.contains_key("background")
+                && let Some(background) = args.remove("is_background")
+            {
+                args.insert("background".into(), background);
+            }
+            // A list with anything but words stays, and is refused: a command without one of its words is another one.
+            let words = args.get("command").and_then(Value::as_array);
+            let words: Option<Vec<&str>> = words.and_then(|words| words.iter().map(Value::as_str).collect());
+            if let Some(words) = words {
                 let line = match words.as_slice() {
                     [shell, "-c" | "-lc", line] if ["bash", "sh", "zsh"].contains(shell) => (*line).to_owned(),
                     words => quoted(words.iter().copied()),
                 };
                 args.insert("command".into(), line.into());
             }
-            let timeout = args.remove("timeout_ms").or_else(|| args.remove("timeout"));
-            if let Some(timeout) = timeout.as_ref().and_then(Value::as_u64) {
+            let name = if args.contains_key("timeout_ms") { "timeout_ms" } else { "timeout" };
+            let is_only_one = name == "timeout" || !args.contains_key("timeout");
+            if let Some(timeout) = args.get(name).and_then(Value::as_u64).filter(|_| is_only_one) {
+                args.remove(name);
                 // Theirs are milliseconds. So short a time in milliseconds would stop every command.
                 let seconds = if timeout < 1_000 { timeout } else { timeout.div_ceil(1_000) };
                 args.insert("timeout".into(), seconds.into());
@@ -141,6 +151,9 @@ fn adapt(schema: &Value, value: &mut Cow<'_, Value>) {
                 fits && fields.contains_key(*theirs) && !fields.contains_key(*ours)
             })
             .collect();
+        // Of two names for one argument neither counts: both stay, and are named as unknown.
+        let is_only_one = |ours: &str| renamed.iter().filter(|(_, it)| *it == ours).count() == 1;
+        let renamed: Vec<(&str, &str)> = renamed.iter().copied().filter(|(_, ours)| is_only_one(ours)).collect();
         let nested: Vec<String> = known
             .iter()
             .filter(|(_, schema)| matches!(schema["type"].as_str(), Some("array" | "object")))
@@ -151,9 +164,8 @@ fn adapt(schema: &Value, value: &mut Cow<'_, Value>) {
         }
         let Value::Object(fields) = value.to_mut() else { return };
         for (theirs, ours) in renamed {
-            // A second alias of the same argument stays, and is named as unknown.
             if let Some(field) = fields.remove(theirs) {
-                fields.entry(ours).or_insert(field);
+                fields.insert(ours.to_owned(), field);
             }
         }
         for name in nested {
@@ -237,10 +249,34 @@ mod tests {
                 "ask_user",
                 json!({ "questions": [{ "question": "Which?", "options": ["a"] }] }),
             ),
+            (
+                "run_terminal_cmd",
+                json!({ "command": "serve", "is_background": true, "explanation": "Serve" }),
+                "bash",
+                json!({ "command": "serve", "background": true }),
+            ),
             ("bash", json!({ "command": "ls", "timeout": 7 }), "bash", json!({ "command": "ls", "timeout": 7 })),
         ] {
             assert_eq!(ours(tool, args), (name.to_owned(), wanted));
         }
+    }
+
+    /// Broken build: one that leaves out a word, a time or a range that it does not understand, and calls the tool without.
+    #[test]
+    fn what_is_not_understood_stays_for_the_check_of_the_arguments() {
+        for (tool, args) in [
+            ("shell", json!({ "command": ["rm", 5, "x"] })),
+            ("Bash", json!({ "command": "ls", "timeout": "soon" })),
+            ("Bash", json!({ "command": "ls", "timeout": 5, "timeout_ms": 9_000 })),
+            ("run_terminal_cmd", json!({ "command": "ls", "is_background": true, "background": false })),
+        ] {
+            let theirs = Call { id: "c".into(), tool: tool.into(), args: args.clone(), caller: crate::Caller::Model };
+            assert_eq!(call(&theirs).args, args, "{tool}");
+        }
+        let args = json!({ "command": "view", "path": "a", "view_range": [3] });
+        let tool = "str_replace_editor".to_owned();
+        let theirs = Call { id: "c".into(), tool, args, caller: crate::Caller::Model };
+        assert_eq!(call(&theirs).args, json!({ "path": "a", "view_range": [3] }));
     }
 
     /// Broken build: one that renames an argument that the tool has itself, or parses a string that is to stay one.
@@ -254,8 +290,13 @@ mod tests {
         assert_eq!(adapted(edits.clone(), theirs.clone()), wanted);
         let as_text = json!({ "filePath": "a", "edits": theirs["edits"].to_string() });
         assert_eq!(adapted(edits.clone(), as_text), wanted);
-        for same in [json!({ "path": "a", "file_path": "b" }), json!({ "path": "[1]" }), json!({ "edits": "no JSON" })]
-        {
+        for same in [
+            json!({ "path": "a", "file_path": "b" }),
+            json!({ "file_path": "a", "filePath": "b" }),
+            json!({ "filePath": "a", "filepath": "a", "file": "a" }),
+            json!({ "path": "[1]" }),
+            json!({ "edits": "no JSON" }),
+        ] {
             assert_eq!(adapted(edits.clone(), same.clone()), same);
         }
         let own = json!({ "file": text, "path": text });

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::leases::Patience;
 use files::diff::join_moves;
@@ -111,9 +111,14 @@ pub async fn prepare(registry: &Registry, call: &Call, ctx: &Context) -> Result<
     off_loop(move || {
         let Registered { spec, tool } = registry.find(&call.tool, ctx.toolset)?;
         // The Provider stores arguments that are not a JSON object under `_raw`.
-        if call.args.get("_raw").is_some() {
-            let fix = "send one complete JSON object without text around it";
-            return Err(Error::new(Code::InvalidArgs, "the arguments are not a JSON object", fix));
+        if let Some(raw) = call.args.get("_raw") {
+            let is_object = raw.as_str().is_some_and(|raw| serde_json::from_str::<Map<String, Value>>(raw).is_ok());
+            let (message, fix) = if is_object {
+                ("one of the arguments stands there twice", "send each argument once")
+            } else {
+                ("the arguments are not a JSON object", "send one complete JSON object without text around it")
+            };
+            return Err(Error::new(Code::InvalidArgs, message, fix));
         }
         let args = if tool.is_of_others() {
             Cow::Borrowed(&call.args)

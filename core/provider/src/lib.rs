@@ -32,6 +32,7 @@ pub mod endpoint; // base URL, key and headers of a server
 pub mod budget; // limits on tokens and money
 mod bounds; // the most of an answer that is accepted
 mod halves; // characters that a server cut in two
+mod once; // objects that name each field once
 mod listing; // the list of models that a server returns
 pub mod refusal; // a server's failures as errors
 mod wait; // the wait that a server asks for
@@ -303,14 +304,15 @@ pub fn fixed_tokens(instructions: &str, context: &str, tools: &[ToolSpec]) -> u6
     ((instructions.len() + context.len() + tools.iter().map(tool).sum::<usize>()) / 4) as u64
 }
 
-/// Parses the arguments of a call into a JSON object. Other text is preserved under `_raw`, so that an error can show
-/// it to the model.
+/// Parses the arguments of a call into a JSON object. Other text, and an object that names a field twice, is preserved under
+/// `_raw`, so that an error can show it to the model.
 pub fn args_object(args: &str) -> Value {
     if args.trim().is_empty() {
         return Value::Object(serde_json::Map::new());
     }
+    let has_each_field_once = || once::has_each_field_once(halves::mark(args).as_deref().unwrap_or(args));
     match halves::parse(args) {
-        Ok(value) if value.is_object() => value,
+        Ok(value) if value.is_object() && has_each_field_once() => value,
         Ok(_) | Err(_) => serde_json::json!({ "_raw": args }),
     }
 }
