@@ -72,7 +72,8 @@ impl Hunk {
             None | Some(' ') => Side::Both,
             Some('-') => Side::Old,
             Some('+') => Side::New,
-            Some('\\') => {
+            // `\ No newline at end of file`, in any language.
+            Some('\\') if text.starts_with("\\ ") => {
                 if let Some(last) = self.lines.last_mut() {
                     last.open = true;
                 }
@@ -114,6 +115,14 @@ pub fn parse(patch: &str) -> Result<Vec<Section>> {
     if sections.is_empty() {
         let message = "the patch names no file";
         return Err(Error::new(Code::InvalidArgs, message, NOTATION));
+    }
+    let is_no_text = |section: &Section| {
+        let to = if let What::Update { to: Some(to), .. } = &section.what { to } else { "" };
+        section.path.contains('\u{fffd}') || to.contains('\u{fffd}')
+    };
+    if !patch.contains('\u{fffd}') && sections.iter().any(is_no_text) {
+        let message = "the patch names a file whose name is not UTF-8";
+        return Err(Error::new(Code::InvalidArgs, message, "the program patch in bash"));
     }
     Ok(sections)
 }
@@ -208,12 +217,17 @@ impl<'a> Reader<'a> {
     fn envelope(&mut self) {
         // What stands before the patch, such as `apply_patch <<'EOF'`, is no part of it.
         if let Some(begin) = self.lines.iter().position(|line| matches!(marker(line), Some(Marker::Begin))) {
-            self.at = begin + 1;
+            self.skip_to(begin);
         }
         while let Some(line) = self.next() {
             match marker(line) {
                 Some(Marker::Begin | Marker::EndOfFile) => {}
-                Some(Marker::End) => return,
+                // Below it may stand another patch; what else stands there, such as `EOF`, is no part of it.
+                Some(Marker::End) => {
+                    let next =
+                        self.lines[self.at..].iter().position(|line| matches!(marker(line), Some(Marker::Begin)));
+                    self.skip_to(next.map_or(self.lines.len(), |next| self.at + next));
+                }
                 Some(Marker::Add(path)) => {
                     let text = self.added();
                     self.sections.push(Section { path: path.into(), what: What::Create(text) });
@@ -229,13 +243,24 @@ impl<'a> Reader<'a> {
                         }
                         Some(_) | None => None,
                     };
-                    let hunks = self.updated();
+                    let hunks = self.updated(path);
                     self.sections.push(Section { path: path.into(), what: What::Update { to, hunks } });
                 }
                 Some(Marker::Move(_)) => self.fault("is a `*** Move to:` that does not follow `*** Update File:`"),
                 None if line.trim().is_empty() => {}
                 None => self
                     .fault("belongs to no file: `*** Update File:`, `*** Add File:` or `*** Delete File:` comes first"),
+            }
+        }
+    }
+
+    /// Goes on at this line. A part of a patch may not be skipped.
+    fn skip_to(&mut self, line: usize) {
+        while self.at < line {
+            self.at += 1;
+            // A second end ends nothing.
+            if marker(self.lines[self.at - 1]).is_some_and(|it| !matches!(it, Marker::End)) {
+                self.fault("stands outside of `*** Begin Patch` and `*** End Patch`");
             }
         }
     }
@@ -263,11 +288,11 @@ impl<'a> Reader<'a> {
         text
     }
 
-    fn updated(&mut self) -> Vec<Hunk> {
-        // Some models put the header of a unified diff here too.
+    fn updated(&mut self, path: &str) -> Vec<Hunk> {
+        // Some models put the header of a unified diff here too. Other names are lines that begin with `--` and `++`.
         if let [old, new, ..] = &self.lines[self.at..]
-            && old.starts_with("--- ")
-            && new.starts_with("+++ ")
+            && let (Some(old), Some(new)) = (old.strip_prefix("--- "), new.strip_prefix("+++ "))
+            && names_of(old, new) == (Some(path.to_owned()), Some(path.to_owned()))
         {
             self.at += 2;
         }
@@ -345,7 +370,13 @@ impl<'a> Reader<'a> {
                         Some(_) | None => {}
                     },
                     Some(("copy", _)) => self.fault("is a copy, which a patch cannot make"),
-                    Some(("new", rest)) if rest.starts_with("file mode") => it.is_new = true,
+                    Some(("old" | "new", rest)) if rest.starts_with("mode ") => self.fault(NO_MODES),
+                    Some(("new", rest)) if rest.starts_with("file mode") => {
+                        it.is_new = true;
+                        if !rest.ends_with("100644") {
+                            self.fault(NO_MODES);
+                        }
+                    }
                     Some(("deleted", rest)) if rest.starts_with("file mode") => it.is_gone = true,
                     Some(_) | None => {}
                 }
@@ -360,19 +391,16 @@ impl<'a> Reader<'a> {
     /// A file of a git diff that has no hunks: it is empty, or only its name changes.
     fn finish(&mut self, names: Option<Names<'a>>) {
         let Some(names) = names else { return };
-        let both = names.both.and_then(|it| it.split_once(' '));
-        let what = match (names.from, names.to, both) {
+        let what = match (names.from, names.to, names.both.and_then(name_in_both)) {
             (Some(from), Some(to), _) => {
                 let what = What::Update { to: Some(unquoted(to)), hunks: Vec::new() };
                 Section { path: unquoted(from), what }
             }
-            (_, _, Some((_, path))) if names.is_new => {
-                Section { path: stripped(path).to_owned(), what: What::Create(String::new()) }
+            (_, _, Some(path)) if names.is_new => Section { path, what: What::Create(String::new()) },
+            (_, _, Some(path)) if names.is_gone => Section { path, what: What::Delete(Vec::new()) },
+            (_, _, None) if names.is_new || names.is_gone => {
+                return self.fault("stands below a `diff --git` that does not name one file");
             }
-            (_, _, Some((path, _))) if names.is_gone => {
-                Section { path: stripped(path).to_owned(), what: What::Delete(Vec::new()) }
-            }
-            // Only its permission bits change, which a patch leaves as they are.
             (_, _, _) => return,
         };
         self.sections.push(what);
@@ -412,7 +440,10 @@ impl<'a> Reader<'a> {
         let section = match (old, new) {
             (_, None) if names.is_new => return,
             (Some(path), None) => Section { path, what: What::Delete(hunks) },
-            (None, Some(path)) => Section { path, what: What::Create(text_of(&hunks)) },
+            (None, Some(path)) => match text_of(&hunks) {
+                Ok(text) => Section { path, what: What::Create(text) },
+                Err(line) => return self.faults.push((line, "begins a hunk of a new file, with a line without +")),
+            },
             (Some(_), Some(new)) => match (names.from, names.to) {
                 (Some(from), Some(to)) => {
                     Section { path: unquoted(from), what: What::Update { to: Some(unquoted(to)), hunks } }
@@ -435,16 +466,30 @@ struct Names<'a> {
     is_gone: bool,
 }
 
-/// The new side of hunks.
-fn text_of(hunks: &[Hunk]) -> String {
+/// Why a patch with other permission bits is refused.
+const NO_MODES: &str =
+    "sets permission bits or makes a symlink, which a patch cannot do: leave that out, and use chmod or ln in bash";
+
+/// The text of a new file.
+///
+/// # Errors
+/// The line of a hunk that has old lines too.
+fn text_of(hunks: &[Hunk]) -> Result<String, usize> {
     let mut text = String::new();
-    for line in hunks.iter().flat_map(|hunk| &hunk.lines).filter(|line| line.side == Side::New) {
-        text.push_str(&line.text);
-        if !line.open {
-            text.push('\n');
+    for hunk in hunks {
+        let last = hunk.lines.iter().rposition(|line| line.side == Side::New).map_or(0, |last| last + 1);
+        // Empty lines at the end may only separate it from the next file.
+        for (i, line) in hunk.lines.iter().enumerate().filter(|(i, line)| *i < last || !line.is_empty) {
+            if line.side != Side::New && !(line.is_empty && i < last) {
+                return Err(hunk.line);
+            }
+            text.push_str(&line.text);
+            if !line.open {
+                text.push('\n');
+            }
         }
     }
-    text
+    Ok(text)
 }
 
 /// The number of the first old line in ` -12,3 +12,4 @@ …`.
@@ -485,9 +530,13 @@ fn names_of(old: &str, new: &str) -> (Option<String>, Option<String>) {
     (strip(old), strip(new))
 }
 
-/// A name behind `diff --git`, without its prefix.
-fn stripped(name: &str) -> &str {
-    name.strip_prefix("a/").or_else(|| name.strip_prefix("b/")).unwrap_or(name)
+/// The name behind `diff --git`, which stands there twice with two prefixes. A name may have blanks in it.
+fn name_in_both(both: &str) -> Option<String> {
+    let halves = if both.len() % 2 == 1 { both.split_at_checked(both.len() / 2) } else { None };
+    let (old, new) = halves.and_then(|(old, new)| Some((old, new.strip_prefix(' ')?)))?;
+    let (old, new) = (unquoted(old), unquoted(new));
+    let (old, new) = (old.strip_prefix("a/").unwrap_or(&old), new.strip_prefix("b/").unwrap_or(&new));
+    (old == new).then(|| new.to_owned())
 }
 
 /// A name that git has quoted, as the bytes that it stands for.

@@ -1,7 +1,8 @@
 //! The place of each hunk in a file, and the text that results.
 //!
-//! Bytes outside the lines that a hunk removes and adds never change. Lines are compared exactly first, and then without
-//! trailing blanks; a difference in indentation is a misfit.
+//! Bytes outside the lines that a hunk removes and adds never change. A line that a hunk removes is compared byte for byte,
+//! apart from its end; of a line that stays, blanks at its end do not count. The old lines must stand in one place, or what
+//! the patch says besides (a heading, a true line number, the end of the file) must leave one.
 
 use std::collections::BTreeMap;
 
@@ -26,8 +27,15 @@ pub struct Misfit {
 /// # Errors
 /// Each hunk that does not fit: `NO_MATCH`, `NOT_UNIQUE`.
 pub fn fit(text: &str, hunks: &[Hunk]) -> Result<String, Vec<Misfit>> {
-    let (bom, body) = text.strip_prefix(BOM).map_or(("", text), |body| (BOM, body));
+    // A diff of the file's bytes holds the BOM as a part of the first line, and may remove it.
+    let mut old_lines = hunks.iter().flat_map(|hunk| &hunk.lines).filter(|line| line.side != Side::New);
+    let names_bom = old_lines.any(|line| line.text.starts_with(BOM));
+    let (bom, body) = match text.strip_prefix(BOM) {
+        Some(body) if !names_bom => (BOM, body),
+        Some(_) | None => ("", text),
+    };
     let mut file = File::of(body);
+    file.has_true_numbers = hunks.iter().all(|hunk| file.agrees_with_number(hunk));
     let mut misfits = Vec::new();
     for (i, hunk) in hunks.iter().enumerate() {
         if let Err(error) = file.place(hunk) {
@@ -39,16 +47,16 @@ pub fn fit(text: &str, hunks: &[Hunk]) -> Result<String, Vec<Misfit>> {
     }
     let keeps_end = !hunks.iter().flat_map(|hunk| &hunk.lines).any(|line| line.open);
     let changed = file.finished(keeps_end);
-    // A diff of the file's bytes holds the BOM as a part of the first line.
-    let changed = changed.strip_prefix(BOM).map(str::to_owned).unwrap_or(changed);
-    Ok(format!("{bom}{changed}"))
+    let is_double = !bom.is_empty() && changed.starts_with(BOM);
+    Ok(if is_double { changed } else { format!("{bom}{changed}") })
 }
 
 /// How strictly lines are compared.
 #[derive(Debug, Clone, Copy)]
 enum Strictness {
+    /// All but their ends: a patch leaves out the returns of a file.
     Exact,
-    /// Blanks at the end of a line do not count, and neither does its return.
+    /// Besides, blanks at the end of a line that stays do not count.
     TrailingBlanks,
 }
 
@@ -59,111 +67,163 @@ struct File<'a> {
     removed: Vec<bool>,
     /// Lines that are added before the line with this index.
     added: BTreeMap<usize, Vec<(String, &'static str)>>,
-    /// Behind the last change so far. The next hunk is expected from here on.
-    cursor: usize,
-    /// How far the hunks so far lie behind the line numbers of the patch.
-    offset: isize,
+    /// No line number of the patch is known to be wrong, so each may decide between several places.
+    has_true_numbers: bool,
 }
 
 impl<'a> File<'a> {
     fn of(body: &'a str) -> File<'a> {
         let lines: Vec<&str> = body.split_inclusive('\n').collect();
-        File { body, removed: vec![false; lines.len()], lines, added: BTreeMap::new(), cursor: 0, offset: 0 }
+        File { body, removed: vec![false; lines.len()], lines, added: BTreeMap::new(), has_true_numbers: true }
     }
 
     fn text(&self, i: usize) -> &'a str {
         self.lines[i].strip_suffix('\n').unwrap_or(self.lines[i])
     }
 
-    fn is_same(&self, i: usize, wanted: &str, strictness: Strictness) -> bool {
+    fn is_same(&self, i: usize, line: &Line, strictness: Strictness) -> bool {
         let text = self.text(i);
-        let wanted = if i == 0 { wanted.strip_prefix(BOM).unwrap_or(wanted) } else { wanted };
-        match strictness {
-            Strictness::Exact => text == wanted,
-            Strictness::TrailingBlanks => text.trim_end() == wanted.trim_end(),
+        let wanted = line.text.as_str();
+        let without_return = if wanted.ends_with('\r') { text } else { text.strip_suffix('\r').unwrap_or(text) };
+        if without_return == wanted {
+            return true;
+        }
+        match (strictness, line.side) {
+            (Strictness::TrailingBlanks, Side::Both) => text.trim_end() == wanted.trim_end(),
+            (Strictness::TrailingBlanks, Side::Old | Side::New) | (Strictness::Exact, _) => false,
+        }
+    }
+
+    /// Whether the old lines of a hunk, if they stand in one place, stand where its number says.
+    fn agrees_with_number(&self, hunk: &Hunk) -> bool {
+        let Some(said) = hunk.at else { return true };
+        match self.places_of(&hunk.lines).as_slice() {
+            [at] => at + 1 == said,
+            _ => true,
         }
     }
 
     /// Finds the place of a hunk and notes its changes.
     fn place(&mut self, hunk: &Hunk) -> Result<(), Error> {
-        let (from, has_heading) = self.below_headings(hunk)?;
+        let headings = self.headings(hunk)?;
         let mut lines = hunk.lines.as_slice();
-        let mut found = self.find(hunk, lines, from, has_heading);
-        // Empty lines at the end may only separate the hunk from the next one.
+        let mut found = self.find(hunk, lines, &headings);
+        // Empty lines at the end may be lines of the file, or only separate the hunk from the next one.
         while matches!(&found, Err(error) if error.code == Code::NoMatch)
             && let Some((last, rest)) = lines.split_last()
             && last.is_empty
             && !rest.is_empty()
         {
             lines = rest;
-            found = self.find(hunk, lines, from, has_heading).or(found);
+            found = self.find(hunk, lines, &headings).or(found);
+        }
+        // So they do not decide between several places.
+        let certain = &lines[..lines.iter().rposition(|line| !line.is_empty).map_or(0, |last| last + 1)];
+        if let Ok(at) = found
+            && certain.len() < lines.len()
+            && certain.iter().any(|line| line.side != Side::New)
+        {
+            found = self.find(hunk, certain, &headings).map(|_| at);
         }
         let at = found?;
-        let has_old = lines.iter().any(|line| line.side != Side::New);
-        if let Some(said) = hunk.at.filter(|_| has_old) {
-            self.offset = at.cast_signed() - said.saturating_sub(1).cast_signed();
-        }
         self.change(lines, at);
         Ok(())
     }
 
-    /// Where the search for a hunk begins: at its innermost heading.
-    fn below_headings(&self, hunk: &Hunk) -> Result<(usize, bool), Error> {
-        let mut from = self.cursor;
-        for (i, heading) in hunk.headings.iter().enumerate() {
-            let is_it = |at: &usize| self.text(*at).trim() == heading.trim();
-            let below = (from..self.lines.len()).find(is_it);
-            let found = below.or_else(|| (0..from.min(self.lines.len())).find(is_it));
-            let Some(found) = found else {
+    /// The lines that the headings of a hunk name: each line that reads as the innermost one does, below the others.
+    fn headings(&self, hunk: &Hunk) -> Result<Vec<usize>, Error> {
+        let mut above: Option<Vec<usize>> = None;
+        for heading in &hunk.headings {
+            let named: Vec<usize> =
+                (0..self.lines.len()).filter(|at| self.text(*at).trim() == heading.trim()).collect();
+            if named.is_empty() {
                 return Err(no_match(self.body, heading, &format!("the line `@@ {heading}` names does")));
-            };
-            from = if i + 1 < hunk.headings.len() { found + 1 } else { found };
+            }
+            above = Some(match above {
+                None => named,
+                Some(above) => self.below(&above, &named),
+            });
         }
-        Ok((from, !hunk.headings.is_empty()))
+        Ok(above.unwrap_or_default())
     }
 
-    fn find(&self, hunk: &Hunk, lines: &[Line], from: usize, has_heading: bool) -> Result<usize, Error> {
+    /// Those of these lines that belong to one of the headings, or else those that stand below one.
+    fn below(&self, headings: &[usize], lines: &[usize]) -> Vec<usize> {
+        let kept = |is_kept: &dyn Fn(usize, usize) -> bool| -> Vec<usize> {
+            lines.iter().copied().filter(|line| headings.iter().any(|heading| is_kept(*heading, *line))).collect()
+        };
+        let own = kept(&|heading, line| self.belongs(heading, line));
+        if own.is_empty() { kept(&|heading, line| line > heading) } else { own }
+    }
+
+    /// Whether a line is the heading, stands right below it, or is indented deeper up to there.
+    fn belongs(&self, heading: usize, line: usize) -> bool {
+        let indent = |at: usize| self.text(at).len() - self.text(at).trim_start().len();
+        // The rest of a signature, and the brace below it, are not indented deeper.
+        let goes_on = |at: usize| {
+            let text = self.text(at).trim_start();
+            text.is_empty() || text.starts_with([')', ']', '{']) || indent(at) > indent(heading)
+        };
+        line == heading || line == heading + 1 || (line > heading && (heading + 1..=line).all(goes_on))
+    }
+
+    fn find(&self, hunk: &Hunk, lines: &[Line], headings: &[usize]) -> Result<usize, Error> {
+        let said = hunk.at.filter(|_| self.has_true_numbers);
         let wanted: Vec<&str> = lines.iter().filter(|it| it.side != Side::New).map(|it| it.text.as_str()).collect();
-        let numbered = hunk.at.map(|at| at.saturating_add_signed(self.offset));
         if wanted.is_empty() {
-            let at = match numbered {
+            return match (said, headings) {
                 // A hunk that only adds has the number of the line before it.
-                Some(at) => at,
-                None if has_heading => from + 1,
-                None => self.lines.len(),
+                (Some(at), _) if at <= self.lines.len() => Ok(at),
+                (_, [heading]) => Ok(heading + 1),
+                (_, [_, _, ..]) => Err(not_unique("the line that `@@` names occurs", headings)),
+                (_, []) if hunk.ends_file || self.lines.is_empty() => Ok(self.lines.len()),
+                (_, []) => Err(Error::new(Code::NoMatch, "it does not say where its lines belong", SAY_WHERE)),
             };
-            return Ok(at.min(self.lines.len()));
         }
-        let expected = numbered.map(|at| at.saturating_sub(1));
-        let mut places = self.places(&wanted, Strictness::Exact);
+        let mut places = self.places_of(lines);
         if places.is_empty() {
-            places = self.places(&wanted, Strictness::TrailingBlanks);
+            return Err(no_match(self.body, &wanted.join("\n"), "its old lines do"));
         }
         if hunk.ends_file {
-            let at_end = |at: &&usize| **at + wanted.len() == self.lines.len();
-            if let Some(at) = places.iter().find(at_end) {
-                return Ok(*at);
+            let is_end = |at: &usize| (at + wanted.len()..self.lines.len()).all(|i| self.text(i).trim().is_empty());
+            let ending: Vec<usize> = places.iter().copied().filter(is_end).collect();
+            if ending.is_empty() {
+                let message =
+                    format!("its old lines are not the end of the file; they stand at lines {}", listed(&places));
+                let fix = "leave out *** End of File, or include the last lines of the file";
+                return Err(Error::new(Code::NoMatch, message, fix).with("closest_line", places[0] + 1));
             }
+            places = ending;
         }
-        if let Some(at) = expected.filter(|at| places.contains(at)) {
-            return Ok(at);
+        if places.len() > 1 && !headings.is_empty() {
+            let below = self.below(headings, &places);
+            places = if below.is_empty() { places } else { below };
         }
-        let below: Vec<usize> = places.iter().copied().filter(|at| *at >= from).collect();
-        match (below.as_slice(), places.as_slice()) {
-            ([at], _) | ([], [at]) => Ok(*at),
-            ([at, ..], _) if has_heading => Ok(*at),
-            ([], []) => Err(no_match(self.body, &wanted.join("\n"), "its old lines do")),
-            ([], several) | (several, _) => Err(not_unique(several)),
+        match places.as_slice() {
+            [at] => Ok(*at),
+            several => said
+                .and_then(|said| said.checked_sub(1))
+                .filter(|said| several.contains(said))
+                .ok_or_else(|| not_unique("its old lines occur", several)),
         }
     }
 
-    /// Where these lines stand, apart from lines that another hunk removes.
-    fn places(&self, wanted: &[&str], strictness: Strictness) -> Vec<usize> {
+    /// Where the old ones of these lines stand, apart from lines that another hunk removes.
+    fn places_of(&self, lines: &[Line]) -> Vec<usize> {
+        let wanted: Vec<&Line> = lines.iter().filter(|it| it.side != Side::New).collect();
+        if wanted.is_empty() {
+            return Vec::new();
+        }
         let last = (self.lines.len() + 1).saturating_sub(wanted.len());
-        let fits = |at: &usize| {
-            wanted.iter().enumerate().all(|(i, text)| !self.removed[*at + i] && self.is_same(*at + i, text, strictness))
+        let places = |strictness: Strictness| -> Vec<usize> {
+            let fits = |at: &usize| {
+                let is_there = |(i, line): (usize, &&Line)| !self.removed[i] && self.is_same(i, line, strictness);
+                (*at..).zip(&wanted).all(is_there)
+            };
+            (0..last).filter(fits).collect()
         };
-        (0..last).filter(fits).collect()
+        let exact = places(Strictness::Exact);
+        if exact.is_empty() { places(Strictness::TrailingBlanks) } else { exact }
     }
 
     fn change(&mut self, lines: &[Line], at: usize) {
@@ -175,7 +235,6 @@ impl<'a> File<'a> {
                 Side::Old => {
                     self.removed[here] = true;
                     here += 1;
-                    self.cursor = here;
                 }
                 Side::New => {
                     let end = match (line.open, folds && self.has_return_near(here)) {
@@ -184,7 +243,6 @@ impl<'a> File<'a> {
                         (false, false) => "\n",
                     };
                     self.added.entry(here).or_default().push((line.text.clone(), end));
-                    self.cursor = here;
                 }
             }
         }
@@ -237,14 +295,17 @@ impl<'a> File<'a> {
     }
 }
 
-fn not_unique(places: &[usize]) -> Error {
+/// How a hunk can say where it belongs.
+const SAY_WHERE: &str = "the line above them, marked by a blank or named by @@; or *** End of File below them";
+
+fn not_unique(what: &str, places: &[usize]) -> Error {
     let lines: Vec<usize> = places.iter().map(|at| at + 1).collect();
-    let listed = lines.iter().take(20).map(usize::to_string).collect::<Vec<_>>().join(", ");
-    let more = if lines.len() > 20 { ", …" } else { "" };
-    Error::new(
-        Code::NotUnique,
-        format!("its old lines occur {} times, at lines {listed}{more}", lines.len()),
-        "include more lines around them, or name the line above them with @@",
-    )
-    .with("lines", lines)
+    let message = format!("{what} {} times, at lines {}", lines.len(), listed(places));
+    let fix = "include more lines around them, or name the line above them with @@";
+    Error::new(Code::NotUnique, message, fix).with("lines", lines)
+}
+
+fn listed(places: &[usize]) -> String {
+    let listed = places.iter().take(20).map(|at| (at + 1).to_string()).collect::<Vec<_>>().join(", ");
+    if places.len() > 20 { listed + ", …" } else { listed }
 }

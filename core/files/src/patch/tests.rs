@@ -124,6 +124,79 @@ proptest! {
         }
     }
 
+    /// Broken build: ce783d9e, which removes lines that differ in blanks, takes the first place below another hunk, or prefers
+    /// the place whose line ends are those of the patch.
+    #[test]
+    fn a_patch_changes_the_one_place_of_its_lines_and_no_other_byte(
+        file in prop::collection::vec(("[ab]{0,2} {0,2}", any::<bool>()), 1..8), ends in any::<bool>(),
+        at in 0..8_usize, lines in prop::collection::vec((0..3_u8, 0..4_u8), 1..4), below in 0..3_usize,
+    ) {
+        let last = file.len() - 1;
+        let text: String = file.iter().enumerate().map(|(i, (line, crlf))| {
+            let end = if i == last && !ends { "" } else if *crlf { "\r\n" } else { "\n" };
+            format!("{line}{end}")
+        }).collect();
+        let raw: Vec<&str> = text.split_inclusive('\n').collect();
+        // Lines of the file from some place on, some without their blanks.
+        let mut patch = Vec::new();
+        for (i, (kind, blanks)) in lines.iter().enumerate() {
+            let line = &file[(at + i).min(last)].0;
+            let line = if *blanks == 0 { line.trim_end() } else { line };
+            match kind {
+                0 => patch.push((Side::Both, line.to_owned())),
+                1 => patch.push((Side::Old, line.to_owned())),
+                _ => patch.push((Side::New, format!("new {i}"))),
+            }
+        }
+        prop_assume!(patch.iter().any(|(side, _)| *side != Side::New) && patch.iter().any(|(side, _)| *side != Side::Both));
+        let mark = |side: Side| match side { Side::Both => ' ', Side::Old => '-', Side::New => '+' };
+        let mut body: String = patch.iter().map(|(side, line)| format!("{}{line}\n", mark(*side))).collect();
+        body.push_str(&"\n".repeat(below));
+        let hunks = hunks_of(&format!("*** Begin Patch\n*** Update File: x\n@@\n{body}*** End Patch\n"));
+        let Ok(fitted) = fit(&text, &hunks) else { return Ok(()) };
+        // Where the old lines stand, with the blanks of lines that stay, and else without.
+        let old: Vec<&(Side, String)> = patch.iter().filter(|(side, _)| *side != Side::New).collect();
+        let places = |is_lenient: bool| -> Vec<usize> {
+            (0..(raw.len() + 1).saturating_sub(old.len())).filter(|at| {
+                old.iter().zip(&raw[*at..]).all(|((side, wanted), there)| {
+                    let there = there.strip_suffix('\n').unwrap_or(there);
+                    let there = there.strip_suffix('\r').unwrap_or(there);
+                    there == wanted || (is_lenient && *side == Side::Both && there.trim_end() == wanted.trim_end())
+                })
+            }).collect()
+        };
+        let mut found = places(false);
+        if found.is_empty() {
+            found = places(true);
+        }
+        prop_assert_eq!(found.len(), 1, "{:?}\n{}\n{:?}", text, body, fitted);
+        // Every line of the file that the patch does not remove is in the new text as it is, in order.
+        let (mut rest, mut here) = (fitted.as_str(), found[0]);
+        for line in &raw[..here] {
+            prop_assert!(rest.starts_with(line), "{text:?}\n{body}\n{fitted:?}");
+            rest = &rest[line.len()..];
+        }
+        for (side, line) in &patch {
+            match side {
+                Side::Old => here += 1,
+                Side::New => {
+                    // A line without an end above it gets one.
+                    rest = rest.strip_prefix("\r\n").or(rest.strip_prefix('\n')).unwrap_or(rest);
+                    prop_assert!(rest.starts_with(line.as_str()), "{text:?}\n{body}\n{fitted:?}");
+                    rest = &rest[line.len()..];
+                    rest = rest.strip_prefix("\r\n").or(rest.strip_prefix('\n')).unwrap_or(rest);
+                }
+                Side::Both => {
+                    prop_assert!(rest.starts_with(raw[here]), "{text:?}\n{body}\n{fitted:?}");
+                    rest = &rest[raw[here].len()..];
+                    here += 1;
+                }
+            }
+        }
+        let tail = raw[here..].concat();
+        prop_assert_eq!(rest, tail, "{:?}\n{}\n{:?}", text, body, fitted);
+    }
+
     #[test]
     fn no_text_stops_the_reader(patch in "(\\*\\*\\* (Begin Patch|End Patch|Add File: a|Update File: b|Move to: c|End of File)|@@ ?[a@]{0,2}|@@ -1,2 \\+3 @@|--- a/x|\\+\\+\\+ b/x|[ +-]?[a-c]{0,2}|\\\\ No|diff --git a/x b/x|\"\\\\3|\n){0,12}") {
         let _ = paths(&patch);
@@ -174,8 +247,19 @@ fn headings_trailing_blanks_and_the_end_of_the_file_say_where_a_hunk_belongs() {
     assert_eq!(fit(text, &both).expect("it fits"), "class A:\n  def f():\n    one\nclass B:\n  def f():\n    two\n");
     let error = fit(text, &update("@@\n-    pass\n+    x")).expect_err("two places").remove(0).error;
     assert_eq!((error.code, error.message.as_str()), (Code::NotUnique, "its old lines occur 2 times, at lines 3, 6"));
-    // Kept lines keep their blanks, and an empty line of the patch may stand for one of blanks.
-    assert_eq!(fit("a  \n\nb\t\n", &update("@@\n a\n\n-b\n+c")).expect("it fits"), "a  \n\nc\n");
+    // Kept lines keep their blanks, and an empty line of the patch may stand for one of blanks. A line that goes is named as it
+    // is.
+    assert_eq!(fit("a  \n \nb\n", &update("@@\n a\n\n-b\n+c")).expect("it fits"), "a  \n \nc\n");
+    let error = fit("a\nb\t\n", &update("@@\n a\n-b\n+c")).expect_err("blanks").remove(0).error;
+    assert_eq!(error.code, Code::NoMatch);
+    // The rest of a signature belongs to its heading; of two places below one, none is taken.
+    let text = "fn f(\n    a: u8,\n) {\n    x\n}\nfn g()\n{\n    x\n}\n";
+    assert_eq!(fit(text, &update("@@ fn f(\n-    x\n+    y")).expect("it fits"), text.replacen("    x", "    y", 1));
+    let second = text.replace("\n{\n    x", "\n{\n    y");
+    assert_eq!(fit(text, &update("@@ fn g()\n-    x\n+    y")).expect("it fits"), second);
+    // A patch that names the mark removes it.
+    assert_eq!(fit("\u{feff}a\nb\n", &update("@@\n-\u{feff}a\n+c")).expect("it fits"), "c\nb\n");
+    assert_eq!(fit("\u{feff}a\nb\n", &update("@@\n-\u{feff}a\n+\u{feff}c")).expect("it fits"), "\u{feff}c\nb\n");
     let error = fit("\tif x:\n\t\ty\n", &update("@@\n-    if x:\n+    if z:")).expect_err("blanks").remove(0).error;
     assert!(error.message.contains("differ from it only in whitespace. They are:\n\tif x:"), "{}", error.message);
     // A text without a newline at its end stays so.
