@@ -77,6 +77,9 @@ mod stories {
     mod ask_user; // questions of the model
     mod descriptors; // what pixir was started with, and no program gets
     mod escapes; // ways out of the sandbox, each tried
+    mod edits; // what `edit` and `apply_patch` forgive
+    mod replaced; // what a file has besides its words, when it is replaced
+    mod two_pixir; // two pixir and an editor in one workspace
     mod file_modes; // files that run as their owner
     mod files; // reading, searching and editing, odd files too
     mod images; // mentioned, pasted, read by a tool, sent

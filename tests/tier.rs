@@ -28,6 +28,7 @@ const fn suite(name: &'static str, of: &'static str, [quick, long, most]: [usize
 const SUITES: &[Suite] = &[
     suite("kill_9", "kills of a Turn", [30, 300, 10_000]),
     suite("of_eight", "races of eight writers", [4, 8, 1_000]),
+    suite("two_pixir_and_an_editor", "rounds of edits", [20, 60, 1_000]),
     suite("every_cut_of_a_stream", "random cuts of each stream", [60, 1_000, 1_000]),
     suite("random_events", "sequences of events", [10, 40, 2_000]),
     suite("processes", "process trees", [15, 50, 500]),

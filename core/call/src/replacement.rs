@@ -2,12 +2,13 @@
 
 use super::{Context, Output, Prepared, off_loop};
 use files::changes;
-use files::workspace::{Contents, Destination, Inside};
+use files::workspace::{Contents, Destination, Inside, New};
 use permissions::{Protected, Touch};
 use protocol::call_info::CallInfo;
 use protocol::error::{Code, Error, Result};
 use protocol::event::{FileChange, Preview};
 use protocol::remedy::Remedy;
+use text::form;
 use text::human::human_size;
 
 /// A file, and the bytes that it will hold.
@@ -18,8 +19,10 @@ pub struct Replacement {
     before: Option<Contents>,
     /// `None` removes the file.
     after: Option<Vec<u8>>,
-    /// The permission bits of a file that is moved here.
-    mode: Option<u32>,
+    /// The file that is moved here, and its permission bits.
+    moved: Option<(Destination, u32)>,
+    /// The mode of a file that its user may not write.
+    read_only: Option<u32>,
     /// The preview.
     pub preview: Preview,
     /// What the model reads once the change is made.
@@ -27,7 +30,7 @@ pub struct Replacement {
 }
 
 impl Replacement {
-    /// Computes the preview of a change; changes nothing.
+    /// Computes the preview of a change of all of a file, which keeps its byte order mark and ends of lines; changes nothing.
     ///
     /// # Errors
     /// `NOT_REGULAR_FILE`; `WRITE_FAILED` for a protected output folder; `FILE_CHANGED` if the file changed since the
@@ -36,7 +39,19 @@ impl Replacement {
         ctx.workspace.check_writable(&at)?;
         let to = ctx.workspace.destination(&at)?;
         let before = ctx.workspace.read_if_there(to.at())?;
-        Replacement::of(would, ctx, to, before, Some(after))
+        let (after, notes) = match &before {
+            Some(before) => form::kept(&before.bytes, after),
+            None => (after, Vec::new()),
+        };
+        Ok(Replacement::of(would, ctx, to, before, Some(after))?.noting(notes))
+    }
+
+    /// The same change with more to say about its file, on the card and in the result.
+    #[must_use]
+    pub fn noting(mut self, notes: Vec<String>) -> Replacement {
+        self.told.push_str(&as_notes(&notes));
+        self.preview.notes.extend(notes);
+        self
     }
 
     /// Like [`Replacement::preview`], for bytes derived from `before`; without bytes, the file is removed. Applying the
@@ -74,6 +89,7 @@ impl Replacement {
             }
             (None, Some(after)) => format!("Created {shown} ({}, +{added} −0)\n", human_size(after.len() as u64)),
         };
+        let lost = if after.is_some() { ctx.workspace.would_lose(&to) } else { Vec::new() };
         let preview = Preview {
             would: would.to_owned(),
             target: shown.clone(),
@@ -81,14 +97,17 @@ impl Replacement {
             diff: Some(diff),
             bytes: after.as_ref().map(|after| after.len() as u64),
             bytes_before: before.as_ref().map(|before| before.bytes.len() as u64),
+            notes: lost,
             ..Preview::default()
         };
-        Ok(Replacement { to, before, after, mode: None, preview, told })
+        let read_only = ctx.workspace.read_only(&to);
+        Ok(Replacement { to, before, after, moved: None, read_only, preview, told })
     }
 
-    /// The same change of a file that gets these permission bits.
-    pub fn with_mode(self, mode: Option<u32>) -> Replacement {
-        Replacement { mode, ..self }
+    /// The same change, which moves this file with its permission bits here.
+    #[must_use]
+    pub fn moving(self, moved: Option<(Destination, u32)>) -> Replacement {
+        Replacement { moved, ..self }
     }
 
     /// What replacing the file at this path touches, as far as that is known before its folders are resolved for the change.
@@ -100,15 +119,14 @@ impl Replacement {
     }
 
     /// What a change there touches: the file, and the path that was given where a symlink leads from that to the file. A rule
-    /// about either binds.
-    pub fn touches_of(to: &Destination) -> Vec<Touch> {
-        let given = Touch::Files { path: Some(to.given().display()), protected: None };
-        if to.given() == to.at() { vec![touch_of(to)] } else { vec![touch_of(to), given] }
+    /// about either binds. A file that its user may not write is asked about.
+    pub fn touches_of(ctx: &Context, to: &Destination) -> Vec<Touch> {
+        touches_of(to, ctx.workspace.read_only(to))
     }
 
     /// What this change touches.
     pub fn touches(&self) -> Vec<Touch> {
-        Replacement::touches_of(&self.to)
+        touches_of(&self.to, self.read_only)
     }
 
     /// The hash of the bytes that it will hold.
@@ -122,8 +140,8 @@ impl Replacement {
         let run = move |ctx: Context| {
             off_loop(move || {
                 let told = self.told.clone();
-                let changes = apply(vec![self], &ctx)?;
-                Ok(Output { changes, ..Output::text(&ctx, &told) })
+                let Applied { changes, lost } = apply(vec![self], &ctx)?;
+                Ok(Output { changes, ..Output::text(&ctx, &(told + &as_notes(&lost))) })
             })
         };
         Prepared { info: CallInfo::default(), preview, touches, run: Box::new(|ctx| Box::pin(run(ctx))) }
@@ -136,7 +154,7 @@ impl Replacement {
     /// Fails if the file changed since the preview.
     fn check_unchanged(&self, ctx: &Context) -> Result<()> {
         let now = ctx.workspace.read_at(&self.to)?;
-        if now.as_ref().map(|n| &n.bytes) == self.before.as_ref().map(|b| &b.bytes) {
+        if now == self.before && ctx.workspace.read_only(&self.to) == self.read_only {
             return Ok(());
         }
         let shown = self.at().display();
@@ -163,18 +181,25 @@ impl Replacement {
         Ok(change)
     }
 
-    fn write(&self, ctx: &Context, change: &mut FileChange) -> Result<()> {
-        let Some(after) = &self.after else { return ctx.workspace.remove_at(&self.to, 0) };
-        let mode = self.before.as_ref().map(|b| b.mode).or(self.mode);
-        let replaced = ctx.workspace.replace_at(&self.to, after, mode)?;
+    /// Makes the change. Returns what the file loses by it.
+    fn write(&self, ctx: &Context, change: &mut FileChange) -> Result<Vec<String>> {
+        let before = self.before.as_ref().map(|before| before.bytes.as_slice());
+        let Some(after) = &self.after else { return ctx.workspace.remove_at(&self.to, 0, before).map(|()| Vec::new()) };
+        let mode = self.before.as_ref().map(|before| before.mode).or(self.moved.as_ref().map(|(_, mode)| *mode));
+        let like = self.moved.as_ref().map(|(from, _)| from);
+        let replaced = ctx.workspace.replace_at(&self.to, &New { bytes: after, mode, before, like })?;
         (change.after_mode, change.new_folders) = (Some(replaced.mode), replaced.new_folders);
-        Ok(())
+        Ok(replaced.lost)
     }
 
     fn take_back(&self, ctx: &Context, change: &FileChange) -> Result<()> {
+        let made = self.after.as_deref();
         match &self.before {
-            Some(before) => ctx.workspace.replace_at(&self.to, &before.bytes, Some(before.mode)).map(drop),
-            None => ctx.workspace.remove_at(&self.to, change.new_folders),
+            Some(Contents { bytes, mode }) => {
+                let new = New { bytes, mode: Some(*mode), before: made, like: None };
+                ctx.workspace.replace_at(&self.to, &new).map(drop)
+            }
+            None => ctx.workspace.remove_at(&self.to, change.new_folders, made),
         }
     }
 
@@ -192,22 +217,55 @@ fn touch_of(to: &Destination) -> Touch {
     Touch::Files { path: Some(path), protected }
 }
 
+fn touches_of(to: &Destination, read_only: Option<u32>) -> Vec<Touch> {
+    let mut touches = vec![touch_of(to)];
+    if to.given() != to.at() {
+        touches.push(Touch::Files { path: Some(to.given().display()), protected: None });
+    }
+    touches.extend(read_only.map(|mode| Touch::ReadOnly { path: to.at().display(), mode }));
+    touches
+}
+
+/// Sentences about a changed file, as the model reads them.
+pub fn as_notes(notes: &[String]) -> String {
+    notes.iter().map(|note| format!("note: {note}\n")).collect()
+}
+
+/// Changes that were made.
+#[derive(Debug)]
+pub struct Applied {
+    /// One for each file.
+    pub changes: Vec<FileChange>,
+    /// What the files lost by being replaced, as sentences.
+    pub lost: Vec<String>,
+}
+
 /// Makes all of these changes or none: nothing is written if a file changed since its preview, and what is written is taken
 /// back if a later file cannot be.
 ///
 /// # Errors
-/// `FILE_CHANGED`, `WRITE_FAILED`.
-pub fn apply(all: Vec<Replacement>, ctx: &Context) -> Result<Vec<FileChange>> {
+/// `FILE_CHANGED`, `WRITE_FAILED`; `LEASE_HELD` where another program has locked a folder.
+pub fn apply(all: Vec<Replacement>, ctx: &Context) -> Result<Applied> {
     let paths: Vec<String> = all.iter().map(|it| it.at().display()).collect();
     // An interrupt waits for this lock, so that it records the finished writes.
     let writing = ctx.snapshot.write_all(paths.iter().map(String::as_str).collect(), &ctx.workspace, &ctx.blobs);
     if ctx.cancel.is_cancelled() {
         return Err(Error::new(Code::CommandFailed, "the call was interrupted before it began", "repeat it"));
     }
+    // From the look at the files to their replacement, no other pixir writes in their folders.
+    let files: Vec<&Destination> = all.iter().map(|it| &it.to).collect();
+    let _locked = ctx.workspace.lock(&files, &|| ctx.cancel.is_cancelled())?;
     all.iter().try_for_each(|it| it.check_unchanged(ctx))?;
+    let mut lost = Vec::new();
     let mut changes = all.iter().map(|it| it.stored(ctx)).collect::<Result<Vec<FileChange>>>()?;
     for (n, it) in all.iter().enumerate() {
-        let Err(error) = it.write(ctx, &mut changes[n]) else { continue };
+        let error = match it.write(ctx, &mut changes[n]) {
+            Ok(more) => {
+                lost.extend(more);
+                continue;
+            }
+            Err(error) => error,
+        };
         let mut left = Vec::new();
         for (made, change) in all[..n].iter().zip(&changes).rev() {
             if made.take_back(ctx, change).is_err() {
@@ -227,7 +285,7 @@ pub fn apply(all: Vec<Replacement>, ctx: &Context) -> Result<Vec<FileChange>> {
         writing.made(&ctx.call_id, change.clone());
         it.note_seen(ctx);
     }
-    Ok(changes)
+    Ok(Applied { changes, lost })
 }
 
 /// The first line that differs, from 1.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::changes;
 use crate::snapshot::SessionSnapshot;
-use crate::workspace::{Contents, Destination, Workspace};
+use crate::workspace::{Contents, Destination, New, Workspace};
 use protocol::error::{Code, Error, Result};
 use protocol::event::{
     ChangeKind, FileChange, FilePreview, FilesRestored, LeftFile, RestorePreview, RestoreReason, Standing,
@@ -444,6 +444,7 @@ fn restore_one(
     let mut change = changes::record(blobs, &file.path, before, target.map(|(bytes, _)| (bytes, 0))).map_err(unkept)?;
     // Without this guard, a running command of another Session would be credited with the write.
     let _writing = snapshot.write(&file.path, workspace, blobs);
+    let _locked = workspace.lock(&[to], &|| false)?;
     let now = workspace.read_at(to)?;
     if now.as_ref().map(|n| &n.bytes) != file.current.as_ref().map(|c| &c.bytes) {
         return Err(Error::new(Code::FileChanged, "it changed during the restore", "preview the restore again"));
@@ -453,11 +454,12 @@ fn restore_one(
     }
     match target {
         Some((bytes, mode)) => {
-            let replaced = workspace.replace_at(to, bytes, mode)?;
+            let before = before.map(|(bytes, _)| bytes);
+            let replaced = workspace.replace_at(to, &New { bytes, mode, before, like: None })?;
             (change.after_mode, change.new_folders) = (Some(replaced.mode), replaced.new_folders);
         }
         None => {
-            workspace.remove_at(to, file.new_folders)?;
+            workspace.remove_at(to, file.new_folders, before.map(|(bytes, _)| bytes))?;
             change.after_mode = None;
         }
     }

@@ -1,6 +1,7 @@
 //! The workspace root: every file that a tool touches is opened beneath it.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
@@ -16,8 +17,10 @@ use protocol::protected::Group;
 use protocol::remedy::Remedy;
 use storage::running::Running;
 
+mod attributes; // what a file has besides its bytes
 mod destination; // where a change of a file lands
 mod inside; // a resolved path
+mod locking; // folders of files that are changed
 mod outside; // paths outside the workspace, to read only
 mod outputs; // the Session's saved outputs
 mod protection; // files that can run code later, and pixir's own
@@ -27,7 +30,8 @@ pub use destination::Destination;
 use destination::Identity;
 use inside::Base;
 pub use inside::Inside;
-pub use writing::remove_left;
+pub use locking::Locked;
+pub use writing::{New, Replaced, remove_left};
 
 /// Files larger than this are not read whole, bytes.
 const MAX_WHOLE: u64 = 64 << 20;
@@ -76,7 +80,7 @@ struct Home {
 }
 
 /// The contents of a file, with its permission bits.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contents {
     /// All bytes of the file.
     pub bytes: Vec<u8>,
@@ -336,17 +340,22 @@ impl Workspace {
             Err(e) if e.code == Code::NotFound => return Ok(None),
             Err(e) => return Err(e),
         };
+        self.read_in(at, way.folder(), name)
+    }
+
+    /// Reads the file with this name in a folder. A missing file is `None`.
+    fn read_in(&self, at: &Inside, folder: &Dir, name: &OsStr) -> Result<Option<Contents>> {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(O_NONBLOCK | O_NOFOLLOW);
         let read = |e: io::Error| self.io("read", at, &e);
-        match way.folder().symlink_metadata(name) {
+        match folder.symlink_metadata(name) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             found if !found.as_ref().is_ok_and(cap_std::fs::Metadata::is_file) => {
                 return Err(not_regular(at, found.map_err(read)?.is_dir()));
             }
             Ok(_) | Err(_) => {}
         }
-        let file = way.folder().open_with(name, &options).map_err(read)?;
+        let file = folder.open_with(name, &options).map_err(read)?;
         let metadata = file.metadata().map_err(read)?;
         if !metadata.is_file() {
             return Err(not_regular(at, metadata.is_dir()));

@@ -56,7 +56,7 @@ impl Bounds {
             return Some(self.denied(format!("has no tool `{}`", tool.escape_debug()), &fix));
         }
         match touch {
-            Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow => None,
+            Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow | Touch::ReadOnly { .. } => None,
             Touch::Mcp { server, tool, .. } => {
                 let writes = self.writes.as_ref().filter(|_| !touch.only_reads())?;
                 // It could write anywhere.

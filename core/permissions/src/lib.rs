@@ -134,6 +134,9 @@ pub fn judge<'a>(mode: Mode, touch: &Touch, rules: &[Rule], readable: impl Into<
             Err(error) => return Ruling::Deny { by: DecidedBy::Mode, rule: None, error },
         },
         Touch::Files { protected: Some(it), .. } => (it.group.reason(&[&it.path]), None),
+        Touch::ReadOnly { path, mode } => {
+            (format!("{path} is read-only (its mode is {mode:03o}), and would be replaced all the same"), None)
+        }
         Touch::Files { protected: None, .. } => ("it changes files".to_owned(), Some(Rule::Allow(Scope::FileChanges))),
         Touch::Command(_) | Touch::Program(_) => {
             let command = touch.command().expect("it runs one");

@@ -47,6 +47,13 @@ pub enum Touch {
         /// A protected path among them: it can run code or widen pixir's permissions.
         protected: Option<Protected>,
     },
+    /// It replaces or removes a file that its user may not write, beside what it touches otherwise.
+    ReadOnly {
+        /// The file.
+        path: String,
+        /// Its permission bits.
+        mode: u32,
+    },
     /// It runs a command line through the shell.
     Command(String),
     /// It runs a program with these words, without a shell.
@@ -99,7 +106,7 @@ impl Touch {
         match self {
             Touch::Read | Touch::Outside { .. } | Touch::Mcp { word: UsersWord::Reads, .. } => true,
             Touch::Note | Touch::Workflow | Touch::Mcp { .. } => false,
-            Touch::Files { .. } | Touch::Command(_) | Touch::Program(_) => false,
+            Touch::Files { .. } | Touch::ReadOnly { .. } | Touch::Command(_) | Touch::Program(_) => false,
         }
     }
 
@@ -107,6 +114,8 @@ impl Touch {
     pub fn changes(&self) -> Changes<'_> {
         match self {
             Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow => Changes::Nothing,
+            // Another touch says which file it is.
+            Touch::ReadOnly { .. } => Changes::Nothing,
             Touch::Mcp { word: UsersWord::Reads, .. } => Changes::Nothing,
             Touch::Files { path: Some(path), .. } => Changes::File(path),
             Touch::Files { path: None, .. } | Touch::Command(_) | Touch::Program(_) | Touch::Mcp { .. } => {
@@ -129,7 +138,7 @@ impl Touch {
             Touch::Command(line) => Some(Command::Line(line)),
             Touch::Program(words) => Some(Command::Program(words.iter().map(String::as_str).collect())),
             Touch::Read | Touch::Outside { .. } | Touch::Note | Touch::Workflow | Touch::Files { .. } => None,
-            Touch::Mcp { .. } => None,
+            Touch::ReadOnly { .. } | Touch::Mcp { .. } => None,
         }
     }
 }

@@ -121,6 +121,7 @@ fn told(mut preview: Preview, previewed: &Effects, ended: &Ended) -> Preview {
     let fails =
         ended.errors.iter().map(|(name, error)| format!("in the current state {name} would fail: {}", error.message));
     preview.notes.extend(fails);
+    preview.notes.extend(previewed.previews.iter().flat_map(|it| it.notes.clone()));
     if ended.assumed {
         preview.notes.push("commands after a program or a question are previewed as if it succeeded".into());
     }

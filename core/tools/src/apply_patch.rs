@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use call::arguments::{self, object, text};
-use call::replacement::{Replacement, apply, first_change};
+use call::replacement::{Applied, Replacement, apply, as_notes, first_change};
 use call::{Context, Output, Prepared, Tool, off_loop};
 use files::changes;
 use files::patch::{self, Hunk, What};
@@ -14,7 +14,7 @@ use files::workspace::{Contents, Destination};
 use permissions::Touch;
 use protocol::call_info::{CallInfo, CallKind};
 use protocol::error::{Code, Error, Result};
-use protocol::event::{FileChange, Preview};
+use protocol::event::Preview;
 use protocol::tool_spec::ToolSpec;
 
 /// The longest patch, bytes.
@@ -103,8 +103,8 @@ impl Patched {
     /// Makes the changes.
     ///
     /// # Errors
-    /// `FILE_CHANGED`, `WRITE_FAILED`; then no file is changed.
-    pub fn apply(self, ctx: &Context) -> Result<Vec<FileChange>> {
+    /// As [`apply`]; then no file is changed.
+    pub fn apply(self, ctx: &Context) -> Result<Applied> {
         apply(self.files, ctx)
     }
 
@@ -118,14 +118,15 @@ impl Patched {
                 paths: several.iter().flat_map(|it| it.paths.clone()).collect(),
                 bytes: Some(several.iter().filter_map(|it| it.bytes).sum()),
                 steps: several.to_vec(),
+                notes: several.iter().flat_map(|it| it.notes.clone()).collect(),
                 ..Preview::default()
             },
         };
         let run = move |ctx: Context| {
             off_loop(move || {
                 let told = self.told.clone();
-                let changes = self.apply(&ctx)?;
-                Ok(Output { changes, ..Output::text(&ctx, &told) })
+                let Applied { changes, lost } = self.apply(&ctx)?;
+                Ok(Output { changes, ..Output::text(&ctx, &(told + &as_notes(&lost))) })
             })
         };
         Prepared { info: CallInfo::default(), preview, touches, run: Box::new(|ctx| Box::pin(run(ctx))) }
@@ -280,7 +281,7 @@ impl Plan<'_> {
             let made = Replacement::of(would, ctx, file.to.clone(), file.before.clone(), file.now.clone());
             match made {
                 Ok(it) => {
-                    let it = it.with_mode(source.and_then(|from| Some(from.before.as_ref()?.mode)));
+                    let it = it.moving(source.and_then(|from| Some((from.to.clone(), from.before.as_ref()?.mode))));
                     match source {
                         Some(from) => {
                             let (preview, line) = moving(from, file);

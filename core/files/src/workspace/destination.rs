@@ -73,7 +73,7 @@ pub(super) struct Way {
 
 /// Why a way does not lead to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Stop {
+pub(super) enum Stop {
     /// This folder is a symlink.
     Symlink(PathBuf),
     /// This folder does not exist.
@@ -83,6 +83,11 @@ enum Stop {
 }
 
 impl Way {
+    /// The path of the last folder that is open, relative to the root.
+    pub(super) fn path(&self) -> &Path {
+        self.folders.last().map_or(Path::new(""), |(path, _)| path.as_path())
+    }
+
     /// The folder of the file.
     pub(super) fn folder(&self) -> &Dir {
         self.folders.last().map_or(&self.root, |(_, folder)| folder)
@@ -259,7 +264,7 @@ impl Workspace {
     }
 
     /// Opens the folders of a path one after the other, as far as they are there.
-    fn way(&self, path: &Path) -> io::Result<(Way, Option<Stop>)> {
+    pub(super) fn way(&self, path: &Path) -> io::Result<(Way, Option<Stop>)> {
         let mut way = Way { root: self.handle()?, folders: Vec::new(), made: 0 };
         let stop = way.go(path, |_, _| Ok(()))?;
         Ok((way, stop))

@@ -2,6 +2,7 @@
 
 use super::{Builtin, Fault, Flags, Io, Stdin};
 use crate::chain::How;
+use call::replacement::{Applied, as_notes};
 use permissions::Touch;
 use protocol::error::{Code, Error};
 use tools::apply_patch::{MAX_PATCH, Patched};
@@ -82,12 +83,12 @@ fn perform(patched: Patched, io: &mut Io) -> Result<i32, Fault> {
         }
     }
     let told = patched.told.clone();
-    let changes = patched.apply(&io.ctx)?;
+    let Applied { changes, lost } = patched.apply(&io.ctx)?;
     {
         let mut effects = io.effects.lock();
         effects.touched.extend(paths);
         effects.changes.extend(changes);
     }
-    io.out.write_all(told.as_bytes())?;
+    io.out.write_all((told + &as_notes(&lost)).as_bytes())?;
     Ok(0)
 }

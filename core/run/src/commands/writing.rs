@@ -7,11 +7,12 @@ use super::{Builtin, Fault, Flags, Io, MAX_WHOLE, Stdin};
 use crate::chain::How;
 use crate::parse::Word;
 use call::Context;
-use call::replacement::{Replacement, apply};
+use call::replacement::{Applied, Replacement, apply, as_notes};
 use files::workspace::Inside;
 use permissions::Touch;
 use protocol::error::{Code, Error, Result};
 use protocol::event::Preview;
+use text::form;
 use tools::edit::{self, Change};
 
 pub(super) const WRITE: Builtin = Builtin {
@@ -19,7 +20,7 @@ pub(super) const WRITE: Builtin = Builtin {
     about: "write a file: write <path> [content], or from stdin",
     usage: "[-a] [-b] <path> [content] or pipe stdin",
     subcommands: &[],
-    details: "Missing parent folders are created. For text of several lines use stdin.\n-a  append   -b  the content is base64",
+    details: "Missing parent folders are created. For text of several lines use stdin. A file that is there keeps its byte order mark and its ends of lines, but for -b.\n-a  append   -b  the content is base64, written as it is",
     example: "cat a.txt | sort | write sorted.txt",
     stdin: Stdin::Optional,
     expands: false,
@@ -56,12 +57,19 @@ fn write(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault>
             Error::new(Code::InvalidArgs, format!("the content is not valid base64: {e}"), "write without -b for text")
         })?;
     }
-    let replacement = if flags.has('a') {
+    let replacement = if flags.has('a') || flags.has('b') {
         io.ctx.workspace.check_writable(&at)?;
         let to = io.ctx.workspace.destination(&at)?;
         let before = io.ctx.workspace.read_if_there(to.at())?;
-        let all = before.as_ref().map_or(after.clone(), |before| [before.bytes.as_slice(), &after].concat());
-        Replacement::of("write", &io.ctx, to, before, Some(all))?
+        let (all, notes) = match before.as_ref().filter(|_| flags.has('a')) {
+            Some(before) => {
+                let (more, notes) =
+                    if flags.has('b') { (after, Vec::new()) } else { form::appended(&before.bytes, after) };
+                ([before.bytes.as_slice(), &more].concat(), notes)
+            }
+            None => (after, Vec::new()),
+        };
+        Replacement::of("write", &io.ctx, to, before, Some(all))?.noting(notes)
     } else {
         Replacement::preview("write", &io.ctx, at, after)?
     };
@@ -75,7 +83,7 @@ fn planned_unknown(io: &mut Io, would: &str, at: &Inside) -> Result<i32, Fault> 
     let target = format!("{} (the output of the program before it)", at.display());
     let preview = Preview { would: would.to_owned(), target, paths: vec![at.display()], ..Preview::default() };
     let mut effects = io.effects.lock();
-    effects.touches.insert(io.number, Replacement::touches_of(&to));
+    effects.touches.insert(io.number, Replacement::touches_of(&io.ctx, &to));
     effects.previewed.insert(io.number, None);
     effects.previews.push(preview);
     Ok(0)
@@ -123,13 +131,13 @@ fn change(io: &mut Io, replacement: Replacement) -> Result<i32, Fault> {
         }
     }
     let told = replacement.told.clone();
-    let changes = apply(vec![replacement], &io.ctx)?;
+    let Applied { changes, lost } = apply(vec![replacement], &io.ctx)?;
     {
         let mut effects = io.effects.lock();
         effects.touched.insert(path);
         effects.changes.extend(changes);
     }
-    io.out.write_all(told.as_bytes())?;
+    io.out.write_all((told + &as_notes(&lost)).as_bytes())?;
     Ok(0)
 }
 

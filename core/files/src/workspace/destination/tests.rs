@@ -7,6 +7,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::*;
 use crate::restore::tests::{adopted, undone};
+use crate::workspace::{New, Replaced};
 
 /// How often each writing method is called.
 const TIMES: usize = 1_500;
@@ -95,6 +96,20 @@ fn race(method: &mut dyn FnMut(&Workspace, &Inside) -> Result<bool>) -> usize {
     written
 }
 
+/// Replaces what is there.
+fn put(workspace: &Workspace, to: &Destination, bytes: &str, mode: Option<u32>) -> Result<Replaced> {
+    let _locked = workspace.lock(&[to], &|| false)?;
+    let before = workspace.read_at(to)?;
+    let before = before.as_ref().map(|before| before.bytes.as_slice());
+    workspace.replace_at(to, &New { bytes: bytes.as_bytes(), mode, before, like: None })
+}
+
+/// Removes what is there.
+fn remove(workspace: &Workspace, to: &Destination, folders: u32) -> Result<()> {
+    let before = workspace.read_at(to)?;
+    workspace.remove_at(to, folders, before.as_ref().map(|before| before.bytes.as_slice()))
+}
+
 /// Judges a destination as the gate does: a protected one is for the user to decide, who is not asked here.
 fn judged(workspace: &Workspace, at: &Inside) -> Result<Option<Destination>> {
     workspace.destination(at).map(|to| Some(to).filter(|to| to.group().is_none()))
@@ -105,7 +120,7 @@ fn judged(workspace: &Workspace, at: &Inside) -> Result<Option<Destination>> {
 fn no_protected_file_is_replaced_while_folders_are_exchanged() {
     let mut replace = |workspace: &Workspace, at: &Inside| {
         let Some(to) = judged(workspace, at)? else { return Ok(false) };
-        workspace.replace_at(&to, EVIL.as_bytes(), None).map(|_| true)
+        put(workspace, &to, EVIL, None).map(|_| true)
     };
     assert!(race(&mut replace) > 0, "nothing was written");
 }
@@ -122,7 +137,7 @@ fn no_protected_file_is_replaced_by_a_path_that_is_taken_as_it_is() {
 fn no_protected_file_is_removed_while_folders_are_exchanged() {
     let mut remove = |workspace: &Workspace, at: &Inside| {
         let Some(to) = judged(workspace, at)? else { return Ok(false) };
-        workspace.remove_at(&to, 1)?;
+        remove(workspace, &to, 1)?;
         // The next call finds a file again.
         workspace.replace(at, MINE.as_bytes(), None).map(|_| true)
     };
@@ -159,8 +174,8 @@ fn no_folder_is_made_in_a_protected_one_while_folders_are_exchanged() {
         let below = at.path.with_file_name("made").join("deep/x");
         let below = workspace.locate(below.to_str().expect("text"))?;
         let Some(to) = judged(workspace, &below)? else { return Ok(false) };
-        workspace.replace_at(&to, EVIL.as_bytes(), None)?;
-        workspace.remove_at(&to, 2).map(|()| true)
+        put(workspace, &to, EVIL, None)?;
+        remove(workspace, &to, 2).map(|()| true)
     };
     let made = race(&mut make);
     assert!(made > 0, "nothing was made");
@@ -202,12 +217,12 @@ fn a_link_to_a_folder_is_resolved_once_and_before_the_change_is_judged() {
     // The link leads elsewhere now: what was judged is written.
     fs::remove_file(root.join("s")).expect("rm");
     symlink(".git", root.join("s")).expect("a link");
-    assert_eq!(workspace.replace_at(&to, b"x", None).expect("written").new_folders, 1);
+    assert_eq!(put(&workspace, &to, "x", None).expect("written").new_folders, 1);
     assert_eq!(fs::read(root.join("src/new/a")).expect("there"), b"x");
     // A folder that was judged is a link now.
     fs::remove_dir_all(root.join("src/new")).expect("rm");
     symlink("../.git", root.join("src/new")).expect("a link");
-    let refused = workspace.replace_at(&to, b"x", None).expect_err("a link");
+    let refused = put(&workspace, &to, "x", None).expect_err("a link");
     assert!(refused.message.contains("`src/new` is a symlink now") && refused.code == Code::FileChanged, "{refused:?}");
     assert!(!root.join(".git/a").exists());
     let dangling = workspace.locate("nowhere/a").expect("a path");
@@ -229,7 +244,9 @@ fn a_file_with_two_names_is_replaced_under_one_of_them() {
         let at = workspace.locate(name).expect("a path");
         let mode = workspace.read(&at).expect("read").mode;
         let to = workspace.destination(&at).expect("inside");
-        workspace.replace_at(&to, b"new", Some(mode)).expect("written");
+        let lost = put(&workspace, &to, "new", Some(mode)).expect("written").lost;
+        assert_eq!(lost, [format!("{name} has another name (a hard link), which keeps the old content")]);
+        assert_eq!(workspace.would_lose(&to), [] as [String; 0], "the new file has one name");
         assert_eq!(fs::read(root.join(name)).expect("there"), b"new");
     }
     let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o7777;
