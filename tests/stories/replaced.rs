@@ -8,10 +8,9 @@ use std::process::{Command, Stdio};
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 use serde_json::{Value, json};
 
-use super::escapes::{NOBODY, as_user};
 use super::protected::flat;
 use crate::driver::{Pixir, calls, says};
-use crate::shell::{Shell, output, tool};
+use crate::shell::{NOBODY, Shell, as_user, output, tool};
 
 /// The calls that replace `f`, whose text is `one` and `two`, as a model makes them.
 fn replacing() -> Vec<(&'static str, Value)> {
