@@ -123,7 +123,10 @@ impl<'a> File<'a> {
             && certain.len() < lines.len()
             && certain.iter().any(|line| line.side != Side::New)
         {
-            found = self.find(hunk, certain, &headings).map(|_| at);
+            found = match self.find(hunk, certain, &headings) {
+                Ok(other) if other != at => Err(not_unique("its old lines occur", &[at.min(other), at.max(other)])),
+                found => found,
+            };
         }
         let at = found?;
         self.change(lines, at);

@@ -47,7 +47,7 @@ impl Numbered {
 fn numbered(line: &str) -> Option<(usize, Option<char>, &str)> {
     let rest = line.trim_start_matches([' ', '\t']);
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-    let number = rest[..digits].parse().ok()?;
+    let number = rest[..digits].parse().ok().filter(|_| !rest.starts_with('0'))?;
     let behind = &rest[digits..];
     if behind.trim_end_matches(['\r', '\n']).is_empty() {
         return Some((number, None, behind));
