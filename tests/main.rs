@@ -127,6 +127,7 @@ mod stories {
     mod listed_names; // names of files that one program lists for another
     mod repositories; // hostile repositories: nothing of them runs
     mod approval_text; // what the user approves is visible and is what runs
+    mod approval_changes; // what changes, whatever the files and their bytes
     mod approvals; // the card, the keys that decide, the scope of a decision
     mod commands; // slash commands: effects, completion, availability
     mod composer; // editing the prompt, completion, vim

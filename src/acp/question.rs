@@ -39,6 +39,9 @@ pub(super) fn permission(session_id: &str, it: &Approval, projection: &Projectio
     let mut content: Vec<Value> = Vec::new();
     diffs(preview, projection, &mut content);
     let mut text = format!("{}\n\n{}", fenced_call(preview), it.reason);
+    for line in remarks(preview) {
+        text.push_str(&format!("\n{line}"));
+    }
     for line in preview.notes.iter().chain(&preview.danger) {
         text.push_str(&format!("\n{line}"));
     }
@@ -63,7 +66,7 @@ pub(super) fn permission(session_id: &str, it: &Approval, projection: &Projectio
 
 fn allow_name(name: &str, confirm: Option<&Confirmation>) -> String {
     match confirm {
-        Some(it) => format!("{name}, although {}", it.dangers.join("; ")),
+        Some(it) => format!("{name}, although {}", it.clauses()),
         None => name.to_owned(),
     }
 }
@@ -92,12 +95,27 @@ fn scope_of(rule: &Rule) -> String {
     }
 }
 
-/// A diff for each hunk, so that an editor shows the lines that change.
+/// What the diffs of a preview say beside their lines, and how much they add and remove.
+fn remarks(preview: &Preview) -> Vec<String> {
+    let figures = |added: u64, removed: u64| format!("{}: +{added} −{removed}", visible(&preview.target));
+    let mut all: Vec<String> = preview.added.zip(preview.removed).map(|(a, r)| figures(a, r)).into_iter().collect();
+    all.extend(preview.diff.iter().flat_map(|diff| remarks_of(diff)));
+    all.extend(preview.steps.iter().flat_map(remarks));
+    all
+}
+
+/// The lines of a diff outside of the file: notes and modes.
+fn remarks_of(diff: &str) -> impl Iterator<Item = String> {
+    let is_of_file = |line: &&str| line.starts_with(['-', '+', ' ', '@', '\\']);
+    diff.split_terminator('\n').filter(move |line| !is_of_file(line)).map(visible)
+}
+
+/// A diff for each hunk, so that an editor shows the lines that change. What hides or reorders text is an escape.
 fn diffs(preview: &Preview, projection: &Projection, all: &mut Vec<Value>) {
     if let (Some(diff), Some(path)) = (&preview.diff, preview.paths.first()) {
         let path = projection.absolute(path);
         let is_new = preview.bytes_before.is_none();
-        all.extend(hunks(diff).into_iter().map(|(old, new)| {
+        all.extend(hunks(&visible(diff)).into_iter().map(|(old, new)| {
             let old = Some(old).filter(|old| !(is_new && old.is_empty()));
             json!({ "type": "diff", "path": path, "oldText": old, "newText": new })
         }));
@@ -147,10 +165,10 @@ pub(crate) fn confirmation(it: &Approval, decision: &Decision) -> Option<Confirm
 
 /// The second question about damage that lasts.
 pub(super) fn confirm(session_id: &str, call: &Value, it: &Confirmation) -> Value {
-    let dangers = it.dangers.join("; ");
+    let what = it.clauses();
     let mut call = call.clone();
-    call["title"] = json!(format!("This cannot be taken back: {dangers}"));
-    let options = [option(NO, "reject_once", "No"), option(ONCE, "allow_once", &format!("Yes: {dangers}"))];
+    call["title"] = json!(format!("{}: {what}", it.headline()));
+    let options = [option(NO, "reject_once", "No"), option(ONCE, "allow_once", &format!("Yes: {what}"))];
     json!({ "sessionId": session_id, "toolCall": call, "options": options })
 }
 
@@ -199,10 +217,14 @@ pub(super) fn restore_diffs(it: &RestorePreview, projection: &Projection) -> Vec
     for file in &it.files {
         let path = projection.absolute(&file.path);
         all.extend(
-            hunks(&file.diff)
+            hunks(&visible(&file.diff))
                 .into_iter()
                 .map(|(old, new)| json!({ "type": "diff", "path": path, "oldText": old, "newText": new })),
         );
+        for remark in remarks_of(&file.diff) {
+            let text = format!("{}: {remark}", visible(&file.path));
+            all.push(json!({ "type": "content", "content": { "type": "text", "text": text } }));
+        }
         if let Some(why) = &file.why {
             let text = format!("{} stays as it is: {why}", file.path);
             all.push(json!({ "type": "content", "content": { "type": "text", "text": text } }));

@@ -1,6 +1,6 @@
 //! What only the user can decide, as elicitations of the client.
 
-use pixir_core::event::{Approval, Confirmation, Form};
+use pixir_core::event::{Approval, Confirmation, Form, Preview};
 use pixir_core::text::clean::{visible, visible_command};
 use pixir_core::{Decision, Input};
 use serde_json::{Value, json};
@@ -34,9 +34,7 @@ fn approval(it: &Approval) -> Value {
     for line in preview.notes.iter().chain(&preview.danger) {
         text.push_str(&format!("\n{}", visible(line)));
     }
-    if let Some(diff) = &preview.diff {
-        text.push_str(&format!("\n\n{}", visible(diff)));
-    }
+    write_diffs(preview, &mut text);
     let mut names = vec![("allow", "Allow once")];
     if it.rule.is_some() {
         names.push(("always", "Allow, and all that is like it in this task"));
@@ -45,8 +43,19 @@ fn approval(it: &Approval) -> Value {
     choice(&text, &names)
 }
 
+/// The diff of a preview, and those of its steps under their names.
+fn write_diffs(preview: &Preview, text: &mut String) {
+    if let Some(diff) = &preview.diff {
+        text.push_str(&format!("\n\n{}", visible(diff)));
+    }
+    for step in &preview.steps {
+        text.push_str(&format!("\n\n{} {}", step.would, visible_command(&step.target)));
+        write_diffs(step, text);
+    }
+}
+
 fn confirm(it: &Confirmation) -> Value {
-    choice(&format!("This cannot be taken back: {}", it.dangers.join("; ")), &[("no", "No"), ("yes", "Yes")])
+    choice(&format!("{}: {}", it.headline(), it.clauses()), &[("no", "No"), ("yes", "Yes")])
 }
 
 fn choice(message: &str, names: &[(&str, &str)]) -> Value {

@@ -436,24 +436,34 @@ async fn ask(
     })
 }
 
-/// The word before a call whose damage lasts.
+/// The word before a call whose damage lasts, or of which the preview leaves something out.
 fn confirmation(preview: &Preview) -> Option<Confirmation> {
     // Only commands are known to destroy for good: what tools write is stored first.
     let dangers = if preview.would.starts_with("run") { grave(&preview.target) } else { Vec::new() };
-    (!dangers.is_empty()).then(|| Confirmation { word: Confirmation::ONCE.to_owned(), dangers })
+    let unseen = unseen_in(preview);
+    let is_needed = !dangers.is_empty() || !unseen.is_empty();
+    is_needed.then(|| Confirmation { word: Confirmation::ONCE.to_owned(), dangers, unseen })
+}
+
+/// What a preview leaves out of its changes, as clauses.
+fn unseen_in(preview: &Preview) -> Vec<String> {
+    let own = preview.unseen.iter().map(|it| format!("{it} of {} are not shown", preview.target));
+    own.chain(preview.steps.iter().flat_map(unseen_in)).collect()
 }
 
 /// The word before a rule that allows what people regret, or that covers a call whose damage lasts.
 fn confirmation_of_rule(rule: &Rule, of_call: Option<&Confirmation>) -> Option<Confirmation> {
     let Rule::Allow(scope) = rule else { return None };
-    let dangers = danger_of(scope).map(|it| vec![it]).or_else(|| Some(of_call?.dangers.clone()))?;
-    Some(Confirmation { word: Confirmation::ALWAYS.to_owned(), dangers })
+    let (of_call, unseen) = of_call.map(|it| (it.dangers.clone(), it.unseen.clone())).unwrap_or_default();
+    let dangers = danger_of(scope).map_or(of_call, |it| vec![it]);
+    let is_needed = !dangers.is_empty() || !unseen.is_empty();
+    is_needed.then(|| Confirmation { word: Confirmation::ALWAYS.to_owned(), dangers, unseen })
 }
 
 /// Checks that a decision to allow has the word that its approval asks for.
 ///
 /// # Errors
-/// `CONFIRMATION_NEEDED`, with the word and what could not be taken back.
+/// `CONFIRMATION_NEEDED`, with the word and what it confirms.
 pub fn check_word(approval: &Approval, decision: &Decision, typed: Option<&str>) -> Result<(), Error> {
     let needed = match decision {
         Decision::Deny { .. } | Decision::DenyAlways { .. } => None,
@@ -466,9 +476,9 @@ pub fn check_word(approval: &Approval, decision: &Decision, typed: Option<&str>)
         },
     };
     match needed {
-        Some(Confirmation { word, dangers }) if typed != Some(word.as_str()) => {
-            let what = dangers.join("; ");
-            let message = format!("this cannot be taken back ({what}), so the decision needs the word `{word}`");
+        Some(it) if typed != Some(it.word.as_str()) => {
+            let (why, what, word) = (it.headline().to_lowercase(), it.clauses(), it.word);
+            let message = format!("{why} ({what}), so the decision needs the word `{word}`");
             let fix =
                 format!("ask the user to type `{word}`, and send it as `word` of the decision; or refuse the call");
             Err(Error::new(Code::ConfirmationNeeded, message, fix).with("word", word))

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use super::{Call, Context, Gone, Output, off_loop};
 use crate::gate::{self, Authority};
+use crate::replacement::of_change;
 use files::changes;
+use files::diff::Shown;
 use files::guard::left::{BEAT, OnDisk};
 use files::guard::{Guard, Taken};
 use files::private::Modes;
@@ -226,12 +228,28 @@ fn tell(output: &mut Output, taken: &[Taken], writer: &str) {
 
 /// What the user is asked to keep.
 fn preview(taken: &[Taken]) -> Preview {
-    let paths: Vec<String> = taken.iter().map(|it| it.path.clone()).collect();
-    let diff = taken.iter().map(|it| {
-        let after = it.written.as_ref().map(|(bytes, _)| &**bytes);
-        changes::unified(&it.path, it.before.as_deref(), after).0
+    let each = taken.iter().map(|it| {
+        let (written, before) = (it.written.as_ref(), it.before.as_ref());
+        let bytes = |side: Option<&(Arc<[u8]>, u32)>| side.map(|(bytes, _)| bytes.len() as u64);
+        let mut change = Shown::of(&it.path, before.map(|(bytes, _)| &**bytes), written.map(|(bytes, _)| &**bytes));
+        change.tell_modes(before.map(|(_, mode)| *mode), written.map(|(_, mode)| *mode));
+        Preview {
+            would: "keep".into(),
+            target: it.path.clone(),
+            paths: vec![it.path.clone()],
+            bytes: bytes(written),
+            bytes_before: bytes(before),
+            ..of_change(change)
+        }
     });
-    Preview { would: "keep".into(), target: paths.join(", "), diff: Some(diff.collect()), paths, ..Preview::default() }
+    let mut each: Vec<Preview> = each.collect();
+    match each.len() {
+        1 => each.remove(0),
+        _ => {
+            let paths: Vec<String> = taken.iter().map(|it| it.path.clone()).collect();
+            Preview { would: "keep".into(), target: paths.join(", "), paths, steps: each, ..Preview::default() }
+        }
+    }
 }
 
 /// Gives a file what the command had written to it.

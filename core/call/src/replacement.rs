@@ -2,6 +2,7 @@
 
 use super::{Context, Output, Prepared, off_loop};
 use files::changes;
+use files::diff::Shown;
 use files::workspace::{Contents, Destination, Inside, New};
 use permissions::{Protected, Touch};
 use protocol::call_info::CallInfo;
@@ -81,24 +82,26 @@ impl Replacement {
         })?;
         let shown = at.display();
         let old = before.as_ref().map(|b| b.bytes.as_slice());
-        let (diff, added, removed) = changes::unified(&shown, old, after.as_deref());
-        let told = match (old, &after) {
-            (_, None) => format!("Deleted {shown} (−{removed})\n"),
-            (Some(old), Some(after)) => {
-                format!("Edited {shown}:{} (+{added} −{removed})\n", first_change(old, after))
+        let change = Shown::of(&shown, old, after.as_deref());
+        let figures = changes::figures(change.counts, old, after.as_deref());
+        let told = match (old, &after, change.counts) {
+            (_, None, Some((_, removed))) => format!("Deleted {shown} (−{removed})\n"),
+            (_, None, None) => format!("Deleted {shown} ({figures})\n"),
+            (Some(old), Some(after), _) => format!("Edited {shown}:{} ({figures})\n", first_change(old, after)),
+            (None, Some(after), Some(_)) => {
+                format!("Created {shown} ({}, {figures})\n", human_size(after.len() as u64))
             }
-            (None, Some(after)) => format!("Created {shown} ({}, +{added} −0)\n", human_size(after.len() as u64)),
+            (None, Some(_), None) => format!("Created {shown} ({figures})\n"),
         };
         let lost = if after.is_some() { ctx.workspace.would_lose(&to) } else { Vec::new() };
         let preview = Preview {
             would: would.to_owned(),
             target: shown.clone(),
             paths: vec![shown],
-            diff: Some(diff),
             bytes: after.as_ref().map(|after| after.len() as u64),
             bytes_before: before.as_ref().map(|before| before.bytes.len() as u64),
             notes: lost,
-            ..Preview::default()
+            ..of_change(change)
         };
         let read_only = ctx.workspace.read_only(&to);
         Ok(Replacement { to, before, after, moved: None, read_only, preview, told })
@@ -209,6 +212,12 @@ impl Replacement {
             None => ctx.read_set.forget(&ctx.workspace, self.at()),
         }
     }
+}
+
+/// A preview that has this change of one file, and nothing else yet.
+pub fn of_change(it: Shown) -> Preview {
+    let (added, removed) = it.counts.unzip();
+    Preview { diff: Some(it.text), added, removed, unseen: it.unseen, ..Preview::default() }
 }
 
 fn touch_of(to: &Destination) -> Touch {

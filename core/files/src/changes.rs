@@ -3,13 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::diff::{TextPatch, join_moves};
+use crate::diff::{self, join_moves};
 use protocol::event::{ChangeKind, Entry, Fact, FileChange};
 use storage::blobs::Blobs;
-use text::human::human_size;
-
-/// Files larger than this are not diffed, bytes.
-const MAX_DIFFED: usize = 2 << 20;
 
 /// The change of one file, as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,28 +26,17 @@ pub struct FileDiff {
 
 /// Returns a unified diff of two texts, and how many lines it adds and removes.
 pub fn unified(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> (String, u64, u64) {
-    let (old, new) = (before.unwrap_or_default(), after.unwrap_or_default());
-    if old.len().max(new.len()) > MAX_DIFFED {
-        return ("[too large to show as a diff]\n".into(), 0, 0);
-    }
-    let text = |bytes| std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
-    let (Some(old), Some(new)) = (text(old), text(new)) else {
-        let size = |bytes: Option<&[u8]>| bytes.map(|bytes| human_size(bytes.len() as u64));
-        let sizes = match (size(before), size(after)) {
-            (Some(old), Some(new)) => format!("{old} → {new}"),
-            (Some(size), None) | (None, Some(size)) => size,
-            (None, None) => String::new(),
-        };
-        return (format!("[not text, {sizes}]\n"), 0, 0);
-    };
-    let patch = TextPatch::new(old, new);
-    let (added, removed) = patch.counts();
-    if patch.hunks.is_empty() {
-        return (String::new(), 0, 0);
-    }
-    let name = |there: bool, side: &str| if there { format!("{side}/{path}") } else { "/dev/null".to_owned() };
-    let text = patch.unified(&name(before.is_some(), "a"), &name(after.is_some(), "b"));
+    let (text, counts) = diff::exact::unified(path, before, after);
+    let (added, removed) = counts.unwrap_or_default();
     (text, added, removed)
+}
+
+/// Words what a change adds and removes: `+3 −1`, or the sizes of bytes without lines.
+pub fn figures(counts: Option<(u64, u64)>, before: Option<&[u8]>, after: Option<&[u8]>) -> String {
+    match counts {
+        Some((added, removed)) => format!("+{added} −{removed}"),
+        None => format!("not text, {}", diff::exact::sizes(before, after)),
+    }
 }
 
 /// One side of a change: bytes and permission bits; `None` when the file does not exist.
@@ -61,8 +46,9 @@ pub type Side<'a> = Option<(&'a [u8], u32)>;
 ///
 /// # Errors
 /// The file system's error from the blob store.
-pub fn record(blobs: &Blobs, path: &str, before: Side<'_>, after: Side<'_>) -> std::io::Result<FileChange> {
-    let (_, added, removed) = unified(path, before.map(|(bytes, _)| bytes), after.map(|(bytes, _)| bytes));
+pub fn record<'a>(blobs: &Blobs, path: &str, before: Side<'a>, after: Side<'a>) -> std::io::Result<FileChange> {
+    let bytes = |side: Side<'a>| side.map(|(bytes, _)| bytes);
+    let (added, removed) = diff::shown::counts(bytes(before), bytes(after)).unwrap_or_default();
     let kind = match (before, after) {
         (None, _) => ChangeKind::Created,
         (Some(_), None) => ChangeKind::Deleted,

@@ -9,11 +9,16 @@ use storage::blobs::{self, Blobs};
 mod across; // blocks of lines that stand in another file now
 mod anchor; // a line that is found again after edits
 mod compare; // two texts, line by line
+mod compared; // two versions by what differs between them
+mod escaped; // bytes that are not text, as text
+pub(crate) mod exact; // a unified diff that programs can apply
+mod excerpt; // long lines around what changed
 mod generated; // files that a program writes, such as lock files
 mod lines; // a text as numbered lines
 mod hunks; // hunks and lines of one file
 mod moved; // blocks of lines that stand elsewhere now
 mod rename; // deleted and added files that are one file
+pub(crate) mod shown; // a change for the user who decides about it
 mod start; // the start of a long file's change
 mod words; // the words that differ between two lines
 
@@ -22,6 +27,7 @@ pub use anchor::Anchor;
 pub use hunks::{Hunk, TextPatch, with_edit};
 pub use lines::{Line, Numbered, Tag};
 pub use moved::Move;
+pub use shown::Shown;
 pub use start::Start;
 pub use words::{Words, words};
 

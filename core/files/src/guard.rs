@@ -86,8 +86,8 @@ pub struct Taken {
     pub is_back: bool,
     /// The bytes and permission bits that the command gave it, if it is a file of the workspace.
     pub written: Option<(Arc<[u8]>, u32)>,
-    /// Its bytes before, if it was a file.
-    pub before: Option<Arc<[u8]>>,
+    /// Its bytes and permission bits before, if it was a file.
+    pub before: Option<(Arc<[u8]>, u32)>,
 }
 
 impl Taken {
@@ -296,13 +296,14 @@ impl Place {
     fn told(&self, found: &Found) -> Vec<Taken> {
         let told = found.files().into_iter().map(|path| {
             let now = found.after.items.all.get(path).filter(|it| it.kind == Kind::File && !self.is_outside);
+            let content = |it: &Item| Some((it.bytes.clone()?, it.mode & 0o777));
             let shown = if self.is_outside { self.at.join(path) } else { path.to_owned() };
             Taken {
                 path: shown.display().to_string(),
                 did: found.did_to[path],
                 is_back: self.is_as_before(path),
-                written: now.and_then(|it| Some((it.bytes.clone()?, it.mode & 0o777))),
-                before: self.before.items.all.get(path).and_then(|it| it.bytes.clone()),
+                written: now.and_then(content),
+                before: self.before.items.all.get(path).and_then(content),
             }
         });
         told.collect()

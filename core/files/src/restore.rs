@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::changes;
+use crate::diff::Shown;
 use crate::snapshot::SessionSnapshot;
 use crate::workspace::{Contents, Destination, New, Workspace};
 use protocol::error::{Code, Error, Result};
@@ -393,24 +394,23 @@ impl FileToRestore {
     fn describe(&self) -> FilePreview {
         let current = self.current.as_ref().map(|c| c.bytes.as_slice());
         let wanted = self.wanted.as_ref().map(|(bytes, _)| bytes.as_slice());
-        let (mut diff, added, removed) = match self.standing {
-            Standing::Impossible => (String::new(), 0, 0),
-            _ => changes::unified(&self.path, current, wanted),
+        let mut change = match self.standing {
+            Standing::Impossible => Shown::default(),
+            _ => Shown::of(&self.path, current, wanted),
         };
-        let modes = self.current.as_ref().map(|c| c.mode).zip(self.wanted.as_ref().and_then(|(_, mode)| *mode));
-        if let Some((now, then)) = modes.filter(|(now, then)| now != then) {
-            diff.insert_str(0, &format!("mode {now:o} → {then:o}\n"));
-        }
+        change.tell_modes(self.current.as_ref().map(|c| c.mode), self.wanted.as_ref().and_then(|(_, mode)| *mode));
+        let Shown { text: diff, counts, unseen: _ } = change;
+        let (added, removed) = counts.unwrap_or_default();
         let kind = match (current, wanted) {
             (None, _) => ChangeKind::Created,
             (Some(_), None) => ChangeKind::Deleted,
             (Some(_), Some(_)) => ChangeKind::Modified,
         };
         let since = (self.standing == Standing::ChangedSince).then(|| match &self.left {
-            Some(left) => changes::unified(&self.path, left.as_deref(), current).0,
+            Some(left) => Shown::of(&self.path, left.as_deref(), current).text,
             None => "[the content that pixir left was not captured]\n".to_owned(),
         });
-        let merged = self.merged.as_ref().map(|merged| changes::unified(&self.path, current, Some(merged)).0);
+        let merged = self.merged.as_ref().map(|merged| Shown::of(&self.path, current, Some(merged)).text);
         FilePreview {
             path: self.path.clone(),
             standing: self.standing,

@@ -6,9 +6,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use call::arguments::{self, object, text};
-use call::replacement::{Applied, Replacement, apply, as_notes, first_change};
+use call::replacement::{Applied, Replacement, apply, as_notes, first_change, of_change};
 use call::{Context, Output, Prepared, Tool, off_loop};
 use files::changes;
+use files::diff::Shown;
 use files::patch::{self, Hunk, What};
 use files::workspace::{Contents, Destination};
 use permissions::Touch;
@@ -317,18 +318,18 @@ fn moving(from: &File, to: &File) -> (Preview, String) {
     let (source, target) = (from.to.at().display(), to.to.at().display());
     let old = from.before.as_ref().map(|it| it.bytes.as_slice()).unwrap_or_default();
     let new = to.now.as_deref().unwrap_or_default();
-    let (diff, added, removed) = changes::unified(&target, Some(old), Some(new));
+    let change = Shown::of(&target, Some(old), Some(new));
+    let figures = changes::figures(change.counts, Some(old), Some(new));
     let place = if old == new { target.clone() } else { format!("{target}:{}", first_change(old, new)) };
     let preview = Preview {
         would: "move".into(),
         target: format!("{source} → {target}"),
         paths: vec![source.clone(), target],
-        diff: Some(diff).filter(|_| old != new),
         bytes: Some(new.len() as u64),
         bytes_before: Some(old.len() as u64),
-        ..Preview::default()
+        ..if old == new { Preview::default() } else { of_change(change) }
     };
-    (preview, format!("Moved {source} → {place} (+{added} −{removed})\n"))
+    (preview, format!("Moved {source} → {place} ({figures})\n"))
 }
 
 /// One error for all that does not fit.

@@ -185,7 +185,7 @@ impl AlwaysView {
     /// What the chosen rule could allow to be destroyed.
     fn danger(&self) -> Option<String> {
         let (Rule::Allow(scope) | Rule::Deny(scope)) = &self.choices[self.list.chosen].0;
-        let of_call = || self.approval.confirm.as_ref().map(|it| it.dangers.join("; "));
+        let of_call = || self.approval.confirm.as_ref().map(Confirmation::clauses);
         rules::danger_of(scope).or_else(of_call).filter(|_| !self.denies)
     }
 

@@ -1,4 +1,4 @@
-//! The word that the user types before a call whose damage lasts, even once.
+//! The word that the user types before a call whose damage lasts, or of which the card cannot show everything.
 
 use pixir_core::Decision;
 use pixir_core::agent::Asker;
@@ -22,22 +22,29 @@ pub(crate) struct DangerView {
     command: String,
     /// What the user types before the call runs.
     word: String,
-    /// What it would destroy, as clauses.
+    title: &'static str,
+    /// What it would destroy, and what is not shown of it, as clauses.
     dangers: Vec<String>,
+    /// What the word does.
+    deed: &'static str,
     typed: String,
 }
 
 impl DangerView {
     /// `None` for an everyday call.
     pub(crate) fn new(approval: &Approval) -> Option<DangerView> {
-        let Confirmation { word, dangers } = approval.confirm.clone()?;
+        let confirmation = approval.confirm.clone()?;
+        let (title, is_lasting) = (confirmation.headline(), !confirmation.dangers.is_empty());
+        let Confirmation { word, dangers, unseen } = confirmation;
         let counted = approval.preview.danger.clone();
         Some(DangerView {
             agent: approval.agent.clone(),
             call_id: approval.call_id.clone(),
             command: approval.preview.target.clone(),
             word,
-            dangers: counted.into_iter().chain(dangers).collect(),
+            title,
+            dangers: counted.into_iter().chain(dangers).chain(unseen).collect(),
+            deed: if is_lasting { "run it once" } else { "make the change" },
             typed: String::new(),
         })
     }
@@ -99,9 +106,9 @@ impl View for DangerView {
 
     fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
-        let run = if self.is_complete() { "run it once" } else { "run it once, after the word" };
-        let keys = paint.hints(&[(LayerAction::Choose, run), (LayerAction::CloseOverlay, "back")]);
-        let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), "This cannot be taken back", &keys, theme);
+        let run = if self.is_complete() { self.deed.to_owned() } else { format!("{}, after the word", self.deed) };
+        let keys = paint.hints(&[(LayerAction::Choose, run.as_str()), (LayerAction::CloseOverlay, "back")]);
+        let inner = panel(canvas, dialog(area, SIZE.0, SIZE.1), self.title, &keys, theme);
         let columns = usize::from(inner.width).max(1);
         let mut below = Vec::new();
         for danger in &self.dangers {
@@ -114,7 +121,7 @@ impl View for DangerView {
             ));
         }
         below.push(Line::default());
-        let ask = format!("Type \"{}\" to run it once: ", visible(&self.word));
+        let ask = format!("Type \"{}\" to {}: ", visible(&self.word), self.deed);
         let caret = ask.chars().count() + self.typed.chars().count();
         below.push(Line::from(vec![
             Span::styled(ask, theme.fg(theme.text)),

@@ -72,7 +72,13 @@ pub(crate) fn first_rows(diff: &str, context: &RenderContext<'_>, most: usize) -
                 }
             }
             Item::Note(text) => {
-                rows.push(Row::mark(Line::styled(format!("      {}", visible(text)), theme.dim())));
+                let (note, margin) = ([Span::styled(visible(text), theme.dim())], [Span::raw(" ".repeat(DIGITS + 1))]);
+                // A note in brackets belongs to what the user decides about, so no part of it is beyond the edge.
+                if text.starts_with('[') {
+                    rows.extend(wrap(&note, columns, &margin, &margin).into_iter().map(|row| Row::mark(row.line)));
+                } else {
+                    rows.push(Row::mark(Line::from_iter(margin.into_iter().chain(note))));
+                }
             }
             Item::Line { tag, number, text, .. } => {
                 let mate = it.mate(at);

@@ -30,11 +30,7 @@ pub(crate) fn target_in_one_line(preview: &Preview) -> Option<String> {
 
 /// The lines that a call would add and remove.
 pub(crate) fn changed_lines(preview: &Preview) -> (u64, u64) {
-    let own = preview.diff.as_deref().map_or((0, 0), |diff| {
-        let body = diff.split_once("\n@@").map_or("", |(_, body)| body);
-        let count = |mark: char| body.lines().skip(1).map(|line| u64::from(line.starts_with(mark))).sum();
-        (count('+'), count('-'))
-    });
+    let own = (preview.added.unwrap_or_default(), preview.removed.unwrap_or_default());
     preview.steps.iter().map(changed_lines).fold(own, |(a, r), (added, removed)| (a + added, r + removed))
 }
 
@@ -47,7 +43,11 @@ pub(crate) fn card(
     is_titled: bool,
 ) -> Vec<Line<'static>> {
     let (columns, theme) = (context.columns, context.theme);
-    let of_diff = |text: &str| lines_of(diff::first_rows(&nearer(text, unchanged), context, usize::MAX).0);
+    // A return within the text of a preview is part of the change.
+    let of_diff = |text: &str| {
+        let text = text.replace("\r\n", "\\r\n");
+        lines_of(diff::first_rows(&nearer(&text, unchanged), context, usize::MAX).0)
+    };
     let mut lines = if is_titled {
         Vec::new()
     } else {
@@ -96,7 +96,7 @@ fn nearer(diff: &str, unchanged: Unchanged) -> Cow<'_, str> {
     let mut kept = String::new();
     let mut hunk: Vec<&str> = Vec::new();
     let mut starts = (0, 0);
-    for line in diff.lines() {
+    for line in diff.split_terminator('\n') {
         match line.strip_prefix("@@ ") {
             Some(head) => {
                 put_hunk(&mut kept, &hunk, starts, around);

@@ -104,7 +104,11 @@ impl Observed {
         let call_id = self.next_call();
         let lasts = self.asked.is_multiple_of(3);
         let command = if lasts { format!("rm -rf src/{call_id}") } else { format!("cargo test {call_id}") };
-        let confirm = |word: &str| Confirmation { word: word.to_owned(), dangers: vec!["it deletes folders".into()] };
+        let confirm = |word: &str| Confirmation {
+            word: word.to_owned(),
+            dangers: vec!["it deletes folders".into()],
+            unseen: Vec::new(),
+        };
         let preview = Preview { would: "run".into(), target: command.clone(), ..Preview::default() };
         self.arrives(Live::ApprovalRequested(Approval {
             call_id,

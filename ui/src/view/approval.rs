@@ -217,10 +217,13 @@ fn title(approval: &Approval, room: usize) -> Title {
     Title { is_whole: target.is_some(), verb, target: target.unwrap_or_default(), lines }
 }
 
-/// What the call could destroy.
+/// What the call could destroy, and what of it the card cannot show.
 fn danger(approval: &Approval) -> Option<String> {
     let Preview { would, target, danger, .. } = &*approval.preview;
-    danger.clone().or_else(|| rules::danger(target).filter(|_| would.starts_with("run")))
+    let destroyed = danger.clone().or_else(|| rules::danger(target).filter(|_| would.starts_with("run")));
+    let unseen = approval.confirm.iter().flat_map(|it| it.unseen.iter().cloned());
+    let all: Vec<String> = destroyed.into_iter().chain(unseen).collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 /// The reason, and the rule that would allow the call. In few columns the rule is named in fewer words, or not at all.

@@ -9,7 +9,7 @@ use protocol::input::HunkEdit;
 use storage::blobs;
 
 /// Lines of context around a change.
-const CONTEXT: u32 = 3;
+pub(super) const CONTEXT: u32 = 3;
 
 /// Lines that changed close to each other, with the lines around them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +23,19 @@ pub struct Hunk {
     /// The same without the context.
     changed_old: Range<u32>,
     changed_new: Range<u32>,
+}
+
+impl Hunk {
+    /// The line that begins a hunk of a unified diff, where so many lines stand above both texts.
+    pub(super) fn head(&self, above: u32) -> String {
+        let range = |lines: &Range<u32>| match (lines.start + above, lines.len()) {
+            (start, 1) => (start + 1).to_string(),
+            // A range without lines names the line before it.
+            (start, 0) => format!("{start},0"),
+            (start, n) => format!("{},{n}", start + 1),
+        };
+        format!("@@ -{} +{} @@\n", range(&self.old), range(&self.new))
+    }
 }
 
 /// Both versions of a text, and the hunks between them.
@@ -60,7 +73,7 @@ impl TextPatch {
     }
 
     /// The hunks of these changes, which are in order.
-    fn of_changes(old: Numbered, new: Numbered, changes: Vec<Change>) -> TextPatch {
+    pub(super) fn of_changes(old: Numbered, new: Numbered, changes: Vec<Change>) -> TextPatch {
         let mut it = TextPatch { old, new, ..TextPatch::default() };
         // Changes with little between them are one hunk.
         let mut group: Option<(Range<u32>, Range<u32>, Vec<Change>)> = None;
@@ -182,14 +195,12 @@ impl TextPatch {
 
     /// One hunk in the same format, without the names.
     pub fn write_hunk(&self, hunk: &Hunk, text: &mut String) {
-        use std::fmt::Write as _;
-        let range = |lines: &Range<u32>| match lines.len() {
-            1 => (lines.start + 1).to_string(),
-            // A range without lines names the line before it.
-            0 => format!("{},0", lines.start),
-            n => format!("{},{n}", lines.start + 1),
-        };
-        let _ = writeln!(text, "@@ -{} +{} @@", range(&hunk.old), range(&hunk.new));
+        self.write_hunk_below(0, hunk, text);
+    }
+
+    /// The same where so many lines stand above both texts.
+    pub(super) fn write_hunk_below(&self, above: u32, hunk: &Hunk, text: &mut String) {
+        text.push_str(&hunk.head(above));
         for line in &self.lines[hunk.lines.clone()] {
             text.push(match line.tag {
                 Tag::Same => ' ',

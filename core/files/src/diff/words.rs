@@ -5,7 +5,7 @@ use std::ops::Range;
 use text::edits::{DiffOp, edits_of_texts};
 
 /// Longer lines are not compared by words, bytes.
-const LONGEST: usize = 600;
+const LONGEST: usize = 1_000;
 /// Lines that share less than this part of their text, in percent, are told apart as a whole.
 const LEAST_COMMON: usize = 30;
 
@@ -56,7 +56,7 @@ fn push(parts: &mut Vec<Range<usize>>, part: Range<usize>) {
 }
 
 /// Words, runs of blanks, and every other character by itself.
-fn tokens(text: &str) -> Vec<Range<usize>> {
+pub(super) fn tokens(text: &str) -> Vec<Range<usize>> {
     #[derive(PartialEq, Clone, Copy)]
     enum Of {
         Word,

@@ -30,14 +30,18 @@ pub struct Approval {
     pub agent: Option<Asker>,
 }
 
-/// The word that the user types before damage that lasts. The Session refuses a decision to allow without it, whichever
-/// Presenter sends it.
+/// The word that the user types before damage that lasts, and before a change that is not shown as a whole. The Session
+/// refuses a decision to allow without it, whichever Presenter sends it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confirmation {
     /// The word; the decision carries it.
     pub word: String,
     /// What could not be taken back, as clauses: `it deletes src and all that is in it`.
+    #[serde(default)]
     pub dangers: Vec<String>,
+    /// What the preview does not show, as clauses: `37120 changed lines (2.1MB) of dump.sql are not shown`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unseen: Vec<String>,
 }
 
 impl Confirmation {
@@ -45,6 +49,16 @@ impl Confirmation {
     pub const ONCE: &'static str = "allow";
     /// The word for a rule that allows such calls from now on.
     pub const ALWAYS: &'static str = "always";
+
+    /// Why the word is needed, without the particulars.
+    pub const fn headline(&self) -> &'static str {
+        if self.dangers.is_empty() { "Not all of this change can be shown" } else { "This cannot be taken back" }
+    }
+
+    /// What the word confirms, as one clause.
+    pub fn clauses(&self) -> String {
+        self.dangers.iter().chain(&self.unseen).map(String::as_str).collect::<Vec<_>>().join("; ")
+    }
 }
 
 /// Questions of the model that wait for the user's answers.

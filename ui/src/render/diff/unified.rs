@@ -24,7 +24,13 @@ impl<'a> Unified<'a> {
         let mut it = Unified { items: Vec::new(), language: "" };
         let (mut old, mut new) = (0_u32, 0_u32);
         let mut in_hunk = false;
-        for text in diff.lines() {
+        let all = || diff.split_terminator('\n');
+        let in_hunks = || all().skip_while(|text| !text.starts_with("@@ "));
+        let in_files = || in_hunks().filter(|text| text.starts_with([' ', '+', '-']));
+        // Where all lines have the same ends, these say nothing.
+        let ends_differ = in_files().any(|text| text.ends_with('\r')) && !in_files().all(|text| text.ends_with('\r'));
+        for text in all() {
+            let text = if ends_differ { text } else { text.strip_suffix('\r').unwrap_or(text) };
             // Inside of a hunk such a line is a changed one.
             if let Some(path) = text.strip_prefix("--- ").or_else(|| text.strip_prefix("+++ ")).filter(|_| !in_hunk) {
                 if path != "/dev/null" {

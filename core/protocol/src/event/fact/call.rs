@@ -158,9 +158,20 @@ pub struct Preview {
     /// Paths that the call would touch, relative to the workspace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
-    /// The change as a unified diff.
+    /// The change as a unified diff. Long lines are excerpts around what changed, bytes that are not text are written as
+    /// `\xHH`, and lines in brackets tell what concerns the file as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
+    /// Lines that the change adds; absent for bytes without lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub added: Option<u64>,
+    /// Lines that the change removes; absent for bytes without lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removed: Option<u64>,
+    /// How much of the change `diff` leaves out, because it is too long: `37120 changed lines (2.1MB)`. A decision to
+    /// allow the call has to confirm it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unseen: Option<String>,
     /// Bytes that the call would write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
