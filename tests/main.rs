@@ -158,6 +158,7 @@ mod stories {
     mod without_tools; // models that only answer
     mod signed_calls; // of a server that refuses calls without its signature
     mod sizes; // screens of every size
+    mod sizeless; // a terminal of which the kernel does not know the size
     mod screens; // every overlay at three sizes, and without colours
     mod themes; // listed, checked, reloaded, chosen
     mod transcript; // scrolling, folding, walking by entry

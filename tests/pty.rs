@@ -73,11 +73,21 @@ type Keys = Arc<Mutex<Box<dyn Write + Send>>>;
 const ASKED: &[u8] = b"\x1b[c";
 /// Begin and end of a synchronized frame.
 const FRAME: (&[u8], &[u8]) = (b"\x1b[?2026h", b"\x1b[?2026l");
+/// The query for the size in cells.
+const SIZE: &[u8] = b"\x1b[18t";
 /// The query for the cursor position.
 const WHERE: &[u8] = b"\x1b[6n";
 /// The replies of a modern terminal: synchronized updates, bracketed pastes, the kitty keyboard protocol, a dark
 /// background.
 pub(crate) const ANSWERS: &str = "\x1b[?2026;2$y\x1b[?2004;2$y\x1b[?2031;0$y\x1b[?0u\x1bP>|story 1.0\x1b\\\x1b]11;rgb:1010/1010/1010\x1b\\\x1b[?62;22c";
+
+/// What a terminal answers.
+struct Answers {
+    /// Queries of its abilities.
+    queries: bool,
+    /// The query for its size: these bytes.
+    size: &'static str,
+}
 
 /// A terminal with pixir in it.
 pub(crate) struct Terminal {
@@ -102,6 +112,19 @@ impl Terminal {
         Terminal::made(shell, env!("CARGO_BIN_EXE_pixir").as_ref(), args, &[], (columns, rows), false)
     }
 
+    /// A terminal of this size of which the kernel knows another one, as in a container's exec. It answers no query but that
+    /// for its size, and that with these bytes.
+    pub(crate) fn unknown(
+        shell: &Shell,
+        environment: &[(&str, &str)],
+        known: (u16, u16),
+        size: (u16, u16),
+        report: &'static str,
+    ) -> Terminal {
+        let program = env!("CARGO_BIN_EXE_pixir").as_ref();
+        Terminal::placed(shell, program, &[], environment, (size, known), Answers { queries: false, size: report })
+    }
+
     /// Another program in a terminal that answers no query.
     pub(crate) fn mute_of(shell: &Shell, program: &str, args: &[&str], columns: u16, rows: u16) -> Terminal {
         Terminal::made(shell, program.as_ref(), args, &[], (columns, rows), false)
@@ -124,11 +147,23 @@ impl Terminal {
         program: &OsStr,
         args: &[&str],
         environment: &[(&str, &str)],
-        (columns, rows): (u16, u16),
+        size: (u16, u16),
         answers_questions: bool,
     ) -> Terminal {
+        let answers = Answers { queries: answers_questions, size: "" };
+        Terminal::placed(shell, program, args, environment, (size, size), answers)
+    }
+
+    fn placed(
+        shell: &Shell,
+        program: &OsStr,
+        args: &[&str],
+        environment: &[(&str, &str)],
+        ((columns, rows), known): ((u16, u16), (u16, u16)),
+        Answers { queries: answers_questions, size: size_report }: Answers,
+    ) -> Terminal {
         let pair = native_pty_system()
-            .openpty(PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 })
+            .openpty(PtySize { rows: known.1, cols: known.0, pixel_width: 0, pixel_height: 0 })
             .expect("a pty");
         let mut command = CommandBuilder::new(program);
         command.args(args);
@@ -179,7 +214,7 @@ impl Terminal {
                 let n = output.read(&mut buffer).unwrap_or(0);
                 let mut it = for_thread.0.lock().unwrap_or_else(PoisonError::into_inner);
                 it.bytes.extend_from_slice(&buffer[..n]);
-                let [asked, wonders, began, ended] = [ASKED, WHERE, FRAME.0, FRAME.1].map(|it_says| {
+                let [asked, wonders, measures, began, ended] = [ASKED, WHERE, SIZE, FRAME.0, FRAME.1].map(|it_says| {
                     let before = it.bytes.len().saturating_sub(n + it_says.len() - 1);
                     it.bytes[before..].windows(it_says.len()).rposition(|bytes| bytes == it_says).map(|at| before + at)
                 });
@@ -188,6 +223,10 @@ impl Terminal {
                     let (row, column) = it.parser.screen().cursor_position();
                     let mut keys = answers.lock().unwrap_or_else(PoisonError::into_inner);
                     let _ = write!(keys, "\x1b[{};{}R", row + 1, column + 1).and_then(|()| keys.flush());
+                }
+                if measures.is_some() {
+                    let mut keys = answers.lock().unwrap_or_else(PoisonError::into_inner);
+                    let _ = keys.write_all(size_report.as_bytes()).and_then(|()| keys.flush());
                 }
                 if asked.is_some() && answers_questions {
                     let mut keys = answers.lock().unwrap_or_else(PoisonError::into_inner);

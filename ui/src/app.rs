@@ -425,8 +425,12 @@ impl App {
                     TerminalReply::Scheme { dark } => {
                         self.state.look.background = if dark { Background::Dark } else { Background::Light };
                     }
+                    // The next frame has this size.
+                    TerminalReply::Size { .. } | TerminalReply::Cursor { .. } => {
+                        self.dirty = true;
+                        return;
+                    }
                     TerminalReply::Mode { .. }
-                    | TerminalReply::Cursor { .. }
                     | TerminalReply::Keyboard
                     | TerminalReply::Name(_)
                     | TerminalReply::Done => {

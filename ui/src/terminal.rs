@@ -18,6 +18,7 @@ pub(crate) mod key; // types for keys and the mouse
 mod keyboard; // terminal input without a thread
 mod out; // bytes to the terminal, without a wait
 mod paint; // the bytes from one frame to the next
+mod size; // the size, also where the kernel does not know it
 pub(crate) mod width; // columns of a text
 
 use canvas::Canvas;
@@ -202,6 +203,7 @@ impl Screen {
         };
         WHOLE.store(!inline, Ordering::SeqCst);
         screen.enter()?;
+        screen.ask_size()?;
         // Older Linux consoles do not parse OSC sequences and print them as text.
         let background = if std::env::var_os("TERM").is_some_and(|it| it == "linux") { "" } else { ASK_BACKGROUND };
         screen.out.write(format!("{ASK}{background}{ASK_LAST}").as_bytes())?;
@@ -223,6 +225,20 @@ impl Screen {
             self.out.write(MOUSE.as_bytes())?;
         }
         Ok(())
+    }
+
+    /// Asks the terminal for its size where neither the kernel nor the environment knows it. The reply is one of
+    /// [`Screen::on_reply`]; without one, the usual size is drawn.
+    pub(crate) fn ask_size(&mut self) -> io::Result<()> {
+        if !self.out.misses_size() {
+            return Ok(());
+        }
+        // Between the lines of the terminal's history, a report of the cursor has another meaning.
+        if self.inline.is_none() {
+            self.out.write(size::ASK_CORNER.as_bytes())?;
+        }
+        // The last report counts, and this one is exact.
+        self.out.write(size::ASK.as_bytes())
     }
 
     /// Draws one frame, in one write. Bytes that the terminal has not accepted yet are kept. False when another frame
@@ -386,12 +402,16 @@ impl Screen {
                 self.features.asked = true;
                 return self.choose_keys();
             }
-            TerminalReply::Cursor { row } => {
+            TerminalReply::Cursor { row, column } => {
                 let reflow = self.features.reflow();
-                if let Some(inline) = &mut self.inline {
-                    inline.on_cursor_report(*row, reflow);
+                match &mut self.inline {
+                    Some(inline) => inline.on_cursor_report(*row, reflow),
+                    None if *row > 1 && *column > 1 => self.out.hints.report(*column, *row),
+                    // A terminal that does not move its cursor to the far corner.
+                    None => {}
                 }
             }
+            TerminalReply::Size { columns, rows } => self.out.hints.report(*columns, *rows),
             TerminalReply::Mode { .. }
             | TerminalReply::Background(..)
             | TerminalReply::Scheme { .. }
@@ -418,6 +438,7 @@ impl Screen {
     /// Takes the terminal again. Its content is unknown, so the next frame is painted from scratch.
     pub(crate) fn resume(&mut self) -> io::Result<()> {
         self.enter()?;
+        self.ask_size()?;
         if self.features.asked {
             self.choose_keys()?;
         }

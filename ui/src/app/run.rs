@@ -97,7 +97,10 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
                 Signal::End(number) => return Ok(Some(number)),
                 Signal::Stop => _ = stage.suspend(app)?,
                 Signal::GoOn => stage.go_on(app)?,
-                Signal::Resized => app.dirty = true,
+                Signal::Resized => {
+                    stage.screen.ask_size()?;
+                    app.dirty = true;
+                }
             },
             caught_up = stage.screen.caught_up(), if stage.screen.is_stalled() => caught_up?,
             () = tokio::time::sleep_until(tick_due), if app.state.is_animated() => {

@@ -37,8 +37,10 @@ pub(crate) enum TerminalReply {
     Scheme { dark: bool },
     /// The terminal's name and version.
     Name(String),
-    /// The row of the cursor, from 1.
-    Cursor { row: u16 },
+    /// The place of the cursor, from 1.
+    Cursor { row: u16, column: u16 },
+    /// The size in cells.
+    Size { columns: u16, rows: u16 },
     /// The answer to the last query. All earlier queries are answered, or never will be.
     Done,
 }

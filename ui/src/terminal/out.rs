@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use super::size::Hints;
 use super::{MOST_CELLS, MOST_COLUMNS, watched};
 
 /// The output of the terminal, non-blocking where possible: a terminal that accepts nothing must not stop pixir.
@@ -18,11 +19,13 @@ pub(super) struct Out {
     pub(super) watch: Option<AsyncFd<File>>,
     /// Bytes that the terminal has not accepted yet.
     pub(super) pending: Vec<u8>,
+    /// Where the kernel does not know the size.
+    pub(super) hints: Hints,
 }
 
 impl Out {
     pub(super) fn new() -> Out {
-        Out::of(io::stdout()).unwrap_or(Out { own: None, watch: None, pending: Vec::new() })
+        Out::of(io::stdout()).unwrap_or_else(|| Out::to(None))
     }
 
     /// The terminal that a stream leads to, if it is one that can be opened.
@@ -32,20 +35,33 @@ impl Out {
         let name = rustix::termios::ttyname(stream, Vec::new()).ok()?.into_string().ok()?;
         let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
         let own = File::options().write(true).custom_flags(i32::try_from(flags.bits()).ok()?).open(name).ok()?;
-        Some(Out { own: Some(own), watch: None, pending: Vec::new() })
+        Some(Out::to(Some(own)))
+    }
+
+    fn to(own: Option<File>) -> Out {
+        Out { own, watch: None, pending: Vec::new(), hints: Hints::of_environment() }
     }
 
     /// The size that is drawn: that of the terminal, unless it claims to be far larger than any screen.
     pub(super) fn size(&self) -> io::Result<(u16, u16)> {
-        // One system call where there is an open file; the other way opens the terminal anew for each frame.
-        let told = self.own.as_ref().and_then(|own| rustix::termios::tcgetwinsize(own).ok());
-        let (columns, rows) = match told.filter(|size| size.ws_col > 0 && size.ws_row > 0) {
-            Some(size) => (size.ws_col, size.ws_row),
-            None => crossterm::terminal::size()?,
-        };
+        let (columns, rows) = self.hints.settle(self.of_kernel()?);
         let columns = columns.min(MOST_COLUMNS);
         let most_rows = MOST_CELLS / u32::from(columns.max(1));
         Ok((columns, rows.min(u16::try_from(most_rows).unwrap_or(u16::MAX))))
+    }
+
+    /// Whether the terminal has to be asked for its size.
+    pub(super) fn misses_size(&self) -> bool {
+        self.of_kernel().is_ok_and(|size| self.hints.miss(size))
+    }
+
+    /// Columns and rows as the kernel knows them; zero is not known.
+    fn of_kernel(&self) -> io::Result<(u16, u16)> {
+        // One system call where there is an open file; the other way opens the terminal anew for each frame.
+        match self.own.as_ref().and_then(|own| rustix::termios::tcgetwinsize(own).ok()) {
+            Some(size) => Ok((size.ws_col, size.ws_row)),
+            None => crossterm::terminal::size(),
+        }
     }
 
     /// Writes what the terminal accepts now, and keeps the rest.

@@ -218,9 +218,15 @@ fn report(body: &[u8], last: u8) -> Option<TerminalEvent> {
         // `R` is both F3 and the cursor report. F3 has no row, or has modifiers.
         b'R' if number(first).is_some_and(|row| row > 1 || second == "1") => {
             let row = u16::try_from(number(first)?).ok()?;
-            return Some(TerminalEvent::Reply(TerminalReply::Cursor { row }));
+            let column = number(second).and_then(|column| u16::try_from(column).ok()).unwrap_or(1);
+            return Some(TerminalEvent::Reply(TerminalReply::Cursor { row, column }));
         }
         b'R' => KeyCode::F(3),
+        b't' if number(first) == Some(8) => {
+            let part = |field: &str| u16::try_from(number(field)?).ok();
+            let (rows, columns) = (part(second)?, part(third)?);
+            return Some(TerminalEvent::Reply(TerminalReply::Size { columns, rows }));
+        }
         b'~' => match number(first)? {
             27 => return of_number(number(third)?).map(|code| press(code, modifiers, kind)),
             n => numbered(n)?,
