@@ -213,6 +213,8 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         | Code::LogWriteFailed
         | Code::ProviderHttpError
         | Code::ContextOverflow
+        | Code::RequestTooLarge
+        | Code::ImageRefused
         | Code::Refused
         | Code::ReasoningRejected
         | Code::InvalidResponse

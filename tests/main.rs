@@ -83,6 +83,7 @@ mod stories {
     mod file_modes; // files that run as their owner
     mod files; // reading, searching and editing, odd files too
     mod images; // mentioned, pasted, read by a tool, sent
+    mod too_large; // requests and images that a server refuses for their size
     mod job_network; // what a job serves, reached by the next command
     mod jobs; // shell commands in the background
     mod refused; // what the sandbox refused to a command, named and offered

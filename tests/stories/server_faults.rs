@@ -203,7 +203,7 @@ fn before_stream() -> Vec<Cell> {
         ("404", QUICK, refuse(404, "", error("not_found_error", "model: x")), stays("MODEL_NOT_SUPPORTED")),
         ("408", QUICK, refuse(408, "", json!({})), passes("PROVIDER_UNAVAILABLE")),
         ("409", QUICK, refuse(409, "", json!({})), passes("PROVIDER_UNAVAILABLE")),
-        ("413", QUICK, refuse(413, "", error("request_too_large", "large")), stays("CONTEXT_OVERFLOW")),
+        ("413", QUICK, refuse(413, "", error("request_too_large", "large")), stays("REQUEST_TOO_LARGE")),
         ("422", QUICK, refuse(422, "", json!({ "detail": "no" })), stays("PROVIDER_HTTP_ERROR")),
         ("425", QUICK, refuse(425, "", json!({})), passes("PROVIDER_UNAVAILABLE")),
         ("429", QUICK, refuse(429, "", error("rate_limit_error", "slow")), passes("RATE_LIMITED")),

@@ -11,6 +11,7 @@ pub mod git; // branch, commits and changed files, read without git
 mod imports; // names of other documents in a context file
 mod instructions; // one body for all Providers, a last block for the toolset
 pub mod ledger; // what takes up the window, segment by segment
+pub mod lighter; // what is left out after a server refused a request for its size
 pub mod library; // past Sessions, memories and skills, for tools to search
 mod project; // languages and commands, judged by files
 pub mod prompt; // instructions, context, tools and History as one request

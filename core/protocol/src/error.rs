@@ -165,6 +165,8 @@ codes! {
     ProviderUnavailable = "PROVIDER_UNAVAILABLE", ProviderHttpError;
     ProviderHttpError = "PROVIDER_HTTP_ERROR", ProviderHttpError;
     ContextOverflow = "CONTEXT_OVERFLOW", ProviderHttpError;
+    RequestTooLarge = "REQUEST_TOO_LARGE", ProviderHttpError;
+    ImageRefused = "IMAGE_REFUSED", ProviderHttpError;
     Refused = "REFUSED", ProviderHttpError;
     ReasoningRejected = "REASONING_REJECTED", ProviderHttpError;
     ModelNotSupported = "MODEL_NOT_SUPPORTED", ModelNotSupported;
@@ -249,6 +251,8 @@ notices! {
     ToolsetReduced = "TOOLSET_REDUCED",
     /// The model takes no tools, so it is offered none.
     ToolsetDropped = "TOOLSET_DROPPED",
+    /// Requests leave out something large from now on, because the server has refused it.
+    LeftOut = "LEFT_OUT",
     /// The model takes another effort than the one that was set.
     EffortMapped = "EFFORT_MAPPED",
     /// An interrupted move left the head where it was.

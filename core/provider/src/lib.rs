@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use conversation::history::{Item, json_len};
+use conversation::history::{Item, Piece, json_len};
 use protocol::error::{Code, Error};
 use protocol::event::{Attachment, Usage};
 use protocol::remedy::Remedy;
@@ -97,6 +97,17 @@ impl Request {
     pub fn estimated_tokens(&self) -> u64 {
         let items: usize = self.items.iter().map(|item| item.piece().len()).sum();
         self.fixed_tokens() + (items / 4) as u64
+    }
+
+    /// The estimated bytes of the request as it is sent, images included.
+    pub fn estimated_bytes(&self) -> u64 {
+        let images = |images: &[Attachment]| images.iter().map(|it| it.bytes.div_ceil(3) * 4).sum::<u64>();
+        let items = self.items.iter().map(|item| match item.piece() {
+            Piece::User { text, images: shown } => text.len() as u64 + images(&shown),
+            Piece::Result { output, images: shown, .. } => output.len() as u64 + images(&shown),
+            other => other.len() as u64,
+        });
+        self.fixed_tokens() * 4 + items.sum::<u64>()
     }
 
     /// The estimated tokens of what every request of the Session repeats.

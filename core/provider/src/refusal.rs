@@ -182,8 +182,10 @@ fn meaning(told: &Told) -> (Code, Remedy) {
         Class::Memory => {
             (Code::ProviderHttpError, or_other("give the server a smaller window, or more memory for this model"))
         }
+        Class::Picture => (Code::ImageRefused, "send a smaller image, or none".into()),
         Class::Size => {
-            (Code::ContextOverflow, Remedy::any_of([Remedy::Compact, "send smaller files and images".into()]))
+            let gateway = "raise the body limit of the gateway in front of the model, for example client_max_body_size";
+            (Code::RequestTooLarge, Remedy::any_of(["send less at once".into(), gateway.into()]))
         }
         Class::Busy => (Code::ProviderUnavailable, "try again in a moment".into()),
         Class::Other => (Code::ProviderHttpError, Remedy::CheckEndpoint),
@@ -369,7 +371,7 @@ mod tests {
                 json!({"error": {"message": "upstream: This model's maximum context length is 8192 tokens"}}),
                 Code::ContextOverflow,
             ),
-            (413, json!({"error": {"type": "request_too_large", "message": "x"}}), Code::ContextOverflow),
+            (413, json!({"error": {"type": "request_too_large", "message": "x"}}), Code::RequestTooLarge),
             (429, json!({"error": {"message": "rate limit: prompt is too long for your tier"}}), Code::RateLimited),
             (429, json!({"error": {"code": "insufficient_quota", "message": "x"}}), Code::UsageLimitReached),
             (429, json!({"error": {"type": "rate_limit_error", "message": "x"}}), Code::RateLimited),

@@ -207,6 +207,10 @@ impl Session {
                 Ok(is_dropped) => drop(reply.send(is_dropped)),
                 Err(error) => self.abandon(error),
             },
+            Some(Report::Lighten { refused, reply }) => match self.lighten(&refused).await {
+                Ok(is_lighter) => drop(reply.send(is_lighter)),
+                Err(error) => self.abandon(error),
+            },
             Some(Report::Done(outcome)) => self.end_turn(outcome).await,
             Some(Report::Arrived(outcome)) => self.arrived(outcome).await,
             // A panic closed the channel before the work could say how it ended.

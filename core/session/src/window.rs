@@ -4,6 +4,7 @@ use super::Session;
 use super::work::Work;
 use config::SummaryAuthor;
 use context::compaction::{self, Author, Plan, Room, Summary, SummaryRequest};
+use context::lighter::{Lighter, Refused, lighter};
 use context::prompt;
 use conversation::history::Settings;
 use protocol::error::{Code, Error, NoticeCode, Result};
@@ -176,6 +177,16 @@ impl Session {
             self.record(None, Label { seq, shortened_to: Some(bytes), ..Label::default() }.into()).await?;
         }
         Ok(is_any)
+    }
+
+    /// Has requests leave out what the server has refused for its size, and says so. Returns whether there was anything.
+    pub(super) async fn lighten(&mut self, refused: &Refused) -> Result<bool> {
+        let Some(Lighter { labels, told }) = lighter(&self.history, refused) else { return Ok(false) };
+        for label in labels {
+            self.record(None, label.into()).await?;
+        }
+        self.notice(Severity::Warning, NoticeCode::LeftOut.name(), told);
+        Ok(true)
     }
 
     pub(super) fn fixed_tokens(&self) -> u64 {

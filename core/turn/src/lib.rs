@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{oneshot, watch};
 
 use call::{Call, Caller, Gone};
+use context::lighter::Refused;
 use protocol::call_info::CallInfo;
 use protocol::error::{Code, Error};
 use protocol::event::{AssistantMessage, Fact, Live, Reasoning, SessionId, ToolCall, Toolset, TurnStatus, WaitsOn};
@@ -48,6 +49,8 @@ const MAX_BREAKS: u32 = 8;
 const MAX_OVERFLOWS: u32 = 6;
 /// The most tools of a Turn that are left out of requests because the Provider refuses their definitions.
 const MAX_REFUSED: u32 = 16;
+/// How often in a row something large is left out of a request that its server refuses.
+const MAX_LIGHTENED: u32 = 6;
 
 /// Who counted the tokens of a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -172,6 +175,7 @@ impl Turn {
         let mut breaks = 0;
         let mut forgot = false;
         let mut refused = 0;
+        let mut lightened = 0;
         let mut circle = LoopGuard::default();
         let mut has_spoken = false;
         let mut reported = self.services.reports.then(Reported::default);
@@ -206,12 +210,28 @@ impl Turn {
             };
             let answer = match self.ask_model(&step).await? {
                 Ok(answer) => answer,
-                Err(failure) if failure.error.code == Code::ContextOverflow && !failure.after_content => {
+                // What is too large for the server would be refused in every later request too.
+                Err(failure)
+                    if lightened < MAX_LIGHTENED
+                        && !failure.after_content
+                        && self.lighten(&step, &failure.error, lightened).await? =>
+                {
+                    lightened += 1;
+                    continue;
+                }
+                Err(failure)
+                    if matches!(failure.error.code, Code::ContextOverflow | Code::RequestTooLarge)
+                        && !failure.after_content =>
+                {
                     overflows += 1;
                     if overflows <= MAX_OVERFLOWS && self.compact(&step, overflows).await?.is_ok() {
                         continue;
                     }
-                    return Ok(Outcome::failed(Error { remedy: smaller(step.toolset), ..failure.error }));
+                    let remedy = match failure.error.code {
+                        Code::RequestTooLarge => lighter(step.toolset, failure.error.remedy),
+                        _ => smaller(step.toolset),
+                    };
+                    return Ok(Outcome::failed(Error { remedy, ..failure.error }));
                 }
                 // Reasoning is only valid for the prompt prefix and model that it was produced with. The request can be
                 // sent again without it.
@@ -248,7 +268,7 @@ impl Turn {
                 }
                 Err(failure) => return Ok(Outcome::failed(failure.error)),
             };
-            overflows = 0;
+            (overflows, lightened) = (0, 0);
             let ended = answer.ended.clone();
             has_spoken |= !answer.text().trim().is_empty();
             let calls = self.record_answer(&step, answer).await?;
@@ -520,6 +540,16 @@ impl Turn {
         self.ask_session(|reply| Report::DropTools { reason, reply }).await
     }
 
+    /// Continues without what is too large for the server, if the failure says so and there is something large.
+    async fn lighten(&self, step: &Step, error: &Error, before: u32) -> Result<bool, Gone> {
+        let refused = match error.code {
+            Code::RequestTooLarge => Refused::Request { bytes: step.request.estimated_bytes() },
+            Code::ImageRefused => Refused::Image { why: error.message.clone(), before },
+            _ => return Ok(false),
+        };
+        self.ask_session(|reply| Report::Lighten { refused, reply }).await
+    }
+
     /// Records the part of the answer that arrived, marked as partial.
     async fn keep_draft(&self) -> Result<(), Gone> {
         self.ask_session(|reply| Report::KeepDraft { reply }).await
@@ -550,6 +580,14 @@ pub fn smaller(toolset: Toolset) -> Remedy {
         Toolset::Typed | Toolset::Both => {
             Remedy::any_of([Remedy::Compact, Remedy::SetToolset { toolset: Toolset::Run }, larger])
         }
+    }
+}
+
+/// Returns what helps where a request is too large for its server, though nothing large is left in it.
+fn lighter(toolset: Toolset, at_the_server: Remedy) -> Remedy {
+    match toolset {
+        Toolset::Run | Toolset::None => at_the_server,
+        Toolset::Typed | Toolset::Both => Remedy::any_of([Remedy::SetToolset { toolset: Toolset::Run }, at_the_server]),
     }
 }
 

@@ -8,6 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::Outcome;
 use call::{Answers, Gone, Permissions, Registry};
 use context::compaction::SummaryRequest;
+use context::lighter::Refused;
 use conversation::scale::Scale;
 use door::answer_of;
 use protocol::error::Error;
@@ -53,6 +54,8 @@ pub enum Report {
     LeaveOut { tool: String, reason: String, reply: oneshot::Sender<bool> },
     /// The model takes no tools, so the Session offers it none. The reply tells whether it was offered some.
     DropTools { reason: String, reply: oneshot::Sender<bool> },
+    /// The server refused something for its size, so the Session leaves it out. The reply tells whether anything was large.
+    Lighten { refused: Refused, reply: oneshot::Sender<bool> },
     /// The Turn ended with this outcome.
     Done(Outcome),
     /// A restore, a fork or a move of the head ended.

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::item::{Item, Piece, piece_of, summary_text};
 use super::{History, is_request};
-use protocol::event::{Entry, Fact, HistoryCompaction, Label};
+use protocol::event::{Attachment, Entry, Fact, HistoryCompaction, Label};
 
 impl History {
     /// Folds the path to the Head anew. It reads only what the next request contains: the last compaction, and the
@@ -97,6 +97,12 @@ impl History {
             self.refold();
         }
         let mark = self.marks.entry(new.seq).or_default();
+        if let Some(why) = &new.without_images {
+            mark.without_images = Some(why.clone());
+            self.last_input = None;
+            self.forget_reasoning();
+        }
+        let mark = self.marks.entry(new.seq).or_default();
         let Some(dropped) = new.dropped.map(|it| Some(true).filter(|_| it)) else { return };
         if std::mem::replace(&mut mark.dropped, dropped) != dropped {
             self.last_input = None;
@@ -119,9 +125,11 @@ impl History {
         let piece = piece_of(&entry.fact)?;
         let mark = self.marks.get(&entry.seq);
         let shortened = mark.and_then(|it| it.shortened_to).and_then(|most| shortened(&piece, most));
-        let note = match (self.is_dropped(entry.seq), shortened) {
+        let refused = mark.and_then(|it| it.without_images.as_deref());
+        let imageless = refused.and_then(|why| without_images(shortened.as_ref().unwrap_or(&piece), why));
+        let note = match (self.is_dropped(entry.seq), imageless.or(shortened)) {
             (true, _) => note_for(&piece)?,
-            (false, Some(shortened)) => shortened,
+            (false, Some(less)) => less,
             (false, None) => return Some((Item::Recorded(Arc::clone(entry)), piece.len())),
         };
         let len = note.len();
@@ -151,21 +159,69 @@ impl History {
 /// The text that stands for a command of the user and its output, if the user dropped them.
 pub(super) const DROPPED_COMMAND: &str = "[The user ran a command here, and dropped it from your context.]";
 
-/// A result with the start and the end of its text, if that is longer.
+/// A result, a call or a message of the user with the start and the end of its text, if that is longer.
 fn shortened(piece: &Piece<'_>, most: usize) -> Option<Piece<'static>> {
-    let Piece::Result { id, output, images, is_error } = piece else { return None };
-    if output.len() <= most {
-        return None;
-    }
-    let start = output.floor_char_boundary(most * 6 / 10);
-    let end = output.ceil_char_boundary(output.len() - most * 4 / 10);
-    let (left_out, before, after) = (end - start, &output[..start], &output[end..]);
-    let why = "they do not fit into the window of this model. Use: the tool again, for a smaller part";
-    Some(Piece::Result {
-        id: Cow::Owned(id.clone().into_owned()),
-        output: Cow::Owned(format!("{before}\n[pixir left out {left_out} bytes here: {why}]\n{after}")),
-        images: Cow::Owned(images.clone().into_owned()),
-        is_error: *is_error,
+    let short = |text: &str, fix: &str| {
+        let start = text.floor_char_boundary(most * 6 / 10);
+        let end = text.ceil_char_boundary(text.len() - most * 4 / 10);
+        let (left_out, before, after) = (end - start, &text[..start], &text[end..]);
+        let why = format!("they do not fit into a request to this model. Use: {fix}");
+        format!("{before}\n[pixir left out {left_out} bytes here: {why}]\n{after}")
+    };
+    Some(match piece {
+        Piece::Result { id, output, images, is_error } if output.len() > most => Piece::Result {
+            id: Cow::Owned(id.clone().into_owned()),
+            output: Cow::Owned(short(output, "the tool again, for a smaller part")),
+            images: Cow::Owned(images.clone().into_owned()),
+            is_error: *is_error,
+        },
+        Piece::User { text, images } if text.len() > most => Piece::User {
+            text: Cow::Owned(short(text, "ask_user for the part that you need")),
+            images: Cow::Owned(images.clone().into_owned()),
+        },
+        Piece::Call { id, name, args } if args.text().len() > most => {
+            let left_out =
+                format!("pixir left out these arguments ({} bytes): a request has no room for them", args.text().len());
+            Piece::Call {
+                id: Cow::Owned(id.clone().into_owned()),
+                name: Cow::Owned(name.clone().into_owned()),
+                args: Cow::Owned(json!({ "left_out": left_out }).into()),
+            }
+        }
+        Piece::User { .. }
+        | Piece::Note { .. }
+        | Piece::Assistant { .. }
+        | Piece::Reasoning { .. }
+        | Piece::Call { .. }
+        | Piece::Result { .. } => return None,
+    })
+}
+
+/// A message or a result with a note in place of its images.
+fn without_images(piece: &Piece<'_>, why: &str) -> Option<Piece<'static>> {
+    let noted = |text: &str, images: &[Attachment]| {
+        let named: Vec<String> =
+            images.iter().map(|it| format!("{} ({} KB)", it.path, it.bytes.div_ceil(1024))).collect();
+        let noun = if named.len() == 1 { "image" } else { "images" };
+        let note = format!("[pixir left out the {noun} {}: {why}. Use: a smaller copy]", named.join(", "));
+        Cow::Owned(if text.is_empty() { note } else { format!("{text}\n{note}") })
+    };
+    Some(match piece {
+        Piece::User { text, images } if !images.is_empty() => {
+            Piece::User { text: noted(text, images), images: (&[]).into() }
+        }
+        Piece::Result { id, output, images, is_error } if !images.is_empty() => Piece::Result {
+            id: Cow::Owned(id.clone().into_owned()),
+            output: noted(output, images),
+            images: (&[]).into(),
+            is_error: *is_error,
+        },
+        Piece::User { .. }
+        | Piece::Note { .. }
+        | Piece::Assistant { .. }
+        | Piece::Reasoning { .. }
+        | Piece::Call { .. }
+        | Piece::Result { .. } => return None,
     })
 }
 

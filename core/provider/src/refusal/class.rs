@@ -10,7 +10,10 @@ use Class::*;
 pub(super) enum Class {
     /// Reasoning of earlier answers.
     Reasoning,
+    /// The model takes no images.
     Images,
+    /// One image, for its size or its bytes, or the number of images.
+    Picture,
     /// The model, or the server as it was started, takes no tools.
     Tools,
     /// The request is too long for the window, or for what one minute allows.
@@ -127,15 +130,36 @@ const ROWS: &[Row] = &[
         On::Not(&[401, 403, 429]),
         Words,
         &[
-            "image exceeds",
-            "image dimensions exceed",
-            "could not process image",
-            "invalid image",
+            "at most 0 image",
             "image input is not supported",
             "does not support image",
             "mmproj",
             "image_url is only supported",
             "support image input",
+        ],
+    ),
+    Row(
+        Picture,
+        On::Or(&[400, 413, 422, 500]),
+        Both,
+        &[
+            "image exceeds",
+            "image dimensions exceed",
+            "images exceed",
+            "could not process image",
+            "invalid image",
+            "invalid_image",
+            "image_parse_error",
+            "too many images",
+            "number of images",
+            "at most&image",
+            "image is too large",
+            "image too large",
+            "image_too_large",
+            "image size",
+            "unsupported image",
+            "failed to decode image",
+            "cannot identify image",
         ],
     ),
     Row(
@@ -198,6 +222,25 @@ const ROWS: &[Row] = &[
             "input token count&exceeds",
             "reduce the length of the messages",
             "too many input tokens",
+        ],
+    ),
+    // What a gateway says that takes no request of this length, whatever the window of the model.
+    Row(
+        Size,
+        On::Or(&[400, 413, 422, 500]),
+        Both,
+        &[
+            "request_too_large",
+            "entity too large",
+            "payload too large",
+            "content too large",
+            "body too large",
+            "body is too large",
+            "exceeds the maximum size",
+            "exceeded the maximum allowed",
+            "request size exceeds",
+            "length limit exceeded",
+            "string_above_max_length",
         ],
     ),
     Row(

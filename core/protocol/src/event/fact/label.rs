@@ -17,8 +17,12 @@ pub struct Label {
     /// Whether requests have a short note in place of the Entry's text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped: Option<bool>,
-    /// The bytes of a result's text that requests have, because all of it does not fit into the window of the model. pixir
-    /// sets it; the Log keeps the whole result.
+    /// The bytes of a result's, a call's or a message's text that requests have, because all of it does not fit into the
+    /// window of the model or into a request to its server. pixir sets it; the Log keeps the whole text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortened_to: Option<usize>,
+    /// Why requests have a note in place of the Entry's images, as a clause. pixir sets it where the server has refused an
+    /// image, or a request for its size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_images: Option<String>,
 }
