@@ -187,7 +187,7 @@ fn jobs_reach_each_other_and_the_network_stays_with_the_last_one() {
         for (at, wanted) in [
             (1, format!("job 1 listens on port {one} in")),
             (2, format!("job 2 listens on port {two} in")),
-            (3, format!("after 1 s job 2 still runs, and not yet: listens on port {one}")),
+            (3, format!("after 1 s job 2 still runs and has not listened on port {one} yet")),
             (4, "heard: one\nheard: two\n".into()),
             (5, "job 3 printed: heard: two".into()),
             (8, "bash: line 1: kill: (-1) - No such process\nrefused".into()),

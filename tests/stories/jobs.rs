@@ -187,9 +187,9 @@ fn a_job_is_waited_for_until_it_listens_or_prints_a_line() {
         assert!(output(1).starts_with(&format!("job 2 listens on port {next}{told}\n")), "{flags:?}: {}", output(1));
         assert!(output(2).starts_with(&format!("job 2 printed: ready on {next}\n")), "{}", output(2));
         assert!(output(3).starts_with(&format!("job 1 printed: ready on {port}\n")), "{}", output(3));
-        assert!(output(4).starts_with("job 3 ended, and never: prints a line like `never`\nbegun\n"), "{}", output(4));
+        assert!(output(4).starts_with("job 3 ended and never printed a line like `never`\nbegun\n"), "{}", output(4));
         assert_eq!((results[4]["exit_code"].as_i64(), results[5]["exit_code"].as_i64()), (Some(3), Some(124)));
-        let late = format!("after 1 s job 4 still runs, and not yet: listens on port {taken}\n");
+        let late = format!("after 1 s job 4 still runs and has not listened on port {taken} yet\n");
         assert!(output(5).starts_with(&late), "{}", output(5));
     }
 }

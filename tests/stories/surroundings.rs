@@ -62,8 +62,8 @@ fn the_first_request_says_where_the_model_is() {
     let subjects: Vec<&str> = lines[at + 1..at + 4].iter().map(|line| &line[13..]).collect();
     assert_eq!(subjects, ["Change 5", "Change 4", "Change 3"], "{sent}");
     assert_eq!(of("languages: "), "Rust");
-    assert_eq!(of("usual tests: "), "cargo test (judged by file names)");
-    assert_eq!(of("mode: "), "read-only: nothing may be changed");
+    assert_eq!(of("usual tests: "), "cargo test (pixir concludes this from the names of files)");
+    assert_eq!(of("mode: "), "read-only: you may look, and pixir refuses what would change something");
     assert_eq!((of("toolset: "), of("user: ")), ("typed", "no user can answer"));
     assert!(!marker.exists(), "a program of the repository ran");
 }
@@ -71,7 +71,7 @@ fn the_first_request_says_where_the_model_is() {
 /// Broken build: one whose instructions or environment grow without a bound.
 #[test]
 fn the_first_request_is_small() {
-    for (toolset, most) in [("typed", 10_240), ("run", 4_352)] {
+    for (toolset, most) in [("typed", 14_336), ("run", 6_144)] {
         let shell = Shell::new(&[("Cargo.toml", ""), ("a.txt", "a\n")]);
         git(&shell.workspace(), &["init", "-q", "-b", "main"]);
         git(&shell.workspace(), &["add", "."]);
@@ -83,7 +83,7 @@ fn the_first_request_is_small() {
         let size = body.to_string().len();
         assert!(size <= most, "{toolset}: {size} bytes");
         let instructions = body["instructions"].as_str().expect("a text").len();
-        assert!(instructions <= 1_536, "{toolset}: {instructions} bytes of instructions");
+        assert!(instructions <= 2_560, "{toolset}: {instructions} bytes of instructions");
     }
 }
 
@@ -105,7 +105,7 @@ fn a_change_of_mode_is_appended_once_and_inspect_sends_the_same_bytes() {
     assert_eq!(modes(&bodies[0]), [""; 0], "the environment says it");
     assert!(environment(&bodies[0]).contains("mode: auto: "));
     for body in &bodies[1..] {
-        assert_eq!(modes(body), ["read-only: nothing may be changed"]);
+        assert_eq!(modes(body), ["read-only: you may look, and pixir refuses what would change something"]);
     }
     let log = entries(&shell.logs()[0]);
     assert_eq!(log.iter().filter(|it| it["type"] == "context_changed").count(), 1);

@@ -355,5 +355,8 @@ fn the_model_is_told_the_branch_and_what_usually_tests_the_project() {
     assert_eq!(run(&shell, &server, Dialect::Chat, &["--headless", "--json", "look"]).code, 0);
     let sent = server.bodies()[0].to_string();
     assert!(sent.contains(r"git: branch fix, no commit found, clean but for untracked files\n"), "{sent}");
-    assert!(sent.contains(r"usual tests: cargo test, make test (judged by file names)\n"), "{sent}");
+    assert!(
+        sent.contains(r"usual tests: cargo test, make test (pixir concludes this from the names of files)\n"),
+        "{sent}"
+    );
 }

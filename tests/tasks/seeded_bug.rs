@@ -85,7 +85,7 @@ pub(super) fn task() -> Task {
                 )]),
             ],
         ],
-        most: [46_600, 16_700],
+        most: [55_700, 18_400],
         check: |shell| assert!(shell.read("humane/number.py").contains("if value >= power:"), "it is fixed"),
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn task() -> Task {
                 )]),
             ],
         ],
-        most: [47_000, 16_200],
+        most: [55_800, 17_900],
         check: |shell| assert!(shell.read("server.py").contains("'/health'"), "it is fixed"),
     }
 }

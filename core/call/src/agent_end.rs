@@ -12,7 +12,7 @@ pub fn reported_within(result: &AgentResult, most: usize) -> String {
     if whole.len() <= most {
         return whole;
     }
-    let mark = |cut: usize| format!("\n…[{cut} bytes cut: show_agent {} tells all]", result.name);
+    let mark = |cut: usize| format!("\n…[{cut} bytes cut: show_agent {} shows them]", result.name);
     let gone = whole.len() - most + mark(usize::MAX).len();
     let end = result.text.floor_char_boundary(result.text.len().saturating_sub(gone));
     let text = format!("{}{}", &result.text[..end], mark(result.text.len() - end));
@@ -21,7 +21,7 @@ pub fn reported_within(result: &AgentResult, most: usize) -> String {
         return told;
     }
     // Long lists of files or a long error would be left.
-    format!("{}{}; show_agent {} tells all", headline(&result.name), result.status.name(), result.name)
+    format!("{}{}; show_agent {} shows what it did", headline(&result.name), result.status.name(), result.name)
 }
 
 /// How what the model reads of the end of a child begins.

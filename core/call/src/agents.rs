@@ -260,6 +260,6 @@ pub async fn end_of(name: &str, with_call: DropGuard, ctx: &Context, agents: &Ar
 /// What the model reads of an agent that it waits for no more.
 pub fn goes_on(agent: &str) -> String {
     format!(
-        "{agent}\nThe user sent a message, so this call stopped waiting. The agent still runs; you get its result when it ends.\n"
+        "{agent}\nThe user sent a message, so this call stopped waiting. The agent still runs, and you will read its result when it ends.\n"
     )
 }

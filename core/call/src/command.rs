@@ -84,7 +84,7 @@ impl Line {
     /// What the model should know about the network of the program as a job.
     pub fn network_note(&self, ctx: &Context) -> &'static str {
         if self.policy(ctx) == Policy::Work && ctx.sandbox.tier() == Tier::Landlock {
-            "note: here no program listens without the network; if this one has to, ask the user for the rule `network`\n"
+            "note: without the network no program can listen here; if this program has to, ask the user for the rule `network`\n"
         } else {
             ""
         }

@@ -50,14 +50,14 @@ pub fn collect(
                 lines.extend(commits.into_iter().map(|commit| format!("  {commit}")));
             }
         }
-        _ => lines.push("git: no repository that can be read here".to_owned()),
+        _ => lines.push("git: pixir can read no repository here".to_owned()),
     }
     if !project.languages.is_empty() {
         lines.push(format!("languages: {}", project.languages.join(", ")));
     }
     let tests = project.commands_for(Purpose::Test);
     if !tests.is_empty() {
-        lines.push(format!("usual tests: {tests} (judged by file names)"));
+        lines.push(format!("usual tests: {tests} (pixir concludes this from the names of files)"));
     }
     lines.push(format!("mode: {}", mode(surroundings.mode)));
     lines.push(format!("toolset: {}", surroundings.toolset.name()));
@@ -79,8 +79,8 @@ pub fn changes(before: &Surroundings, now: &Surroundings) -> Vec<ContextDocument
     }
     if before.toolset != now.toolset {
         let text = match now.toolset {
-            Toolset::None => "none: answer in words from here on; no call will run".to_owned(),
-            now => format!("{}: the tools of this request are the ones to use from here on", now.name()),
+            Toolset::None => "none: answer in words from here on, because no call will run".to_owned(),
+            now => format!("{}: from here on, use the tools of this request", now.name()),
         };
         tell("toolset", text);
     }
@@ -88,24 +88,29 @@ pub fn changes(before: &Surroundings, now: &Surroundings) -> Vec<ContextDocument
         tell("user", attendance(now.attended).to_owned());
     }
     if before.git != now.git {
-        tell("git", now.git.as_ref().map_or_else(|| "no repository that can be read here".to_owned(), git::line));
+        tell("git", now.git.as_ref().map_or_else(|| "pixir can read no repository here".to_owned(), git::line));
     }
     if before.roles != now.roles {
-        tell("roles", now.roles.clone().unwrap_or_else(|| "no roles but explorer, reviewer and worker".to_owned()));
+        tell(
+            "roles",
+            now.roles.clone().unwrap_or_else(|| {
+                "agents can have the roles explorer, reviewer, tester and worker, and no others".to_owned()
+            }),
+        );
     }
     documents
 }
 
 const fn mode(mode: Mode) -> &'static str {
     match mode {
-        Mode::ReadOnly => "read-only: nothing may be changed",
-        Mode::Ask => "ask: what changes something needs the user's approval",
-        Mode::Auto => "auto: calls run without approval, except for protected files",
+        Mode::ReadOnly => "read-only: you may look, and pixir refuses what would change something",
+        Mode::Ask => "ask: what changes something needs the user's approval, or a rule of the user that allows it",
+        Mode::Auto => "auto: calls run without asking the user, except for changes of protected files",
     }
 }
 
 const fn attendance(attended: bool) -> &'static str {
-    if attended { "can answer questions and approvals" } else { "no user can answer" }
+    if attended { "a user can answer your questions and approve calls" } else { "no user can answer" }
 }
 
 /// The operating system with its release.

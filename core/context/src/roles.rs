@@ -132,13 +132,13 @@ impl RoleOrigin {
 /// What every child is told about how it works for another agent.
 const CHILD: &str = "\
 You are an agent that another agent started with one task. Do this task and nothing else. \
-Your last message is your report: the parent reads only that, at most 4,000 bytes. \
+Your last message is your report: the agent that started you reads at most 4,000 bytes of it, and nothing else. \
 Say what you found or did, name places as path:line, and say what is missing or failed.";
 
 /// The same for one whose report has a schema.
 const REPORTS: &str = "\
 You are an agent that another agent started with one task. Do this task and nothing else. \
-Your result is one call of the tool `report`; it ends your work, and the parent reads nothing else. \
+Your result is one call of the tool `report`. It ends your work, and the agent that started you reads nothing else. \
 Name places as path:line, and say in it what is missing or failed.";
 
 impl Role {

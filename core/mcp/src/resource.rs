@@ -29,7 +29,7 @@ impl Tool for Reader {
         ToolSpec {
             name: "mcp_read".into(),
             description:
-                "Read a resource of an MCP server by its URI, which messages name as @SERVER:URI; \"\" lists them."
+                "Read a resource of an MCP server by its URI; messages name one as @SERVER:URI. The URI \"\" lists all resources of the server."
                     .into(),
             parameters: object(
                 json!({ "server": { "type": "string" }, "uri": { "type": "string" } }),

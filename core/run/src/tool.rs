@@ -45,9 +45,9 @@ impl Tool for Run {
             description: description(|_| true).into(),
             parameters: object(
                 json!({
-                    "command": { "type": "string", "description": "One line, such as: cat a.log | grep -i error | tail 20" },
-                    "stdin": { "type": "string", "description": "Text for the first command's stdin, best for several lines" },
-                    "timeout": { "type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT, "description": "Seconds (default 120)" },
+                    "command": { "type": "string", "description": "The line, such as: cat a.log | grep -i error | tail 20" },
+                    "stdin": { "type": "string", "description": "Text that the first command reads from stdin; best for text of several lines" },
+                    "timeout": { "type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT, "description": "The most seconds that it may take (default 120)" },
                 }),
                 &["command"],
             ),
@@ -150,6 +150,6 @@ fn description(is_listed: impl Fn(&Builtin) -> bool) -> String {
     let line = |it: &Builtin| format!("{} — {}\n", it.name, it.about);
     let list: String = BUILTINS.iter().filter(|it| is_listed(it)).map(line).collect();
     format!(
-        "Run commands, joined with | && || ; in the workspace. Available commands:\n{list}Any other name is a program, run without a shell. A command without arguments prints its usage."
+        "Run a line of commands in the workspace. They are joined with |, &&, || or ;. The commands are:\n{list}Any other name is that of a program, which runs without a shell. A command without arguments prints its usage."
     )
 }

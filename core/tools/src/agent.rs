@@ -45,18 +45,24 @@ impl Tool for SpawnAgent {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "spawn_agent".into(),
-            description: "Start an agent; those of one answer run together. It knows only its task: say all (context=fork: this talk). Roles: worker, tester (keeps nothing), explorer, reviewer (change nothing). Several writers get copies. wait=false: its end comes later.".into(),
+            description: concat!(
+                "Start an agent, which works on a task of its own. Agents that you start in one answer run at the same time. ",
+                "An agent knows nothing but its task, so the task must say all that it needs. The role worker may change files; ",
+                "tester works in a copy that is thrown away; explorer and reviewer change nothing. If several agents may change ",
+                "files, each works in its own copy of the workspace.",
+            )
+            .into(),
             parameters: object(
                 json!({
                     "task": { "type": "string" },
-                    "role": { "type": "string" },
+                    "role": { "type": "string", "description": "Default: worker" },
                     "name": { "type": "string" },
-                    "wait": { "type": "boolean" },
-                    "limits": { "type": "object", "description": "rounds, tokens, seconds" },
-                    "schema": { "type": "object" },
-                    "writes": { "type": "array", "items": { "type": "string" }, "description": "globs" },
-                    "isolation": { "type": "string", "enum": ["copy", "scratch"] },
-                    "context": { "type": "string", "enum": ["fork"] },
+                    "wait": { "type": "boolean", "description": "Whether to wait for its end (default true); otherwise you read it later" },
+                    "limits": { "type": "object", "description": "The most rounds, tokens and seconds" },
+                    "schema": { "type": "object", "description": "JSON Schema of the object that it reports" },
+                    "writes": { "type": "array", "items": { "type": "string" }, "description": "Globs of the only files that it may change" },
+                    "isolation": { "type": "string", "enum": ["copy", "scratch"], "description": "Its own copy of the files; a scratch copy is thrown away" },
+                    "context": { "type": "string", "enum": ["fork"], "description": "fork: it knows this conversation too" },
                 }),
                 &["task"],
             ),
@@ -112,7 +118,7 @@ pub fn spawning(order: Order, ctx: &Context) -> Result<Prepared> {
         ctx.in_turn.over();
         let state = state?;
         if !waits {
-            let text = format!("{}\nYou get its result when it ends.\n", line(&state));
+            let text = format!("{}\nYou will read its result when it ends.\n", line(&state));
             return Ok(Output::text(&ctx, &text));
         }
         match end_of(state.name(), with_call, &ctx, &agents).await? {
@@ -137,12 +143,12 @@ impl Tool for WaitAgent {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "wait_agent".into(),
-            description: "Read the ends of agents (no names: all).".into(),
+            description: "Wait for agents and read how they ended. Without names, it waits for all agents.".into(),
             parameters: object(
                 json!({
                     "names": { "type": "array", "items": { "type": "string" } },
-                    "until": { "type": "string", "enum": ["all", "any"] },
-                    "seconds": { "type": "integer" },
+                    "until": { "type": "string", "enum": ["all", "any"], "description": "Default: all" },
+                    "seconds": { "type": "integer", "description": "The longest wait (default 120)" },
                 }),
                 &[],
             ),
@@ -203,13 +209,12 @@ impl Tool for TellAgent {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "tell_agent".into(),
-            description: "Tell an agent: steer joins its work, next follows, stop ends it; an ended one goes on."
-                .into(),
+            description: "Tell an agent something. An agent that has ended goes on with what you tell it.".into(),
             parameters: object(
                 json!({
                     "name": { "type": "string" },
                     "text": { "type": "string" },
-                    "how": { "type": "string", "enum": ["steer", "next", "stop"] },
+                    "how": { "type": "string", "enum": ["steer", "next", "stop"], "description": "steer: it reads the text while it works; next: when its work has ended; stop: it is stopped" },
                 }),
                 &["name"],
             ),
@@ -260,8 +265,14 @@ impl Tool for ShowAgent {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "show_agent".into(),
-            description: "List agents, or page what one did, from this byte.".into(),
-            parameters: object(json!({ "name": { "type": "string" }, "from": { "type": "integer" } }), &[]),
+            description: "List the agents, or read what one of them did, in pages.".into(),
+            parameters: object(
+                json!({
+                    "name": { "type": "string" },
+                    "from": { "type": "integer", "description": "The byte at which the page begins" },
+                }),
+                &[],
+            ),
             reads_only: true,
             streams: "reads nothing from stdin; prints agents, or an agent's conversation".into(),
         }
@@ -290,7 +301,7 @@ pub fn showing(name: Option<String>, from: u64, ctx: &Context) -> Result<Prepare
     Ok(Prepared::new(preview, Touch::Read, move |ctx| async move {
         let Some(name) = name else {
             let list: String = agents.list().iter().map(|it| format!("{}\n", line(it))).collect();
-            let list = if list.is_empty() { "there are no agents yet\n".to_owned() } else { list };
+            let list = if list.is_empty() { "no agent was started yet\n".to_owned() } else { list };
             return Ok(Output::text(&ctx, &list));
         };
         let text = agents.transcript(&name).await?;

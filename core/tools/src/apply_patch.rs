@@ -32,7 +32,14 @@ impl Tool for ApplyPatch {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "apply_patch".into(),
-            description: "Change several files by one patch, all or none: *** Begin Patch, *** Update File: PATH (or Add, Delete; below it *** Move to: PATH), @@ HEADING, lines marked by blank, - or +, *** End Patch. Or a unified diff.".into(),
+            description: concat!(
+                "Change several files with one patch. Either all of its changes are made or none.\n",
+                "A patch begins with the line *** Begin Patch and ends with *** End Patch. Each file begins with *** Update File: PATH, ",
+                "*** Add File: PATH or *** Delete File: PATH; a line *** Move to: PATH below Update renames the file. Each change of a ",
+                "file begins with @@, or with @@ and a line above the change that is unique. Its lines begin with a blank where they ",
+                "stay, with - where they go and with + where they are new. A unified diff is accepted too.",
+            )
+            .into(),
             parameters: object(json!({ "patch": { "type": "string" } }), &["patch"]),
             reads_only: false,
             streams: "reads nothing from stdin; prints a line for each file".into(),

@@ -27,14 +27,14 @@ impl Tool for AskUser {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "ask_user".into(),
-            description: "Ask the user what only they can decide. They may always answer in their own words.".into(),
+            description: "Ask the user what only the user can decide. The user can always answer in other words than the options.".into(),
             parameters: object(
                 json!({ "questions": { "type": "array", "minItems": 1, "maxItems": MOST, "items": {
                     "type": "object",
                     "properties": {
                         "question": { "type": "string" },
-                        "options": { "type": "array", "maxItems": 9, "items": { "type": "string" } },
-                        "multiple": { "type": "boolean" },
+                        "options": { "type": "array", "maxItems": 9, "items": { "type": "string" }, "description": "Answers to choose from" },
+                        "multiple": { "type": "boolean", "description": "Whether the user may choose several" },
                     },
                     "required": ["question"],
                 } } }),

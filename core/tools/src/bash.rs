@@ -40,15 +40,20 @@ impl Tool for Bash {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: NAME.into(),
-            description: "Run a command line with bash in the workspace. Each call is a new shell: no cd or variable carries over. No terminal, no stdin; processes left running are stopped, unless background.".into(),
+            description: concat!(
+                "Run a command line with bash in the workspace. Each call starts a new shell, so cd and variables do not last until ",
+                "the next call. The command has no terminal and nothing on stdin. When it ends, the processes that it left running are ",
+                "stopped; start a server with background=true.",
+            )
+            .into(),
             parameters: object(
                 json!({
                     "command": { "type": "string" },
-                    "timeout": { "type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT, "description": "Seconds (default 120)" },
-                    "cwd": { "type": "string", "description": "Folder" },
-                    "background": { "type": "boolean", "description": "Start a job; return at once, or once it listens on wait_port or a line matches wait_output" },
-                    "wait_port": { "type": "integer" },
-                    "wait_output": { "type": "string" },
+                    "timeout": { "type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT, "description": "The most seconds that it may take (default 120)" },
+                    "cwd": { "type": "string", "description": "Folder to run it in" },
+                    "background": { "type": "boolean", "description": "Whether to start it as a job. The call returns at once, or when the job listens on wait_port or prints a line that matches wait_output" },
+                    "wait_port": { "type": "integer", "description": "TCP port" },
+                    "wait_output": { "type": "string", "description": "Rust regex" },
                 }),
                 &["command"],
             ),

@@ -44,7 +44,11 @@ impl Tool for Edit {
         let text = json!({ "type": "string" });
         ToolSpec {
             name: "edit".into(),
-            description: "Replace exact text in a file: old_text by new_text, or several edits in order, all or none. old_text must occur exactly once, unless replace_all.".into(),
+            description: concat!(
+                "Replace exact text in a file: old_text by new_text. With edits, one call makes several replacements in order, ",
+                "either all or none. old_text must occur exactly once in the file, unless replace_all is true.",
+            )
+            .into(),
             parameters: object(
                 json!({
                     "path": text,

@@ -32,12 +32,12 @@ impl Tool for Find {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "find".into(),
-            description: "Find files by glob: *.rs matches names anywhere, src/**/*.rs matches paths. Ignored files are left out.".into(),
+            description: "Find files by a glob: *.rs matches names in every folder, and src/**/*.rs matches paths. Files that git ignores are left out.".into(),
             parameters: object(
                 json!({
                     "pattern": { "type": "string" },
-                    "path": { "type": "string", "description": "Folder (default .)" },
-                    "limit": { "type": "integer", "minimum": 1, "description": "Max names (default 500)" },
+                    "path": { "type": "string", "description": "Folder to search (default .)" },
+                    "limit": { "type": "integer", "minimum": 1, "description": "The most names (default 500)" },
                 }),
                 &["pattern"],
             ),

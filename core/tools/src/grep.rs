@@ -44,15 +44,15 @@ impl Tool for Grep {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "grep".into(),
-            description: "Search file contents. Returns path:line:text. Ignored and binary files are left out.".into(),
+            description: "Search the contents of files for a regex. Each match is a line path:line:text. Binary files and files that git ignores are left out.".into(),
             parameters: object(
                 json!({
                     "pattern": { "type": "string", "description": "Rust regex" },
-                    "path": { "type": "string", "description": "File or folder (default .)" },
-                    "glob": { "type": "string", "description": "Only files with such names: *.rs" },
+                    "path": { "type": "string", "description": "File or folder to search (default .)" },
+                    "glob": { "type": "string", "description": "Only files with such names, as in *.rs" },
                     "ignore_case": { "type": "boolean" },
-                    "context": { "type": "integer", "minimum": 0, "maximum": 20, "description": "Lines around each match" },
-                    "limit": { "type": "integer", "minimum": 1, "description": "Max matching lines (default 200)" },
+                    "context": { "type": "integer", "minimum": 0, "maximum": 20, "description": "How many lines around each match" },
+                    "limit": { "type": "integer", "minimum": 1, "description": "The most matching lines (default 200)" },
                 }),
                 &["pattern"],
             ),

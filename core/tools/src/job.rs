@@ -31,13 +31,15 @@ impl Tool for JobOutput {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "job_output".into(),
-            description: "A job's new output and its status. Without job: list all jobs.".into(),
+            description:
+                "Read the status of a job, and what it has printed since you last read it. Without job, list all jobs."
+                    .into(),
             parameters: object(
                 json!({
                     "job": { "type": "integer", "minimum": 1 },
-                    "wait": { "type": "integer", "minimum": 0, "maximum": MAX_WAIT, "description": "Seconds to wait for output, or for wait_…" },
-                    "wait_port": { "type": "integer" },
-                    "wait_output": { "type": "string" },
+                    "wait": { "type": "integer", "minimum": 0, "maximum": MAX_WAIT, "description": "Seconds to wait for new output, or for wait_port or wait_output" },
+                    "wait_port": { "type": "integer", "description": "TCP port on which the job listens" },
+                    "wait_output": { "type": "string", "description": "Rust regex for a line that it prints" },
                 }),
                 &[],
             ),
@@ -122,7 +124,7 @@ impl Tool for JobKill {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "job_kill".into(),
-            description: "Stop a job and all its processes.".into(),
+            description: "Stop a job and all of its processes.".into(),
             parameters: object(json!({ "job": { "type": "integer", "minimum": 1 } }), &["job"]),
             reads_only: false,
             streams: "reads nothing from stdin; prints the job's status".into(),

@@ -22,8 +22,9 @@ impl Tool for Ls {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "ls".into(),
-            description: "List a folder: folders end in /, symlinks in @, files have their size.".into(),
-            parameters: object(json!({ "path": { "type": "string", "description": "Default ." } }), &[]),
+            description: "List a folder. Names of folders end in /, those of symlinks in @, and files have their size."
+                .into(),
+            parameters: object(json!({ "path": { "type": "string", "description": "Folder (default .)" } }), &[]),
             reads_only: true,
             streams: "reads nothing from stdin; prints one name per line".into(),
         }

@@ -35,7 +35,7 @@ impl Tool for UpdatePlan {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "update_plan".into(),
-            description: "Show your plan for several steps: the whole list each time, at most one in_progress.".into(),
+            description: "Show the user your plan for work of several steps. Send the whole list each time; at most one step is in_progress.".into(),
             parameters: object(
                 json!({
                     "items": { "type": "array", "items": {
@@ -46,7 +46,7 @@ impl Tool for UpdatePlan {
                         },
                         "required": ["step", "status"],
                     } },
-                    "ready": { "type": "boolean" },
+                    "ready": { "type": "boolean", "description": "In the role plan: the plan is whole, and the user decides on it" },
                 }),
                 &["items"],
             ),
@@ -125,9 +125,10 @@ async fn agreed(ctx: &Context, steps: &str) -> Result<(String, Option<SettingsCh
     let leave = |mode| SettingsChanged { mode: Some(mode), role: Some(String::new()), ..SettingsChanged::default() };
     let [ask, auto, edit, go_on] = ANSWERS;
     Ok(match said.as_str() {
-        it if it == ask => {
-            ("the user agrees: carry the plan out; what changes something is asked".to_owned(), Some(leave(Mode::Ask)))
-        }
+        it if it == ask => (
+            "the user agrees: carry the plan out; the user is asked before each call that changes something".to_owned(),
+            Some(leave(Mode::Ask)),
+        ),
         it if it == auto => ("the user agrees: carry the plan out".to_owned(), Some(leave(Mode::Auto))),
         it if it == edit => ("the user changes the plan: end your turn and wait for the message".to_owned(), None),
         it if it == go_on || it.is_empty() => ("the user has not agreed: go on planning".to_owned(), None),

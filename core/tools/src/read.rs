@@ -46,14 +46,14 @@ impl Tool for Read {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "read".into(),
-            description: "Read a text file or see an image. Long files come in pages of 2000 lines or 48 KB: pass next_offset as offset.".into(),
+            description: "Read a text file, or see an image. A long file comes in pages of 2000 lines or 48 KB: for the next page, pass its next_offset as offset.".into(),
             parameters: object(
                 json!({
-                    "path": { "type": "string", "description": "File" },
-                    "offset": { "type": "integer", "minimum": 1, "description": "First line, from 1" },
-                    "limit": { "type": "integer", "minimum": 1, "description": "Max lines" },
-                    "line_numbers": { "type": "boolean", "description": "Default true" },
-                    "column": { "type": "integer", "minimum": 1, "description": "To go on in a cut line" },
+                    "path": { "type": "string" },
+                    "offset": { "type": "integer", "minimum": 1, "description": "Number of the first line, from 1" },
+                    "limit": { "type": "integer", "minimum": 1, "description": "The most lines" },
+                    "line_numbers": { "type": "boolean", "description": "Whether each line has its number (default true)" },
+                    "column": { "type": "integer", "minimum": 1, "description": "Column at which to go on in a line that was cut" },
                 }),
                 &["path"],
             ),

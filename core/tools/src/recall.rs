@@ -25,11 +25,11 @@ impl Tool for Recall {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "recall".into(),
-            description: "Search earlier sessions of this workspace, and what was compacted in this one, for messages that contain all the words.".into(),
+            description: "Search for messages that contain all of the words: in earlier sessions of this workspace, and in the part of this session that was compacted.".into(),
             parameters: object(
                 json!({
                     "query": { "type": "string" },
-                    "limit": { "type": "integer", "minimum": 1, "maximum": 50, "description": "Default 10" },
+                    "limit": { "type": "integer", "minimum": 1, "maximum": 50, "description": "The most messages (default 10)" },
                 }),
                 &["query"],
             ),

@@ -19,7 +19,7 @@ impl Tool for SkillsList {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "skills_list".into(),
-            description: "List all skills: instructions for certain kinds of work.".into(),
+            description: "List all skills. A skill is a text of instructions for a certain kind of work.".into(),
             parameters: object(json!({}), &[]),
             reads_only: true,
             streams: "reads nothing from stdin; prints one skill per line".into(),
@@ -65,7 +65,7 @@ impl Tool for SkillView {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "skill_view".into(),
-            description: "Read a skill before the work it covers; with path, a file or folder in it.".into(),
+            description: "Read a skill before you begin the work that it is for. With path, read a file of the skill, or list one of its folders.".into(),
             parameters: object(
                 json!({
                     "name": { "type": "string" },

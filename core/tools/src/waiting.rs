@@ -18,9 +18,18 @@ pub(crate) const MAX_WAIT: u64 = 600;
 /// What a job is waited for, and how long.
 #[derive(Debug, Clone)]
 pub struct Waiting {
-    /// Each with its words in a sentence: `listens on port 80`. All of them have to come.
-    awaited: Vec<(Awaited, String)>,
+    /// All of them have to come.
+    awaited: Vec<(Awaited, Words)>,
     limit: Duration,
+}
+
+/// What a job does, in a sentence.
+#[derive(Debug, Clone)]
+struct Words {
+    /// `listens on port 80`
+    does: String,
+    /// `listened on port 80`
+    did: String,
 }
 
 impl Waiting {
@@ -31,7 +40,8 @@ impl Waiting {
     pub fn new(port: Option<u16>, output: Option<&str>, seconds: Option<u64>) -> Result<Option<Waiting>> {
         let mut awaited = Vec::new();
         if let Some(port) = port {
-            awaited.push((Awaited::Port(port), format!("listens on port {port}")));
+            let words = Words { does: format!("listens on port {port}"), did: format!("listened on port {port}") };
+            awaited.push((Awaited::Port(port), words));
         }
         if let Some(pattern) = output {
             let matcher = RegexMatcherBuilder::new().build(pattern).map_err(|e| {
@@ -39,7 +49,11 @@ impl Waiting {
                 Error::new(Code::InvalidArgs, message, "escape the special characters: \\( \\[ \\.")
                     .with("input", pattern)
             })?;
-            awaited.push((Awaited::Output(matcher), format!("prints a line like `{pattern}`")));
+            let line = format!("a line like `{pattern}`");
+            awaited.push((
+                Awaited::Output(matcher),
+                Words { does: format!("prints {line}"), did: format!("printed {line}") },
+            ));
         }
         let limit = Duration::from_secs(seconds.unwrap_or(WAIT).min(MAX_WAIT));
         Ok(Some(Waiting { awaited, limit }).filter(|it| !it.awaited.is_empty()))
@@ -53,7 +67,7 @@ impl Waiting {
     pub async fn perform(&self, jobs: &Jobs, id: u32, ctx: &Context) -> Result<(String, i32)> {
         let began = tokio::time::Instant::now();
         let mut told = String::new();
-        for (awaited, words) in &self.awaited {
+        for (awaited, Words { does, did }) in &self.awaited {
             let left = self.limit.saturating_sub(began.elapsed());
             let waited = tokio::select! {
                 waited = jobs.wait(id, awaited, left) => waited?,
@@ -63,22 +77,22 @@ impl Waiting {
             };
             match waited {
                 Waited::Printed(line) => told.push_str(&format!("job {id} printed: {line}\n")),
-                Waited::Listens(Listening::Machine) => told.push_str(&format!("job {id} {words}\n")),
+                Waited::Listens(Listening::Machine) => told.push_str(&format!("job {id} {does}\n")),
                 Waited::Listens(Listening::Session) => told.push_str(&format!(
-                    "job {id} {words} in the sandbox: a command with the network does not reach it, nor does the user\n"
+                    "job {id} {does} in the sandbox: a command with the network does not reach it, nor does the user\n"
                 )),
                 Waited::Listens(Listening::Unseen) => {
-                    told.push_str(&format!("something {words}; whether it is job {id} cannot be seen here\n"));
+                    told.push_str(&format!("a program {does}; pixir cannot see here whether it is job {id}\n"));
                 }
                 Waited::Ended => {
-                    told.push_str(&format!("job {id} ended, and never: {words}\n"));
+                    told.push_str(&format!("job {id} ended and never {did}\n"));
                     let of = |status| if let JobStatus::Ended { exit_code } = status { exit_code } else { 1 };
                     let exit = jobs.list().iter().find(|job| job.id == id).map_or(1, |job| of(job.status));
                     return Ok((told, if exit == 0 { 1 } else { exit }));
                 }
                 Waited::TimedOut => {
                     let seconds = self.limit.as_secs();
-                    told.push_str(&format!("after {seconds} s job {id} still runs, and not yet: {words}\n"));
+                    told.push_str(&format!("after {seconds} s job {id} still runs and has not {did} yet\n"));
                     return Ok((told, 124));
                 }
             }

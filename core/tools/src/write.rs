@@ -22,7 +22,7 @@ impl Tool for Write {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "write".into(),
-            description: "Create a file and its parent folders, or replace all of it.".into(),
+            description: "Create a file and its parent folders, or replace the whole content of a file.".into(),
             parameters: object(
                 json!({
                     "path": { "type": "string" },

@@ -46,13 +46,13 @@ impl Tool for RunWorkflow {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: NAME.into(),
-            description: "Run a workflow: its name, or graph {version: 1, steps: [{id, needs, task|argv|ask}]}. You hear its end.".into(),
+            description: "Run a workflow: give its name, or a graph {version: 1, steps: [{id, needs, task|argv|ask}]} of your own.".into(),
             parameters: object(
                 json!({
                     "name": { "type": "string" },
                     "graph": { "type": "object" },
                     "params": { "type": "object" },
-                    "wait": { "type": "boolean" },
+                    "wait": { "type": "boolean", "description": "Whether to wait for its end; otherwise you read it later" },
                 }),
                 &[],
             ),
@@ -145,7 +145,7 @@ pub fn running(
         ctx.in_turn.over();
         let state = state?;
         if !waits {
-            let text = format!("{} runs the workflow {name}. You get its result when it ends.\n", state.name());
+            let text = format!("{} runs the workflow {name}. You will read its result when it ends.\n", state.name());
             return Ok(Output::text(&ctx, &text));
         }
         let (is_good, text) = match end_of(state.name(), with_call, &ctx, &agents).await? {

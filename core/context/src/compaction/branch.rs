@@ -27,7 +27,7 @@ pub fn branch(history: &History, to_seq: Option<u64>) -> Option<BranchSummary> {
     let mut it = Digest::default();
     left.iter().filter(|entry| !history.is_untold(&entry.fact)).for_each(|entry| it.take(entry));
     let mut text = String::from(
-        "The user went back to before this and goes another way. Made from the session log, without a model.\n",
+        "The user went back to before this part of the conversation and takes another way. pixir made this summary from the session log, without a model.\n",
     );
     let bullets = |lines: &[String]| lines.iter().map(|line| format!("- {line}")).collect::<Vec<_>>();
     let requests = it.turns.iter().filter(|turn| !turn.request.is_empty());

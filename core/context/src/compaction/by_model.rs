@@ -30,23 +30,23 @@ continue the work without it.";
 
 /// What the notes of a branch are for.
 const OF_BRANCH: &str = "\
-The user leaves the part of the conversation above and goes on from before it, another way. Write the notes that are \
-worth having there: what was tried, what worked, what did not and why, and what was decided.";
+The user goes back to before this part of the conversation and takes another way from there. Write the notes that are \
+worth having on that way: what you tried, what worked, what did not work and why, and what the user decided.";
 
 /// The object that is asked for. The request names the tools, because some servers require this when the conversation
 /// contains calls; pixir runs no call of the answer.
 const AS_JSON: &str = "Answer with one JSON object and nothing else, and call no tools:
 {\"goal\": \"what the user wants, in full\",
- \"state\": \"how far the work is: what is done, what was answered\",
+ \"state\": \"how far the work is: what is done, what you answered\",
  \"decisions\": [\"each with its reason\"],
- \"findings\": [\"each fact that was found out or told and may be needed again, with names, numbers and paths as they are\"],
+ \"findings\": [\"each fact that you found out or the user told you, and that you may need again, with its names, numbers and paths as they are\"],
  \"files\": [\"path: what matters about it\"],
  \"commands\": [\"commands that matter, and what they showed\"],
  \"open_tasks\": [\"what is left to do\"],
  \"next_step\": \"the next thing to do; empty if nothing is left\",
  \"pitfalls\": [\"what did not work, and what is easily done wrong\"]}
 `goal` and `state` are texts, `next_step` is a text, the others are lists of texts and may be empty. \
-At most 1,200 words. What the user said and what you said stay apart.";
+Write at most 1,200 words. Keep apart what the user said and what you said.";
 
 /// Who writes the summary of a compaction.
 pub enum Summary {

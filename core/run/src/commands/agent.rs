@@ -16,7 +16,7 @@ const MAX_TASK: u64 = 1 << 20;
 
 pub(super) const AGENT: Builtin = Builtin {
     name: "agent",
-    about: "agents with their own context: agent spawn [--role R] <task>, agent wait|tell|show [name]",
+    about: "start agents, which work on tasks of their own: agent spawn [--role R] <task>, agent wait|tell|show [name]",
     usage: "",
     subcommands: &[
         ("spawn", "[--role R] [--name N] [--later] <task>"),
@@ -24,7 +24,7 @@ pub(super) const AGENT: Builtin = Builtin {
         ("tell", "[--next|--stop] <name> [text]"),
         ("show", "[name] [from byte]"),
     ],
-    details: "spawn waits for the agent's end; with --later its end is told to you when it comes. The agent knows only the task.\nRoles: explorer and reviewer change nothing; worker may what you may.\ntell takes its text from stdin too. One that has ended goes on.",
+    details: "spawn waits for the agent's end; with --later you read its end when it comes. The agent knows nothing but its task.\nThe roles explorer and reviewer change nothing; worker may do what you may do.\ntell takes its text from stdin too. An agent that has ended goes on with it.",
     example: "agent spawn --role explorer 'where is the configuration read? name places as path:line'",
     stdin: Stdin::Optional,
     expands: false,

@@ -195,10 +195,10 @@ fn ls(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
 
 pub(super) const FIND: Builtin = Builtin {
     name: "find",
-    about: "files by name",
+    about: "find files by name",
     usage: "[path…] [-name GLOB] [-iname GLOB] [-path GLOB] [-type f|d|l] [-maxdepth N] [-mindepth N] [-not TEST]",
     subcommands: &[],
-    details: "Files that .gitignore excludes are left out. All tests must hold; -not negates the next one.\nTo process each file: find … | grep …, or bash -c 'find … -exec …'.\nExit 0 even when nothing is found.",
+    details: "Files that .gitignore excludes are left out. All tests must hold; -not negates the next test.\nTo process each file: find … | grep …, or bash -c 'find … -exec …'.\nThe exit code is 0 also when nothing is found.",
     example: "find src -name '*.rs' -type f",
     stdin: Stdin::None,
     expands: true,
@@ -317,7 +317,7 @@ pub(super) const DIFF: Builtin = Builtin {
     about: "compare two files",
     usage: "[-q] <path> <path>",
     subcommands: &[],
-    details: "Prints a unified diff; exit 1 when the files differ. One of them may be - for stdin.\n-q  report only whether they differ",
+    details: "It prints a unified diff. The exit code is 1 when the files differ. One of them may be - for stdin.\n-q  report only whether they differ",
     example: "diff old.txt new.txt",
     stdin: Stdin::Optional,
     expands: false,
@@ -355,10 +355,10 @@ fn diff(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
 
 pub(super) const TEST: Builtin = Builtin {
     name: "test",
-    about: "check a condition (test -f a.txt); runs no tests",
+    about: "check a condition, as in test -f a.txt; it runs no tests",
     usage: "-e|-f|-d|-s <path>, -n|-z <text>, <text> =|!= <text>, <n> -eq|-ne|-lt|-le|-gt|-ge <n>",
     subcommands: &[],
-    details: "-e  it exists   -f  it is a file   -d  it is a folder   -s  it is not empty\n`!` in front negates the test. Exit 0 when the test holds, else 1.",
+    details: "-e  it exists   -f  it is a file   -d  it is a folder   -s  it is not empty\n`!` in front negates the test. The exit code is 0 when the test holds, else 1.",
     example: "test -f Cargo.toml && echo rust",
     stdin: Stdin::None,
     expands: false,

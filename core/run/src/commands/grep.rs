@@ -12,10 +12,10 @@ use protocol::error::{Code, Error, Result};
 
 pub(super) const GREP: Builtin = Builtin {
     name: "grep",
-    about: "filter lines by a pattern (-i -v -c -n -l -r -E -F)",
+    about: "print the lines that match a pattern (-i -v -c -n -l -r -E -F)",
     usage: "[-ivcnlLwxoqsrhHEFP] [-m N] [-A N] [-B N] [-C N] [-e PATTERN] <pattern> [path…]",
     subcommands: &[],
-    details: "A folder is searched recursively, without files that .gitignore excludes.\n-i  ignore case                            -v  lines that do not match\n-c  only the number of lines               -n  with line numbers\n-l  only names of files that match         -L  only names of files that do not\n-w  whole words                            -x  whole lines\n-o  only the text that matches             -q  print nothing\n-E  extended expressions (a|b)             -F  plain text\n-m N  at most N lines of a file            -A -B -C N  lines after, before, around\nExit 1 when nothing matches.",
+    details: "A folder is searched recursively, without files that .gitignore excludes.\n-i  ignore case                            -v  lines that do not match\n-c  only the number of lines               -n  with line numbers\n-l  only names of files that match         -L  only names of files that do not\n-w  whole words                            -x  whole lines\n-o  only the text that matches             -q  print nothing\n-E  extended expressions (a|b)             -F  plain text\n-m N  at most N lines of a file            -A -B -C N  lines after, before, around\nThe exit code is 1 when nothing matches.",
     example: "grep -rn 'fn main' src",
     stdin: Stdin::Optional,
     expands: true,

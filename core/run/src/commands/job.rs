@@ -18,7 +18,7 @@ use tools::waiting::Waiting;
 
 pub(super) const JOB: Builtin = Builtin {
     name: "job",
-    about: "background programs: job start [--wait-port P] <program>…, job output <n> [seconds], job list, job kill <n>",
+    about: "run programs in the background: job start [--wait-port P] <program>…, job output <n> [seconds], job list, job kill <n>",
     usage: "",
     subcommands: &[
         ("start", "<program> [argument…]"),

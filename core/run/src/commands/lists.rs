@@ -12,7 +12,7 @@ const MAX_SORTED: u64 = 64 << 20;
 
 pub(super) const WC: Builtin = Builtin {
     name: "wc",
-    about: "count lines, words, bytes (-l -w -c -m)",
+    about: "count lines, words and bytes (-l -w -c -m)",
     usage: "[-lwcm] [path…]",
     subcommands: &[],
     details: "-l  lines   -w  words   -c  bytes   -m  characters",
@@ -98,7 +98,7 @@ pub(super) const SORT: Builtin = Builtin {
     about: "sort lines (-r -n -u -f -k -t)",
     usage: "[-rnufb] [-t CHAR] [-k FIELD[,FIELD][nr]]… [path…]",
     subcommands: &[],
-    details: "Byte by byte, as in the C locale.\n-r  reverse   -n  as numbers   -u  each line once\n-f  ignore case   -b  ignore leading blanks\n-t C  fields are between C   -k 2,2n  by field 2, as a number",
+    details: "Lines are compared byte by byte, as in the C locale.\n-r  reverse   -n  as numbers   -u  each line once\n-f  ignore case   -b  ignore leading blanks\n-t C  fields are between C   -k 2,2n  by field 2, as a number",
     example: "cat access.log | sort -k 2,2n | head 5",
     stdin: Stdin::Optional,
     expands: true,
@@ -289,7 +289,7 @@ impl Number<'_> {
 
 pub(super) const UNIQ: Builtin = Builtin {
     name: "uniq",
-    about: "leave out repeated lines (-c -d -u -i)",
+    about: "leave out lines that repeat the line before (-c -d -u -i)",
     usage: "[-cdui] [path]",
     subcommands: &[],
     details: "Only adjacent lines are compared, so sort first.\n-c  with their count   -d  only repeated   -u  only not repeated   -i  ignore case",
@@ -347,7 +347,7 @@ fn uniq(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
 
 pub(super) const CUT: Builtin = Builtin {
     name: "cut",
-    about: "fields or characters of lines (-d -f -c)",
+    about: "print fields or characters of lines (-d -f -c)",
     usage: "-f LIST [-d CHAR] [-s] | -c LIST | -b LIST [path…]",
     subcommands: &[],
     details: "LIST has the form 1,3-5,7-\n-f  fields, separated by tabs or the character of -d   -s  leave out lines without a separator\n-c  characters   -b  bytes",

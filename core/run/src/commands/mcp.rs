@@ -10,10 +10,10 @@ use protocol::error::{Code, Error, Result};
 
 pub(super) const MCP: Builtin = Builtin {
     name: "mcp",
-    about: "tools of MCP servers: mcp find|call|read",
+    about: "use tools of MCP servers: mcp find|call|read",
     usage: "",
     subcommands: &[("find", "[words…]"), ("call", "<tool> [json]"), ("read", "<server> [uri]")],
-    details: "find prints tools with their arguments as JSON; call takes a tool as found.",
+    details: "find prints tools with their arguments as JSON; call takes the name of a tool as find prints it.",
     example: "mcp call git__git_status '{\"repo_path\": \"/home/me/app\"}'",
     stdin: Stdin::None,
     expands: false,

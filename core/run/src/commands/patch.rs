@@ -9,7 +9,7 @@ use tools::apply_patch::{MAX_PATCH, Patched};
 
 pub(super) const APPLY_PATCH: Builtin = Builtin {
     name: "apply_patch",
-    about: "change several files by a patch on stdin: *** Begin Patch, *** Update File: <path> (or Add, Delete), @@, lines marked by blank, - or +, *** End Patch; or a unified diff",
+    about: "change several files by a patch on stdin. It begins with *** Begin Patch and ends with *** End Patch. A file begins with *** Update File: <path> (or Add, or Delete), a change with @@, and its lines with a blank, - or +. A unified diff works too",
     usage: "with the patch on stdin",
     subcommands: &[],
     details: "*** Begin Patch\n*** Update File: src/a.rs     perhaps followed by *** Move to: src/b.rs\n@@ fn main() {                perhaps a line above the change\n lines that stay begin with a blank\n-old lines with -\n+new lines with +\n*** Add File: src/c.rs        then lines with +\n*** Delete File: src/d.rs\n*** End Patch\nA unified diff works too. All files are changed, or none.",

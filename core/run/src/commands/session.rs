@@ -54,7 +54,7 @@ fn text_of(it: &'static Builtin, words: &[Word], io: &mut Io) -> Result<String, 
 
 pub(super) const PLAN: Builtin = Builtin {
     name: "plan",
-    about: "show your whole plan: plan '[x] done' '[>] now' '[ ] later'",
+    about: "show the user your whole plan: plan '[x] done' '[>] now' '[ ] later'",
     usage: "'[x] done step' '[>] current step' '[ ] later step'… or lines on stdin",
     subcommands: &[],
     details: "At most one step has [>]. A step without a mark is pending.\nJSON works too: [{\"step\": \"…\", \"status\": \"pending\", \"in_progress\" or \"completed\"}, …]",
@@ -140,7 +140,7 @@ fn step(line: &str) -> PlanItem {
 
 pub(super) const SKILL: Builtin = Builtin {
     name: "skill",
-    about: "instructions for certain kinds of work",
+    about: "list and read skills, which are instructions for certain kinds of work",
     usage: "",
     subcommands: &[("list", ""), ("show", "<name> [path]")],
     details: "",
@@ -170,7 +170,7 @@ pub(super) const SKILL: Builtin = Builtin {
 
 pub(super) const MEMORY: Builtin = Builtin {
     name: "memory",
-    about: "search past sessions, store notes",
+    about: "search past sessions, and store notes",
     usage: "",
     subcommands: &[
         ("search", "<query> [-t topic_id] [-k keyword]"),
@@ -286,7 +286,7 @@ fn remembers(io: &Io) -> Result<(), Error> {
 
 pub(super) const TOPIC: Builtin = Builtin {
     name: "topic",
-    about: "earlier sessions of this workspace",
+    about: "list earlier sessions of this workspace",
     usage: "",
     subcommands: &[("list", "[n]"), ("info", "<id>"), ("search", "<query>")],
     details: "list  latest first: id, time, turns, subject",
@@ -334,7 +334,7 @@ pub(super) const ASK: Builtin = Builtin {
     about: "ask the user: ask <question> [option]…",
     usage: "<question> [option…]",
     subcommands: &[],
-    details: "The user may always answer in their own words. Exit 1 when there is no answer.\nThe line waits for the answer without a time limit.",
+    details: "The user can always answer in other words. The exit code is 1 when the user does not answer.\nThe line waits for the answer without a time limit.",
     example: "ask 'Which name?' alpha beta",
     stdin: Stdin::None,
     expands: false,
@@ -373,7 +373,7 @@ fn ask(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
 
 pub(super) const HELP: Builtin = Builtin {
     name: "help",
-    about: "all commands, or one in full",
+    about: "list all commands, or explain one",
     usage: "[command]",
     subcommands: &[],
     details: "",

@@ -15,7 +15,7 @@ const MAX_TAIL: usize = 64 << 20;
 
 pub(super) const CAT: Builtin = Builtin {
     name: "cat",
-    about: "text files (images: see; other bytes: -b)",
+    about: "print text files; see shows images, and -b prints other bytes",
     usage: "[-n] [-b] <path>…",
     subcommands: &[],
     details: "-n  number the lines\n-b  as base64\n-   as a path is stdin",
@@ -68,7 +68,7 @@ fn cat(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
 
 pub(super) const HEAD: Builtin = Builtin {
     name: "head",
-    about: "first lines",
+    about: "print the first lines",
     usage: "[-n N|-N|N] [-c BYTES] [path…]",
     subcommands: &[],
     details: "-n N  N lines (default 10); -n -N all but the last N\n-c N  N bytes; 4K, 1M and 2G too",
@@ -82,7 +82,7 @@ pub(super) const HEAD: Builtin = Builtin {
 
 pub(super) const TAIL: Builtin = Builtin {
     name: "tail",
-    about: "last lines",
+    about: "print the last lines",
     usage: "[-n N|-n +N|-N|N] [-c BYTES] [path…]",
     subcommands: &[],
     details: "-n N   the last N lines (default 10)\n-n +N  from line N on\n-c N   the last N bytes",

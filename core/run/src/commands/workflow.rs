@@ -11,10 +11,10 @@ use workflow::tool::running;
 
 pub(super) const WORKFLOW: Builtin = Builtin {
     name: "workflow",
-    about: "run a graph of agents, commands and gates: workflow run <name> [param=value…]",
+    about: "run a graph of agents, commands and questions to the user: workflow run <name> [param=value…]",
     usage: "",
     subcommands: &[("run", "[--wait] [name] [param=value…]")],
-    details: "Without a name, the graph is JSON on stdin: {\"version\":1,\"steps\":[{\"id\",\"needs\",\"task\"|\"argv\"|\"ask\"}]}.\nYou get its result when it ends; with --wait the command waits for it. agent wait, tell and show take its name.",
+    details: "Without a name, the graph is JSON on stdin: {\"version\":1,\"steps\":[{\"id\",\"needs\",\"task\"|\"argv\"|\"ask\"}]}.\nYou read its result when it ends; with --wait the command waits for it. agent wait, agent tell and agent show take its name.",
     example: "workflow run review-diff base=main",
     stdin: Stdin::Optional,
     expands: false,

@@ -17,7 +17,7 @@ use tools::edit::{self, Change};
 
 pub(super) const WRITE: Builtin = Builtin {
     name: "write",
-    about: "write a file: write <path> [content], or from stdin",
+    about: "write a file: write <path> [content]; without content it writes stdin",
     usage: "[-a] [-b] <path> [content] or pipe stdin",
     subcommands: &[],
     details: "Missing parent folders are created. For text of several lines use stdin. A file that is there keeps its byte order mark and its ends of lines, but for -b.\n-a  append   -b  the content is base64, written as it is",
