@@ -80,7 +80,7 @@ fn the_user_may_chat_without_tools() {
     let log = entries(&shell.logs()[0]);
     let result = log.iter().find(|it| it["type"] == "tool_result").expect("a result");
     let output = result["data"]["output"].as_str().expect("text");
-    assert!(output.contains("offers none") && !output.contains("alpha"), "{output}");
+    assert!(output.contains("this session has no tools") && !output.contains("alpha"), "{output}");
     assert!(!ran.stderr.contains("takes no tools"), "the user has chosen it: {}", ran.stderr);
 }
 

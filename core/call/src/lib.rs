@@ -85,7 +85,7 @@ pub enum Caller {
 ///
 /// It reads no file, and invalid arguments are not an error here.
 pub fn describe(registry: &Registry, call: &Call, ctx: &Context) -> CallInfo {
-    let call = &*aliases::call(call);
+    let call = &*registry.resolved(call, ctx.toolset);
     match registry.find(&call.tool, ctx.toolset) {
         Ok(Registered { spec, tool }) => {
             let info = if tool.is_of_others() {
@@ -107,11 +107,12 @@ pub fn describe(registry: &Registry, call: &Call, ctx: &Context) -> CallInfo {
 /// An unknown tool, arguments that do not match the schema, a path outside the workspace, or any other reason why the
 /// call cannot run.
 pub async fn prepare(registry: &Registry, call: &Call, ctx: &Context) -> Result<Prepared> {
-    let (registry, call, ctx) = (registry.clone(), aliases::call(call).into_owned(), ctx.clone());
+    let (registry, given, ctx) = (registry.clone(), call.clone(), ctx.clone());
     off_loop(move || {
+        let call = registry.resolved(&given, ctx.toolset);
         let Registered { spec, tool } = registry.find(&call.tool, ctx.toolset)?;
         // The Provider stores arguments that are not a JSON object under `_raw`.
-        if let Some(raw) = call.args.get("_raw") {
+        if let Some(raw) = given.args.get("_raw") {
             let is_object = raw.as_str().is_some_and(|raw| serde_json::from_str::<Map<String, Value>>(raw).is_ok());
             let (message, fix) = if is_object {
                 ("one of the arguments stands there twice", "send each argument once")

@@ -1,10 +1,13 @@
 //! The tools of a Session, by name.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use super::{Tool, aliases};
+use serde_json::{Map, Value};
+
+use super::{Call, Tool, aliases};
 use protocol::error::{Code, Error, Result, nearest};
 use protocol::event::Toolset;
 use protocol::remedy::Remedy;
@@ -103,31 +106,59 @@ impl Registry {
         self.tools.iter().filter(move |it| it.is_offered_in(toolset)).map(|it| &*it.spec.name)
     }
 
+    /// The call as it is carried out: under our names, and by the tool that reaches one which the Session does not
+    /// offer by itself, such as one of a server under search.
+    pub(crate) fn resolved<'a>(&self, call: &'a Call, toolset: Toolset) -> Cow<'a, Call> {
+        let call = aliases::call(call);
+        if self.named(&call.tool).is_some() {
+            return call;
+        }
+        let offered = self.tools.iter().filter(|it| it.is_offered_in(toolset));
+        let mut standing_in = offered.filter_map(|it| Some((it, it.tool.standing_in_for(&call.tool, &call.args)?)));
+        match standing_in.next() {
+            Some((it, args)) => Cow::Owned(Call { tool: it.spec.name.to_string(), args, ..call.into_owned() }),
+            None => call,
+        }
+    }
+
+    /// The tool that a model calls by this name, in any toolset. Other programs write `mcp__SERVER__TOOL`, and a server's own
+    /// list of tools makes `SERVER.TOOL` of it.
+    fn named(&self, name: &str) -> Option<&Registered> {
+        let of = |name: &str| self.tools.binary_search_by(|it| (*it.spec.name).cmp(name)).ok();
+        let of_server = || {
+            let name = name.strip_prefix("mcp__").unwrap_or(name);
+            of(name).or_else(|| of(&name.replacen('.', "__", 1)))
+        };
+        of(name).or_else(|| of(aliases::tool(name)?)).or_else(of_server).map(|at| &self.tools[at])
+    }
+
     /// The tool with this name, if this toolset offers it.
     ///
     /// # Errors
     /// `UNKNOWN_TOOL`, with the nearest name and all names.
     pub fn find(&self, name: &str, toolset: Toolset) -> Result<&Registered> {
-        let of = |name: &str| self.tools.binary_search_by(|it| (*it.spec.name).cmp(name)).ok();
-        let named = of(name).or_else(|| of(aliases::tool(name)?)).map(|at| &self.tools[at]);
+        let named = self.named(name);
         if let Some(it) = named.filter(|it| it.is_offered_in(toolset)) {
             return Ok(it);
         }
         let all = self.names(toolset).collect::<Vec<_>>().join(", ");
         let shown: String = name.escape_debug().take(80).collect();
         if toolset == Toolset::None {
-            let message = format!("there is no tool `{shown}`: this session offers none");
+            let message = format!("the tool `{shown}` is not offered: this session has no tools");
             return Err(Error::new(Code::UnknownTool, message, "answer in words").with("input", shown));
         }
         let fix = match nearest(name, self.names(toolset)) {
             _ if toolset == Toolset::Run => {
-                let command = named.and_then(|it| it.tool.run_command()).unwrap_or("<program> <argument>…");
-                format!("run with the command `{command}`; `help` lists all").into()
+                let none = Value::Object(Map::new());
+                let standing_in = || self.tools.iter().find(|it| it.tool.standing_in_for(name, &none).is_some());
+                let found = named.or_else(standing_in).and_then(|it| it.tool.run_command());
+                let command = found.unwrap_or("<program> <argument>…").replace("TOOL", &shown);
+                format!("the tool `run` with the command `{command}`; its command `help` lists all").into()
             }
             Some(near) => Remedy::nearest(near).and_text(format!(" Available: {all}")),
             None => format!("one of: {all}").into(),
         };
-        Err(Error::new(Code::UnknownTool, format!("there is no tool `{shown}`"), fix).with("input", shown))
+        Err(Error::new(Code::UnknownTool, format!("the tool `{shown}` is not offered"), fix).with("input", shown))
     }
 }
 

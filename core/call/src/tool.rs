@@ -44,6 +44,12 @@ pub trait Tool: Send + Sync {
         false
     }
 
+    /// The arguments with which this tool carries out a call of another name, which no tool of the Session has. `None` where
+    /// the name says nothing to it.
+    fn standing_in_for(&self, _name: &str, _args: &Value) -> Option<Value> {
+        None
+    }
+
     /// The toolset that offers it.
     fn toolset(&self) -> Toolset {
         Toolset::Typed

@@ -35,7 +35,7 @@ struct Search {
 impl Tool for Finder {
     fn spec(&self) -> ToolSpec {
         let mut description =
-            "Search the tools of MCP servers: their descriptions and arguments, for mcp_call.".to_owned();
+            "Search the tools of MCP servers by their descriptions. Each match shows the name and the arguments with which mcp_call calls it.".to_owned();
         if !self.index.is_empty() {
             description.push_str(&format!(" Servers:\n{}", self.index.trim_end()));
         }
@@ -44,8 +44,8 @@ impl Tool for Finder {
             description: description.into(),
             parameters: object(
                 json!({
-                    "query": { "type": "string", "description": "words about what the tool does; \"\" lists all" },
-                    "server": { "type": "string", "description": "only this server" },
+                    "query": { "type": "string", "description": "Words about what the tool does; \"\" lists all tools" },
+                    "server": { "type": "string", "description": "Search the tools of this server alone" },
                 }),
                 &["query"],
             ),
@@ -169,11 +169,11 @@ impl Tool for Trampoline {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "mcp_call".into(),
-            description: "Call a tool that mcp_find has found.".into(),
+            description: "Call a tool of an MCP server that mcp_find has found.".into(),
             parameters: object(
                 json!({
-                    "tool": { "type": "string", "description": "its name, as found" },
-                    "arguments": { "type": "object", "description": "as its schema says" },
+                    "tool": { "type": "string", "description": "Its name, as mcp_find shows it" },
+                    "arguments": { "type": "object", "description": "The arguments that its schema names" },
                 }),
                 &["tool"],
             ),
@@ -185,6 +185,12 @@ impl Tool for Trampoline {
     /// Arguments inside are those of the server.
     fn is_of_others(&self) -> bool {
         true
+    }
+
+    fn standing_in_for(&self, name: &str, args: &Value) -> Option<Value> {
+        let servers = self.servers.as_ref()?;
+        let tool = if found(servers, name).is_ok() { name.to_owned() } else { only_tool(servers, name)? };
+        Some(json!({ "tool": tool, "arguments": args }))
     }
 
     fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
@@ -257,6 +263,17 @@ fn found<'a>(servers: &Servers, name: &'a str) -> Result<(Configured, &'a str, &
         (Err(_), Some(rest)) => of(rest),
         (found, _) => found,
     }
+}
+
+/// `SERVER.TOOL` for a name that exactly one tool of all servers has without its server.
+fn only_tool(servers: &Servers, raw: &str) -> Option<String> {
+    let in_force = servers.configured().into_iter().filter(Configured::is_in_force);
+    let mut having = in_force.filter_map(|it| {
+        let pins = servers.pins(&it).ok().flatten()?;
+        let is_offered = offered(&it, &pins).iter().any(|(definition, _)| definition.name == raw);
+        is_offered.then(|| format!("{}.{raw}", it.name))
+    });
+    having.next().filter(|_| having.next().is_none())
 }
 
 /// The name of the server of a tool.
