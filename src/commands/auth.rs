@@ -11,6 +11,7 @@ use pixir_core::{Code, Config, Error, Remedy, Result};
 use serde_json::json;
 
 use crate::cli::{Cli, block_on};
+use crate::next_actions;
 use crate::output::{List, ListOptions, Output, chatter, exit_code};
 
 #[derive(Debug, Subcommand)]
@@ -257,8 +258,17 @@ fn status(cli: &Cli, connector: &Connector, provider: Option<String>, options: &
     let usable = rows.iter().any(|it| it["usable"] == true);
     let open = vault.is_open_to_others();
     let code = if usable { 0 } else { exit_code(Code::AuthRequired) };
+    let error = (!usable).then(|| {
+        let message = match &only {
+            Some(provider) => format!("{provider} has no key that can be used"),
+            None => "no provider has a key that can be used".to_owned(),
+        };
+        Error::new(Code::AuthRequired, message, Remedy::Login { provider: only })
+    });
+    let next_actions = error.as_ref().map(next_actions::after).unwrap_or_default();
     let beside = json!({
         "ok": usable, "exit_code": code, "file": vault.path(), "file_is_open_to_others": open,
+        "next_actions": next_actions,
     });
     let columns = &["provider", "usable", "kind", "source"];
     let list = List { name: "credentials", key: "provider", columns, rows, beside };
@@ -267,8 +277,8 @@ fn status(cli: &Cli, connector: &Connector, provider: Option<String>, options: &
         let path = vault.path().display();
         output.aside(&format!("warning: other users can read {path}; chmod 600 {path}"));
     }
-    if !usable {
-        output.aside(&format!("fix: pixir auth login {}", only.as_deref().unwrap_or("PROVIDER")));
+    if let Some(error) = error {
+        output.error(&error);
     }
     Ok(code)
 }

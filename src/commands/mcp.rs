@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use pixir_core::call::{Call, Caller};
 use pixir_core::credentials::{Vault, name_for_server};
 use pixir_core::error::nearest;
+use pixir_core::remedy::McpNeed;
 use pixir_core::servers::{ServerPhase, ServerState};
 use pixir_core::trust::Standing;
 use pixir_core::{Code, Config, Error, Harness, Remedy, Result, edit};
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use crate::cli::{Cli, Signals, block_on};
 use crate::commands::found::standing;
 use crate::commands::tools;
-use crate::output::{List, ListOptions};
+use crate::output::{List, ListOptions, exit_code};
 use crate::{next_actions, remedies, serve};
 
 mod approval; // launches and definitions that the user has seen
@@ -199,7 +200,7 @@ fn find(harness: &Harness, name: &str) -> Result<ServerState> {
 /// The error for a name that none of these servers has.
 fn unknown<'a>(message: String, name: &str, names: impl Iterator<Item = &'a str>) -> Error {
     let meant = nearest(name, names).map_or_else(|| "".into(), |near| Remedy::nearest(near).and_text(" "));
-    let fix = meant.and_command("pixir mcp list").and_text(" shows all, and who names each");
+    let fix = meant.and_text("see all servers, and who names each: ").and_command("pixir mcp list");
     Error::new(Code::NotFound, message, fix).with("input", name)
 }
 
@@ -253,14 +254,9 @@ fn text(it: &ServerState) -> String {
             it.dropped_lines
         ));
     }
-    if let Some(error) = &it.error {
+    if let Some(error) = problem(it) {
         lines.push(format!("  {}", error.message));
-        let mut fix = remedies::of(error);
-        // The reader has just done that.
-        if fix == format!("pixir mcp test {}", it.name) {
-            fix = format!("mend [mcp.{0}] in {1}, then: pixir mcp test {0}", it.name, it.source);
-        }
-        lines.push(format!("  fix: {fix}"));
+        lines.push(format!("  fix: {}", remedies::word(&error.remedy)));
         let stderr: Vec<&str> = it.stderr.lines().collect();
         if !stderr.is_empty() {
             lines.push("  what it printed on stderr:".to_owned());
@@ -268,6 +264,31 @@ fn text(it: &ServerState) -> String {
         }
     }
     lines.join("\n")
+}
+
+/// The error of a server, for a reader who has just had it started.
+fn problem(it: &ServerState) -> Option<Error> {
+    let error = Error::from(it.error.as_ref()?.clone());
+    let is_circular = matches!(&error.remedy, Remedy::McpServer { need: McpNeed::Test, .. });
+    let remedy = if is_circular {
+        let mend = format!("mend [mcp.{}] in {}, then: ", it.name, it.source);
+        Remedy::text(mend).and_command(format!("pixir mcp test {}", next_actions::quoted(&it.name)))
+    } else {
+        error.remedy
+    };
+    Some(Error { remedy, ..error })
+}
+
+/// What can be done about the error of a server.
+fn next_actions_of(it: &ServerState) -> Vec<String> {
+    problem(it).as_ref().map(next_actions::after).unwrap_or_default()
+}
+
+/// Prints the error of a server, whose state is printed already; returns the exit code.
+fn conclude(cli: &Cli, it: &ServerState) -> u8 {
+    let Some(error) = problem(it) else { return 0 };
+    cli.output.error(&error);
+    exit_code(error.code)
 }
 
 fn add(cli: &Cli, args: AddArgs) -> Result<u8> {
@@ -332,8 +353,9 @@ fn add(cli: &Cli, args: AddArgs) -> Result<u8> {
             format!("the server is in {}, and did not start; try it again with: pixir mcp test {name}", file.display())
         }
     };
-    cli.output.either(json!({ "ok": ok, "file": file, "server": it }), &format!("{}\n\n{end}", text(&it)));
-    Ok(u8::from(!ok))
+    let document = json!({ "ok": ok, "file": file, "server": it, "next_actions": next_actions_of(&it) });
+    cli.output.either(document, &format!("{}\n\n{end}", text(&it)));
+    Ok(conclude(cli, &it))
 }
 
 fn toml_section(name: &str, args: &AddArgs) -> String {
@@ -406,8 +428,9 @@ fn look(cli: &Cli, name: &str) -> Result<ServerState> {
 fn test(cli: &Cli, name: &str) -> Result<u8> {
     let it = look(cli, name)?;
     let ok = it.error.is_none();
-    cli.output.either(json!({ "ok": ok, "server": it }), &text(&it));
-    Ok(u8::from(!ok))
+    let document = json!({ "ok": ok, "server": it, "next_actions": next_actions_of(&it) });
+    cli.output.either(document, &text(&it));
+    Ok(conclude(cli, &it))
 }
 
 fn call(cli: &Cli, args: &CallArgs) -> Result<u8> {

@@ -182,8 +182,9 @@ fn a_server_that_runs_elsewhere_is_used_with_a_key_that_nobody_sees() {
     let scripted = Scripted::new(&shell);
     let (_running, url) = Elsewhere::start(&scripted, &["password=Bearer canary-KEY", "tools=look,echo"]);
     let refused = shell.run(["mcp", "add", "far", &url, "--reads", "look", "--json"]);
-    assert_eq!(refused.code, 1, "{refused:?}");
+    assert_eq!(refused.code, 4, "{refused:?}");
     assert_eq!(refused.document()["server"]["error"]["code"], "MCP_AUTH_REQUIRED", "{refused:?}");
+    assert_eq!(refused.error()["code"], "MCP_AUTH_REQUIRED", "{refused:?}");
 
     shell.configure(&format!(
         "[mcp.far]\nurl = \"{url}\"\nreads = [\"look\"]\nheaders_from = {{ Authorization = \"FAR_KEY\" }}\n"
@@ -210,7 +211,7 @@ fn a_server_that_runs_elsewhere_is_used_with_a_key_that_nobody_sees() {
     assert_eq!(approved(&shell, "trust", "near").code, 0);
     let before = scripted.journal().len();
     let near = shell.run(["mcp", "test", "near"]);
-    assert!(near.code == 1 && near.stdout.contains("an address of a private network"), "{near:?}");
+    assert!(near.code == 10 && near.stdout.contains("an address of a private network"), "{near:?}");
     assert_eq!(scripted.journal().len(), before, "nothing was asked");
 }
 

@@ -18,6 +18,7 @@ use super::pipes::{Pipes, Writer};
 use super::secrets::Secrets;
 use super::stream::Http;
 use call::FormRequest;
+use protocol::error::Error;
 
 mod asker; // what a server asks the user
 mod peer; // requests under way, and what the server sends beside their answers
@@ -84,6 +85,19 @@ pub(super) enum Fault {
     TooLong(String),
     /// The answer is no answer.
     Odd(String),
+    /// The server could not be reached, or the connection to it broke off.
+    Unreached {
+        /// Why, and what to do.
+        error: Box<Error>,
+        /// The connection stood, so a request may have taken effect.
+        was_connected: bool,
+    },
+    /// The server answered with a status of HTTP that is no success.
+    Status {
+        status: u16,
+        /// The status in words, and the beginning of the body.
+        words: String,
+    },
     /// The connection is gone.
     Closed,
     /// It took too long.

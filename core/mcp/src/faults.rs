@@ -22,6 +22,13 @@ impl Server {
         };
         let why = match (fault, exit) {
             (Fault::NeedsLogin { scope }, _) => return self.needs_login(scope.as_deref()),
+            (Fault::Unreached { error, .. }, _) => {
+                return self.unusable(error.code, &error.message, error.remedy.clone());
+            }
+            (Fault::Status { status, words }, _) => {
+                let why = format!("it answered {}", self.plain(words));
+                return self.unusable(Code::McpProtocol, &why, after_status(*status));
+            }
             (Fault::Closed, Some(status)) => exit_words(status),
             (Fault::Closed, _) => "it closed the connection".to_owned(),
             (Fault::Refused(why) | Fault::OtherEra(why) | Fault::Odd(why) | Fault::TooLong(why), _) => {
@@ -30,6 +37,13 @@ impl Server {
             (Fault::TimedOut(limit), _) => format!("it did not answer within {} s", limit.as_secs()),
         };
         self.start_failed(&why)
+    }
+
+    /// The error of a server elsewhere that does not answer as a server does.
+    fn unusable(&self, code: Code, why: &str, fix: Remedy) -> Error {
+        let message = format!("the MCP server {} cannot be used: {why}", self.name);
+        let fix = Remedy::steps([fix, Remedy::mcp(&self.name, McpNeed::Test)]);
+        Error::new(code, message, fix).with("server", self.name.as_str())
     }
 
     /// The error of a start.
@@ -120,8 +134,32 @@ impl Server {
                 let message = format!("the MCP server {name} gave no valid answer to `{tool}`: {}", self.plain(&why));
                 Error::new(Code::McpProtocol, message, Remedy::mcp(name, McpNeed::Test))
             }
+            Fault::Unreached { error, was_connected: false } => {
+                let message = format!("`{tool}` of the MCP server {name} was not called: {}", error.message);
+                Error { message, ..*error }
+            }
+            Fault::Unreached { error, was_connected: true } => {
+                let message =
+                    format!("the connection to the MCP server {name} broke off during `{tool}`: {}", error.message);
+                let fix = "find out first whether the call took effect; the next call connects again";
+                Error::new(error.code, message, fix)
+            }
+            Fault::Status { status, words } => {
+                let message = format!("the MCP server {name} gave no valid answer to `{tool}`: {}", self.plain(&words));
+                Error::new(Code::McpProtocol, message, after_status(status))
+            }
             Fault::NeedsLogin { scope } => self.needs_login(scope.as_deref()),
         };
         error.with("server", name.as_str())
+    }
+}
+
+/// What to do about a status of HTTP.
+fn after_status(status: u16) -> Remedy {
+    match status {
+        403 => "ask its operator for access, or check its key".into(),
+        404 | 405 | 410 => "check the path of its URL in the configuration".into(),
+        429 | 500.. => Remedy::Retry { after_s: None },
+        _ => "check its URL and its headers in the configuration".into(),
     }
 }

@@ -51,11 +51,11 @@ impl Endpoint {
     }
 
     async fn connect_with(&self, name: &str, first: Begin, token: Option<&SecretString>) -> Result<Client, Fault> {
-        let client = self.client().await.map_err(Fault::Odd)?;
-        let mut headers = self.headers().map_err(Fault::Odd)?;
+        let client = self.client().await.map_err(not_sent)?;
+        let mut headers = self.headers().map_err(not_sent)?;
         if let Some(token) = token {
             let bearer = HeaderValue::try_from(format!("Bearer {}", token.expose_secret()));
-            let mut bearer = bearer.map_err(|_| Fault::Odd("the stored token cannot be sent".to_owned()))?;
+            let mut bearer = bearer.map_err(|_| not_sent("the stored token cannot be sent".to_owned()))?;
             bearer.set_sensitive(true);
             headers.insert(AUTHORIZATION, bearer);
         }
@@ -65,7 +65,12 @@ impl Endpoint {
         };
         match connected(first).await {
             // Some answer anything that they do not know with nothing.
-            Err(Fault::Odd(_) | Fault::OtherEra(_)) => connected(first.other()).await,
+            Err(
+                Fault::Odd(_)
+                | Fault::OtherEra(_)
+                | Fault::Status { .. }
+                | Fault::Unreached { was_connected: true, .. },
+            ) => connected(first.other()).await,
             connected => connected,
         }
     }
@@ -130,7 +135,16 @@ impl Endpoint {
 
 /// Why a stored sign-in cannot be used.
 fn of_sign_in(e: Error) -> Fault {
-    if e.code == Code::McpAuthRequired { Fault::NeedsLogin { scope: None } } else { Fault::Odd(e.message) }
+    match e.code {
+        Code::McpAuthRequired => Fault::NeedsLogin { scope: None },
+        _ => Fault::Unreached { error: Box::new(e), was_connected: false },
+    }
+}
+
+/// Why nothing can be sent to a server.
+fn not_sent(why: String) -> Fault {
+    let fix = "check its URL and its headers in the configuration";
+    Fault::Unreached { error: Box::new(Error::new(Code::ConfigInvalid, why, fix)), was_connected: false }
 }
 
 /// The addresses of a server that a project names. A repository could otherwise have pixir talk to what only the user reaches.

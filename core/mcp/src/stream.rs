@@ -199,7 +199,7 @@ impl Http {
     }
 
     fn unreached(&self, e: &reqwest::Error) -> Fault {
-        Fault::Odd(unreachable(&self.url, e).message)
+        Fault::Unreached { error: Box::new(unreachable(&self.url, e)), was_connected: !e.is_connect() }
     }
 
     /// Takes a response that is no success. It may be the answer to the request all the same.
@@ -246,7 +246,7 @@ impl Http {
         if !words.is_empty() {
             words.insert_str(0, ": ");
         }
-        Err(Fault::Odd(format!("HTTP {status}{words}")).into())
+        Err(Fault::Status { status: status.as_u16(), words: format!("HTTP {status}{words}") }.into())
     }
 
     /// Begins a session anew, once for all requests that found the old one gone.

@@ -38,8 +38,8 @@ fn approves(cli: &Cli, command: &str, args: &Approval, what: &str) -> Result<App
     if is_terminal && !cli.options.no_input && !cli.output.is_json() {
         return Ok(Approves::Asked);
     }
-    let fix = Remedy::command(format!("pixir mcp {command} {} --dry-run", next_actions::quoted(&args.name)))
-        .and_text("  # shows it, and the hash for --seen");
+    let show = format!("pixir mcp {command} {} --dry-run", next_actions::quoted(&args.name));
+    let fix = Remedy::text("look at it, and at the hash for --seen: ").and_command(show);
     Err(Error::new(Code::ConfirmationNeeded, format!("this would approve {what}"), fix))
 }
 

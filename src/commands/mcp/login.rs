@@ -7,7 +7,7 @@ use clap::Args;
 use pixir_core::{Code, Error, Result, SignedOut};
 use serde_json::json;
 
-use super::{find, harness, text};
+use super::{conclude, find, harness, next_actions_of, text};
 use crate::cli::{Cli, Signals, block_on};
 use crate::output::chatter;
 
@@ -58,10 +58,11 @@ pub(super) fn login(cli: &Cli, args: LoginArgs) -> Result<u8> {
     let ok = it.error.is_none();
     let document = json!({
         "ok": ok, "dry_run": false, "server": it, "issuer": issuer, "scope": scope, "kept_in": source.to_string(),
+        "next_actions": next_actions_of(&it),
     });
     let text = format!("{}\n\nsigned in to {name} at {issuer}{with}; the token is in {source}", text(&it));
     cli.output.either(document, &text);
-    Ok(u8::from(!ok))
+    Ok(conclude(cli, &it))
 }
 
 /// Shows the page of a sign-in. Returns the address that the user types, where their browser cannot reach this machine.

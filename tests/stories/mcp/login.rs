@@ -216,7 +216,7 @@ fn a_user_signs_in_with_the_browser_and_the_token_is_seen_nowhere() {
     let world = World::new();
     let shell = &world.shell;
     let refused = shell.run(["mcp", "test", "far"]);
-    assert!(refused.code == 1 && refused.stdout.contains("wants a sign-in"), "{refused:?}");
+    assert!(refused.code == 4 && refused.stdout.contains("wants a sign-in"), "{refused:?}");
     assert!(refused.stdout.contains("pixir mcp login far"), "{refused:?}");
     let dry = shell.run(["mcp", "login", "far", "--dry-run"]);
     let would = format!("would sign in to far at {} with the scope `tools`", world.issuer.url);
