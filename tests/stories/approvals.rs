@@ -128,6 +128,35 @@ async fn allow_always_holds_for_the_session_and_after_resume() {
     assert_eq!(pixir.file("a.txt"), "4\n");
 }
 
+/// Broken builds: "always" for one change of a file allows them all; the rule for the folder covers files beside it.
+#[tokio::test]
+async fn allow_always_of_a_change_can_be_the_file_or_its_folder() {
+    let write = |path: &str| calls("write", json!({"path": path, "content": "x"}));
+    for (rule, downs, written, asked) in
+        [("files(docs/a.md)", 1, "docs/a.md", "docs/b.md"), ("files(docs/**)", 2, "docs/sub/b.md", "src/b.md")]
+    {
+        let steps = vec![write("docs/a.md"), write(written), write(asked), says("Done.")];
+        let mut pixir = Pixir::new(steps, &[("docs/a.md", "old")]);
+        pixir.does("write them<Enter>").await;
+        let screen = pixir.does("<A-a>").await;
+        let row = format!("{rule}  in this session");
+        assert!(screen.contains("▸ every change of files") && screen.contains(&row), "{screen}");
+        let screen = pixir.does(&format!("{}<Enter>", "<Down>".repeat(downs))).await;
+        assert_eq!(pixir.file(written), "x", "{rule}");
+        assert!(screen.contains(asked) && !pixir.path(asked).exists(), "{rule} covers {asked}: {screen}");
+    }
+    // A patch of two files has the folder that both share, and a name with the signs of a glob has no rule of its own.
+    let patch = "*** Begin Patch\n*** Add File: docs/c.md\n+c\n*** Add File: docs/d/e.md\n+e\n*** End Patch\n";
+    let steps = vec![calls("apply_patch", json!({"patch": patch})), write("odd[1].md"), says("Done.")];
+    let mut pixir = Pixir::new(steps, &[("docs/a.md", "old")]);
+    pixir.does("patch it<Enter>").await;
+    let screen = pixir.does("<A-a>").await;
+    assert!(screen.contains("files(docs/**)") && !screen.contains("files(docs/c.md)"), "{screen}");
+    pixir.does("<Esc><A-y>").await;
+    let screen = pixir.does("<A-a>").await;
+    assert!(screen.contains("every change of files") && !screen.contains("files(odd"), "{screen}");
+}
+
 #[tokio::test]
 async fn a_preview_longer_than_the_screen_is_read_before_allow_works() {
     let lines: String = (1..=60).map(|i| format!("-- {i}\n")).collect();

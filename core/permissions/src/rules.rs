@@ -20,7 +20,7 @@ mod written; // a rule as the user writes it
 pub use dangers::deleted;
 pub use dangers::{danger, danger_of};
 pub use grave::grave;
-pub use offered::pattern_of;
+pub use offered::{covers_files, pattern_of, scopes_of_files};
 use pattern::{Glob, Pattern};
 pub use written::{parse, shown};
 

@@ -85,7 +85,8 @@ pub(crate) struct AlwaysView {
 #[derive(Debug)]
 struct Decided {
     command: Option<String>,
-    changes_files: bool,
+    /// The files that it would have changed.
+    files: Vec<String>,
     was_refused: bool,
 }
 
@@ -98,8 +99,8 @@ impl Decided {
             Scope::Command(_) | Scope::Pattern(_) => {
                 self.command.as_ref().is_some_and(|line| rules::overlap(scope, line) == Some(true))
             }
-            Scope::FileChanges => self.changes_files,
-            Scope::Files(_) | Scope::Reads(_) | Scope::Mcp(_) | Scope::Network | Scope::Unknown => false,
+            Scope::FileChanges | Scope::Files(_) => !self.files.is_empty() && rules::covers_files(scope, &self.files),
+            Scope::Reads(_) | Scope::Mcp(_) | Scope::Network | Scope::Unknown => false,
         }
     }
 
@@ -118,9 +119,11 @@ impl Decided {
                 }
                 Fact::ToolCall(call) => {
                     if let Some((_, was_refused)) = wanted.iter().find(|(id, _)| *id == call.call_id) {
+                        let about = call.about();
+                        let changes_files = about.kind == CallKind::Edit;
                         found.push(Decided {
                             command: call.args.value()["command"].as_str().map(str::to_owned),
-                            changes_files: call.about().kind == CallKind::Edit,
+                            files: if changes_files { about.paths.clone() } else { Vec::new() },
                             was_refused: *was_refused,
                         });
                     }
@@ -140,13 +143,14 @@ impl AlwaysView {
     pub(crate) fn new(approval: &Approval, history: &History) -> Option<AlwaysView> {
         let offered = approval.rule.clone()?;
         let workspace = Path::new(&history.started.workspace);
-        let pattern = match &offered {
+        let others = match &offered {
             Rule::Allow(Scope::Command(line)) => {
-                rules::pattern_of(line, workspace).map(|it| Rule::Allow(Scope::Pattern(it)))
+                rules::pattern_of(line, workspace).map(Scope::Pattern).into_iter().collect()
             }
-            Rule::Allow(_) | Rule::Deny(_) => None,
+            Rule::Allow(Scope::FileChanges) => rules::scopes_of_files(&approval.preview.paths),
+            Rule::Allow(_) | Rule::Deny(_) => Vec::new(),
         };
-        let kinds = [Some(offered), pattern];
+        let kinds: Vec<Rule> = std::iter::once(offered).chain(others.into_iter().map(Rule::Allow)).collect();
         let from = match &approval.agent {
             Some(agent) => agent.path.last().cloned().map_or(From::Root, From::Agent),
             // An agent's own screen.
@@ -156,7 +160,7 @@ impl AlwaysView {
         let choices = [Some(RuleReach::Session), for_tree, Some(RuleReach::Project), Some(RuleReach::User)]
             .into_iter()
             .flatten()
-            .flat_map(|reach| kinds.iter().flatten().map(move |rule| (rule.clone(), reach)))
+            .flat_map(|reach| kinds.iter().map(move |rule| (rule.clone(), reach)))
             .collect();
         Some(AlwaysView {
             approval: approval.clone(),
@@ -194,7 +198,7 @@ impl AlwaysView {
         let (Rule::Allow(scope) | Rule::Deny(scope)) = &self.choices[self.list.chosen].0;
         let Before { decided, .. } = self.before.as_ref()?;
         let covered: Vec<&Decided> = decided.iter().filter(|it| it.is_covered_by(scope)).collect();
-        let is_known = matches!(scope, Scope::Command(_) | Scope::Pattern(_) | Scope::FileChanges);
+        let is_known = matches!(scope, Scope::Command(_) | Scope::Pattern(_) | Scope::FileChanges | Scope::Files(_));
         if decided.is_empty() || !is_known {
             return None;
         }

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use super::base;
 use super::starters::{command_starts_others, module_starts_others, starts_others, without_version};
+use super::{base, is_below, parse};
 use crate::readers::unproven;
 use crate::shell::quoted;
+use protocol::event::Scope;
 
 /// The pattern of a line's program and subcommand, with any arguments; `None` where more than one program of the line needs
 /// a rule. What is proven to only read needs none: `cargo test 2>&1 | tail -20` becomes `cargo test *`.
@@ -14,6 +15,33 @@ pub fn pattern_of(line: &str, workspace: &Path) -> Option<String> {
     let mut patterns = programs.iter().map(|words| pattern_of_program(words)).collect::<Option<Vec<String>>>()?;
     patterns.dedup();
     if patterns.len() == 1 { patterns.pop() } else { None }
+}
+
+/// The rules for changes of these files that are narrower than one for all files: the file, where it is one, and the folder
+/// that they share.
+pub fn scopes_of_files(paths: &[String]) -> Vec<Scope> {
+    let glob = |text: String| match parse(&format!("files({text})")) {
+        // A name with the signs of a glob would cover other names, or not itself.
+        Ok(scope) if !text.is_empty() && covers_files(&scope, paths) => Some(scope),
+        Ok(_) | Err(_) => None,
+    };
+    let [first, rest @ ..] = paths else { return Vec::new() };
+    let file = if rest.is_empty() { glob(first.clone()) } else { None };
+    let folder =
+        Path::new(first).ancestors().skip(1).find(|folder| rest.iter().all(|it| Path::new(it).starts_with(folder)));
+    let folder = folder.and_then(Path::to_str).filter(|it| !it.is_empty() && !it.contains(['*', '?', '[', '{']));
+    file.into_iter().chain(folder.and_then(|folder| glob(format!("{folder}/**")))).collect()
+}
+
+/// Whether a rule covers changes of all these files.
+pub fn covers_files(scope: &Scope, paths: &[String]) -> bool {
+    match scope {
+        Scope::FileChanges => true,
+        Scope::Files(glob) => !paths.is_empty() && paths.iter().all(|path| is_below(glob, path)),
+        Scope::Command(_) | Scope::Pattern(_) | Scope::Reads(_) | Scope::Mcp(_) | Scope::Network | Scope::Unknown => {
+            false
+        }
+    }
 }
 
 fn pattern_of_program(words: &[String]) -> Option<String> {
