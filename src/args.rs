@@ -152,7 +152,7 @@ pub(crate) struct RunOptions {
     /// Allow changes without asking; the same as --mode auto
     #[arg(long, global = true, conflicts_with = "mode")]
     pub(crate) write: bool,
-    /// Rule for this run: what it names runs without asking, such as 'bash(cargo test *)'; repeatable
+    /// Rule for this run: what it names runs without asking, such as 'bash(cargo test *)', and a headless run refuses what none names; repeatable
     #[arg(long, global = true, value_name = "RULE")]
     pub(crate) allow: Vec<String>,
     /// Let tools and programs read this folder outside the workspace, for this run; repeatable

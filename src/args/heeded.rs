@@ -160,7 +160,8 @@ fn with_common(mut command: Command, path: &str, common: &[clap::Arg]) -> Comman
 
 /// Hides from each command the options that it does not heed. Where the words of a command line are given, only for the
 /// commands that they may name: for all of them this takes most of a short start.
-pub(super) fn with_own_options(mut root: Command, words: Option<&[OsString]>) -> Command {
+pub(super) fn with_own_options(root: Command, words: Option<&[OsString]>) -> Command {
+    let mut root = root.mut_args(with_negative_numbers);
     let common: Vec<clap::Arg> = root.get_arguments().filter(|it| it.is_global_set()).cloned().collect();
     let names: Vec<String> = root.get_subcommands().map(|it| it.get_name().to_owned()).collect();
     for name in names {
@@ -172,7 +173,14 @@ pub(super) fn with_own_options(mut root: Command, words: Option<&[OsString]>) ->
     root
 }
 
-fn narrowed(mut command: Command, path: &str, common: &[clap::Arg]) -> Command {
+/// A number below zero behind a flag is its value, which the flag's own parser refuses with its bounds, and no other flag.
+fn with_negative_numbers(arg: clap::Arg) -> clap::Arg {
+    let takes_value = matches!(arg.get_action(), clap::ArgAction::Set | clap::ArgAction::Append);
+    if takes_value && arg.get_long().is_some() { arg.allow_negative_numbers(true) } else { arg }
+}
+
+fn narrowed(command: Command, path: &str, common: &[clap::Arg]) -> Command {
+    let mut command = command.mut_args(with_negative_numbers);
     let below: Vec<String> = command.get_subcommands().map(|it| it.get_name().to_owned()).collect();
     for name in &below {
         command = command.mut_subcommand(name, |it| narrowed(it, &format!("{path} {name}"), common));
@@ -221,7 +229,9 @@ pub(crate) fn check(matches: &ArgMatches) -> Result<(), clap::Error> {
     for arg in root.get_arguments().filter(|it| it.get_help_heading() == Some("Run options")) {
         let id = arg.get_id().as_str();
         let is_given = at.value_source(id) == Some(ValueSource::CommandLine);
-        if is_given && heeded.as_ref().is_some_and(|it| !it.has(id)) {
+        // A command without `--dry-run` changes nothing, so with it it does the same.
+        let is_no_matter = id == "dry_run";
+        if is_given && !is_no_matter && heeded.as_ref().is_some_and(|it| !it.has(id)) {
             return Err(unheeded(arg, &path));
         }
     }

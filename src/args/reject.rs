@@ -7,7 +7,7 @@ use pixir_core::remedy::Part;
 use pixir_core::{Code, Error, Remedy};
 use serde_json::json;
 
-use super::{ErrorFormat, Format, OutputOptions, peers, whole};
+use super::{ErrorFormat, Format, OutputOptions, check, peers, whole};
 use crate::commands::schema;
 use crate::next_actions::quoted;
 use crate::output::{Output, exit_code, report_unprinted};
@@ -116,9 +116,22 @@ fn usage_error(e: &clap::Error, words: &[String]) -> Error {
             // The parser names flags with their values.
             let name = |flag: &str| flag.split(' ').next().unwrap_or(flag).to_owned();
             let other = context(ContextKind::PriorArg).map_or(String::new(), |other| name(&other));
-            let message = format!("{} and {other} exclude each other", name(&wrong));
-            Error::new(Code::Usage, message, format!("leave out {} or {other}", name(&wrong)))
-                .with("input", name(&wrong))
+            let wrong = name(&wrong);
+            let (message, fix) = if wrong == other {
+                let once = without(command, &root, words, &wrong, Left::First);
+                let fix =
+                    once.map_or_else(|| "give it once".into(), |once| Remedy::text("give it once: ").and_command(once));
+                (format!("{wrong} is given more than once"), fix)
+            } else {
+                let leaving_out = |flag: &str| without(command, &root, words, flag, Left::None);
+                let calls = [leaving_out(&wrong), leaving_out(&other)].into_iter().flatten();
+                let fix = Remedy::text(format!("leave out {wrong} or {other}"));
+                let fix = calls
+                    .enumerate()
+                    .fold(fix, |fix, (at, call)| fix.and_text(if at == 0 { ": " } else { ", or " }).and_command(call));
+                (format!("{wrong} and {other} exclude each other"), fix)
+            };
+            Error::new(Code::Usage, message, fix).with("input", wrong)
         }
         _ => {
             let rendered = e.to_string();
@@ -126,6 +139,7 @@ fn usage_error(e: &clap::Error, words: &[String]) -> Error {
             let lines: Vec<&str> = rendered.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
             let is_ours = custom.is_some();
             let message = custom.unwrap_or_else(|| lines.join(" ").trim_start_matches("error: ").to_owned());
+            let message = message.replace("invalid digit found in string", "it takes a whole number");
             let fix = match (
                 context(ContextKind::SuggestedValue),
                 context(ContextKind::ValidValue).filter(|all| !all.is_empty()),
@@ -154,6 +168,46 @@ fn usage_error(e: &clap::Error, words: &[String]) -> Error {
             }
         }
     }
+}
+
+/// Which uses of a flag stay in a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    None,
+    First,
+}
+
+/// The same call without a flag, under each of its names; `None` where the parser does not take it then.
+fn without(command: &Command, root: &Command, words: &[String], flag: &str, left: Left) -> Option<String> {
+    let args = || command.get_arguments().chain(root.get_arguments());
+    let has_name = |arg: &clap::Arg, word: &str| {
+        let names = arg.get_long_and_visible_aliases().unwrap_or_default();
+        let is_long = |word: &str| word.strip_prefix("--").is_some_and(|word| names.contains(&word));
+        is_long(word.split('=').next().unwrap_or(word)) || is_short(arg, word)
+    };
+    let arg = args().find(|arg| has_name(arg, flag))?;
+    let takes_value = matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
+    let (mut kept, mut uses) = (Vec::new(), 0);
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if word == "--" {
+            kept.push(word);
+            kept.extend(words.by_ref());
+        } else if has_name(arg, word) && {
+            uses += 1;
+            left == Left::None || uses > 1
+        } {
+            if takes_value && !word.contains('=') {
+                words.next();
+            }
+        } else {
+            kept.push(word);
+        }
+    }
+    let kept = || kept.iter().map(|word| word.as_str());
+    let parsed = root.clone().try_get_matches_from(std::iter::once("pixir").chain(kept())).ok()?;
+    check(&parsed).ok()?;
+    Some(std::iter::once("pixir".to_owned()).chain(kept().map(quoted)).collect::<Vec<_>>().join(" "))
 }
 
 fn is_flag(arg: &clap::Arg, flag: &str) -> bool {

@@ -84,12 +84,12 @@ async fn examine(cli: &Cli, args: &DoctorArgs) -> Vec<Finding> {
         format!("pixir {} ({} {})", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH),
     )];
     findings.push(config(cli));
-    findings.push(credentials(cli));
+    findings.push(credentials(cli, providers.as_ref().ok()));
     match &providers {
         Ok(it) if it.provider == "demo" => findings.push(warn(
             "provider",
             format!("demo: {}", it.why),
-            "pixir auth login PROVIDER, start a local server, or pass --base-url",
+            "run pixir auth login PROVIDER, start a local server, or pass --base-url",
         )),
         Ok(it) => findings.push(pass(
             "provider",
@@ -167,7 +167,7 @@ fn config(cli: &Cli) -> Finding {
     }
 }
 
-fn credentials(cli: &Cli) -> Finding {
+fn credentials(cli: &Cli, selected: Option<&Providers>) -> Finding {
     let vault = Vault::new(&cli.environment);
     let path = vault.path().display();
     if vault.is_open_to_others() {
@@ -180,9 +180,15 @@ fn credentials(cli: &Cli) -> Finding {
     });
     match sources {
         Err(e) => fail("credentials", e.message, &remedies::word(&e.remedy)),
+        Ok(sources)
+            if sources.is_empty()
+                && let Some(it) = selected.filter(|it| it.provider != "demo") =>
+        {
+            pass("credentials", format!("no key is stored, and {} answers without one", it.provider))
+        }
         Ok(sources) if sources.is_empty() => {
             let names: Vec<&str> = PRESETS.iter().filter_map(|it| it.key_variable).collect();
-            let fix = "pixir auth login PROVIDER, or export one of these variables (a local server needs none)";
+            let fix = "run pixir auth login PROVIDER, or export one of these variables (a local server needs none)";
             warn("credentials", format!("no key is stored, and none of {} is set", names.join(", ")), fix)
         }
         Ok(sources) => pass("credentials", sources.join(", ")),

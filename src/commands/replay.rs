@@ -80,8 +80,10 @@ pub(super) fn run(cli: &Cli, args: &ReplayArgs) -> Result<u8> {
         return block_on(cast::write(cli, &id, options, &args.size, path)).map(|()| 0);
     }
     if !has_screen {
-        let fix =
-            Remedy::command(format!("pixir replay {id}")).and_text(" (prints it as text), or ").and_flag("--cast FILE");
+        let fix = Remedy::text("print it as text: ")
+            .and_command(format!("pixir replay {id}"))
+            .and_text(", or use ")
+            .and_flag("--cast FILE");
         return Err(Error::new(Code::Usage, "there is no terminal to replay the session on", fix));
     }
     terminal::run_replay(cli, &id, options)

@@ -2,9 +2,10 @@
 
 use clap::Args;
 use pixir_core::trust::{Contribution, Contributions, Standing, TrustAnswer};
-use pixir_core::{Result, TrustDecision};
+use pixir_core::{Code, Error, Remedy, Result, TrustDecision};
 use serde_json::json;
 
+use crate::args::Format;
 use crate::cli::Cli;
 use crate::output::{List, ListOptions};
 
@@ -40,6 +41,12 @@ pub(super) fn run(cli: &Cli, args: &TrustArgs) -> Result<u8> {
             cli.output.aside("no workspace is trusted");
         }
         return Ok(0);
+    }
+    if cli.output.format == Format::Tsv {
+        let fix = Remedy::text("list the workspaces: ").and_command("pixir trust --list --format tsv");
+        return Err(
+            Error::new(Code::Usage, "`pixir trust` prints rows for tsv only with --list", fix).with("input", "tsv")
+        );
     }
     let harness = cli.offline_harness()?;
     let seen = harness.contributions();

@@ -97,7 +97,7 @@ impl Node {
         if options.dry_run {
             if self.show_files(&child, true).await == 0 {
                 let message = format!("nothing that {name} changed waits: all of it is in the workspace");
-                return Err(Error::new(Code::NothingToDo, message, "nothing"));
+                return Err(Error::new(Code::NothingToDo, message, "go on; its work is here"));
             }
             return Ok(());
         }

@@ -110,7 +110,7 @@ impl Node {
     pub(super) fn may_start(&self) -> Result<()> {
         let options = self.at.tree.options;
         if self.closed.load(Ordering::Relaxed) {
-            return Err(Error::new(Code::CommandFailed, "the session is closing", "nothing"));
+            return Err(Error::new(Code::CommandFailed, "the session is closing", "start the agent in a new session"));
         }
         if self.at.tree.started.fetch_add(1, Ordering::Relaxed) >= options.per_turn {
             self.at.tree.started.fetch_sub(1, Ordering::Relaxed);

@@ -100,7 +100,11 @@ async fn adopt(handle: &Handle, args: &AdoptArgs, dry_run: bool) -> Result<Vec<(
                 Remedy::text("one that this shows: ").and_command(format!("pixir agents tree {}", quoted(&args.id))),
             )
             .with("input", name.clone()),
-            None => Error::new(Code::NothingToDo, "no file of an agent's copy waits", "nothing"),
+            None => {
+                let tree = format!("pixir agents tree {}", quoted(&args.id));
+                let fix = Remedy::text("look at its agents: ").and_command(tree);
+                Error::new(Code::NothingToDo, "no file of an agent's copy waits", fix)
+            }
         });
     }
     let choices = args.keep.iter().map(|path| (path.clone(), OnConflict::Keep));

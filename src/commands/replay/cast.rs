@@ -79,7 +79,11 @@ pub(super) async fn write(cli: &Cli, id: &str, options: ReplayOptions, size: &st
         file.flush().map_err(failed)?;
     }
     driver.close().await?;
-    if !is_stdout {
+    if !is_stdout && cli.output.is_json() {
+        let seconds = (end * 1e3).round() / 1e3;
+        cli.output
+            .document(json!({ "ok": true, "dry_run": false, "session_id": id, "file": path, "seconds": seconds }));
+    } else if !is_stdout {
         chatter(&format!("wrote {} ({end:.1} s); play it with: asciinema play", path.display()));
     }
     Ok(())
