@@ -64,7 +64,7 @@ pub fn is_nearby(host: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Broken build: every server that is no preset's counts as one of a desk.
+    /// Broken build: every server without a preset counts as one of a desk.
     #[test]
     fn machines_nearby_are_told_from_those_of_a_company_or_a_cloud() {
         for near in [

@@ -116,7 +116,7 @@ pub(super) fn folders(root: &Path) -> impl Iterator<Item = (PathBuf, Group)> {
 }
 
 /// The names directly in a folder. The table has hundreds of paths, and most folders have few of them: one look at the folder
-/// costs less than a system call for each. `None` stands for any name.
+/// costs less than a system call for each. `None` means any name.
 struct Firsts(Option<HashSet<String>>);
 
 impl Firsts {
