@@ -11,8 +11,19 @@ pub(crate) fn word(remedy: &Remedy) -> String {
     words(&parts(remedy))
 }
 
-/// The same, with the commands and flags as parts of their own.
+/// The same, with the commands and flags as parts of their own. What begins with `pixir` is one command and nothing else, so
+/// that a program can run it as it stands: where more follows, words lead in.
 pub(crate) fn parts(remedy: &Remedy) -> Vec<Part> {
+    let mut parts = of_presenter(remedy);
+    parts.retain(|it| !it.words().is_empty());
+    let begins_with_pixir = matches!(parts.first(), Some(Part::Command(line)) if line.starts_with("pixir"));
+    if begins_with_pixir && parts.len() > 1 {
+        parts.insert(0, Part::Text("run ".to_owned()));
+    }
+    parts
+}
+
+fn of_presenter(remedy: &Remedy) -> Vec<Part> {
     let text = |words: &str| Part::Text(words.to_owned());
     let command = |line: &str| Part::Command(line.to_owned());
     let flag = |flag: &str| Part::Flag(flag.to_owned());
@@ -26,7 +37,7 @@ pub(crate) fn parts(remedy: &Remedy) -> Vec<Part> {
         Remedy::AnswerOpenApproval => vec![text("decide on the approval that is open now")],
         Remedy::AnswerOpenForm => vec![text("answer the form that is open now")],
         Remedy::Compact => vec![command("pixir compact"), text(", or /compact in the terminal interface")],
-        Remedy::NewSession => vec![command("pixir"), text("  # starts a new session")],
+        Remedy::NewSession => vec![text("start a new session: "), command("pixir")],
         Remedy::ShowTree => vec![command("pixir tree")],
         Remedy::Undo => vec![command("pixir undo")],
         Remedy::Redo => vec![command("pixir redo")],
@@ -35,9 +46,9 @@ pub(crate) fn parts(remedy: &Remedy) -> Vec<Part> {
         }
         Remedy::ShowRules => vec![command("pixir permissions list")],
         Remedy::TrustWorkspace => vec![
-            text("look at it, then: "),
+            text("look at it, then trust it: "),
             command("pixir trust"),
-            text("  # or "),
+            text(", or "),
             flag("--trust-workspace"),
             text(" for one run"),
         ],
@@ -48,12 +59,10 @@ pub(crate) fn parts(remedy: &Remedy) -> Vec<Part> {
             text(" or overwrite decides"),
         ],
         Remedy::SetMode { mode: Mode::Auto } => vec![flag("--write")],
-        Remedy::SetMode { mode: mode @ (Mode::Ask | Mode::ReadOnly) } => vec![
-            flag("--write"),
-            text(", or "),
-            Part::Flag(format!("--mode {}", mode.name())),
-            text(" in the terminal interface"),
-        ],
+        // Without a user the mode `ask` allows what a rule names, and nothing else.
+        Remedy::SetMode { mode: Mode::Ask | Mode::ReadOnly } => {
+            vec![flag("--write"), text(", or "), flag("--allow RULE"), text(" for one kind of call")]
+        }
         Remedy::SetToolset { toolset } => {
             vec![Part::Flag(format!("--toolset {}", toolset.name())), text(", which takes less room")]
         }
@@ -73,12 +82,12 @@ pub(crate) fn parts(remedy: &Remedy) -> Vec<Part> {
         Remedy::OpenReadOnly { id } => vec![Part::Command(format!("pixir resume --read-only {id}"))],
         Remedy::Repair { id } => vec![Part::Command(format!("pixir sessions repair {id} --dry-run"))],
         Remedy::DeleteSession { id } => {
-            vec![Part::Command(format!("pixir sessions delete {id} --yes")), text("  # moves it to the trash")]
+            vec![text("move it to the trash: "), Part::Command(format!("pixir sessions delete {id} --yes"))]
         }
         Remedy::ExportSession => {
             vec![text("export the session again: "), command("pixir sessions export ID --to json")]
         }
-        Remedy::RunInSession => vec![command("pixir --toolset run"), text(", which runs it in a session")],
+        Remedy::RunInSession => vec![text("run it in a session: "), command("pixir --toolset run")],
         Remedy::SetWorkspace => vec![text("name an existing folder: "), flag("--workspace DIR")],
         Remedy::ChooseModel { need } => vec![
             Part::Text(format!("{}: ", need.words())),
@@ -178,7 +187,7 @@ fn joined(remedies: &[Remedy], between: &str, last: &str) -> Vec<Part> {
             at if at + 1 == remedies.len() => all.push(Part::Text(last.to_owned())),
             _ => all.push(Part::Text(between.to_owned())),
         }
-        all.extend(parts(remedy));
+        all.extend(of_presenter(remedy));
     }
     all
 }
@@ -191,6 +200,29 @@ pub(crate) fn of(body: &ErrorBody) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Broken build: `pixir mcp trust git, which shows the launch` is printed, and a program that runs what begins with
+    /// `pixir` runs that.
+    #[test]
+    fn what_begins_with_pixir_is_one_command() {
+        let trust = || Remedy::mcp("git", McpNeed::Trust);
+        for remedy in [
+            Remedy::Compact,
+            Remedy::NewSession,
+            Remedy::TrustWorkspace,
+            Remedy::DeleteSession { id: "x".into() },
+            Remedy::RunInSession,
+            trust(),
+            Remedy::mcp("git", McpNeed::Accept),
+            Remedy::any_of([trust(), Remedy::CheckSetup]),
+            Remedy::steps([Remedy::Undo, "look again".into()]),
+            Remedy::text("").and_command("pixir doctor").and_text(", or nothing"),
+        ] {
+            assert!(!word(&remedy).starts_with("pixir"), "{}", word(&remedy));
+        }
+        assert_eq!(word(&Remedy::Undo), "pixir undo");
+        assert_eq!(word(&trust()), "run pixir mcp trust git, which shows the launch, and asks");
+    }
 
     #[test]
     fn a_remedy_is_worded_as_commands_and_flags() {

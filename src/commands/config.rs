@@ -139,7 +139,7 @@ fn get(cli: &Cli, args: &GetArgs) -> Result<u8> {
     let Some(it) = all.iter().find(|it| it.key == args.key) else {
         let fix = match error::nearest(&args.key, all.iter().map(|it| it.key.as_str())) {
             Some(near) => Remedy::nearest(near),
-            None => Remedy::command("pixir config show").and_text(" lists all settings"),
+            None => Remedy::text("see all settings: ").and_command("pixir config show"),
         };
         let message = format!("there is no setting `{}`", args.key.escape_debug());
         return Err(Error::new(Code::NotFound, message, fix).with("input", args.key.clone()));

@@ -238,7 +238,7 @@ fn misunderstood(kind: &str, e: &serde_json::Error) -> Error {
     if names.iter().any(|name| name == kind) {
         return invalid(
             &format!("{kind}: {e}"),
-            Remedy::command("pixir schema --inputs").and_text(" lists the fields of every Input"),
+            Remedy::text("look up the fields of every Input: ").and_command("pixir schema --inputs"),
         );
     }
     let near = nearest(kind, names.iter().map(String::as_str))

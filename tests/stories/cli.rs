@@ -118,7 +118,7 @@ fn a_mistyped_flag_or_command_gets_a_suggestion() {
     };
     assert_eq!(
         row(&["sesions"]),
-        (2, "code: UNKNOWN_COMMAND fix:  pixir sessions (to send the word as a prompt: pixir -- sesions)".into())
+        (2, "code: UNKNOWN_COMMAND fix:  run pixir sessions (to send the word as a prompt: pixir -- sesions)".into())
     );
     assert_eq!(row(&["--modle", "x"]), (2, "code: UNKNOWN_FLAG fix:  did you mean --model?".into()));
     assert_eq!(row(&["tools", "show", "grpe"]).0, 2);

@@ -92,12 +92,13 @@ fn all_faults(error: Error, name: &str) -> Error {
     let Some(faults) = error.details.get("faults").and_then(Value::as_array) else { return error };
     let name = pixir_core::run::quote(name);
     let remedy = if faults.iter().all(|it| !is_in_file(it) && is_given(it)) {
-        Remedy::command(format!("pixir workflow show {name}"))
-            .and_text(" lists its parameters; ")
+        Remedy::text("look up its parameters: ")
+            .and_command(format!("pixir workflow show {name}"))
+            .and_text("; ")
             .and_flag("-p NAME=VALUE")
             .and_text(" gives one its value")
     } else if faults.len() > 1 && faults.iter().all(is_in_file) {
-        Remedy::command(format!("pixir workflow validate {name}")).and_text(" names every fault")
+        Remedy::text("see every fault: ").and_command(format!("pixir workflow validate {name}"))
     } else {
         return error;
     };

@@ -143,7 +143,7 @@ fn a_run_without_a_user_names_the_servers_that_wait_for_an_approval() {
     shell.write(".mcp.json", &json!({ "mcpServers": { "near": near } }).to_string());
     let plain = run(&["--headless", "go"]);
     let lines: Vec<&str> = plain.stderr.lines().filter(|it| it.contains("near")).collect();
-    let wanted = "• the MCP server near does not start: you have not approved that in this workspace; pixir mcp trust near, which shows the launch, and asks";
+    let wanted = "• the MCP server near does not start: you have not approved that in this workspace; run pixir mcp trust near, which shows the launch, and asks";
     assert_eq!(lines, [wanted], "{plain:?}");
     assert_eq!(plain.stdout.trim(), "Done.");
     let events = run(&["--headless", "--format", "jsonl", "go"]).lines();
