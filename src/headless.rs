@@ -28,7 +28,8 @@ pub(crate) use report::is_at_rest;
 
 /// One headless run: its input and output.
 pub(crate) struct Job<'a> {
-    pub(crate) skill: Option<String>,
+    /// Skills that are activated before the Input.
+    pub(crate) skills: Vec<String>,
     /// Whether the Session has earlier entries.
     pub(crate) resumed: bool,
     pub(crate) output: &'a Output,
@@ -125,7 +126,7 @@ fn begins_turn(input: &Input) -> bool {
     }
 }
 
-/// Watches the Session, begins the report, and activates the skill that `--skill` names. None if the Session has closed,
+/// Watches the Session, begins the report, and activates the skills of the run. None if the Session has closed,
 /// after an error.
 async fn open<'a>(handle: &Handle, job: &Job<'a>) -> Option<(Watch, Report<'a>)> {
     let Some(mut watch) = handle.watch().await else {
@@ -146,9 +147,9 @@ async fn open<'a>(handle: &Handle, job: &Job<'a>) -> Option<(Watch, Report<'a>)>
     for entry in past.entries().iter().filter(|e| e.seq == 0 && !job.resumed) {
         report.handle_event(&Event::Recorded(Arc::clone(entry)));
     }
-    if let Some(name) = job.skill.clone() {
+    for name in job.skills.clone() {
         let asked = handle.request(Input::ActivateSkill { name, args: String::new(), attachments: Vec::new() }).await;
-        report.refused = asked.err();
+        report.refused = report.refused.or(asked.err());
         while let Some(event) = watch.try_next() {
             report.handle_event(&event);
         }

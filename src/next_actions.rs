@@ -68,10 +68,11 @@ impl<'a> Call<'a> {
         Some(self.again(words))
     }
 
-    /// Whether this word has the wrong one: alone, or as one side of `--flag=value` and `KEY=VALUE`.
+    /// Whether this word has the wrong one: alone, as one side of `--flag=value` and `KEY=VALUE`, or as a slash command.
     fn is_input(&self, word: &str) -> bool {
         word == self.input
             || word.split_once('=').is_some_and(|(name, value)| name == self.input || value == self.input)
+            || word.strip_prefix('/').is_some_and(|line| line.split_whitespace().next() == Some(self.input))
     }
 
     /// This call again with a flag, if its command has it.
@@ -220,7 +221,7 @@ mod tests {
             (Remedy::ShowRules, &["pixir permissions list"]),
             (Remedy::TrustWorkspace, &["pixir trust", "pixir -p x --trust-workspace"]),
             (Remedy::SetMode { mode: Mode::Auto }, &["pixir -p x --write"]),
-            (Remedy::SetMode { mode: Mode::Ask }, &["pixir -p x --write", "pixir -p x --mode ask"]),
+            (Remedy::SetMode { mode: Mode::Ask }, &["pixir -p x --write", "pixir -p x --allow RULE"]),
             (Remedy::SetToolset { toolset: Toolset::Run }, &["pixir -p x --toolset run"]),
             (Remedy::RaiseLimit { limit: Limit::Deadline }, &["pixir -p x --deadline SECONDS"]),
             (Remedy::RaiseLimit { limit: Limit::Rounds }, &["pixir -p x --max-rounds N"]),
@@ -300,5 +301,6 @@ mod tests {
         assert_eq!(named(&["sessions", "list", "--limt=3"], "--limt", &limit), ["pixir sessions list --limit=3"]);
         assert_eq!(named(&["sesions", "list"], "sesions", &Remedy::nearest("sessions")), ["pixir sessions list"]);
         assert_eq!(named(&["skills", "show", "lnt"], "lnt", &Remedy::nearest("lint")), ["pixir skills show lint"]);
+        assert_eq!(named(&["-p", "/lnt all of it"], "lnt", &Remedy::nearest("lint")), ["pixir -p '/lint all of it'"]);
     }
 }

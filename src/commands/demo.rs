@@ -75,7 +75,7 @@ pub(super) fn run(cli: &Cli) -> Result<u8> {
         let handle = harness.start()?;
         let prompt = Input::Prompt(demo::PROMPT.into());
         let job = Job {
-            skill: None,
+            skills: Vec::new(),
             resumed: false,
             output: &cli.output,
             blobs: harness.blobs().clone(),

@@ -57,7 +57,8 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
             // A script that calls pixir would take the demo's text for an answer.
             return Err(harness.providers().unconnected());
         }
-        let first = prompt.map(|prompt| slash::input(&harness, prompt, cli.options.dry_run)).transpose()?;
+        let asked = prompt.map(|prompt| slash::input(&harness, prompt, cli.options.dry_run)).transpose()?;
+        let (skill, first) = asked.map_or((None, None), |it| (it.skill, Some(it.input)));
         let first = first.map(|input| attachments::add(&harness, input, &cli.options.attach)).transpose()?;
         let first = match (first, &schema) {
             (Some(Input::Prompt(message)), Some(schema)) => Some(Input::Prompt(schema.ask(message))),
@@ -65,7 +66,7 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
         };
         let (root, handle) = open.open_alone(cli, &harness).await?;
         let job = Job {
-            skill: cli.options.skill.clone(),
+            skills: cli.options.skill.clone().into_iter().chain(skill).collect(),
             resumed: open.is_resumed(),
             output: &cli.output,
             blobs: harness.blobs().clone(),

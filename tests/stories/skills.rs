@@ -250,10 +250,14 @@ fn a_headless_prompt_that_begins_with_a_template_is_expanded() {
     assert_eq!(data["text"], "Fix the bug, then tests.");
     assert_eq!(data["template"]["path"], path.display().to_string());
     assert_eq!(sent("/etc/passwd is what?")["text"], "/etc/passwd is what?");
-    assert_eq!(sent("/unrelated words")["text"], "/unrelated words");
+    assert_eq!(sent(" /unrelated words")["text"], " /unrelated words");
     assert_eq!(sent("fix it")["template"], Value::Null);
-    let wrong = turn(&shell, &json!([{ "text": "Done." }]), &["/fixx it"]);
-    assert_eq!((wrong.code, wrong.stderr.contains("did you mean /fix?")), (5, true), "{wrong:?}");
+    for (prompt, says) in
+        [("/fixx it", "did you mean /fix?"), ("/unrelated words", "the command /unrelated is unknown")]
+    {
+        let wrong = turn(&shell, &json!([{ "text": "Done." }]), &[prompt]);
+        assert_eq!((wrong.code, wrong.stderr.contains(says)), (2, true), "{wrong:?}");
+    }
 }
 
 /// Broken build: a template that is looked up without its standing is sent untrusted, and after a change too.
