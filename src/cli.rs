@@ -107,8 +107,25 @@ impl Cli {
         match (self.options.write, self.options.mode.as_deref()) {
             (true, _) | (false, Some("auto")) => Mode::Auto,
             (false, Some("ask")) => Mode::Ask,
+            (false, None) if self.is_allowed_by_rules() => Mode::Ask,
             (false, Some(_) | None) => Mode::ReadOnly,
         }
+    }
+
+    /// Whether rules of this command line say what may run, in place of a mode.
+    pub(crate) fn is_allowed_by_rules(&self) -> bool {
+        let it = &self.options;
+        !it.allow.is_empty() && !it.write && it.mode.is_none()
+    }
+
+    /// The error of a call that no rule of this command line allows. The user did not choose a mode that asks, so it is not
+    /// an answer that is missing.
+    pub(crate) fn refused(&self, error: Error) -> Error {
+        if error.code != Code::InputRequired || !self.is_allowed_by_rules() {
+            return error;
+        }
+        let fix = Remedy::flag("--allow RULE").and_text(" that names it, or ").and_flag("--write");
+        Error { code: Code::MutationBlocked, remedy: fix, ..error }
     }
 
     /// Starts the log of the program itself; see [`diagnostics`].

@@ -23,6 +23,7 @@ pub(crate) mod slash; // slash commands without a screen
 pub(crate) use agents::Agents;
 pub(crate) use answer::Answer;
 pub(crate) use answer_schema::AnswerSchema;
+pub(crate) use refusals::Judging;
 use report::Report;
 pub(crate) use report::is_at_rest;
 
@@ -40,6 +41,8 @@ pub(crate) struct Job<'a> {
     pub(crate) deadline: Option<Duration>,
     /// What the answer must fit.
     pub(crate) schema: Option<AnswerSchema>,
+    /// How its calls are judged.
+    pub(crate) judging: Judging,
     /// Where the answer goes besides stdout.
     pub(crate) answer_file: Option<PathBuf>,
     /// Whether the Session stays when the run ends.

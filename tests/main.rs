@@ -62,6 +62,7 @@ mod stories {
     mod answer_limits; // answers beyond every limit
     mod credentials; // keys and tokens: stored, used, renewed, never shown
     mod local_servers; // servers on their usual ports
+    mod ways_on; // refusals without a screen, and the ways on that they name
     mod next_actions; // what errors and results name as the next thing to do
     mod models; // which model answers, with which effort
     mod server_faults; // every fault of a server, at every moment

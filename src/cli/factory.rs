@@ -134,15 +134,20 @@ impl Cli {
     // ─── settings of a Session ───
 
     /// Without a setting: ask where a user can answer, else only read. A project can make it stricter.
+    ///
+    /// A rule of the command line allows nothing in `read-only`, so where no user can answer it makes the mode `ask`: what
+    /// the rule names runs, and what would ask is refused.
     fn mode(&self, settings: &Settings, attendance: Attendance) -> Result<Mode> {
-        let own = match (self.options.write, self.options.mode.as_deref(), settings.config.mode.as_deref(), attendance)
-        {
+        let options = &self.options;
+        let own = match (options.write, options.mode.as_deref(), settings.config.mode.as_deref()) {
             (true, ..) => return Ok(Mode::Auto),
-            (false, Some(name), ..) => return Mode::parse(name),
-            (false, None, Some(name), _) => Mode::parse(name)?,
-            (false, None, None, Attendance::Attended) => Mode::Ask,
-            (false, None, None, Attendance::Unattended) => Mode::ReadOnly,
+            (false, Some(name), _) => return Mode::parse(name),
+            (false, None, Some(name)) => Mode::parse(name)?,
+            (false, None, None) if attendance == Attendance::Attended => Mode::Ask,
+            (false, None, None) => Mode::ReadOnly,
         };
+        let rules_decide = attendance == Attendance::Unattended && self.is_allowed_by_rules();
+        let own = if own == Mode::ReadOnly && rules_decide { Mode::Ask } else { own };
         let most = settings.widest_mode.unwrap_or(own);
         Ok(Mode::ALL.into_iter().find(|mode| *mode == own || *mode == most).unwrap_or(own))
     }

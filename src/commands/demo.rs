@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::args::RunOptions;
 use crate::cli::{Attendance, Cli, Signals, block_on};
-use crate::headless::{self, Job, Narrate};
+use crate::headless::{self, Job, Judging, Narrate};
 use crate::output::chatter;
 use crate::terminal;
 
@@ -82,6 +82,7 @@ pub(super) fn run(cli: &Cli) -> Result<u8> {
             narrate: Narrate::OnStdout,
             deadline: None,
             schema: None,
+            judging: Judging { by_rules: false, workspace: harness.workspace().to_owned() },
             answer_file: None,
             is_kept: false,
         };

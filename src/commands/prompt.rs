@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::args::{Args, Format, InputFormat};
 use crate::cli::{Attendance, Cli, Signals, block_on};
-use crate::headless::{self, AnswerSchema, Job, Narrate, host, slash};
+use crate::headless::{self, AnswerSchema, Job, Judging, Narrate, host, slash};
 use crate::open::Open;
 use crate::start;
 use crate::terminal;
@@ -73,6 +73,10 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
             narrate: Narrate::OnStderr,
             deadline: cli.config()?.limits.deadline.map(Duration::from_secs),
             schema,
+            judging: Judging {
+                by_rules: !hosted && cli.is_allowed_by_rules(),
+                workspace: harness.workspace().to_owned(),
+            },
             answer_file: cli.options.answer_file.clone(),
             is_kept: !cli.options.ephemeral || open.is_resumed(),
         };

@@ -69,7 +69,7 @@ async fn attend(cli: &Cli, harness: &Harness, args: RunArgs, stdin: Option<Vec<u
     let exit = if raw && effect == Effect::Perform {
         match call::gate(&call, &line.preview, &line.touches, &ctx, &authority).await {
             Ok(allowed) => {
-                let call::Grant { policy, reads } = allowed?;
+                let call::Grant { policy, reads } = allowed.map_err(|e| cli.refused(e))?;
                 (ctx.policy, ctx.reads) = (policy, reads);
             }
             Err(call::Gone) => unreachable!("only a Session drops a call"),

@@ -8,6 +8,7 @@ use pixir_core::{Code, Error, Harness, Remedy, Result, call};
 use serde_json::{Value, json};
 
 use crate::cli::{Cli, Signals, block_on};
+use crate::next_actions::quoted;
 use crate::output::{List, ListOptions};
 
 #[derive(Debug, Subcommand)]
@@ -96,7 +97,7 @@ async fn run_one(cli: &Cli, harness: &Harness, name: &str, args: &str) -> Result
         Error::new(
             Code::InvalidArgs,
             format!("the arguments are not JSON: {e}"),
-            Remedy::command(format!("pixir tools show {name}")),
+            Remedy::command(format!("pixir tools show {}", quoted(name))),
         )
         .with("input", args)
     })?;
@@ -136,7 +137,7 @@ pub(super) fn report(cli: &Cli, done: std::result::Result<Done, Gone>) -> Result
     // A result with an exit code already says which command of the line failed, and why.
     let error = result.error.as_deref().cloned().filter(|_| result.exit_code.is_none()).map(Error::from);
     if let Some(error) = error.clone().filter(|_| !ran) {
-        return Err(error);
+        return Err(cli.refused(error));
     }
     if cli.output.is_json() {
         cli.output.document(json!({ "ok": result.ok, "result": result }));

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::agents::Agents;
 use super::going_on::{going_on, resumes};
 use super::narration::{self, Narrator};
-use super::refusals::Refusals;
+use super::refusals::{Judging, Refusals};
 use super::{Answer, AnswerSchema, Job, Narrate};
 use crate::args::Format;
 use crate::cli::Signals;
@@ -88,6 +88,7 @@ pub(super) struct Report<'a> {
     tool_calls: u64,
     blobs: Blobs,
     refusals: Refusals,
+    judging: Judging,
     pub(super) agents: Agents,
     /// When a run whose agents still work ends all the same.
     deadline: Option<(Instant, Duration)>,
@@ -120,7 +121,8 @@ impl<'a> Report<'a> {
             cost: Cost::default(),
             tool_calls: 0,
             blobs: job.blobs.clone(),
-            refusals: Refusals::default(),
+            refusals: Refusals::of_run(false, job.judging.clone()),
+            judging: job.judging.clone(),
             agents: Agents::default(),
             deadline: job.deadline.map(|limit| (Instant::now() + limit, limit)),
             is_late: false,
@@ -138,7 +140,7 @@ impl<'a> Report<'a> {
     /// The run may change files, as far as roles leave that.
     pub(super) fn writes(&mut self, mode: Mode) {
         let writes = mode == Mode::Auto;
-        (self.agents, self.refusals) = (Agents::of_run(writes), Refusals::of_run(writes));
+        (self.agents, self.refusals) = (Agents::of_run(writes), Refusals::of_run(writes, self.judging.clone()));
     }
 
     /// Follows the Turn to its end, and the agents that it leaves behind to theirs: what they report starts Turns of the

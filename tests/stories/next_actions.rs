@@ -5,6 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use super::ways_on::{strings, typed};
 use crate::shell::{Ran, Shell, entries, ran};
 use crate::wait;
 
@@ -19,10 +20,6 @@ fn its_help(shell: &Shell, command: &str) -> Ran {
     ran(given.output().expect("it runs"))
 }
 
-fn strings(list: &Value) -> Vec<String> {
-    list.as_array().into_iter().flatten().filter_map(|it| it.as_str().map(str::to_owned)).collect()
-}
-
 /// The commands below one, with all their words.
 fn paths(command: &Value, path: &str, all: &mut Vec<String>) {
     for below in command["commands"].as_array().into_iter().flatten() {
@@ -33,7 +30,8 @@ fn paths(command: &Value, path: &str, all: &mut Vec<String>) {
 }
 
 /// Broken builds: a remedy names a command that was renamed, or a flag that it does not have; an entry is a sentence or a
-/// flag alone; an error has no entry; a comment stands behind a command; a remedy names a command in words alone.
+/// flag alone; an error has no entry; a comment stands behind a command; a remedy names a command in words alone; a remedy begins
+/// with `pixir` and goes on in prose; a command that is run as it is printed has wrong arguments.
 #[test]
 fn each_next_action_is_a_command_that_the_parser_takes() {
     let shell = Shell::new(&[(".pixir/skills/lint/SKILL.md", "---\nname: lint\ndescription: Lints\n---\nLint.\n")]);
@@ -56,6 +54,20 @@ fn each_next_action_is_a_command_that_the_parser_takes() {
         &["-p", "-5 is wrong"],
         &["-p", "/undo x y"],
         &["-p", "/settings"],
+        &["-p", "/nosuch x"],
+        &["-p", "/undoo"],
+        &["-p", "/context"],
+        &["-p", "-p", "x"],
+        &["-p", "x", "--write", "--mode", "ask"],
+        &["-p", "x", "--oss"],
+        &["-p", "x", "--fallback-model", "y"],
+        &["-p", "x", "--mcp-config", "f"],
+        &["-p", "change it", "--allow", "bash(touch *)", "--provider", &script],
+        &["-p", "change it", "--agent", "plan", "--write", "--provider", &script],
+        &["mcp", "add", "far", "http://127.0.0.1:1/mcp"],
+        &["auth", "status"],
+        &["sessions", "list", "--limit", "-1"],
+        &["agents", "adopt", "last"],
         &["-p", "change it", "--provider", &script],
         &["-p", "change it", "--max-rounds", "1", "--write", "--provider", &script],
         &["hi"],
@@ -114,6 +126,9 @@ fn each_next_action_is_a_command_that_the_parser_takes() {
     paths(&schema["part"], "pixir", &mut commands);
     assert!(commands.len() > 70, "{commands:?}");
     let mut of = |args: &[&str], words: &str, actions: Vec<String>| {
+        if words.starts_with("pixir") && !actions.iter().any(|it| it == words) {
+            wrong.push(format!("{args:?}: `{words}` begins as a command, and is none of {actions:?}"));
+        }
         if actions.is_empty() {
             wrong.push(format!("{args:?}: nothing"));
         }
@@ -131,6 +146,17 @@ fn each_next_action_is_a_command_that_the_parser_takes() {
             if !is_command || action.contains('#') {
                 wrong.push(format!("{args:?}: {action} is no command"));
                 continue;
+            }
+            // A word in capitals stands for what its reader knows; what has none is run as it is printed.
+            let has_placeholder = action.split([' ', '=', '\'', '/']).any(|word| {
+                word.chars().any(|c| c.is_ascii_uppercase()) && !word.chars().any(|c| c.is_ascii_lowercase())
+            });
+            // A key is asked for.
+            if !has_placeholder && !action.starts_with("pixir auth login") {
+                let done = typed(&shell, &action);
+                if done.code == 2 {
+                    wrong.push(format!("{args:?}: {action} ends with 2: {}", done.stderr));
+                }
             }
             let help = its_help(&shell, &action);
             let is_help = help.stdout.contains("Usage: pixir") || help.stdout.contains("\"examples\"");

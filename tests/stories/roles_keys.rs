@@ -52,7 +52,7 @@ fn what_a_role_chooses_holds_for_its_agents() {
     };
     assert!(of(lead, "role lead").ends_with("Lead them well."), "{documents:?}");
     assert!(of(lead, "skill brief").contains("Use few words."));
-    assert!(of(log_of(&all, "worker"), "role worker").contains("Do all of it, and nothing beside it"));
+    assert!(of(log_of(&all, "worker"), "role worker").contains("Do the whole task and nothing beside it"));
     let digest = shell.run(["agents", "show", "lead", "--json"]).document()["digest"].clone();
     let link = all[0].iter().find(|it| it["data"]["event"] == "spawned" && it["data"]["role"] == "lead");
     assert_eq!((&begun["parent"]["role_digest"], &link.expect("a link")["data"]["role_digest"]), (&digest, &digest));
@@ -88,7 +88,7 @@ fn an_agent_is_offered_the_tools_of_its_role_alone() {
     };
     assert_eq!(names(&sent), ["grep", "read"], "{sent}");
     let all = logs(&shell);
-    assert!(results(&all[1])[0].contains("there is no tool `write`"), "{:?}", results(&all[1]));
+    assert!(results(&all[1])[0].contains("the tool `write` is not offered"), "{:?}", results(&all[1]));
     let id = all[1][0]["session_id"].as_str().expect("an id");
     let inspected = shell.run(["inspect", id, "--json"]).document()["request"]["tools"].clone();
     assert_eq!(inspected, sent);
@@ -174,6 +174,6 @@ fn planning_goes_on_until_the_user_agrees() {
         let log = logs(&shell).remove(0);
         let told = results(&log);
         assert!(told[0].contains(read), "{told:?}");
-        assert!(told[1].contains("the role changes nothing") && !told[1].contains("set the mode"), "{told:?}");
+        assert!(told[1].contains("changes nothing") && !told[1].contains("set the mode"), "{told:?}");
     }
 }

@@ -174,8 +174,11 @@ pub async fn gate(
                     Caller::User if by == DecidedBy::Mode && error.code != Code::PermissionDenied => {
                         Error { remedy: Remedy::SetMode { mode: Mode::Ask }, ..error }
                     }
-                    Caller::Model if by == DecidedBy::Role => {
-                        Error { remedy: "describe the change instead; the role changes nothing".into(), ..error }
+                    Caller::Model
+                        if by == DecidedBy::Role
+                            && let Some(bounds) = bounds.iter().find(|it| it.only_reads()) =>
+                    {
+                        bounds.instead_of_the_mode(error)
                     }
                     Caller::User | Caller::Model => error,
                 };

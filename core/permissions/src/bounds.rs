@@ -46,6 +46,18 @@ impl Bounds {
         self.mode == Some(Mode::ReadOnly)
     }
 
+    /// The refusal of the mode `read-only`, where these bounds set it: no other mode of the user would change it.
+    pub fn instead_of_the_mode(&self, refusal: Error) -> Error {
+        let fix = "describe the change instead";
+        match &self.by {
+            SetBy::Role(role) => {
+                let message = format!("the role {role} changes nothing; {}", refusal.message);
+                Error { message, remedy: fix.into(), ..refusal }.with("role", &**role)
+            }
+            SetBy::Call => Error { remedy: fix.into(), ..refusal },
+        }
+    }
+
     /// Why a call of this tool may not touch this. Paths of files are real ones, without symlinks.
     pub fn refuses<'a>(&self, tool: &str, touch: &Touch, readable: impl Into<Readable<'a>>) -> Option<Error> {
         let readable = readable.into();
